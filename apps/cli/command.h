@@ -1,0 +1,22 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace addnorm {
+
+/// The exit status of the program.
+enum ExitStatus { kDone = 0, kVerdictFailed = 1, kBadUsage = 2 };
+
+/// A subcommand of the program, and what it does once its flags are parsed.
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<ExitStatus()> run;
+};
+
+Command trace_command(CLI::App& program);
+Command norm_command(CLI::App& program);
+Command reproduce_command(CLI::App& program);
+Command study_command(CLI::App& program);
+
+}  // namespace addnorm

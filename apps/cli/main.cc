@@ -1,0 +1,95 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/require.h"
+#include "cli/command.h"
+#include "cli/options.h"
+
+namespace addnorm {
+namespace {
+
+constexpr const char* kDescription =
+    "Add & Norm: residual connections and normalization for Transformers.";
+constexpr const char* kExamples =
+    R"(Examples:
+  addnorm study                                 which stacks keep signal and gradient, and train
+  addnorm trace 1 2 3 4                         LayerNorm of four numbers, step by step
+  addnorm trace 1 2 3 4 --branch 0.5 -1 2 0     add a branch's output, then normalize
+  addnorm norm --input x.npy --output y.npy     the same for whole arrays
+  addnorm reproduce                             the numbers of the tutorial, digit for digit
+
+'addnorm COMMAND --help' says more about a command.
+Exit status: 0 done, 1 a verdict failed, 2 bad usage or bad input.)";
+
+/// One line on standard error, whatever characters a file name or an argument brings along.
+ExitStatus report_error(const CLI::App& program, std::string message) {
+  std::string command = program.get_name();
+  for (const CLI::App* parsed : program.get_subcommands()) command += ' ' + parsed->get_name();
+  std::ranges::replace_if(
+      message, [](char c) { return c >= 0 && c < ' '; }, ' ');
+  fmt::print(stderr, "{}: {}\n", command, message);
+  return kBadUsage;
+}
+
+void check_command(const CLI::App& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  const std::string expected = fmt::format("expected one of {}", fmt::join(names, ", "));
+  require(!arguments.empty(), "no command; {}", expected);
+  const std::string& first = arguments[0];
+  require(first.starts_with('-') || std::ranges::find(names, first) != names.end(),
+          "'{}' is no command; {}", first, expected);
+}
+
+ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
+                   std::vector<std::string> arguments) {
+  check_command(program, arguments);
+  for (std::string& argument : arguments) argument = hide_sign(argument);
+  std::ranges::reverse(arguments);  // as CLI11 wants them
+  try {
+    program.parse(std::move(arguments));
+  } catch (const CLI::Success& help_or_version) {
+    program.exit(help_or_version);
+    return kDone;
+  }
+  return std::ranges::find_if(commands, [](const Command& c) { return c.app->parsed(); })->run();
+}
+
+ExitStatus run(CLI::App& program, const std::vector<Command>& commands,
+               std::vector<std::string> arguments) {
+  try {
+    const ExitStatus status = execute(program, commands, std::move(arguments));
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    require(written, "standard output: cannot be written");
+    return status;
+  } catch (const CLI::ParseError& error) {
+    return report_error(program, fmt::format("{}; see --help", error.what()));
+  } catch (const std::exception& error) {
+    return report_error(program, error.what());
+  }
+}
+
+}  // namespace
+}  // namespace addnorm
+
+int main(int argc, char** argv) {
+  using namespace addnorm;
+  CLI::App program(kDescription, "addnorm");
+  program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
+  program.require_subcommand(1);
+  program.footer(kExamples);
+  program.get_formatter()->column_width(32);
+  const std::vector<Command> commands{
+      study_command(program),
+      trace_command(program),
+      norm_command(program),
+      reproduce_command(program),
+  };
+  return run(program, commands, {argv + 1, argv + argc});
+}

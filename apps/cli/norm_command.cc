@@ -1,0 +1,230 @@
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "addnorm/norm.h"
+#include "base/require.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "io/file.h"
+#include "io/npy.h"
+#include "kernels/check.h"
+
+namespace addnorm {
+namespace {
+
+constexpr const char* kMeaning =
+    R"(The arrays are .npy files of float32 or of float64, all of one type, in C order. Layer and rms
+normalize the last axis; batch, instance and group take PyTorch's order (N, C, …). gamma and beta
+have one value for each feature or channel. What is normalized is input + residual, and the
+gradients are those with respect to it. The outputs are written all or not at all.
+
+Examples:
+  addnorm norm --input x.npy --output y.npy --kind rms --gamma g.npy
+  addnorm norm --input x.npy --residual f.npy --sum s.npy --output y.npy
+  addnorm norm --input x.npy --output y.npy --grad-output dy.npy --grad-input dx.npy)";
+
+struct NormFlags {
+  std::string input, output, residual, sum, gamma, beta;
+  std::string grad_output, grad_input, grad_gamma, grad_beta;
+  NormOptions norm{.groups = 0};  // not given
+  bool unit_offset = false;
+};
+
+bool is_of_rows(NormKind kind) {
+  return kind == NormKind::kLayer || kind == NormKind::kRms;
+}
+
+/// The sizes of what is normalized: rows of features are samples of channels with one position.
+struct Sizes {
+  std::size_t samples = 1, channels = 1, positions = 1;
+
+  /// How many values share one mean and one deviation.
+  std::size_t set(const NormOptions& norm) const {
+    switch (norm.kind) {
+      case NormKind::kBatch:
+        return samples * positions;
+      case NormKind::kInstance:
+        return positions;
+      case NormKind::kGroup:
+        return channels / norm.groups * positions;
+      default:
+        return channels;
+    }
+  }
+};
+
+Sizes sizes_of(const Shape& shape, const NormFlags& flags) {
+  const bool of_rows = is_of_rows(flags.norm.kind);
+  require(shape.size() >= (of_rows ? 1 : 2), "{}: has shape {}; expected {}", flags.input,
+          shape_text(shape), of_rows ? "at least one axis, features last" : "(N, C, …)");
+  const auto channel = of_rows ? shape.end() - 1 : shape.begin() + 1;
+  const auto product = [](auto begin, auto end) {
+    return std::accumulate(begin, end, std::size_t{1}, std::multiplies<>());
+  };
+  const Sizes sizes{product(shape.begin(), channel), *channel, product(channel + 1, shape.end())};
+  require(sizes.channels > 0, "{}: has shape {}; expected at least one feature", flags.input,
+          shape_text(shape));
+  require(flags.norm.kind != NormKind::kGroup || sizes.channels % flags.norm.groups == 0,
+          "--groups: is {}; expected a divisor of the {} channels of {}", flags.norm.groups,
+          sizes.channels, flags.input);
+  check_norm_options(flags.input, flags.norm, sizes.set(flags.norm));
+  return sizes;
+}
+
+/// The values in `file`, which must be Ts of this shape; none where there is no file.
+template <typename T>
+std::vector<T> read_values(const std::string& file, const Shape& shape, const std::string& input) {
+  if (file.empty()) return {};
+  NpyArray array = read_npy(file);
+  auto* values = std::get_if<std::vector<T>>(&array.values);
+  constexpr bool kIsFloat = sizeof(T) == sizeof(float);
+  require(values != nullptr, "{}: is float{}; expected float{} as in {}", file, kIsFloat ? 64 : 32,
+          kIsFloat ? 32 : 64, input);
+  require(array.shape == shape, "{}: has shape {}; expected {} to go with {}", file,
+          shape_text(array.shape), shape_text(shape), input);
+  return std::move(*values);
+}
+
+/// Everything that forward and backward read and write.
+template <typename T>
+struct Arrays {
+  Sizes sizes;
+  std::vector<T> s, gamma, beta, y, dy, dx, d_gamma, d_beta, workspace;
+  std::vector<NormStatistics<T>> statistics;
+
+  MatrixView<T> rows(std::vector<T>& values) const {
+    return {values.data(), sizes.samples, sizes.channels};
+  }
+  TensorView<T> channels(std::vector<T>& values) const {
+    return {values.data(), sizes.samples, sizes.channels, sizes.positions};
+  }
+};
+
+template <typename T>
+void normalize_rows(const NormOptions& norm, Arrays<T>& a) {
+  a.statistics.resize(a.sizes.samples);
+  add_norm_forward<T>(norm, {.add = {.x = a.rows(a.s)},
+                             .gamma = a.gamma,
+                             .beta = a.beta,
+                             .y = a.rows(a.y),
+                             .statistics = a.statistics});
+  if (a.dx.empty()) return;
+  a.workspace.resize(add_norm_workspace(a.sizes.samples, a.sizes.channels));
+  add_norm_backward<T>(norm, {.s = a.rows(a.s),
+                              .statistics = a.statistics,
+                              .gamma = a.gamma,
+                              .dy = a.rows(a.dy),
+                              .dx = a.rows(a.dx),
+                              .d_gamma = a.d_gamma,
+                              .d_beta = a.d_beta,
+                              .workspace = a.workspace});
+}
+
+template <typename T>
+void normalize_channels(const NormOptions& norm, Arrays<T>& a) {
+  const TensorView<T> s = a.channels(a.s);
+  a.statistics.resize(channel_norm_sets(norm, s));
+  a.workspace.resize(channel_norm_workspace(norm, s));
+  channel_norm_forward<T>(norm, {.x = s,
+                                 .gamma = a.gamma,
+                                 .beta = a.beta,
+                                 .y = a.channels(a.y),
+                                 .statistics = a.statistics,
+                                 .workspace = a.workspace});
+  if (a.dx.empty()) return;
+  channel_norm_backward<T>(norm, {.x = s,
+                                  .statistics = a.statistics,
+                                  .gamma = a.gamma,
+                                  .dy = a.channels(a.dy),
+                                  .dx = a.channels(a.dx),
+                                  .d_gamma = a.d_gamma,
+                                  .d_beta = a.d_beta,
+                                  .workspace = a.workspace});
+}
+
+template <typename T>
+std::vector<OutputFile> normalize(const NormFlags& flags, const Shape& shape, std::vector<T> x) {
+  const Sizes sizes = sizes_of(shape, flags);
+  const Shape per_channel{sizes.channels};
+  const auto read = [&](const std::string& file, const Shape& expected) {
+    return read_values<T>(file, expected, flags.input);
+  };
+  const auto space = [](const std::string& file, std::size_t size) {
+    return std::vector<T>(file.empty() ? 0 : size);
+  };
+  const std::vector<T> residual = read(flags.residual, shape);
+  const std::size_t size = x.size();
+  for (std::size_t i = 0; i < residual.size(); ++i) x[i] += residual[i];
+  Arrays<T> a{.sizes = sizes,
+              .s = std::move(x),
+              .gamma = read(flags.gamma, per_channel),
+              .beta = read(flags.beta, per_channel),
+              .y = space(flags.output, size),
+              .dy = read(flags.grad_output, shape),
+              .dx = space(flags.grad_input, size),
+              .d_gamma = space(flags.grad_gamma, sizes.channels),
+              .d_beta = space(flags.grad_beta, sizes.channels)};
+  is_of_rows(flags.norm.kind) ? normalize_rows(flags.norm, a) : normalize_channels(flags.norm, a);
+
+  std::vector<OutputFile> files;
+  const auto put = [&](const std::string& file, const Shape& array, const std::vector<T>& values) {
+    if (!file.empty()) files.push_back({file, to_npy(array, values)});
+  };
+  put(flags.output, shape, a.y);
+  put(flags.sum, shape, a.s);
+  put(flags.grad_input, shape, a.dx);
+  put(flags.grad_gamma, per_channel, a.d_gamma);
+  put(flags.grad_beta, per_channel, a.d_beta);
+  return files;
+}
+
+ExitStatus run(NormFlags flags) {
+  if (flags.unit_offset) flags.norm.gamma_form = GammaForm::kOnePlus;
+  require((flags.norm.kind == NormKind::kGroup) == (flags.norm.groups > 0),
+          "--groups: is {}; expected at least 1 for --kind group, and none for the others",
+          flags.norm.groups);
+  NpyArray input = read_npy(flags.input);
+  write_files(
+      std::visit([&](auto& values) { return normalize(flags, input.shape, std::move(values)); },
+                 input.values));
+  return kDone;
+}
+
+}  // namespace
+
+Command norm_command(CLI::App& program) {
+  const auto flags = std::make_shared<NormFlags>();
+  CLI::App* app = program.add_subcommand("norm", "Normalize an array, and its gradients");
+  add_file(*app, "--input", flags->input, "the array")->required();
+  add_file(*app, "--output", flags->output, "where it goes, normalized")->required();
+  add_choice<NormKind>(*app, "--kind", flags->norm.kind,
+                       {{"layer", NormKind::kLayer},
+                        {"rms", NormKind::kRms},
+                        {"batch", NormKind::kBatch},
+                        {"instance", NormKind::kInstance},
+                        {"group", NormKind::kGroup}},
+                       "which values share a mean (default layer)");
+  add_count(*app, "--groups", flags->norm.groups, "of the channels, for --kind group");
+  CLI::Option* residual = add_file(*app, "--residual", flags->residual, "is added to the input");
+  add_file(*app, "--sum", flags->sum, "where input + residual goes")->needs(residual);
+  add_file(*app, "--gamma", flags->gamma, "γ (default 1)");
+  add_file(*app, "--beta", flags->beta, "β (default 0)");
+  add_norm_options(*app, flags->norm);
+  add_switch(*app, "--unit-offset", flags->unit_offset, "γ stands for 1 + γ, as Gemma stores it");
+  CLI::Option* dy = add_file(*app, "--grad-output", flags->grad_output, "gradient of the output");
+  CLI::Option* dx = add_file(*app, "--grad-input", flags->grad_input,
+                             "where the gradient of what is normalized goes");
+  dx->needs(dy);
+  dy->needs(dx);
+  add_file(*app, "--grad-gamma", flags->grad_gamma, "where γ's gradient goes")->needs(dx);
+  add_file(*app, "--grad-beta", flags->grad_beta, "where β's gradient goes")->needs(dx);
+  app->footer(kMeaning);
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace addnorm

@@ -1,0 +1,109 @@
+#include "cli/options.h"
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+namespace addnorm {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+/// What std::from_chars makes of all of `text`.
+template <typename T>
+std::errc parse(std::string_view text, T& value) {
+  text = trim(text);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return stop == end ? error : std::errc::invalid_argument;
+}
+
+double parse_number(const std::string& flag, std::string_view text) {
+  double value = 0;
+  const std::errc error = parse(text, value);
+  require(error != std::errc::result_out_of_range,
+          "{}: {} is out of range; expected a float64 number, at most about 1.8e308", flag,
+          trim(text));
+  require(error == std::errc{}, "{}: '{}' is no number; expected one such as 1, -2.5 or 3e-2", flag,
+          trim(text));
+  return value;
+}
+
+/// "1,2,3" or "1," with the comma that may separate it from the next argument.
+void append_numbers(const std::string& flag, std::string_view text, std::vector<double>& numbers) {
+  if (text.size() > 1 && text.ends_with(',')) text.remove_suffix(1);
+  std::size_t comma = 0;
+  do {
+    comma = text.find(',');
+    numbers.push_back(parse_number(flag, text.substr(0, comma)));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  } while (comma != text.npos);
+}
+
+}  // namespace
+
+std::string hide_sign(const std::string& argument) {
+  double ignored = 0;
+  const std::string_view first = std::string_view(argument).substr(0, argument.find(','));
+  const bool like_a_flag = first.starts_with('-') && first.find_first_of("0123456789") != 1;
+  const bool is_number = parse(first, ignored) != std::errc::invalid_argument;
+  return like_a_flag && is_number ? ' ' + argument : argument;
+}
+
+CLI::Option* add_numbers(CLI::App& app, const std::string& flag, std::vector<double>& numbers,
+                         const std::string& help) {
+  const auto read = [flag, &numbers](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) append_numbers(flag, text, numbers);
+  };
+  return app.add_option_function<std::vector<std::string>>(flag, read, help);
+}
+
+CLI::Option* add_number(CLI::App& app, const std::string& flag, double& number,
+                        const std::string& help) {
+  const auto read = [flag, &number](const std::string& text) { number = parse_number(flag, text); };
+  return app.add_option_function<std::string>(flag, read, help)->type_name("X");
+}
+
+CLI::Option* add_count(CLI::App& app, const std::string& flag, std::uint64_t& count,
+                       const std::string& help) {
+  const auto read = [flag, &count](const std::string& text) {
+    require(parse(text, count) == std::errc{}, "{}: '{}' is no count; expected a whole number ≥ 0",
+            flag, trim(text));
+  };
+  return app.add_option_function<std::string>(flag, read, help)->type_name("N");
+}
+
+CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
+                      const std::string& help) {
+  const auto read = [flag, &file](const std::string& name) {
+    require(!name.empty(), "{}: is empty; expected the name of a file", flag);
+    file = name;
+  };
+  return app.add_option_function<std::string>(flag, read, help)->type_name("FILE");
+}
+
+CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
+                        const std::string& help) {
+  return app.add_flag(flag, is_on, help)->disable_flag_override();
+}
+
+void add_norm_options(CLI::App& app, NormOptions& norm) {
+  const auto read_epsilon = [&norm](const std::string& text) {
+    norm.epsilon = parse_number("--eps", text);
+    require(std::isfinite(norm.epsilon) && norm.epsilon >= 0,
+            "--eps: is {}; expected a finite number ≥ 0", norm.epsilon);
+  };
+  app.add_option_function<std::string>("--eps", read_epsilon, "ε (default 1e-5)")->type_name("E");
+  add_choice<EpsilonAt>(app, "--eps-at", norm.epsilon_at,
+                        {{"variance", EpsilonAt::kVariance}, {"deviation", EpsilonAt::kDeviation}},
+                        "σ = √(variance + ε), the default, or √variance + ε");
+  add_choice<Variance>(app, "--variance", norm.variance,
+                       {{"population", Variance::kPopulation}, {"unbiased", Variance::kUnbiased}},
+                       "divide by n, the default, or by n − 1");
+}
+
+}  // namespace addnorm

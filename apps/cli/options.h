@@ -1,0 +1,60 @@
+#pragma once
+
+/// The kinds of flags that commands have. What cannot be read throws an Error that names the flag.
+
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "addnorm/norm.h"
+#include "base/require.h"
+
+namespace addnorm {
+
+/// CLI11 takes "-1" for a value but "-.5" and "-inf" for flags. A space in front of a number hides
+/// its sign; the flags below do not mind it.
+std::string hide_sign(const std::string& argument);
+
+/// One or more numbers, separated by spaces or commas.
+CLI::Option* add_numbers(CLI::App& app, const std::string& flag, std::vector<double>& numbers,
+                         const std::string& help);
+/// One number.
+CLI::Option* add_number(CLI::App& app, const std::string& flag, double& number,
+                        const std::string& help);
+CLI::Option* add_count(CLI::App& app, const std::string& flag, std::uint64_t& count,
+                       const std::string& help);
+CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
+                      const std::string& help);
+
+template <typename Enum>
+using Choices = std::vector<std::pair<std::string, Enum>>;
+
+/// One of the names.
+template <typename Enum>
+CLI::Option* add_choice(CLI::App& app, const std::string& flag, Enum& value,
+                        const Choices<Enum>& choices, const std::string& help) {
+  std::vector<std::string> names;
+  for (const auto& choice : choices) names.push_back(choice.first);
+  const auto choose = [=, &value](const std::string& given) {
+    const auto found = std::ranges::find(choices, given, &std::pair<std::string, Enum>::first);
+    require(found != choices.end(), "{}: '{}' is unknown; expected one of {}", flag, given,
+            fmt::join(names, ", "));
+    value = found->second;
+  };
+  return app.add_option_function<std::string>(flag, choose, help)
+      ->type_name(fmt::format("{}", fmt::join(names, "|")));
+}
+
+/// A flag without a value.
+CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
+                        const std::string& help);
+
+/// --eps, --eps-at and --variance.
+void add_norm_options(CLI::App& app, NormOptions& norm);
+
+}  // namespace addnorm

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/require.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "io/file.h"
+#include "lab/study.h"
+#include "nn/placement.h"
+#include "report/study_report.h"
+#include "report/terminal.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct StudyFlags {
+  StudyOptions options;
+  std::vector<std::string> text;  // empty: the project's own documents and sources
+  std::string out = "out/study";
+};
+
+constexpr const char* kMeaning =
+    R"(Trains small decoders over bytes that differ in nothing but where their residual connections and
+norms stand, measures signal and gradient by layer before training, then the loss after training
+without and with warm-up. Writes results.json, profile.jsonl and report.html.
+
+A placement is a name, or names put together: post/pre is post around attention and pre around
+feed-forward; post:3+pre is 3 layers of post and the rest pre. The names:
+)";
+
+std::string meaning() {
+  std::string text = kMeaning;
+  for (const Placement& p : placements()) {
+    text += fmt::format("  {:14} {}\n", p.name, p.used_by);
+  }
+  return text + "\nThe same flags and text give the same numbers.";
+}
+
+/// The project's own documents and sources, in the order of their names.
+std::vector<std::string> own_text() {
+  const fs::path root = ADDNORM_SOURCE_DIR;
+  std::vector<std::string> files;
+  auto add = [&](const fs::path& file) {
+    const std::string extension = file.extension().string();
+    if (extension == ".md" || extension == ".h" || extension == ".cc") {
+      files.push_back(file.string());
+    }
+  };
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error)) add(entry.path());
+  for (const char* folder : {"apps", "docs", "include", "src"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder, error)) {
+      add(entry.path());
+    }
+  }
+  require(!files.empty(), "--text: the project's own documents are no longer at {}; name a file",
+          root.string());
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<std::string> output_names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const char* name : {"results.json", "profile.jsonl", "report.html"}) {
+    names.push_back((fs::path(folder) / name).string());
+  }
+  return names;
+}
+
+void prepare_folder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  require(!error, "--out: {} cannot be made: {}", folder, error.message());
+  check_outputs(output_names(folder));
+}
+
+Study run_with_progress(const StudyFlags& flags, const ByteText& text) {
+  Terminal screen(stderr);
+  ProgressBar bar(screen, "training", 1000);
+  return run_study(flags.options, text,
+                   [&](std::size_t done, std::size_t all) { bar.update(1000 * done / all); });
+}
+
+constexpr const char* kNext = R"(
+Try next:
+  addnorm study --placement pre,post,sandwich,deepnorm,rezero --out out/more
+  addnorm study --placement post,post:3+pre,pre/post --layers 8
+  addnorm study --text your-file.txt --lr 5e-3
+  addnorm trace 1 2 3 4 --branch 0.5 -1 2 0
+)";
+
+ExitStatus run(const StudyFlags& flags) {
+  check_study(flags.options);
+  const ByteText text(read_text(flags.text.empty() ? own_text() : flags.text),
+                      flags.options.context);
+  prepare_folder(flags.out);
+  const Study study = run_with_progress(flags, text);
+  const StudyReport report(study);
+  const std::vector<std::string> names = output_names(flags.out);
+  write_files({{names[0], study_json(report)},
+               {names[1], study_profile(report)},
+               {names[2], study_html(report)}});
+  Terminal terminal(stdout);
+  terminal.write(study_text(report, terminal.width()));
+  terminal.print("\nThe curves: {}\nThe numbers: {} and {}\n", names[2], names[0], names[1]);
+  terminal.write(kNext);
+  return kDone;
+}
+
+void add_training_flags(CLI::App& app, StudyOptions& o) {
+  app.add_option("--placement", o.placements, "placements to compare, with commas between")
+      ->delimiter(',')
+      ->type_name("LIST");
+  add_choice<NormKind>(app, "--norm", o.norm.kind,
+                       {{"layer", NormKind::kLayer}, {"rms", NormKind::kRms}},
+                       "the norm in every slot (default layer)");
+  add_number(app, "--eps", o.norm.epsilon, "the norm's epsilon (default 1e-5)");
+  add_count(app, "--layers", o.layers, "blocks (default 12)");
+  add_count(app, "--width", o.width, "d_model; the feed-forward is 4 times wider (default 64)");
+  add_count(app, "--heads", o.heads, "attention heads (default 4)");
+  add_count(app, "--context", o.context, "bytes that a model sees (default 64)");
+  add_count(app, "--batch", o.batch, "windows of text in a step (default 8)");
+  add_count(app, "--steps", o.steps, "training steps (default 200)");
+  add_count(app, "--warm-up", o.warm_up, "steps of the runs with warm-up (default 100)");
+  add_count(app, "--seed", o.seed, "the first seed (default 0)");
+  add_number(app, "--lr", o.learning_rate, "AdamW's learning rate (default 2e-3)");
+  add_number(app, "--dropout", o.dropout, "probability, on each branch (default 0)");
+  add_choice<Initialization>(app, "--init", o.initialization,
+                             {{"torch", Initialization::kTorch},
+                              {"xavier", Initialization::kXavier},
+                              {"gpt2", Initialization::kGpt2}},
+                             "how weights are drawn (default torch)");
+}
+
+}  // namespace
+
+Command study_command(CLI::App& program) {
+  const auto flags = std::make_shared<StudyFlags>();
+  CLI::App* app = program.add_subcommand(
+      "study", "Train small Transformers on text and show which stacks keep signal and gradient");
+  app->add_option("--text", flags->text, "text to train on (default: this project's own files)")
+      ->type_name("FILE...");
+  add_training_flags(*app, flags->options);
+  add_count(*app, "--seeds", flags->options.seeds, "models for each placement (default 3)");
+  add_file(*app, "--out", flags->out, "folder for the results (default out/study)");
+  app->footer(meaning());
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace addnorm

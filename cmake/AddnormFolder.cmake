@@ -1,0 +1,62 @@
+# One CMake target for each folder of src/, and one test program for the tests that stand in it.
+
+# find_package with an error that says what to install.
+macro(addnorm_require_package package debian_package)
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    message(FATAL_ERROR "${package} is missing: apt-get install ${debian_package} "
+                        "(or scripts/install-packages.sh for everything)")
+  endif()
+endmacro()
+
+addnorm_require_package(OpenMP g++)
+addnorm_require_package(fmt libfmt-dev)
+addnorm_require_package(dnnl libdnnl-dev)
+addnorm_require_package(Eigen3 libeigen3-dev)
+addnorm_require_package(nlohmann_json nlohmann-json3-dev)
+if(ADDNORM_TESTS)
+  addnorm_require_package(GTest libgmock-dev)
+  addnorm_require_package(rapidcheck librapidcheck-dev)
+  enable_testing()
+  include(GoogleTest)
+endif()
+
+# Warnings and the floating-point rules of docs/numerics.md, for every target of ours.
+add_library(addnorm_options INTERFACE)
+target_compile_features(addnorm_options INTERFACE cxx_std_20)
+target_compile_options(addnorm_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers  # designated ones leave defaults
+  -ffp-contract=off -fno-math-errno -fno-trapping-math)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 sees overlaps in std::string's operator+
+  target_compile_options(addnorm_options INTERFACE -Wno-restrict)
+endif()
+
+# addnorm_tests(<name> SOURCES <files> LIBRARIES <targets>): a GoogleTest program known to ctest.
+function(addnorm_tests name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # support/
+  target_link_libraries(${name} PRIVATE addnorm_options ${ARG_LIBRARIES} GTest::gmock_main
+                                        rapidcheck)
+  target_compile_definitions(${name} PRIVATE ADDNORM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
+endfunction()
+
+# addnorm_folder(<folder> DEPENDS <targets>): src/<folder>/*.cc as addnorm_<folder>,
+# src/<folder>/*_test.cc as addnorm_<folder>_test.
+function(addnorm_folder folder)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+
+  add_library(addnorm_${folder} STATIC ${sources})
+  target_include_directories(addnorm_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/include
+                                                      ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(addnorm_${folder} PUBLIC ${ARG_DEPENDS} PRIVATE addnorm_options)
+  if(ADDNORM_TESTS AND tests)
+    addnorm_tests(addnorm_${folder}_test SOURCES ${tests} LIBRARIES addnorm_${folder})
+  endif()
+endfunction()

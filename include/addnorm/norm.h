@@ -1,0 +1,208 @@
+#pragma once
+
+/// Normalization and Add & Norm, forward and backward. Every function is instantiated for float and
+/// double, allocates nothing, checks its arguments (addnorm::Error) and gives the same bits for any
+/// number of threads. Numerics: docs/numerics.md.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "addnorm/view.h"
+
+namespace addnorm {
+
+/// Which values share one mean and one deviation, and whether the mean is taken away.
+enum class NormKind {
+  kLayer,     ///< the features of one row (Ba et al. 2016)
+  kRms,       ///< the same, without taking the mean away (Zhang and Sennrich 2019)
+  kBatch,     ///< one channel over all samples and positions (Ioffe and Szegedy 2015)
+  kInstance,  ///< one channel of one sample over its positions (Ulyanov et al. 2016)
+  kGroup,     ///< a group of channels of one sample (Wu and He 2018)
+};
+
+enum class EpsilonAt {
+  kVariance,   ///< deviation = √(variance + ε)
+  kDeviation,  ///< deviation = √variance + ε
+};
+
+enum class Variance {
+  kPopulation,  ///< divide by n
+  kUnbiased,    ///< divide by n − 1
+};
+
+enum class GammaForm {
+  kPlain,    ///< y = γ·x̂ + β
+  kOnePlus,  ///< y = (1 + γ)·x̂ + β, as Gemma stores it
+};
+
+/// A norm as data. y = output_scale·(γ ⊙ (x − mean)/deviation + β), where kRms has mean 0.
+struct NormOptions {
+  NormKind kind = NormKind::kLayer;
+  double epsilon = 1e-5;
+  EpsilonAt epsilon_at = EpsilonAt::kVariance;
+  Variance variance = Variance::kPopulation;
+  GammaForm gamma_form = GammaForm::kPlain;
+  std::size_t groups = 1;     ///< of kGroup: must divide the channels
+  double output_scale = 1.0;  ///< 1/√l in depth-scaled stacks (Sun et al. 2025)
+};
+
+/// What forward leaves for backward, one for each set of values that is normalized together:
+/// x̂ = ((x·scale − mean_hi) − mean_lo)·reciprocal. `scale` is a power of two, 1 unless the squares
+/// of the values would overflow or vanish.
+template <typename T>
+struct NormStatistics {
+  T mean_hi = 0;
+  T mean_lo = 0;
+  T reciprocal = 0;  ///< 1/deviation of the scaled values
+  T scale = 1;
+  T variance = 0;       ///< of the scaled values, without ε; kRms: their mean square
+  T epsilon_ratio = 1;  ///< deviation ÷ √variance where ε is added to the deviation, else 1
+
+  T mean() const { return (mean_hi + mean_lo) / scale; }
+  T deviation() const { return 1 / (reciprocal * scale); }
+};
+
+/// A factor of the residual sum: one number, or one for each feature.
+template <typename T>
+struct Scale {
+  T constant = 1;
+  std::span<const T> vector = {};  ///< empty: the constant; else one value for each feature
+
+  T operator[](std::size_t i) const { return vector.empty() ? constant : vector[i]; }
+  bool is_one() const { return vector.empty() && constant == T{1}; }
+};
+
+/// Inverted dropout: each value becomes 0 with `probability`, else itself ÷ (1 − probability).
+/// Which ones is a pure function of (seed, offset + row·cols + col), so no mask is stored and
+/// backward sees the same one (Philox4x32-10, Salmon et al. 2011).
+struct Dropout {
+  double probability = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t offset = 0;
+
+  bool active() const { return probability > 0; }
+};
+
+/// The branch's way into the residual sum: s = skip ⊙ x + gain ⊙ dropout(branch).
+template <typename T>
+struct ResidualAdd {
+  MatrixView<const T> x;       ///< rows × features, the residual stream
+  MatrixView<const T> branch;  ///< the same shape; absent: s = x
+  Scale<T> skip;
+  Scale<T> gain;
+  Dropout dropout;
+};
+
+/// s = skip ⊙ x + gain ⊙ dropout(branch). `sum` may be x or branch itself.
+template <typename T>
+void residual_add(const ResidualAdd<T>& add, MatrixView<T> sum);
+
+/// The gradients of residual_add's inputs, from `d_sum`, the gradient of s.
+template <typename T>
+struct ResidualAddBackward {
+  ResidualAdd<T> add;  ///< as in forward; x and branch are read only for d_skip and d_gain
+  MatrixView<const T> d_sum;
+  MatrixView<T> d_branch;  ///< gain ⊙ mask ⊙ d_sum; absent: not wanted
+  std::span<T> d_skip;     ///< += Σ over rows of x ⊙ d_sum; empty: not wanted
+  std::span<T> d_gain;     ///< += Σ over rows of dropout(branch) ⊙ d_sum; empty: not wanted
+};
+template <typename T>
+void residual_add_backward(const ResidualAddBackward<T>& args);
+
+/// LayerNorm or RMSNorm of rows, with the residual sum that comes before it in the same pass over
+/// memory: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s).
+template <typename T>
+struct AddNormForward {
+  ResidualAdd<T> add;                       ///< without a branch this is the norm alone
+  MatrixView<T> sum;                        ///< where s goes; may be x; absent: s is not kept
+  std::span<const T> gamma;                 ///< one for each feature; empty: 1
+  std::span<const T> beta;                  ///< one for each feature; empty: 0
+  MatrixView<T> y;                          ///< may be x or branch
+  std::span<NormStatistics<T>> statistics;  ///< one for each row, for backward; empty: not kept
+};
+template <typename T>
+void add_norm_forward(const NormOptions& options, const AddNormForward<T>& args);
+
+/// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass.
+///   dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+/// RMSNorm keeps the mean of g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows, both added to what
+/// is there.
+template <typename T>
+struct AddNormBackward {
+  MatrixView<const T> s;                          ///< what forward normalized
+  std::span<const NormStatistics<T>> statistics;  ///< from forward
+  std::span<const T> gamma;
+  MatrixView<const T> dy;
+  MatrixView<const T> d_residual;  ///< the gradient that reaches s past the norm; absent: none
+  Scale<T> skip;                   ///< what d_residual is multiplied with
+  MatrixView<T> dx;                ///< may be dy or d_residual
+  std::span<T> d_gamma;            ///< empty: not wanted
+  std::span<T> d_beta;             ///< empty: not wanted
+  std::span<T> workspace;  ///< norm_workspace(rows, features) values where d_gamma or d_beta
+};
+template <typename T>
+void add_norm_backward(const NormOptions& options, const AddNormBackward<T>& args);
+
+/// How many values AddNormBackward::workspace holds.
+std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
+
+/// BatchNorm, InstanceNorm or GroupNorm of an (N, C, S) tensor, by the statistics of the data.
+template <typename T>
+struct ChannelNormForward {
+  TensorView<const T> x;
+  std::span<const T> gamma;                 ///< one for each channel; empty: 1
+  std::span<const T> beta;                  ///< one for each channel; empty: 0
+  TensorView<T> y;                          ///< may be x
+  std::span<NormStatistics<T>> statistics;  ///< channel_norm_sets() of them, for backward
+  std::span<T> workspace;                   ///< channel_norm_workspace() values
+};
+template <typename T>
+void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args);
+
+/// dx = dnorm(dy) as in AddNormBackward, with means over each set; d_gamma and d_beta are added to.
+template <typename T>
+struct ChannelNormBackward {
+  TensorView<const T> x;
+  std::span<const NormStatistics<T>> statistics;
+  std::span<const T> gamma;
+  TensorView<const T> dy;
+  TensorView<T> dx;        ///< may be dy
+  std::span<T> d_gamma;    ///< empty: not wanted
+  std::span<T> d_beta;     ///< empty: not wanted
+  std::span<T> workspace;  ///< channel_norm_workspace() values
+};
+template <typename T>
+void channel_norm_backward(const NormOptions& options, const ChannelNormBackward<T>& args);
+
+/// How many sets of values have statistics of their own: C, N·C or N·groups.
+template <typename T>
+std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x);
+/// How many values the workspace of forward and backward holds (0 except for kBatch).
+template <typename T>
+std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x);
+
+/// BatchNorm's memory of the batches it has seen, one value for each channel.
+template <typename T>
+struct RunningStatistics {
+  std::span<T> mean;      ///< 0 at first
+  std::span<T> variance;  ///< 1 at first
+  T momentum = T(0.1);
+};
+/// running = (1 − momentum)·running + momentum·(of this batch); the variance is the unbiased one
+/// whatever options.variance says, as in PyTorch. `count` is the values of a channel: N·S ≥ 2.
+template <typename T>
+void update_running_statistics(const NormOptions& options, std::size_t count,
+                               std::span<const NormStatistics<T>> batch,
+                               const RunningStatistics<T>& running);
+/// The statistics with which batch_norm_evaluate normalizes each channel as the running ones say.
+template <typename T>
+void running_to_norm_statistics(const NormOptions& options, const RunningStatistics<T>& running,
+                                std::span<NormStatistics<T>> statistics);
+/// BatchNorm in evaluation: the statistics are given and do not depend on x.
+template <typename T>
+void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args);
+template <typename T>
+void batch_norm_evaluate_backward(const NormOptions& options, const ChannelNormBackward<T>& args);
+
+}  // namespace addnorm

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <type_traits>
+
+namespace addnorm {
+
+/// A row-major matrix that somebody else owns: element (r, c) stands at data[r * stride + c].
+/// In a Transformer a row is a token and a column is a feature.
+template <typename T>
+struct MatrixView {
+  T* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t cols = 0;
+  std::size_t stride = 0;  ///< elements from one row to the next, at least cols
+
+  constexpr MatrixView() = default;
+  constexpr MatrixView(T* data_, std::size_t rows_, std::size_t cols_)
+      : MatrixView(data_, rows_, cols_, cols_) {}
+  constexpr MatrixView(T* data_, std::size_t rows_, std::size_t cols_, std::size_t stride_)
+      : data(data_), rows(rows_), cols(cols_), stride(stride_) {}
+
+  /// A view that may write is also one that may read.
+  constexpr operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
+    return {data, rows, cols, stride};
+  }
+
+  constexpr std::span<T> row(std::size_t r) const { return {data + r * stride, cols}; }
+  constexpr T& operator()(std::size_t r, std::size_t c) const { return data[r * stride + c]; }
+
+  constexpr bool empty() const { return data == nullptr; }  ///< no matrix at all ("absent")
+  constexpr bool contiguous() const { return stride == cols; }
+  constexpr std::size_t size() const { return rows * cols; }
+
+  /// The part that starts at (row, col) and has the given size.
+  constexpr MatrixView block(std::size_t row, std::size_t col, std::size_t n_rows,
+                             std::size_t n_cols) const {
+    return {data + row * stride + col, n_rows, n_cols, stride};
+  }
+};
+
+/// A contiguous (N, C, S) tensor in PyTorch's order: N samples, C channels, S positions each.
+/// BatchNorm, InstanceNorm and GroupNorm work on this shape; features-last data has S = 1.
+template <typename T>
+struct TensorView {
+  T* data = nullptr;
+  std::size_t samples = 0;
+  std::size_t channels = 0;
+  std::size_t positions = 1;
+
+  constexpr operator TensorView<const T>() const requires(!std::is_const_v<T>) {
+    return {data, samples, channels, positions};
+  }
+
+  constexpr bool empty() const { return data == nullptr; }
+  constexpr std::size_t size() const { return samples * channels * positions; }
+  constexpr T* channel(std::size_t n, std::size_t c) const {
+    return data + (n * channels + c) * positions;
+  }
+};
+
+}  // namespace addnorm

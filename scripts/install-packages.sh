@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing, by group:
+#   scripts/install-packages.sh build test lint bench
+# Asks dpkg first, so nothing is run as root when nothing is missing.
+set -euo pipefail
+
+usage() {
+  echo "usage: scripts/install-packages.sh {build|test|lint|bench}..." >&2
+  exit 2
+}
+(($# > 0)) || usage
+
+packages=()
+for group in "$@"; do
+  case $group in
+    # oneDNN's CMake package requires OpenCL; its Debian package only recommends it.
+    build) packages+=(make cmake ninja-build g++ libfmt-dev libdnnl-dev ocl-icd-opencl-dev
+                      libeigen3-dev nlohmann-json3-dev libcli11-dev) ;;
+    test)  packages+=(libgtest-dev libgmock-dev librapidcheck-dev) ;;
+    # clang needs its own omp.h to read sources that are built with -fopenmp.
+    lint)  packages+=(clang clang-format clang-tidy libomp-dev) ;;
+    bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread) ;;
+    *)     usage ;;
+  esac
+done
+
+installed=" $(dpkg-query -W -f '${Package}=${db:Status-Status} ' "${packages[@]}" 2>/dev/null || true)"
+missing=()
+for package in "${packages[@]}"; do
+  [[ $installed == *" $package=installed "* ]] || missing+=("$package")
+done
+((${#missing[@]} > 0)) || exit 0
+
+give_up() {
+  echo "install-packages: $1; please install: ${missing[*]}" >&2
+  exit 2
+}
+command -v apt-get >/dev/null || give_up "no apt-get here (made for Debian 12)"
+as_root=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null || give_up "neither root nor sudo"
+  as_root=(sudo)
+fi
+
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@" >/dev/null
+}
+echo "Installing ${missing[*]}"
+# The package lists may be absent or too old: only then are they fetched.
+apt install -y --no-install-recommends "${missing[@]}" 2>/dev/null || {
+  apt update
+  apt install -y --no-install-recommends "${missing[@]}"
+}

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "addnorm/view.h"
+
+namespace addnorm {
+
+/// A matrix that owns its memory: contiguous, 64-byte aligned, zero at first; moved, never copied.
+template <typename T>
+class Matrix {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+
+  Matrix() = default;
+  Matrix(std::size_t rows, std::size_t cols) { resize(rows, cols); }
+
+  /// Makes this rows × cols. Allocates (and zeroes) only where it must grow; otherwise the old
+  /// values stay in the memory and mean nothing. A loop over equal or smaller shapes allocates
+  /// once.
+  void resize(std::size_t rows, std::size_t cols) {
+    if (rows * cols > capacity_) {
+      capacity_ = rows * cols;
+      data_.reset(new (std::align_val_t{kAlignment}) T[capacity_]());
+    }
+    rows_ = rows;
+    cols_ = cols;
+  }
+
+  void fill(T value) { std::fill_n(data_.get(), rows_ * cols_, value); }
+
+  MatrixView<T> view() { return {data_.get(), rows_, cols_}; }
+  MatrixView<const T> view() const { return {data_.get(), rows_, cols_}; }
+  operator MatrixView<T>() { return view(); }
+  operator MatrixView<const T>() const { return view(); }
+
+  std::span<T> flat() { return {data_.get(), rows_ * cols_}; }
+  std::span<const T> flat() const { return {data_.get(), rows_ * cols_}; }
+
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  std::size_t rows() const { return rows_; }
+  std::size_t cols() const { return cols_; }
+  bool empty() const { return rows_ * cols_ == 0; }
+  T& operator()(std::size_t r, std::size_t c) { return data_[r * cols_ + c]; }
+  const T& operator()(std::size_t r, std::size_t c) const { return data_[r * cols_ + c]; }
+
+ private:
+  struct Free {
+    void operator()(T* p) const { operator delete[](p, std::align_val_t{kAlignment}); }
+  };
+  std::unique_ptr<T[], Free> data_;
+  std::size_t rows_ = 0;
+  std::size_t cols_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+
+namespace addnorm {
+
+/// PyTorch's random numbers on the CPU: after torch.manual_seed(seed) the same draws in the same
+/// order give the same values and leave the generator in the same state (version 1.13, ATen's
+/// DistributionTemplates.h). float values are equal bit for bit to those of PyTorch on a processor
+/// with AVX2; without it PyTorch's own tensors of 16 and more normals differ in the last bits.
+/// double normals go through libm's log, sin and cos, whose last bits depend on the machine.
+class TorchGenerator {
+ public:
+  /// Only the low 32 bits count, as in PyTorch; its negative seeds are their two's complement.
+  explicit TorchGenerator(std::uint64_t seed) : engine_(static_cast<std::uint32_t>(seed)) {}
+
+  std::uint32_t random() { return static_cast<std::uint32_t>(engine_()); }
+  std::uint64_t random64();  ///< two draws, the high word first
+
+  /// tensor.uniform_(low, high), and torch.rand: u·(high − low) + low in T, where u has 24 (float)
+  /// or 53 (double) random bits. Rounding may give `high` itself.
+  template <typename T>
+  void fill_uniform(std::span<T> values, double low = 0, double high = 1);
+
+  /// tensor.normal_(mean, deviation), and torch.randn: Box and Muller (1958). Fewer than 16 values
+  /// are drawn one by one in double, more in blocks of 16 in T, so the values depend on the size.
+  template <typename T>
+  void fill_normal(std::span<T> values, double mean = 0, double deviation = 1);
+
+  /// torch.randint(low, high): low ≤ value < high.
+  void fill_integers(std::span<std::int64_t> values, std::int64_t low, std::int64_t high);
+
+ private:
+  template <typename T>
+  T unit();
+  double normal();
+
+  std::mt19937 engine_;                ///< std's and ATen's engines are the same, seeding included
+  std::optional<double> next_normal_;  ///< the second normal of the pair that normal() draws
+};
+
+}  // namespace addnorm

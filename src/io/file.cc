@@ -1,0 +1,172 @@
+#include "io/file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <system_error>
+
+#include "base/require.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Close {
+  void operator()(std::FILE* stream) const { std::fclose(stream); }
+};
+using Stream = std::unique_ptr<std::FILE, Close>;
+
+/// Where `file` really is: absolute, without links.
+fs::path resolve(const std::string& file) {
+  std::error_code error;
+  fs::path path = fs::absolute(file, error);
+  if (!error) path = fs::weakly_canonical(path, error);
+  require(!error, "'{}': cannot be written: {}", file, error.message());
+  return path;
+}
+
+fs::path temporary_name(const fs::path& folder) {
+  std::random_device random;
+  return folder / fmt::format(".addnorm-{:08x}{:08x}.tmp", random(), random());
+}
+
+/// An output on its way. Until keep(), its end undoes everything.
+class PendingFile {
+ public:
+  explicit PendingFile(const std::string& file);
+  ~PendingFile();
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  const fs::path& target() const { return target_; }
+  void write(std::string_view bytes);
+  void publish();
+  void keep() { kept_ = true; }
+
+ private:
+  void check(bool success) const;
+
+  std::string file_;  ///< as the user wrote it
+  fs::path target_;
+  fs::path temporary_;  ///< the new content
+  fs::path backup_;     ///< the old content, from publish() on
+  Stream stream_;
+  bool has_backup_ = false;
+  bool published_ = false;
+  bool kept_ = false;
+};
+
+PendingFile::PendingFile(const std::string& file)
+    : file_(file),
+      target_(resolve(file)),
+      temporary_(temporary_name(target_.parent_path())),
+      backup_(temporary_name(target_.parent_path())) {
+  std::error_code ignored;
+  require(!fs::is_directory(target_, ignored), "{}: is a folder; expected a file name", file);
+  require(fs::is_regular_file(target_, ignored) || !fs::exists(target_, ignored),
+          "{}: is not a regular file", file);
+  const std::string folder = target_.parent_path().string();
+  require(fs::is_directory(folder, ignored), "{}: there is no folder {}", file, folder);
+  stream_.reset(std::fopen(temporary_.c_str(), "wbx"));
+  const int reason = errno;
+  require(stream_ != nullptr, "{}: the folder {} cannot be written: {}", file, folder,
+          std::strerror(reason));
+}
+
+PendingFile::~PendingFile() {
+  std::error_code ignored;
+  if (!kept_) {
+    fs::remove(temporary_, ignored);
+    if (has_backup_) {
+      fs::rename(backup_, target_, ignored);
+    } else if (published_) {
+      fs::remove(target_, ignored);
+    }
+  }
+  fs::remove(backup_, ignored);
+}
+
+void PendingFile::check(bool success) const {
+  if (!success) fail(fmt::format("{}: cannot be written: {}", file_, std::strerror(errno)));
+}
+
+void PendingFile::write(std::string_view bytes) {
+  check(std::fwrite(bytes.data(), 1, bytes.size(), stream_.get()) == bytes.size());
+  check(std::fflush(stream_.get()) == 0);
+  check(::fsync(::fileno(stream_.get())) == 0);
+  check(std::fclose(stream_.release()) == 0);
+}
+
+void PendingFile::publish() {
+  // A second name for the old content; where the file system has none, the old file steps aside.
+  has_backup_ = ::link(target_.c_str(), backup_.c_str()) == 0 ||
+                (errno != ENOENT && std::rename(target_.c_str(), backup_.c_str()) == 0);
+  check(std::rename(temporary_.c_str(), target_.c_str()) == 0);
+  published_ = true;
+}
+
+/// Opens every output; a deque, because a PendingFile stays where it was made.
+std::deque<PendingFile> open_outputs(const std::vector<std::string>& files) {
+  std::deque<PendingFile> outputs;
+  std::map<fs::path, std::string> names;
+  for (const std::string& file : files) {
+    const fs::path& target = outputs.emplace_back(file).target();
+    const auto [first, is_new] = names.try_emplace(target, file);
+    require(is_new, "{}: is the same file as {}; expected a file for each output", file,
+            first->second);
+  }
+  return outputs;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& file) {
+  constexpr std::size_t kChunk = 1 << 20;
+  const Stream stream(std::fopen(file.c_str(), "rb"));
+  if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
+  std::string bytes;
+  std::error_code no_size;  // of a pipe
+  const std::uintmax_t size = fs::file_size(file, no_size);
+  if (!no_size) bytes.reserve(size + kChunk);
+  std::size_t got = 0;
+  do {
+    const std::size_t end = bytes.size();
+    bytes.resize(end + kChunk);
+    got = std::fread(bytes.data() + end, 1, kChunk, stream.get());
+    bytes.resize(end + got);
+  } while (got == kChunk);
+  const int reason = errno;
+  require(std::ferror(stream.get()) == 0, "{}: cannot be read: {}", file, std::strerror(reason));
+  return bytes;
+}
+
+std::string read_text(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) text += read_file(file);
+  return text;
+}
+
+void check_outputs(const std::vector<std::string>& files) {
+  open_outputs(files);
+}
+
+void write_files(const std::vector<OutputFile>& files) {
+  std::vector<std::string> names;
+  names.reserve(files.size());
+  for (const OutputFile& output : files) names.push_back(output.file);
+  std::deque<PendingFile> outputs = open_outputs(names);
+  for (std::size_t i = 0; i < files.size(); ++i) outputs[i].write(files[i].bytes);
+  for (PendingFile& output : outputs) output.publish();
+  for (PendingFile& output : outputs) output.keep();
+}
+
+}  // namespace addnorm

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace addnorm {
+
+/// The bytes of a whole file, or of a pipe up to its end.
+std::string read_file(const std::string& file);
+
+/// The bytes of the files, one after the other.
+std::string read_text(const std::vector<std::string>& files);
+
+/// A file that a command writes.
+struct OutputFile {
+  std::string file;
+  std::string bytes;
+};
+
+/// Throws what write_files would throw before it writes, so that long work does not start in vain:
+/// a folder that is missing or cannot be written, a name that is no regular file, the same file
+/// twice.
+void check_outputs(const std::vector<std::string>& files);
+
+/// Writes all files or none. Each is written and synced under a temporary name in its folder, and
+/// only then are they renamed; an error takes back the renames too. A link is followed.
+void write_files(const std::vector<OutputFile>& files);
+
+}  // namespace addnorm

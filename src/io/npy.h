@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "io/shape.h"
+
+namespace addnorm {
+
+/// What a NumPy .npy file of float32 or float64 holds, in C order (the last index fastest).
+struct NpyArray {
+  Shape shape;
+  std::variant<std::vector<float>, std::vector<double>> values;
+};
+
+/// Reads a .npy file of format version 1.0, 2.0 or 3.0, any rank, '<f4' or '<f8'.
+NpyArray read_npy(const std::string& file);
+
+/// The same of the bytes of a file; `file` is for messages.
+NpyArray parse_npy(std::string_view bytes, const std::string& file);
+
+/// The bytes of a .npy file, equal to what numpy.save writes.
+std::string to_npy(const Shape& shape, std::span<const float> values);
+std::string to_npy(const Shape& shape, std::span<const double> values);
+
+}  // namespace addnorm

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "probe/profiler.h"
+
+namespace addnorm {
+
+/// What a profile says about the model that it was measured on.
+struct ProfileModel {
+  std::size_t d_model = 0;
+  std::size_t n_layers = 0;
+  std::size_t n_heads = 0;
+  std::size_t d_ff = 0;
+  std::string placement;
+  std::string norm;
+  double eps = 0;
+  std::size_t parameters = 0;
+  std::uint64_t seed = 0;
+};
+
+/// A profile as JSON lines: {"addnorm_profile":1,"model":{…}}, then one line for each entry:
+///   {"step":0,"layer":3,"sublayer":"attention","point":"sum","rms":…,"mean":…,"std":…,
+///    "abs_max":…,"grad_rms":…,"token_cosine":…}
+/// Layers count from 0; entries outside the layers (embedding, final_norm, head) have none. A value
+/// inside a norm also says which: "norm":"before". What is unknown or not finite has no key. A file
+/// may hold several profiles, one after the other.
+std::string profile_json_lines(const ProfileModel& model, const std::vector<ProfileEntry>& entries);
+
+}  // namespace addnorm

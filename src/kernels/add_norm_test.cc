@@ -1,0 +1,384 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+
+#include "addnorm/error.h"
+#include "addnorm/norm.h"
+#include "support/gradient_check.h"
+#include "support/norm_case.h"
+
+namespace addnorm {
+namespace {
+
+using testing::describe;
+using testing::every_option;
+using testing::gradient_error;
+using ::testing::HasSubstr;
+using testing::max_error;
+using testing::NormCase;
+using testing::random_matrix;
+using testing::random_vector;
+using testing::relative_error;
+using testing::same_bits;
+using ::testing::ThrowsMessage;
+using testing::to_double;
+
+constexpr NormKind kRowKinds[] = {NormKind::kLayer, NormKind::kRms};
+
+/// About 16 roundings, and for double what the reference's own plain sums lose.
+template <typename T>
+constexpr double kTolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
+
+template <typename T>
+void expect_equals_reference(NormCase<T> c) {
+  c.run();
+  const auto out = c.expected();
+  const auto gradients = c.expected_gradients();
+  EXPECT_LE(relative_error(c.y, out.y), kTolerance<T>);
+  EXPECT_LE(relative_error(c.d_gamma, gradients.d_gamma), kTolerance<T>);
+  EXPECT_LE(relative_error(c.d_beta, gradients.d_beta), kTolerance<T>);
+  for (std::size_t r = 0; r < c.shape.samples; ++r) {
+    const NormStatistics<T>& s = c.statistics[r];
+    const double deviation = out.deviation[r];
+    EXPECT_NEAR(s.mean(), out.mean[r], kTolerance<T> * (deviation + std::abs(out.mean[r])));
+    EXPECT_NEAR(s.variance, out.variance[r], kTolerance<T> * out.variance[r]);
+    EXPECT_NEAR(s.deviation(), deviation, kTolerance<T> * deviation);
+  }
+  // Of one or two features dx is what remains of larger terms, so its error is held against g.
+  for (std::size_t i = 0; i < c.dx.size(); ++i) {
+    const double deviation = out.deviation[i / c.shape.channels];
+    ASSERT_NEAR(c.dx[i], gradients.dx[i], 4 * kTolerance<T> / deviation) << "dx at " << i;
+  }
+}
+
+template <typename T>
+class AddNorm : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(AddNorm, Types);
+
+TYPED_TEST(AddNorm, EqualsTheReferenceForEveryOption) {
+  for (const NormKind kind : kRowKinds) {
+    for (const NormOptions& options : every_option(kind)) {
+      for (const int absent : {0, 1, 2, 3}) {
+        SCOPED_TRACE(describe(options) + ", absent " + std::to_string(absent));
+        NormCase<TypeParam> c(options, {5, 33});
+        if (absent & 1) c.gamma.clear();
+        if (absent & 2) c.beta.clear();
+        expect_equals_reference(std::move(c));
+      }
+    }
+  }
+}
+
+TYPED_TEST(AddNorm, EqualsTheReferenceForEveryShape) {
+  for (const NormKind kind : kRowKinds) {
+    for (const std::size_t rows : {0, 1, 2, 63, 64, 65, 129}) {
+      for (const std::size_t cols : {1, 2, 3, 15, 16, 17, 31, 33, 64, 100, 768, 1000, 4096}) {
+        if (rows > 2 && cols > 1000) continue;  // the reference is slow
+        SCOPED_TRACE(fmt::format("kind {}, {} × {}", static_cast<int>(kind), rows, cols));
+        expect_equals_reference(NormCase<TypeParam>({.kind = kind}, {rows, cols}));
+      }
+    }
+  }
+}
+
+TYPED_TEST(AddNorm, GradientsAreAddedToWhatIsThere) {
+  NormCase<TypeParam> c({}, {70, 33});
+  c.run();
+  const auto once_gamma = to_double(c.d_gamma);
+  const auto once_beta = to_double(c.d_beta);
+  std::fill(c.d_gamma.begin(), c.d_gamma.end(), TypeParam{8});
+  std::fill(c.d_beta.begin(), c.d_beta.end(), TypeParam{-8});
+  c.backward();
+  for (std::size_t i = 0; i < c.d_gamma.size(); ++i) {
+    EXPECT_EQ(c.d_gamma[i], 8 + static_cast<TypeParam>(once_gamma[i]));
+    EXPECT_EQ(c.d_beta[i], -8 + static_cast<TypeParam>(once_beta[i]));
+  }
+}
+
+/// One Add & Norm with everything that it can have.
+template <typename T>
+struct AddNormCase {
+  static constexpr std::size_t kRows = 7;
+  static constexpr std::size_t kCols = 37;
+
+  TorchGenerator generator{1};
+  Matrix<T> x = random_matrix<T>(generator, kRows, kCols);
+  Matrix<T> branch = random_matrix<T>(generator, kRows, kCols);
+  Matrix<T> dy = random_matrix<T>(generator, kRows, kCols);
+  Matrix<T> d_residual = random_matrix<T>(generator, kRows, kCols);
+  Matrix<T> sum{kRows, kCols}, y{kRows, kCols}, dx{kRows, kCols};
+  std::vector<T> gamma = random_vector<T>(generator, kCols);
+  std::vector<T> beta = random_vector<T>(generator, kCols);
+  std::vector<T> skip = random_vector<T>(generator, kCols);
+  std::vector<T> gain = random_vector<T>(generator, kCols);
+  std::vector<NormStatistics<T>> statistics{kRows};
+  std::vector<T> d_gamma = std::vector<T>(kCols), d_beta = std::vector<T>(kCols);
+  std::vector<T> workspace = std::vector<T>(add_norm_workspace(kRows, kCols));
+
+  AddNormForward<T> forward() {
+    return {.add = {.x = x, .branch = branch, .skip = {.vector = skip}, .gain = {.vector = gain}},
+            .sum = sum,
+            .gamma = gamma,
+            .beta = beta,
+            .y = y,
+            .statistics = statistics};
+  }
+  AddNormBackward<T> backward() {
+    return {.s = sum,
+            .statistics = statistics,
+            .gamma = gamma,
+            .dy = dy,
+            .d_residual = d_residual,
+            .skip = {.vector = skip},
+            .dx = dx,
+            .d_gamma = d_gamma,
+            .d_beta = d_beta,
+            .workspace = workspace};
+  }
+};
+
+TYPED_TEST(AddNorm, EveryWayToAddEqualsResidualAddThenNorm) {
+  using T = TypeParam;
+  AddNormCase<T> c;
+  const Scale<T> scales[] = {{}, {.constant = T(0.7)}, {.constant = 0}, {.vector = c.skip}};
+  const Dropout dropouts[] = {{}, {.probability = 0.3, .seed = 5, .offset = 11}};
+  for (const NormKind kind : kRowKinds) {
+    for (int choice = 0; choice < 64; ++choice) {
+      SCOPED_TRACE(choice);
+      const ResidualAdd<T> add{.x = c.x,
+                               .branch = (choice & 1) != 0 ? c.branch.view() : MatrixView<T>{},
+                               .skip = scales[choice / 2 % 4],
+                               .gain = scales[choice / 8 % 4],
+                               .dropout = dropouts[choice / 32]};
+      Matrix<T> sum(c.x.rows(), c.x.cols());
+      Matrix<T> y(c.x.rows(), c.x.cols());
+      residual_add(add, sum.view());
+      add_norm_forward<T>({.kind = kind}, {.add = {.x = sum}, .gamma = c.gamma, .y = y});
+
+      for (const bool keep_sum : {false, true}) {
+        AddNormForward<T> fused{.add = add, .gamma = c.gamma, .y = c.y};
+        if (keep_sum) fused.sum = c.sum;
+        add_norm_forward({.kind = kind}, fused);
+        EXPECT_TRUE(same_bits(c.y.flat(), y.flat())) << "sum kept: " << keep_sum;
+        EXPECT_TRUE(!keep_sum || same_bits(c.sum.flat(), sum.flat()));
+      }
+    }
+  }
+}
+
+TYPED_TEST(AddNorm, BackwardAddsTheResidualGradient) {
+  using T = TypeParam;
+  AddNormCase<T> c;
+  add_norm_forward({}, c.forward());
+  const Scale<T> scales[] = {{}, {.constant = T(0.7)}, {.vector = c.skip}};
+  AddNormBackward<T> args = c.backward();
+  args.d_residual = {};
+  add_norm_backward({}, args);
+  const auto norm_alone = to_double(c.dx.flat());
+  for (const Scale<T>& skip : scales) {
+    args = c.backward();
+    args.skip = skip;
+    add_norm_backward({}, args);
+    const auto expected = reference::residual_add(
+        {.x = to_double(c.d_residual.flat()),
+         .branch = norm_alone,
+         .skip = skip.vector.empty() ? std::vector<double>{skip.constant} : to_double(c.skip),
+         .features = c.x.cols()});
+    EXPECT_LE(max_error(c.dx.flat(), expected), kTolerance<T>);
+  }
+}
+
+TYPED_TEST(AddNorm, OutputsMayBeTheInputsThatTheHeaderNames) {
+  using T = TypeParam;
+  using Case = AddNormCase<T>;
+  Case plain;
+  add_norm_forward({}, plain.forward());
+  add_norm_backward({}, plain.backward());
+
+  struct Alias {
+    const char* what;
+    Matrix<T> Case::*sum;
+    Matrix<T> Case::*y;
+  };
+  const Alias aliases[] = {{"sum = x", &Case::x, &Case::y},
+                           {"y = x", &Case::sum, &Case::x},
+                           {"y = branch", &Case::sum, &Case::branch},
+                           {"sum = x, y = branch", &Case::x, &Case::branch}};
+  for (const Alias& alias : aliases) {
+    SCOPED_TRACE(alias.what);
+    Case c;
+    AddNormForward<T> args = c.forward();
+    args.sum = c.*alias.sum;
+    args.y = c.*alias.y;
+    add_norm_forward({}, args);
+    EXPECT_TRUE(same_bits((c.*alias.sum).flat(), plain.sum.flat()));
+    EXPECT_TRUE(same_bits((c.*alias.y).flat(), plain.y.flat()));
+  }
+  for (const auto y : {&Case::x, &Case::branch}) {  // no sum kept
+    Case c;
+    AddNormForward<T> args = c.forward();
+    args.sum = {};
+    args.y = c.*y;
+    add_norm_forward({}, args);
+    EXPECT_TRUE(same_bits((c.*y).flat(), plain.y.flat()));
+  }
+  for (const auto dx : {&Case::dy, &Case::d_residual}) {
+    Case c;
+    add_norm_forward({}, c.forward());
+    AddNormBackward<T> args = c.backward();
+    args.dx = c.*dx;
+    add_norm_backward({}, args);
+    EXPECT_TRUE(same_bits((c.*dx).flat(), plain.dx.flat()));
+    EXPECT_TRUE(same_bits(c.d_gamma, plain.d_gamma));
+  }
+}
+
+/// The part of a wider matrix that a view shows; what it does not show holds NaN, which would
+/// spread if it were read and must still be there afterwards.
+template <typename T>
+struct Inset {
+  static constexpr std::size_t kMargin = 3;
+  Matrix<T> whole;
+  MatrixView<T> view;
+
+  explicit Inset(const Matrix<T>& from)
+      : whole(from.rows() + 2, from.cols() + 2 * kMargin),
+        view(whole.view().block(1, kMargin, from.rows(), from.cols())) {
+    whole.fill(std::numeric_limits<T>::quiet_NaN());
+    for (std::size_t r = 0; r < from.rows(); ++r) {
+      std::copy_n(from.view().row(r).data(), from.cols(), view.row(r).data());
+    }
+  }
+  void expect_holds(const Matrix<T>& expected) const {
+    for (std::size_t r = 0; r < view.rows; ++r) {
+      EXPECT_TRUE(same_bits(view.row(r), expected.view().row(r))) << "row " << r;
+    }
+    const auto values = whole.flat();
+    EXPECT_EQ(std::count_if(values.begin(), values.end(), [](T v) { return std::isnan(v); }),
+              values.size() - view.size())
+        << "the margin was written to";
+  }
+};
+
+TYPED_TEST(AddNorm, ViewsIntoWiderMatricesAreReadAndWrittenInsideOnly) {
+  using T = TypeParam;
+  AddNormCase<T> c;
+  add_norm_forward({}, c.forward());
+  add_norm_backward({}, c.backward());
+
+  const Inset<T> x(c.x), branch(c.branch), dy(c.dy), d_residual(c.d_residual);
+  const Inset<T> sum(c.x), y(c.x), dx(c.x);
+  AddNormForward<T> forward = c.forward();
+  forward.add.x = x.view;
+  forward.add.branch = branch.view;
+  forward.sum = sum.view;
+  forward.y = y.view;
+  add_norm_forward({}, forward);
+  sum.expect_holds(c.sum);
+  y.expect_holds(c.y);
+
+  AddNormBackward<T> backward = c.backward();
+  backward.s = sum.view;
+  backward.dy = dy.view;
+  backward.d_residual = d_residual.view;
+  backward.dx = dx.view;
+  add_norm_backward({}, backward);
+  dx.expect_holds(c.dx);
+}
+
+TEST(AddNormGradient, EqualsCentralDifferencesForEveryOption) {
+  for (const NormKind kind : kRowKinds) {
+    for (const NormOptions& options : every_option(kind)) {
+      SCOPED_TRACE(describe(options));
+      NormCase<double> c(options, {3, 9});
+      c.run();
+      auto loss = [&] {
+        c.forward();
+        return std::inner_product(c.y.begin(), c.y.end(), c.dy.begin(), 0.0);
+      };
+      EXPECT_LE(gradient_error(c.x, c.dx, loss), 1e-9);
+      EXPECT_LE(gradient_error(c.gamma, c.d_gamma, loss), 1e-9);
+      EXPECT_LE(gradient_error(c.beta, c.d_beta, loss), 1e-9);
+    }
+  }
+}
+
+struct ForwardMistake {
+  const char* message;
+  std::function<void(NormOptions&, AddNormForward<float>&)> make;
+};
+
+TEST(AddNormErrors, ForwardNamesTheArgumentThatIsWrong) {
+  std::vector<float> three(3);
+  Matrix<float> small(2, 2);
+  const ForwardMistake mistakes[] = {
+      {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
+      {"epsilon is nan", [](auto& o, auto&) { o.epsilon = NAN; }},
+      {"epsilon is inf", [](auto& o, auto&) { o.epsilon = INFINITY; }},
+      {"output_scale is nan", [](auto& o, auto&) { o.output_scale = NAN; }},
+      {"kind must be kLayer or kRms", [](auto& o, auto&) { o.kind = NormKind::kBatch; }},
+      {"no values to normalize", [](auto&, auto& a) { a.add.x.cols = 0; }},
+      {"needs at least 2 values",
+       [](auto& o, auto& a) {
+         o.variance = Variance::kUnbiased;
+         a.add.x.cols = 1;
+       }},
+      {"x is 7 × 37 (stride 1)", [](auto&, auto& a) { a.add.x.stride = 1; }},
+      {"branch is 2 × 2", [&](auto&, auto& a) { a.add.branch = small; }},
+      {"sum is 2 × 2", [&](auto&, auto& a) { a.sum = small; }},
+      {"y is 2 × 2", [&](auto&, auto& a) { a.y = small; }},
+      {"y is 0 × 0", [&](auto&, auto& a) { a.y = {}; }},
+      {"skip has 3 values", [&](auto&, auto& a) { a.add.skip.vector = three; }},
+      {"gain has 3 values", [&](auto&, auto& a) { a.add.gain.vector = three; }},
+      {"gamma has 3 values", [&](auto&, auto& a) { a.gamma = three; }},
+      {"beta has 3 values", [&](auto&, auto& a) { a.beta = three; }},
+      {"statistics has 1 values", [](auto&, auto& a) { a.statistics = a.statistics.first(1); }},
+      {"probability is 1,", [](auto&, auto& a) { a.add.dropout.probability = 1; }},
+      {"probability is nan", [](auto&, auto& a) { a.add.dropout.probability = NAN; }}};
+  for (const auto& [message, make] : mistakes) {
+    AddNormCase<float> c;
+    NormOptions options;
+    AddNormForward<float> args = c.forward();
+    make(options, args);
+    EXPECT_THAT([&] { add_norm_forward(options, args); }, ThrowsMessage<Error>(HasSubstr(message)));
+  }
+}
+
+struct BackwardMistake {
+  const char* message;
+  std::function<void(NormOptions&, AddNormBackward<float>&)> make;
+};
+
+TEST(AddNormErrors, BackwardNamesTheArgumentThatIsWrong) {
+  std::vector<float> three(3);
+  Matrix<float> small(2, 2);
+  const BackwardMistake mistakes[] = {
+      {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
+      {"kind must be kLayer or kRms", [](auto& o, auto&) { o.kind = NormKind::kGroup; }},
+      {"s is 7 × 37 (stride 1)", [](auto&, auto& a) { a.s.stride = 1; }},
+      {"dy is 2 × 2", [&](auto&, auto& a) { a.dy = small; }},
+      {"dy is 0 × 0", [&](auto&, auto& a) { a.dy = {}; }},
+      {"d_residual is 2 × 2", [&](auto&, auto& a) { a.d_residual = small; }},
+      {"dx is 2 × 2", [&](auto&, auto& a) { a.dx = small; }},
+      {"dx is 0 × 0", [&](auto&, auto& a) { a.dx = {}; }},
+      {"skip has 3 values", [&](auto&, auto& a) { a.skip.vector = three; }},
+      {"gamma has 3 values", [&](auto&, auto& a) { a.gamma = three; }},
+      {"d_gamma has 3 values", [&](auto&, auto& a) { a.d_gamma = three; }},
+      {"d_beta has 3 values", [&](auto&, auto& a) { a.d_beta = three; }},
+      {"statistics has 0 values", [](auto&, auto& a) { a.statistics = {}; }},
+      {"workspace has 3 values", [&](auto&, auto& a) { a.workspace = three; }}};
+  for (const auto& [message, make] : mistakes) {
+    AddNormCase<float> c;
+    NormOptions options;
+    AddNormBackward<float> args = c.backward();
+    make(options, args);
+    EXPECT_THAT([&] { add_norm_backward(options, args); },
+                ThrowsMessage<Error>(HasSubstr(message)));
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,303 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+
+#include "addnorm/error.h"
+#include "support/gradient_check.h"
+#include "support/norm_case.h"
+
+namespace addnorm {
+namespace {
+
+using testing::describe;
+using testing::every_option;
+using testing::gradient_error;
+using ::testing::HasSubstr;
+using testing::NormCase;
+using testing::relative_error;
+using testing::same_bits;
+using ::testing::ThrowsMessage;
+using testing::to_double;
+
+constexpr NormKind kChannelKinds[] = {NormKind::kBatch, NormKind::kInstance, NormKind::kGroup};
+
+/// As in add_norm_test.cc.
+template <typename T>
+constexpr double kTolerance = std::is_same_v<T, float> ? 2e-6 : 1e-13;
+
+template <typename T>
+void expect_equals_reference(NormCase<T> c) {
+  c.run();
+  const auto out = c.expected();
+  const auto gradients = c.expected_gradients();
+  EXPECT_LE(relative_error(c.y, out.y), kTolerance<T>);
+  EXPECT_LE(relative_error(c.dx, gradients.dx), kTolerance<T>);
+  EXPECT_LE(relative_error(c.d_gamma, gradients.d_gamma), kTolerance<T>);
+  EXPECT_LE(relative_error(c.d_beta, gradients.d_beta), kTolerance<T>);
+  ASSERT_EQ(c.statistics.size(), out.mean.size());
+  for (std::size_t k = 0; k < out.mean.size(); ++k) {
+    const double deviation = out.deviation[k];
+    EXPECT_NEAR(c.statistics[k].mean(), out.mean[k], kTolerance<T> * (1 + deviation));
+    EXPECT_NEAR(c.statistics[k].deviation(), deviation, kTolerance<T> * deviation);
+  }
+}
+
+template <typename T>
+class ChannelNorm : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(ChannelNorm, Types);
+
+TYPED_TEST(ChannelNorm, EqualsTheReferenceForEveryOption) {
+  for (const NormKind kind : kChannelKinds) {
+    for (const NormOptions& options : every_option(kind)) {
+      for (const int absent : {0, 1, 2, 3}) {
+        SCOPED_TRACE(describe(options) + ", absent " + std::to_string(absent));
+        NormCase<TypeParam> c(options, {5, 6, 7});
+        if (absent & 1) c.gamma.clear();
+        if (absent & 2) c.beta.clear();
+        expect_equals_reference(std::move(c));
+      }
+    }
+  }
+}
+
+TYPED_TEST(ChannelNorm, EqualsTheReferenceForEveryShape) {
+  const reference::Shape shapes[] = {{2, 12, 3},  {9, 36, 1},   {1, 12, 40},
+                                     {33, 60, 5}, {3, 12, 333}, {130, 12, 17}};
+  for (const reference::Shape& shape : shapes) {
+    SCOPED_TRACE(fmt::format("{} × {} × {}", shape.samples, shape.channels, shape.positions));
+    expect_equals_reference(NormCase<TypeParam>({.kind = NormKind::kBatch}, shape));
+    if (shape.positions > 1) {
+      expect_equals_reference(NormCase<TypeParam>({.kind = NormKind::kInstance}, shape));
+    }
+    for (const std::size_t groups : {1, 3, 4}) {
+      expect_equals_reference(
+          NormCase<TypeParam>({.kind = NormKind::kGroup, .groups = groups}, shape));
+    }
+  }
+}
+
+TYPED_TEST(ChannelNorm, OneValueBecomesBeta) {
+  const reference::Shape shape{1, 4, 1};  // a batch of one
+  for (const NormOptions& options :
+       {NormOptions{.kind = NormKind::kBatch}, NormOptions{.kind = NormKind::kInstance},
+        NormOptions{.kind = NormKind::kGroup, .groups = 4}}) {
+    NormCase<TypeParam> c(options, shape);
+    c.run();
+    EXPECT_EQ(c.y, c.beta);
+    EXPECT_EQ(c.dx, std::vector<TypeParam>(4));
+  }
+}
+
+TYPED_TEST(ChannelNorm, OneGroupIsLayerNormAndOneChannelEachIsInstanceNorm) {
+  using T = TypeParam;
+  NormCase<T> group({.kind = NormKind::kGroup}, {4, 33, 1});
+  NormCase<T> layer({.kind = NormKind::kLayer}, {4, 33, 1});
+  group.run();
+  layer.run();
+  EXPECT_TRUE(same_bits(group.y, layer.y));
+  EXPECT_TRUE(same_bits(group.dx, layer.dx));
+
+  NormCase<T> groups({.kind = NormKind::kGroup, .groups = 6}, {4, 6, 9});
+  NormCase<T> instance({.kind = NormKind::kInstance}, {4, 6, 9});
+  groups.run();
+  instance.run();
+  EXPECT_TRUE(same_bits(groups.y, instance.y));
+  EXPECT_TRUE(same_bits(groups.dx, instance.dx));
+}
+
+TYPED_TEST(ChannelNorm, OutputsMayBeTheInputsAndGradientsAreAdded) {
+  using T = TypeParam;
+  for (const NormKind kind : kChannelKinds) {
+    NormCase<T> plain({.kind = kind}, {5, 6, 7});
+    NormCase<T> c = plain;
+    plain.run();
+    channel_norm_backward<T>(c.options, {.x = c.tensor(c.x),
+                                         .statistics = plain.statistics,
+                                         .gamma = c.gamma,
+                                         .dy = c.tensor(c.dy),
+                                         .dx = c.tensor(c.dy),
+                                         .workspace = c.workspace});
+    EXPECT_TRUE(same_bits(c.dy, plain.dx));
+    channel_norm_forward<T>(c.options, {.x = c.tensor(c.x),
+                                        .gamma = c.gamma,
+                                        .beta = c.beta,
+                                        .y = c.tensor(c.x),
+                                        .statistics = c.statistics,
+                                        .workspace = c.workspace});
+    EXPECT_TRUE(same_bits(c.x, plain.y));
+
+    const auto once = to_double(plain.d_gamma);
+    plain.backward();
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      EXPECT_NEAR(plain.d_gamma[i], 2 * once[i], kTolerance<T> * (1 + std::abs(once[i])));
+    }
+  }
+}
+
+TEST(ChannelNormGradient, EqualsCentralDifferencesForEveryOption) {
+  for (const NormKind kind : kChannelKinds) {
+    for (const NormOptions& options : every_option(kind)) {
+      SCOPED_TRACE(describe(options));
+      NormCase<double> c(options, {3, 4, 5});
+      c.run();
+      auto loss = [&] {
+        c.forward();
+        return std::inner_product(c.y.begin(), c.y.end(), c.dy.begin(), 0.0);
+      };
+      EXPECT_LE(gradient_error(c.x, c.dx, loss), 1e-9);
+      EXPECT_LE(gradient_error(c.gamma, c.d_gamma, loss), 1e-9);
+      EXPECT_LE(gradient_error(c.beta, c.d_beta, loss), 1e-9);
+    }
+  }
+}
+
+TEST(RunningStatisticsTest, FollowTheBatchesByTheUnbiasedVariance) {
+  const std::size_t n = 5 * 7;
+  for (const Variance variance : {Variance::kPopulation, Variance::kUnbiased}) {
+    NormCase<double> c({.kind = NormKind::kBatch, .variance = variance}, {5, 3, 7});
+    for (double& x : c.x) x *= 1e140;  // where statistics are of scaled values
+    std::vector<double> mean(3), running_variance(3, 1.0);
+    const RunningStatistics<double> running{mean, running_variance, 0.25};
+    std::vector<double> expected_mean(3), expected_variance(3, 1.0);
+    for (int batch = 0; batch < 3; ++batch) {
+      for (double& x : c.x) x *= 1.5;
+      c.forward();
+      update_running_statistics<double>(c.options, n, c.statistics, running);
+
+      c.options.variance = Variance::kUnbiased;
+      const auto out = c.expected();
+      c.options.variance = variance;
+      for (std::size_t k = 0; k < 3; ++k) {
+        expected_mean[k] = 0.75 * expected_mean[k] + 0.25 * out.mean[k];
+        expected_variance[k] = 0.75 * expected_variance[k] + 0.25 * out.variance[k];
+      }
+    }
+    EXPECT_LE(relative_error(mean, expected_mean), 1e-13);
+    EXPECT_LE(relative_error(running_variance, expected_variance), 1e-13);
+  }
+}
+
+TEST(BatchNormEvaluation, IsAnAffineMapByTheRunningStatistics) {
+  for (const NormOptions& options : every_option(NormKind::kBatch)) {
+    SCOPED_TRACE(describe(options));
+    NormCase<double> c(options, {4, 3, 5});
+    std::vector<double> mean{1, -2, 0.5};
+    std::vector<double> variance{4, 0.25, 1};
+    running_to_norm_statistics<double>(options, {mean, variance}, c.statistics);
+    auto forward = [&] {
+      batch_norm_evaluate<double>(options, {.x = c.tensor(c.x),
+                                            .gamma = c.gamma,
+                                            .beta = c.beta,
+                                            .y = c.tensor(c.y),
+                                            .statistics = c.statistics,
+                                            .workspace = c.workspace});
+    };
+    forward();
+    for (std::size_t i = 0; i < c.x.size(); ++i) {
+      const std::size_t k = i / 5 % 3;
+      const double deviation = options.epsilon_at == EpsilonAt::kVariance
+                                   ? std::sqrt(variance[k] + options.epsilon)
+                                   : std::sqrt(variance[k]) + options.epsilon;
+      const double gamma = c.gamma[k] + (options.gamma_form == GammaForm::kOnePlus ? 1 : 0);
+      const double y = gamma * (c.x[i] - mean[k]) / deviation + c.beta[k];
+      ASSERT_NEAR(c.y[i], options.output_scale * y, 1e-13);
+    }
+
+    batch_norm_evaluate_backward<double>(options, {.x = c.tensor(c.x),
+                                                   .statistics = c.statistics,
+                                                   .gamma = c.gamma,
+                                                   .dy = c.tensor(c.dy),
+                                                   .dx = c.tensor(c.dx),
+                                                   .d_gamma = c.d_gamma,
+                                                   .d_beta = c.d_beta,
+                                                   .workspace = c.workspace});
+    auto loss = [&] {
+      forward();
+      return std::inner_product(c.y.begin(), c.y.end(), c.dy.begin(), 0.0);
+    };
+    EXPECT_LE(gradient_error(c.x, c.dx, loss), 1e-9);
+    EXPECT_LE(gradient_error(c.gamma, c.d_gamma, loss), 1e-9);
+    EXPECT_LE(gradient_error(c.beta, c.d_beta, loss), 1e-9);
+  }
+}
+
+struct Mistake {
+  const char* message;
+  std::function<void(NormOptions&, ChannelNormBackward<float>&)> make;
+};
+
+TEST(ChannelNormErrors, BackwardNamesTheArgumentThatIsWrong) {
+  std::vector<float> three(3);
+  const Mistake mistakes[] = {
+      {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
+      {"kind must be kBatch, kInstance or kGroup", [](auto& o, auto&) { o.kind = NormKind::kRms; }},
+      {"there are 4 groups, they must divide the 6 channels",
+       [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 4}; }},
+      {"there are 0 groups", [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 0}; }},
+      {"no values to normalize", [](auto&, auto& a) { a.x.positions = 0; }},
+      {"needs at least 2 values",
+       [](auto& o, auto& a) {
+         o.variance = Variance::kUnbiased;
+         a.x.samples = a.x.positions = 1;
+       }},
+      {"dy is 0 × 0 × 1, must be 5 × 6 × 7", [](auto&, auto& a) { a.dy = {}; }},
+      {"dx is 0 × 0 × 1, must be 5 × 6 × 7", [](auto&, auto& a) { a.dx = {}; }},
+      {"gamma has 3 values", [&](auto&, auto& a) { a.gamma = three; }},
+      {"d_gamma has 3 values", [&](auto&, auto& a) { a.d_gamma = three; }},
+      {"d_beta has 3 values", [&](auto&, auto& a) { a.d_beta = three; }},
+      {"statistics has 0 values", [](auto&, auto& a) { a.statistics = {}; }},
+      {"workspace has 3 values, must have 420", [&](auto&, auto& a) { a.workspace = three; }}};
+  for (const auto& [message, make] : mistakes) {
+    NormCase<float> c({.kind = NormKind::kBatch}, {5, 6, 7});
+    NormOptions options = c.options;
+    ChannelNormBackward<float> args{.x = c.tensor(c.x),
+                                    .statistics = c.statistics,
+                                    .dy = c.tensor(c.dy),
+                                    .dx = c.tensor(c.dx),
+                                    .workspace = c.workspace};
+    make(options, args);
+    EXPECT_THAT([&] { channel_norm_backward(options, args); },
+                ThrowsMessage<Error>(HasSubstr(message)));
+  }
+}
+
+TEST(ChannelNormErrors, ForwardAndRunningStatisticsNameTheArgumentThatIsWrong) {
+  NormCase<float> c({.kind = NormKind::kBatch}, {5, 6, 7});
+  std::vector<float> three(3), six(6);
+  auto expect_error = [](const char* message, const std::function<void()>& call) {
+    EXPECT_THAT(call, ThrowsMessage<Error>(HasSubstr(message)));
+  };
+  const ChannelNormForward<float> forward{
+      .x = c.tensor(c.x), .y = c.tensor(c.y), .statistics = c.statistics, .workspace = c.workspace};
+  expect_error("y is 0 × 0 × 1", [&, args = forward]() mutable {
+    args.y = {};
+    channel_norm_forward(c.options, args);
+  });
+  expect_error("beta has 3 values", [&, args = forward]() mutable {
+    args.beta = three;
+    channel_norm_forward(c.options, args);
+  });
+  expect_error("the kind must be kBatch",
+               [&] { batch_norm_evaluate({.kind = NormKind::kInstance}, forward); });
+  expect_error("the batch has 1 values for each channel", [&] {
+    update_running_statistics<float>(c.options, 1, c.statistics, {six, six});
+  });
+  expect_error("running mean has 0 values", [&] {
+    update_running_statistics<float>(c.options, 35, c.statistics, {{}, six});
+  });
+  expect_error("running variance has 3 values", [&] {
+    update_running_statistics<float>(c.options, 35, c.statistics, {six, three});
+  });
+  expect_error("statistics has 0 values", [&] {
+    running_to_norm_statistics<float>(c.options, {six, six}, {});
+  });
+  expect_error("running variance has 3 values", [&] {
+    running_to_norm_statistics<float>(c.options, {six, three}, c.statistics);
+  });
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,19 @@
+#include "kernels/check.h"
+
+#include <cmath>
+
+namespace addnorm {
+
+void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size) {
+  require(std::isfinite(options.epsilon) && options.epsilon >= 0,
+          "{}: epsilon is {}, must be a finite number that is not negative", where,
+          options.epsilon);
+  require(std::isfinite(options.output_scale), "{}: output_scale is {}, must be finite", where,
+          options.output_scale);
+  require(set_size > 0, "{}: there are no values to normalize, at least one feature is needed",
+          where);
+  require(options.variance == Variance::kPopulation || set_size > 1,
+          "{}: the unbiased variance needs at least 2 values, there is 1", where);
+}
+
+}  // namespace addnorm

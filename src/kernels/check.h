@@ -1,0 +1,44 @@
+#pragma once
+
+/// The argument checks that the norm kernels share.
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "addnorm/norm.h"
+#include "base/require.h"
+
+namespace addnorm {
+
+/// Throws unless ε is finite and not negative and `set_size` values can be normalized together.
+void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size);
+
+/// Throws unless `values` holds `expected` values.
+template <typename T>
+void check_length(std::string_view where, std::string_view name, std::span<T> values,
+                  std::size_t expected) {
+  require(values.size() == expected, "{}: {} has {} values, must have {}", where, name,
+          values.size(), expected);
+}
+template <typename T>
+void check_optional_length(std::string_view where, std::string_view name, std::span<T> values,
+                           std::size_t expected) {
+  if (!values.empty()) check_length(where, name, values, expected);
+}
+
+/// Throws unless `matrix` has the given shape.
+template <typename T>
+void check_shape(std::string_view where, std::string_view name, const MatrixView<T>& matrix,
+                 std::size_t rows, std::size_t cols) {
+  require(matrix.rows == rows && matrix.cols == cols && matrix.stride >= cols,
+          "{}: {} is {} × {} (stride {}), must be {} × {}", where, name, matrix.rows, matrix.cols,
+          matrix.stride, rows, cols);
+}
+template <typename T>
+void check_optional_shape(std::string_view where, std::string_view name,
+                          const MatrixView<T>& matrix, std::size_t rows, std::size_t cols) {
+  if (!matrix.empty()) check_shape(where, name, matrix, rows, cols);
+}
+
+}  // namespace addnorm

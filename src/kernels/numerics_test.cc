@@ -1,0 +1,189 @@
+/// The numerics contract (docs/numerics.md) of every norm.
+
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <rapidcheck/gtest.h>
+
+#include "support/norm_case.h"
+
+namespace addnorm {
+namespace {
+
+using testing::kAllKinds;
+using testing::max_error;
+using testing::NormCase;
+using testing::relative_error;
+using testing::same_bits;
+
+NormOptions options_of(NormKind kind) {
+  return {.kind = kind, .groups = kind == NormKind::kGroup ? 2u : 1u};
+}
+
+/// A shape whose sets hold `size` values each.
+reference::Shape shape_of(NormKind kind, std::size_t size) {
+  switch (kind) {
+    case NormKind::kBatch:
+      return {size / 2, 5, 2};
+    case NormKind::kInstance:
+      return {3, 2, size};
+    case NormKind::kGroup:
+      return {2, 8, size / 4};
+    default:
+      return {5, size, 1};
+  }
+}
+
+TEST(Numerics, ErrorDoesNotGrowWithTheMean) {
+  for (const NormKind kind : kAllKinds) {
+    for (const double mean : {0.0, 10.0, 1e3, 1e4, 1e5, 1e6}) {
+      NormCase<float> c(options_of(kind), shape_of(kind, 768), {mean, 1});
+      c.gamma.clear();
+      c.beta.clear();
+      c.run();
+      const double y_error = max_error(c.y, c.expected().y);
+      const double dx_error = relative_error(c.dx, c.expected_gradients().dx);
+      SCOPED_TRACE(fmt::format("kind {}, mean/std {}: y off by {:.2g}, dx by {:.2g} relative",
+                               static_cast<int>(kind), mean, y_error, dx_error));
+      EXPECT_LE(y_error, 2e-6);
+      EXPECT_LE(dx_error, 2e-6);
+    }
+  }
+}
+
+TEST(Numerics, HugeValuesStayFiniteAndRight) {
+  for (const NormKind kind : kAllKinds) {
+    for (const double size : {1e10, 1e14, 1e15, 1e19, 1e25, 1e30, 1e38, 3.4e38}) {
+      SCOPED_TRACE(fmt::format("kind {}, size {}", static_cast<int>(kind), size));
+      NormCase<float> c(options_of(kind), shape_of(kind, 768));
+      for (float& x : c.x) x = static_cast<float>(std::sin(x) * size);
+      for (float& dy : c.dy) dy *= 1e20f;  // so that dx is no subnormal number
+      c.run();
+      EXPECT_LE(relative_error(c.y, c.expected().y), 2e-6);
+      EXPECT_LE(relative_error(c.dx, c.expected_gradients().dx), 4e-6);
+      EXPECT_LE(relative_error(c.d_gamma, c.expected_gradients().d_gamma), 2e-6);
+    }
+  }
+}
+
+TEST(Numerics, ConstantSetsGiveExactlyBeta) {
+  for (const NormKind kind : kAllKinds) {
+    if (kind == NormKind::kRms) continue;  // does not centre
+    for (const double size : {1e-45, 1e-30, 0.1, 3.0, 1e5, 1e10, 1e14, 1e19, 1e25, 1e30, 3.4e38}) {
+      for (const std::size_t n : {2, 34, 768, 1000}) {
+        SCOPED_TRACE(fmt::format("kind {}, {} times {}", static_cast<int>(kind), n, size));
+        NormCase<float> c(options_of(kind), shape_of(kind, 4 * n));
+        std::fill(c.x.begin(), c.x.end(), static_cast<float>(-size));
+        c.run();
+        for (std::size_t i = 0; i < c.y.size(); ++i) {
+          ASSERT_EQ(c.y[i], c.beta[i / c.shape.positions % c.shape.channels]);
+        }
+        EXPECT_EQ(c.statistics[0].mean(), static_cast<float>(-size));
+        const std::vector<float> dx = c.dx;
+        std::fill(c.x.begin(), c.x.end(), 0.0f);  // the same gradient, and exact in the reference
+        EXPECT_LE(relative_error(dx, c.expected_gradients().dx), 2e-6);
+      }
+    }
+  }
+}
+
+/// The values of x that are normalized together with value `at`.
+std::vector<bool> set_of(const NormCase<float>& c, std::size_t at) {
+  NormCase<double> probe(c.options, c.shape);
+  const auto before = probe.expected().y;
+  reference::Norm changed = probe.reference();
+  changed.x[at] += 1;
+  const auto after = reference::norm_forward(changed).y;
+  std::vector<bool> in_set;
+  for (std::size_t i = 0; i < after.size(); ++i) in_set.push_back(after[i] != before[i]);
+  return in_set;
+}
+
+TEST(Numerics, NanAndInfinityStayInTheirSet) {
+  for (const NormKind kind : kAllKinds) {
+    for (const float poison : {NAN, INFINITY, -INFINITY}) {
+      for (const std::size_t at : {0, 40, 100}) {
+        SCOPED_TRACE(fmt::format("kind {}, {} at {}", static_cast<int>(kind), poison, at));
+        const NormCase<float> fresh(options_of(kind), shape_of(kind, 40));
+        NormCase<float> good = fresh, bad_x = fresh, bad_dy = fresh;
+        bad_x.x[at] = poison;
+        bad_dy.dy[at] = poison;
+        good.run();
+        bad_x.run();
+        bad_dy.run();
+        const std::vector<bool> in_set = set_of(fresh, at);
+        for (std::size_t i = 0; i < in_set.size(); ++i) {
+          SCOPED_TRACE(i);
+          if (in_set[i]) {
+            EXPECT_TRUE(std::isnan(bad_x.y[i]));
+            EXPECT_TRUE(std::isnan(bad_x.dx[i]));
+            EXPECT_FALSE(std::isfinite(bad_dy.dx[i]));
+          } else {
+            EXPECT_TRUE(same_bits(std::span(&bad_x.y[i], 1), std::span(&good.y[i], 1)));
+            EXPECT_TRUE(same_bits(std::span(&bad_x.dx[i], 1), std::span(&good.dx[i], 1)));
+            EXPECT_TRUE(same_bits(std::span(&bad_dy.dx[i], 1), std::span(&good.dx[i], 1)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Numerics, BitsDoNotDependOnTheNumberOfThreads) {
+  const int threads = omp_get_max_threads();
+  for (const NormKind kind : kAllKinds) {
+    const reference::Shape shape = kind == NormKind::kLayer || kind == NormKind::kRms
+                                       ? reference::Shape{200, 333}
+                                       : reference::Shape{200, 32, 20};
+    const NormCase<float> fresh(options_of(kind), shape);
+    NormCase<float> one = fresh;
+    omp_set_num_threads(1);
+    one.run();
+    for (const int count : {2, 3, 7}) {
+      NormCase<float> many = fresh;
+      omp_set_num_threads(count);
+      many.run();
+      EXPECT_TRUE(same_bits(many.y, one.y));
+      EXPECT_TRUE(same_bits(many.dx, one.dx));
+      EXPECT_TRUE(same_bits(many.d_gamma, one.d_gamma));
+      EXPECT_TRUE(same_bits(many.d_beta, one.d_beta));
+    }
+  }
+  omp_set_num_threads(threads);
+}
+
+RC_GTEST_PROP(NumericsProperty, ARowHasTheSameBitsAnywhereInAnyBatch, ()) {
+  const auto kind = *rc::gen::element(NormKind::kLayer, NormKind::kRms);
+  const auto rows = *rc::gen::inRange<std::size_t>(1, 80);
+  const auto cols = *rc::gen::inRange<std::size_t>(1, 300);
+  const auto r = *rc::gen::inRange<std::size_t>(0, rows);
+  NormCase<float> batch({.kind = kind}, {rows, cols});
+  NormCase<float> alone({.kind = kind}, {1, cols});
+  batch.run();
+  alone.gamma = batch.gamma;
+  alone.beta = batch.beta;
+  auto row = [&](std::vector<float>& values) {
+    return std::vector<float>(values.begin() + r * cols, values.begin() + (r + 1) * cols);
+  };
+  alone.x = row(batch.x);
+  alone.dy = row(batch.dy);
+  alone.run();
+  RC_ASSERT(same_bits(alone.y, row(batch.y)));
+  RC_ASSERT(same_bits(alone.dx, row(batch.dx)));
+}
+
+RC_GTEST_PROP(NumericsProperty, WithoutEpsilonAPowerOfTwoChangesNoBitOfTheOutput, ()) {
+  const auto kind = kAllKinds[*rc::gen::inRange(0, 5)];
+  const auto exponent = *rc::gen::inRange(-30, 126);
+  NormOptions options = options_of(kind);
+  options.epsilon = 0;
+  NormCase<float> plain(options, shape_of(kind, 40), {0, 0.3});
+  NormCase<float> scaled = plain;
+  for (float& x : scaled.x) x = std::ldexp(x, exponent);
+  plain.run();
+  scaled.run();
+  RC_ASSERT(same_bits(scaled.y, plain.y));
+  RC_ASSERT(same_bits(scaled.d_gamma, plain.d_gamma));
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,167 @@
+#include "kernels/reference.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace addnorm::reference {
+namespace {
+
+/// Where value i belongs, and how many belong together.
+struct Sets {
+  const Norm& norm;
+
+  std::size_t channel(std::size_t i) const {
+    return i / norm.shape.positions % norm.shape.channels;
+  }
+  std::size_t operator()(std::size_t i) const {
+    const std::size_t channels = norm.shape.channels;
+    const std::size_t sample = i / norm.shape.positions / channels;
+    switch (norm.options.kind) {
+      case NormKind::kBatch:
+        return channel(i);
+      case NormKind::kInstance:
+        return sample * channels + channel(i);
+      case NormKind::kGroup:
+        return sample * norm.options.groups + channel(i) * norm.options.groups / channels;
+      default:
+        return sample;
+    }
+  }
+  std::size_t count() const {
+    switch (norm.options.kind) {
+      case NormKind::kBatch:
+        return norm.shape.channels;
+      case NormKind::kInstance:
+        return norm.shape.samples * norm.shape.channels;
+      case NormKind::kGroup:
+        return norm.shape.samples * norm.options.groups;
+      default:
+        return norm.shape.samples;
+    }
+  }
+  double size() const {
+    return static_cast<double>(norm.shape.size()) / static_cast<double>(count());
+  }
+  double variance_divisor() const {
+    return norm.options.variance == Variance::kUnbiased ? size() - 1 : size();
+  }
+};
+
+double effective_gamma(const Norm& norm, std::size_t channel) {
+  if (norm.gamma.empty()) return 1;
+  return norm.options.gamma_form == GammaForm::kOnePlus ? 1 + norm.gamma[channel]
+                                                        : norm.gamma[channel];
+}
+
+}  // namespace
+
+NormOutput norm_forward(const Norm& norm) {
+  const Sets set{norm};
+  const std::size_t n = norm.x.size();
+  NormOutput out{Values(n), Values(set.count()), Values(set.count()), Values(set.count())};
+
+  if (norm.options.kind != NormKind::kRms) {
+    for (std::size_t i = 0; i < n; ++i) out.mean[set(i)] += norm.x[i] / set.size();
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const double d = norm.x[i] - out.mean[set(i)];
+    out.variance[set(i)] += d * d / set.variance_divisor();
+  }
+  for (std::size_t k = 0; k < set.count(); ++k) {
+    const double epsilon = norm.options.epsilon;
+    out.deviation[k] = norm.options.epsilon_at == EpsilonAt::kVariance
+                           ? std::sqrt(out.variance[k] + epsilon)
+                           : std::sqrt(out.variance[k]) + epsilon;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t c = set.channel(i);
+    const double x_hat = (norm.x[i] - out.mean[set(i)]) / out.deviation[set(i)];
+    const double beta = norm.beta.empty() ? 0 : norm.beta[c];
+    out.y[i] = norm.options.output_scale * (effective_gamma(norm, c) * x_hat + beta);
+  }
+  return out;
+}
+
+NormGradients norm_backward(const Norm& norm, const Values& dy) {
+  const Sets set{norm};
+  const std::size_t n = norm.x.size();
+  const NormOutput out = norm_forward(norm);
+  NormGradients grad{Values(n), Values(norm.shape.channels), Values(norm.shape.channels)};
+
+  // d_… is the gradient of …; x̂ = d/deviation with d = x − mean.
+  Values d_d(n);
+  Values d_deviation(set.count());
+  for (std::size_t i = 0; i < n; ++i) {
+    const double d = norm.x[i] - out.mean[set(i)];
+    const double deviation = out.deviation[set(i)];
+    const double scaled = norm.options.output_scale * dy[i];
+    grad.d_gamma[set.channel(i)] += scaled * d / deviation;
+    grad.d_beta[set.channel(i)] += scaled;
+    const double d_x_hat = scaled * effective_gamma(norm, set.channel(i));
+    d_d[i] = d_x_hat / deviation;
+    d_deviation[set(i)] -= d_x_hat * d / (deviation * deviation);
+  }
+  // deviation = √(variance + ε) or √variance + ε, whose slope where variance = 0 meets d = 0.
+  Values d_variance(set.count());
+  for (std::size_t k = 0; k < set.count(); ++k) {
+    const double root = norm.options.epsilon_at == EpsilonAt::kVariance
+                            ? out.deviation[k]
+                            : std::sqrt(out.variance[k]);
+    if (root > 0) d_variance[k] = d_deviation[k] / (2 * root);
+  }
+  // variance = Σd²/divisor; mean = Σx/n.
+  Values d_mean(set.count());
+  for (std::size_t i = 0; i < n; ++i) {
+    const double d = norm.x[i] - out.mean[set(i)];
+    d_d[i] += d_variance[set(i)] * 2 * d / set.variance_divisor();
+    d_mean[set(i)] -= d_d[i];
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    grad.dx[i] = d_d[i];
+    if (norm.options.kind != NormKind::kRms) grad.dx[i] += d_mean[set(i)] / set.size();
+  }
+  return grad;
+}
+
+Values residual_add(const ResidualAdd& add) {
+  auto factor = [&](const Values& scale, std::size_t i) {
+    return scale.size() == 1 ? scale[0] : scale[i % add.features];
+  };
+  Values s(add.x.size());
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    s[i] = factor(add.skip, i) * add.x[i];
+    if (!add.branch.empty()) s[i] += factor(add.gain, i) * add.branch[i];
+  }
+  return s;
+}
+
+Values softmax(const Values& scores, const std::vector<bool>& blocked) {
+  double maximum = -INFINITY;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (!blocked[i]) maximum = std::fmax(maximum, scores[i]);
+  }
+  Values p(scores.size());
+  double total = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    if (!blocked[i]) total += p[i] = std::exp(scores[i] - maximum);
+  }
+  for (double& value : p) value = total > 0 ? value / total : 0;
+  return p;
+}
+
+long double activation(Activation activation, long double x) {
+  constexpr long double kPi = std::numbers::pi_v<long double>;
+  switch (activation) {
+    case Activation::kRelu:
+      return std::fmax(x, 0.0L);
+    case Activation::kGelu:
+      return x * std::erfc(-x / std::sqrt(2.0L)) / 2;
+    case Activation::kGeluTanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / kPi) * (x + 0.044715L * x * x * x)));
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
+  }
+  return 0;
+}
+
+}  // namespace addnorm::reference

@@ -1,0 +1,67 @@
+#pragma once
+
+/// The kernels once more: plain float64 loops, straight from the textbook, for tests to compare
+/// with. Backward goes through deviation, variance and mean by the chain rule, one step at a time.
+/// Nothing here is shared with the kernels, and nothing is fast.
+
+#include <cstddef>
+#include <vector>
+
+#include "addnorm/norm.h"
+#include "kernels/activation.h"
+
+namespace addnorm::reference {
+
+using Values = std::vector<double>;
+
+/// (N, C, S) values in PyTorch's order; rows of features are (rows, features, 1).
+struct Shape {
+  std::size_t samples = 0;
+  std::size_t channels = 0;
+  std::size_t positions = 1;
+
+  std::size_t size() const { return samples * channels * positions; }
+};
+
+/// A norm of any kind and what it is applied to.
+struct Norm {
+  NormOptions options;
+  Shape shape;
+  Values x;
+  Values gamma;  ///< one for each channel; empty: 1
+  Values beta;   ///< one for each channel; empty: 0
+};
+
+/// mean, variance and deviation have one value for each set that is normalized together.
+struct NormOutput {
+  Values y;
+  Values mean;
+  Values variance;  ///< without ε; kRms: the mean square
+  Values deviation;
+};
+NormOutput norm_forward(const Norm& norm);
+
+struct NormGradients {
+  Values dx;
+  Values d_gamma;
+  Values d_beta;
+};
+NormGradients norm_backward(const Norm& norm, const Values& dy);
+
+/// s = skip ⊙ x + gain ⊙ branch; skip and gain hold one value, or one for each feature.
+struct ResidualAdd {
+  Values x;
+  Values branch;
+  Values skip = {1};
+  Values gain = {1};
+  std::size_t features = 1;
+};
+Values residual_add(const ResidualAdd& add);
+
+/// Softmax of the scores whose `blocked` entry is false; the others are 0.
+Values softmax(const Values& scores, const std::vector<bool>& blocked);
+
+/// In long double, so that central differences of it are a truth for float64.
+long double activation(Activation activation, long double x);
+
+}  // namespace addnorm::reference

@@ -1,0 +1,162 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
+
+#include "addnorm/error.h"
+#include "support/gradient_check.h"
+#include "support/norm_case.h"
+
+namespace addnorm {
+namespace {
+
+using testing::gradient_error;
+using ::testing::HasSubstr;
+using testing::max_error;
+using testing::random_matrix;
+using testing::random_vector;
+using testing::same_bits;
+using ::testing::ThrowsMessage;
+using testing::to_double;
+
+constexpr std::size_t kRows = 70;
+constexpr std::size_t kCols = 37;
+
+template <typename T>
+struct AddCase {
+  TorchGenerator generator{2};
+  Matrix<T> x = random_matrix<T>(generator, kRows, kCols);
+  Matrix<T> branch = random_matrix<T>(generator, kRows, kCols);
+  Matrix<T> d_sum = random_matrix<T>(generator, kRows, kCols);
+  Matrix<T> sum{kRows, kCols}, d_branch{kRows, kCols};
+  std::vector<T> skip = random_vector<T>(generator, kCols);
+  std::vector<T> gain = random_vector<T>(generator, kCols);
+  std::vector<Scale<T>> scales{{}, {.constant = T(0.6)}, {.constant = 0}, {.vector = skip}};
+};
+
+template <typename T>
+class ResidualAddTest : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(ResidualAddTest, Types);
+
+TYPED_TEST(ResidualAddTest, EqualsTheReferenceInAndOutOfPlace) {
+  using T = TypeParam;
+  auto values = [](const Scale<T>& scale) {
+    return scale.vector.empty() ? std::vector<double>{scale.constant} : to_double(scale.vector);
+  };
+  AddCase<T> c;
+  for (const Scale<T>& skip : c.scales) {
+    for (const Scale<T>& gain : c.scales) {
+      const ResidualAdd<T> add{.x = c.x, .branch = c.branch, .skip = skip, .gain = gain};
+      residual_add(add, c.sum.view());
+      const auto expected = reference::residual_add({.x = to_double(c.x.flat()),
+                                                     .branch = to_double(c.branch.flat()),
+                                                     .skip = values(skip),
+                                                     .gain = values(gain),
+                                                     .features = kCols});
+      EXPECT_LE(max_error(c.sum.flat(), expected), 8 * std::numeric_limits<T>::epsilon());
+      for (const auto place : {&AddCase<T>::x, &AddCase<T>::branch}) {
+        AddCase<T> inside;
+        residual_add<T>({.x = inside.x, .branch = inside.branch, .skip = skip, .gain = gain},
+                        inside.*place);
+        EXPECT_TRUE(same_bits((inside.*place).flat(), c.sum.flat()));
+      }
+    }
+  }
+}
+
+TYPED_TEST(ResidualAddTest, WithoutABranchScalesX) {
+  AddCase<TypeParam> c;
+  residual_add<TypeParam>({.x = c.x, .skip = {.vector = c.skip}, .gain = {.constant = 9}}, c.sum);
+  for (std::size_t r = 0; r < kRows; ++r) {
+    for (std::size_t i = 0; i < kCols; ++i) ASSERT_EQ(c.sum(r, i), c.skip[i] * c.x(r, i));
+  }
+}
+
+TYPED_TEST(ResidualAddTest, ASkipOfZeroDoesNotLookAtX) {
+  AddCase<TypeParam> c;
+  c.x.fill(NAN);
+  for (const double p : {0.0, 0.5}) {
+    for (const Scale<TypeParam>& gain : c.scales) {
+      residual_add<TypeParam>({.x = c.x,
+                               .branch = c.branch,
+                               .skip = {.constant = 0},
+                               .gain = gain,
+                               .dropout = {.probability = p}},
+                              c.sum);
+      for (const TypeParam s : c.sum.flat()) ASSERT_TRUE(std::isfinite(s));
+    }
+  }
+}
+
+TEST(ResidualAddGradient, EqualsCentralDifferences) {
+  for (const bool vectors : {false, true}) {
+    for (const double p : {0.0, 0.4}) {
+      AddCase<double> c;
+      const std::size_t size = vectors ? kCols : 1;
+      std::vector<double> skip = random_vector<double>(c.generator, size);
+      std::vector<double> gain = random_vector<double>(c.generator, size);
+      std::vector<double> d_skip(size), d_gain(size);
+      auto scale = [&](const std::vector<double>& values) {
+        return vectors ? Scale<double>{.vector = values} : Scale<double>{.constant = values[0]};
+      };
+      auto add = [&] {
+        return ResidualAdd<double>{.x = c.x,
+                                   .branch = c.branch,
+                                   .skip = scale(skip),
+                                   .gain = scale(gain),
+                                   .dropout = {.probability = p, .seed = 6}};
+      };
+      auto loss = [&] {
+        residual_add(add(), c.sum.view());
+        const auto sum = c.sum.flat();
+        return std::inner_product(sum.begin(), sum.end(), c.d_sum.data(), 0.0);
+      };
+      residual_add_backward<double>({.add = add(),
+                                     .d_sum = c.d_sum,
+                                     .d_branch = c.d_branch,
+                                     .d_skip = d_skip,
+                                     .d_gain = d_gain});
+      EXPECT_LE(gradient_error(c.branch.flat(), c.d_branch.flat(), loss), 1e-9);
+      EXPECT_LE(gradient_error(skip, d_skip, loss), 1e-9);
+      EXPECT_LE(gradient_error(gain, d_gain, loss), 1e-9);
+
+      const auto once = d_skip;
+      residual_add_backward<double>({.add = add(), .d_sum = c.d_sum, .d_skip = d_skip});
+      for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(d_skip[i], 2 * once[i]) << "not added";
+    }
+  }
+}
+
+struct Mistake {
+  const char* message;
+  std::function<void(ResidualAddBackward<float>&)> make;
+};
+
+TEST(ResidualAddErrors, NameTheArgumentThatIsWrong) {
+  AddCase<float> c;
+  Matrix<float> small(2, 2);
+  std::vector<float> three(3);
+  EXPECT_THAT([&] { residual_add<float>({.x = c.x, .branch = c.branch}, small); },
+              ThrowsMessage<Error>(HasSubstr("residual_add: sum is 2 × 2")));
+  EXPECT_THAT([&] { residual_add<float>({.x = c.x}, {}); },
+              ThrowsMessage<Error>(HasSubstr("residual_add: sum is 0 × 0")));
+  const Mistake mistakes[] = {
+      {"branch is 2 × 2", [&](auto& a) { a.add.branch = small; }},
+      {"branch is 0 × 0", [&](auto& a) { a.add.branch = {}, a.d_gain = three; }},
+      {"d_sum is 2 × 2", [&](auto& a) { a.d_sum = small; }},
+      {"d_branch is 2 × 2", [&](auto& a) { a.d_branch = small; }},
+      {"d_skip has 3 values", [&](auto& a) { a.d_skip = three; }},
+      {"d_gain has 3 values", [&](auto& a) { a.d_gain = three; }},
+      {"skip has 3 values", [&](auto& a) { a.add.skip.vector = three; }},
+      {"probability is 1.5", [](auto& a) { a.add.dropout.probability = 1.5; }}};
+  for (const auto& [message, make] : mistakes) {
+    ResidualAddBackward<float> args{.add = {.x = c.x, .branch = c.branch}, .d_sum = c.d_sum};
+    make(args);
+    EXPECT_THAT([&] { residual_add_backward(args); }, ThrowsMessage<Error>(HasSubstr(message)));
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

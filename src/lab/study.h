@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "addnorm/norm.h"
+#include "nn/feed_forward.h"
+#include "nn/initialize.h"
+#include "probe/profiler.h"
+#include "train/byte_text.h"
+
+namespace addnorm {
+
+struct StudyOptions {
+  std::vector<std::string> placements = {"plain", "none", "post", "pre"};  ///< parse_placements()
+  std::size_t layers = 12;
+  std::size_t width = 64;
+  std::size_t heads = 4;
+  std::size_t context = 64;
+  std::size_t batch = 8;
+  std::size_t steps = 200;
+  std::size_t warm_up = 60;  ///< steps of the runs with warm-up
+  std::size_t seeds = 3;
+  std::uint64_t seed = 0;  ///< the first; the others follow
+  double learning_rate = 1e-3;
+  double dropout = 0;
+  NormOptions norm;
+  FeedForwardKind feed_forward = FeedForwardKind::kRelu;
+  Initialization initialization = Initialization::kXavier;
+};
+
+/// One model, trained once.
+struct StudyRun {
+  std::string placement;
+  std::uint64_t seed = 0;
+  std::size_t warm_up = 0;
+  std::vector<ProfileEntry> initial;  ///< forward and backward on one batch before training
+  std::vector<double> losses;         ///< at each step, until the end or the first not finite one
+  double validation_loss = 0;         ///< NaN if the run diverged
+  bool diverged() const;
+};
+
+struct Study {
+  StudyOptions options;
+  std::size_t text_bytes = 0;
+  double unigram_loss = 0;     ///< ByteText::unigram_loss()
+  std::vector<StudyRun> runs;  ///< by placement, seed, without and with warm-up
+  std::size_t parameters = 0;  ///< of the first placement's model
+};
+
+/// Throws Error unless every option can be used; needs no text.
+void check_study(const StudyOptions& options);
+
+/// Trains every placement with every seed, without and with warm-up, as many at a time as there are
+/// threads, each on one; so the numbers do not depend on the threads. `progress` is told how many
+/// of all steps are done, from one thread at a time.
+Study run_study(const StudyOptions& options, const ByteText& text,
+                const std::function<void(std::size_t done, std::size_t all)>& progress);
+
+/// A mean over seeds with its standard deviation (0 for one seed).
+struct Spread {
+  double mean = 0;
+  double deviation = 0;
+};
+Spread spread_of(const std::vector<double>& values);
+
+/// Signal and gradient by layer at initialization: place l is the stream that layer l reads, the
+/// last place the stream that the last layer leaves. One inner vector for each seed.
+struct LayerCurves {
+  std::vector<std::vector<double>> stream_rms;
+  std::vector<std::vector<double>> gradient_rms;
+};
+
+enum class Strength { kVanishes, kKeeps, kExplodes };
+enum class Training { kFails, kNeedsWarmUp, kTrains };
+
+/// What a placement's runs show, in numbers and in words.
+struct StudyFinding {
+  std::string placement;
+  LayerCurves curves;
+  std::vector<double> stream_by_layer;    ///< geometric means over seeds
+  std::vector<double> gradient_by_layer;  ///< geometric means over seeds
+  double stream_ratio = 1;                ///< last over first
+  double gradient_ratio = 1;              ///< layer 0 over the last layer
+  Strength stream = Strength::kKeeps;
+  Strength gradient = Strength::kKeeps;
+  std::size_t diverged = 0;  ///< runs whose loss became infinite or NaN
+  Spread without_warm_up;    ///< validation loss in nats a byte
+  Spread with_warm_up;
+  Training training = Training::kTrains;
+  std::string verdict;  ///< one sentence, made from the numbers
+};
+
+/// A thing that the literature says and the study can deny.
+struct StudyClaim {
+  std::string claim;
+  std::string source;
+  bool holds = false;
+  std::string evidence;
+};
+
+std::vector<StudyFinding> study_findings(const Study& study);
+/// Only claims about placements that were studied.
+std::vector<StudyClaim> study_claims(const Study& study, const std::vector<StudyFinding>& findings);
+
+}  // namespace addnorm

@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lab/study.h"
+#include "nn/placement.h"
+
+namespace addnorm {
+namespace {
+
+/// A ratio beyond these is no longer a signal that a layer can use.
+constexpr double kVanished = 1e-2;
+constexpr double kExploded = 1e2;
+/// Nats a byte that a difference of losses must exceed, besides twice its spread over the seeds.
+constexpr double kMargin = 0.1;
+
+Strength strength_of(double ratio) {
+  if (!(ratio >= kVanished)) return Strength::kVanishes;
+  return ratio > kExploded ? Strength::kExplodes : Strength::kKeeps;
+}
+
+/// "0.31" or "3e-9".
+std::string number(double value) {
+  if (value != 0 && (std::abs(value) < 1e-2 || std::abs(value) >= 1e4)) {
+    return fmt::format("{:.0e}", value);
+  }
+  return fmt::format("{:.3g}", value);
+}
+
+std::vector<double> geometric_means(const std::vector<std::vector<double>>& curves) {
+  std::vector<double> result(curves.at(0).size());
+  for (std::size_t l = 0; l < result.size(); ++l) {
+    double sum = 0;
+    for (const auto& curve : curves) sum += std::log(curve[l]);
+    result[l] = std::exp(sum / static_cast<double>(curves.size()));
+  }
+  return result;
+}
+
+LayerCurves layer_curves(const std::vector<const StudyRun*>& runs, std::size_t layers) {
+  LayerCurves curves;
+  for (const StudyRun* run : runs) {
+    std::vector<double> stream;
+    std::vector<double> gradient;
+    auto add = [&](const ProfileEntry* entry) {
+      stream.push_back(entry->rms);
+      gradient.push_back(entry->grad_rms);
+    };
+    for (std::size_t l = 0; l < layers; ++l) {
+      add(find_entry(run->initial, {l, SublayerKind::kAttention, Point::kX}));
+    }
+    const ProfileEntry* after =
+        find_entry(run->initial, {layers - 1, SublayerKind::kFeedForward, Point::kAfter});
+    add(after != nullptr
+            ? after
+            : find_entry(run->initial, {layers - 1, SublayerKind::kFeedForward, Point::kSum}));
+    curves.stream_rms.push_back(stream);
+    curves.gradient_rms.push_back(gradient);
+  }
+  return curves;
+}
+
+/// Is `better` below `worse` by more than chance and the margin?
+bool clearly_below(const Spread& better, const Spread& worse) {
+  const double spread = std::hypot(better.deviation, worse.deviation);
+  return better.mean < worse.mean - std::max(kMargin, 2 * spread);
+}
+
+std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
+  switch (finding.stream) {
+    case Strength::kVanishes:
+      return fmt::format("the stream shrinks to {} of its size", number(finding.stream_ratio));
+    case Strength::kExplodes:
+      return fmt::format("the stream grows {}-fold", number(finding.stream_ratio));
+    default:
+      return fmt::format("the stream goes from {} to {} over {} layers",
+                         number(finding.stream_by_layer.front()),
+                         number(finding.stream_by_layer.back()), layers);
+  }
+}
+
+std::string gradient_clause(const StudyFinding& finding, std::size_t layers) {
+  return fmt::format("the gradient of layer 0 is {} of layer {}'s", number(finding.gradient_ratio),
+                     layers - 1);
+}
+
+std::string loss_text(const Spread& loss) {
+  return std::isfinite(loss.mean) ? fmt::format("{:.2f}", loss.mean) : std::string("infinite");
+}
+
+std::string training_clause(const StudyFinding& finding, double unigram_loss) {
+  const std::string without = loss_text(finding.without_warm_up);
+  const std::string with = loss_text(finding.with_warm_up);
+  switch (finding.training) {
+    case Training::kFails:
+      return fmt::format(
+          "it does not train: the loss is {} without and {} with warm-up, and byte frequencies "
+          "alone give {:.2f}",
+          without, with, unigram_loss);
+    case Training::kNeedsWarmUp:
+      return fmt::format("it needs warm-up: the loss is {} without and {} with it", without, with);
+    default:
+      return fmt::format("it trains without warm-up: the loss is {} without and {} with it",
+                         without, with);
+  }
+}
+
+std::string verdict_of(const StudyFinding& finding, const Study& study) {
+  const std::size_t layers = study.options.layers;
+  const Placement last = parse_placements(finding.placement, layers).back().feed_forward;
+  const bool cut = last.skip.form == ResidualFactor::Form::kConstant &&
+                   last.skip.initial.value({layers, layers}) == 0;
+  const bool normed =
+      last.before == Slot::kNorm || last.inside == Slot::kNorm || last.after == Slot::kNorm;
+  const std::string lead = cut && !normed ? "without a residual and without a norm "
+                           : cut          ? "without a residual "
+                           : !normed      ? "without a norm "
+                                          : "";
+  std::string sentence = lead + signal_clause(finding, layers) + " and " +
+                         gradient_clause(finding, layers) + "; " +
+                         training_clause(finding, study.unigram_loss);
+  if (finding.diverged > 0) {
+    sentence += fmt::format("; {} of {} runs diverged", finding.diverged, 2 * study.options.seeds);
+  }
+  sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
+  return sentence + ".";
+}
+
+Training training_of(const StudyFinding& finding, double unigram_loss) {
+  auto trains = [&](const Spread& loss) { return loss.mean < unigram_loss - kMargin; };
+  if (!trains(finding.without_warm_up) && !trains(finding.with_warm_up)) return Training::kFails;
+  const bool needs = !trains(finding.without_warm_up) ||
+                     clearly_below(finding.with_warm_up, finding.without_warm_up);
+  return needs ? Training::kNeedsWarmUp : Training::kTrains;
+}
+
+StudyFinding find(const Study& study, const std::string& placement) {
+  StudyFinding finding{.placement = placement};
+  std::vector<const StudyRun*> initial;
+  std::vector<double> without;
+  std::vector<double> with;
+  for (const StudyRun& run : study.runs) {
+    if (run.placement != placement) continue;
+    if (run.warm_up == 0) initial.push_back(&run);
+    const double loss =
+        run.diverged() ? std::numeric_limits<double>::infinity() : run.validation_loss;
+    (run.warm_up == 0 ? without : with).push_back(loss);
+    finding.diverged += run.diverged() ? 1 : 0;
+  }
+  const std::size_t layers = study.options.layers;
+  finding.curves = layer_curves(initial, layers);
+  finding.stream_by_layer = geometric_means(finding.curves.stream_rms);
+  finding.gradient_by_layer = geometric_means(finding.curves.gradient_rms);
+  finding.stream_ratio = finding.stream_by_layer.back() / finding.stream_by_layer.front();
+  finding.gradient_ratio =
+      finding.gradient_by_layer.front() / finding.gradient_by_layer[layers - 1];
+  finding.stream = strength_of(finding.stream_ratio);
+  finding.gradient = strength_of(finding.gradient_ratio);
+  finding.without_warm_up = spread_of(without);
+  finding.with_warm_up = spread_of(with);
+  finding.training = training_of(finding, study.unigram_loss);
+  finding.verdict = verdict_of(finding, study);
+  return finding;
+}
+
+}  // namespace
+
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread;
+  const auto n = static_cast<double>(values.size());
+  for (const double v : values) spread.mean += v / n;
+  if (values.size() < 2 || !std::isfinite(spread.mean)) return spread;
+  for (const double v : values) {
+    spread.deviation += (v - spread.mean) * (v - spread.mean) / (n - 1);
+  }
+  spread.deviation = std::sqrt(spread.deviation);
+  return spread;
+}
+
+std::vector<StudyFinding> study_findings(const Study& study) {
+  std::vector<StudyFinding> findings;
+  for (const std::string& placement : study.options.placements) {
+    findings.push_back(find(study, placement));
+  }
+  return findings;
+}
+
+namespace {
+
+StudyClaim signal_claim(const StudyFinding& finding, const char* without, std::size_t layers) {
+  const bool unsound = finding.stream != Strength::kKeeps || finding.gradient != Strength::kKeeps;
+  return {.claim = fmt::format("A deep stack without {} loses its signal or its gradient, or they "
+                               "explode ({})",
+                               without, finding.placement),
+          .source = "documents 000 and 001",
+          .holds = unsound,
+          .evidence = fmt::format("At initialization {}, and {}; beyond {} to {} counts as lost",
+                                  signal_clause(finding, layers), gradient_clause(finding, layers),
+                                  number(kVanished), number(kExploded))};
+}
+
+StudyClaim warm_up_claim(const StudyFinding& finding, Training expected, const char* claim) {
+  return {.claim = claim,
+          .source = "Xiong et al. 2020; document 002",
+          .holds = finding.training == expected,
+          .evidence = fmt::format("Loss {:.3f} ± {:.3f} without warm-up, {:.3f} ± {:.3f} with it",
+                                  finding.without_warm_up.mean, finding.without_warm_up.deviation,
+                                  finding.with_warm_up.mean, finding.with_warm_up.deviation)};
+}
+
+}  // namespace
+
+std::vector<StudyClaim> study_claims(const Study& study,
+                                     const std::vector<StudyFinding>& findings) {
+  const std::size_t layers = study.options.layers;
+  std::vector<StudyClaim> claims;
+  for (const StudyFinding& finding : findings) {
+    if (finding.placement == "plain") {
+      claims.push_back(signal_claim(finding, "residual and norm", layers));
+    } else if (finding.placement == "none") {
+      claims.push_back(signal_claim(finding, "a norm", layers));
+    } else if (finding.placement == "post") {
+      claims.push_back(warm_up_claim(finding, Training::kNeedsWarmUp, "Post-norm needs warm-up"));
+    } else if (finding.placement == "pre") {
+      claims.push_back(
+          warm_up_claim(finding, Training::kTrains, "Pre-norm trains without warm-up"));
+    }
+  }
+  return claims;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <vector>
+
+#include "addnorm/norm.h"
+
+namespace addnorm {
+
+enum class TracePlacement {
+  kPost,  ///< output = norm(x + F(x))
+  kPre,   ///< output = x + F(norm(x))
+  kNone,  ///< output = x + F(x)
+};
+
+/// One token on its way through Add & Norm. Without a branch there is only the norm, of x itself.
+struct TraceArgs {
+  std::span<const double> x;
+  std::span<const double> branch;  ///< what F gives back; empty: no branch
+  TracePlacement placement = TracePlacement::kPost;
+  NormOptions norm;               ///< kLayer or kRms
+  std::span<const double> gamma;  ///< one number, or one for each of x; empty: 1
+  std::span<const double> beta;   ///< the same; empty: 0
+};
+
+/// Every step of the way, in float64.
+struct Trace {
+  std::vector<double> x;
+  std::vector<double> branch;      ///< empty where there is none
+  std::vector<double> sum;         ///< x + branch
+  double mean = 0;                 ///< of x for kPre, else of the sum; 0 for kRms
+  double variance = 0;             ///< without ε; the mean square for kRms
+  double deviation = 0;            ///< with ε
+  std::vector<double> normalized;  ///< (values − mean)/deviation; empty for kNone
+  std::vector<double> gamma;       ///< one for each of x
+  std::vector<double> beta;
+  std::vector<double> norm_output;  ///< γ ⊙ normalized + β, what F sees for kPre; empty for kNone
+  std::vector<double> output;       ///< what leaves: the norm's output, or the sum
+};
+
+Trace trace(const TraceArgs& args);
+
+/// {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}; null is what is
+/// absent, infinite or NaN.
+nlohmann::ordered_json to_json(const Trace& trace);
+
+}  // namespace addnorm

@@ -1,0 +1,184 @@
+#include "nn/add_norm.h"
+
+#include "base/require.h"
+
+namespace addnorm {
+
+template <typename T>
+void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass) {
+  resize(pass.rows());
+
+  // h = before(x)
+  if (before_) stream.normalize(*before_, h_, pass);
+  x_ = stream.value();
+
+  // f = inside(F(h))
+  branch.forward(branch_input(), branch_, pass);
+  if (inside_) inside_->forward({.x = branch_}, {}, f_, pass);
+
+  // s = skip ⊙ x + gain ⊙ dropout(f)
+  stream.add(residual(pass), sum_);
+  if (pass.probe != nullptr) stream.value();  // so that there is an s to look at
+
+  // y = after(s)
+  if (after_) {
+    stream.normalize(*after_, y_, pass);
+    stream.replace(y_);
+  }
+  if (pass.probe != nullptr) tell(pass);
+}
+
+template <typename T>
+void AddNorm<T>::backward(MatrixView<T> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
+  Matrix<T>& d_before = pass.scratch->d_before;
+  d_before.resize(x_.rows, x_.cols);
+
+  // ds of y = after(s)
+  if (after_) {
+    tell_gradient(Point::kAfter, gradient, pass);
+    after_->backward({.s = sum_, .dy = gradient, .dx = gradient}, pass);
+  }
+
+  // df of s = skip ⊙ x + gain ⊙ dropout(f)
+  tell_gradient(Point::kSum, gradient, pass);
+  MatrixView<T> d_branch = residual_backward(gradient, pass);
+
+  // dh of f = inside(F(h))
+  if (inside_) {
+    tell_gradient(Point::kInside, d_branch, pass);
+    Matrix<T>& d_normed = pass.scratch->d_branch;
+    inside_->backward({.s = branch_, .dy = d_branch, .dx = d_normed}, pass);
+    d_branch = d_normed;
+  }
+  tell_gradient(Point::kBranch, d_branch, pass);
+  branch.backward(branch_input(), d_branch, d_before, pass);
+
+  // dx = skip ⊙ ds + before'(dh)
+  const Scale<T> skip = scale(placement_.skip, skip_);
+  if (before_) {
+    tell_gradient(Point::kBefore, d_before, pass);
+    before_->backward(
+        {.s = x_, .dy = d_before, .d_residual = gradient, .skip = skip, .dx = gradient}, pass);
+  } else {
+    residual_add<T>({.x = gradient, .branch = d_before, .skip = skip}, gradient);
+  }
+  tell_gradient(Point::kX, gradient, pass);
+}
+
+template <typename T>
+AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
+    : placement_(placement), options_(options) {
+  auto fill_slot = [&](Slot slot, std::optional<Norm<T>>& norm, double output_scale) {
+    if (slot == Slot::kNothing) return;
+    NormOptions norm_options = options.norm;
+    norm_options.output_scale *= output_scale;
+    norm.emplace(norm_options, options.d_model, options.affine);
+  };
+  fill_slot(placement.before, before_, placement.before_scale.value(options.depth));
+  fill_slot(placement.inside, inside_, 1);
+  fill_slot(placement.after, after_, 1);
+
+  auto learn = [&](const ResidualFactor& factor, Parameter<T>& parameter) {
+    using Form = ResidualFactor::Form;
+    if (factor.form == Form::kConstant) return;
+    const std::size_t size = factor.form == Form::kLearnedScalar ? 1 : options.d_model;
+    parameter = Parameter<T>(1, size, ParameterRole::kResidualFactor,
+                             static_cast<T>(factor.initial.value(options.depth)));
+  };
+  learn(placement.skip, skip_);
+  learn(placement.gain, gain_);
+}
+
+template <typename T>
+Scale<T> AddNorm<T>::scale(const ResidualFactor& factor, const Parameter<T>& learned) const {
+  switch (factor.form) {
+    case ResidualFactor::Form::kLearnedScalar:
+      return {.constant = learned.value(0, 0)};
+    case ResidualFactor::Form::kLearnedVector:
+      return {.vector = learned.value.flat()};
+    default:
+      return {.constant = static_cast<T>(factor.initial.value(options_.depth))};
+  }
+}
+
+template <typename T>
+ResidualAdd<T> AddNorm<T>::residual(const Pass<T>& pass) const {
+  const auto place = 2 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
+  return {.x = x_,
+          .branch = branch_output(),
+          .skip = scale(placement_.skip, skip_),
+          .gain = scale(placement_.gain, gain_),
+          .dropout = {.probability = pass.mode == Mode::kTraining ? options_.dropout : 0,
+                      .seed = pass.dropout_seed,
+                      .offset = std::uint64_t{place} << 40}};
+}
+
+/// The gradient of f; that of s itself where the branch is added as it is.
+template <typename T>
+MatrixView<T> AddNorm<T>::residual_backward(MatrixView<T> d_sum, const Pass<T>& pass) {
+  const ResidualAdd<T> add = residual(pass);
+  if (add.gain.is_one() && !add.dropout.active() && skip_.empty() && gain_.empty() && !inside_) {
+    return d_sum;
+  }
+  Matrix<T>& d_branch = pass.scratch->d_branch;
+  d_branch.resize(d_sum.rows, d_sum.cols);
+  residual_add_backward<T>({.add = add,
+                            .d_sum = d_sum,
+                            .d_branch = d_branch,
+                            .d_skip = skip_.gradient.flat(),
+                            .d_gain = gain_.gradient.flat()});
+  return d_branch;
+}
+
+template <typename T>
+void AddNorm<T>::resize(std::size_t rows) {
+  if (before_) h_.resize(rows, options_.d_model);
+  branch_.resize(rows, options_.d_model);
+  if (inside_) f_.resize(rows, options_.d_model);
+  sum_.resize(rows, options_.d_model);
+  if (after_) y_.resize(rows, options_.d_model);
+}
+
+template <typename T>
+Site AddNorm<T>::site(Point point, NormSlot norm) const {
+  return {options_.depth.layer - 1, options_.sublayer, point, norm};
+}
+
+template <typename T>
+void AddNorm<T>::tell(const Pass<T>& pass) const {
+  auto value = [&](Point point, MatrixView<const T> values) {
+    pass.probe->forward(site(point), values);
+  };
+  auto norm = [&](NormSlot slot, const std::optional<Norm<T>>& n, MatrixView<const T> s) {
+    if (n) n->tell(site(Point::kMean, slot), s, pass);
+  };
+  value(Point::kX, x_);
+  norm(NormSlot::kBefore, before_, x_);
+  if (before_) value(Point::kBefore, h_);
+  value(Point::kBranch, branch_);
+  norm(NormSlot::kInside, inside_, branch_);
+  if (inside_) value(Point::kInside, f_);
+  value(Point::kSum, sum_);
+  norm(NormSlot::kAfter, after_, sum_);
+  if (after_) value(Point::kAfter, y_);
+}
+
+template <typename T>
+void AddNorm<T>::tell_gradient(Point point, MatrixView<const T> gradient,
+                               const Pass<T>& pass) const {
+  if (pass.probe != nullptr) pass.probe->backward(site(point), gradient);
+}
+
+template <typename T>
+void AddNorm<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+  if (before_) before_->list_parameters(prefix + ".before", list);
+  if (inside_) inside_->list_parameters(prefix + ".inside", list);
+  list_parameter(list, prefix + ".skip", skip_);
+  list_parameter(list, prefix + ".gain", gain_);
+  if (after_) after_->list_parameters(prefix + ".after", list);
+}
+
+template class AddNorm<float>;
+template class AddNorm<double>;
+
+}  // namespace addnorm

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "nn/norm.h"
+#include "nn/placement.h"
+#include "nn/residual_stream.h"
+
+namespace addnorm {
+
+struct AddNormOptions {
+  std::size_t d_model = 0;
+  NormOptions norm;  ///< of every norm in it
+  Affine affine = Affine::kGammaBeta;
+  double dropout = 0;                                ///< probability, on the branch
+  Depth depth;                                       ///< for factors that depend on it
+  SublayerKind sublayer = SublayerKind::kAttention;  ///< what probes are told
+};
+
+/// Add & Norm around one sublayer F, in the five slots of a Placement:
+///   h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(f);  y = after(s)
+/// Holds what its backward needs, so a forward and its backward follow each other.
+template <typename T>
+class AddNorm {
+ public:
+  AddNorm(const Placement& placement, const AddNormOptions& options);
+
+  /// The stream goes in as x and comes out as y.
+  void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
+  /// `gradient` goes in as that of y and comes out as that of x.
+  void backward(MatrixView<T> gradient, Sublayer<T>& branch, const Pass<T>& pass);
+
+  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  Parameter<T>& skip() { return skip_; }  ///< empty where skip is not learned
+
+ private:
+  MatrixView<const T> branch_input() const { return before_ ? h_.view() : x_; }
+  MatrixView<const T> branch_output() const { return inside_ ? f_.view() : branch_.view(); }
+  Scale<T> scale(const ResidualFactor& factor, const Parameter<T>& learned) const;
+  ResidualAdd<T> residual(const Pass<T>& pass) const;
+  MatrixView<T> residual_backward(MatrixView<T> d_sum, const Pass<T>& pass);
+  void resize(std::size_t rows);
+  void tell(const Pass<T>& pass) const;
+  void tell_gradient(Point point, MatrixView<const T> gradient, const Pass<T>& pass) const;
+  Site site(Point point, NormSlot norm = NormSlot::kNone) const;
+
+  Placement placement_;
+  AddNormOptions options_;
+  std::optional<Norm<T>> before_, inside_, after_;
+  Parameter<T> skip_, gain_;  // empty where the factor is a constant
+
+  MatrixView<const T> x_;
+  Matrix<T> h_, branch_, f_, sum_, y_;
+};
+
+}  // namespace addnorm

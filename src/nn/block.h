@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "nn/add_norm.h"
+#include "nn/attention.h"
+#include "nn/feed_forward.h"
+
+namespace addnorm {
+
+struct BlockOptions {
+  std::size_t d_model = 0;
+  std::size_t n_heads = 1;
+  std::size_t d_ff = 0;
+  FeedForwardKind feed_forward = FeedForwardKind::kGelu;
+  NormOptions norm;
+  Affine affine = Affine::kGammaBeta;
+  Bias bias = Bias::kYes;  ///< of the linear layers
+  double dropout = 0;      ///< on each branch
+};
+
+/// One Transformer block: attention, then feed-forward, each within its Add & Norm.
+template <typename T>
+class Block {
+ public:
+  Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth);
+
+  void forward(ResidualStream<T>& stream, const Pass<T>& pass);
+  /// `gradient` goes in as that of the stream after the block, and comes out as that before it.
+  void backward(MatrixView<T> gradient, const Pass<T>& pass);
+
+  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  MultiHeadAttention<T>& attention() { return attention_; }
+  FeedForward<T>& feed_forward() { return feed_forward_; }
+  AddNorm<T>& attention_add_norm() { return attention_add_norm_; }
+  AddNorm<T>& feed_forward_add_norm() { return feed_forward_add_norm_; }
+
+ private:
+  MultiHeadAttention<T> attention_;
+  AddNorm<T> attention_add_norm_;
+  FeedForward<T> feed_forward_;
+  AddNorm<T> feed_forward_add_norm_;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nn/embedding.h"
+#include "nn/stack.h"
+
+namespace addnorm {
+
+enum class Head { kTied, kUntied };
+
+struct DecoderOptions {
+  BlockOptions block;
+  std::vector<BlockPlacement> placements;  ///< one for each layer: parse_placements()
+  std::size_t vocabulary = 256;            ///< bytes
+  std::size_t context = 64;
+  Head head = Head::kUntied;  ///< kTied: the logits use the token embedding
+  FinalNorm final_norm = FinalNorm::kAsPlacement;
+};
+
+/// A decoder language model: tokens → embedding → stack with a causal mask → logits.
+template <typename T>
+class Decoder {
+ public:
+  explicit Decoder(const DecoderOptions& options);
+
+  /// What a step may set; the rest of the pass is the decoder's own.
+  struct Step {
+    std::size_t batch = 1;
+    Mode mode = Mode::kTraining;
+    std::uint64_t dropout_seed = 0;
+    Probe<T>* probe = nullptr;
+  };
+  /// The logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay valid
+  /// until the next forward.
+  MatrixView<T> forward(std::span<const std::int32_t> tokens, const Step& step);
+  /// Adds to every parameter's gradient; `d_logits` is the loss's gradient after that forward.
+  void backward(MatrixView<const T> d_logits);
+
+  ParameterList<T> parameters();
+  const DecoderOptions& options() const { return options_; }
+  Embedding<T>& embedding() { return embedding_; }
+  Stack<T>& stack() { return stack_; }
+  std::optional<Linear<T>>& head() { return head_; }  ///< nothing where the head is tied
+
+ private:
+  DecoderOptions options_;
+  Embedding<T> embedding_;
+  Stack<T> stack_;
+  std::optional<Linear<T>> head_;
+
+  Scratch<T> scratch_;
+  Pass<T> pass_;
+  std::vector<std::int32_t> tokens_;
+  Matrix<T> x_, y_, logits_, gradient_;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "nn/parameter.h"
+#include "nn/pass.h"
+
+namespace addnorm {
+
+/// x = token[t] + position[i] for the token t that stands at place i of its sequence.
+template <typename T>
+class Embedding {
+ public:
+  Embedding(std::size_t vocabulary, std::size_t context, std::size_t d_model);
+
+  /// `tokens` are batch × length ids below the vocabulary; length is at most the context.
+  void forward(std::span<const std::int32_t> tokens, MatrixView<T> x, const Pass<T>& pass) const;
+  void backward(std::span<const std::int32_t> tokens, MatrixView<const T> dx, const Pass<T>& pass);
+
+  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  Parameter<T>& token() { return token_; }
+  Parameter<T>& position() { return position_; }
+
+ private:
+  Parameter<T> token_;
+  Parameter<T> position_;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,87 @@
+#include "nn/feed_forward.h"
+
+#include "base/parallel.h"
+
+namespace addnorm {
+namespace {
+
+/// out = a ⊙ b; out may be either.
+template <typename T>
+void multiply(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> out) {
+  parallel_for(a.rows, row_grain(a.cols), [&](std::size_t r) {
+    for (std::size_t i = 0; i < a.cols; ++i) out(r, i) = a(r, i) * b(r, i);
+  });
+}
+
+}  // namespace
+
+template <typename T>
+FeedForward<T>::FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind, Bias bias)
+    : kind_(kind),
+      up_(d_model, d_ff, bias),
+      gate_(gated() ? d_model : 0, gated() ? d_ff : 0, gated() ? bias : Bias::kNo),
+      down_(d_ff, d_model, bias) {}
+
+template <typename T>
+Activation FeedForward<T>::activation() const {
+  switch (kind_) {
+    case FeedForwardKind::kRelu:
+      return Activation::kRelu;
+    case FeedForwardKind::kGelu:
+      return Activation::kGelu;
+    case FeedForwardKind::kGeluTanh:
+      return Activation::kGeluTanh;
+    default:
+      return Activation::kSilu;
+  }
+}
+
+template <typename T>
+void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>&) {
+  const std::size_t d_ff = up_.weight().value.rows();
+  up_out_.resize(x.rows, d_ff);
+  hidden_.resize(x.rows, d_ff);
+  up_.forward(x, up_out_);
+  if (gated()) {
+    gate_out_.resize(x.rows, d_ff);
+    gate_active_.resize(x.rows, d_ff);
+    gate_.forward(x, gate_out_);
+    activate<T>(activation(), gate_out_, gate_active_);
+    multiply<T>(gate_active_, up_out_, hidden_);
+  } else {
+    activate<T>(activation(), up_out_, hidden_);
+  }
+  down_.forward(hidden_, y);
+}
+
+template <typename T>
+void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
+                              const Pass<T>& pass) {
+  Matrix<T>& d_hidden = pass.scratch->d_hidden;
+  d_hidden.resize(hidden_.rows(), hidden_.cols());
+  down_.backward(hidden_, dy, d_hidden);
+  if (gated()) {
+    Matrix<T>& d_gate = pass.scratch->d_gate;
+    d_gate.resize(hidden_.rows(), hidden_.cols());
+    multiply<T>(d_hidden, up_out_, d_gate);
+    multiply<T>(d_hidden, gate_active_, d_hidden);
+    activate_backward<T>(activation(), {.x = gate_out_, .dy = d_gate, .dx = d_gate});
+    up_.backward(x, d_hidden, dx);
+    gate_.backward(x, d_gate, dx, GradientMode::kAccumulate);
+  } else {
+    activate_backward<T>(activation(), {.x = up_out_, .dy = d_hidden, .dx = d_hidden});
+    up_.backward(x, d_hidden, dx);
+  }
+}
+
+template <typename T>
+void FeedForward<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+  up_.list_parameters(prefix + ".up", list);
+  if (gated()) gate_.list_parameters(prefix + ".gate", list);
+  down_.list_parameters(prefix + ".down", list);
+}
+
+template class FeedForward<float>;
+template class FeedForward<double>;
+
+}  // namespace addnorm

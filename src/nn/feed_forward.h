@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "kernels/activation.h"
+#include "nn/linear.h"
+#include "nn/pass.h"
+
+namespace addnorm {
+
+enum class FeedForwardKind { kRelu, kGelu, kGeluTanh, kSwiGlu };
+
+/// F(x) = W2·φ(W1·x + b1) + b2 with φ = ReLU or GELU (Vaswani et al. 2017, eq. 2), or SwiGLU:
+/// F(x) = W2·(SiLU(Wg·x) ⊙ W1·x) with biases likewise (Shazeer 2020, eq. 6).
+template <typename T>
+class FeedForward : public Sublayer<T> {
+ public:
+  FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind, Bias bias = Bias::kYes);
+
+  void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) override;
+  void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
+                const Pass<T>& pass) override;
+
+  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  bool gated() const { return kind_ == FeedForwardKind::kSwiGlu; }
+  Linear<T>& up() { return up_; }
+  Linear<T>& gate() { return gate_; }  ///< of SwiGLU only
+  Linear<T>& down() { return down_; }
+
+ private:
+  Activation activation() const;
+
+  FeedForwardKind kind_;
+  Linear<T> up_, gate_, down_;
+  Matrix<T> up_out_, gate_out_, gate_active_, hidden_;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,239 @@
+/// Central differences in float64 through everything that nn has a backward for.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/torch_generator.h"
+#include "nn/decoder.h"
+#include "nn/initialize.h"
+#include "support/gradient_check.h"
+
+namespace addnorm {
+namespace {
+
+using testing::gradient_error;
+
+constexpr double kTolerance = 1e-6;
+constexpr std::size_t kBatch = 2;
+constexpr std::size_t kLength = 5;
+constexpr std::size_t kModel = 8;
+
+Matrix<double> random_matrix(std::size_t rows, std::size_t cols, TorchGenerator& generator) {
+  Matrix<double> matrix(rows, cols);
+  generator.fill_normal(matrix.flat());
+  return matrix;
+}
+
+/// Parameters off their initial values, so that no gradient is trivial.
+void randomize(const ParameterList<double>& parameters, TorchGenerator& generator) {
+  for (const auto& [name, parameter] : parameters) {
+    const bool factor = parameter->role == ParameterRole::kNorm ||
+                        parameter->role == ParameterRole::kResidualFactor;
+    generator.fill_normal(parameter->value.flat(), factor ? 0.7 : 0.0, factor ? 0.2 : 0.4);
+  }
+}
+
+double dot(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// One stack of Add & Norm blocks with loss = Σ weights ⊙ stack(x).
+struct StackCase {
+  Stack<double> stack;
+  Scratch<double> scratch;
+  Pass<double> pass;
+  TorchGenerator generator{7};
+  Matrix<double> x = random_matrix(kBatch * kLength, kModel, generator);
+  Matrix<double> weights = random_matrix(kBatch * kLength, kModel, generator);
+  Matrix<double> y{kBatch * kLength, kModel};
+  Matrix<double> gradient{kBatch * kLength, kModel};
+
+  StackCase(const BlockOptions& options, const std::vector<BlockPlacement>& placements)
+      : stack(options, placements),
+        pass{.batch = kBatch, .length = kLength, .dropout_seed = 3, .scratch = &scratch} {
+    ParameterList<double> parameters;
+    stack.list_parameters("", parameters);
+    randomize(parameters, generator);
+  }
+
+  double loss() {
+    stack.forward(x, y, pass);
+    return dot(y.flat(), weights.flat());
+  }
+
+  void expect_gradients(const std::string& what) {
+    ParameterList<double> parameters;
+    stack.list_parameters("", parameters);
+    zero_gradients(parameters);
+    loss();
+    std::copy_n(weights.data(), weights.flat().size(), gradient.data());
+    stack.backward(gradient, pass);
+    auto again = [&] { return loss(); };
+    EXPECT_LE(gradient_error(x.flat(), gradient.flat(), again), kTolerance) << what << ": x";
+    for (const auto& [name, parameter] : parameters) {
+      EXPECT_LE(gradient_error(parameter->value.flat(), parameter->gradient.flat(), again, 8),
+                kTolerance)
+          << what << ": " << name;
+    }
+  }
+};
+
+BlockOptions small_block() {
+  return {.d_model = kModel, .n_heads = 2, .d_ff = 12, .feed_forward = FeedForwardKind::kGelu};
+}
+
+TEST(Gradients, OfEveryPlacement) {
+  for (const Placement& placement : placements()) {
+    StackCase(small_block(), {2, {placement, placement}})
+        .expect_gradients(std::string(placement.name));
+  }
+}
+
+TEST(Gradients, OfPlacementsMixedBySublayerAndLayer) {
+  for (const char* description : {"post/pre", "post:1+pre", "layerscale/rezero:1+sandwich/admin"}) {
+    StackCase(small_block(), parse_placements(description, 2)).expect_gradients(description);
+  }
+}
+
+TEST(Gradients, WithDropoutOnTheBranch) {
+  BlockOptions options = small_block();
+  options.dropout = 0.3;
+  for (const char* name : {"pre", "post", "sandwich", "rezero", "layerscale"}) {
+    StackCase(options, parse_placements(name, 2)).expect_gradients(name);
+  }
+}
+
+TEST(Gradients, OfEveryNormInABlock) {
+  for (const NormKind kind :
+       {NormKind::kLayer, NormKind::kRms, NormKind::kBatch, NormKind::kGroup}) {
+    for (const EpsilonAt at : {EpsilonAt::kVariance, EpsilonAt::kDeviation}) {
+      for (const Variance variance : {Variance::kPopulation, Variance::kUnbiased}) {
+        for (const GammaForm form : {GammaForm::kPlain, GammaForm::kOnePlus}) {
+          BlockOptions options = small_block();
+          options.norm = {.kind = kind,
+                          .epsilon = 1e-2,
+                          .epsilon_at = at,
+                          .variance = variance,
+                          .gamma_form = form,
+                          .groups = 2};
+          options.affine = kind == NormKind::kRms ? Affine::kGamma : Affine::kGammaBeta;
+          const std::string what = "norm " + std::to_string(int(kind)) + std::to_string(int(at)) +
+                                   std::to_string(int(variance)) + std::to_string(int(form));
+          StackCase(options, parse_placements("sandwich/post", 1)).expect_gradients(what);
+        }
+      }
+    }
+  }
+}
+
+TEST(Gradients, OfNormsWithoutParameters) {
+  BlockOptions options = small_block();
+  options.affine = Affine::kNone;
+  StackCase(options, parse_placements("sandwich/post", 1)).expect_gradients("no gamma");
+}
+
+TEST(Gradients, OfBatchNormInEvaluation) {
+  BlockOptions options = small_block();
+  options.norm.kind = NormKind::kBatch;
+  StackCase stack(options, parse_placements("pre", 1));
+  stack.loss();  // a training step moves the running statistics
+  stack.pass.mode = Mode::kEvaluation;
+  stack.expect_gradients("batch norm in evaluation");
+}
+
+TEST(Gradients, OfEveryFeedForward) {
+  for (const FeedForwardKind kind : {FeedForwardKind::kRelu, FeedForwardKind::kGelu,
+                                     FeedForwardKind::kGeluTanh, FeedForwardKind::kSwiGlu}) {
+    BlockOptions options = small_block();
+    options.feed_forward = kind;
+    StackCase(options, parse_placements("pre", 1)).expect_gradients(std::to_string(int(kind)));
+  }
+}
+
+TEST(Gradients, WithoutBiases) {
+  BlockOptions options = small_block();
+  options.bias = Bias::kNo;
+  options.feed_forward = FeedForwardKind::kSwiGlu;
+  StackCase(options, parse_placements("pre", 1)).expect_gradients("no biases");
+}
+
+TEST(Gradients, OfAttentionWithEveryMask) {
+  const std::vector<std::uint8_t> padding{0, 0, 0, 1, 1, 0, 0, 0, 0, 1};
+  std::vector<std::uint8_t> blocked(kLength * kLength, 0);
+  for (std::size_t i = 0; i < blocked.size(); i += 3) blocked[i] = 1;
+  blocked[4] = blocked[1] = blocked[2] = 1;  // the first query sees nothing
+  using Order = AttentionMask::Order;
+  for (const AttentionMask& mask :
+       {AttentionMask{}, AttentionMask{.order = Order::kCausal},
+        AttentionMask{.key_padding = padding}, AttentionMask{.blocked = blocked},
+        AttentionMask{.order = Order::kCausal, .key_padding = padding, .blocked = blocked}}) {
+    StackCase stack(small_block(), parse_placements("none/pre", 1));
+    stack.pass.mask = mask;
+    stack.expect_gradients("mask");
+  }
+}
+
+TEST(Gradients, OfCrossAttentionToEachInput) {
+  TorchGenerator generator(5);
+  constexpr std::size_t kKeys = 7;
+  MultiHeadAttention<double> attention(kModel, 2);
+  ParameterList<double> parameters;
+  attention.list_parameters("attention", parameters);
+  randomize(parameters, generator);
+  Matrix<double> query = random_matrix(kBatch * kLength, kModel, generator);
+  Matrix<double> key = random_matrix(kBatch * kKeys, kModel, generator);
+  Matrix<double> value = random_matrix(kBatch * kKeys, kModel, generator);
+  const Matrix<double> weights = random_matrix(kBatch * kLength, kModel, generator);
+  Matrix<double> y(kBatch * kLength, kModel);
+  Matrix<double> dq(kBatch * kLength, kModel);
+  Matrix<double> dk(kBatch * kKeys, kModel);
+  Matrix<double> dv(kBatch * kKeys, kModel);
+  Scratch<double> scratch;
+  const Pass<double> pass{.batch = kBatch, .length = kLength, .scratch = &scratch};
+  auto loss = [&] {
+    attention.forward({query, key, value}, y, pass);
+    return dot(y.flat(), weights.flat());
+  };
+  loss();
+  attention.backward({query, key, value}, weights, {dq, dk, dv}, pass);
+  EXPECT_LE(gradient_error(query.flat(), dq.flat(), loss), kTolerance);
+  EXPECT_LE(gradient_error(key.flat(), dk.flat(), loss), kTolerance);
+  EXPECT_LE(gradient_error(value.flat(), dv.flat(), loss), kTolerance);
+  for (const auto& [name, parameter] : parameters) {
+    EXPECT_LE(gradient_error(parameter->value.flat(), parameter->gradient.flat(), loss), kTolerance)
+        << name;
+  }
+}
+
+TEST(Gradients, OfATwoLayerDecoder) {
+  for (const Head head : {Head::kTied, Head::kUntied}) {
+    Decoder<double> decoder({.block = small_block(),
+                             .placements = parse_placements("pre", 2),
+                             .vocabulary = 11,
+                             .context = kLength,
+                             .head = head});
+    TorchGenerator generator(3);
+    ParameterList<double> parameters = decoder.parameters();
+    randomize(parameters, generator);
+    const std::vector<std::int32_t> tokens{1, 2, 3, 4, 10, 1, 1, 0, 7, 2};
+    const Matrix<double> weights = random_matrix(tokens.size(), 11, generator);
+    auto loss = [&] {
+      const MatrixView<const double> logits = decoder.forward(tokens, {.batch = kBatch});
+      return dot({logits.data, logits.size()}, weights.flat());
+    };
+    loss();
+    decoder.backward(weights);
+    for (const auto& [name, parameter] : parameters) {
+      EXPECT_LE(gradient_error(parameter->value.flat(), parameter->gradient.flat(), loss, 24),
+                kTolerance)
+          << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

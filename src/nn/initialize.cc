@@ -1,0 +1,145 @@
+#include "nn/initialize.h"
+
+#include <cmath>
+
+#include "base/require.h"
+
+namespace addnorm {
+
+Initialization find_initialization(std::string_view name) {
+  if (name == "torch") return Initialization::kTorch;
+  if (name == "xavier") return Initialization::kXavier;
+  if (name == "gpt2") return Initialization::kGpt2;
+  fail(fmt::format("initialization \"{}\" is unknown, must be one of torch, xavier, gpt2", name));
+}
+
+template <typename T>
+void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator& generator,
+                double gain) {
+  Matrix<T>& weight = linear.weight().value;
+  Matrix<T>& bias = linear.bias().value;
+  const auto in = static_cast<double>(weight.cols());
+  const auto out = static_cast<double>(weight.rows());
+  switch (initialization) {
+    case Initialization::kTorch: {
+      const double bound = 1.0 / std::sqrt(in);
+      generator.fill_uniform(weight.flat(), -gain * bound, gain * bound);
+      if (!bias.empty()) generator.fill_uniform(bias.flat(), -bound, bound);
+      return;
+    }
+    case Initialization::kXavier: {
+      const double bound = gain * std::sqrt(6.0 / (in + out));
+      generator.fill_uniform(weight.flat(), -bound, bound);
+      break;
+    }
+    case Initialization::kGpt2:
+      generator.fill_normal(weight.flat(), 0, gain * 0.02);
+      break;
+  }
+  if (!bias.empty()) bias.fill(T{0});
+}
+
+template <typename T>
+void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
+                Initialization initialization, TorchGenerator& generator) {
+  const double into_stream = initialization == Initialization::kGpt2
+                                 ? 1.0 / std::sqrt(2.0 * static_cast<double>(depth.layers))
+                                 : 1.0;
+  MultiHeadAttention<T>& attention = block.attention();
+  double gain = placement.attention.initial_gain.value(depth);
+  initialize(attention.query(), initialization, generator);
+  initialize(attention.key(), initialization, generator);
+  initialize(attention.value(), initialization, generator, gain);
+  initialize(attention.output(), initialization, generator, gain * into_stream);
+
+  FeedForward<T>& feed_forward = block.feed_forward();
+  gain = placement.feed_forward.initial_gain.value(depth);
+  initialize(feed_forward.up(), initialization, generator, gain);
+  if (feed_forward.gated()) initialize(feed_forward.gate(), initialization, generator, gain);
+  initialize(feed_forward.down(), initialization, generator, gain * into_stream);
+}
+
+template <typename T>
+void initialize(Decoder<T>& decoder, Initialization initialization, TorchGenerator& generator) {
+  auto deviation = [&] {
+    switch (initialization) {
+      case Initialization::kTorch:
+        return 1.0;
+      case Initialization::kXavier:
+        return std::sqrt(0.5);
+      default:
+        return 0.02;
+    }
+  }();
+  generator.fill_normal(decoder.embedding().token().value.flat(), 0, deviation);
+  generator.fill_normal(decoder.embedding().position().value.flat(), 0, deviation);
+
+  const auto& placements = decoder.options().placements;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    initialize(decoder.stack().blocks()[i], placements[i], Depth{i + 1, placements.size()},
+               initialization, generator);
+  }
+  if (decoder.head()) initialize(*decoder.head(), initialization, generator);
+}
+
+namespace {
+
+/// Var[x_0] and the variance of every branch's output, in the order of the sublayers.
+template <typename T>
+class BranchVariance : public Probe<T> {
+ public:
+  void forward(const Site& site, MatrixView<const T> values) override {
+    if (site.point == Point::kX && variances_.empty()) variances_.push_back(variance(values));
+    if (site.point == Point::kBranch) variances_.push_back(variance(values));
+  }
+  void backward(const Site&, MatrixView<const T>) override {}
+
+  const std::vector<double>& variances() const { return variances_; }
+
+ private:
+  static double variance(MatrixView<const T> values) {
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t r = 0; r < values.rows; ++r) {
+      for (const T v : values.row(r)) {
+        sum += v;
+        squares += static_cast<double>(v) * v;
+      }
+    }
+    const auto n = static_cast<double>(values.size());
+    return squares / n - (sum / n) * (sum / n);
+  }
+
+  std::vector<double> variances_;
+};
+
+}  // namespace
+
+template <typename T>
+void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens,
+                      std::size_t batch) {
+  BranchVariance<T> probe;
+  decoder.forward(tokens, {.batch = batch, .mode = Mode::kEvaluation, .probe = &probe});
+  double total = 0;
+  auto variance = probe.variances().begin();
+  auto set = [&](AddNorm<T>& add_norm) {
+    total += *variance++;
+    if (!add_norm.skip().empty()) add_norm.skip().value.fill(static_cast<T>(std::sqrt(total)));
+  };
+  for (Block<T>& block : decoder.stack().blocks()) {
+    set(block.attention_add_norm());
+    set(block.feed_forward_add_norm());
+  }
+}
+
+#define ADDNORM_INSTANTIATE(T)                                                      \
+  template void initialize(Linear<T>&, Initialization, TorchGenerator&, double);    \
+  template void initialize(Block<T>&, const BlockPlacement&, Depth, Initialization, \
+                           TorchGenerator&);                                        \
+  template void initialize(Decoder<T>&, Initialization, TorchGenerator&);           \
+  template void initialize_admin(Decoder<T>&, std::span<const std::int32_t>, std::size_t)
+ADDNORM_INSTANTIATE(float);
+ADDNORM_INSTANTIATE(double);
+#undef ADDNORM_INSTANTIATE
+
+}  // namespace addnorm

@@ -1,0 +1,55 @@
+#include "nn/linear.h"
+
+#include <algorithm>
+
+#include "base/parallel.h"
+#include "gemm/gemm.h"
+#include "kernels/column_sums.h"
+
+namespace addnorm {
+
+template <typename T>
+Linear<T>::Linear(std::size_t in, std::size_t out, Bias bias)
+    : weight_(out, in, ParameterRole::kWeight) {
+  if (bias == Bias::kYes) bias_ = Parameter<T>(1, out, ParameterRole::kBias);
+}
+
+template <typename T>
+void Linear<T>::forward(MatrixView<const T> x, MatrixView<T> y) const {
+  if (!bias_.empty()) {
+    parallel_for(y.rows, row_grain(y.cols),
+                 [&](std::size_t r) { std::copy_n(bias_.value.data(), y.cols, y.row(r).data()); });
+  }
+  gemm<T>({.a = x,
+           .b = weight_.value,
+           .transpose_b = Transpose::kYes,
+           .c = y,
+           .beta = T(bias_.empty() ? 0 : 1)});
+}
+
+template <typename T>
+void Linear<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
+                         GradientMode mode) {
+  if (!dx.empty()) {
+    gemm<T>({.a = dy,
+             .b = weight_.value,
+             .c = dx,
+             .beta = T(mode == GradientMode::kAccumulate ? 1 : 0)});
+  }
+  gemm<T>({.a = dy, .transpose_a = Transpose::kYes, .b = x, .c = weight_.gradient, .beta = 1});
+  if (!bias_.empty()) {
+    add_column_sums<T>(dy.rows, dy.cols, bias_.gradient.flat(),
+                       [&](std::size_t r, std::size_t i) { return dy(r, i); });
+  }
+}
+
+template <typename T>
+void Linear<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+  list_parameter(list, prefix + ".weight", weight_);
+  list_parameter(list, prefix + ".bias", bias_);
+}
+
+template class Linear<float>;
+template class Linear<double>;
+
+}  // namespace addnorm

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+
+namespace addnorm {
+
+/// What a parameter is to optimizers and initializations: only weights and embeddings decay.
+enum class ParameterRole { kWeight, kEmbedding, kBias, kNorm, kResidualFactor };
+
+/// A learned matrix (vectors have one row) and the gradient of the loss with respect to it, to
+/// which every backward adds.
+template <typename T>
+struct Parameter {
+  Matrix<T> value;
+  Matrix<T> gradient;
+  ParameterRole role = ParameterRole::kWeight;
+
+  Parameter() = default;
+  Parameter(std::size_t rows, std::size_t cols, ParameterRole role_, T initial = 0)
+      : value(rows, cols), gradient(rows, cols), role(role_) {
+    value.fill(initial);
+  }
+  bool empty() const { return value.empty(); }
+};
+
+template <typename T>
+struct NamedParameter {
+  std::string name;  ///< "layers.3.attention.query.weight"
+  Parameter<T>* parameter;
+};
+template <typename T>
+using ParameterList = std::vector<NamedParameter<T>>;
+
+/// Adds `parameter` to the list unless it is absent.
+template <typename T>
+void list_parameter(ParameterList<T>& list, const std::string& name, Parameter<T>& parameter) {
+  if (!parameter.empty()) list.push_back({name, &parameter});
+}
+
+template <typename T>
+std::size_t count_parameters(const ParameterList<T>& list) {
+  std::size_t count = 0;
+  for (const auto& entry : list) count += entry.parameter->value.flat().size();
+  return count;
+}
+
+template <typename T>
+void zero_gradients(const ParameterList<T>& list) {
+  for (const auto& entry : list) entry.parameter->gradient.fill(T{0});
+}
+
+}  // namespace addnorm

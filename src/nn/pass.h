@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/matrix.h"
+#include "nn/probe.h"
+
+namespace addnorm {
+
+enum class Mode { kTraining, kEvaluation };
+
+/// Which keys a query must not see. The three add up; a query that sees nothing gets zeros.
+struct AttentionMask {
+  enum class Order { kAny, kCausal };
+  Order order = Order::kAny;                  ///< kCausal: only keys at or before the query
+  std::span<const std::uint8_t> key_padding;  ///< batch × key length, nonzero: padding; or empty
+  std::span<const std::uint8_t> blocked;      ///< query × key length, nonzero: blocked; or empty
+};
+
+/// Memory for gradients that live only within one sublayer's backward: all layers share it.
+template <typename T>
+struct Scratch {
+  Matrix<T> d_branch, d_before, d_normed;                   // AddNorm, Norm
+  Matrix<T> d_hidden, d_gate;                               // FeedForward
+  Matrix<T> d_query, d_key, d_value, d_context, d_weights;  // MultiHeadAttention
+  Matrix<T> norm;  // partial sums of γ's and β's gradients
+};
+
+/// What one forward and its backward share. Rows of every activation are tokens: batch × length.
+template <typename T>
+struct Pass {
+  std::size_t batch = 1;
+  std::size_t length = 1;
+  Mode mode = Mode::kTraining;
+  AttentionMask mask;
+  std::uint64_t dropout_seed = 0;  ///< another one each step
+  Scratch<T>* scratch = nullptr;   ///< must be there
+  Probe<T>* probe = nullptr;
+
+  std::size_t rows() const { return batch * length; }
+};
+
+/// The branch of a residual sum: F in y = x + F(x). Attention and feed-forward are the usual ones.
+template <typename T>
+class Sublayer {
+ public:
+  virtual ~Sublayer() = default;
+  /// y = F(x), rows × d_model each.
+  virtual void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) = 0;
+  /// dx = dF(dy), with what the last forward has left; adds to the parameters' gradients.
+  virtual void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
+                        const Pass<T>& pass) = 0;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,58 @@
+#include "nn/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "addnorm/error.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(Placement, TableHasEveryRowOfTheDesign) {
+  std::vector<std::string_view> names;
+  for (const Placement& placement : placements()) names.push_back(placement.name);
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre(
+                         "none", "plain", "post", "pre", "sandwich", "reordered", "deepnorm",
+                         "rezero", "layerscale", "depth-scaled", "admin", "scaled-branch"));
+}
+
+TEST(Placement, FactorsFollowThePapersAt12Layers) {
+  const Depth depth{4, 12};
+  const Placement& deepnorm = find_placement("deepnorm");
+  EXPECT_DOUBLE_EQ(deepnorm.skip.initial.value(depth), std::sqrt(std::sqrt(24.0)));
+  EXPECT_DOUBLE_EQ(deepnorm.initial_gain.value(depth), 1 / std::sqrt(std::sqrt(96.0)));
+  EXPECT_DOUBLE_EQ(find_placement("depth-scaled").before_scale.value(depth), 0.5);
+  EXPECT_DOUBLE_EQ(find_placement("scaled-branch").gain.initial.value(depth), 1 / std::sqrt(12.0));
+  EXPECT_EQ(find_placement("rezero").gain.initial.value(depth), 0);
+  EXPECT_EQ(find_placement("plain").skip.initial.value(depth), 0);
+}
+
+TEST(Placement, ErrorListsTheKnownNames) {
+  EXPECT_THAT([] { find_placement("middle"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("\"middle\""), HasSubstr("post, pre"))));
+}
+
+TEST(Placement, DescriptionsMixSublayersAndLayers) {
+  const auto blocks = parse_placements("post:2+pre/sandwich", 3);
+  ASSERT_EQ(blocks.size(), 3U);
+  EXPECT_EQ(blocks[1].attention.name, "post");
+  EXPECT_EQ(blocks[1].feed_forward.name, "post");
+  EXPECT_EQ(blocks[2].attention.name, "pre");
+  EXPECT_EQ(blocks[2].feed_forward.name, "sandwich");
+}
+
+TEST(Placement, DescriptionsMustFitTheStack) {
+  for (const char* wrong :
+       {"", "post:2", "post:4", "post:0+pre", "post:x+pre", "pre+post", "pre/"}) {
+    EXPECT_THROW(parse_placements(wrong, 3), Error) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "addnorm/view.h"
+
+namespace addnorm {
+
+/// Where in a Transformer something passes. Layers count from 0.
+enum class SublayerKind { kAttention, kFeedForward, kEmbedding, kFinalNorm, kHead };
+enum class Point {
+  kX,           ///< the residual stream that a sublayer reads
+  kBefore,      ///< h = before(x)
+  kBranch,      ///< F(h)
+  kInside,      ///< f = inside(F(h))
+  kSum,         ///< s = skip ⊙ x + gain ⊙ f
+  kAfter,       ///< y = after(s)
+  kMean,        ///< of a norm: one value for each row
+  kDeviation,   ///< of a norm: one value for each row
+  kNormalized,  ///< of a norm: x̂
+  kOutput,      ///< what embedding, final norm and head give
+};
+/// In which slot the norm stands that a kMean, kDeviation or kNormalized belongs to.
+enum class NormSlot { kNone, kBefore, kInside, kAfter, kFinal };
+
+struct Site {
+  std::size_t layer = 0;
+  SublayerKind sublayer = SublayerKind::kAttention;
+  Point point = Point::kX;
+  NormSlot norm = NormSlot::kNone;
+
+  auto operator<=>(const Site&) const = default;
+};
+
+/// Is told what passes, in forward the values and in backward the gradients of the loss. A view is
+/// valid during the call only. Attached through Pass::probe; without one nothing is computed for
+/// it.
+template <typename T>
+class Probe {
+ public:
+  virtual ~Probe() = default;
+  virtual void forward(const Site& site, MatrixView<const T> values) = 0;
+  virtual void backward(const Site& site, MatrixView<const T> gradients) = 0;
+};
+
+}  // namespace addnorm

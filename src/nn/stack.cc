@@ -1,0 +1,66 @@
+#include "nn/stack.h"
+
+#include "base/require.h"
+#include "kernels/check.h"
+
+namespace addnorm {
+
+template <typename T>
+Stack<T>::Stack(const BlockOptions& options, const std::vector<BlockPlacement>& placements,
+                FinalNorm final_norm) {
+  require(!placements.empty(), "stack: there are no layers, at least 1 is needed");
+  blocks_.reserve(placements.size());
+  for (const BlockPlacement& placement : placements) {
+    blocks_.emplace_back(options, placement, Depth{blocks_.size() + 1, placements.size()});
+  }
+  const bool as_placement = placements.back().feed_forward.final_norm == Slot::kNorm;
+  if (final_norm == FinalNorm::kYes || (final_norm == FinalNorm::kAsPlacement && as_placement)) {
+    final_norm_.emplace(options.norm, options.d_model, options.affine);
+  }
+}
+
+template <typename T>
+void Stack<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) {
+  require(pass.scratch != nullptr, "stack: the pass has no scratch memory");
+  require(x.rows == pass.rows(), "stack: x has {} rows, the pass has {} × {} tokens", x.rows,
+          pass.batch, pass.length);
+  ResidualStream<T> stream(x);
+  for (Block<T>& block : blocks_) block.forward(stream, pass);
+  if (!final_norm_) {
+    residual_add<T>({.x = stream.value()}, y);
+    return;
+  }
+  stream.normalize(*final_norm_, y, pass);
+  last_ = stream.value();
+  if (pass.probe != nullptr) {
+    const Site site{blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput, NormSlot::kNone};
+    pass.probe->forward(site, y);
+    final_norm_->tell({site.layer, site.sublayer, Point::kMean, NormSlot::kFinal}, last_, pass);
+  }
+}
+
+template <typename T>
+void Stack<T>::backward(MatrixView<T> gradient, const Pass<T>& pass) {
+  if (final_norm_) {
+    if (pass.probe != nullptr) {
+      pass.probe->backward({blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput}, gradient);
+    }
+    final_norm_->backward({.s = last_, .dy = gradient, .dx = gradient}, pass);
+  }
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+    block->backward(gradient, pass);
+  }
+}
+
+template <typename T>
+void Stack<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    blocks_[i].list_parameters(prefix + "layers." + std::to_string(i), list);
+  }
+  if (final_norm_) final_norm_->list_parameters(prefix + "final_norm", list);
+}
+
+template class Stack<float>;
+template class Stack<double>;
+
+}  // namespace addnorm

@@ -1,0 +1,165 @@
+#include "nn/stack.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "addnorm/error.h"
+#include "base/torch_generator.h"
+#include "nn/initialize.h"
+
+namespace addnorm {
+namespace {
+
+BlockOptions small_block() {
+  return {.d_model = 8, .n_heads = 2, .d_ff = 16};
+}
+
+/// Remembers every value it is told.
+struct Memory : Probe<double> {
+  std::map<Site, std::vector<double>> values;
+  std::map<Site, std::vector<double>> gradients;
+
+  static std::vector<double> copy(MatrixView<const double> view) {
+    std::vector<double> all;
+    for (std::size_t r = 0; r < view.rows; ++r) {
+      all.insert(all.end(), view.row(r).begin(), view.row(r).end());
+    }
+    return all;
+  }
+  void forward(const Site& site, MatrixView<const double> view) override {
+    values[site] = copy(view);
+  }
+  void backward(const Site& site, MatrixView<const double> view) override {
+    gradients[site] = copy(view);
+  }
+};
+
+struct Case {
+  Stack<double> stack;
+  Scratch<double> scratch;
+  Pass<double> pass{.batch = 1, .length = 4, .scratch = &scratch};
+  Matrix<double> x{4, 8};
+  Matrix<double> y{4, 8};
+
+  explicit Case(const char* placement) : stack(small_block(), parse_placements(placement, 2)) {
+    TorchGenerator generator(1);
+    generator.fill_normal(x.flat());
+    for (std::size_t i = 0; i < 2; ++i) {
+      initialize(stack.blocks()[i], parse_placements(placement, 2)[i], Depth{i + 1, 2},
+                 Initialization::kXavier, generator);
+    }
+  }
+  void forward() { stack.forward(x, y, pass); }
+};
+
+TEST(Stack, FusedAddAndNormGivesTheSameBitsAsTheSumLookedAtByAProbe) {
+  for (const Placement& placement : placements()) {
+    Case fused(placement.name.data());
+    Case probed(placement.name.data());
+    Memory memory;
+    probed.pass.probe = &memory;
+    fused.forward();
+    probed.forward();
+    EXPECT_TRUE(std::ranges::equal(fused.y.flat(), probed.y.flat())) << placement.name;
+  }
+}
+
+TEST(Stack, TellsAProbeTheFormulaOfItsPlacement) {
+  Case pre("pre");
+  Memory memory;
+  pre.pass.probe = &memory;
+  pre.forward();
+  Matrix<double> gradient(4, 8);
+  gradient.fill(1);
+  pre.stack.backward(gradient, pre.pass);
+  auto value = [&](Point point, std::size_t i) {
+    return memory.values.at({1, SublayerKind::kAttention, point})[i];
+  };
+  for (std::size_t i = 0; i < 32; ++i) {
+    EXPECT_EQ(value(Point::kSum, i), value(Point::kX, i) + value(Point::kBranch, i));
+  }
+  EXPECT_FALSE(memory.values.contains({1, SublayerKind::kAttention, Point::kAfter}));
+  EXPECT_TRUE(
+      memory.values.contains({1, SublayerKind::kAttention, Point::kNormalized, NormSlot::kBefore}));
+  for (const Point point : {Point::kX, Point::kBefore, Point::kBranch, Point::kSum}) {
+    EXPECT_TRUE(memory.gradients.contains({0, SublayerKind::kFeedForward, point}));
+  }
+  EXPECT_EQ(memory.gradients.at({0, SublayerKind::kAttention, Point::kX}), Memory::copy(gradient));
+}
+
+TEST(Stack, PlainPassesNothingOfItsInputBesideTheBranch) {
+  Case plain("plain");
+  Memory memory;
+  plain.pass.probe = &memory;
+  plain.forward();
+  EXPECT_EQ(memory.values.at({0, SublayerKind::kAttention, Point::kSum}),
+            memory.values.at({0, SublayerKind::kAttention, Point::kBranch}));
+}
+
+TEST(Stack, ReZeroStartsAsTheIdentity) {
+  Case rezero("rezero");
+  rezero.forward();
+  EXPECT_TRUE(std::ranges::equal(rezero.x.flat(), rezero.y.flat()));
+}
+
+TEST(Stack, WithoutLayersIsAnError) {
+  EXPECT_THROW(Stack<float>(small_block(), {}), Error);
+  EXPECT_THROW(Stack<float>({.d_model = 9, .n_heads = 2, .d_ff = 4}, parse_placements("pre", 1)),
+               Error);
+}
+
+TEST(Decoder, CountsParametersAsGpt2Does) {
+  Decoder<float> decoder({.block = {.d_model = 12, .n_heads = 3, .d_ff = 48},
+                          .placements = parse_placements("pre", 2),
+                          .vocabulary = 50,
+                          .context = 10,
+                          .head = Head::kTied});
+  const std::size_t block = 12 * 12 * 12 + 13 * 12;  // weights; biases and two norms
+  EXPECT_EQ(count_parameters(decoder.parameters()), 2 * block + (50 + 10) * 12 + 2 * 12);
+}
+
+TEST(Decoder, SeesNoLaterToken) {
+  Decoder<double> decoder(
+      {.block = small_block(), .placements = parse_placements("post", 2), .context = 4});
+  TorchGenerator generator(2);
+  initialize(decoder, Initialization::kGpt2, generator);
+  auto first_rows = [&](std::vector<std::int32_t> tokens) {
+    return Memory::copy(decoder.forward(tokens, {}).block(0, 0, 3, 256));
+  };
+  EXPECT_EQ(first_rows({1, 2, 3, 4}), first_rows({1, 2, 3, 200}));
+  EXPECT_NE(first_rows({1, 2, 3, 4}), first_rows({1, 2, 9, 4}));
+}
+
+TEST(Decoder, RejectsTokensThatDoNotFit) {
+  Decoder<float> decoder({.block = small_block(),
+                          .placements = parse_placements("pre", 1),
+                          .vocabulary = 5,
+                          .context = 2});
+  const auto forward = [&](std::vector<std::int32_t> tokens, std::size_t batch) {
+    decoder.forward(tokens, {.batch = batch});
+  };
+  EXPECT_THROW(forward({1, 5}, 1), Error);
+  EXPECT_THROW(forward({1, -1}, 1), Error);
+  EXPECT_THROW(forward({1, 2, 3}, 1), Error);
+  EXPECT_THROW(forward({1, 2, 3}, 2), Error);
+}
+
+TEST(Admin, SkipsGrowWithTheVarianceOfTheBranchesBefore) {
+  Decoder<double> decoder(
+      {.block = small_block(), .placements = parse_placements("admin", 3), .context = 8});
+  TorchGenerator generator(2);
+  initialize(decoder, Initialization::kXavier, generator);
+  initialize_admin<double>(decoder, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8}, 1);
+  double last = 0;
+  for (Block<double>& block : decoder.stack().blocks()) {
+    for (AddNorm<double>* add_norm :
+         {&block.attention_add_norm(), &block.feed_forward_add_norm()}) {
+      EXPECT_GT(add_norm->skip().value(0, 0), last);
+      last = add_norm->skip().value(0, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

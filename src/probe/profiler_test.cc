@@ -1,0 +1,61 @@
+#include "probe/profiler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/matrix.h"
+#include "base/torch_generator.h"
+
+namespace addnorm {
+namespace {
+
+constexpr Site kSite{2, SublayerKind::kFeedForward, Point::kSum};
+
+TEST(Profiler, MeasuresByDefinition) {
+  Matrix<float> values(2, 2);
+  values(0, 0) = 3;
+  values(0, 1) = -1;
+  values(1, 0) = 1;
+  values(1, 1) = -5;
+  Profiler<float> profiler(2, 7);
+  profiler.forward(kSite, values);
+  profiler.backward(kSite, values);
+  ASSERT_EQ(profiler.entries().size(), 1U);
+  const ProfileEntry& e = profiler.entries().front();
+  EXPECT_EQ(e.step, 7U);
+  EXPECT_DOUBLE_EQ(e.rms, 3);  // √((9 + 1 + 1 + 25)/4)
+  EXPECT_DOUBLE_EQ(e.mean, -0.5);
+  EXPECT_DOUBLE_EQ(e.std, std::sqrt(9 - 0.25));
+  EXPECT_DOUBLE_EQ(e.abs_max, 5);
+  EXPECT_DOUBLE_EQ(e.grad_rms, 3);
+  EXPECT_NEAR(e.token_cosine, 8 / std::sqrt(10.0 * 26.0), 1e-12);
+}
+
+TEST(Profiler, LeavesUnknownWhatItWasNotTold) {
+  Profiler<float> profiler(1);
+  profiler.backward(kSite, Matrix<float>(1, 3));
+  EXPECT_TRUE(std::isnan(profiler.entries().front().rms));
+  EXPECT_EQ(find_entry(profiler.entries(), {0, SublayerKind::kAttention, Point::kX}), nullptr);
+}
+
+TEST(TokenCosine, IsOneForEqualDirectionsAndNearZeroForRandomOnes) {
+  Matrix<double> tokens(6, 500);
+  for (std::size_t r = 0; r < 6; ++r) {
+    for (std::size_t i = 0; i < 500; ++i) {
+      tokens(r, i) = static_cast<double>((r + 1) * (i % 7));
+    }
+  }
+  EXPECT_NEAR(mean_token_cosine<double>(tokens, 3), 1, 1e-12);
+  TorchGenerator(1).fill_normal(tokens.flat());
+  EXPECT_NEAR(mean_token_cosine<double>(tokens, 3), 0, 0.1);
+}
+
+TEST(TokenCosine, LooksWithinEachSequence) {
+  Matrix<double> tokens(4, 2);  // two sequences that point at right angles to each other
+  tokens(0, 0) = tokens(1, 0) = tokens(2, 1) = tokens(3, 1) = 2;
+  EXPECT_NEAR(mean_token_cosine<double>(tokens, 2), 1, 1e-12);
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,295 @@
+#include "report/study_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "io/profile.h"
+#include "report/bars.h"
+#include "report/html.h"
+#include "report/table.h"
+
+namespace addnorm {
+namespace {
+
+std::string norm_name(const NormOptions& norm) {
+  switch (norm.kind) {
+    case NormKind::kRms:
+      return "RMSNorm";
+    case NormKind::kBatch:
+      return "BatchNorm";
+    default:
+      return "LayerNorm";
+  }
+}
+
+std::string setting(const Study& study) {
+  const StudyOptions& o = study.options;
+  return fmt::format(
+      "{} layers, width {}, {} heads, {} parameters; {}; {} bytes of text, {} windows of {} bytes "
+      "a "
+      "step, {} steps, learning rate {}, warm-up over {} steps or none, {} seed{}",
+      o.layers, o.width, o.heads, study.parameters, norm_name(o.norm), study.text_bytes, o.batch,
+      o.context, o.steps, o.learning_rate, o.warm_up, o.seeds, o.seeds == 1 ? "" : "s");
+}
+
+Cell loss_cell(const Spread& loss, const Study& study) {
+  if (!std::isfinite(loss.mean)) return {"diverged", Ink::kBad};
+  const bool learned = loss.mean < study.unigram_loss;
+  const std::string text = study.options.seeds > 1 ? format_spread(loss.mean, loss.deviation)
+                                                   : fmt::format("{:.3f}", loss.mean);
+  return {text, learned ? Ink::kPlain : Ink::kBad};
+}
+
+Ink ink_of(Strength strength) {
+  return strength == Strength::kKeeps ? Ink::kPlain : Ink::kBad;
+}
+
+std::string arrow(const std::vector<double>& curve) {
+  return fmt::format("{} → {}", format_number(curve.front(), 2), format_number(curve.back(), 2));
+}
+
+Table summary(const StudyReport& report) {
+  Table table({{"placement", Align::kLeft},
+               {"stream by layer", Align::kLeft},
+               {"RMS", Align::kLeft},
+               {"gradient by layer", Align::kLeft},
+               {"RMS", Align::kLeft},
+               {"loss, no warm-up"},
+               {"with warm-up"}});
+  for (const StudyFinding& f : report.findings) {
+    table.add_row({{f.placement, Ink::kStrong},
+                   {sparkline(f.stream_by_layer, AxisScale::kLog), ink_of(f.stream)},
+                   {arrow(f.stream_by_layer), ink_of(f.stream)},
+                   {sparkline(f.gradient_by_layer, AxisScale::kLog), ink_of(f.gradient)},
+                   {arrow(f.gradient_by_layer), ink_of(f.gradient)},
+                   loss_cell(f.without_warm_up, report.study),
+                   loss_cell(f.with_warm_up, report.study)});
+  }
+  return table;
+}
+
+constexpr const char* kHowToRead =
+    "Stream and gradient are root mean squares at initialization, from the first layer to what the "
+    "last one leaves, on a scale of powers of ten. Loss is in nats a byte on text kept aside, mean "
+    "± standard deviation over seeds.";
+
+std::string baseline(const Study& study) {
+  return fmt::format(
+      "Byte frequencies alone give a loss of {:.2f}; a guess among 256 bytes gives {:.2f}.",
+      study.unigram_loss, std::log(256.0));
+}
+
+}  // namespace
+
+std::string study_text(const StudyReport& report, int width) {
+  auto lines = [&](std::string_view text) { return wrap(text, width) + "\n"; };
+  std::string out = lines(setting(report.study)) + "\n" + to_text(summary(report), width) + "\n" +
+                    lines(kHowToRead) + lines(baseline(report.study)) + "\n";
+  for (const StudyFinding& f : report.findings) {
+    out += lines(paint(Ink::kStrong, f.placement) + ": " + f.verdict);
+  }
+  if (!report.claims.empty()) out += "\n" + paint(Ink::kStrong, "What is said of them") + "\n";
+  for (const StudyClaim& c : report.claims) {
+    const std::string mark =
+        c.holds ? paint(Ink::kGood, "holds") : paint(Ink::kBad, "not seen here");
+    out += lines(fmt::format("{}: {}. {} ({}).", mark, c.claim, c.evidence, c.source));
+  }
+  return out;
+}
+
+namespace {
+
+/// Per layer: the geometric mean over seeds, and from the smallest to the largest.
+Series layer_series(const std::string& name, const std::vector<double>& mean,
+                    const std::vector<std::vector<double>>& seeds) {
+  Series series{.name = name, .y = mean};
+  for (std::size_t l = 0; l < mean.size(); ++l) {
+    double low = seeds[0][l];
+    double high = low;
+    for (const auto& curve : seeds) {
+      low = std::min(low, curve[l]);
+      high = std::max(high, curve[l]);
+    }
+    series.x.push_back(static_cast<double>(l));
+    series.low.push_back(low);
+    series.high.push_back(high);
+  }
+  return series;
+}
+
+Chart layer_chart(const StudyReport& report, const char* title,
+                  std::vector<double> StudyFinding::*mean,
+                  std::vector<std::vector<double>> LayerCurves::*seeds) {
+  Chart chart{.title = title,
+              .x = {.label = "layer (the last point is what the last layer leaves)"},
+              .y = {.label = "root mean square", .scale = AxisScale::kLog}};
+  for (const StudyFinding& f : report.findings) {
+    chart.series.push_back(layer_series(f.placement, f.*mean, f.curves.*seeds));
+  }
+  return chart;
+}
+
+/// A run's losses averaged over `bucket` steps each.
+std::vector<double> bucket_means(const StudyRun& run, std::size_t bucket, std::size_t buckets) {
+  std::vector<double> means;
+  for (std::size_t b = 0; b < buckets; ++b) {
+    double sum = 0;
+    const std::size_t end = (b + 1) * bucket;
+    for (std::size_t i = b * bucket; i < end; ++i) {
+      sum += i < run.losses.size() ? run.losses[i] : std::nan("");
+    }
+    means.push_back(sum / static_cast<double>(bucket));
+  }
+  return means;
+}
+
+Series loss_series(const Study& study, const std::string& placement, std::size_t warm_up) {
+  const std::size_t bucket = std::max<std::size_t>(1, study.options.steps / 40);
+  const std::size_t buckets = study.options.steps / bucket;
+  std::vector<std::vector<double>> seeds;
+  for (const StudyRun& run : study.runs) {
+    if (run.placement == placement && run.warm_up == warm_up) {
+      seeds.push_back(bucket_means(run, bucket, buckets));
+    }
+  }
+  Series series{.name = placement};
+  for (std::size_t b = 0; b < buckets; ++b) {
+    std::vector<double> values;
+    for (const auto& seed : seeds) values.push_back(seed[b]);
+    const Spread spread = spread_of(values);
+    series.x.push_back((static_cast<double>(b) + 0.5) * static_cast<double>(bucket));
+    series.y.push_back(spread.mean);
+    series.low.push_back(spread.mean - spread.deviation);
+    series.high.push_back(spread.mean + spread.deviation);
+  }
+  return series;
+}
+
+/// Both loss charts share one axis, so that they can be compared.
+Chart loss_chart(const StudyReport& report, const char* title, std::size_t warm_up) {
+  Chart chart{.title = title,
+              .x = {.label = "step"},
+              .y = {.label = "training loss, nats a byte", .low = 1.5, .high = 6.0}};
+  for (const StudyFinding& f : report.findings) {
+    chart.series.push_back(loss_series(report.study, f.placement, warm_up));
+  }
+  return chart;
+}
+
+Table claims_table(const StudyReport& report) {
+  Table table({{"claim", Align::kLeft},
+               {"here", Align::kLeft},
+               {"measured", Align::kLeft},
+               {"said by", Align::kLeft}});
+  for (const StudyClaim& c : report.claims) {
+    table.add_row({c.claim,
+                   {c.holds ? "holds" : "not seen", c.holds ? Ink::kGood : Ink::kBad},
+                   c.evidence,
+                   c.source});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string study_html(const StudyReport& report) {
+  HtmlPage page("Add & Norm: which stacks keep signal and gradient, and which train",
+                "The same small Transformer, trained on the same text, with its residual "
+                "connections and norms arranged in different ways. " +
+                    setting(report.study) + ".");
+  page.section("What was found");
+  for (const StudyFinding& f : report.findings) page.paragraph(f.placement + ": " + f.verdict);
+  page.table(summary(report), std::string(kHowToRead) + " " + baseline(report.study));
+  page.section("Signal and gradient before training")
+      .figure(layer_chart(report, "The residual stream by layer", &StudyFinding::stream_by_layer,
+                          &LayerCurves::stream_rms),
+              "Root mean square of the stream that each layer reads, at initialization. Line: "
+              "geometric mean over seeds; band: from the smallest to the largest.")
+      .figure(layer_chart(report, "The gradient by layer", &StudyFinding::gradient_by_layer,
+                          &LayerCurves::gradient_rms),
+              "Root mean square of the loss's gradient with respect to the same stream.");
+  page.section("Training")
+      .figure(loss_chart(report, "Without warm-up", 0),
+              "The learning rate has its full size from the first step. Band: one standard "
+              "deviation over seeds.");
+  page.figure(loss_chart(report, "With warm-up", report.study.options.warm_up),
+              fmt::format("The learning rate grows over the first {} steps.",
+                          report.study.options.warm_up));
+  if (!report.claims.empty()) {
+    page.section("What is said of these stacks, and what was measured here")
+        .table(claims_table(report),
+               "A small model and few steps: what is not seen here may show at another size.");
+  }
+  return page.str();
+}
+
+std::string study_json(const StudyReport& report) {
+  using Json = nlohmann::ordered_json;
+  const StudyOptions& o = report.study.options;
+  Json json{{"options",
+             {{"placements", o.placements},
+              {"layers", o.layers},
+              {"width", o.width},
+              {"heads", o.heads},
+              {"context", o.context},
+              {"batch", o.batch},
+              {"steps", o.steps},
+              {"warm_up", o.warm_up},
+              {"seeds", o.seeds},
+              {"seed", o.seed},
+              {"learning_rate", o.learning_rate},
+              {"dropout", o.dropout},
+              {"norm", norm_name(o.norm)},
+              {"epsilon", o.norm.epsilon}}},
+            {"text_bytes", report.study.text_bytes},
+            {"parameters", report.study.parameters},
+            {"unigram_loss", report.study.unigram_loss}};
+  auto spread = [](const Spread& s) { return Json{{"mean", s.mean}, {"deviation", s.deviation}}; };
+  for (const StudyFinding& f : report.findings) {
+    json["placements"].push_back({{"placement", f.placement},
+                                  {"verdict", f.verdict},
+                                  {"stream_rms", f.curves.stream_rms},
+                                  {"gradient_rms", f.curves.gradient_rms},
+                                  {"stream_ratio", f.stream_ratio},
+                                  {"gradient_ratio", f.gradient_ratio},
+                                  {"loss_without_warm_up", spread(f.without_warm_up)},
+                                  {"loss_with_warm_up", spread(f.with_warm_up)},
+                                  {"diverged", f.diverged}});
+  }
+  for (const StudyClaim& c : report.claims) {
+    json["claims"].push_back(
+        {{"claim", c.claim}, {"source", c.source}, {"holds", c.holds}, {"evidence", c.evidence}});
+  }
+  for (const StudyRun& run : report.study.runs) {
+    json["runs"].push_back({{"placement", run.placement},
+                            {"seed", run.seed},
+                            {"warm_up", run.warm_up},
+                            {"validation_loss", run.validation_loss},
+                            {"losses", run.losses}});
+  }
+  return json.dump(1) + "\n";
+}
+
+std::string study_profile(const StudyReport& report) {
+  const StudyOptions& o = report.study.options;
+  std::string lines;
+  for (const StudyRun& run : report.study.runs) {
+    if (run.warm_up != 0) continue;  // the same model before training
+    lines += profile_json_lines({.d_model = o.width,
+                                 .n_layers = o.layers,
+                                 .n_heads = o.heads,
+                                 .d_ff = 4 * o.width,
+                                 .placement = run.placement,
+                                 .norm = norm_name(o.norm),
+                                 .eps = o.norm.epsilon,
+                                 .parameters = report.study.parameters,
+                                 .seed = run.seed},
+                                run.initial);
+  }
+  return lines;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/study.h"
+
+namespace addnorm {
+
+/// A study with what was found in it, to be shown.
+struct StudyReport {
+  const Study& study;
+  std::vector<StudyFinding> findings;
+  std::vector<StudyClaim> claims;
+
+  explicit StudyReport(const Study& study_)
+      : study(study_), findings(study_findings(study_)), claims(study_claims(study_, findings)) {}
+};
+
+/// The table, the verdicts and the claims for a terminal of this width, in full colour and UTF-8.
+std::string study_text(const StudyReport& report, int width);
+
+/// report.html: one file with the curves as SVG.
+std::string study_html(const StudyReport& report);
+
+/// results.json: options, every run's losses, curves by layer, verdicts, claims.
+std::string study_json(const StudyReport& report);
+
+/// profile.jsonl: the profile of every model at initialization.
+std::string study_profile(const StudyReport& report);
+
+}  // namespace addnorm

@@ -1,0 +1,454 @@
+#include "report/svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+#include "base/require.h"
+#include "report/text.h"
+#include "report/theme.h"
+
+namespace addnorm {
+namespace {
+
+constexpr double kTitleSize = 17;
+constexpr double kTextSize = 13;
+constexpr double kLine = 21;      // of the legend
+constexpr double kEdge = 12;      // of the image, around all that is drawn
+constexpr double kInset = 8;      // room for markers between the frame and the first and last x
+constexpr double kKeyWidth = 30;  // of the sample before a name in the legend
+constexpr double kKeyGap = 8;
+constexpr double kFar = 50;               // heights of the plot; beyond, coordinates are cut
+constexpr double kMargin = 0.04;          // of the y axis, below and above the data
+constexpr std::size_t kMostMarkers = 24;  // a longer curve has markers at a few points only
+constexpr std::size_t kFewMarkers = 5;
+
+// Strokes and fills take the colour of their series from `color`; the sizes are those above.
+constexpr std::string_view kCss =
+    ".chart{font:13px system-ui,sans-serif;font-variant-numeric:tabular-nums;color:var(--muted)}"
+    ".chart text{fill:var(--ink)}"
+    ".chart .title{font-size:17px;font-weight:600}"
+    ".chart .muted{fill:var(--muted)}"
+    ".chart .grid{stroke:var(--grid)}"
+    ".chart .axis{stroke:var(--muted)}"
+    ".chart .band{fill:currentColor;fill-opacity:.15}"
+    ".chart .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;"
+    "stroke-linecap:round}"
+    ".chart .line.dashed{stroke-dasharray:6 5}"
+    ".chart .line.prediction{stroke-width:9;stroke-opacity:.3;stroke-linecap:butt}"
+    ".chart .band.prediction{stroke:currentColor;stroke-dasharray:1 3}"
+    ".chart .full{fill:currentColor;stroke:var(--paper)}"
+    ".chart .hollow{fill:var(--paper);stroke:currentColor;stroke-width:1.7}"
+    ".chart .cross{stroke:currentColor;stroke-width:2.5}"
+    ".chart .halo{stroke:var(--paper);stroke-width:6}";
+
+// The shapes of the markers, around the origin; each belongs to a colour.
+constexpr std::string_view kShapes[kSeriesColors] = {
+    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0z",
+    "M-3.6,-3.6h7.2v7.2h-7.2z",
+    "M0,-5L4.6,3.4H-4.6z",
+    "M0,-5.2L5.2,0L0,5.2L-5.2,0z",
+    "M0,5L4.6,-3.4H-4.6z",
+    "M-1.6,-4.8h3.2v3.2h3.2v3.2h-3.2v3.2h-3.2v-3.2h-3.2v-3.2h3.2z",
+    "M-5.5,-2.2h11v4.4h-11z",
+    "M-2.2,-5.5h4.4v11h-4.4z",
+};
+constexpr std::string_view kBreak =
+    "<path class=\"halo\" d=\"M-5,-5L5,5M-5,5L5,-5\"/>"
+    "<path class=\"cross\" d=\"M-5,-5L5,5M-5,5L5,-5\"/>";
+constexpr std::string_view kZero = "<path class=\"hollow\" d=\"M0,5L-4.6,-3.4H4.6z\"/>";
+
+struct Box {
+  double left, top, right, bottom;
+};
+
+// What the broader sans-serif fonts take; in the others a little more space remains.
+double text_width(std::string_view text, double size) {
+  const auto is_one_of = [&](std::string_view set) { return set.find(text[0]) != set.npos; };
+  double width = 0;
+  for (; !text.empty(); text.remove_prefix(first_glyph(text).bytes.size())) {
+    const double em = is_one_of("iljtfrI.,:;'|!()[] -") ? 0.38 : is_one_of("mwMW%") ? 0.9 : 0.62;
+    width += em * first_glyph(text).width;
+  }
+  return width * size;
+}
+
+// Lines that fit into `width` pixels in a broad and bold font.
+std::vector<std::string> lines_of(std::string_view text, double width, double size) {
+  std::istringstream wrapped(wrap(text, static_cast<int>(width / (0.65 * size))));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(wrapped, line);) lines.push_back(line);
+  return lines;
+}
+
+// The stretches [first, last) of the indices below `count` that satisfy `holds`.
+template <typename Holds>
+std::vector<std::pair<std::size_t, std::size_t>> stretches(std::size_t count, const Holds& holds) {
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!holds(i)) continue;
+    const std::size_t first = i;
+    while (i < count && holds(i)) ++i;
+    found.emplace_back(first, i);
+  }
+  return found;
+}
+
+void check(const Chart& chart) {
+  for (const Axis* axis : {&chart.x, &chart.y}) {
+    const double least = axis->scale == AxisScale::kLog ? 0 : -HUGE_VAL;
+    require(axis->low.value_or(HUGE_VAL) > least && axis->high.value_or(HUGE_VAL) > least &&
+                axis->low.value_or(-HUGE_VAL) < axis->high.value_or(HUGE_VAL),
+            "the axis '{}' of chart '{}' has an end out of place", axis->label, chart.title);
+  }
+  for (const Series& s : chart.series) {
+    const std::size_t n = s.x.size();
+    require((s.y.size() == n || s.y.empty()) && s.low.size() == s.high.size() &&
+                (s.low.size() == n || s.low.empty()),
+            "series '{}': {} x, {} y, a band of {} and {}", s.name, n, s.y.size(), s.low.size(),
+            s.high.size());
+    require(std::all_of(s.x.begin(), s.x.end(), [](double x) { return std::isfinite(x); }),
+            "series '{}': its x are not all finite", s.name);
+  }
+}
+
+// What the axis shows of data in `range`: the ends that it sets; else the data with a margin.
+Range shown(const Axis& axis, Range range, double margin) {
+  const bool log = axis.scale == AxisScale::kLog;
+  if (range.empty()) range = {1, 1};
+  if (axis.low) range = {*axis.low, std::max(range.high, *axis.low)};
+  if (axis.high) range = {std::min(range.low, *axis.high), *axis.high};
+  if (range.low == range.high) {
+    const double half = range.low == 0 ? 1 : std::abs(range.low) / 2;
+    range = {range.low - half, range.high + half};
+  }
+  const double part =
+      log ? std::pow(range.high / range.low, margin) : margin * (range.high - range.low);
+  if (!axis.high) range.high = log ? range.high * part : range.high + part;
+  if (!axis.low) {
+    const double below = log ? range.low / part : range.low - part;
+    range.low = range.low >= 0 ? std::max(0.0, below) : below;
+  }
+  return range;
+}
+
+// Where a curve is finite for the last time before it ends in infinities or NaN.
+std::optional<std::size_t> breaks_at(const Series& s) {
+  const auto finite =
+      std::find_if(s.y.rbegin(), s.y.rend(), [](double y) { return std::isfinite(y); });
+  if (finite == s.y.rbegin() || finite == s.y.rend()) return {};
+  return s.y.rend() - finite - 1;
+}
+
+std::string describe(const Chart& chart) {
+  std::string text = fmt::format("{} over {}.", chart.y.label, chart.x.label);
+  for (const Series& s : chart.series) {
+    if (s.y.empty() || s.name.empty()) continue;
+    const std::size_t last = breaks_at(s).value_or(s.y.size() - 1);
+    text += fmt::format(" {}: {} at {}, {} at {}", s.name, format_number(s.y[0]),
+                        format_number(s.x[0]), format_number(s.y[last]), format_number(s.x[last]));
+    text += last + 1 < s.y.size() ? ", then no longer finite." : ".";
+  }
+  return text;
+}
+
+std::string_view class_of(Look look) {
+  switch (look) {
+    case Look::kSolid:
+      return "solid";
+    case Look::kDashed:
+      return "dashed";
+    case Look::kPrediction:
+      return "prediction";
+  }
+  return "";
+}
+
+std::string marker(Look look, int color) {
+  return fmt::format("<path class=\"{}\" d=\"{}\"/>", look == Look::kDashed ? "hollow" : "full",
+                     kShapes[color]);
+}
+
+void append_point(std::string& path, double x, double y) {
+  fmt::format_to(std::back_inserter(path), "{}{:.1f},{:.1f}", path.empty() ? 'M' : 'L', x, y);
+}
+
+bool is_zero_of_log(double value, const Axis& axis) {
+  return axis.scale == AxisScale::kLog && std::isfinite(value) && value <= 0;
+}
+
+// Draws from top to bottom.
+class Drawing {
+ public:
+  Drawing(const Chart& chart, int width);
+
+  std::string draw();
+
+ private:
+  // A sample drawn around the origin, kKeyWidth wide, and what it stands for.
+  struct Key {
+    std::string sample;
+    std::string name;
+  };
+
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(body_), format, std::forward<Args>(args)...);
+  }
+
+  void add_mark(std::string_view mark, double x, double y) {
+    add("<g transform=\"translate({:.1f},{:.1f})\">{}</g>", x, y, mark);
+  }
+
+  void add_mark_inside(std::string_view mark, double x, double y) {
+    if (x < plot_.left || x > plot_.right || y < plot_.top || y > plot_.bottom) return;
+    add_mark(mark, x, y);
+  }
+
+  int color_of(std::size_t series) const {
+    return chart_.series[series].color.value_or(static_cast<int>(series)) % kSeriesColors;
+  }
+  bool has_point(const Series& s, std::size_t i) const {
+    return has_place(s.x[i], chart_.x.scale) && has_place(s.y[i], chart_.y.scale);
+  }
+  double x_of(double value) const;
+  double y_of(double value) const;
+
+  void draw_title();
+  std::vector<Key> keys() const;
+  std::string sample_of(std::size_t series) const;
+  void draw_legend();
+  void draw_y_axis();
+  void draw_x_axis();
+  void draw_series();
+  void draw_band(std::size_t series);
+  void draw_line(std::size_t series);
+  void draw_markers(std::size_t series);
+
+  const Chart& chart_;
+  const double width_;
+  double top_ = kEdge;  // of what is still to be drawn
+  Box plot_{};
+  Range x_range_, y_range_;
+  std::string body_;
+};
+
+Drawing::Drawing(const Chart& chart, int width) : chart_(chart), width_(width) {
+  for (const Series& s : chart.series) {
+    x_range_ = widen(x_range_, s.x, chart.x.scale);
+    for (const auto* values : {&s.y, &s.low, &s.high}) {
+      y_range_ = widen(y_range_, *values, chart.y.scale);
+    }
+  }
+  x_range_ = shown(chart.x, x_range_, 0);
+  y_range_ = shown(chart.y, y_range_, kMargin);
+}
+
+std::string Drawing::draw() {
+  draw_title();
+  draw_legend();
+  draw_y_axis();
+  draw_x_axis();
+  draw_series();
+  return fmt::format(
+      "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{0}\" "
+      "height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\"><title>{2}</title><desc>{3}</desc>"
+      "<style>{4}{5}</style><rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>{6}</svg>",
+      width_, top_, escape(chart_.title), escape(describe(chart_)), theme_css(".chart"), kCss,
+      body_);
+}
+
+double Drawing::x_of(double value) const {
+  const double part = std::clamp(place(value, x_range_, chart_.x.scale), -kFar, kFar);
+  return plot_.left + kInset + part * (plot_.right - plot_.left - 2 * kInset);
+}
+
+double Drawing::y_of(double value) const {
+  const double part = std::clamp(place(value, y_range_, chart_.y.scale), -kFar, kFar);
+  return plot_.bottom - part * (plot_.bottom - plot_.top);
+}
+
+void Drawing::draw_title() {
+  for (const std::string& line : lines_of(chart_.title, width_ - 2 * kEdge, kTitleSize)) {
+    add("<text class=\"title\" x=\"{}\" y=\"{:.1f}\">{}</text>", kEdge, top_ + kTitleSize - 3,
+        escape(line));
+    top_ += kTitleSize + 5;
+  }
+  top_ += 4;
+}
+
+std::string Drawing::sample_of(std::size_t series) const {
+  const Series& s = chart_.series[series];
+  std::string sample = fmt::format("<g style=\"color:var(--c{})\">", color_of(series));
+  if (!s.low.empty()) {
+    sample +=
+        fmt::format("<rect class=\"band {}\" x=\"{}\" y=\"-6.5\" width=\"{}\" height=\"13\"/>",
+                    class_of(s.look), -kKeyWidth / 2, kKeyWidth);
+  }
+  if (!s.y.empty()) {
+    sample += fmt::format("<path class=\"line {}\" d=\"M{},0h{}\"/>", class_of(s.look),
+                          1 - kKeyWidth / 2, kKeyWidth - 2);
+    if (s.look != Look::kPrediction) sample += marker(s.look, color_of(series));
+  }
+  return sample + "</g>";
+}
+
+std::vector<Drawing::Key> Drawing::keys() const {
+  std::vector<Key> keys;
+  bool breaks = false;
+  bool zeros = false;
+  for (std::size_t i = 0; i < chart_.series.size(); ++i) {
+    const Series& s = chart_.series[i];
+    const bool unseen = !s.y.empty() && widen({}, s.y, chart_.y.scale).empty();
+    if (!s.name.empty()) {
+      keys.push_back({sample_of(i), s.name + (unseen ? ": nothing to show" : "")});
+    }
+    breaks = breaks || breaks_at(s);
+    zeros = zeros || std::any_of(s.y.begin(), s.y.end(),
+                                 [&](double y) { return is_zero_of_log(y, chart_.y); });
+  }
+  if (breaks) keys.push_back({std::string(kBreak), "no longer finite"});
+  if (zeros) keys.push_back({std::string(kZero), "zero or less"});
+  return keys;
+}
+
+// In as many columns as there is room for, the rows filled evenly.
+void Drawing::draw_legend() {
+  const std::vector<Key> all = keys();
+  if (all.empty()) return;
+  double widest = 0;
+  for (const Key& key : all) widest = std::max(widest, text_width(key.name, kTextSize));
+  const double room = width_ - 2 * kEdge - kKeyWidth - kKeyGap;
+  widest = std::min(widest, room);
+  const double cell = kKeyWidth + kKeyGap + widest + 2 * kKeyGap;
+  const double fitting = std::max(1.0, (width_ - 2 * kEdge + 2 * kKeyGap) / cell);
+  const auto most = static_cast<std::size_t>(fitting);
+  const std::size_t rows = (all.size() + most - 1) / most;
+  const std::size_t columns = (all.size() + rows - 1) / rows;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t row = i / columns;
+    const double x = kEdge + cell * static_cast<double>(i % columns);
+    const double y = top_ + kLine * (static_cast<double>(row) + 0.5);
+    const bool fits = text_width(all[i].name, kTextSize) <= room;
+    add_mark(all[i].sample, x + kKeyWidth / 2, y);
+    add("<text x=\"{:.1f}\" y=\"{:.1f}\"{}>{}</text>", x + kKeyWidth + kKeyGap, y + 4.5,
+        fits ? "" : fmt::format(" textLength=\"{:.0f}\" lengthAdjust=\"spacingAndGlyphs\"", room),
+        escape(all[i].name));
+  }
+  top_ += kLine * static_cast<double>(rows) + 8;
+}
+
+// The label stands above the axis: upright text reads best.
+void Drawing::draw_y_axis() {
+  for (const std::string& line : lines_of(chart_.y.label, width_ - 2 * kEdge, kTextSize)) {
+    add("<text class=\"muted\" x=\"{}\" y=\"{:.1f}\">{}</text>", kEdge, top_ + 10, escape(line));
+    top_ += 18;
+  }
+  const double height = std::clamp(0.45 * width_, 220.0, 340.0);
+  const std::vector<Tick> marks = ticks(y_range_, chart_.y.scale, static_cast<int>(height / 36));
+  double widest = 0;
+  for (const Tick& tick : marks) widest = std::max(widest, text_width(tick.label, kTextSize));
+  top_ += 6;
+  plot_ = {kEdge + widest + 6, top_, width_ - kEdge, top_ + height};
+  for (const Tick& tick : marks) {
+    const double y = y_of(tick.value);
+    if (tick.label.empty()) continue;
+    add("<path class=\"grid\" d=\"M{:.1f},{:.1f}H{:.1f}\"/>", plot_.left, y, plot_.right);
+    add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>",
+        plot_.left - 6, y + 4.5, tick.label);
+  }
+  top_ = plot_.bottom;
+}
+
+void Drawing::draw_x_axis() {
+  add("<path class=\"axis\" d=\"M{:.1f},{:.1f}H{:.1f}\"/>", plot_.left, plot_.bottom, plot_.right);
+  const int most = static_cast<int>((plot_.right - plot_.left) / 65);
+  for (const Tick& tick : ticks(x_range_, chart_.x.scale, most)) {
+    const double x = x_of(tick.value);
+    add("<path class=\"axis\" d=\"M{:.1f},{:.1f}v{}\"/>", x, top_, tick.label.empty() ? 3 : 5);
+    const double half = text_width(tick.label, kTextSize) / 2;
+    add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
+        std::min(x, width_ - 2 - half), top_ + 19, tick.label);
+  }
+  top_ += 40;
+  add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
+      (plot_.left + plot_.right) / 2, top_, escape(chart_.x.label));
+  top_ += kEdge;
+}
+
+// An inner <svg> cuts off what lies beyond the plot; the markers stand above it, whole.
+void Drawing::draw_series() {
+  add("<svg x=\"{0:.1f}\" y=\"{1:.1f}\" width=\"{2:.1f}\" height=\"{3:.1f}\" "
+      "viewBox=\"{0:.1f} {1:.1f} {2:.1f} {3:.1f}\">",
+      plot_.left, plot_.top, plot_.right - plot_.left, plot_.bottom - plot_.top);
+  for (std::size_t i = 0; i < chart_.series.size(); ++i) draw_band(i);
+  for (Look look : {Look::kPrediction, Look::kDashed, Look::kSolid}) {
+    for (std::size_t i = 0; i < chart_.series.size(); ++i) {
+      if (chart_.series[i].look == look) draw_line(i);
+    }
+  }
+  add("</svg>");
+  for (std::size_t i = 0; i < chart_.series.size(); ++i) draw_markers(i);
+}
+
+void Drawing::draw_band(std::size_t series) {
+  const Series& s = chart_.series[series];
+  const auto has_band = [&](std::size_t i) {
+    return has_place(s.x[i], chart_.x.scale) && !std::isnan(s.low[i]) && !std::isnan(s.high[i]);
+  };
+  for (auto [first, last] : stretches(s.low.size(), has_band)) {
+    std::string path;
+    for (std::size_t i = first; i < last; ++i) append_point(path, x_of(s.x[i]), y_of(s.high[i]));
+    for (std::size_t i = last; i-- > first;) append_point(path, x_of(s.x[i]), y_of(s.low[i]));
+    add("<path class=\"band {}\" style=\"color:var(--c{})\" d=\"{}z\"/>", class_of(s.look),
+        color_of(series), path);
+  }
+}
+
+void Drawing::draw_line(std::size_t series) {
+  const Series& s = chart_.series[series];
+  const auto has_point = [&](std::size_t i) { return this->has_point(s, i); };
+  add("<g style=\"color:var(--c{})\"><title>{}</title>", color_of(series), escape(s.name));
+  for (auto [first, last] : stretches(s.y.size(), has_point)) {
+    std::string path;
+    for (std::size_t i = first; i < last; ++i) append_point(path, x_of(s.x[i]), y_of(s.y[i]));
+    add("<path class=\"line {}\" d=\"{}\"/>", class_of(s.look), path);
+    if (last - first > 1) continue;
+    add_mark(marker(s.look, color_of(series)), x_of(s.x[first]), y_of(s.y[first]));
+  }
+  add("</g>");
+}
+
+void Drawing::draw_markers(std::size_t series) {
+  const Series& s = chart_.series[series];
+  const int color = color_of(series);
+  add("<g style=\"color:var(--c{})\">", color);
+  // The few markers of a long curve stand at other places than those of the other series.
+  const std::size_t step = s.y.size() <= kMostMarkers ? 1 : s.y.size() / kFewMarkers;
+  const std::size_t first = step * (2 * series + 1) / (2 * chart_.series.size());
+  for (std::size_t i = first; i < s.y.size() && s.look != Look::kPrediction; i += step) {
+    if (has_point(s, i)) add_mark_inside(marker(s.look, color), x_of(s.x[i]), y_of(s.y[i]));
+  }
+  for (std::size_t i = 0; i < s.y.size(); ++i) {
+    if (is_zero_of_log(s.y[i], chart_.y)) add_mark_inside(kZero, x_of(s.x[i]), plot_.bottom - 6);
+  }
+  if (const auto last = breaks_at(s)) {
+    const double y = std::clamp(y_of(s.y[*last]), plot_.top, plot_.bottom);
+    add_mark_inside(kBreak, x_of(s.x[*last]), y);
+  }
+  add("</g>");
+}
+
+}  // namespace
+
+std::string to_svg(const Chart& chart, int width) {
+  check(chart);
+  return Drawing(chart, width).draw();
+}
+
+}  // namespace addnorm

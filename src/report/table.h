@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/text.h"
+
+namespace addnorm {
+
+/// One cell of a table: plain text, without codes.
+struct Cell {
+  Cell(std::string text_, Ink ink_ = Ink::kPlain) : text(std::move(text_)), ink(ink_) {}
+  Cell(const char* text_) : Cell(std::string(text_)) {}
+
+  std::string text;
+  Ink ink;
+};
+
+struct Column {
+  std::string name;
+  Align align = Align::kRight;
+};
+
+/// A table for the terminal (to_text) or a page (HtmlPage::table).
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  /// One cell for each column.
+  void add_row(std::vector<Cell> row);
+
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<Cell>>& rows() const { return rows_; }
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+/// The table in lines of at most `width` columns. Where its rows are too long, each cell gets a
+/// line of its own: nothing is cut.
+std::string to_text(const Table& table, int width);
+
+}  // namespace addnorm

@@ -1,0 +1,159 @@
+#include "report/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+#include "report/text.h"
+
+namespace addnorm {
+namespace {
+
+constexpr std::chrono::milliseconds kRedraw{100};
+constexpr int kMostBar = 30;
+constexpr int kLeastBar = 5;
+
+std::string_view variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int width_of(std::FILE* out) {
+  winsize size{};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const int columns = std::atoi(std::string(variable("COLUMNS")).c_str());
+  return columns > 0 ? columns : 80;
+}
+
+Glyphs glyphs_of_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string locale(variable(name));
+    if (locale.empty()) continue;
+    std::erase(locale, '-');
+    std::transform(locale.begin(), locale.end(), locale.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    return locale.find("utf8") != std::string::npos ? Glyphs::kUnicode : Glyphs::kAscii;
+  }
+  return Glyphs::kUnicode;  // containers often name no locale, and their terminals know UTF-8
+}
+
+// For each ASCII character those that it stands for.
+constexpr std::pair<char, std::string_view> kNearest[] = {
+    {'#', "█▉▊▋▌▐"}, {' ', "▍▎▏"}, {'%', "▇"},  {'*', "▆"}, {'+', "▅"},
+    {'=', "▄━╸"},    {':', "▃"},   {'.', "▂…"}, {'_', "▁"}, {'-', "─−–"},
+    {'|', "│"},      {'!', "∞"},   {'~', "±"},  {'x', "×"}, {'>', "→"},
+};
+
+char nearest(std::string_view glyph) {
+  for (const auto& [ascii, glyphs] : kNearest) {
+    if (glyphs.find(glyph) != std::string_view::npos) return ascii;
+  }
+  return '?';
+}
+
+// Blocks filled from the right are drawn with ink and paper exchanged (bars.cc); without that, the
+// nearest is a full, half or empty one.
+std::string without_inversion(std::string_view text) {
+  constexpr std::string_view kInvert = "\x1b[7m";
+  std::string out;
+  for (std::size_t at; (at = text.find(kInvert)) != std::string_view::npos;) {
+    out += text.substr(0, at);
+    text.remove_prefix(at + kInvert.size());
+    const std::string_view paper = first_glyph(text).bytes;
+    out += paper >= "▎" ? "█" : paper >= "▋" ? "▐" : " ";
+    text.remove_prefix(paper.size());
+  }
+  return out += text;
+}
+
+std::string format_time(double seconds) {
+  const auto whole = static_cast<long>(seconds);
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+}  // namespace
+
+Style detect_style(std::FILE* out) {
+  Style style;
+  const bool terminal = isatty(fileno(out)) != 0 && variable("TERM") != "dumb";
+  if (terminal) style.cursor = Cursor::kMovesBack;
+  if (terminal && variable("NO_COLOR").empty()) style.color = Color::kOn;
+  style.glyphs = glyphs_of_locale();
+  style.width = width_of(out);
+  return style;
+}
+
+std::string adapt(std::string_view text, const Style& style) {
+  const bool colored = style.color == Color::kOn;
+  const bool ascii = style.glyphs == Glyphs::kAscii;
+  if (colored && !ascii) return std::string(text);
+  const std::string source = without_inversion(text);
+  std::string out;
+  for (std::string_view rest = source; !rest.empty();) {
+    const Glyph glyph = first_glyph(rest);
+    rest.remove_prefix(glyph.bytes.size());
+    if (glyph.bytes[0] == '\x1b') {
+      if (colored) out += glyph.bytes;
+    } else if (ascii && glyph.bytes.size() > 1) {
+      out += std::string(glyph.width, nearest(glyph.bytes));
+    } else {
+      out += glyph.bytes;
+    }
+  }
+  return out;
+}
+
+void Terminal::write(std::string_view text) {
+  const std::string adapted = adapt(text, style_);
+  std::fwrite(adapted.data(), 1, adapted.size(), out_);
+  std::fflush(out_);
+}
+
+std::string draw_progress(const Progress& progress, int width) {
+  const double fraction = std::clamp(progress.fraction, 0.0, 1.0);
+  std::string percent = fmt::format("{:.0f}%", std::floor(100 * fraction));
+  const std::string head = fmt::format("{} ", progress.label);
+  std::string tail = fmt::format(" {:>4}  {}", percent, format_time(progress.seconds));
+  if (fraction > 0) {
+    tail += fmt::format(", {} left", format_time(progress.seconds * (1 / fraction - 1)));
+  }
+  int columns = width - display_width(head) - display_width(tail);
+  const int note_columns = display_width(progress.note) + 2;
+  if (!progress.note.empty() && columns - note_columns >= kLeastBar) {
+    tail += fmt::format("  {}", progress.note);
+    columns -= note_columns;
+  }
+  if (columns < kLeastBar) return percent;
+  columns = std::min(columns, kMostBar);
+  const int halves = static_cast<int>(2 * columns * fraction);
+  const std::string done = repeat("━", halves / 2) + (halves % 2 == 1 ? "╸" : "");
+  const std::string left = repeat("─", columns - display_width(done));
+  return head + paint(Ink::kPositive, done) + paint(Ink::kFaint, left) + tail;
+}
+
+ProgressBar::ProgressBar(Terminal& terminal, std::string label, std::size_t total)
+    : terminal_(terminal), label_(std::move(label)), total_(total) {}
+
+ProgressBar::~ProgressBar() {
+  if (next_ > start_) terminal_.write("\r\x1b[K");
+}
+
+void ProgressBar::update(std::size_t done, std::string_view note) {
+  const Clock::time_point now = Clock::now();
+  if (terminal_.style().cursor == Cursor::kOnlyAdvances || now < next_) return;
+  next_ = now + kRedraw;
+  const Progress progress{
+      .label = label_,
+      .fraction = static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(total_, 1)),
+      .seconds = std::chrono::duration<double>(now - start_).count(),
+      .note = note};
+  // One column stays free: a terminal may begin a new line after its last.
+  terminal_.write("\r" + draw_progress(progress, terminal_.width() - 1) + "\x1b[K");
+}
+
+}  // namespace addnorm

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace addnorm {
+
+enum class Color { kOff, kOn };
+enum class Glyphs { kAscii, kUnicode };
+enum class Cursor { kOnlyAdvances, kMovesBack };
+
+/// What an output can show.
+struct Style {
+  Color color = Color::kOff;
+  Glyphs glyphs = Glyphs::kUnicode;
+  Cursor cursor = Cursor::kOnlyAdvances;
+  int width = 80;
+};
+
+/// The style for this output in this environment. Colour and a moving cursor need a terminal
+/// (TERM=dumb is none) and NO_COLOR forbids colour; the width is the terminal's, else COLUMNS, else
+/// 80; the glyphs are ASCII where LC_ALL, LC_CTYPE or LANG name another encoding than UTF-8.
+Style detect_style(std::FILE* out);
+
+/// The text for this style: without terminal codes where there is no colour, and with the nearest
+/// ASCII characters where there is nothing else.
+std::string adapt(std::string_view text, const Style& style);
+
+/// An output with its style.
+class Terminal {
+ public:
+  explicit Terminal(std::FILE* out) : Terminal(out, detect_style(out)) {}
+  Terminal(std::FILE* out, const Style& style) : out_(out), style_(style) {}
+
+  template <typename... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    write(fmt::format(format, std::forward<Args>(args)...));
+  }
+  /// The adapted text, at once on the screen.
+  void write(std::string_view text);
+
+  const Style& style() const { return style_; }
+  int width() const { return style_.width; }
+
+ private:
+  std::FILE* out_;
+  Style style_;
+};
+
+struct Progress {
+  std::string_view label;
+  double fraction = 0;  ///< Done, from 0 to 1.
+  double seconds = 0;   ///< Since the beginning.
+  std::string_view note = {};
+};
+
+/// "training ━━━━━━━╸──── 42%  0:12, 0:17 left  loss 2.31", in at most `width` columns.
+std::string draw_progress(const Progress& progress, int width);
+
+/// A line that is redrawn while work goes on, and is gone when it ends. Prints nothing where the
+/// cursor only advances, as in a pipe.
+class ProgressBar {
+ public:
+  ProgressBar(Terminal& terminal, std::string label, std::size_t total);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  /// Cheap: redraws a few times a second at most.
+  void update(std::size_t done, std::string_view note = {});
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Terminal& terminal_;
+  std::string label_;
+  std::size_t total_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_ = start_;
+};
+
+}  // namespace addnorm

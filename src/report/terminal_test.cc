@@ -1,0 +1,143 @@
+#include "report/terminal.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "report/text.h"
+
+namespace addnorm {
+namespace {
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// A terminal of 100 columns: what is written to `screen` can be read from `user`.
+struct PseudoTerminal {
+  PseudoTerminal() {
+    const int fd = posix_openpt(O_RDWR | O_NOCTTY);
+    EXPECT_EQ(grantpt(fd) | unlockpt(fd), 0);
+    user = File(fdopen(fd, "r"), std::fclose);
+    screen = File(std::fopen(ptsname(fd), "w"), std::fclose);
+    const winsize size{.ws_row = 24, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
+    EXPECT_EQ(ioctl(fd, TIOCSWINSZ, &size), 0);
+  }
+  std::string read() {
+    char text[4096];
+    const ssize_t size = ::read(fileno(user.get()), text, sizeof text);
+    return {text, static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+  }
+
+  File user{nullptr, std::fclose};
+  File screen{nullptr, std::fclose};
+};
+
+// Each test sets the variables that count and leaves none behind.
+class TerminalTest : public testing::Test {
+ protected:
+  TerminalTest() { clear(); }
+  ~TerminalTest() override { clear(); }
+
+  static void clear() {
+    for (const char* name : {"NO_COLOR", "TERM", "COLUMNS", "LC_ALL", "LC_CTYPE", "LANG"}) {
+      unsetenv(name);
+    }
+  }
+
+  PseudoTerminal pty_;
+  File file_{std::tmpfile(), std::fclose};
+};
+
+TEST_F(TerminalTest, HasColorAndItsOwnWidth) {
+  setenv("COLUMNS", "60", 1);
+  const Style style = detect_style(pty_.screen.get());
+  EXPECT_EQ(style.color, Color::kOn);
+  EXPECT_EQ(style.cursor, Cursor::kMovesBack);
+  EXPECT_EQ(style.width, 100);
+}
+
+TEST_F(TerminalTest, HonoursNoColor) {
+  setenv("NO_COLOR", "1", 1);
+  const Style style = detect_style(pty_.screen.get());
+  EXPECT_EQ(style.color, Color::kOff);
+  EXPECT_EQ(style.cursor, Cursor::kMovesBack);
+}
+
+TEST_F(TerminalTest, HonoursADumbTerminal) {
+  setenv("TERM", "dumb", 1);
+  const Style style = detect_style(pty_.screen.get());
+  EXPECT_EQ(style.color, Color::kOff);
+  EXPECT_EQ(style.cursor, Cursor::kOnlyAdvances);
+}
+
+TEST_F(TerminalTest, IsNoTerminalInAFile) {
+  const Style style = detect_style(file_.get());
+  EXPECT_EQ(style.color, Color::kOff);
+  EXPECT_EQ(style.cursor, Cursor::kOnlyAdvances);
+  EXPECT_EQ(style.width, 80);
+  setenv("COLUMNS", "60", 1);
+  EXPECT_EQ(detect_style(file_.get()).width, 60);
+  setenv("COLUMNS", "many", 1);
+  EXPECT_EQ(detect_style(file_.get()).width, 80);
+}
+
+TEST_F(TerminalTest, KnowsTheEncodingOfTheLocale) {
+  EXPECT_EQ(detect_style(file_.get()).glyphs, Glyphs::kUnicode);
+  setenv("LANG", "C", 1);
+  EXPECT_EQ(detect_style(file_.get()).glyphs, Glyphs::kAscii);
+  setenv("LC_ALL", "en_US.utf8", 1);
+  EXPECT_EQ(detect_style(file_.get()).glyphs, Glyphs::kUnicode);
+}
+
+TEST_F(TerminalTest, AdaptsTextToWhatTheOutputShows) {
+  const std::string text = paint(Ink::kGood, "2 ± 1 █▁");
+  EXPECT_EQ(adapt(text, {.color = Color::kOn}), text);
+  EXPECT_EQ(adapt(text, {}), "2 ± 1 █▁");
+  EXPECT_EQ(adapt(text, {.glyphs = Glyphs::kAscii}), "2 ~ 1 #_");
+  EXPECT_EQ(adapt("漢\x1b[7m", {.glyphs = Glyphs::kAscii}), "?? ");
+}
+
+TEST_F(TerminalTest, PrintsAtOnce) {
+  Terminal terminal(pty_.screen.get());
+  terminal.print("{:.1f}", 2.5);
+  EXPECT_EQ(pty_.read(), "2.5");
+}
+
+TEST_F(TerminalTest, ProgressIsOneLineThatVanishes) {
+  Terminal terminal(pty_.screen.get());
+  {
+    ProgressBar bar(terminal, "training", 10);
+    bar.update(5, "loss 2.31");
+    bar.update(6);  // too soon to be drawn
+    const std::string line = pty_.read();
+    EXPECT_TRUE(line.starts_with("\rtraining ")) << line;
+    EXPECT_NE(line.find(" 50%  0:00, 0:00 left  loss 2.31"), std::string::npos) << line;
+    EXPECT_EQ(line.find("60%"), std::string::npos);
+  }
+  EXPECT_EQ(pty_.read(), "\r\x1b[K");
+}
+
+TEST_F(TerminalTest, ProgressPrintsNothingIntoAFile) {
+  Terminal terminal(file_.get());
+  { ProgressBar(terminal, "training", 10).update(5); }
+  EXPECT_EQ(std::ftell(file_.get()), 0);
+}
+
+TEST(Progress, NeverExceedsTheWidth) {
+  const Progress progress{
+      .label = "training", .fraction = 0.421, .seconds = 4000, .note = "loss 2"};
+  EXPECT_EQ(adapt(draw_progress(progress, 60), {}),
+            "training ━━━━━━─────────  42%  1:06:40, 1:31:41 left  loss 2");
+  EXPECT_EQ(adapt(draw_progress(progress, 48), {}),
+            "training ━━━━╸──────  42%  1:06:40, 1:31:41 left");
+  EXPECT_EQ(draw_progress(progress, 30), "42%");
+  for (int width = 3; width < 100; ++width) {
+    EXPECT_LE(display_width(draw_progress(progress, width)), width);
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "nn/parameter.h"
+
+namespace addnorm {
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;  ///< of weights and embeddings only
+};
+
+/// AdamW (Loshchilov and Hutter 2019, algorithm 2), with decay decoupled from the gradient:
+///   m = β1·m + (1−β1)·g,  v = β2·v + (1−β2)·g²
+///   p −= lr·(m/(1−β1ᵗ)/(√(v/(1−β2ᵗ)) + ε) + weight_decay·p)
+template <typename T>
+class AdamW {
+ public:
+  AdamW(const ParameterList<T>& parameters, const AdamWOptions& options);
+
+  void step(double learning_rate);
+
+ private:
+  struct Moments {
+    Parameter<T>* parameter;
+    Matrix<T> first;
+    Matrix<T> second;
+  };
+
+  AdamWOptions options_;
+  std::vector<Moments> moments_;
+  std::size_t steps_ = 0;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <span>
+
+namespace addnorm::testing {
+
+/// max |analytic − central difference| ÷ max |central difference| over `values`, where
+/// `analytic` claims to be the gradient of `loss` with respect to them. Five-point stencil, error
+/// O(step⁴); `at_most` values are tried, evenly spread.
+inline double gradient_error(std::span<double> values, std::span<const double> analytic,
+                             const std::function<double()>& loss, std::size_t at_most = 64,
+                             double step = 3e-4) {
+  double error = 0;
+  double largest = 1e-3;  // smaller gradients (a key bias has none) are lost in the loss's rounding
+  const std::size_t stride = std::max<std::size_t>(1, values.size() / at_most);
+  for (std::size_t i = 0; i < values.size(); i += stride) {
+    const double value = values[i];
+    auto at = [&](double offset) {
+      values[i] = value + offset;
+      return loss();
+    };
+    const double difference =
+        (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step);
+    values[i] = value;
+    error = std::max(error, std::abs(analytic[i] - difference));
+    largest = std::max(largest, std::abs(difference));
+  }
+  return error / largest;
+}
+
+}  // namespace addnorm::testing

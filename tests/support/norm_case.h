@@ -1,0 +1,136 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "addnorm/norm.h"
+#include "kernels/reference.h"
+#include "support/compare.h"
+#include "support/random.h"
+
+namespace addnorm::testing {
+
+inline constexpr NormKind kAllKinds[] = {NormKind::kLayer, NormKind::kRms, NormKind::kBatch,
+                                         NormKind::kInstance, NormKind::kGroup};
+
+/// Every combination of options for one kind, with an ε that shows and with none.
+inline std::vector<NormOptions> every_option(NormKind kind) {
+  std::vector<NormOptions> all;
+  for (const double epsilon : {0.25, 0.0}) {
+    for (const auto epsilon_at : {EpsilonAt::kVariance, EpsilonAt::kDeviation}) {
+      for (const auto variance : {Variance::kPopulation, Variance::kUnbiased}) {
+        for (const auto form : {GammaForm::kPlain, GammaForm::kOnePlus}) {
+          for (const double output_scale : {1.0, 0.7}) {
+            all.push_back({.kind = kind,
+                           .epsilon = epsilon,
+                           .epsilon_at = epsilon_at,
+                           .variance = variance,
+                           .gamma_form = form,
+                           .groups = kind == NormKind::kGroup ? 2u : 1u,
+                           .output_scale = output_scale});
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+inline std::string describe(const NormOptions& o) {
+  return fmt::format(
+      "kind {}, epsilon {} at {}, variance {}, gamma form {}, groups {}, output scale {}",
+      static_cast<int>(o.kind), o.epsilon, static_cast<int>(o.epsilon_at),
+      static_cast<int>(o.variance), static_cast<int>(o.gamma_form), o.groups, o.output_scale);
+}
+
+/// A norm of any kind with random data, all that its forward and backward write, and the
+/// reference's answer. Rows of features have one position. A test changes the members before it
+/// calls.
+template <typename T>
+struct NormCase {
+  NormOptions options;
+  reference::Shape shape;
+  std::vector<T> x, gamma, beta, dy;
+  std::vector<T> y, dx, d_gamma, d_beta, workspace;
+  std::vector<NormStatistics<T>> statistics;
+
+  NormCase(const NormOptions& options_, const reference::Shape& shape_, Normal normal = {1, 2})
+      : options(options_), shape(shape_) {
+    TorchGenerator generator(shape.samples * 1000 + shape.channels);
+    x = random_vector<T>(generator, shape.size(), normal);
+    dy = random_vector<T>(generator, shape.size());
+    gamma = random_vector<T>(generator, shape.channels, {1, 0.3});
+    beta = random_vector<T>(generator, shape.channels);
+    y.resize(shape.size());
+    dx.resize(shape.size());
+    d_gamma.resize(shape.channels);
+    d_beta.resize(shape.channels);
+    statistics.resize(of_rows() ? shape.samples : channel_norm_sets(options, tensor(x)));
+    workspace.resize(of_rows() ? add_norm_workspace(shape.samples, shape.channels)
+                               : channel_norm_workspace(options, tensor(x)));
+  }
+
+  bool of_rows() const {
+    return options.kind == NormKind::kLayer || options.kind == NormKind::kRms;
+  }
+  MatrixView<T> matrix(std::vector<T>& values) const {
+    return {values.data(), shape.samples, shape.channels};
+  }
+  TensorView<T> tensor(std::vector<T>& values) const {
+    return {values.data(), shape.samples, shape.channels, shape.positions};
+  }
+
+  void forward() {
+    if (of_rows()) {
+      add_norm_forward<T>(options, {.add = {.x = matrix(x)},
+                                    .gamma = gamma,
+                                    .beta = beta,
+                                    .y = matrix(y),
+                                    .statistics = statistics});
+    } else {
+      channel_norm_forward<T>(options, {.x = tensor(x),
+                                        .gamma = gamma,
+                                        .beta = beta,
+                                        .y = tensor(y),
+                                        .statistics = statistics,
+                                        .workspace = workspace});
+    }
+  }
+  void backward() {
+    if (of_rows()) {
+      add_norm_backward<T>(options, {.s = matrix(x),
+                                     .statistics = statistics,
+                                     .gamma = gamma,
+                                     .dy = matrix(dy),
+                                     .dx = matrix(dx),
+                                     .d_gamma = d_gamma,
+                                     .d_beta = d_beta,
+                                     .workspace = workspace});
+    } else {
+      channel_norm_backward<T>(options, {.x = tensor(x),
+                                         .statistics = statistics,
+                                         .gamma = gamma,
+                                         .dy = tensor(dy),
+                                         .dx = tensor(dx),
+                                         .d_gamma = d_gamma,
+                                         .d_beta = d_beta,
+                                         .workspace = workspace});
+    }
+  }
+  void run() {
+    forward();
+    backward();
+  }
+
+  reference::Norm reference() const {
+    return {options, shape, to_double(x), to_double(gamma), to_double(beta)};
+  }
+  reference::NormOutput expected() const { return norm_forward(reference()); }
+  reference::NormGradients expected_gradients() const {
+    return norm_backward(reference(), to_double(dy));
+  }
+};
+
+}  // namespace addnorm::testing
