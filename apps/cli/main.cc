@@ -37,19 +37,18 @@ ExitStatus report_error(const CLI::App& program, std::string message) {
   return kBadUsage;
 }
 
-void check_command(const CLI::App& program, const std::vector<std::string>& arguments) {
+std::string expected_commands(const CLI::App& program) {
   std::vector<std::string> names;
   for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
-  const std::string expected = fmt::format("expected one of {}", fmt::join(names, ", "));
-  require(!arguments.empty(), "no command; {}", expected);
-  const std::string& first = arguments[0];
-  require(first.starts_with('-') || std::ranges::find(names, first) != names.end(),
-          "'{}' is no command; {}", first, expected);
+  return fmt::format("expected one of {}", fmt::join(names, ", "));
 }
 
 ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
                    std::vector<std::string> arguments) {
-  check_command(program, arguments);
+  const std::string name = arguments.empty() ? "" : arguments[0];
+  require(name.empty() || name.starts_with('-') ||
+              std::ranges::any_of(commands, [&](auto& c) { return c.app->check_name(name); }),
+          "'{}' is no command; {}", name, expected_commands(program));
   for (std::string& argument : arguments) argument = hide_sign(argument);
   std::ranges::reverse(arguments);  // as CLI11 wants them
   try {
@@ -58,7 +57,10 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
     program.exit(help_or_version);
     return kDone;
   }
-  return std::ranges::find_if(commands, [](const Command& c) { return c.app->parsed(); })->run();
+  const auto chosen =
+      std::ranges::find_if(commands, [](const Command& c) { return c.app->parsed(); });
+  require(chosen != commands.end(), "no command; {}", expected_commands(program));
+  return chosen->run();
 }
 
 ExitStatus run(CLI::App& program, const std::vector<Command>& commands,
@@ -82,7 +84,7 @@ int main(int argc, char** argv) {
   using namespace addnorm;
   CLI::App program(kDescription, "addnorm");
   program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
-  program.require_subcommand(1);
+  program.require_subcommand(0, 1);
   program.footer(kExamples);
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{

@@ -17,10 +17,10 @@ namespace {
 
 constexpr const char* kMeaning =
     R"(What the placements mean:
-  post  s = x + F(x), y = norm(s): the first Transformer's
-  pre   the norm is of x, F sees γ·x̂ + β, and y = x + F(…)
-  none  y = x + F(x); mean, variance and deviation of the sum are for comparison
-Without --branch there is only the norm of VALUES. VALUES come first: --branch, --gamma and --beta
+  post  s = x + F(x), output = norm(s)
+  pre   h = norm(x), output = s = x + F(h); the mean, the deviation and x̂ are those of x
+  none  output = s = x + F(x); nothing is normalized, s only measured
+Without --branch there is only the norm, of VALUES. VALUES come first: --branch, --gamma and --beta
 take all numbers that follow them. Commas may separate numbers.
 
 Examples:

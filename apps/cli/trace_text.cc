@@ -119,9 +119,10 @@ void TraceSteps::add_sum() {
     sums[i] += fmt::format(" + {} =", branch[i]);
     branch[i] = fmt::format("F{}", i + 1);
   }
-  steps_.push_back({"Branch", "F(x), what attention or feed-forward gives back", "", trace_.branch,
+  const std::string f = of_x_ ? "F(h)" : "F(x)";
+  steps_.push_back({"Branch", f + ", what attention or feed-forward gives back", "", trace_.branch,
                     branch, kOrange, kStream});
-  steps_.push_back({"Add", "s = x + F(x)", "", trace_.sum, sums, kYellow, kStream});
+  steps_.push_back({"Add", "s = x + " + f, "", trace_.sum, sums, kYellow, kStream});
 }
 
 std::string TraceSteps::statistics() const {

@@ -32,6 +32,8 @@ void check_study(const StudyOptions& options) {
   require(std::isfinite(options.norm.epsilon) && options.norm.epsilon >= 0,
           "study: epsilon is {}, must be a finite number that is not negative",
           options.norm.epsilon);
+  require(options.dropout >= 0 && options.dropout < 1,
+          "study: dropout is {}, must be at least 0 and below 1", options.dropout);
   require(!options.placements.empty(), "study: there is no placement to study");
   for (const std::string& placement : options.placements) {
     parse_placements(placement, options.layers);
@@ -39,6 +41,8 @@ void check_study(const StudyOptions& options) {
 }
 
 namespace {
+
+constexpr std::size_t kValidationBatches = 8;
 
 DecoderOptions decoder_options(const StudyOptions& options, const std::string& placement) {
   return {.block = {.d_model = options.width,
@@ -51,31 +55,62 @@ DecoderOptions decoder_options(const StudyOptions& options, const std::string& p
           .context = options.context};
 }
 
-constexpr std::size_t kValidationBatches = 8;
+/// Builds the run's model, gives it its first weights and measures it.
+struct Subject {
+  Decoder<float> decoder;
+  Trainer<float> trainer;
+
+  Subject(const StudyOptions& options, const ByteText& text, StudyRun& run)
+      : decoder(drawn(options, run)),
+        trainer(decoder, text,
+                {.batch = options.batch,
+                 .learning_rate = {options.learning_rate, run.warm_up},
+                 .seed = run.seed + 1}) {
+    trainer.profile_admin();
+    Profiler<float> profiler(options.context);
+    trainer.probe(profiler);
+    run.initial = profiler.entries();
+  }
+
+  static Decoder<float> drawn(const StudyOptions& options, const StudyRun& run) {
+    Decoder<float> decoder(decoder_options(options, run.placement));
+    TorchGenerator generator(run.seed);
+    initialize(decoder, run.initialization, generator);
+    return decoder;
+  }
+};
 
 /// Fills in the run; calls on_step after each step, and for those that a diverged run leaves out.
 void train(const StudyOptions& options, const ByteText& text, StudyRun& run,
            const std::function<void()>& on_step) {
-  Decoder<float> decoder(decoder_options(options, run.placement));
-  TorchGenerator generator(run.seed);
-  initialize(decoder, options.initialization, generator);
-  Trainer<float> trainer(decoder, text,
-                         {.batch = options.batch,
-                          .learning_rate = {options.learning_rate, run.warm_up},
-                          .seed = run.seed + 1});
-  trainer.profile_admin();
-  Profiler<float> profiler(options.context);
-  trainer.probe(profiler);
-  run.initial = profiler.entries();
-
+  Subject subject(options, text, run);
   run.losses.reserve(options.steps);
   bool finite = true;
   for (std::size_t step = 0; step < options.steps; ++step) {
-    if (finite) run.losses.push_back(trainer.step());
+    if (finite) run.losses.push_back(subject.trainer.step());
     finite = std::isfinite(run.losses.back());
     on_step();
   }
-  run.validation_loss = finite ? trainer.validate(kValidationBatches) : std::nan("");
+  run.validation_loss = finite ? subject.trainer.validate(kValidationBatches) : std::nan("");
+}
+
+/// Empty runs for everything that is to be measured.
+void plan(Study& study) {
+  const StudyOptions& o = study.options;
+  for (const std::string& placement : o.placements) {
+    for (std::uint64_t seed = o.seed; seed < o.seed + o.seeds; ++seed) {
+      StudyRun run{.placement = placement, .initialization = o.initialization, .seed = seed};
+      study.runs.push_back(run);
+      run.warm_up = o.warm_up;
+      study.runs.push_back(run);
+      run.warm_up = 0;
+      for (const Initialization other : kInitializations) {
+        if (other == o.initialization) continue;
+        run.initialization = other;
+        study.other_initializations.push_back(run);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -88,14 +123,7 @@ Study run_study(const StudyOptions& options, const ByteText& text,
               .unigram_loss = text.unigram_loss(),
               .parameters = count_parameters(
                   Decoder<float>(decoder_options(options, options.placements[0])).parameters())};
-  for (const std::string& placement : options.placements) {
-    for (std::size_t s = 0; s < options.seeds; ++s) {
-      for (const std::size_t warm_up : {std::size_t{0}, options.warm_up}) {
-        study.runs.push_back(
-            {.placement = placement, .seed = options.seed + s, .warm_up = warm_up});
-      }
-    }
-  }
+  plan(study);
   const std::size_t all = study.runs.size() * options.steps;
   std::size_t done = 0;
   auto on_step = [&] {
@@ -104,6 +132,8 @@ Study run_study(const StudyOptions& options, const ByteText& text,
   };
   parallel_jobs(study.runs.size(),
                 [&](std::size_t i) { train(options, text, study.runs[i], on_step); });
+  parallel_jobs(study.other_initializations.size(),
+                [&](std::size_t i) { Subject(options, text, study.other_initializations[i]); });
   return study;
 }
 

@@ -23,19 +23,20 @@ struct StudyOptions {
   std::size_t context = 64;
   std::size_t batch = 8;
   std::size_t steps = 200;
-  std::size_t warm_up = 60;  ///< steps of the runs with warm-up
+  std::size_t warm_up = 100;  ///< steps of the runs with warm-up
   std::size_t seeds = 3;
   std::uint64_t seed = 0;  ///< the first; the others follow
-  double learning_rate = 1e-3;
+  double learning_rate = 2e-3;
   double dropout = 0;
   NormOptions norm;
   FeedForwardKind feed_forward = FeedForwardKind::kRelu;
-  Initialization initialization = Initialization::kXavier;
+  Initialization initialization = Initialization::kTorch;
 };
 
-/// One model, trained once.
+/// One model, measured before training and trained once.
 struct StudyRun {
   std::string placement;
+  Initialization initialization = Initialization::kTorch;
   std::uint64_t seed = 0;
   std::size_t warm_up = 0;
   std::vector<ProfileEntry> initial;  ///< forward and backward on one batch before training
@@ -47,17 +48,19 @@ struct StudyRun {
 struct Study {
   StudyOptions options;
   std::size_t text_bytes = 0;
-  double unigram_loss = 0;     ///< ByteText::unigram_loss()
-  std::vector<StudyRun> runs;  ///< by placement, seed, without and with warm-up
-  std::size_t parameters = 0;  ///< of the first placement's model
+  double unigram_loss = 0;                      ///< ByteText::unigram_loss()
+  std::vector<StudyRun> runs;                   ///< by placement, seed, without and with warm-up
+  std::vector<StudyRun> other_initializations;  ///< by placement and seed: measured, not trained
+  std::size_t parameters = 0;                   ///< of the first placement's model
 };
 
 /// Throws Error unless every option can be used; needs no text.
 void check_study(const StudyOptions& options);
 
-/// Trains every placement with every seed, without and with warm-up, as many at a time as there are
-/// threads, each on one; so the numbers do not depend on the threads. `progress` is told how many
-/// of all steps are done, from one thread at a time.
+/// Trains every placement with every seed, without and with warm-up, and measures the other
+/// initializations without training them; as many models at a time as there are threads, each on
+/// one; so the numbers do not depend on the threads. `progress` is told how many of all steps are
+/// done, from one thread at a time.
 Study run_study(const StudyOptions& options, const ByteText& text,
                 const std::function<void(std::size_t done, std::size_t all)>& progress);
 
@@ -75,6 +78,18 @@ struct LayerCurves {
   std::vector<std::vector<double>> gradient_rms;
 };
 
+/// How the sizes at both ends of a stack compare at initialization.
+struct EndRatios {
+  Initialization initialization = Initialization::kTorch;
+  double stream = 1;    ///< RMS of what the last layer leaves over what the first reads
+  double gradient = 1;  ///< RMS of layer 0's gradient over the last layer's
+  bool sound() const;   ///< both between 1/100 and 100
+};
+
+/// Nats a byte below byte frequencies alone from which on a model counts as trained, and which a
+/// difference of losses must exceed, besides twice its spread over the seeds.
+inline constexpr double kLearned = 0.1;
+
 enum class Strength { kVanishes, kKeeps, kExplodes };
 enum class Training { kFails, kNeedsWarmUp, kTrains };
 
@@ -84,8 +99,8 @@ struct StudyFinding {
   LayerCurves curves;
   std::vector<double> stream_by_layer;    ///< geometric means over seeds
   std::vector<double> gradient_by_layer;  ///< geometric means over seeds
-  double stream_ratio = 1;                ///< last over first
-  double gradient_ratio = 1;              ///< layer 0 over the last layer
+  EndRatios ends;                         ///< of the initialization that was trained
+  std::vector<EndRatios> other_ends;      ///< of the others
   Strength stream = Strength::kKeeps;
   Strength gradient = Strength::kKeeps;
   std::size_t diverged = 0;  ///< runs whose loss became infinite or NaN
@@ -95,16 +110,18 @@ struct StudyFinding {
   std::string verdict;  ///< one sentence, made from the numbers
 };
 
+enum class Holds { kYes, kPartly, kNo };
+
 /// A thing that the literature says and the study can deny.
 struct StudyClaim {
   std::string claim;
   std::string source;
-  bool holds = false;
+  Holds holds = Holds::kNo;
   std::string evidence;
 };
 
 std::vector<StudyFinding> study_findings(const Study& study);
 /// Only claims about placements that were studied.
-std::vector<StudyClaim> study_claims(const Study& study, const std::vector<StudyFinding>& findings);
+std::vector<StudyClaim> study_claims(const std::vector<StudyFinding>& findings);
 
 }  // namespace addnorm

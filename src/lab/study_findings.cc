@@ -12,8 +12,6 @@ namespace {
 /// A ratio beyond these is no longer a signal that a layer can use.
 constexpr double kVanished = 1e-2;
 constexpr double kExploded = 1e2;
-/// Nats a byte that a difference of losses must exceed, besides twice its spread over the seeds.
-constexpr double kMargin = 0.1;
 
 Strength strength_of(double ratio) {
   if (!(ratio >= kVanished)) return Strength::kVanishes;
@@ -61,18 +59,28 @@ LayerCurves layer_curves(const std::vector<const StudyRun*>& runs, std::size_t l
   return curves;
 }
 
+EndRatios end_ratios(Initialization initialization, const std::vector<const StudyRun*>& runs,
+                     std::size_t layers) {
+  const LayerCurves curves = layer_curves(runs, layers);
+  const std::vector<double> stream = geometric_means(curves.stream_rms);
+  const std::vector<double> gradient = geometric_means(curves.gradient_rms);
+  auto ratio = [](double a, double b) { return a == 0 ? 0 : a / b; };  // what underflowed is gone
+  return {initialization, ratio(stream.back(), stream.front()),
+          ratio(gradient.front(), gradient[layers - 1])};
+}
+
 /// Is `better` below `worse` by more than chance and the margin?
 bool clearly_below(const Spread& better, const Spread& worse) {
   const double spread = std::hypot(better.deviation, worse.deviation);
-  return better.mean < worse.mean - std::max(kMargin, 2 * spread);
+  return better.mean < worse.mean - std::max(kLearned, 2 * spread);
 }
 
 std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
   switch (finding.stream) {
     case Strength::kVanishes:
-      return fmt::format("the stream shrinks to {} of its size", number(finding.stream_ratio));
+      return fmt::format("the stream shrinks to {} of its size", number(finding.ends.stream));
     case Strength::kExplodes:
-      return fmt::format("the stream grows {}-fold", number(finding.stream_ratio));
+      return fmt::format("the stream grows {}-fold", number(finding.ends.stream));
     default:
       return fmt::format("the stream goes from {} to {} over {} layers",
                          number(finding.stream_by_layer.front()),
@@ -81,7 +89,7 @@ std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
 }
 
 std::string gradient_clause(const StudyFinding& finding, std::size_t layers) {
-  return fmt::format("the gradient of layer 0 is {} of layer {}'s", number(finding.gradient_ratio),
+  return fmt::format("the gradient of layer 0 is {} of layer {}'s", number(finding.ends.gradient),
                      layers - 1);
 }
 
@@ -128,7 +136,7 @@ std::string verdict_of(const StudyFinding& finding, const Study& study) {
 }
 
 Training training_of(const StudyFinding& finding, double unigram_loss) {
-  auto trains = [&](const Spread& loss) { return loss.mean < unigram_loss - kMargin; };
+  auto trains = [&](const Spread& loss) { return loss.mean < unigram_loss - kLearned; };
   if (!trains(finding.without_warm_up) && !trains(finding.with_warm_up)) return Training::kFails;
   const bool needs = !trains(finding.without_warm_up) ||
                      clearly_below(finding.with_warm_up, finding.without_warm_up);
@@ -152,11 +160,17 @@ StudyFinding find(const Study& study, const std::string& placement) {
   finding.curves = layer_curves(initial, layers);
   finding.stream_by_layer = geometric_means(finding.curves.stream_rms);
   finding.gradient_by_layer = geometric_means(finding.curves.gradient_rms);
-  finding.stream_ratio = finding.stream_by_layer.back() / finding.stream_by_layer.front();
-  finding.gradient_ratio =
-      finding.gradient_by_layer.front() / finding.gradient_by_layer[layers - 1];
-  finding.stream = strength_of(finding.stream_ratio);
-  finding.gradient = strength_of(finding.gradient_ratio);
+  finding.ends = end_ratios(study.options.initialization, initial, layers);
+  finding.stream = strength_of(finding.ends.stream);
+  finding.gradient = strength_of(finding.ends.gradient);
+  for (const Initialization other : kInitializations) {
+    if (other == study.options.initialization) continue;
+    std::vector<const StudyRun*> runs;
+    for (const StudyRun& run : study.other_initializations) {
+      if (run.placement == placement && run.initialization == other) runs.push_back(&run);
+    }
+    finding.other_ends.push_back(end_ratios(other, runs, layers));
+  }
   finding.without_warm_up = spread_of(without);
   finding.with_warm_up = spread_of(with);
   finding.training = training_of(finding, study.unigram_loss);
@@ -165,6 +179,10 @@ StudyFinding find(const Study& study, const std::string& placement) {
 }
 
 }  // namespace
+
+bool EndRatios::sound() const {
+  return strength_of(stream) == Strength::kKeeps && strength_of(gradient) == Strength::kKeeps;
+}
 
 Spread spread_of(const std::vector<double>& values) {
   Spread spread;
@@ -188,22 +206,33 @@ std::vector<StudyFinding> study_findings(const Study& study) {
 
 namespace {
 
-StudyClaim signal_claim(const StudyFinding& finding, const char* without, std::size_t layers) {
-  const bool unsound = finding.stream != Strength::kKeeps || finding.gradient != Strength::kKeeps;
+StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
+  std::vector<EndRatios> all = finding.other_ends;
+  all.insert(all.begin(), finding.ends);
+  std::string evidence;
+  std::size_t lost = 0;
+  for (const EndRatios& ends : all) {
+    lost += ends.sound() ? 0 : 1;
+    evidence +=
+        fmt::format("{}with {} weights the stream ends at {} and the gradient at {} of its size",
+                    evidence.empty() ? "" : "; ", name_of(ends.initialization), number(ends.stream),
+                    number(ends.gradient));
+  }
+  evidence[0] = 'W';
   return {.claim = fmt::format("A deep stack without {} loses its signal or its gradient, or they "
                                "explode ({})",
                                without, finding.placement),
           .source = "documents 000 and 001",
-          .holds = unsound,
-          .evidence = fmt::format("At initialization {}, and {}; beyond {} to {} counts as lost",
-                                  signal_clause(finding, layers), gradient_clause(finding, layers),
-                                  number(kVanished), number(kExploded))};
+          .holds = lost == all.size() ? Holds::kYes
+                   : lost > 0         ? Holds::kPartly
+                                      : Holds::kNo,
+          .evidence = evidence};
 }
 
 StudyClaim warm_up_claim(const StudyFinding& finding, Training expected, const char* claim) {
   return {.claim = claim,
           .source = "Xiong et al. 2020; document 002",
-          .holds = finding.training == expected,
+          .holds = finding.training == expected ? Holds::kYes : Holds::kNo,
           .evidence = fmt::format("Loss {:.3f} ± {:.3f} without warm-up, {:.3f} ± {:.3f} with it",
                                   finding.without_warm_up.mean, finding.without_warm_up.deviation,
                                   finding.with_warm_up.mean, finding.with_warm_up.deviation)};
@@ -211,15 +240,13 @@ StudyClaim warm_up_claim(const StudyFinding& finding, Training expected, const c
 
 }  // namespace
 
-std::vector<StudyClaim> study_claims(const Study& study,
-                                     const std::vector<StudyFinding>& findings) {
-  const std::size_t layers = study.options.layers;
+std::vector<StudyClaim> study_claims(const std::vector<StudyFinding>& findings) {
   std::vector<StudyClaim> claims;
   for (const StudyFinding& finding : findings) {
     if (finding.placement == "plain") {
-      claims.push_back(signal_claim(finding, "residual and norm", layers));
+      claims.push_back(signal_claim(finding, "residual and norm"));
     } else if (finding.placement == "none") {
-      claims.push_back(signal_claim(finding, "a norm", layers));
+      claims.push_back(signal_claim(finding, "a norm"));
     } else if (finding.placement == "post") {
       claims.push_back(warm_up_claim(finding, Training::kNeedsWarmUp, "Post-norm needs warm-up"));
     } else if (finding.placement == "pre") {

@@ -6,10 +6,21 @@
 
 namespace addnorm {
 
+std::string_view name_of(Initialization initialization) {
+  switch (initialization) {
+    case Initialization::kTorch:
+      return "torch";
+    case Initialization::kXavier:
+      return "xavier";
+    default:
+      return "gpt2";
+  }
+}
+
 Initialization find_initialization(std::string_view name) {
-  if (name == "torch") return Initialization::kTorch;
-  if (name == "xavier") return Initialization::kXavier;
-  if (name == "gpt2") return Initialization::kGpt2;
+  for (const Initialization initialization : kInitializations) {
+    if (name == name_of(initialization)) return initialization;
+  }
   fail(fmt::format("initialization \"{}\" is unknown, must be one of torch, xavier, gpt2", name));
 }
 

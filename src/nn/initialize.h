@@ -20,7 +20,11 @@ enum class Initialization {
   kGpt2,
 };
 
+/// "torch", "xavier" or "gpt2", and back.
 Initialization find_initialization(std::string_view name);
+std::string_view name_of(Initialization initialization);
+inline constexpr Initialization kInitializations[] = {
+    Initialization::kTorch, Initialization::kXavier, Initialization::kGpt2};
 
 /// Draws a layer's weight, then its bias.
 template <typename T>

@@ -28,43 +28,56 @@ std::string norm_name(const NormOptions& norm) {
 std::string setting(const Study& study) {
   const StudyOptions& o = study.options;
   return fmt::format(
-      "{} layers, width {}, {} heads, {} parameters; {}; {} bytes of text, {} windows of {} bytes "
+      "{} layers, width {}, {} heads, {} parameters, {} weights; {}; {} bytes of text, {} windows "
+      "of {} bytes "
       "a "
       "step, {} steps, learning rate {}, warm-up over {} steps or none, {} seed{}",
-      o.layers, o.width, o.heads, study.parameters, norm_name(o.norm), study.text_bytes, o.batch,
-      o.context, o.steps, o.learning_rate, o.warm_up, o.seeds, o.seeds == 1 ? "" : "s");
+      o.layers, o.width, o.heads, study.parameters, name_of(o.initialization), norm_name(o.norm),
+      study.text_bytes, o.batch, o.context, o.steps, o.learning_rate, o.warm_up, o.seeds,
+      o.seeds == 1 ? "" : "s");
 }
 
 Cell loss_cell(const Spread& loss, const Study& study) {
   if (!std::isfinite(loss.mean)) return {"diverged", Ink::kBad};
-  const bool learned = loss.mean < study.unigram_loss;
-  const std::string text = study.options.seeds > 1 ? format_spread(loss.mean, loss.deviation)
-                                                   : fmt::format("{:.3f}", loss.mean);
-  return {text, learned ? Ink::kPlain : Ink::kBad};
+  std::string text = fmt::format("{:.2f}", loss.mean);
+  if (study.options.seeds > 1) text += fmt::format(" ± {:.2f}", loss.deviation);
+  return {text, loss.mean < study.unigram_loss - kLearned ? Ink::kPlain : Ink::kBad};
 }
 
 Ink ink_of(Strength strength) {
   return strength == Strength::kKeeps ? Ink::kPlain : Ink::kBad;
 }
 
-std::string arrow(const std::vector<double>& curve) {
-  return fmt::format("{} → {}", format_number(curve.front(), 2), format_number(curve.back(), 2));
+Ink ink_of(Holds holds) {
+  return holds == Holds::kNo ? Ink::kBad : Ink::kGood;
+}
+
+const char* word_of(Holds holds) {
+  switch (holds) {
+    case Holds::kYes:
+      return "holds";
+    case Holds::kPartly:
+      return "holds in part";
+    default:
+      return "not seen here";
+  }
+}
+
+Cell curve_cell(const std::vector<double>& curve, double ratio, Strength strength) {
+  return {fmt::format("{} ×{}", sparkline(curve, AxisScale::kLog), format_number(ratio, 2)),
+          ink_of(strength)};
 }
 
 Table summary(const StudyReport& report) {
   Table table({{"placement", Align::kLeft},
                {"stream by layer", Align::kLeft},
-               {"RMS", Align::kLeft},
                {"gradient by layer", Align::kLeft},
-               {"RMS", Align::kLeft},
-               {"loss, no warm-up"},
+               {"loss"},
                {"with warm-up"}});
   for (const StudyFinding& f : report.findings) {
     table.add_row({{f.placement, Ink::kStrong},
-                   {sparkline(f.stream_by_layer, AxisScale::kLog), ink_of(f.stream)},
-                   {arrow(f.stream_by_layer), ink_of(f.stream)},
-                   {sparkline(f.gradient_by_layer, AxisScale::kLog), ink_of(f.gradient)},
-                   {arrow(f.gradient_by_layer), ink_of(f.gradient)},
+                   curve_cell(f.stream_by_layer, f.ends.stream, f.stream),
+                   curve_cell(f.gradient_by_layer, f.ends.gradient, f.gradient),
                    loss_cell(f.without_warm_up, report.study),
                    loss_cell(f.with_warm_up, report.study)});
   }
@@ -72,9 +85,10 @@ Table summary(const StudyReport& report) {
 }
 
 constexpr const char* kHowToRead =
-    "Stream and gradient are root mean squares at initialization, from the first layer to what the "
-    "last one leaves, on a scale of powers of ten. Loss is in nats a byte on text kept aside, mean "
-    "± standard deviation over seeds.";
+    "Stream and gradient: root mean square before training, on a scale of powers of ten, from what "
+    "layer 0 reads to what the last layer leaves; × is the last of the stream over its first, and "
+    "layer 0's gradient over the last layer's. Loss: nats a byte on text kept aside, mean ± "
+    "standard deviation over seeds.";
 
 std::string baseline(const Study& study) {
   return fmt::format(
@@ -93,8 +107,7 @@ std::string study_text(const StudyReport& report, int width) {
   }
   if (!report.claims.empty()) out += "\n" + paint(Ink::kStrong, "What is said of them") + "\n";
   for (const StudyClaim& c : report.claims) {
-    const std::string mark =
-        c.holds ? paint(Ink::kGood, "holds") : paint(Ink::kBad, "not seen here");
+    const std::string mark = paint(ink_of(c.holds), word_of(c.holds));
     out += lines(fmt::format("{}: {}. {} ({}).", mark, c.claim, c.evidence, c.source));
   }
   return out;
@@ -185,10 +198,7 @@ Table claims_table(const StudyReport& report) {
                {"measured", Align::kLeft},
                {"said by", Align::kLeft}});
   for (const StudyClaim& c : report.claims) {
-    table.add_row({c.claim,
-                   {c.holds ? "holds" : "not seen", c.holds ? Ink::kGood : Ink::kBad},
-                   c.evidence,
-                   c.source});
+    table.add_row({c.claim, {word_of(c.holds), ink_of(c.holds)}, c.evidence, c.source});
   }
   return table;
 }
@@ -242,26 +252,38 @@ std::string study_json(const StudyReport& report) {
               {"seed", o.seed},
               {"learning_rate", o.learning_rate},
               {"dropout", o.dropout},
+              {"initialization", name_of(o.initialization)},
               {"norm", norm_name(o.norm)},
               {"epsilon", o.norm.epsilon}}},
             {"text_bytes", report.study.text_bytes},
             {"parameters", report.study.parameters},
             {"unigram_loss", report.study.unigram_loss}};
   auto spread = [](const Spread& s) { return Json{{"mean", s.mean}, {"deviation", s.deviation}}; };
+  auto ends = [](const StudyFinding& f) {
+    Json by_initialization;
+    auto put = [&](const EndRatios& r) {
+      by_initialization[name_of(r.initialization)] = {{"stream", r.stream},
+                                                      {"gradient", r.gradient}};
+    };
+    put(f.ends);
+    for (const EndRatios& r : f.other_ends) put(r);
+    return by_initialization;
+  };
   for (const StudyFinding& f : report.findings) {
     json["placements"].push_back({{"placement", f.placement},
                                   {"verdict", f.verdict},
                                   {"stream_rms", f.curves.stream_rms},
                                   {"gradient_rms", f.curves.gradient_rms},
-                                  {"stream_ratio", f.stream_ratio},
-                                  {"gradient_ratio", f.gradient_ratio},
+                                  {"end_ratios", ends(f)},
                                   {"loss_without_warm_up", spread(f.without_warm_up)},
                                   {"loss_with_warm_up", spread(f.with_warm_up)},
                                   {"diverged", f.diverged}});
   }
   for (const StudyClaim& c : report.claims) {
-    json["claims"].push_back(
-        {{"claim", c.claim}, {"source", c.source}, {"holds", c.holds}, {"evidence", c.evidence}});
+    json["claims"].push_back({{"claim", c.claim},
+                              {"source", c.source},
+                              {"holds", word_of(c.holds)},
+                              {"evidence", c.evidence}});
   }
   for (const StudyRun& run : report.study.runs) {
     json["runs"].push_back({{"placement", run.placement},

@@ -14,7 +14,7 @@ struct StudyReport {
   std::vector<StudyClaim> claims;
 
   explicit StudyReport(const Study& study_)
-      : study(study_), findings(study_findings(study_)), claims(study_claims(study_, findings)) {}
+      : study(study_), findings(study_findings(study_)), claims(study_claims(findings)) {}
 };
 
 /// The table, the verdicts and the claims for a terminal of this width, in full colour and UTF-8.

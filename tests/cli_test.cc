@@ -1,0 +1,576 @@
+// The program itself, as a child process: what it prints, how it ends, and which files it leaves.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "io/file.h"
+#include "io/npy.h"
+#include "support/compare.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::max_error;
+using ::testing::Not;
+using testing::relative_error;
+using ::testing::StartsWith;
+using testing::to_double;
+using Json = nlohmann::ordered_json;
+using Vector = std::vector<double>;
+
+std::vector<std::string> split(const std::string& text) {
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+struct Result {
+  int status = -1;
+  std::string out;
+  std::string err;
+};
+
+/// Becomes the program, with the given files as its outputs.
+[[noreturn]] void become_program(const fs::path& folder, const std::vector<std::string>& arguments,
+                                 int out, int err) {
+  std::vector<std::string> words{ADDNORM_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  if (::chdir(folder.c_str()) == 0 && ::dup2(out, 1) == 1 && ::dup2(err, 2) == 2) {
+    ::execv(ADDNORM_PROGRAM, pointers.data());
+  }
+  std::_Exit(99);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::string read_to_end(int file) {
+  std::string text;
+  std::array<char, 4096> chunk;
+  for (ssize_t n; (n = ::read(file, chunk.data(), chunk.size())) > 0;) text.append(chunk.data(), n);
+  return text;
+}
+
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() {
+    std::string name = ::testing::TempDir() + "addnorm-cli-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+    // What the program's text depends on.
+    ::setenv("LC_ALL", "C.UTF-8", 1);
+    ::setenv("COLUMNS", "80", 1);
+    ::setenv("TERM", "xterm-256color", 1);
+    ::unsetenv("NO_COLOR");
+  }
+  ~CliTest() override { fs::remove_all(folder_); }
+
+  Result run(const std::vector<std::string>& arguments) const {
+    std::FILE* out = std::tmpfile();
+    std::FILE* err = std::tmpfile();
+    const pid_t child = ::fork();
+    if (child == 0) become_program(folder_, arguments, ::fileno(out), ::fileno(err));
+    Result result{.status = wait_for(child)};
+    for (auto& [file, text] : {std::pair{out, &result.out}, {err, &result.err}}) {
+      std::rewind(file);
+      *text = read_to_end(::fileno(file));
+      std::fclose(file);
+    }
+    return result;
+  }
+  Result run(const std::string& words) const { return run(split(words)); }
+
+  /// What the program prints on a terminal.
+  std::string run_on_terminal(const std::string& words) const {
+    int terminal = -1;
+    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child == 0) become_program(folder_, split(words), 1, 2);
+    const std::string text = read_to_end(terminal);
+    ::close(terminal);
+    EXPECT_EQ(wait_for(child), 0);
+    return text;
+  }
+
+  /// Runs what must succeed; its standard output is one JSON document.
+  Json run_json(const std::string& words) const {
+    const Result result = run(words);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.err, IsEmpty());
+    return Json::parse(result.out);
+  }
+
+  /// Runs what must fail: with status 2 and one line that holds `part`, and nothing else.
+  void expect_error(const std::vector<std::string>& arguments, const std::string& part) const {
+    const auto before = contents();
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_THAT(result.out, IsEmpty());
+    EXPECT_THAT(result.err, AllOf(StartsWith("addnorm"), HasSubstr(part)));
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+    EXPECT_EQ(contents(), before) << "files were written";
+  }
+
+  void write(const std::string& name, const std::string& bytes) const {
+    write_files({{(folder_ / name).string(), bytes}});
+  }
+  template <typename T = float>
+  void write(const std::string& name, const Shape& shape, const Vector& values) const {
+    write(name, to_npy(shape, std::vector<T>(values.begin(), values.end())));
+  }
+  NpyArray read(const std::string& name) const { return read_npy((folder_ / name).string()); }
+  template <typename T>
+  Vector values(const std::string& name) const {
+    return to_double(std::get<std::vector<T>>(read(name).values));
+  }
+
+  std::map<std::string, std::string> contents() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      files[entry.path().filename()] = entry.is_directory() ? "" : read_file(entry.path());
+    }
+    return files;
+  }
+
+  fs::path folder_;
+};
+
+Vector numbers(const Json& array) {
+  return array.get<Vector>();
+}
+
+TEST_F(CliTest, HelpAndVersionAreOnStandardOutput) {
+  for (const char* words : {"--help", "trace --help", "norm -h", "reproduce --help"}) {
+    const Result result = run(words);
+    EXPECT_EQ(result.status, 0);
+    EXPECT_THAT(result.out, HasSubstr("Usage: addnorm"));
+    EXPECT_THAT(result.err, IsEmpty());
+  }
+  EXPECT_THAT(run("--version").out, ::testing::MatchesRegex("addnorm [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST_F(CliTest, TraceIsThePromisedJson) {
+  const Json trace = run_json("trace 1 2 3 4 --json");
+  std::vector<std::string> keys;
+  for (const auto& item : trace.items()) keys.push_back(item.key());
+  EXPECT_THAT(keys, ElementsAre("x", "branch", "sum", "mean", "variance", "deviation", "normalized",
+                                "output"));
+  EXPECT_EQ(trace["x"], Json({1, 2, 3, 4}));
+  EXPECT_TRUE(trace["branch"].is_null());
+  EXPECT_EQ(trace["sum"], Json({1, 2, 3, 4}));
+  EXPECT_EQ(trace["mean"], 2.5);
+  EXPECT_EQ(trace["variance"], 1.25);
+  const double deviation = std::sqrt(1.25 + 1e-5);
+  EXPECT_NEAR(trace["deviation"], deviation, 1e-15);
+  const Vector normalized{-1.5 / deviation, -0.5 / deviation, 0.5 / deviation, 1.5 / deviation};
+  EXPECT_LT(max_error(numbers(trace["normalized"]), normalized), 1e-15);
+  EXPECT_EQ(trace["output"], trace["normalized"]);
+}
+
+TEST_F(CliTest, TraceKnowsItsFlags) {
+  const double root_5_3 = std::sqrt(5.0 / 3);
+  const struct {
+    const char* flags;
+    double mean, deviation;
+    Vector output;
+  } cases[] = {
+      // Document 000's convention, then document 004's.
+      {"1 2 3 4 --eps-at deviation --variance unbiased --eps 1e-6",
+       2.5,
+       root_5_3 + 1e-6,
+       {-1.5 / (root_5_3 + 1e-6), -0.5 / (root_5_3 + 1e-6), 0.5 / (root_5_3 + 1e-6),
+        1.5 / (root_5_3 + 1e-6)}},
+      {"0 1 --branch 1 4 --eps 1e-8",
+       3,
+       std::sqrt(4 + 1e-8),
+       {-2 / std::sqrt(4 + 1e-8), 2 / std::sqrt(4 + 1e-8)}},
+      {"3 5 --eps 0 --gamma 2 --beta -.5", 4, 1, {-2.5, 1.5}},
+      {"3 5 --eps 0 --gamma 2 -3 --beta 1,0", 4, 1, {-1, -3}},
+      {"3 4 --eps 0 --norm rms", 0, std::sqrt(12.5), {3 / std::sqrt(12.5), 4 / std::sqrt(12.5)}},
+      {"3 5 --eps 0 --branch 1 1 --placement pre", 4, 1, {4, 6}},
+      {"3 5 --eps 0 --branch 1 1 --placement none", 5, 1, {4, 6}},
+      {"--eps 0 --branch 1 1 -- 3 5", 5, 1, {-1, 1}},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.flags);
+    const Json trace = run_json("trace --json "s + c.flags);
+    EXPECT_NEAR(trace["mean"], c.mean, 1e-15);
+    EXPECT_NEAR(trace["deviation"], c.deviation, 1e-15);
+    EXPECT_LT(max_error(numbers(trace["output"]), c.output), 1e-15);
+  }
+}
+
+TEST_F(CliTest, TraceReadsEveryNumber) {
+  EXPECT_EQ(run_json("trace -1 2.5 -3e-2 -.5 +4 .25 5. -1e-3 --json")["x"],
+            Json({-1.0, 2.5, -0.03, -0.5, 4.0, 0.25, 5.0, -0.001}));
+  EXPECT_EQ(run_json("trace 1,2,-3, -.5,-4 --json")["x"], Json({1.0, 2.0, -3.0, -0.5, -4.0}));
+  const Json trace = run_json("trace 1 -inf nan -nan inf -Infinity --branch -1 -.5 0 0 0 0 --json");
+  EXPECT_EQ(trace["x"], Json({1.0, nullptr, nullptr, nullptr, nullptr, nullptr}));
+  EXPECT_TRUE(trace["mean"].is_null());
+}
+
+TEST_F(CliTest, TraceFillsTheNumbersIntoTheFormulas) {
+  const Result post = run("trace 1 2 3 4");
+  for (const char* part :
+       {"μ  = (1 + 2 + 3 + 4) / 4 = 2.5\n",
+        "σ² = ((1 − 2.5)² + (2 − 2.5)² + (3 − 2.5)² + (4 − 2.5)²) / 4 = 1.25\n",
+        "σ  = √(1.25 + 1e-5) = 1.118\n", "(1 − 2.5) / 1.118 =  -1.342", "y = γ·x̂ + β"}) {
+    EXPECT_THAT(post.out, HasSubstr(part));
+  }
+  const Result pre =
+      run("trace 1 -2 --branch 5 0.5 --placement pre --norm rms --eps-at deviation --eps 1");
+  for (const char* part : {"σ² = ((1)² + (-2)²) / 2 = 2.5\n", "σ  = √2.5 + 1 = 2.581\n",
+                           "-2 / 2.581 =  -0.7749", "s = x + F(h)", "-2 + 0.5 =  -1.500"}) {
+    EXPECT_THAT(pre.out, HasSubstr(part));
+  }
+  std::string many = "trace";
+  for (int i = 1; i <= 512; ++i) many += ' ' + std::to_string(i);
+  EXPECT_THAT(run(many).out,
+              AllOf(HasSubstr(" + … + 512) / 512 = 256.5\n"), HasSubstr("… and 496 more\n")));
+}
+
+TEST_F(CliTest, OnlyATerminalGetsColours) {
+  EXPECT_THAT(run("trace 1 2").out, Not(HasSubstr("\x1b")));
+  const std::string cyan = "\x1b[38;5;37m", orange = "\x1b[38;5;172m", yellow = "\x1b[38;5;178m",
+                    green = "\x1b[38;5;71m";
+  EXPECT_THAT(run_on_terminal("trace 1 2 --branch 3 1"),
+              AllOf(HasSubstr(cyan), HasSubstr(orange), HasSubstr(yellow), HasSubstr(green)));
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_THAT(run_on_terminal("trace 1 2 --branch 3 1"), Not(HasSubstr("\x1b")));
+}
+
+TEST_F(CliTest, TraceSpellsGreekWhereThereIsOnlyAscii) {
+  ::setenv("LC_ALL", "C", 1);
+  const std::string out = run("trace 1 2 3 --branch -1 0 1").out;
+  EXPECT_TRUE(std::ranges::all_of(out, [](char c) { return c >= 0; }));
+  EXPECT_THAT(out, AllOf(HasSubstr("mean = ("), HasSubstr("dev  = sqrt("), Not(HasSubstr("?"))));
+}
+
+TEST_F(CliTest, ReproduceHasTheTutorialsNumbers) {
+  const Json json = run_json("reproduce --json");
+  EXPECT_EQ(json["seed"], 0);
+  EXPECT_NEAR(json["layer_norm"]["before"]["mean"], 0.184, 5e-4);
+  EXPECT_NEAR(json["layer_norm"]["before"]["std"], 9.830, 5e-4);
+  EXPECT_NEAR(json["layer_norm"]["after"]["mean"], 0, 5e-4);
+  EXPECT_NEAR(json["layer_norm"]["after"]["std"], 1, 5e-4);
+  EXPECT_EQ(json["block"]["shape"], Json({2, 10, 512}));
+  EXPECT_NEAR(json["block"]["mean_abs_difference"], 0.2057, 5e-5);
+  EXPECT_EQ(json["block"]["parameters"], 3152384);
+
+  const Result text = run("reproduce");
+  EXPECT_EQ(text.status, 0);
+  for (const char* number :
+       {"0.184", "9.830", "-0.000", "1.000", "[2, 10, 512]", "0.2057", "3,152,384"}) {
+    EXPECT_THAT(text.out, ::testing::ContainsRegex(number + ".*"s + number));
+  }
+  const Result other = run("reproduce --seed 1");
+  EXPECT_EQ(other.status, 0);
+  EXPECT_THAT(other.out, AllOf(HasSubstr("5.555"), Not(HasSubstr("9.830"))));  // PyTorch 1.13
+}
+
+/// A norm of a (2, 4, 3) array: which set and which channel the value at an index belongs to.
+struct NormCase {
+  const char* flags;
+  std::function<int(int)> set;
+  std::function<int(int)> channel;
+  bool centres = true;
+  double epsilon = 1e-5;
+  bool epsilon_at_deviation = false;
+  int divisor_is_less_by = 0;
+  double gamma_offset = 0;
+};
+
+const NormCase kNormCases[] = {
+    {"", [](int i) { return i / 3; }, [](int i) { return i % 3; }},
+    {"--kind layer --eps 0.5 --eps-at deviation --variance unbiased", [](int i) { return i / 3; },
+     [](int i) { return i % 3; }, true, 0.5, true, 1},
+    {"--kind rms --unit-offset --eps 1e-2", [](int i) { return i / 3; },
+     [](int i) { return i % 3; }, false, 1e-2, false, 0, 1},
+    {"--kind batch", [](int i) { return i / 3 % 4; }, [](int i) { return i / 3 % 4; }},
+    {"--kind instance --variance unbiased", [](int i) { return i / 3; },
+     [](int i) { return i / 3 % 4; }, true, 1e-5, false, 1},
+    {"--kind group --groups 2 --unit-offset", [](int i) { return i / 6; },
+     [](int i) { return i / 3 % 4; }, true, 1e-5, false, 0, 1},
+};
+constexpr int kSize = 24;
+
+/// y by the formula of NormOptions, one value after the other.
+Vector normalize(const NormCase& c, const Vector& x, const Vector& gamma, const Vector& beta) {
+  Vector y(x.size());
+  for (int i = 0; i < kSize; ++i) {
+    double n = 0, mean = 0, squares = 0;
+    for (int j = 0; j < kSize; ++j) n += c.set(j) == c.set(i);
+    for (int j = 0; j < kSize; ++j) mean += c.set(j) == c.set(i) ? x[j] / n : 0;
+    if (!c.centres) mean = 0;
+    for (int j = 0; j < kSize; ++j) {
+      squares += c.set(j) == c.set(i) ? (x[j] - mean) * (x[j] - mean) : 0;
+    }
+    const double variance = squares / (n - c.divisor_is_less_by);
+    const double deviation =
+        c.epsilon_at_deviation ? std::sqrt(variance) + c.epsilon : std::sqrt(variance + c.epsilon);
+    const int k = c.channel(i);
+    y[i] = (c.gamma_offset + gamma[k]) * (x[i] - mean) / deviation + beta[k];
+  }
+  return y;
+}
+
+/// The gradient of Σ dy·y by central differences; y is a function of `at`.
+Vector gradient(const Vector& at, const Vector& dy, const std::function<Vector(const Vector&)>& y) {
+  constexpr double kStep = 1e-5;
+  Vector result(at.size());
+  for (std::size_t k = 0; k < at.size(); ++k) {
+    for (const double step : {kStep, -kStep}) {
+      Vector moved = at;
+      moved[k] += step;
+      const Vector values = y(moved);
+      for (std::size_t i = 0; i < dy.size(); ++i) result[k] += dy[i] * values[i] / (2 * step);
+    }
+  }
+  return result;
+}
+
+/// Numbers that float32 holds too.
+Vector some_numbers(int n, int seed) {
+  Vector result;
+  for (int i = 0; i < n; ++i) result.push_back(((i * 37 + seed * 11) % 64 - 30) / 16.0);
+  return result;
+}
+
+template <typename T>
+class CliNormTest : public CliTest {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(CliNormTest, Types);
+
+TYPED_TEST(CliNormTest, GivesTheFormulasNumbersAndTheirGradients) {
+  using T = TypeParam;
+  const double tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-8;  // 1e-8 of the differences
+  for (const NormCase& c : kNormCases) {
+    SCOPED_TRACE(c.flags);
+    const int channels = c.channel(3) == 0 ? 3 : 4;
+    const Vector x = some_numbers(kSize, 1), residual = some_numbers(kSize, 2);
+    const Vector gamma = some_numbers(channels, 3), beta = some_numbers(channels, 4);
+    const Vector dy = some_numbers(kSize, 5);
+    const Shape shape{2, 4, 3}, per_channel{static_cast<std::size_t>(channels)};
+    this->template write<T>("x.npy", shape, x);
+    this->template write<T>("r.npy", shape, residual);
+    this->template write<T>("g.npy", per_channel, gamma);
+    this->template write<T>("b.npy", per_channel, beta);
+    this->template write<T>("dy.npy", shape, dy);
+    const Result result = this->run(
+        "norm --input x.npy --residual r.npy --sum s.npy --gamma g.npy --beta b.npy "
+        "--output y.npy --grad-output dy.npy --grad-input dx.npy --grad-gamma dg.npy "
+        "--grad-beta db.npy "s +
+        c.flags);
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out + result.err, IsEmpty());
+
+    Vector sum = x;
+    for (int i = 0; i < kSize; ++i) sum[i] += residual[i];
+    const auto expect = [&](const char* file, const Shape& size, const Vector& expected) {
+      EXPECT_EQ(this->read(file).shape, size) << file;
+      EXPECT_LT(relative_error(this->template values<T>(file), expected), tolerance) << file;
+    };
+    expect("s.npy", shape, sum);
+    expect("y.npy", shape, normalize(c, sum, gamma, beta));
+    expect("dx.npy", shape,
+           gradient(sum, dy, [&](const Vector& v) { return normalize(c, v, gamma, beta); }));
+    expect("dg.npy", per_channel,
+           gradient(gamma, dy, [&](const Vector& v) { return normalize(c, sum, v, beta); }));
+    expect("db.npy", per_channel,
+           gradient(beta, dy, [&](const Vector& v) { return normalize(c, sum, gamma, v); }));
+  }
+}
+
+TEST_F(CliTest, NormWithoutGammaHasItsGradientAllTheSame) {
+  write("x.npy", {2}, {1, 3});
+  write("dy.npy", {2}, {1, 10});
+  ASSERT_EQ(run("norm --input x.npy --output x.npy --eps 0 --unit-offset --grad-output dy.npy "
+                "--grad-input dx.npy --grad-gamma dg.npy")
+                .status,
+            0);
+  EXPECT_THAT(values<float>("x.npy"), ElementsAre(-1, 1));  // over its own input
+  EXPECT_THAT(values<float>("dg.npy"), ElementsAre(-1, 10));
+  EXPECT_THAT(values<float>("dx.npy"), ElementsAre(0, 0));  // two values are always −1 and 1
+}
+
+TEST_F(CliTest, NormOfNoRowsHasNoRows) {
+  write("x.npy", {0, 3}, {});
+  for (const char* kind : {"layer", "rms", "instance", "group --groups 3"}) {
+    SCOPED_TRACE(kind);
+    const Result result =
+        run("norm --input x.npy --residual x.npy --sum s.npy --output y.npy --grad-output x.npy "
+            "--grad-input dx.npy --grad-gamma dg.npy --grad-beta db.npy --kind "s +
+            kind);
+    ASSERT_EQ(result.status, 0) << result.err;
+    for (const char* file : {"y.npy", "s.npy", "dx.npy"}) {
+      EXPECT_THAT(read(file).shape, ElementsAre(0, 3));
+    }
+    EXPECT_THAT(values<float>("dg.npy"), ElementsAre(0, 0, 0));
+    EXPECT_THAT(values<float>("db.npy"), ElementsAre(0, 0, 0));
+  }
+}
+
+TEST_F(CliTest, NormKeepsNanInItsRow) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  write("x.npy", {3, 2}, {1, std::nan(""), 3, 5, kInfinity, 1});
+  ASSERT_EQ(run("norm --input x.npy --output y.npy --eps 0").status, 0);
+  const Vector y = values<float>("y.npy");
+  EXPECT_THAT((Vector{y[2], y[3]}), ElementsAre(-1, 1));
+  for (const int i : {0, 1, 4, 5}) EXPECT_TRUE(std::isnan(y[i])) << i;
+}
+
+struct ErrorCase {
+  std::vector<std::string> arguments;
+  const char* part;
+};
+
+TEST_F(CliTest, BadUsageIsOneLineAndNothingElse) {
+  const ErrorCase cases[] = {
+      {{}, "expected one of"},
+      {{"foo"}, "'foo' is no command"},
+      {{"--"}, "expected one of"},
+      {{"--foo"}, "--foo"},
+      {{"trace", "--foo", "1"}, "addnorm trace: The following argument was not expected: --foo"},
+      {{"trace", "1", "-x"}, "-x"},
+      {{"trace"}, "VALUES"},
+      {{"trace", "--json"}, "VALUES"},
+      {{"trace", "--gamma", "2", "1", "2"}, "VALUES"},
+      {{"trace", "1", "abc"}, "VALUES: 'abc' is no number"},
+      {{"trace", "1", "2\n3"}, "VALUES: '2 3' is no number"},
+      {{"trace", ""}, "VALUES: '' is no number"},
+      {{"trace", "1,,2"}, "VALUES: '' is no number"},
+      {{"trace", "0x10"}, "'0x10'"},
+      {{"trace", "1e400"}, "1e400 is out of range"},
+      {{"trace", "-1e400"}, "-1e400 is out of range"},
+      {{"trace", "1", "-.5e999"}, "-.5e999 is out of range"},
+      {{"trace", "1", "2", "--branch", "1"}, "branch: has 1 values; expected 2"},
+      {{"trace", "1", "2", "--branch"}, "--branch"},
+      {{"trace", "1", "2", "--gamma", "1", "2", "3"}, "gamma: has 3 values"},
+      {{"trace", "1", "2", "--beta", "x"}, "--beta: 'x'"},
+      {{"trace", "1", "--variance", "unbiased"}, "unbiased"},
+      {{"trace", "1", "2", "--variance", "foo"},
+       "--variance: 'foo' is unknown; expected one of "
+       "population, unbiased"},
+      {{"trace", "1", "--norm", "batch"}, "expected one of layer, rms"},
+      {{"trace", "1", "--placement", "before"}, "expected one of post, pre, none"},
+      {{"trace", "1", "--eps-at", "x"}, "expected one of variance, deviation"},
+      {{"trace", "1", "--eps", "-1"}, "--eps: is -1"},
+      {{"trace", "1", "--eps", "nan"}, "--eps: is nan"},
+      {{"trace", "1", "--eps", "inf"}, "--eps: is inf"},
+      {{"trace", "1", "--eps", "x"}, "--eps: 'x' is no number"},
+      {{"trace", "1", "--eps"}, "--eps"},
+      {{"trace", "1", "--eps", "1", "--eps", "2"}, "--eps"},
+      {{"trace", "1", "--json=no"}, "json"},
+      {{"trace", "1", "--json", "--norm", "x"}, "--norm"},
+      {{"reproduce", "--seed", "-1"}, "--seed: '-1'"},
+      {{"reproduce", "--seed", "1.5"}, "--seed: '1.5'"},
+      {{"reproduce", "--seed", "99999999999999999999"}, "--seed"},
+      {{"reproduce", "5"}, "5"},
+      {{"norm"}, "--input is required"},
+      {{"norm", "--input", "x.npy"}, "--output is required"},
+  };
+  for (const ErrorCase& c : cases) {
+    SCOPED_TRACE(::testing::PrintToString(c.arguments));
+    expect_error(c.arguments, c.part);
+  }
+}
+
+TEST_F(CliTest, BadFilesAreOneLineAndNothingIsWritten) {
+  const Vector twelve = some_numbers(12, 1);
+  write("x.npy", {3, 4}, twelve);
+  write<double>("x64.npy", {3, 4}, twelve);
+  write("turned.npy", {4, 3}, twelve);
+  write("g.npy", {4}, some_numbers(4, 1));
+  write<double>("g64.npy", {4}, some_numbers(4, 1));
+  write("g3.npy", {3}, some_numbers(3, 1));
+  write("scalar.npy", {}, {1});
+  write("featureless.npy", {3, 0}, {});
+  write("single.npy", {3, 1}, {1, 2, 3});
+  write("none.npy", {0, 4}, {});
+  const std::string good = to_npy({3, 4}, std::vector<float>(12));
+  std::string fortran = good, integers = good;
+  fortran.replace(fortran.find("False"), 5, "True ");
+  integers.replace(integers.find("<f4"), 3, "<i4");
+  write("fortran.npy", fortran);
+  write("integers.npy", integers);
+  write("truncated.npy", good.substr(0, good.size() - 1));
+  write("empty.npy", "");
+  write("text.npy", "1 2 3\n");
+  fs::create_directory(folder_ / "folder");
+
+  const std::string out = " --output y.npy", x = "--input x.npy" + out;
+  const std::pair<std::string, const char*> cases[] = {
+      {"--input missing.npy" + out, "missing.npy: cannot be read"},
+      {"--input folder" + out, "folder: cannot be read"},
+      {"--input empty.npy" + out, "empty.npy: is not a .npy file"},
+      {"--input text.npy" + out, "text.npy: is not a .npy file"},
+      {"--input truncated.npy" + out, "truncated.npy: truncated"},
+      {"--input fortran.npy" + out, "fortran.npy: Fortran order"},
+      {"--input integers.npy" + out, "integers.npy: dtype '<i4'"},
+      {"--input scalar.npy" + out, "scalar.npy: has shape ()"},
+      {"--input featureless.npy" + out, "featureless.npy: has shape (3, 0)"},
+      {"--input g.npy --kind batch" + out, "g.npy: has shape (4,); expected (N, C, …)"},
+      {"--input none.npy --kind batch" + out, "none.npy: there are no values"},
+      {"--input single.npy --variance unbiased" + out, "single.npy: the unbiased variance"},
+      {"--input x.npy --kind instance --variance unbiased" + out, "x.npy: the unbiased variance"},
+      {x + " --gamma g3.npy", "g3.npy: has shape (3,); expected (4,)"},
+      {x + " --beta x.npy", "x.npy: has shape (3, 4); expected (4,)"},
+      {x + " --kind rms --gamma g64.npy", "g64.npy: is float64; expected float32 as in x.npy"},
+      {"--input x64.npy --beta g.npy" + out, "g.npy: is float32; expected float64 as in x64.npy"},
+      {x + " --residual turned.npy", "turned.npy: has shape (4, 3); expected (3, 4)"},
+      {x + " --residual x64.npy --sum s.npy", "x64.npy: is float64"},
+      {x + " --sum s.npy", "--sum requires --residual"},
+      {x + " --grad-input dx.npy", "--grad-input requires --grad-output"},
+      {x + " --grad-output x.npy", "--grad-output requires --grad-input"},
+      {x + " --grad-gamma dg.npy", "--grad-gamma requires --grad-input"},
+      {x + " --grad-output x.npy --grad-beta db.npy", "requires --grad-input"},
+      {x + " --grad-output turned.npy --grad-input dx.npy", "turned.npy: has shape (4, 3)"},
+      {x + " --kind group", "--groups: is 0; expected at least 1"},
+      {x + " --kind group --groups 3", "--groups: is 3; expected a divisor of the 4 channels"},
+      {x + " --kind layer --groups 2", "--groups: is 2"},
+      {x + " --kind group --groups -1", "--groups: '-1'"},
+      {x + " --kind foo", "expected one of layer, rms, batch, instance, group"},
+      {x + " --eps -1", "--eps: is -1"},
+      {x + " extra", "extra"},
+      {"--input x.npy --output folder", "folder: is a folder"},
+      {"--input x.npy --output nowhere/y.npy", "nowhere/y.npy: there is no folder"},
+      {x + " --residual x.npy --sum nowhere/s.npy", "nowhere/s.npy: there is no folder"},
+      {x + " --residual x.npy --sum y.npy", "y.npy: is the same file as y.npy"},
+  };
+  for (const auto& [words, part] : cases) {
+    SCOPED_TRACE(words);
+    expect_error(split("norm " + words), part);
+  }
+  expect_error({"norm", "--input", "x.npy", "--output", "y.npy", "--gamma", ""},
+               "--gamma: is empty");
+  expect_error({"norm", "--input", "new\nline", "--output", "y.npy"}, "new line: cannot be read");
+}
+
+}  // namespace
+}  // namespace addnorm
