@@ -166,7 +166,8 @@ Vector numbers(const Json& array) {
 }
 
 TEST_F(CliTest, HelpAndVersionAreOnStandardOutput) {
-  for (const char* words : {"--help", "trace --help", "norm -h", "reproduce --help"}) {
+  for (const char* words :
+       {"--help", "trace --help", "norm -h", "reproduce --help", "study --help"}) {
     const Result result = run(words);
     EXPECT_EQ(result.status, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: addnorm"));
@@ -292,6 +293,72 @@ TEST_F(CliTest, ReproduceHasTheTutorialsNumbers) {
   const Result other = run("reproduce --seed 1");
   EXPECT_EQ(other.status, 0);
   EXPECT_THAT(other.out, AllOf(HasSubstr("5.555"), Not(HasSubstr("9.830"))));  // PyTorch 1.13
+}
+
+constexpr const char* kSmallStudy =
+    "study --text text --layers 2 --width 8 --heads 2 --context 8 --batch 2 --steps 4 --warm-up 2 "
+    "--seeds 2 --placement none,post/pre";
+
+std::string some_text() {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += static_cast<char>('a' + (i * i + i / 7) % 19);
+  return text;
+}
+
+TEST_F(CliTest, StudyWritesItsResultsAndTheSameOnesAgain) {
+  write("text", some_text());
+  const Result first = run(std::string(kSmallStudy) + " --out one/deep");
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.err, IsEmpty()) << "no progress bar in a pipe";
+  EXPECT_THAT(first.out,
+              AllOf(HasSubstr("\nnone: Without a norm the stream"),
+                    HasSubstr("\npost/pre: The stream"), HasSubstr("one/deep/report.html")));
+  EXPECT_EQ(run(std::string(kSmallStudy) + " --out two").status, 0);
+  for (const char* name : {"results.json", "profile.jsonl", "report.html"}) {
+    EXPECT_EQ(read_file(folder_ / "one/deep" / name), read_file(folder_ / "two" / name)) << name;
+  }
+
+  const Json results = Json::parse(read_file(folder_ / "two/results.json"));
+  EXPECT_EQ(results["runs"].size(), 8);
+  EXPECT_EQ(results["runs"][0]["losses"].size(), 4);
+  EXPECT_EQ(results["placements"][1]["stream_rms"][1].size(), 3) << "two layers and the end";
+  const std::string page = read_file(folder_ / "two/report.html");
+  EXPECT_THAT(page, AllOf(HasSubstr("<svg"), Not(HasSubstr("<script")), Not(HasSubstr("src=")),
+                          Not(HasSubstr("@import"))));
+}
+
+TEST_F(CliTest, StudyRefusesInOneLineAndWritesNothing) {
+  write("text", some_text());
+  write("short", "abc");
+  write("file", "");
+  const struct {
+    const char* flags;
+    const char* part;
+  } cases[] = {
+      {"--text nowhere", "nowhere"},
+      {"--text .", "directory"},
+      {"--text short", "3 bytes"},
+      {"--text file", "0 bytes"},
+      {"--text text --context 400", "3000 bytes"},
+      {"--text text --placement pre,middle", "sandwich"},
+      {"--text text --placement post:13", "13 layers"},
+      {"--text text --out file", "file"},
+      {"--text text --out file/deeper", "file/deeper"},
+      {"--text text --eps -1", "epsilon"},
+      {"--text text --eps nan", "epsilon"},
+      {"--text text --lr 0", "learning rate"},
+      {"--text text --layers 0", "layers"},
+      {"--text text --heads 5", "heads"},
+      {"--text text --steps -3", "--steps"},
+      {"--text text --seeds many", "--seeds"},
+      {"--text text --init random", "xavier"},
+      {"--text text --norm batch", "rms"},
+      {"--text text --dropout 1", "dropout"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.flags);
+    expect_error(split("study "s + c.flags), c.part);
+  }
 }
 
 /// A norm of a (2, 4, 3) array: which set and which channel the value at an index belongs to.

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/require.h"
@@ -33,7 +33,7 @@ ExitStatus report_error(const CLI::App& program, std::string message) {
   for (const CLI::App* parsed : program.get_subcommands()) command += ' ' + parsed->get_name();
   std::ranges::replace_if(
       message, [](char c) { return c >= 0 && c < ' '; }, ' ');
-  fmt::print(stderr, "{}: {}\n", command, message);
+  std::fputs(fmt::format("{}: {}\n", command, message).c_str(), stderr);
   return kBadUsage;
 }
 
@@ -63,8 +63,18 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
   return chosen->run();
 }
 
-ExitStatus run(CLI::App& program, const std::vector<Command>& commands,
-               std::vector<std::string> arguments) {
+ExitStatus run(std::vector<std::string> arguments) {
+  CLI::App program(kDescription, "addnorm");
+  program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
+  program.require_subcommand(0, 1);
+  program.footer(kExamples);
+  program.get_formatter()->column_width(32);
+  const std::vector<Command> commands{
+      study_command(program),
+      trace_command(program),
+      norm_command(program),
+      reproduce_command(program),
+  };
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
@@ -81,17 +91,9 @@ ExitStatus run(CLI::App& program, const std::vector<Command>& commands,
 }  // namespace addnorm
 
 int main(int argc, char** argv) {
-  using namespace addnorm;
-  CLI::App program(kDescription, "addnorm");
-  program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
-  program.require_subcommand(0, 1);
-  program.footer(kExamples);
-  program.get_formatter()->column_width(32);
-  const std::vector<Command> commands{
-      study_command(program),
-      trace_command(program),
-      norm_command(program),
-      reproduce_command(program),
-  };
-  return run(program, commands, {argv + 1, argv + argc});
+  try {
+    return addnorm::run({argv + 1, argv + argc});
+  } catch (...) {  // no memory even for a message
+    return addnorm::kBadUsage;
+  }
 }

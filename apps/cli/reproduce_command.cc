@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "lab/reproduce.h"
+#include "report/numbers.h"
 #include "report/table.h"
 #include "report/terminal.h"
 
@@ -31,13 +32,6 @@ struct Line {
   std::string ours;
 };
 
-/// 3,152,384
-std::string with_commas(std::size_t value) {
-  std::string text = std::to_string(value);
-  for (std::size_t at = text.size(); at > 3; text.insert(at, ",")) at -= 3;
-  return text;
-}
-
 std::vector<Line> lines_of(const Reproduction& r) {
   return {
       {"mean before LayerNorm", "0.184", fmt::format("{:.3f}", r.before.mean)},
@@ -46,7 +40,7 @@ std::vector<Line> lines_of(const Reproduction& r) {
       {"std after LayerNorm", "1.000", fmt::format("{:.3f}", r.after.std)},
       {"block's output shape", "[2, 10, 512]", fmt::format("{}", r.shape)},
       {"mean |output − input|", "0.2057", fmt::format("{:.4f}", r.mean_abs_difference)},
-      {"block's parameters", "3,152,384", with_commas(r.parameters)},
+      {"block's parameters", "3,152,384", format_count(r.parameters)},
   };
 }
 

@@ -65,9 +65,11 @@ std::string join(const std::vector<std::string>& terms, int room) {
   const std::string last = terms.size() > 1 ? " + " + terms.back() : "";
   std::string text = terms[0];
   for (std::size_t i = 1; i + 1 < terms.size(); ++i) {
-    const std::string next = text + " + " + terms[i];
-    const std::string end = (i + 2 < terms.size() ? " + …" : "") + last;
-    if (display_width(next + end) > room) return text + " + …" + last;
+    const std::string next = fmt::format("{} + {}", text, terms[i]);
+    const std::string_view dots = i + 2 < terms.size() ? " + …" : "";
+    if (display_width(next) + display_width(dots) + display_width(last) > room) {
+      return fmt::format("{} + …{}", text, last);
+    }
     text = next;
   }
   return text + last;

@@ -6,8 +6,8 @@
 
 namespace addnorm {
 
-/// A trace for a terminal of this width: the steps of the tutorials with the numbers of each formula
-/// filled in, and bars. `args` is what the trace was made from.
+/// A trace for a terminal of this width: the steps of the tutorials with the numbers of each
+/// formula filled in, and bars. `args` is what the trace was made from.
 std::string trace_text(const Trace& trace, const TraceArgs& args, int width);
 
 /// The same text where there is no other alphabet than ASCII's.

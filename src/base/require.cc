@@ -2,6 +2,8 @@
 
 namespace addnorm {
 
-void fail(const std::string& message) { throw Error(message); }
+void fail(const std::string& message) {
+  throw Error(message);
+}
 
 }  // namespace addnorm

@@ -162,7 +162,7 @@ RC_GTEST_PROP(NumericsProperty, ARowHasTheSameBitsAnywhereInAnyBatch, ()) {
   alone.gamma = batch.gamma;
   alone.beta = batch.beta;
   auto row = [&](std::vector<float>& values) {
-    return std::vector<float>(values.begin() + r * cols, values.begin() + (r + 1) * cols);
+    return std::vector<float>(&values[r * cols], &values[r * cols] + cols);
   };
   alone.x = row(batch.x);
   alone.dy = row(batch.dy);

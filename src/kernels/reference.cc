@@ -1,6 +1,7 @@
 #include "kernels/reference.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace addnorm::reference {
@@ -136,7 +137,7 @@ Values residual_add(const ResidualAdd& add) {
 }
 
 Values softmax(const Values& scores, const std::vector<bool>& blocked) {
-  double maximum = -INFINITY;
+  double maximum = -std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < scores.size(); ++i) {
     if (!blocked[i]) maximum = std::fmax(maximum, scores[i]);
   }

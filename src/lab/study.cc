@@ -25,6 +25,7 @@ void check_study(const StudyOptions& options) {
   at_least_one("batch", options.batch);
   at_least_one("steps", options.steps);
   at_least_one("seeds", options.seeds);
+  at_least_one("warm-up", options.warm_up);
   require(options.width % options.heads == 0, "study: {} heads do not divide the width of {}",
           options.heads, options.width);
   require(std::isfinite(options.learning_rate) && options.learning_rate > 0,

@@ -12,7 +12,6 @@ namespace addnorm {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -84,9 +83,12 @@ TEST(Study, RejectsOptionsBeforeItWorks) {
     change(options);
     check_study(options);
   };
-  EXPECT_THAT([&] { check([](StudyOptions& o) { o.placements = {"pre", "prae"}; }); },
+  EXPECT_THAT([&] { check([](StudyOptions& o) {
+                      o.placements = {"pre", "prae"};
+                    }); },
               ThrowsMessage<Error>(AllOf(HasSubstr("prae"), HasSubstr("sandwich"))));
   EXPECT_THROW(check([](StudyOptions& o) { o.layers = 0; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.warm_up = 0; }), Error);
   EXPECT_THROW(check([](StudyOptions& o) { o.heads = 3; }), Error);
   EXPECT_THROW(check([](StudyOptions& o) { o.learning_rate = NAN; }), Error);
   EXPECT_THROW(check([](StudyOptions& o) { o.norm.epsilon = -1; }), Error);
@@ -127,7 +129,9 @@ StudyFinding find(const Measured& m) {
   return study_findings(study).front();
 }
 
-Holds claim_holds(const Measured& m) { return study_claims({find(m)}).front().holds; }
+Holds claim_holds(const Measured& m) {
+  return study_claims({find(m)}).front().holds;
+}
 
 TEST(StudyFindings, TellWhetherWarmUpIsNeeded) {
   EXPECT_EQ(find({}).training, Training::kTrains);

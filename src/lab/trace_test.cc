@@ -13,7 +13,6 @@ namespace addnorm {
 namespace {
 
 using ::testing::DoubleNear;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pointwise;

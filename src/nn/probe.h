@@ -30,7 +30,7 @@ struct Site {
   Point point = Point::kX;
   NormSlot norm = NormSlot::kNone;
 
-  auto operator<=>(const Site&) const = default;
+  bool operator==(const Site&) const = default;
 };
 
 /// Is told what passes, in forward the values and in backward the gradients of the loss. A view is

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
 #include "addnorm/error.h"
 #include "base/torch_generator.h"
@@ -15,10 +16,18 @@ BlockOptions small_block() {
   return {.d_model = 8, .n_heads = 2, .d_ff = 16};
 }
 
+struct SiteOrder {
+  bool operator()(const Site& a, const Site& b) const {
+    return std::tie(a.layer, a.sublayer, a.point, a.norm) <
+           std::tie(b.layer, b.sublayer, b.point, b.norm);
+  }
+};
+using ValuesBySite = std::map<Site, std::vector<double>, SiteOrder>;
+
 /// Remembers every value it is told.
 struct Memory : Probe<double> {
-  std::map<Site, std::vector<double>> values;
-  std::map<Site, std::vector<double>> gradients;
+  ValuesBySite values;
+  ValuesBySite gradients;
 
   static std::vector<double> copy(MatrixView<const double> view) {
     std::vector<double> all;

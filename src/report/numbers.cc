@@ -116,6 +116,12 @@ std::string format_number(double value, int digits) {
   return fmt::format("{}e{}", text.substr(0, text.find('e')), exponent);
 }
 
+std::string format_count(std::size_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3; text.insert(at, ",")) at -= 3;
+  return text;
+}
+
 std::string format_spread(double mean, double spread) {
   if (!std::isfinite(mean) || !std::isfinite(spread) || spread == 0) {
     return fmt::format("{} ± {}", format_number(mean), format_number(spread));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <limits>
 #include <span>
 #include <string>
@@ -40,6 +41,9 @@ std::vector<Tick> ticks(const Range& range, AxisScale scale, int most);
 
 /// "0.0123", "1.23e-9", "nan": about `digits` significant digits.
 std::string format_number(double value, int digits = 3);
+
+/// "3,152,384"
+std::string format_count(std::size_t count);
 
 /// "2.314 ± 0.021": the spread with two digits, the mean to the same place.
 std::string format_spread(double mean, double spread);

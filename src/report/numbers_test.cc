@@ -77,5 +77,12 @@ TEST(FormatSpread, GivesTheMeanToThePlaceOfTheSpread) {
   EXPECT_EQ(format_spread(NAN, NAN), "nan ± nan");
 }
 
+TEST(FormatCount, GroupsByThousands) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(1000), "1,000");
+  EXPECT_EQ(format_count(3152384), "3,152,384");
+}
+
 }  // namespace
 }  // namespace addnorm

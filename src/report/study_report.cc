@@ -32,15 +32,15 @@ std::string setting(const Study& study) {
       "of {} bytes "
       "a "
       "step, {} steps, learning rate {}, warm-up over {} steps or none, {} seed{}",
-      o.layers, o.width, o.heads, study.parameters, name_of(o.initialization), norm_name(o.norm),
-      study.text_bytes, o.batch, o.context, o.steps, o.learning_rate, o.warm_up, o.seeds,
-      o.seeds == 1 ? "" : "s");
+      o.layers, o.width, o.heads, format_count(study.parameters), name_of(o.initialization),
+      norm_name(o.norm), format_count(study.text_bytes), o.batch, o.context, o.steps,
+      o.learning_rate, o.warm_up, o.seeds, o.seeds == 1 ? "" : "s");
 }
 
 Cell loss_cell(const Spread& loss, const Study& study) {
   if (!std::isfinite(loss.mean)) return {"diverged", Ink::kBad};
   std::string text = fmt::format("{:.2f}", loss.mean);
-  if (study.options.seeds > 1) text += fmt::format(" ± {:.2f}", loss.deviation);
+  if (study.options.seeds > 1) text += fmt::format("±{:.2f}", loss.deviation);
   return {text, loss.mean < study.unigram_loss - kLearned ? Ink::kPlain : Ink::kBad};
 }
 
@@ -64,8 +64,7 @@ const char* word_of(Holds holds) {
 }
 
 Cell curve_cell(const std::vector<double>& curve, double ratio, Strength strength) {
-  return {fmt::format("{} ×{}", sparkline(curve, AxisScale::kLog), format_number(ratio, 2)),
-          ink_of(strength)};
+  return {fmt::format("{} ×{:.2g}", sparkline(curve, AxisScale::kLog), ratio), ink_of(strength)};
 }
 
 Table summary(const StudyReport& report) {
@@ -73,7 +72,7 @@ Table summary(const StudyReport& report) {
                {"stream by layer", Align::kLeft},
                {"gradient by layer", Align::kLeft},
                {"loss"},
-               {"with warm-up"}});
+               {"warm-up"}});
   for (const StudyFinding& f : report.findings) {
     table.add_row({{f.placement, Ink::kStrong},
                    curve_cell(f.stream_by_layer, f.ends.stream, f.stream),
@@ -170,8 +169,8 @@ Series loss_series(const Study& study, const std::string& placement, std::size_t
   }
   Series series{.name = placement};
   for (std::size_t b = 0; b < buckets; ++b) {
-    std::vector<double> values;
-    for (const auto& seed : seeds) values.push_back(seed[b]);
+    std::vector<double> values(seeds.size());
+    for (std::size_t i = 0; i < seeds.size(); ++i) values[i] = seeds[i][b];
     const Spread spread = spread_of(values);
     series.x.push_back((static_cast<double>(b) + 0.5) * static_cast<double>(bucket));
     series.y.push_back(spread.mean);
