@@ -52,7 +52,7 @@ Ink ink_of(Holds holds) {
   return holds == Holds::kNo ? Ink::kBad : Ink::kGood;
 }
 
-const char* word_of(Holds holds) {
+std::string word_of(Holds holds) {
   switch (holds) {
     case Holds::kYes:
       return "holds";
@@ -61,6 +61,10 @@ const char* word_of(Holds holds) {
     default:
       return "not seen here";
   }
+}
+
+std::string claim_text(const StudyClaim& claim) {
+  return fmt::format(": {}. {} ({}).", claim.claim, claim.evidence, claim.source);
 }
 
 Cell curve_cell(const std::vector<double>& curve, double ratio, Strength strength) {
@@ -106,8 +110,7 @@ std::string study_text(const StudyReport& report, int width) {
   }
   if (!report.claims.empty()) out += "\n" + paint(Ink::kStrong, "What is said of them") + "\n";
   for (const StudyClaim& c : report.claims) {
-    const std::string mark = paint(ink_of(c.holds), word_of(c.holds));
-    out += lines(fmt::format("{}: {}. {} ({}).", mark, c.claim, c.evidence, c.source));
+    out += lines(paint(ink_of(c.holds), word_of(c.holds)) + claim_text(c));
   }
   return out;
 }
@@ -188,18 +191,13 @@ Chart loss_chart(const StudyReport& report, const char* title, std::size_t warm_
   for (const StudyFinding& f : report.findings) {
     chart.series.push_back(loss_series(report.study, f.placement, warm_up));
   }
+  const double steps = static_cast<double>(report.study.options.steps);
+  const double unigram = report.study.unigram_loss;
+  chart.series.push_back({.name = "byte frequencies alone",
+                          .x = {0, steps},
+                          .y = {unigram, unigram},
+                          .look = Look::kPrediction});
   return chart;
-}
-
-Table claims_table(const StudyReport& report) {
-  Table table({{"claim", Align::kLeft},
-               {"here", Align::kLeft},
-               {"measured", Align::kLeft},
-               {"said by", Align::kLeft}});
-  for (const StudyClaim& c : report.claims) {
-    table.add_row({c.claim, {word_of(c.holds), ink_of(c.holds)}, c.evidence, c.source});
-  }
-  return table;
 }
 
 }  // namespace
@@ -227,11 +225,8 @@ std::string study_html(const StudyReport& report) {
   page.figure(loss_chart(report, "With warm-up", report.study.options.warm_up),
               fmt::format("The learning rate grows over the first {} steps.",
                           report.study.options.warm_up));
-  if (!report.claims.empty()) {
-    page.section("What is said of these stacks, and what was measured here")
-        .table(claims_table(report),
-               "A small model and few steps: what is not seen here may show at another size.");
-  }
+  if (!report.claims.empty()) page.section("What is said of these stacks, and what was measured");
+  for (const StudyClaim& c : report.claims) page.paragraph(word_of(c.holds) + claim_text(c));
   return page.str();
 }
 
