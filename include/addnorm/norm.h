@@ -39,7 +39,7 @@ enum class GammaForm {
 /// A norm as data. y = output_scale·(γ ⊙ (x − mean)/deviation + β), where kRms has mean 0.
 struct NormOptions {
   NormKind kind = NormKind::kLayer;
-  double epsilon = 1e-5;
+  double epsilon = 1e-5;  ///< 0 is allowed; then a set of equal values is 0/0 and gives NaN
   EpsilonAt epsilon_at = EpsilonAt::kVariance;
   Variance variance = Variance::kPopulation;
   GammaForm gamma_form = GammaForm::kPlain;
@@ -49,7 +49,7 @@ struct NormOptions {
 
 /// What forward leaves for backward, one for each set of values that is normalized together:
 /// x̂ = ((x·scale − mean_hi) − mean_lo)·reciprocal. `scale` is a power of two, 1 unless the squares
-/// of the values would overflow or vanish.
+/// of the values could overflow.
 template <typename T>
 struct NormStatistics {
   T mean_hi = 0;
@@ -60,7 +60,7 @@ struct NormStatistics {
   T epsilon_ratio = 1;  ///< deviation ÷ √variance where ε is added to the deviation, else 1
 
   T mean() const { return (mean_hi + mean_lo) / scale; }
-  T deviation() const { return 1 / (reciprocal * scale); }
+  T deviation() const { return 1 / reciprocal / scale; }
 };
 
 /// A factor of the residual sum: one number, or one for each feature.
@@ -139,7 +139,7 @@ struct AddNormBackward {
   MatrixView<T> dx;                ///< may be dy or d_residual
   std::span<T> d_gamma;            ///< empty: not wanted
   std::span<T> d_beta;             ///< empty: not wanted
-  std::span<T> workspace;  ///< norm_workspace(rows, features) values where d_gamma or d_beta
+  std::span<T> workspace;  ///< add_norm_workspace(rows, features) values where d_gamma or d_beta
 };
 template <typename T>
 void add_norm_backward(const NormOptions& options, const AddNormBackward<T>& args);

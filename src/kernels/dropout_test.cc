@@ -88,7 +88,10 @@ TEST(Dropout, ForwardFusedForwardAndBackwardDropTheSameValues) {
   std::vector<float> expected(kRows * kCols);
   dropout_factors<float>(add.dropout, 0, expected);
   float sum = 0;
-  for (float& factor : expected) sum += factor, factor *= 2;
+  for (float& factor : expected) {
+    sum += factor;
+    factor *= 2;
+  }
   EXPECT_TRUE(same_bits(s.flat(), expected));
   EXPECT_TRUE(same_bits(fused.flat(), expected));
   EXPECT_TRUE(same_bits(d_branch.flat(), expected));

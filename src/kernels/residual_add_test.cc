@@ -144,7 +144,11 @@ TEST(ResidualAddErrors, NameTheArgumentThatIsWrong) {
               ThrowsMessage<Error>(HasSubstr("residual_add: sum is 0 × 0")));
   const Mistake mistakes[] = {
       {"branch is 2 × 2", [&](auto& a) { a.add.branch = small; }},
-      {"branch is 0 × 0", [&](auto& a) { a.add.branch = {}, a.d_gain = three; }},
+      {"branch is 0 × 0",
+       [&](auto& a) {
+         a.add.branch = {};
+         a.d_gain = three;
+       }},
       {"d_sum is 2 × 2", [&](auto& a) { a.d_sum = small; }},
       {"d_branch is 2 × 2", [&](auto& a) { a.d_branch = small; }},
       {"d_skip has 3 values", [&](auto& a) { a.d_skip = three; }},

@@ -26,22 +26,37 @@ T tree_sum(Lanes<T> lanes) {
   return lanes[0];
 }
 
-/// Calls body(lane, i) for i = 0 … n−1, lane = i mod 16, in blocks that the compiler can vectorize.
+/// Calls block(begin, n) for the parts of 0 … n−1 that are summed on their own, so that the error of a
+/// sum does not grow with the length of a wide row.
+template <typename Block>
+void for_each_block(std::size_t n, const Block& block) {
+  constexpr std::size_t kBlock = 4096;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    block(begin, std::min(kBlock, n - begin));
+  }
+}
+
+/// Calls body(lane, i) for i = begin … begin + n − 1, lane = (i − begin) mod 16, so that a compiler
+/// can vectorize it.
 template <typename Body>
-inline void for_each_lane(std::size_t n, const Body& body) {
+inline void for_each_lane(std::size_t begin, std::size_t n, const Body& body) {
   const std::size_t whole = n - n % kLanes;
   for (std::size_t i = 0; i < whole; i += kLanes) {
-    for (std::size_t l = 0; l < kLanes; ++l) body(l, i + l);
+    for (std::size_t l = 0; l < kLanes; ++l) body(l, begin + i + l);
   }
-  for (std::size_t i = whole; i < n; ++i) body(i - whole, i);
+  for (std::size_t i = whole; i < n; ++i) body(i - whole, begin + i);
 }
 
 /// Σ value(i) for i = 0 … n−1.
 template <typename T, typename Value>
 T sum(std::size_t n, const Value& value) {
-  Lanes<T> lanes{};
-  for_each_lane(n, [&](std::size_t l, std::size_t i) { lanes[l] += value(i); });
-  return tree_sum(lanes);
+  T total = 0;
+  for_each_block(n, [&](std::size_t begin, std::size_t length) {
+    Lanes<T> lanes{};
+    for_each_lane(begin, length, [&](std::size_t l, std::size_t i) { lanes[l] += value(i); });
+    total += tree_sum(lanes);
+  });
+  return total;
 }
 
 /// 1, or where the squares of values up to `abs_max` could overflow a power of two that brings them
@@ -61,14 +76,19 @@ struct Deviations {
 };
 template <typename T>
 Deviations<T> deviations(const T* x, std::size_t n, T scale, T hi, T lo) {
-  Lanes<T> sums{};
-  Lanes<T> squares{};
-  for_each_lane(n, [&](std::size_t l, std::size_t i) {
-    const T d = (x[i] * scale - hi) - lo;
-    sums[l] += d;
-    squares[l] += d * d;
+  Deviations<T> total;
+  for_each_block(n, [&](std::size_t begin, std::size_t length) {
+    Lanes<T> sums{};
+    Lanes<T> squares{};
+    for_each_lane(begin, length, [&](std::size_t l, std::size_t i) {
+      const T d = (x[i] * scale - hi) - lo;
+      sums[l] += d;
+      squares[l] += d * d;
+    });
+    total.sum += tree_sum(sums);
+    total.squares += tree_sum(squares);
   });
-  return {tree_sum(sums), tree_sum(squares)};
+  return total;
 }
 
 /// deviation and epsilon_ratio from a variance of values that were multiplied with `scale`.
@@ -97,11 +117,15 @@ void set_deviation(const NormOptions& options, T variance, NormStatistics<T>& st
 /// differ less than the mean was off, the second pass is done again about the better mean.
 template <typename T>
 NormStatistics<T> statistics(const NormOptions& options, const T* x, std::size_t n) {
-  Lanes<T> sums{};
+  T total = 0;
   Lanes<T> maxima{};
-  for_each_lane(n, [&](std::size_t l, std::size_t i) {
-    sums[l] += x[i];
-    maxima[l] = std::max(maxima[l], std::abs(x[i]));
+  for_each_block(n, [&](std::size_t begin, std::size_t length) {
+    Lanes<T> sums{};
+    for_each_lane(begin, length, [&](std::size_t l, std::size_t i) {
+      sums[l] += x[i];
+      maxima[l] = std::max(maxima[l], std::abs(x[i]));
+    });
+    total += tree_sum(sums);
   });
   const auto count = static_cast<T>(n);
   const T divisor = options.variance == Variance::kPopulation ? count : count - 1;
@@ -114,7 +138,6 @@ NormStatistics<T> statistics(const NormOptions& options, const T* x, std::size_t
     set_deviation(options, squares / divisor, result);
     return result;
   }
-  T total = tree_sum(sums);
   if (scale != 1) total = sum<T>(n, [&](std::size_t i) { return x[i] * scale; });
   result.mean_hi = total / count;
   Deviations<T> d = deviations(x, n, scale, result.mean_hi, T{0});
