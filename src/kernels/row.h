@@ -26,8 +26,8 @@ T tree_sum(Lanes<T> lanes) {
   return lanes[0];
 }
 
-/// Calls block(begin, n) for the parts of 0 … n−1 that are summed on their own, so that the error of a
-/// sum does not grow with the length of a wide row.
+/// Calls block(begin, n) for the parts of 0 … n−1 that are summed on their own, so that the error
+/// of a sum does not grow with the length of a wide row.
 template <typename Block>
 void for_each_block(std::size_t n, const Block& block) {
   constexpr std::size_t kBlock = 4096;

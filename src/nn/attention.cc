@@ -23,10 +23,10 @@ MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_hea
 
 template <typename T>
 void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pass<T>& pass) {
-  require(
-      in.query.rows == pass.rows() && in.key.rows % pass.batch == 0 && in.value.rows == in.key.rows,
-      "attention: {} queries, {} keys and {} values do not fit a batch of {} × {}", in.query.rows,
-      in.key.rows, in.value.rows, pass.batch, pass.length);
+  require(pass.batch > 0 && in.query.rows == pass.rows() && in.key.rows % pass.batch == 0 &&
+              in.value.rows == in.key.rows,
+          "attention: {} queries, {} keys and {} values do not fit a batch of {} × {}",
+          in.query.rows, in.key.rows, in.value.rows, pass.batch, pass.length);
   batch_ = pass.batch;
   query_length_ = pass.length;
   key_length_ = in.key.rows / pass.batch;

@@ -15,8 +15,8 @@ namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-// A terminal of 100 columns: what is written to `screen` can be read from `user`. Both are null on a
-// system without pseudo-terminals (a bare chroot).
+// A terminal of 100 columns: what is written to `screen` can be read from `user`. Both are null on
+// a system without pseudo-terminals (a bare chroot).
 struct PseudoTerminal {
   PseudoTerminal() {
     const int fd = posix_openpt(O_RDWR | O_NOCTTY);
