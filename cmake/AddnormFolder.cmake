@@ -53,6 +53,7 @@ function(addnorm_folder folder)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 
   add_library(addnorm_${folder} STATIC ${sources})
+  target_compile_features(addnorm_${folder} PUBLIC cxx_std_20)
   target_include_directories(addnorm_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                       ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(addnorm_${folder} PUBLIC ${ARG_DEPENDS} PRIVATE addnorm_options)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,8 @@ ExitStatus run(std::vector<std::string> arguments) {
     return status;
   } catch (const CLI::ParseError& error) {
     return report_error(program, fmt::format("{}; see --help", error.what()));
+  } catch (const std::bad_alloc&) {
+    return report_error(program, "there is not enough memory for what the flags ask for");
   } catch (const std::exception& error) {
     return report_error(program, error.what());
   }

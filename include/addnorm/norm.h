@@ -39,7 +39,7 @@ enum class GammaForm {
 /// A norm as data. y = output_scale·(γ ⊙ (x − mean)/deviation + β), where kRms has mean 0.
 struct NormOptions {
   NormKind kind = NormKind::kLayer;
-  double epsilon = 1e-5;  ///< 0 is allowed; then a set of equal values is 0/0 and gives NaN
+  double epsilon = 1e-5;  ///< 0 is allowed; a set of equal values then gives NaN
   EpsilonAt epsilon_at = EpsilonAt::kVariance;
   Variance variance = Variance::kPopulation;
   GammaForm gamma_form = GammaForm::kPlain;
@@ -49,7 +49,7 @@ struct NormOptions {
 
 /// What forward leaves for backward, one for each set of values that is normalized together:
 /// x̂ = ((x·scale − mean_hi) − mean_lo)·reciprocal. `scale` is a power of two, 1 unless the squares
-/// of the values could overflow.
+/// of the values could overflow, or vanish where ε is 0.
 template <typename T>
 struct NormStatistics {
   T mean_hi = 0;
@@ -126,8 +126,8 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<T>& args)
 
 /// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass.
 ///   dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
-/// RMSNorm keeps the mean of g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows, both added to what
-/// is there.
+/// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows, both added to
+/// what is there.
 template <typename T>
 struct AddNormBackward {
   MatrixView<const T> s;                          ///< what forward normalized
@@ -178,7 +178,7 @@ void channel_norm_backward(const NormOptions& options, const ChannelNormBackward
 /// How many sets of values have statistics of their own: C, N·C or N·groups.
 template <typename T>
 std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x);
-/// How many values the workspace of forward and backward holds (0 except for kBatch).
+/// How many values the workspace of forward and backward holds.
 template <typename T>
 std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x);
 

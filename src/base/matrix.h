@@ -5,6 +5,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "addnorm/view.h"
 
@@ -18,6 +19,14 @@ class Matrix {
 
   Matrix() = default;
   Matrix(std::size_t rows, std::size_t cols) { resize(rows, cols); }
+  Matrix(Matrix&& other) noexcept { *this = std::move(other); }
+  Matrix& operator=(Matrix&& other) noexcept {
+    data_ = std::move(other.data_);
+    rows_ = std::exchange(other.rows_, 0);
+    cols_ = std::exchange(other.cols_, 0);
+    capacity_ = std::exchange(other.capacity_, 0);
+    return *this;
+  }
 
   /// Makes this rows × cols. Allocates (and zeroes) only where it must grow; otherwise the old
   /// values stay in the memory and mean nothing. A loop over equal or smaller shapes allocates

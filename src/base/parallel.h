@@ -5,31 +5,52 @@
 
 namespace addnorm {
 
+/// Keeps the first exception of several threads, because none may leave an OpenMP region.
+class FirstException {
+ public:
+  template <typename Body>
+  void guard(const Body& body) {
+#ifdef __cpp_exceptions
+    try {
+      body();
+    } catch (...) {
+#pragma omp critical(addnorm_first_exception)
+      if (!first_) first_ = std::current_exception();
+    }
+#else
+    body();
+#endif
+  }
+  void rethrow() const {
+#ifdef __cpp_exceptions
+    if (first_) std::rethrow_exception(first_);
+#endif
+  }
+
+ private:
+  std::exception_ptr first_;
+};
+
 /// Calls body(i) for each i below `count`, on all threads. Each i must write what no other i
 /// writes; then the result does not depend on the number of threads. `grain` is how many calls are
-/// worth one thread: smaller counts stay on the caller's thread.
+/// worth one thread: smaller counts stay on the caller's thread. The first exception is thrown
+/// again at the end.
 template <typename Body>
 void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+  FirstException exception;
 #pragma omp parallel for schedule(static) if (count >= 2 * grain)
-  for (std::size_t i = 0; i < count; ++i) body(i);
+  for (std::size_t i = 0; i < count; ++i) exception.guard([&] { body(i); });
+  exception.rethrow();
 }
 
 /// Calls job(i) for each i below `count`, as many at a time as there are threads; what a job does
-/// in parallel itself runs on its one thread. The first exception of a job is thrown again at the
-/// end.
+/// in parallel itself runs on its one thread.
 template <typename Job>
 void parallel_jobs(std::size_t count, const Job& job) {
-  std::exception_ptr error;
+  FirstException exception;
 #pragma omp parallel for schedule(dynamic, 1)
-  for (std::size_t i = 0; i < count; ++i) {
-    try {
-      job(i);
-    } catch (...) {
-#pragma omp critical(addnorm_job_error)
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  for (std::size_t i = 0; i < count; ++i) exception.guard([&] { job(i); });
+  exception.rethrow();
 }
 
 /// Rows of `cols` values that are worth one thread in a kernel bound by memory.

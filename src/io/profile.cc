@@ -25,6 +25,7 @@ nlohmann::ordered_json to_json(const ProfileEntry& entry) {
   line["point"] = kPoints.at(static_cast<std::size_t>(site.point));
   auto put = [&](const char* key, double value) {
     if (std::isfinite(value)) line[key] = value;
+    if (std::isinf(value)) line["finite"] = false;
   };
   put("rms", entry.rms);
   put("mean", entry.mean);

@@ -26,7 +26,8 @@ struct ProfileModel {
 ///   {"step":0,"layer":3,"sublayer":"attention","point":"sum","rms":…,"mean":…,"std":…,
 ///    "abs_max":…,"grad_rms":…,"token_cosine":…}
 /// Layers count from 0; entries outside the layers (embedding, final_norm, head) have none. A value
-/// inside a norm also says which: "norm":"before". What is unknown or not finite has no key. A file
+/// inside a norm also says which: "norm":"before". What is unknown has no key; where a
+/// value was infinite or NaN the line says "finite":false. A file
 /// may hold several profiles, one after the other.
 std::string profile_json_lines(const ProfileModel& model, const std::vector<ProfileEntry>& entries);
 

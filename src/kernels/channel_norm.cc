@@ -1,6 +1,7 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
 #include "kernels/check.h"
+#include "kernels/column_sums.h"
 #include "kernels/row.h"
 
 /// BatchNorm, InstanceNorm and GroupNorm as norms of rows. A set of values that is normalized
@@ -52,6 +53,8 @@ void transpose(const T* from, std::size_t a, std::size_t b, std::size_t s, T* to
   });
 }
 
+enum class StatisticsFrom { kData, kGiven };
+
 template <typename T>
 void check_tensor(std::string_view where, std::string_view name, const TensorView<T>& tensor,
                   const TensorView<const T>& x) {
@@ -64,8 +67,11 @@ void check_tensor(std::string_view where, std::string_view name, const TensorVie
 /// What forward and backward have in common.
 template <typename Args>
 void check_channels(std::string_view where, const NormOptions& options, const Args& args,
-                    const Sets& sets) {
-  if (sets.rows > 0) check_norm_options(where, options, sets.cols());
+                    const Sets& sets, StatisticsFrom from) {
+  // Given statistics do not mind how many values there are.
+  if (sets.rows > 0) {
+    check_norm_options(where, options, from == StatisticsFrom::kData ? sets.cols() : 2);
+  }
   check_optional_length(where, "gamma", args.gamma, args.x.channels);
   check_length(where, "statistics", args.statistics, sets.rows);
   require(args.workspace.size() >= channel_norm_workspace(options, args.x),
@@ -96,12 +102,10 @@ void normalize_row(const NormOptions& options, const ChannelNormForward<T>& args
   }
 }
 
-enum class StatisticsFrom { kData, kGiven };
-
 template <typename T>
 void forward(const NormOptions& options, const ChannelNormForward<T>& args, StatisticsFrom from) {
   const Sets sets = sets_of(options, args.x);
-  check_channels("channel_norm_forward", options, args, sets);
+  check_channels("channel_norm_forward", options, args, sets, from);
   check_tensor("channel_norm_forward", "y", args.y, args.x);
   check_optional_length("channel_norm_forward", "beta", args.beta, args.x.channels);
   const bool transposed = options.kind == NormKind::kBatch;
@@ -124,26 +128,41 @@ void forward(const NormOptions& options, const ChannelNormForward<T>& args, Stat
   }
 }
 
-/// dx of one row, and what it adds to the gradients of its channels' γ and β.
+/// What each row adds to the gradients of its channels' γ and β: samples × channels each, as row r
+/// and its run lie at r·runs + run.
+template <typename T>
+struct ParameterParts {
+  MatrixView<T> gamma;
+  MatrixView<T> beta;
+};
+
+template <typename T>
+ParameterParts<T> parameter_parts(const ChannelNormBackward<T>& args, const Sets& sets) {
+  const std::size_t channels = args.x.channels;
+  const std::size_t samples = channels == 0 ? 0 : sets.rows * sets.runs / channels;
+  T* end = args.workspace.data() + args.workspace.size();
+  return {{end - 2 * samples * channels, samples, channels},
+          {end - samples * channels, samples, channels}};
+}
+
+/// dx of one row, and its parts of the gradients of γ and β.
 template <typename T>
 void backward_row(const NormOptions& options, const ChannelNormBackward<T>& args, const Sets& sets,
                   std::size_t r, StatisticsFrom from, const T* x, const T* dy, T* dx) {
+  const ParameterParts<T> parts = parameter_parts(args, sets);
   const NormStatistics<T>& s = args.statistics[r];
   const std::size_t length = sets.run_length;
   for (std::size_t run = 0; run < sets.runs; ++run) {
     const std::size_t begin = run * length;
-    const std::size_t channel = sets.channel(r, run);
-    const T output_scale = static_cast<T>(options.output_scale);
+    const std::size_t part = r * sets.runs + run;
     if (!args.d_gamma.empty()) {
-      args.d_gamma[channel] += output_scale * row::sum<T>(length, [&](std::size_t i) {
-                                 return dy[begin + i] * row::normalized(s, x[begin + i]);
-                               });
+      parts.gamma.data[part] = row::sum<T>(
+          length, [&](std::size_t i) { return dy[begin + i] * row::normalized(s, x[begin + i]); });
     }
     if (!args.d_beta.empty()) {
-      args.d_beta[channel] +=
-          output_scale * row::sum<T>(length, [&](std::size_t i) { return dy[begin + i]; });
+      parts.beta.data[part] = row::sum<T>(length, [&](std::size_t i) { return dy[begin + i]; });
     }
-    const T gamma = gamma_of(options, args.gamma, channel);
+    const T gamma = gamma_of(options, args.gamma, sets.channel(r, run));
     for (std::size_t i = begin; i < begin + length; ++i) dx[i] = gamma * dy[i];
   }
   row::BackwardSums<T> sums;  // zero where the statistics do not depend on x
@@ -159,7 +178,7 @@ template <typename T>
 void backward(const NormOptions& options, const ChannelNormBackward<T>& args, StatisticsFrom from) {
   const Sets sets = sets_of(options, args.x);
   constexpr const char* kWhere = "channel_norm_backward";
-  check_channels(kWhere, options, args, sets);
+  check_channels(kWhere, options, args, sets, from);
   check_tensor<const T>(kWhere, "dy", args.dy, args.x);
   check_tensor(kWhere, "dx", args.dx, args.x);
   check_optional_length(kWhere, "d_gamma", args.d_gamma, args.x.channels);
@@ -177,13 +196,19 @@ void backward(const NormOptions& options, const ChannelNormBackward<T>& args, St
     x = x_copy;
     dy = dx = dy_copy;
   }
-  // All rows of one channel stay on one thread, in order: they add to the same gradients.
-  parallel_for(sets.period, row_grain(sets.cols()), [&](std::size_t first) {
-    for (std::size_t r = first; r < sets.rows; r += sets.period) {
-      const std::size_t at = r * sets.cols();
-      backward_row(options, args, sets, r, from, x + at, dy + at, dx + at);
-    }
+  parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
+    const std::size_t at = r * sets.cols();
+    backward_row(options, args, sets, r, from, x + at, dy + at, dx + at);
   });
+  const T output_scale = static_cast<T>(options.output_scale);
+  auto add_parts = [&](const MatrixView<T>& parts, std::span<T> gradient) {
+    if (gradient.empty()) return;
+    add_column_sums<T>(parts.rows, parts.cols, gradient,
+                       [&](std::size_t n, std::size_t c) { return output_scale * parts(n, c); });
+  };
+  const ParameterParts<T> parts = parameter_parts(args, sets);
+  add_parts(parts.gamma, args.d_gamma);
+  add_parts(parts.beta, args.d_beta);
   if (options.kind == NormKind::kBatch) {
     transpose(static_cast<const T*>(dx), args.x.channels, args.x.samples, args.x.positions,
               args.dx.data);
@@ -199,7 +224,9 @@ std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x
 
 template <typename T>
 std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x) {
-  return options.kind == NormKind::kBatch ? 2 * x.size() : 0;
+  const Sets sets = sets_of(options, x);
+  const std::size_t transposed = options.kind == NormKind::kBatch ? 2 * x.size() : 0;
+  return transposed + 2 * sets.rows * sets.runs;
 }
 
 template <typename T>

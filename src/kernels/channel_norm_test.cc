@@ -249,7 +249,7 @@ TEST(ChannelNormErrors, BackwardNamesTheArgumentThatIsWrong) {
       {"d_gamma has 3 values", [&](auto&, auto& a) { a.d_gamma = three; }},
       {"d_beta has 3 values", [&](auto&, auto& a) { a.d_beta = three; }},
       {"statistics has 0 values", [](auto&, auto& a) { a.statistics = {}; }},
-      {"workspace has 3 values, must have 420", [&](auto&, auto& a) { a.workspace = three; }}};
+      {"workspace has 3 values, must have 432", [&](auto&, auto& a) { a.workspace = three; }}};
   for (const auto& [message, make] : mistakes) {
     NormCase<float> c({.kind = NormKind::kBatch}, {5, 6, 7});
     NormOptions options = c.options;

@@ -10,35 +10,43 @@
 
 namespace addnorm {
 
-/// sums[i] += Σ over rows of value(r, i); where `sums` is one number, Σ over the columns too. Rows
-/// are added in blocks, in a fixed order, so that neither threads nor many rows cost accuracy.
+inline constexpr std::size_t kTileWidth = 32;
+
+/// Σ over rows begin … end of `width` columns from `first` on: 64 rows one after the other, more of
+/// them in halves, so that the error grows with the logarithm of their number.
 template <typename T, typename Value>
-void add_column_sums(std::size_t rows, std::size_t cols, std::span<T> sums, const Value& value) {
-  constexpr std::size_t kWidth = 32;
+std::array<T, kTileWidth> tile_sums(std::size_t begin, std::size_t end, std::size_t first,
+                                    std::size_t width, const Value& value) {
   constexpr std::size_t kRows = 64;
-  using Tile = std::array<T, kWidth>;
-  auto tile_sums = [&](std::size_t first, std::size_t width) {
-    Tile total{};
-    for (std::size_t begin = 0; begin < rows; begin += kRows) {
-      Tile block{};
-      for (std::size_t r = begin; r < std::min(rows, begin + kRows); ++r) {
-        for (std::size_t i = 0; i < width; ++i) block[i] += value(r, first + i);
-      }
-      for (std::size_t i = 0; i < width; ++i) total[i] += block[i];
+  std::array<T, kTileWidth> total{};
+  if (end - begin <= kRows) {
+    for (std::size_t r = begin; r < end; ++r) {
+      for (std::size_t i = 0; i < width; ++i) total[i] += value(r, first + i);
     }
     return total;
-  };
-  const std::size_t tiles = (cols + kWidth - 1) / kWidth;
-  auto width_of = [&](std::size_t tile) { return std::min(kWidth, cols - tile * kWidth); };
+  }
+  const std::size_t middle = begin + ((end - begin) / 2 + kRows - 1) / kRows * kRows;
+  total = tile_sums<T>(begin, middle, first, width, value);
+  const auto rest = tile_sums<T>(middle, end, first, width, value);
+  for (std::size_t i = 0; i < width; ++i) total[i] += rest[i];
+  return total;
+}
+
+/// sums[i] += Σ over rows of value(r, i); where `sums` is one number, Σ over the columns too. The
+/// order is fixed, whatever the threads.
+template <typename T, typename Value>
+void add_column_sums(std::size_t rows, std::size_t cols, std::span<T> sums, const Value& value) {
+  const std::size_t tiles = (cols + kTileWidth - 1) / kTileWidth;
+  auto width_of = [&](std::size_t tile) { return std::min(kTileWidth, cols - tile * kTileWidth); };
   if (sums.size() == cols) {
-    parallel_for(tiles, row_grain(rows * kWidth), [&](std::size_t tile) {
-      const Tile total = tile_sums(tile * kWidth, width_of(tile));
-      for (std::size_t i = 0; i < width_of(tile); ++i) sums[tile * kWidth + i] += total[i];
+    parallel_for(tiles, row_grain(rows * kTileWidth), [&](std::size_t tile) {
+      const auto total = tile_sums<T>(0, rows, tile * kTileWidth, width_of(tile), value);
+      for (std::size_t i = 0; i < width_of(tile); ++i) sums[tile * kTileWidth + i] += total[i];
     });
     return;
   }
   for (std::size_t tile = 0; tile < tiles; ++tile) {
-    const Tile total = tile_sums(tile * kWidth, width_of(tile));
+    const auto total = tile_sums<T>(0, rows, tile * kTileWidth, width_of(tile), value);
     sums[0] += row::sum<T>(width_of(tile), [&](std::size_t i) { return total[i]; });
   }
 }

@@ -206,5 +206,39 @@ RC_GTEST_PROP(NumericsProperty, WithoutEpsilonAPowerOfTwoChangesNoBitOfTheOutput
   RC_ASSERT(same_bits(scaled.d_gamma, plain.d_gamma));
 }
 
+TEST(Numerics, TinyValuesAreRightWhereEpsilonIsZero) {
+  for (const double size : {1e-10, 1e-15, 1e-22, 1e-30, 1e-37}) {
+    SCOPED_TRACE(size);
+    NormCase<float> c({.epsilon = 0}, {3, 64});
+    for (float& x : c.x) x = static_cast<float>(x * size);
+    c.beta.clear();
+    c.forward();
+    EXPECT_LE(relative_error(c.y, c.expected().y), 2e-6);
+  }
+}
+
+TEST(Numerics, ParameterGradientsStayRightOverManySamples) {
+  constexpr std::size_t kSamples = 300'000;
+  const std::vector<float> x(kSamples * 2, 1.0F);
+  const std::vector<float> dy(kSamples * 2, 0.1F);
+  const NormOptions options{.kind = NormKind::kGroup, .groups = 1};
+  const TensorView<const float> tensor{x.data(), kSamples, 2};
+  std::vector<float> y(x.size());
+  std::vector<NormStatistics<float>> statistics(kSamples);
+  std::vector<float> workspace(channel_norm_workspace(options, tensor));
+  channel_norm_forward<float>(options, {.x = tensor,
+                                        .y = {y.data(), kSamples, 2},
+                                        .statistics = statistics,
+                                        .workspace = workspace});
+  std::vector<float> d_beta(2);
+  channel_norm_backward<float>(options, {.x = tensor,
+                                         .statistics = statistics,
+                                         .dy = {dy.data(), kSamples, 2},
+                                         .dx = {y.data(), kSamples, 2},
+                                         .d_beta = d_beta,
+                                         .workspace = workspace});
+  EXPECT_NEAR(d_beta[0] / (kSamples * static_cast<double>(0.1F)), 1, 1e-6);
+}
+
 }  // namespace
 }  // namespace addnorm

@@ -59,13 +59,17 @@ T sum(std::size_t n, const Value& value) {
   return total;
 }
 
-/// 1, or where the squares of values up to `abs_max` could overflow a power of two that brings them
-/// far below that, but not so far that the scale itself or √ε·scale would be lost.
+/// 1, or where the squares of values up to `abs_max` could overflow, or vanish with no ε beside
+/// them, a power of two that brings them far from that, but not so far that the scale itself or
+/// √ε·scale would be lost.
 template <typename T>
-T overflow_scale(T abs_max) {
+T safe_scale(T abs_max, double epsilon) {
   constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent;
-  if (!std::isfinite(abs_max) || std::ilogb(abs_max) < kMaxExponent * 3 / 8) return T{1};
-  return std::ldexp(T{1}, kMaxExponent / 4 - std::ilogb(abs_max));
+  constexpr int kSafe = kMaxExponent * 3 / 8;
+  if (!std::isfinite(abs_max) || abs_max == 0) return T{1};
+  const int exponent = std::ilogb(abs_max);
+  if (exponent < kSafe && (exponent > -kSafe || epsilon > 0)) return T{1};
+  return std::ldexp(T{1}, std::min(kMaxExponent - 2, kMaxExponent / 4 - exponent));
 }
 
 /// Σd and Σd² of d = (x·scale − hi) − lo.
@@ -131,7 +135,7 @@ NormStatistics<T> statistics(const NormOptions& options, const T* x, std::size_t
   const T divisor = options.variance == Variance::kPopulation ? count : count - 1;
 
   NormStatistics<T> result;
-  result.scale = overflow_scale(*std::max_element(maxima.begin(), maxima.end()));
+  result.scale = safe_scale(*std::max_element(maxima.begin(), maxima.end()), options.epsilon);
   const T scale = result.scale;
   if (options.kind == NormKind::kRms) {
     const T squares = sum<T>(n, [&](std::size_t i) { return (x[i] * scale) * (x[i] * scale); });

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "base/parallel.h"
 #include "nn/initialize.h"
 
 namespace addnorm {
@@ -65,8 +66,11 @@ void reproduce_block(Reproduction& result) {
 
 Reproduction reproduce(std::uint64_t seed) {
   Reproduction result{.seed = seed};
-  reproduce_layer_norm(result);
-  reproduce_block(result);
+  // As one job it runs on one thread, so that the bits do not depend on their number.
+  parallel_jobs(1, [&](std::size_t) {
+    reproduce_layer_norm(result);
+    reproduce_block(result);
+  });
   return result;
 }
 

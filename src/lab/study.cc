@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
+#include <set>
 
 #include "base/parallel.h"
 #include "base/require.h"
@@ -16,7 +18,8 @@ bool StudyRun::diverged() const {
 
 void check_study(const StudyOptions& options) {
   auto at_least_one = [](const char* name, std::size_t value) {
-    require(value >= 1, "study: {} is {}, must be at least 1", name, value);
+    constexpr std::size_t kMost = 1'000'000;  // so that no product overflows
+    require(value >= 1 && value <= kMost, "{} is {}, must be from 1 to {}", name, value, kMost);
   };
   at_least_one("layers", options.layers);
   at_least_one("width", options.width);
@@ -26,19 +29,27 @@ void check_study(const StudyOptions& options) {
   at_least_one("steps", options.steps);
   at_least_one("seeds", options.seeds);
   at_least_one("warm-up", options.warm_up);
-  require(options.width % options.heads == 0, "study: {} heads do not divide the width of {}",
+  require(options.warm_up <= options.steps, "warm-up is {} steps, must be at most all {} steps",
+          options.warm_up, options.steps);
+  constexpr std::size_t kLargest = 100'000'000;  // 1.2e9 weights, 20 GB with their optimizer
+  require(options.layers * options.width * options.width <= kLargest,
+          "{} layers of width {} are too large a model, layers × width² must be at most {}",
+          options.layers, options.width, kLargest);
+  require(options.width % options.heads == 0, "{} heads do not divide the width of {}",
           options.heads, options.width);
   require(std::isfinite(options.learning_rate) && options.learning_rate > 0,
-          "study: the learning rate is {}, must be above 0", options.learning_rate);
+          "the learning rate is {}, must be above 0", options.learning_rate);
   require(std::isfinite(options.norm.epsilon) && options.norm.epsilon >= 0,
-          "study: epsilon is {}, must be a finite number that is not negative",
-          options.norm.epsilon);
+          "epsilon is {}, must be a finite number that is not negative", options.norm.epsilon);
   require(options.dropout >= 0 && options.dropout < 1,
-          "study: dropout is {}, must be at least 0 and below 1", options.dropout);
-  require(!options.placements.empty(), "study: there is no placement to study");
+          "dropout is {}, must be at least 0 and below 1", options.dropout);
+  require(!options.placements.empty(), "there is no placement to study");
   for (const std::string& placement : options.placements) {
     parse_placements(placement, options.layers);
   }
+  const std::set<std::string> different(options.placements.begin(), options.placements.end());
+  require(different.size() == options.placements.size(), "a placement is named twice in {}",
+          fmt::join(options.placements, ","));
 }
 
 namespace {
@@ -71,6 +82,7 @@ struct Subject {
     Profiler<float> profiler(options.context);
     trainer.probe(profiler);
     run.initial = profiler.entries();
+    run.parameters = count_parameters(decoder.parameters());
   }
 
   static Decoder<float> drawn(const StudyOptions& options, const StudyRun& run) {
@@ -99,8 +111,8 @@ void train(const StudyOptions& options, const ByteText& text, StudyRun& run,
 void plan(Study& study) {
   const StudyOptions& o = study.options;
   for (const std::string& placement : o.placements) {
-    for (std::uint64_t seed = o.seed; seed < o.seed + o.seeds; ++seed) {
-      StudyRun run{.placement = placement, .initialization = o.initialization, .seed = seed};
+    for (std::uint64_t s = 0; s < o.seeds; ++s) {
+      StudyRun run{.placement = placement, .initialization = o.initialization, .seed = o.seed + s};
       study.runs.push_back(run);
       run.warm_up = o.warm_up;
       study.runs.push_back(run);
@@ -119,16 +131,13 @@ void plan(Study& study) {
 Study run_study(const StudyOptions& options, const ByteText& text,
                 const std::function<void(std::size_t, std::size_t)>& progress) {
   check_study(options);
-  Study study{.options = options,
-              .text_bytes = text.size(),
-              .unigram_loss = text.unigram_loss(),
-              .parameters = count_parameters(
-                  Decoder<float>(decoder_options(options, options.placements[0])).parameters())};
+  Study study{.options = options, .text_bytes = text.size(), .unigram_loss = text.unigram_loss()};
   plan(study);
   const std::size_t all = study.runs.size() * options.steps;
   std::size_t done = 0;
+  std::mutex mutex;
   auto on_step = [&] {
-#pragma omp critical(addnorm_study_progress)
+    const std::lock_guard lock(mutex);
     progress(++done, all);
   };
   parallel_jobs(study.runs.size(),

@@ -40,8 +40,9 @@ struct StudyRun {
   std::uint64_t seed = 0;
   std::size_t warm_up = 0;
   std::vector<ProfileEntry> initial;  ///< forward and backward on one batch before training
-  std::vector<double> losses;         ///< at each step, until the end or the first not finite one
-  double validation_loss = 0;         ///< NaN if the run diverged
+  std::size_t parameters = 0;
+  std::vector<double> losses;  ///< at each step, until the end or the first not finite one
+  double validation_loss = 0;  ///< NaN if the run diverged
   bool diverged() const;
 };
 
@@ -51,7 +52,6 @@ struct Study {
   double unigram_loss = 0;                      ///< ByteText::unigram_loss()
   std::vector<StudyRun> runs;                   ///< by placement, seed, without and with warm-up
   std::vector<StudyRun> other_initializations;  ///< by placement and seed: measured, not trained
-  std::size_t parameters = 0;                   ///< of the first placement's model
 };
 
 /// Throws Error unless every option can be used; needs no text.

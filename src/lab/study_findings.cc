@@ -18,7 +18,7 @@ Strength strength_of(double ratio) {
   return ratio > kExploded ? Strength::kExplodes : Strength::kKeeps;
 }
 
-/// "0.31" or "3e-9".
+/// "0.31" or "3e-09".
 std::string number(double value) {
   if (value != 0 && (std::abs(value) < 1e-2 || std::abs(value) >= 1e4)) {
     return fmt::format("{:.0e}", value);
@@ -89,8 +89,8 @@ std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
 }
 
 std::string gradient_clause(const StudyFinding& finding, std::size_t layers) {
-  return fmt::format("the gradient of layer 0 is {} of layer {}'s", number(finding.ends.gradient),
-                     layers - 1);
+  return fmt::format("the gradient of layer 0 is {} times layer {}'s",
+                     number(finding.ends.gradient), layers - 1);
 }
 
 std::string loss_text(const Spread& loss) {
@@ -222,20 +222,26 @@ StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
   return {.claim = fmt::format("A deep stack without {} loses its signal or its gradient, or they "
                                "explode ({})",
                                without, finding.placement),
-          .source = "documents 000 and 001",
+          .source = "Glorot and Bengio 2010; He et al. 2016",
           .holds = lost == all.size() ? Holds::kYes
                    : lost > 0         ? Holds::kPartly
                                       : Holds::kNo,
           .evidence = evidence};
 }
 
+std::string with_spread(const Spread& loss) {
+  if (!std::isfinite(loss.mean)) return "infinite";
+  if (loss.deviation == 0) return fmt::format("{:.3f} (one seed)", loss.mean);
+  return fmt::format("{:.3f} ± {:.3f}", loss.mean, loss.deviation);
+}
+
 StudyClaim warm_up_claim(const StudyFinding& finding, Training expected, const char* claim) {
   return {.claim = claim,
-          .source = "Xiong et al. 2020; document 002",
+          .source = "Xiong et al. 2020",
           .holds = finding.training == expected ? Holds::kYes : Holds::kNo,
-          .evidence = fmt::format("Loss {:.3f} ± {:.3f} without warm-up, {:.3f} ± {:.3f} with it",
-                                  finding.without_warm_up.mean, finding.without_warm_up.deviation,
-                                  finding.with_warm_up.mean, finding.with_warm_up.deviation)};
+          .evidence =
+              fmt::format("Loss {} without warm-up, {} with it",
+                          with_spread(finding.without_warm_up), with_spread(finding.with_warm_up))};
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ TEST(StudyFindings, TellWhetherSignalAndGradientAreKept) {
 
 TEST(StudyFindings, VerdictsSayTheNumbers) {
   EXPECT_THAT(find({.placement = "plain", .gradient = {3e-9, 1, 1}}).verdict,
-              HasSubstr("the gradient of layer 0 is 3e-09 of layer 1's"));
+              HasSubstr("the gradient of layer 0 is 3e-09 times layer 1's"));
   EXPECT_THAT(find({.without = {3.5, 3.5}}).verdict,
               HasSubstr("needs warm-up: the loss is 3.50 without and 2.05 with it"));
   EXPECT_THAT(find({.stream = {1, 10, 4000}}).verdict, HasSubstr("grows 4e+03-fold"));

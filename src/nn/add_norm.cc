@@ -103,7 +103,7 @@ Scale<T> AddNorm<T>::scale(const ResidualFactor& factor, const Parameter<T>& lea
 
 template <typename T>
 ResidualAdd<T> AddNorm<T>::residual(const Pass<T>& pass) const {
-  const auto place = 2 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
+  const auto place = 8 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
   return {.x = x_,
           .branch = branch_output(),
           .skip = scale(placement_.skip, skip_),

@@ -16,12 +16,13 @@ struct AddNormOptions {
   Affine affine = Affine::kGammaBeta;
   double dropout = 0;                                ///< probability, on the branch
   Depth depth;                                       ///< for factors that depend on it
-  SublayerKind sublayer = SublayerKind::kAttention;  ///< what probes are told
+  SublayerKind sublayer = SublayerKind::kAttention;  ///< for probes, and for dropout's place
 };
 
 /// Add & Norm around one sublayer F, in the five slots of a Placement:
 ///   h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(f);  y = after(s)
-/// Holds what its backward needs, so a forward and its backward follow each other.
+/// Holds what its backward needs but x itself, which must keep its values until then; a forward and
+/// its backward follow each other.
 template <typename T>
 class AddNorm {
  public:

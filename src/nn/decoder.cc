@@ -25,7 +25,7 @@ Decoder<T>::Decoder(const DecoderOptions& options)
 
 template <typename T>
 MatrixView<T> Decoder<T>::forward(std::span<const std::int32_t> tokens, const Step& step) {
-  require(step.batch > 0 && tokens.size() % step.batch == 0,
+  require(step.batch > 0 && !tokens.empty() && tokens.size() % step.batch == 0,
           "decoder: {} tokens do not make a batch of {}", tokens.size(), step.batch);
   tokens_.assign(tokens.begin(), tokens.end());
   pass_ = {.batch = step.batch,
@@ -59,6 +59,7 @@ MatrixView<T> Decoder<T>::forward(std::span<const std::int32_t> tokens, const St
 template <typename T>
 void Decoder<T>::backward(MatrixView<const T> d_logits) {
   Probe<T>* probe = pass_.probe;
+  pass_.scratch = &scratch_;  // the decoder may have been moved since forward
   if (probe != nullptr) probe->backward(outer_site(options_, SublayerKind::kHead), d_logits);
   gradient_.resize(y_.rows(), y_.cols());
   if (head_) {

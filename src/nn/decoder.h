@@ -33,7 +33,7 @@ class Decoder {
     std::size_t batch = 1;
     Mode mode = Mode::kTraining;
     std::uint64_t dropout_seed = 0;
-    Probe<T>* probe = nullptr;
+    Probe<T>* probe = nullptr;  ///< must live until backward
   };
   /// The logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay valid
   /// until the next forward.

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "gemm/gemm.h"
+#include "kernels/check.h"
 #include "kernels/column_sums.h"
 
 namespace addnorm {
@@ -16,6 +17,7 @@ Linear<T>::Linear(std::size_t in, std::size_t out, Bias bias)
 
 template <typename T>
 void Linear<T>::forward(MatrixView<const T> x, MatrixView<T> y) const {
+  check_shape("linear", "y", y, x.rows, weight_.value.rows());
   if (!bias_.empty()) {
     parallel_for(y.rows, row_grain(y.cols),
                  [&](std::size_t r) { std::copy_n(bias_.value.data(), y.cols, y.row(r).data()); });
@@ -30,6 +32,7 @@ void Linear<T>::forward(MatrixView<const T> x, MatrixView<T> y) const {
 template <typename T>
 void Linear<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                          GradientMode mode) {
+  check_shape("linear", "dy", dy, x.rows, weight_.value.rows());
   if (!dx.empty()) {
     gemm<T>({.a = dy,
              .b = weight_.value,

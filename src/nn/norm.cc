@@ -1,9 +1,13 @@
 #include "nn/norm.h"
 
+#include "base/require.h"
+
 namespace addnorm {
 
 template <typename T>
 Norm<T>::Norm(const NormOptions& options, std::size_t features, Affine affine) : options_(options) {
+  require(options.kind != NormKind::kInstance,
+          "norm: an instance norm of tokens is not possible, each channel of a token is one value");
   const T identity = options.gamma_form == GammaForm::kOnePlus ? T{0} : T{1};
   if (affine != Affine::kNone) {
     gamma_ = Parameter<T>(1, features, ParameterRole::kNorm, identity);
@@ -43,6 +47,7 @@ void Norm<T>::forward(const ResidualAdd<T>& add, MatrixView<T> sum, MatrixView<T
 
 template <typename T>
 void Norm<T>::forward_channels(MatrixView<const T> s, MatrixView<T> y, const Pass<T>& pass) {
+  require(s.contiguous() && y.contiguous(), "norm: a batch or group norm needs contiguous rows");
   const TensorView<const T> x{s.data, s.rows, s.cols, 1};
   Matrix<T>& workspace = pass.scratch->norm;
   workspace.resize(1, channel_norm_workspace(options_, x));
@@ -84,6 +89,8 @@ void Norm<T>::backward(const Backward& args, const Pass<T>& pass) {
 
 template <typename T>
 void Norm<T>::backward_channels(const Backward& args, const Pass<T>& pass) {
+  require(args.s.contiguous() && args.dy.contiguous(),
+          "norm: a batch or group norm needs contiguous rows");
   const auto [rows, cols] = std::pair{args.s.rows, args.s.cols};
   const TensorView<const T> x{args.s.data, rows, cols, 1};
   Matrix<T>& workspace = pass.scratch->norm;

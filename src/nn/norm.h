@@ -12,7 +12,8 @@ namespace addnorm {
 /// Which of γ and β a norm has. RMSNorm is usually without β.
 enum class Affine { kNone, kGamma, kGammaBeta };
 
-/// A norm with its parameters and what its backward needs, on rows of features.
+/// A norm with its parameters and what its backward needs, on rows of features: every kind but
+/// kInstance, which has nothing to average over there. Batch and group norms need contiguous rows.
 template <typename T>
 class Norm {
  public:
@@ -31,7 +32,8 @@ class Norm {
   };
   void backward(const Backward& args, const Pass<T>& pass);
 
-  /// Tells pass.probe the mean, the deviation and x̂ of what forward has just normalized.
+  /// Tells pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer
+  /// and RMS norms only.
   void tell(Site site, MatrixView<const T> s, const Pass<T>& pass) const;
 
   void list_parameters(const std::string& prefix, ParameterList<T>& list);

@@ -21,7 +21,7 @@ class Stack {
   Stack(const BlockOptions& options, const std::vector<BlockPlacement>& placements,
         FinalNorm final_norm = FinalNorm::kAsPlacement);
 
-  /// y = stack(x), rows × d_model each.
+  /// y = stack(x), rows × d_model each. x must keep its values until backward, which reads them.
   void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass);
   /// `gradient` goes in as that of y and comes out as that of x.
   void backward(MatrixView<T> gradient, const Pass<T>& pass);

@@ -170,5 +170,47 @@ TEST(Admin, SkipsGrowWithTheVarianceOfTheBranchesBefore) {
   }
 }
 
+TEST(Stack, RefusesAnEmptyBatch) {
+  Case c("pre");
+  c.pass.batch = 0;
+  EXPECT_THROW(c.stack.forward(Matrix<double>(0, 8), Matrix<double>(0, 8), c.pass), Error);
+}
+
+TEST(Decoder, MayMoveBetweenForwardAndBackward) {
+  auto make = [] {
+    Decoder<double> decoder(
+        {.block = small_block(), .placements = parse_placements("pre", 1), .context = 4});
+    TorchGenerator generator(2);
+    initialize(decoder, Initialization::kXavier, generator);
+    return decoder;
+  };
+  const std::vector<std::int32_t> tokens{1, 2, 3, 4};
+  Decoder<double> stays = make();
+  Decoder<double> goes = make();
+  stays.backward(stays.forward(tokens, {}));
+  const MatrixView<double> logits = goes.forward(tokens, {});
+  Decoder<double> gone = std::move(goes);
+  gone.backward(logits);
+  EXPECT_TRUE(std::ranges::equal(gone.embedding().token().gradient.flat(),
+                                 stays.embedding().token().gradient.flat()));
+}
+
+TEST(Norm, RefusesWhatItCannotNormalize) {
+  EXPECT_THROW(Norm<float>({.kind = NormKind::kInstance}, 8, Affine::kNone), Error);
+  Norm<float> batch({.kind = NormKind::kBatch}, 4, Affine::kNone);
+  Matrix<float> x(3, 8);
+  Matrix<float> y(3, 4);
+  Scratch<float> scratch;
+  EXPECT_THROW(batch.forward({.x = x.view().block(0, 0, 3, 4)}, {}, y, {.scratch = &scratch}),
+               Error)
+      << "rows that are not contiguous";
+}
+
+TEST(Linear, ChecksShapesBeforeItWrites) {
+  Linear<float> linear(3, 4, Bias::kYes);
+  EXPECT_THROW(linear.forward(Matrix<float>(2, 3), Matrix<float>(2, 5)), Error);
+  EXPECT_THROW(linear.forward(Matrix<float>(2, 3), Matrix<float>(1, 4)), Error);
+}
+
 }  // namespace
 }  // namespace addnorm

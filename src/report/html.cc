@@ -72,8 +72,9 @@ HtmlPage& HtmlPage::section(std::string_view heading) {
   return *this;
 }
 
-HtmlPage& HtmlPage::paragraph(std::string_view text) {
-  body_ += fmt::format("<p>{}</p>\n", escape(text));
+HtmlPage& HtmlPage::paragraph(std::string_view text, std::string_view lead) {
+  const std::string strong = lead.empty() ? "" : fmt::format("<strong>{}:</strong> ", escape(lead));
+  body_ += fmt::format("<p>{}{}</p>\n", strong, escape(text));
   return *this;
 }
 

@@ -17,7 +17,8 @@ class HtmlPage {
   HtmlPage(std::string_view title, std::string_view lead);
 
   HtmlPage& section(std::string_view heading);
-  HtmlPage& paragraph(std::string_view text);
+  /// `lead`: words before the text, in bold with a colon; or none.
+  HtmlPage& paragraph(std::string_view text, std::string_view lead = {});
   HtmlPage& figure(const Chart& chart, std::string_view caption);
   HtmlPage& table(const Table& table, std::string_view caption);
 

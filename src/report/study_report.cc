@@ -32,9 +32,9 @@ std::string setting(const Study& study) {
       "of {} bytes "
       "a "
       "step, {} steps, learning rate {}, warm-up over {} steps or none, {} seed{}",
-      o.layers, o.width, o.heads, format_count(study.parameters), name_of(o.initialization),
-      norm_name(o.norm), format_count(study.text_bytes), o.batch, o.context, o.steps,
-      o.learning_rate, o.warm_up, o.seeds, o.seeds == 1 ? "" : "s");
+      o.layers, o.width, o.heads, format_count(study.runs.front().parameters),
+      name_of(o.initialization), norm_name(o.norm), format_count(study.text_bytes), o.batch,
+      o.context, o.steps, o.learning_rate, o.warm_up, o.seeds, o.seeds == 1 ? "" : "s");
 }
 
 Cell loss_cell(const Spread& loss, const Study& study) {
@@ -64,11 +64,16 @@ std::string word_of(Holds holds) {
 }
 
 std::string claim_text(const StudyClaim& claim) {
-  return fmt::format(": {}. {} ({}).", claim.claim, claim.evidence, claim.source);
+  return fmt::format("{}. {} ({}).", claim.claim, claim.evidence, claim.source);
+}
+
+/// "0.81", "120", "2e-12"; red where it is a ratio that a layer cannot use.
+std::string ratio_text(double ratio) {
+  return ratio >= 100 && ratio < 1e4 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.2g}", ratio);
 }
 
 Cell curve_cell(const std::vector<double>& curve, double ratio, Strength strength) {
-  return {fmt::format("{} ×{:.2g}", sparkline(curve, AxisScale::kLog), ratio), ink_of(strength)};
+  return {sparkline(curve, AxisScale::kLog) + " ×" + ratio_text(ratio), ink_of(strength)};
 }
 
 Table summary(const StudyReport& report) {
@@ -91,7 +96,8 @@ constexpr const char* kHowToRead =
     "Stream and gradient: root mean square before training, on a scale of powers of ten, from what "
     "layer 0 reads to what the last layer leaves; × is the last of the stream over its first, and "
     "layer 0's gradient over the last layer's. Loss: nats a byte on text kept aside, mean ± "
-    "standard deviation over seeds.";
+    "standard deviation over seeds. Red: beyond a hundredth or a hundredfold, or a loss not better "
+    "than byte frequencies.";
 
 std::string baseline(const Study& study) {
   return fmt::format(
@@ -110,7 +116,7 @@ std::string study_text(const StudyReport& report, int width) {
   }
   if (!report.claims.empty()) out += "\n" + paint(Ink::kStrong, "What is said of them") + "\n";
   for (const StudyClaim& c : report.claims) {
-    out += lines(paint(ink_of(c.holds), word_of(c.holds)) + claim_text(c));
+    out += lines(paint(ink_of(c.holds), word_of(c.holds)) + ": " + claim_text(c));
   }
   return out;
 }
@@ -139,7 +145,7 @@ Chart layer_chart(const StudyReport& report, const char* title,
                   std::vector<double> StudyFinding::*mean,
                   std::vector<std::vector<double>> LayerCurves::*seeds) {
   Chart chart{.title = title,
-              .x = {.label = "layer (the last point is what the last layer leaves)"},
+              .x = {.label = "layer"},
               .y = {.label = "root mean square", .scale = AxisScale::kLog}};
   for (const StudyFinding& f : report.findings) {
     chart.series.push_back(layer_series(f.placement, f.*mean, f.curves.*seeds));
@@ -183,11 +189,11 @@ Series loss_series(const Study& study, const std::string& placement, std::size_t
   return series;
 }
 
-/// Both loss charts share one axis, so that they can be compared.
+/// Both loss charts have the same end of their axis, so that they can be compared.
 Chart loss_chart(const StudyReport& report, const char* title, std::size_t warm_up) {
   Chart chart{.title = title,
               .x = {.label = "step"},
-              .y = {.label = "training loss, nats a byte", .low = 1.5, .high = 6.0}};
+              .y = {.label = "training loss, nats a byte", .high = 6.0}};
   for (const StudyFinding& f : report.findings) {
     chart.series.push_back(loss_series(report.study, f.placement, warm_up));
   }
@@ -208,12 +214,14 @@ std::string study_html(const StudyReport& report) {
                 "connections and norms arranged in different ways. " +
                     setting(report.study) + ".");
   page.section("What was found");
-  for (const StudyFinding& f : report.findings) page.paragraph(f.placement + ": " + f.verdict);
   page.table(summary(report), std::string(kHowToRead) + " " + baseline(report.study));
+  for (const StudyFinding& f : report.findings) page.paragraph(f.verdict, f.placement);
   page.section("Signal and gradient before training")
       .figure(layer_chart(report, "The residual stream by layer", &StudyFinding::stream_by_layer,
                           &LayerCurves::stream_rms),
-              "Root mean square of the stream that each layer reads, at initialization. Line: "
+              "Root mean square of the stream that each layer reads, at initialization; the last "
+              "point is "
+              "what the last layer leaves. Line: "
               "geometric mean over seeds; band: from the smallest to the largest.")
       .figure(layer_chart(report, "The gradient by layer", &StudyFinding::gradient_by_layer,
                           &LayerCurves::gradient_rms),
@@ -226,7 +234,7 @@ std::string study_html(const StudyReport& report) {
               fmt::format("The learning rate grows over the first {} steps.",
                           report.study.options.warm_up));
   if (!report.claims.empty()) page.section("What is said of these stacks, and what was measured");
-  for (const StudyClaim& c : report.claims) page.paragraph(word_of(c.holds) + claim_text(c));
+  for (const StudyClaim& c : report.claims) page.paragraph(claim_text(c), word_of(c.holds));
   return page.str();
 }
 
@@ -250,7 +258,6 @@ std::string study_json(const StudyReport& report) {
               {"norm", norm_name(o.norm)},
               {"epsilon", o.norm.epsilon}}},
             {"text_bytes", report.study.text_bytes},
-            {"parameters", report.study.parameters},
             {"unigram_loss", report.study.unigram_loss}};
   auto spread = [](const Spread& s) { return Json{{"mean", s.mean}, {"deviation", s.deviation}}; };
   auto ends = [](const StudyFinding& f) {
@@ -283,6 +290,7 @@ std::string study_json(const StudyReport& report) {
     json["runs"].push_back({{"placement", run.placement},
                             {"seed", run.seed},
                             {"warm_up", run.warm_up},
+                            {"parameters", run.parameters},
                             {"validation_loss", run.validation_loss},
                             {"losses", run.losses}});
   }
@@ -301,7 +309,7 @@ std::string study_profile(const StudyReport& report) {
                                  .placement = run.placement,
                                  .norm = norm_name(o.norm),
                                  .eps = o.norm.epsilon,
-                                 .parameters = report.study.parameters,
+                                 .parameters = run.parameters,
                                  .seed = run.seed},
                                 run.initial);
   }

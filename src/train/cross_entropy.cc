@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/require.h"
+#include "kernels/check.h"
 #include "kernels/math.h"
 #include "kernels/row.h"
 
@@ -12,8 +13,10 @@ namespace addnorm {
 template <typename T>
 double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> targets,
                      MatrixView<T> d_logits) {
-  require(targets.size() == logits.rows, "cross_entropy: there are {} targets, must be {}",
+  require(targets.size() == logits.rows && !targets.empty(),
+          "cross_entropy: there are {} targets for {} rows of logits, must be as many and not none",
           targets.size(), logits.rows);
+  check_optional_shape("cross_entropy", "d_logits", d_logits, logits.rows, logits.cols);
   const T share = T{1} / static_cast<T>(logits.rows);
   double loss = 0;
   for (std::size_t r = 0; r < logits.rows; ++r) {

@@ -159,5 +159,13 @@ TEST(Trainer, ProbingChangesNothing) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(with.step(), without.step());
 }
 
+TEST(CrossEntropy, ChecksShapesBeforeItWrites) {
+  Matrix<float> logits(2, 3);
+  Matrix<float> small(1, 1);
+  const std::vector<std::int32_t> targets{0, 1};
+  EXPECT_THROW(cross_entropy<float>(logits, targets, small), Error);
+  EXPECT_THROW(cross_entropy<float>(Matrix<float>(0, 3), {}, {}), Error);
+}
+
 }  // namespace
 }  // namespace addnorm

@@ -29,7 +29,8 @@ struct TrainerOptions {
   std::uint64_t seed = 0;  ///< of the windows and of dropout
 };
 
-/// Trains a decoder on bytes, one step at a call. Nothing is allocated after the first step.
+/// Trains a decoder on bytes, one step at a call. After the first step nothing is
+/// allocated but by the library behind the matrix products.
 template <typename T>
 class Trainer {
  public:

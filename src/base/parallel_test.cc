@@ -1,0 +1,39 @@
+#include "base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "addnorm/error.h"
+#include "base/matrix.h"
+
+namespace addnorm {
+namespace {
+
+TEST(Parallel, VisitsEveryIndexOnce) {
+  std::vector<int> visits(1000);
+  parallel_for(visits.size(), 1, [&](std::size_t i) { ++visits[i]; });
+  parallel_jobs(visits.size(), [&](std::size_t i) { ++visits[i]; });
+  EXPECT_EQ(visits, std::vector<int>(1000, 2));
+}
+
+TEST(Parallel, HandsAnExceptionToTheCaller) {
+  auto fail = [](std::size_t i) {
+    if (i % 10 == 7) throw Error("seven");
+  };
+  EXPECT_THROW(parallel_for(100, 1, fail), Error);
+  EXPECT_THROW(parallel_jobs(100, fail), Error);
+}
+
+TEST(Matrix, IsEmptyOnceMovedFrom) {
+  Matrix<float> a(2, 3);
+  const Matrix<float> b = std::move(a);
+  EXPECT_EQ(b.rows(), 2U);
+  a.resize(2, 3);
+  a.fill(1);
+  EXPECT_EQ(a(1, 2), 1);
+}
+
+}  // namespace
+}  // namespace addnorm
