@@ -57,9 +57,10 @@ def main(program):
         print(f"PyTorch multiplies with {blas()}; install libopenblas0-pthread")
         return 2
     torch.set_num_threads(THREADS)
-    print(f"One pre-norm block, forward + backward, {BATCH} x {LENGTH} tokens, d_model {D_MODEL}, "
-          f"{N_HEADS} heads, d_ff {D_FF},\nfloat32, {THREADS} threads, medians of {ROUNDS} rounds. "
-          f"PyTorch {torch.__version__} with {blas()}")
+    print(f"One pre-norm block, forward + backward, float32: {BATCH} x {LENGTH} tokens, d_model "
+          f"{D_MODEL}, {N_HEADS} heads, d_ff {D_FF}.\n"
+          f"{THREADS} threads, medians of {ROUNDS} rounds, interleaved.\n"
+          f"PyTorch {torch.__version__} multiplies with {blas()}")
     print(f"{'':6}{'PyTorch':>12}{'addnorm':>12}{'ratio':>8}")
     slower = False
     for activation in "relu", "gelu":

@@ -30,7 +30,7 @@ TEST(Matrix, IsEmptyOnceMovedFrom) {
   Matrix<float> a(2, 3);
   const Matrix<float> b = std::move(a);
   EXPECT_EQ(b.rows(), 2U);
-  a.resize(2, 3);
+  a.resize(2, 3);  // NOLINT(bugprone-use-after-move): that is the point
   a.fill(1);
   EXPECT_EQ(a(1, 2), 1);
 }
