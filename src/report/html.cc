@@ -24,7 +24,7 @@ constexpr std::string_view kCss =
     "figcaption b{color:var(--ink)}"
     ".scroll{overflow-x:auto}"
     "table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}"
-    "th,td{padding:.3rem 1.5rem .3rem 0;text-align:left;white-space:nowrap;"
+    "th,td{padding:.3rem 1rem .3rem 0;text-align:left;white-space:nowrap;"
     "border-bottom:1px solid var(--grid)}"
     "th{border-color:var(--muted)}"
     ".right{text-align:right}"
