@@ -25,7 +25,7 @@ struct Data {
         d_gamma(1, cols),
         d_beta(1, cols),
         workspace(1, add_norm_workspace(rows, cols)),
-        statistics(rows) {
+        statistics(rows, {.reciprocal = 1}) {
     TorchGenerator generator(0);
     for (Matrix<float>* matrix : {&x, &branch, &sum, &y}) {
       matrix->resize(rows, cols);
