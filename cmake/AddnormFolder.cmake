@@ -1,26 +1,5 @@
 # One CMake target for each folder of src/, and one test program for the tests that stand in it.
 
-# find_package with an error that says what to install.
-macro(addnorm_require_package package debian_package)
-  find_package(${package} QUIET)
-  if(NOT ${package}_FOUND)
-    message(FATAL_ERROR "${package} is missing: apt-get install ${debian_package} "
-                        "(or scripts/install-packages.sh for everything)")
-  endif()
-endmacro()
-
-addnorm_require_package(OpenMP g++)
-addnorm_require_package(fmt libfmt-dev)
-addnorm_require_package(dnnl libdnnl-dev)
-addnorm_require_package(Eigen3 libeigen3-dev)
-addnorm_require_package(nlohmann_json nlohmann-json3-dev)
-if(ADDNORM_TESTS)
-  addnorm_require_package(GTest libgmock-dev)
-  addnorm_require_package(rapidcheck librapidcheck-dev)
-  enable_testing()
-  include(GoogleTest)
-endif()
-
 # Warnings and the floating-point rules of docs/numerics.md, for every target of ours.
 add_library(addnorm_options INTERFACE)
 target_compile_features(addnorm_options INTERFACE cxx_std_20)

@@ -36,7 +36,7 @@ class FirstException {
 /// worth one thread: smaller counts stay on the caller's thread. The first exception is thrown
 /// again at the end.
 template <typename Body>
-void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+void parallel_for(std::size_t count, [[maybe_unused]] std::size_t grain, const Body& body) {
   FirstException exception;
 #pragma omp parallel for schedule(static) if (count >= 2 * grain)
   for (std::size_t i = 0; i < count; ++i) exception.guard([&] { body(i); });

@@ -9,8 +9,14 @@
 
 namespace addnorm {
 
-/// Throws Error. The one place of the library that throws.
+/// Throws Error. The one place of the library that throws. Where there are no exceptions
+/// (WebAssembly) it keeps the message for last_failure() and traps.
 [[noreturn]] void fail(const std::string& message);
+
+#ifndef __cpp_exceptions
+/// What fail() was last called with, cut to 1,023 bytes; "" if it never was.
+const char* last_failure();
+#endif
 
 /// Throws Error with the formatted message unless `condition` holds.
 template <typename... Args>

@@ -1,8 +1,10 @@
 #include "gemm/gemm.h"
 
+#ifdef ADDNORM_ONEDNN
 #include <oneapi/dnnl/dnnl.h>
+#endif
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
 #include "base/require.h"
 
@@ -33,6 +35,8 @@ void scale(MatrixView<T> c, T beta) {
   }
 }
 
+#ifdef ADDNORM_ONEDNN
+/// Preferred to the template below.
 void multiply(const Gemm<float>& g, const Sizes& s) {
   if (s.k == 0) return scale(g.c, g.beta);  // oneDNN leaves c alone
   auto dim = [](std::size_t v) { return static_cast<dnnl_dim_t>(v); };
@@ -42,11 +46,13 @@ void multiply(const Gemm<float>& g, const Sizes& s) {
       dim(g.a.stride), g.b.data, dim(g.b.stride), g.beta, g.c.data, dim(g.c.stride));
   require(status == dnnl_success, "gemm: oneDNN reports status {}", static_cast<int>(status));
 }
+#endif
 
-void multiply(const Gemm<double>& g, const Sizes&) {
-  using Stored = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <typename T>
+void multiply(const Gemm<T>& g, const Sizes&) {
+  using Stored = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Strided = Eigen::OuterStride<>;
-  auto map = [](MatrixView<const double> v) {
+  auto map = [](MatrixView<const T> v) {
     return Eigen::Map<const Stored, 0, Strided>(v.data, static_cast<Eigen::Index>(v.rows),
                                                 static_cast<Eigen::Index>(v.cols),
                                                 Strided(static_cast<Eigen::Index>(v.stride)));

@@ -7,8 +7,8 @@ namespace addnorm {
 enum class Transpose { kNo, kYes };
 
 /// c = alpha·op(a)·op(b) + beta·c, row-major, op(m) = m or mᵀ. With beta = 0, c is not read. c must
-/// not overlap a or b. float32 through oneDNN, float64 through Eigen; both give the same bits every
-/// time on one machine with one number of threads.
+/// not overlap a or b. float32 through oneDNN, float64 and WebAssembly through Eigen; both give the
+/// same bits every time on one machine with one number of threads.
 template <typename T>
 struct Gemm {
   MatrixView<const T> a;

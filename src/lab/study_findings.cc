@@ -41,18 +41,11 @@ LayerCurves layer_curves(const std::vector<const StudyRun*>& runs, std::size_t l
   for (const StudyRun* run : runs) {
     std::vector<double> stream;
     std::vector<double> gradient;
-    auto add = [&](const ProfileEntry* entry) {
-      stream.push_back(entry->rms);
-      gradient.push_back(entry->grad_rms);
-    };
-    for (std::size_t l = 0; l < layers; ++l) {
-      add(find_entry(run->initial, {l, SublayerKind::kAttention, Point::kX}));
+    for (std::size_t place = 0; place <= layers; ++place) {
+      const ProfileEntry& entry = stream_entry(run->initial, place, layers);
+      stream.push_back(entry.rms);
+      gradient.push_back(entry.grad_rms);
     }
-    const ProfileEntry* after =
-        find_entry(run->initial, {layers - 1, SublayerKind::kFeedForward, Point::kAfter});
-    add(after != nullptr
-            ? after
-            : find_entry(run->initial, {layers - 1, SublayerKind::kFeedForward, Point::kSum}));
     curves.stream_rms.push_back(stream);
     curves.gradient_rms.push_back(gradient);
   }

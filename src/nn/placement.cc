@@ -98,8 +98,8 @@ std::size_t parse_count(std::string_view part, std::string_view description, std
   if (colon == std::string_view::npos) return left;
   std::size_t count = 0;
   const std::string_view digits = part.substr(colon + 1);
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), count);
-  require(error == std::errc{} && end == digits.end() && count > 0,
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  require(error == std::errc{} && end == digits.data() + digits.size() && count > 0,
           "placement \"{}\": \"{}\" is not a number of layers", description, digits);
   return count;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/require.h"
+
 namespace addnorm {
 
 template <typename T>
@@ -72,6 +74,20 @@ const ProfileEntry* find_entry(const std::vector<ProfileEntry>& profile, const S
   auto found = std::find_if(profile.begin(), profile.end(),
                             [&](const ProfileEntry& e) { return e.site == site; });
   return found == profile.end() ? nullptr : &*found;
+}
+
+const ProfileEntry& stream_entry(const std::vector<ProfileEntry>& profile, std::size_t place,
+                                 std::size_t layers) {
+  using enum SublayerKind;
+  const ProfileEntry* entry = nullptr;
+  if (place < layers) {
+    entry = find_entry(profile, {place, kAttention, Point::kX});
+  } else {
+    entry = find_entry(profile, {layers - 1, kFeedForward, Point::kAfter});
+    if (entry == nullptr) entry = find_entry(profile, {layers - 1, kFeedForward, Point::kSum});
+  }
+  require(entry != nullptr, "the profile has no stream at place {} of {} layers", place, layers);
+  return *entry;
 }
 
 template class Profiler<float>;

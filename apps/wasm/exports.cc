@@ -1,0 +1,253 @@
+// The module's functions. Numbers come and go in the module's own memory; options come as arrays of
+// float64, in the order that each comment here and web/src/kernels/ both have. A function that
+// cannot use its arguments traps, and last_failure() says why; after that the instance is spent.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "addnorm/norm.h"
+#include "base/require.h"
+#include "nn/placement.h"
+#include "wasm/session.h"
+
+#define ADDNORM_EXPORT(name) extern "C" [[clang::export_name(#name)]]
+
+namespace addnorm {
+namespace {
+
+/// From [kind, ε, ε at, variance, form of γ, groups], the enumerations as their places.
+NormOptions norm_options(const double* choice) {
+  return {.kind = static_cast<NormKind>(choice[0]),
+          .epsilon = choice[1],
+          .epsilon_at = static_cast<EpsilonAt>(choice[2]),
+          .variance = static_cast<Variance>(choice[3]),
+          .gamma_form = static_cast<GammaForm>(choice[4]),
+          .groups = static_cast<std::size_t>(choice[5])};
+}
+
+/// An (N, C, S) tensor; layer and RMS norms see N rows of C·S features. γ and β are one for each
+/// feature there, one for each channel elsewhere. A null pointer: absent.
+struct Shape {
+  std::size_t samples, channels, positions;
+
+  std::size_t features() const { return channels * positions; }
+  std::size_t size() const { return samples * features(); }
+  std::size_t sets(const NormOptions& options) const {
+    return of_rows(options) ? samples : channel_norm_sets<float>(options, tensor<float>(nullptr));
+  }
+  std::size_t gammas(const NormOptions& options) const {
+    return of_rows(options) ? features() : channels;
+  }
+  template <typename T>
+  MatrixView<T> matrix(T* data) const {
+    return {data, samples, features()};
+  }
+  template <typename T>
+  TensorView<T> tensor(T* data) const {
+    return {data, samples, channels, positions};
+  }
+  static bool of_rows(const NormOptions& options) {
+    return options.kind == NormKind::kLayer || options.kind == NormKind::kRms;
+  }
+};
+
+template <typename T>
+std::span<T> optional_span(T* data, std::size_t size) {
+  return {data, data == nullptr ? 0 : size};
+}
+
+template <typename T>
+struct Input {
+  const T *x, *branch, *gamma, *beta;
+};
+template <typename T>
+struct Output {
+  T *sum, *y;
+  double* statistics;  ///< mean, variance, deviation of each set
+};
+
+template <typename T>
+void write_statistics(const std::vector<NormStatistics<T>>& sets, double* out) {
+  for (const NormStatistics<T>& s : sets) {
+    *out++ = s.mean();
+    *out++ = s.variance / s.scale / s.scale;
+    *out++ = s.deviation();
+  }
+}
+
+/// s = x + branch, y = norm(s). Without a branch `sum` may be absent; a norm of channels wants s.
+template <typename T>
+std::vector<NormStatistics<T>> forward(const NormOptions& options, const Shape& shape,
+                                       const Input<T>& in, T* sum, T* y, bool keep_statistics) {
+  std::vector<NormStatistics<T>> statistics(keep_statistics ? shape.sets(options) : 0);
+  const ResidualAdd<T> add{.x = shape.matrix(in.x), .branch = shape.matrix(in.branch)};
+  const std::span<const T> gamma = optional_span(in.gamma, shape.gammas(options));
+  const std::span<const T> beta = optional_span(in.beta, shape.gammas(options));
+  if (Shape::of_rows(options)) {
+    add_norm_forward<T>(options, {.add = add,
+                                  .sum = shape.matrix(sum),
+                                  .gamma = gamma,
+                                  .beta = beta,
+                                  .y = shape.matrix(y),
+                                  .statistics = statistics});
+    return statistics;
+  }
+  const TensorView<const T> x = shape.tensor(in.branch == nullptr ? in.x : sum);
+  if (in.branch != nullptr) residual_add(add, shape.matrix(sum));
+  std::vector<T> workspace(channel_norm_workspace(options, x));
+  statistics.resize(shape.sets(options));
+  channel_norm_forward<T>(options, {.x = x,
+                                    .gamma = gamma,
+                                    .beta = beta,
+                                    .y = shape.tensor(y),
+                                    .statistics = statistics,
+                                    .workspace = workspace});
+  return statistics;
+}
+
+/// The gradients of x, γ and β from dy, by a forward first. γ's and β's are added to.
+template <typename T>
+void backward(const NormOptions& options, const Shape& shape, const T* x, const T* gamma,
+              const T* dy, T* dx, T* d_gamma, T* d_beta) {
+  std::vector<T> y(shape.size());
+  const auto statistics = forward<T>(options, shape, {.x = x, .gamma = gamma}, nullptr, y.data(),
+                                     true);
+  const auto gammas = optional_span(gamma, shape.gammas(options));
+  const auto d_gammas = optional_span(d_gamma, shape.gammas(options));
+  const auto d_betas = optional_span(d_beta, shape.gammas(options));
+  if (Shape::of_rows(options)) {
+    std::vector<T> workspace(add_norm_workspace(shape.samples, shape.features()));
+    add_norm_backward<T>(options, {.s = shape.matrix(x),
+                                   .statistics = statistics,
+                                   .gamma = gammas,
+                                   .dy = shape.matrix(dy),
+                                   .dx = shape.matrix(dx),
+                                   .d_gamma = d_gammas,
+                                   .d_beta = d_betas,
+                                   .workspace = workspace});
+    return;
+  }
+  std::vector<T> workspace(channel_norm_workspace(options, shape.tensor(x)));
+  channel_norm_backward<T>(options, {.x = shape.tensor(x),
+                                     .statistics = statistics,
+                                     .gamma = gammas,
+                                     .dy = shape.tensor(dy),
+                                     .dx = shape.tensor(dx),
+                                     .d_gamma = d_gammas,
+                                     .d_beta = d_betas,
+                                     .workspace = workspace});
+}
+
+/// "name\tused by\tbefore\tinside\tafter\tskip\tgain\tbefore's scale\tinitial gain\tfinal norm\n"
+/// for each placement; slots are 0 or 1, factors are formulas, a learned one with "learned " before.
+std::string placement_table() {
+  const auto factor = [](const ResidualFactor& f) {
+    switch (f.form) {
+      case ResidualFactor::Form::kConstant: return std::string(f.initial.formula);
+      case ResidualFactor::Form::kLearnedScalar:
+        return fmt::format("learned scalar {}", f.initial.formula);
+      case ResidualFactor::Form::kLearnedVector:
+        return fmt::format("learned vector {}", f.initial.formula);
+    }
+    return std::string();
+  };
+  std::string table;
+  for (const Placement& p : placements()) {
+    table += fmt::format("{}\t{}\t{:d}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\t{:d}\n", p.name, p.used_by,
+                         p.before == Slot::kNorm, p.inside == Slot::kNorm, p.after == Slot::kNorm,
+                         factor(p.skip), factor(p.gain), p.before_scale.formula,
+                         p.initial_gain.formula, p.final_norm == Slot::kNorm);
+  }
+  return table;
+}
+
+}  // namespace
+
+ADDNORM_EXPORT(last_error) const char* last_error() {
+  return last_failure();
+}
+
+ADDNORM_EXPORT(allocate) void* allocate(std::size_t bytes) {
+  void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  require(memory != nullptr, "there is no memory for {} bytes", bytes);
+  return memory;
+}
+ADDNORM_EXPORT(release) void release(void* memory) {
+  std::free(memory);
+}
+
+#define ADDNORM_EXPORT_NORM(suffix, T)                                                           \
+  ADDNORM_EXPORT(norm_forward_##suffix) void norm_forward_##suffix(                                                     \
+      const double* options, std::size_t samples, std::size_t channels, std::size_t positions,   \
+      const T* x, const T* branch, const T* gamma, const T* beta, T* sum, T* y,                  \
+      double* statistics) {                                                                      \
+    const auto sets =                                                                            \
+        forward<T>(norm_options(options), {samples, channels, positions}, {x, branch, gamma, beta}, \
+                   sum, y, statistics != nullptr);                                               \
+    if (statistics != nullptr) write_statistics(sets, statistics);                               \
+  }                                                                                              \
+  ADDNORM_EXPORT(norm_backward_##suffix) void norm_backward_##suffix(                                                    \
+      const double* options, std::size_t samples, std::size_t channels, std::size_t positions,   \
+      const T* x, const T* gamma, const T* dy, T* dx, T* d_gamma, T* d_beta) {                   \
+    backward<T>(norm_options(options), {samples, channels, positions}, x, gamma, dy, dx, d_gamma, \
+                d_beta);                                                                         \
+  }
+ADDNORM_EXPORT_NORM(f32, float)
+ADDNORM_EXPORT_NORM(f64, double)
+
+/// How many sets of values have statistics of their own.
+ADDNORM_EXPORT(norm_sets) std::size_t norm_sets(const double* options, std::size_t samples,
+                                     std::size_t channels, std::size_t positions) {
+  return Shape{samples, channels, positions}.sets(norm_options(options));
+}
+
+/// Every placement as a line of text; valid until the next call.
+ADDNORM_EXPORT(placement_lines) const char* placement_lines() {
+  static std::string table;
+  table = placement_table();
+  return table.c_str();
+}
+
+/// The parameters of one block in the first layer of one.
+ADDNORM_EXPORT(block_parameters) std::size_t block_parameters(const double* arrangement, std::size_t d_model,
+                                            std::size_t n_heads, std::size_t d_ff) {
+  Block<float> block({.d_model = d_model, .n_heads = n_heads, .d_ff = d_ff},
+                     block_placement(arrangement), {});
+  ParameterList<float> list;
+  block.list_parameters("block", list);
+  return count_parameters(list);
+}
+
+// A Session trains one model on one text; see session.h for the options' order.
+
+ADDNORM_EXPORT(session_create) Session* session_create(const double* arrangement, const double* options,
+                                       const char* text, std::size_t bytes) {
+  return std::make_unique<Session>(block_placement(arrangement), session_options(options),
+                                   std::string(text, bytes))
+      .release();
+}
+ADDNORM_EXPORT(session_destroy) void session_destroy(Session* session) {
+  const std::unique_ptr<Session> owner(session);
+}
+ADDNORM_EXPORT(session_parameters) std::size_t session_parameters(Session* session) {
+  return session->parameters();
+}
+/// Stream RMS, gradient RMS and token cosine, layers + 1 values each; returns the loss.
+ADDNORM_EXPORT(session_measure) double session_measure(Session* session, double* by_layer) {
+  return session->measure(by_layer);
+}
+ADDNORM_EXPORT(session_step) double session_step(Session* session) {
+  return session->step();
+}
+ADDNORM_EXPORT(session_validate) double session_validate(Session* session, std::size_t batches) {
+  return session->validate(batches);
+}
+ADDNORM_EXPORT(session_unigram_loss) double session_unigram_loss(Session* session) {
+  return session->unigram_loss();
+}
+
+}  // namespace addnorm

@@ -1,0 +1,47 @@
+# What the library stands on, as imported targets.
+
+# find_package with an error that says what to install.
+macro(addnorm_require_package package debian_package)
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    message(FATAL_ERROR "${package} is missing: apt-get install ${debian_package} "
+                        "(or scripts/install-packages.sh for everything)")
+  endif()
+endmacro()
+
+# addnorm_require_headers(<target> <folder> <Debian package>): headers alone, by a link to their
+# folder, for a compiler that must not see the rest of the machine's /usr/include.
+function(addnorm_require_headers target folder debian_package)
+  if(NOT IS_DIRECTORY ${folder})
+    message(FATAL_ERROR "${folder} is missing: apt-get install ${debian_package} "
+                        "(or scripts/install-packages.sh for everything)")
+  endif()
+  cmake_path(GET folder FILENAME name)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
+  file(CREATE_LINK ${folder} ${CMAKE_BINARY_DIR}/include/${name} SYMBOLIC)
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(${target} INTERFACE ${CMAKE_BINARY_DIR}/include)
+endfunction()
+
+if(ADDNORM_WASM)
+  add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED GLOBAL)  # one thread
+  addnorm_require_headers(fmt::fmt /usr/include/fmt libfmt-dev)
+  target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY FMT_STATIC_THOUSANDS_SEPARATOR)
+  target_compile_options(fmt::fmt INTERFACE  # fmt's own prints, and would bring stdio along
+    "-DFMT_ASSERT(condition,message)=((condition)?(void)0:__builtin_trap())")
+  addnorm_require_headers(Eigen3::Eigen /usr/include/eigen3/Eigen libeigen3-dev)
+  return()
+endif()
+
+addnorm_require_package(OpenMP g++)
+addnorm_require_package(fmt libfmt-dev)
+addnorm_require_package(dnnl libdnnl-dev)
+target_compile_definitions(DNNL::dnnl INTERFACE ADDNORM_ONEDNN)
+addnorm_require_package(Eigen3 libeigen3-dev)
+addnorm_require_package(nlohmann_json nlohmann-json3-dev)
+if(ADDNORM_TESTS)
+  addnorm_require_package(GTest libgmock-dev)
+  addnorm_require_package(rapidcheck librapidcheck-dev)
+  enable_testing()
+  include(GoogleTest)
+endif()
