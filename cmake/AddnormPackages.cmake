@@ -1,11 +1,24 @@
 # What the library stands on, as imported targets.
 
+function(addnorm_missing what debian_package)
+  message(FATAL_ERROR "${what} is missing: apt-get install ${debian_package} "
+                      "(or scripts/install-packages.sh for everything)")
+endfunction()
+
 # find_package with an error that says what to install.
 macro(addnorm_require_package package debian_package)
   find_package(${package} QUIET)
   if(NOT ${package}_FOUND)
-    message(FATAL_ERROR "${package} is missing: apt-get install ${debian_package} "
-                        "(or scripts/install-packages.sh for everything)")
+    addnorm_missing(${package} ${debian_package})
+  endif()
+endmacro()
+
+# The same for what only pkg-config knows: PkgConfig::<package>.
+macro(addnorm_require_pkg package debian_package)
+  addnorm_require_package(PkgConfig pkg-config)
+  pkg_check_modules(${package} QUIET IMPORTED_TARGET ${package})
+  if(NOT ${package}_FOUND)
+    addnorm_missing(${package} ${debian_package})
   endif()
 endmacro()
 
@@ -13,8 +26,7 @@ endmacro()
 # folder, for a compiler that must not see the rest of the machine's /usr/include.
 function(addnorm_require_headers target folder debian_package)
   if(NOT IS_DIRECTORY ${folder})
-    message(FATAL_ERROR "${folder} is missing: apt-get install ${debian_package} "
-                        "(or scripts/install-packages.sh for everything)")
+    addnorm_missing(${folder} ${debian_package})
   endif()
   cmake_path(GET folder FILENAME name)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)

@@ -18,5 +18,6 @@ Command trace_command(CLI::App& program);
 Command norm_command(CLI::App& program);
 Command reproduce_command(CLI::App& program);
 Command study_command(CLI::App& program);
+Command serve_command(CLI::App& program);
 
 }  // namespace addnorm

@@ -24,6 +24,7 @@ constexpr const char* kExamples =
   addnorm trace 1 2 3 4 --branch 0.5 -1 2 0     add a branch's output, then normalize
   addnorm norm --input x.npy --output y.npy     the same for whole arrays
   addnorm reproduce                             the numbers of the tutorial, digit for digit
+  addnorm serve                                 the interactive tutorial, in the browser
 
 'addnorm COMMAND --help' says more about a command.
 Exit status: 0 done, 1 a verdict failed, 2 bad usage or bad input.)";
@@ -75,6 +76,7 @@ ExitStatus run(std::vector<std::string> arguments) {
       trace_command(program),
       norm_command(program),
       reproduce_command(program),
+      serve_command(program),
   };
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));

@@ -1,0 +1,62 @@
+#include <httplib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/require.h"
+#include "cli/command.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHost = "127.0.0.1";
+
+struct ServeFlags {
+  std::uint16_t port = 8080;
+  std::string folder = ADDNORM_SOURCE_DIR "/web/dist";
+};
+
+/// Answers with the files of the folder until the program is stopped.
+ExitStatus serve(const ServeFlags& flags) {
+  require(fs::is_regular_file(fs::path(flags.folder) / "index.html"),
+          "--folder: {} has no index.html; expected the built page, which `make serve` builds",
+          flags.folder);
+  httplib::Server server;
+  server.set_file_extension_and_mimetype_mapping("js", "text/javascript");
+  server.set_file_extension_and_mimetype_mapping("wasm", "application/wasm");
+  server.set_mount_point("/", flags.folder);
+  server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+    response.set_content(fmt::format("{}: {}\n", response.status, request.path), "text/plain");
+  });
+  int port = flags.port;
+  if (port == 0) {
+    port = server.bind_to_any_port(kHost);
+  } else if (!server.bind_to_port(kHost, port)) {
+    port = -1;
+  }
+  require(port > 0, "--port: {} cannot be listened on; expected a free port, 0 for any",
+          flags.port);
+  fmt::print("The tutorial is at http://{}:{} until Ctrl+C\n", kHost, port);
+  std::fflush(stdout);
+  require(server.listen_after_bind(), "the server has failed");
+  return kDone;
+}
+
+}  // namespace
+
+Command serve_command(CLI::App& program) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App* app = program.add_subcommand("serve", "Show the interactive tutorial in the browser");
+  app->description(
+      "Serves the interactive tutorial to browsers on this machine, and to nobody else.");
+  app->add_option("--port", flags->port, "port to listen on; 0 for any free one")
+      ->capture_default_str();
+  app->add_option("--folder", flags->folder, "the built page")->capture_default_str();
+  return {app, [flags] { return serve(*flags); }};
+}
+
+}  // namespace addnorm

@@ -1,0 +1,99 @@
+// The page: its head, its contents list, its chapters.
+
+import { useEffect } from 'preact/hooks';
+import { chapters } from './chapters';
+import { canRedo, canUndo, redo, undo } from './state/history';
+import { linkComplaints, linkTo } from './state/link';
+import { readState } from './state/store';
+import { Button, ChapterLink, CopyButton } from './ui/controls';
+import { showNumbers } from './ui/table';
+import { THEMES, theme } from './ui/theme';
+
+export function App() {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const typing = (event.target as HTMLElement).matches('input[type=text], textarea');
+      if (typing || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+      const key = event.key.toLowerCase();
+      if (key !== 'z' && key !== 'y') return;
+      event.preventDefault();
+      if (key === 'y' || event.shiftKey) redo();
+      else undo();
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, []);
+
+  return (
+    <div class={showNumbers.value ? 'page numbers-shown' : 'page'}>
+      <a class="skip" href="#add-norm" onClick={() => document.getElementById('add-norm')?.focus()}>
+        Skip to the first chapter
+      </a>
+      <header class="head">
+        <h1>Add &amp; Norm</h1>
+        <p>
+          The plumbing of every Transformer, to see, touch and try. Every number on this page is
+          computed here, by the kernels of the addnorm library.
+        </p>
+      </header>
+      <Toolbar />
+      <Contents />
+      <main>
+        {chapters.map(({ id, title, View }, i) => (
+          <section key={id} id={id} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
+            <h2 id={`${id}-title`}>
+              <span class="number">{i + 1}</span> {title}
+            </h2>
+            <View />
+          </section>
+        ))}
+      </main>
+      <footer>
+        <p>addnorm, Apache-2.0. The page loads nothing from anywhere else.</p>
+      </footer>
+    </div>
+  );
+}
+
+function Toolbar() {
+  return (
+    <div class="toolbar" role="toolbar" aria-label="Page">
+      <Button onClick={undo} disabled={!canUndo.value}>Undo</Button>
+      <Button onClick={redo} disabled={!canRedo.value}>Redo</Button>
+      <Button onClick={() => readState('')}>Reset all</Button>
+      <CopyButton label="Copy link" text={() => new URL(linkTo(), location.href).href} />
+      <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
+        Show numbers
+      </Button>
+      <label class="theme">
+        Theme{' '}
+        <select
+          value={theme.value}
+          onChange={(event) => (theme.value = THEMES[event.currentTarget.selectedIndex])}
+        >
+          {THEMES.map((t) => <option key={t} value={t}>{t}</option>)}
+        </select>
+      </label>
+      {linkComplaints.value.length > 0 && (
+        <p class="problem" role="alert">
+          Not everything in this link could be used: {linkComplaints.value.join('; ')}. The rest is
+          as the link says.
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Contents() {
+  return (
+    <nav class="contents" aria-label="Chapters">
+      <ol>
+        {chapters.map(({ id, title }) => (
+          <li key={id}>
+            <ChapterLink to={id}>{title}</ChapterLink>
+          </li>
+        ))}
+      </ol>
+    </nav>
+  );
+}

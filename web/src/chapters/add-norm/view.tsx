@@ -1,0 +1,3 @@
+export function AddNorm() {
+  return <p />;
+}

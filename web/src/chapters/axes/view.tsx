@@ -1,0 +1,3 @@
+export function Axes() {
+  return <p />;
+}

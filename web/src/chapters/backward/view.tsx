@@ -1,0 +1,3 @@
+export function Backward() {
+  return <p />;
+}

@@ -1,0 +1,3 @@
+export function BlockChapter() {
+  return <p />;
+}

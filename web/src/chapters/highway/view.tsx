@@ -1,0 +1,3 @@
+export function Highway() {
+  return <p />;
+}

@@ -1,0 +1,3 @@
+export function PlacementChapter() {
+  return <p />;
+}

@@ -1,0 +1,3 @@
+export function Quiz() {
+  return <p />;
+}

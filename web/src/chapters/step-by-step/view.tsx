@@ -1,0 +1,3 @@
+export function StepByStep() {
+  return <p />;
+}

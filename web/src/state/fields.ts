@@ -1,0 +1,120 @@
+// How a value of the page's state is written into a link, and what it must be.
+
+/** What is wrong with a text, as the end of a sentence: "must be a number from 0.1 to 3". */
+export class FieldError extends Error {}
+
+export interface Field<T> {
+  readonly initial: T;
+  write(value: T): string;
+  /** Throws FieldError. */
+  read(text: string): T;
+}
+
+export function flag(initial: boolean): Field<boolean> {
+  return {
+    initial,
+    write: (value) => (value ? '1' : '0'),
+    read(text) {
+      if (text !== '0' && text !== '1') throw new FieldError(`is “${shorten(text)}”, must be 0 or 1`);
+      return text === '1';
+    },
+  };
+}
+
+export function choice<V extends string>(values: readonly V[], initial: V): Field<V> {
+  return {
+    initial,
+    write: (value) => value,
+    read(text) {
+      const found = values.find((value) => value === text);
+      if (found !== undefined) return found;
+      throw new FieldError(`is “${shorten(text)}”, must be one of ${values.join(', ')}`);
+    },
+  };
+}
+
+export interface Range {
+  min: number;
+  max: number;
+  step: number; // 1: whole numbers only
+  initial: number;
+}
+
+export function number({ min, max, step, initial }: Range): Field<number> {
+  return {
+    initial,
+    write: (value) => String(tidy(value)),
+    read(text) {
+      const value = readNumber(text);
+      const whole = step === 1 ? 'a whole number' : 'a number';
+      if (value < min || value > max || (step === 1 && !Number.isInteger(value))) {
+        throw new FieldError(`is ${shorten(text)}, must be ${whole} from ${min} to ${max}`);
+      }
+      return value;
+    },
+  };
+}
+
+export interface VectorLimits {
+  initial: readonly number[];
+  minLength: number;
+  maxLength: number;
+  min?: number;
+  max?: number;
+}
+
+export function vector(limits: VectorLimits): Field<readonly number[]> {
+  return {
+    initial: limits.initial,
+    write: (values) => values.map(tidy).join(','),
+    read: (text) => readVector(text, limits),
+  };
+}
+
+export function text(initial: string, maxLength: number): Field<string> {
+  return {
+    initial,
+    write: (value) => value,
+    read(value) {
+      if (value.length <= maxLength) return value;
+      throw new FieldError(`has ${value.length} characters, may have at most ${maxLength}`);
+    },
+  };
+}
+
+/** Numbers between commas, semicolons or blanks, in brackets or not: what people paste. */
+export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>): number[] {
+  const { minLength, maxLength, min = -Infinity, max = Infinity } = limits;
+  const words = text.trim().replace(/^[[({]|[\])}]$/g, '').trim().split(/[\s,;]+/).filter(Boolean);
+  if (words.length === 0) throw new FieldError('is empty, must have numbers such as 1, 2, 3, 4');
+  if (words.length < minLength || words.length > maxLength) {
+    const bounds = minLength === maxLength ? `${minLength}` : `from ${minLength} to ${maxLength}`;
+    const values = words.length === 1 ? 'value' : 'values';
+    throw new FieldError(`has ${words.length.toLocaleString('en')} ${values}, must have ${bounds}`);
+  }
+  return words.map((word, i) => {
+    const value = Number(word);
+    if (!Number.isFinite(value)) {
+      throw new FieldError(`has “${shorten(word)}” in place ${i + 1}, must be a finite number`);
+    }
+    if (value < min || value > max) {
+      throw new FieldError(`has ${shorten(word)} in place ${i + 1}, must be from ${min} to ${max}`);
+    }
+    return value;
+  });
+}
+
+export function readNumber(text: string): number {
+  const value = text.trim() === '' ? NaN : Number(text);
+  if (!Number.isFinite(value)) throw new FieldError(`is “${shorten(text)}”, must be a number`);
+  return value;
+}
+
+/** 0.1 + 0.2 as a person would write it: sliders add up steps. */
+export function tidy(value: number): number {
+  return Number(value.toPrecision(12));
+}
+
+function shorten(text: string): string {
+  return text.length > 24 ? `${text.slice(0, 23)}…` : text;
+}

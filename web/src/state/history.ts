@@ -1,0 +1,50 @@
+// Undo and redo: whole states as text, one for each gesture.
+
+import { computed, effect, signal } from '@preact/signals';
+import { readState, stateText } from './store';
+
+/** Changes that follow each other within this time are one gesture: a drag, a held key. */
+const GESTURE_MS = 400;
+const MOST = 200;
+
+const past = signal<string[]>([]);
+const future = signal<string[]>([]);
+
+export const canUndo = computed(() => past.value.length > 0);
+export const canRedo = computed(() => future.value.length > 0);
+
+let present = '';
+let changedAt = -Infinity;
+
+/** Starts to remember; before this the state is what the link says. */
+export function startHistory(): void {
+  present = stateText.peek();
+  effect(() => {
+    const text = stateText.value;
+    if (text === present) return;
+    const now = performance.now();
+    if (now - changedAt > GESTURE_MS) past.value = [...past.peek(), present].slice(-MOST);
+    changedAt = now;
+    present = text;
+    future.value = [];
+  });
+}
+
+export function undo(): void {
+  travel(past, future);
+}
+
+export function redo(): void {
+  travel(future, past);
+}
+
+function travel(from: typeof past, to: typeof past): void {
+  const target = from.peek().at(-1);
+  if (target === undefined) return;
+  const left = present;
+  from.value = from.peek().slice(0, -1);
+  to.value = [...to.peek(), left];
+  present = target; // so that the effect takes this for no gesture
+  changedAt = -Infinity;
+  readState(target);
+}

@@ -1,0 +1,97 @@
+// The state of the page: every value that a reader can change and a link keeps.
+
+import { batch, computed, signal } from '@preact/signals';
+import { type Field, FieldError } from './fields';
+
+/** One value: read `.value` in a component or an effect, and it runs again when the value changes. */
+export class Item<T> {
+  readonly #value;
+  /** What was wrong with the text that came last, for the reader; '' if nothing. */
+  readonly problem = signal('');
+
+  constructor(readonly field: Field<T>) {
+    this.#value = signal(field.initial);
+  }
+  get value(): T {
+    return this.#value.value;
+  }
+  set value(value: T) {
+    batch(() => {
+      this.problem.value = '';
+      this.#value.value = value;
+    });
+  }
+  /** Without telling the component that reads it. */
+  peek(): T {
+    return this.#value.peek();
+  }
+  reset(): void {
+    this.value = this.field.initial;
+  }
+  /** The value as a link has it. */
+  get text(): string {
+    return this.field.write(this.value);
+  }
+  /** Takes a text if it can be used; otherwise the value stays and `problem` says why. */
+  read(text: string): boolean {
+    try {
+      this.value = this.field.read(text);
+      return true;
+    } catch (error) {
+      if (!(error instanceof FieldError)) throw error;
+      this.problem.value = error.message;
+      return false;
+    }
+  }
+  get isInitial(): boolean {
+    return this.text === this.field.write(this.field.initial);
+  }
+}
+
+type Items<F extends Record<string, Field<any>>> = {
+  [K in keyof F]: Item<F[K] extends Field<infer T> ? T : never>;
+};
+
+const items = new Map<string, Item<any>>();
+
+/** The state of one chapter. In a link its values are `prefix.name`. */
+export function defineState<F extends Record<string, Field<any>>>(
+  prefix: string,
+  fields: F,
+): Items<F> {
+  const entries = Object.entries(fields).map(([name, field]) => {
+    const item = new Item(field);
+    items.set(`${prefix}.${name}`, item);
+    return [name, item];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Gives every value of a chapter its initial one. */
+export function resetState(state: Record<string, Item<any>>): void {
+  batch(() => Object.values(state).forEach((item) => item.reset()));
+}
+
+/** Everything that is not as it was at first, as the query of a link. */
+export const stateText = computed(() => {
+  const query = new URLSearchParams();
+  for (const [key, item] of items) if (!item.isInitial) query.set(key, item.text);
+  return query.toString().replaceAll('%2C', ',');
+});
+
+/** Makes the state that of a query. Returns what it could not use, in words; what is wrong with a
+ * value also stands in its `problem`. */
+export function readState(text: string): string[] {
+  const query = new URLSearchParams(text);
+  const complaints: string[] = [];
+  batch(() => {
+    for (const [key, item] of items) {
+      const value = query.get(key);
+      item.reset();
+      if (value !== null && !item.read(value)) complaints.push(`${key} ${item.problem.value}`);
+      query.delete(key);
+    }
+  });
+  for (const key of query.keys()) complaints.push(`“${key.slice(0, 24)}” is nothing this page has`);
+  return complaints;
+}

@@ -1,0 +1,164 @@
+// Bar charts of a vector: drawn, and dragged.
+
+import type { Item } from '../state/store';
+import { tidy } from '../state/fields';
+import { type Context, drawLine, drawText, type Size } from './figure';
+import { shortNumber } from './numbers';
+import { COLOURS } from './theme';
+
+export interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface BarChart {
+  box: Box; // where bars and labels go
+  values: readonly number[];
+  colour: string;
+  low: number; // the value at the bottom; what goes beyond is clipped and marked
+  high: number;
+  zeroLine?: boolean;
+  mean?: number; // a dashed line
+  labels?: boolean; // the value at each bar; on unless there are many
+}
+
+const LABEL = 14; // pixels above and below the bars, for labels
+
+/** Where value v stands, in the figure's pixels. */
+function heightOf({ box, low, high }: BarChart, v: number): number {
+  const part = (Math.min(high, Math.max(low, v)) - low) / (high - low);
+  return box.y + box.height - LABEL - part * (box.height - 2 * LABEL);
+}
+
+function column({ box, values }: BarChart, i: number): { x: number; width: number } {
+  const width = box.width / values.length;
+  return { x: box.x + i * width, width };
+}
+
+export function drawBars(context: Context, chart: BarChart): void {
+  const { box, values, low, high } = chart;
+  const zero = heightOf(chart, 0);
+  values.forEach((v, i) => {
+    const { x, width } = column(chart, i);
+    const end = heightOf(chart, v);
+    const gap = width > 6 ? width * 0.12 : 0;
+    context.fillStyle = chart.colour;
+    context.fillRect(x + gap, Math.min(zero, end), width - 2 * gap, Math.max(1, Math.abs(end - zero)));
+    if (v > high || v < low) drawClip(context, x + width / 2, end, v > high, width - 2 * gap);
+  });
+  if (chart.zeroLine) {
+    drawLine(context, [[box.x, zero], [box.x + box.width, zero]], COLOURS.zero, { width: 1 });
+  }
+  if (chart.mean !== undefined) {
+    const y = heightOf(chart, chart.mean);
+    const line = [[box.x, y], [box.x + box.width, y]] as const;
+    drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
+  }
+  if (chart.labels ?? values.length <= 12) values.forEach((_, i) => drawLabel(context, chart, i));
+}
+
+/** A torn end: the bar goes on beyond the chart. */
+function drawClip(context: Context, x: number, y: number, up: boolean, width: number) {
+  const step = up ? 1 : -1;
+  context.fillStyle = COLOURS.ground;
+  for (const at of [5, 9]) context.fillRect(x - width / 2, y + step * at - 1, width, 2);
+  context.fillStyle = COLOURS.text;
+  context.beginPath();
+  context.moveTo(x, y - step * 1);
+  context.lineTo(x - 4, y + step * 4);
+  context.lineTo(x + 4, y + step * 4);
+  context.fill();
+}
+
+function drawLabel(context: Context, chart: BarChart, i: number) {
+  const v = chart.values[i];
+  const { x, width } = column(chart, i);
+  const size = Math.min(11, Math.max(7, width / 3.2));
+  const y = heightOf(chart, v) + (v < 0 ? LABEL / 2 + 1 : -LABEL / 2 - 1);
+  drawText(context, shortNumber(v), x + width / 2, y, { size });
+}
+
+/** A range that shows all values, symmetric about zero, in round steps. */
+export function symmetricRange(values: readonly number[], least = 1): number {
+  const most = values.reduce((max, v) => Math.max(max, Math.abs(v)), least);
+  const power = 10 ** Math.floor(Math.log10(most));
+  return [1, 1.5, 2, 3, 5, 7.5, 10].map((m) => m * power).find((m) => m >= most * 0.999999) ?? most;
+}
+
+export interface BarHandlesProps {
+  size: Size; // of the figure
+  chart: BarChart;
+  item: Item<readonly number[]>;
+  /** "x" gives sliders named "x 1", "x 2", … */
+  name: string;
+  min: number;
+  max: number;
+  step: number;
+  /** What one unit of the item's value is in the chart: 10 where the bars show ten times it. */
+  factor?: number;
+}
+
+/** Lies over a chart: each bar can be dragged, or moved with the arrow keys. */
+export function BarHandles({ size, chart, item, name, min, max, step, factor = 1 }: BarHandlesProps) {
+  const set = (i: number, value: number) => {
+    const stepped = tidy(Math.round(value / step) * step);
+    const clamped = Math.min(max, Math.max(min, stepped));
+    if (clamped !== item.value[i]) item.value = item.value.map((v, j) => (j === i ? clamped : v));
+  };
+  const drag = (i: number) => (event: PointerEvent) => {
+    const handle = event.currentTarget as HTMLElement;
+    if (event.type === 'pointerdown') {
+      handle.setPointerCapture(event.pointerId);
+      handle.focus({ preventScroll: true });
+      event.preventDefault();
+    }
+    if (!handle.hasPointerCapture(event.pointerId)) return;
+    const { top, height } = handle.getBoundingClientRect();
+    const inner = (event.clientY - top) / height * chart.box.height - LABEL;
+    const part = 1 - inner / (chart.box.height - 2 * LABEL);
+    set(i, (chart.low + part * (chart.high - chart.low)) / factor);
+  };
+  const press = (i: number) => (event: KeyboardEvent) => {
+    const value = item.value[i];
+    const moves: Record<string, number> = {
+      ArrowUp: value + step,
+      ArrowRight: value + step,
+      ArrowDown: value - step,
+      ArrowLeft: value - step,
+      PageUp: value + 10 * step,
+      PageDown: value - 10 * step,
+      Home: min,
+      End: max,
+    };
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    set(i, moves[event.key]);
+  };
+  return chart.values.map((_, i) => {
+    const { x, width } = column(chart, i);
+    return (
+      <div
+        key={i}
+        class="bar-handle"
+        role="slider"
+        tabIndex={0}
+        aria-label={`${name} ${i + 1}`}
+        aria-orientation="vertical"
+        aria-valuemin={min}
+        aria-valuemax={max}
+        aria-valuenow={item.value[i]}
+        style={{
+          left: `${(100 * x) / size.width}%`,
+          width: `${(100 * width) / size.width}%`,
+          top: `${(100 * chart.box.y) / size.height}%`,
+          height: `${(100 * chart.box.height) / size.height}%`,
+        }}
+        onPointerDown={drag(i)}
+        onPointerMove={drag(i)}
+        onKeyDown={press(i)}
+      />
+    );
+  });
+}

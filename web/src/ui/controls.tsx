@@ -1,0 +1,204 @@
+// The controls of the page, each with its label, and with what is wrong beside it.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useState } from 'preact/hooks';
+import type { Range } from '../state/fields';
+import { goTo } from '../state/link';
+import type { Item } from '../state/store';
+import { tidy } from '../state/fields';
+
+export function Problem({ id, text }: { id?: string; text: string }) {
+  return (
+    <span class="problem" id={id} role="status">
+      {text}
+    </span>
+  );
+}
+
+interface ControlProps<T> {
+  label: string;
+  item: Item<T>;
+}
+
+export interface SliderProps extends ControlProps<number>, Omit<Range, 'initial'> {
+  /** The value as it is shown; by default as a number. */
+  format?(value: number): string;
+}
+
+export function Slider({ label, item, min, max, step, format = String }: SliderProps) {
+  const id = useId();
+  return (
+    <div class="control slider">
+      <label for={id}>{label}</label>
+      <output class="value" for={id}>{format(item.value)}</output>
+      <input
+        id={id}
+        type="range"
+        min={min}
+        max={max}
+        step={step}
+        value={item.value}
+        aria-valuetext={format(item.value)}
+        onInput={(event) => (item.value = tidy(event.currentTarget.valueAsNumber))}
+      />
+      <Problem text={item.problem.value} />
+    </div>
+  );
+}
+
+export function Checkbox({ label, item }: ControlProps<boolean>) {
+  return (
+    <div class="control">
+      <label class="checkbox">
+        <input
+          type="checkbox"
+          checked={item.value}
+          onChange={(event) => (item.value = event.currentTarget.checked)}
+        />
+        {label}
+      </label>
+      <Problem text={item.problem.value} />
+    </div>
+  );
+}
+
+export interface ChoiceProps<V extends string> extends ControlProps<V> {
+  options: readonly { value: V; label: string }[];
+}
+
+/** One of a few, all in sight. */
+export function Choice<V extends string>({ label, item, options }: ChoiceProps<V>) {
+  const name = useId();
+  return (
+    <fieldset class="control choice">
+      <legend>{label}</legend>
+      {options.map(({ value, label: text }) => (
+        <label key={value}>
+          <input
+            type="radio"
+            name={name}
+            value={value}
+            checked={item.value === value}
+            onChange={() => (item.value = value)}
+          />
+          <span>{text}</span>
+        </label>
+      ))}
+      <Problem text={item.problem.value} />
+    </fieldset>
+  );
+}
+
+export interface TextFieldProps<T> extends ControlProps<T> {
+  rows?: number; // more than one: a text area
+  hint?: string;
+  /** The value as it stands in the box; by default as in a link. */
+  format?(value: T): string;
+}
+
+/** Text that is read at each keystroke; the value stays the last one that could be used. */
+export function TextField<T>({ label, item, rows = 1, hint, format }: TextFieldProps<T>) {
+  const id = useId();
+  const shown = format?.(item.value) ?? item.text;
+  const [text, setText] = useState(shown);
+  const [own, setOwn] = useState(shown); // what the value was when the reader last typed
+  useEffect(() => {
+    if (shown !== own) setText(shown); // changed elsewhere: dragged, reset, undone
+    setOwn(shown);
+  }, [shown]);
+  const props = {
+    id,
+    value: text,
+    spellcheck: false,
+    'aria-invalid': item.problem.value !== '',
+    'aria-describedby': `${id}-problem`,
+    onInput: (event: { currentTarget: { value: string } }) => {
+      setText(event.currentTarget.value);
+      if (item.read(event.currentTarget.value)) setOwn(format?.(item.peek()) ?? item.text);
+    },
+  };
+  return (
+    <div class="control text-field">
+      <label for={id}>{label}</label>
+      {rows > 1 ? <textarea {...props} rows={rows} /> : <input type="text" {...props} />}
+      {hint && <span class="hint">{hint}</span>}
+      <Problem id={`${id}-problem`} text={item.problem.value && `${label} ${item.problem.value}.`} />
+    </div>
+  );
+}
+
+export interface ButtonProps {
+  children: ComponentChildren;
+  onClick(): void;
+  kind?: 'plain' | 'primary' | 'danger';
+  disabled?: boolean;
+  pressed?: boolean;
+}
+
+export function Button({ children, onClick, kind = 'plain', disabled, pressed }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      class={`button ${kind}`}
+      disabled={disabled}
+      aria-pressed={pressed}
+      onClick={onClick}
+    >
+      {children}
+    </button>
+  );
+}
+
+/** A link to another chapter that keeps the state. */
+export function ChapterLink({ to, children }: { to: string; children: ComponentChildren }) {
+  return (
+    <a
+      href={`#${to}`}
+      onClick={(event) => {
+        event.preventDefault();
+        showChapter(to);
+      }}
+    >
+      {children}
+    </a>
+  );
+}
+
+/** Scrolls to a chapter, and puts it into the address. */
+export function showChapter(id: string): void {
+  const chapter = document.getElementById(id);
+  chapter?.scrollIntoView();
+  chapter?.focus({ preventScroll: true });
+  goTo(id);
+}
+
+/** Code to copy. */
+export function Code({ name, text }: { name: string; text: string }) {
+  return (
+    <div class="code">
+      <CopyButton label={`Copy ${name}`} text={() => text} />
+      <pre tabIndex={0} role="region" aria-label={name}>
+        <code>{text}</code>
+      </pre>
+    </div>
+  );
+}
+
+export function CopyButton({ label, text }: { label: string; text(): string }) {
+  const [done, setDone] = useState('');
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      setDone('Copied');
+    } catch {
+      setDone('The browser did not allow it');
+    }
+    setTimeout(() => setDone(''), 2000);
+  };
+  return (
+    <span class="copy">
+      <Button onClick={copy}>{label}</Button>
+      <Problem text={done} />
+    </span>
+  );
+}

@@ -1,0 +1,116 @@
+// A canvas with a name, a table of the same numbers, and whatever lies over it.
+
+import { effect } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { COLOURS } from './theme';
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/** A 2D context whose unit is one CSS pixel of the figure's own size, however large it is shown. */
+export type Context = CanvasRenderingContext2D;
+
+export interface FigureProps {
+  /** For screen readers: what is drawn. */
+  name: string;
+  /** The size the drawing is made for. */
+  size: Size;
+  /** Another size, and so another drawing, where the page is narrower than `size.width`. */
+  narrow?: Size;
+  /** Draws on the dark ground. Runs again when a signal that it reads changes. */
+  draw(context: Context, size: Size): void;
+  /** What lies over the canvas, such as BarHandles; told which size is drawn. */
+  overlay?(size: Size): ComponentChildren;
+  /** The numbers of the drawing, as tables. */
+  children?: ComponentChildren;
+}
+
+export function Figure({ name, size, narrow, draw, overlay, children }: FigureProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(size.width);
+  const drawn = narrow !== undefined && width < size.width * 0.8 ? narrow : size;
+
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(entry.contentRect.width));
+    observer.observe(box.current!.parentElement!);
+    return () => observer.disconnect();
+  }, []);
+
+  useEffect(() => {
+    const shown = Math.min(width, drawn.width);
+    return effect(() => paint(canvas.current!, drawn, shown, draw));
+  }, [drawn, width, draw]);
+
+  return (
+    <figure class="figure">
+      <div class="figure-box" ref={box} style={{ maxWidth: `${drawn.width}px` }}>
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={name}
+          style={{ aspectRatio: `${drawn.width} / ${drawn.height}` }}
+        />
+        {overlay?.(drawn)}
+      </div>
+      <div class="numbers">{children}</div>
+    </figure>
+  );
+}
+
+function paint(canvas: HTMLCanvasElement, size: Size, shown: number, draw: FigureProps['draw']) {
+  const scale = (shown / size.width) * (window.devicePixelRatio || 1);
+  const [width, height] = [Math.round(size.width * scale), Math.round(size.height * scale)];
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  const context = canvas.getContext('2d')!;
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.fillStyle = COLOURS.ground;
+  context.fillRect(0, 0, size.width, size.height);
+  draw(context, size);
+}
+
+export interface TextStyle {
+  size?: number;
+  colour?: string;
+  align?: CanvasTextAlign;
+  baseline?: CanvasTextBaseline;
+  bold?: boolean;
+}
+
+export function drawText(context: Context, text: string, x: number, y: number, style: TextStyle = {}) {
+  context.font = `${style.bold ? '600 ' : ''}${style.size ?? 12}px system-ui, sans-serif`;
+  context.fillStyle = style.colour ?? COLOURS.text;
+  context.textAlign = style.align ?? 'center';
+  context.textBaseline = style.baseline ?? 'middle';
+  context.fillText(text, x, y);
+}
+
+/** A line through the points, with an arrow at its end if `arrow` is its size. */
+export function drawLine(
+  context: Context,
+  points: readonly (readonly [number, number])[],
+  colour: string,
+  { width = 2, dash = [] as number[], arrow = 0 } = {},
+) {
+  context.strokeStyle = context.fillStyle = colour;
+  context.lineWidth = width;
+  context.setLineDash(dash);
+  context.beginPath();
+  points.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+  context.stroke();
+  context.setLineDash([]);
+  if (arrow === 0) return;
+  const [[x0, y0], [x1, y1]] = points.slice(-2);
+  const angle = Math.atan2(y1 - y0, x1 - x0);
+  context.beginPath();
+  context.moveTo(x1, y1);
+  for (const side of [-0.45, 0.45]) {
+    context.lineTo(x1 - arrow * Math.cos(angle + side), y1 - arrow * Math.sin(angle + side));
+  }
+  context.closePath();
+  context.fill();
+}

@@ -1,0 +1,30 @@
+// Numbers as people read them.
+
+/** At most three significant digits more than needed to tell bars apart: 0.25, −1.3, 12, 3.4e8. */
+export function shortNumber(v: number): string {
+  if (Number.isNaN(v)) return 'NaN';
+  if (!Number.isFinite(v)) return v > 0 ? '∞' : '−∞';
+  const size = Math.abs(v);
+  if (size !== 0 && (size >= 1e4 || size < 1e-3)) return minus(v.toExponential(1).replace('e+', 'e'));
+  const decimals = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return minus(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
+}
+
+/** Seven significant digits, with a plain minus sign: to be read, copied and compared. */
+export function exactNumber(v: number): string {
+  return Number.isFinite(v) ? v.toPrecision(7) : String(v);
+}
+
+/** `digits` significant digits, for sentences and formulas. */
+export function roundNumber(v: number, digits = 4): string {
+  if (!Number.isFinite(v)) return shortNumber(v);
+  const size = Math.abs(v);
+  if (size !== 0 && (size >= 10 ** Math.max(6, digits) || size < 1e-3)) {
+    return minus(v.toExponential(digits - 1).replace('e+', 'e'));
+  }
+  return minus(String(Number(v.toPrecision(digits))));
+}
+
+function minus(text: string): string {
+  return text.replace('-', '−');
+}

@@ -1,0 +1,5 @@
+/// <reference types="vite/client" />
+declare module '#module?url' {
+  const url: string;
+  export default url;
+}

@@ -1,0 +1,79 @@
+// A page of the tutorial in Debian's Chromium. A test that uses it fails on a console error, on an
+// uncaught error and on any request to elsewhere.
+
+import axe from 'axe-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
+
+export interface PageOptions {
+  width?: number;
+  height?: number;
+  theme?: 'light' | 'dark';
+  reducedMotion?: boolean;
+  touch?: boolean;
+  /** Console errors that the test provokes on purpose. */
+  allowErrors?: RegExp;
+}
+
+let browser: Browser;
+const complaints: string[] = [];
+
+beforeAll(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+  });
+});
+afterAll(() => browser.close());
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close();
+  const found = complaints.splice(0);
+  expect(found, 'what the page complained of').toEqual([]);
+});
+
+/** Opens the page at a link such as '#add-norm?an.gamma=2', and waits until it is there. */
+export async function openPage(hash = '', options: PageOptions = {}): Promise<Page> {
+  const address = inject('address');
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
+    colorScheme: options.theme ?? 'light',
+    reducedMotion: options.reducedMotion === false ? 'no-preference' : 'reduce',
+    hasTouch: options.touch ?? false,
+  });
+  const page = await context.newPage();
+  page.on('console', (message) => {
+    if (message.type() !== 'error' || options.allowErrors?.test(message.text())) return;
+    complaints.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
+  page.on('request', (request) => {
+    const own = request.url().startsWith(address) || /^(data|blob):/.test(request.url());
+    if (!own) complaints.push(`request to ${request.url()}`);
+  });
+  await page.goto(`${address}/${hash}`);
+  await page.getByRole('heading', { name: 'Add & Norm', level: 1 }).waitFor();
+  return page;
+}
+
+/** The section of one chapter. */
+export function chapter(page: Page, id: string): Locator {
+  return page.locator(`section#${id}`);
+}
+
+/** The numbers of one row of a chapter's tables. */
+export async function vector(scope: Locator, id: string): Promise<number[]> {
+  const cells = scope.locator(`tr[data-vector="${id}"]`).first().locator('td');
+  return (await cells.allTextContents()).map(Number);
+}
+
+/** Findings of axe-core that are serious or critical, in one part of the page. */
+export async function seriousFindings(page: Page, selector: string): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const results = await page.evaluate(async (within) => {
+    const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(within);
+    return violations;
+  }, selector);
+  return results
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
+}

@@ -1,0 +1,33 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+export default defineConfig({
+  base: './', // so that web/dist works from any folder of any server
+  resolve: {
+    alias: [
+      { find: /^#root/, replacement: root.slice(0, -1) },
+      { find: /^#module/, replacement: `${root}build/wasm/bin/addnorm.wasm` },
+    ],
+  },
+  server: { fs: { allow: [root] } },
+  build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 1000 },
+  worker: { format: 'es' },
+  test: {
+    projects: [
+      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: {
+          name: 'browser',
+          include: ['test/*.test.ts'],
+          globalSetup: 'test/serve.ts',
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
