@@ -1,12 +1,15 @@
-# The front door; CMakePresets.json has the presets behind it.
+# The front door; CMakePresets.json has the presets behind it, web/package.json the page's scripts.
 
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
-SOURCES = $(shell find $(wildcard include src apps tests bench) -name '*.h' -o -name '*.cc')
-TIDY    = $(filter src/%.cc apps/%.cc,$(SOURCES))
+MODULE  = build/wasm/bin/addnorm.wasm
+SOURCES = $(shell find $(wildcard include src apps tests bench examples) -name '*.h' -o -name '*.cc')
+TIDY    = $(filter-out apps/wasm/%,$(filter src/%.cc apps/%.cc,$(SOURCES)))
+NPM     = scripts/with-node.sh npm --prefix web
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench format lint sanitize clean packages packages-bench packages-lint
+.PHONY: help run serve test bench format lint sanitize clean page module packages packages-bench \
+        packages-browser packages-lint packages-web
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
@@ -16,9 +19,14 @@ run: build/release/build.ninja ## build the program and run the study; ARGS="--s
 	@cmake --build --preset release --target bin/addnorm
 	@$(PROGRAM) study $(ARGS)
 
-test: build/release/build.ninja ## build everything and run all tests
+serve: build/release/build.ninja page ## build the interactive tutorial and show it; ARGS="--port 8081"
+	@cmake --build --preset release --target bin/addnorm
+	@$(PROGRAM) serve $(ARGS)
+
+test: packages-browser build/release/build.ninja page ## build everything and run all tests
 	@cmake --build --preset release
 	@ctest --preset release
+	@$(NPM) test
 
 bench: packages packages-bench ## build the benchmarks and run them
 	@cmake --preset release -DADDNORM_BENCH=ON >/dev/null
@@ -38,16 +46,28 @@ lint: packages packages-lint ## check format and clang-tidy; fails on any findin
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/release --quiet \
 	  2> >(grep -v ' warnings* generated' >&2)
 
-clean: ## remove all build folders
-	@rm -rf build
+clean: ## remove everything that was built
+	@rm -rf build web/dist web/node_modules
+
+# The tutorial: the library as a WebAssembly module, and the page over it.
+page: web/node_modules module
+	@$(NPM) run --silent build
+
+module: packages-web build/wasm/build.ninja
+	@cmake --build --preset wasm
+
+web/node_modules: web/package-lock.json
+	@$(NPM) ci --no-audit --no-fund --loglevel=error
+	@touch $@
 
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-lint: packages-%:
+packages-bench packages-browser packages-lint packages-web: packages-%:
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.
+build/wasm/build.ninja: | packages-web
 build/%/build.ninja: CMakePresets.json | packages
 	@cmake --preset $* >/dev/null
 	@touch $@

@@ -16,7 +16,7 @@ endmacro()
 # The same for what only pkg-config knows: PkgConfig::<package>.
 macro(addnorm_require_pkg package debian_package)
   addnorm_require_package(PkgConfig pkg-config)
-  pkg_check_modules(${package} QUIET IMPORTED_TARGET ${package})
+  pkg_check_modules(${package} QUIET IMPORTED_TARGET GLOBAL ${package})
   if(NOT ${package}_FOUND)
     addnorm_missing(${package} ${debian_package})
   endif()

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, by group:
-#   scripts/install-packages.sh build test lint bench
+#   scripts/install-packages.sh build test lint
 # Asks dpkg first, so nothing is run as root when nothing is missing.
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|lint|bench}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -18,6 +18,10 @@ for group in "$@"; do
                       libeigen3-dev nlohmann-json3-dev libcli11-dev pkg-config
                       libcpp-httplib-dev) ;;
     test)  packages+=(libgtest-dev libgmock-dev librapidcheck-dev) ;;
+    web)   packages+=(clang-19 lld-19 llvm-19 wasi-libc libc++-19-dev-wasm32
+                      libclang-rt-19-dev-wasm32) ;;
+    browser) packages+=(chromium) ;;
+    node)  packages+=(npm) ;;
     # clang needs its own omp.h to read sources that are built with -fopenmp.
     lint)  packages+=(clang clang-format clang-tidy libomp-dev) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread) ;;

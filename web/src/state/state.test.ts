@@ -1,0 +1,102 @@
+// Fields, state and history: a link gives the state back, and nothing in a link breaks the page.
+
+import { describe, expect, test } from 'vitest';
+import { choice, FieldError, flag, number, readVector, text, vector } from './fields';
+import { canRedo, canUndo, redo, startHistory, undo } from './history';
+import { defineState, readState, resetState, stateText } from './store';
+
+const limits = { minLength: 1, maxLength: 8 };
+
+describe('a vector', () => {
+  test.each(['1,2,3,4', '1 2 3 4', ' [1, 2,3 , 4]\n', '(1;2;3;4)', '1\t2\n3\n4', '1.0 2e0 +3 .4e1'])(
+    'is read from %o',
+    (written) => expect(readVector(written, limits)).toEqual([1, 2, 3, 4]),
+  );
+  test.each([
+    ['', 'is empty'],
+    [' , ', 'is empty'],
+    ['1 two 3', 'has “two” in place 2'],
+    ['1 NaN', 'has “NaN” in place 2, must be a finite number'],
+    ['Infinity', 'must be a finite number'],
+    ['1e999', 'must be a finite number'],
+    ['1 2 3 4 5 6 7 8 9', 'has 9 values, must have from 1 to 8'],
+    [Array(10000).fill(1).join(), 'has 10,000 values'],
+    ['<script>alert(1)</script>', 'in place 1'],
+  ])('is not read from %o', (written, complaint) => {
+    expect(() => readVector(written, limits)).toThrow(FieldError);
+    expect(() => readVector(written, limits)).toThrow(complaint);
+  });
+  test('has its bounds named', () => {
+    const bounded = { ...limits, minLength: 2, maxLength: 2, min: -1, max: 1 };
+    expect(() => readVector('0 1.5', bounded)).toThrow('has 1.5 in place 2, must be from -1 to 1');
+    expect(() => readVector('0', bounded)).toThrow('has 1 value, must have 2');
+  });
+});
+
+describe('a number', () => {
+  const field = number({ min: 0.1, max: 3, step: 0.1, initial: 1 });
+  test('is written as a person would', () => expect(field.write(0.1 + 0.2)).toBe('0.3'));
+  test.each(['', ' ', 'x', 'NaN', '1e5', '0', '-1'])('is not %o', (written) => {
+    expect(() => field.read(written)).toThrow(FieldError);
+  });
+  test('is whole where the step is 1', () => {
+    const whole = number({ min: 1, max: 9, step: 1, initial: 1 });
+    expect(() => whole.read('2.5')).toThrow('must be a whole number from 1 to 9');
+  });
+});
+
+const state = defineState('t', {
+  gamma: number({ min: 0, max: 3, step: 0.1, initial: 1 }),
+  x: vector({ initial: [1, 2], ...limits }),
+  on: flag(true),
+  kind: choice(['layer', 'rms'], 'layer'),
+  note: text('', 20),
+});
+
+describe('the state', () => {
+  test('is an empty text at first, and comes back from its text', () => {
+    expect(stateText.value).toBe('');
+    state.gamma.value = 2.5;
+    state.x.value = [0.5, -1, 3];
+    state.on.value = false;
+    state.kind.value = 'rms';
+    state.note.value = 'a&b=c #%ü';
+    const written = stateText.value;
+    expect(written).toContain('t.x=0.5,-1,3');
+    resetState(state);
+    expect(stateText.value).toBe('');
+    expect(readState(written)).toEqual([]);
+    expect(stateText.value).toBe(written);
+    expect(state.note.value).toBe('a&b=c #%ü');
+    resetState(state);
+  });
+
+  test('takes from a mangled link what can be used, and says what cannot', () => {
+    const complaints = readState('t.gamma=7&t.x=1,two&t.on=maybe&t.kind=rms&nonsense=1&%%%');
+    expect(state.kind.value).toBe('rms');
+    expect(state.gamma.value).toBe(1);
+    expect(state.gamma.problem.value).toBe('is 7, must be a number from 0 to 3');
+    expect(complaints).toHaveLength(5);
+    expect(complaints.join()).toContain('“nonsense” is nothing this page has');
+    state.gamma.value = 2;
+    expect(state.gamma.problem.value).toBe('');
+    resetState(state);
+  });
+});
+
+test('history goes back and forth one gesture at a time', async () => {
+  startHistory();
+  expect(canUndo.value).toBe(false);
+  for (const gamma of [1.1, 1.2, 1.3]) state.gamma.value = gamma; // one drag
+  await new Promise((resolve) => setTimeout(resolve, 450));
+  state.kind.value = 'rms';
+  undo();
+  expect([state.kind.value, state.gamma.value]).toEqual(['layer', 1.3]);
+  undo();
+  expect(state.gamma.value).toBe(1);
+  expect(canUndo.value).toBe(false);
+  redo();
+  redo();
+  expect([state.kind.value, state.gamma.value]).toEqual(['rms', 1.3]);
+  expect(canRedo.value).toBe(false);
+});
