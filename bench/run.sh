@@ -12,3 +12,8 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
 else
   echo "The race against PyTorch is skipped: /usr/bin/python3 has no torch (python3-torch)"
 fi
+
+echo
+scripts=$bench/../scripts
+"$scripts/with-node.sh" npm --prefix "$bench/web" ci --no-audit --no-fund --loglevel=error >/dev/null
+"$scripts/with-node.sh" node "$bench/web/bench.mjs"

@@ -42,6 +42,9 @@ template <typename Body>
 inline void for_each_lane(std::size_t begin, std::size_t n, const Body& body) {
   const std::size_t whole = n - n % kLanes;
   for (std::size_t i = 0; i < whole; i += kLanes) {
+#ifdef __clang__  // which otherwise unrolls this first, and then finds no vectors in it
+#pragma clang loop vectorize(enable) unroll(disable)
+#endif
     for (std::size_t l = 0; l < kLanes; ++l) body(l, begin + i + l);
   }
   for (std::size_t i = whole; i < n; ++i) body(i - whole, begin + i);
