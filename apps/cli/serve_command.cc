@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/require.h"
 #include "cli/command.h"
@@ -20,6 +21,18 @@ struct ServeFlags {
   std::string folder = ADDNORM_SOURCE_DIR "/web/dist";
 };
 
+/// Sends a file as it is. Otherwise its text would be compressed anew for each request, which takes
+/// many times longer than sending it to the same machine.
+void send_uncompressed(const httplib::Request&, httplib::Response& response) {
+  const auto file = std::make_shared<const std::string>(std::move(response.body));
+  response.body.clear();
+  response.set_content_provider(
+      file->size(), response.get_header_value("Content-Type"),
+      [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
+        return sink.write(file->data() + offset, length);
+      });
+}
+
 /// Answers with the files of the folder until the program is stopped.
 ExitStatus serve(const ServeFlags& flags) {
   require(fs::is_regular_file(fs::path(flags.folder) / "index.html"),
@@ -29,6 +42,7 @@ ExitStatus serve(const ServeFlags& flags) {
   server.set_file_extension_and_mimetype_mapping("js", "text/javascript");
   server.set_file_extension_and_mimetype_mapping("wasm", "application/wasm");
   server.set_mount_point("/", flags.folder);
+  server.set_file_request_handler(send_uncompressed);
   server.set_socket_options([](socket_t socket) {  // the default lets two programs share a port
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
