@@ -566,6 +566,7 @@ TEST_F(CliTest, ServeAnswersWithTheFolderAndNothingBeyond) {
   EXPECT_EQ(page->status, 200);
   EXPECT_EQ(page->body, "<p>the page</p>");
   EXPECT_EQ(page->get_header_value("Content-Type"), "text/html");
+  EXPECT_EQ(page->get_header_value_count("Content-Type"), 1);
   EXPECT_EQ(server.get("/addnorm.wasm")->get_header_value("Content-Type"), "application/wasm");
   for (const char* path : {"/nothing", "/../secret", "/%2e%2e/secret", "/page/../../secret"}) {
     const auto missing = server.get(path);

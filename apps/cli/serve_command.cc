@@ -25,10 +25,11 @@ struct ServeFlags {
 /// many times longer than sending it to the same machine.
 void send_uncompressed(const httplib::Request&, httplib::Response& response) {
   const auto file = std::make_shared<const std::string>(std::move(response.body));
+  const std::string type = response.get_header_value("Content-Type");
+  response.headers.erase("Content-Type");  // the next call adds it
   response.body.clear();
   response.set_content_provider(
-      file->size(), response.get_header_value("Content-Type"),
-      [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
+      file->size(), type, [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
         return sink.write(file->data() + offset, length);
       });
 }

@@ -114,8 +114,8 @@ template <typename T>
 void backward(const NormOptions& options, const Shape& shape, const T* x, const T* gamma,
               const T* dy, T* dx, T* d_gamma, T* d_beta) {
   std::vector<T> y(shape.size());
-  const auto statistics = forward<T>(options, shape, {.x = x, .gamma = gamma}, nullptr, y.data(),
-                                     true);
+  const auto statistics =
+      forward<T>(options, shape, {.x = x, .gamma = gamma}, nullptr, y.data(), true);
   const auto gammas = optional_span(gamma, shape.gammas(options));
   const auto d_gammas = optional_span(d_gamma, shape.gammas(options));
   const auto d_betas = optional_span(d_beta, shape.gammas(options));
@@ -143,11 +143,13 @@ void backward(const NormOptions& options, const Shape& shape, const T* x, const 
 }
 
 /// "name\tused by\tbefore\tinside\tafter\tskip\tgain\tbefore's scale\tinitial gain\tfinal norm\n"
-/// for each placement; slots are 0 or 1, factors are formulas, a learned one with "learned " before.
+/// for each placement; slots are 0 or 1, factors are formulas, a learned one with "learned "
+/// before.
 std::string placement_table() {
   const auto factor = [](const ResidualFactor& f) {
     switch (f.form) {
-      case ResidualFactor::Form::kConstant: return std::string(f.initial.formula);
+      case ResidualFactor::Form::kConstant:
+        return std::string(f.initial.formula);
       case ResidualFactor::Form::kLearnedScalar:
         return fmt::format("learned scalar {}", f.initial.formula);
       case ResidualFactor::Form::kLearnedVector:
@@ -180,28 +182,29 @@ ADDNORM_EXPORT(release) void release(void* memory) {
   std::free(memory);
 }
 
-#define ADDNORM_EXPORT_NORM(suffix, T)                                                           \
-  ADDNORM_EXPORT(norm_forward_##suffix) void norm_forward_##suffix(                                                     \
-      const double* options, std::size_t samples, std::size_t channels, std::size_t positions,   \
-      const T* x, const T* branch, const T* gamma, const T* beta, T* sum, T* y,                  \
-      double* statistics) {                                                                      \
-    const auto sets =                                                                            \
-        forward<T>(norm_options(options), {samples, channels, positions}, {x, branch, gamma, beta}, \
-                   sum, y, statistics != nullptr);                                               \
-    if (statistics != nullptr) write_statistics(sets, statistics);                               \
-  }                                                                                              \
-  ADDNORM_EXPORT(norm_backward_##suffix) void norm_backward_##suffix(                                                    \
-      const double* options, std::size_t samples, std::size_t channels, std::size_t positions,   \
-      const T* x, const T* gamma, const T* dy, T* dx, T* d_gamma, T* d_beta) {                   \
+#define ADDNORM_EXPORT_NORM(suffix, T)                                                            \
+  ADDNORM_EXPORT(norm_forward_##suffix)                                                           \
+  void norm_forward_##suffix(const double* options, std::size_t samples, std::size_t channels,    \
+                             std::size_t positions, const T* x, const T* branch, const T* gamma,  \
+                             const T* beta, T* sum, T* y, double* statistics) {                   \
+    const auto sets = forward<T>(norm_options(options), {samples, channels, positions},           \
+                                 {x, branch, gamma, beta}, sum, y, statistics != nullptr);        \
+    if (statistics != nullptr) write_statistics(sets, statistics);                                \
+  }                                                                                               \
+  ADDNORM_EXPORT(norm_backward_##suffix)                                                          \
+  void norm_backward_##suffix(const double* options, std::size_t samples, std::size_t channels,   \
+                              std::size_t positions, const T* x, const T* gamma, const T* dy,     \
+                              T* dx, T* d_gamma, T* d_beta) {                                     \
     backward<T>(norm_options(options), {samples, channels, positions}, x, gamma, dy, dx, d_gamma, \
-                d_beta);                                                                         \
+                d_beta);                                                                          \
   }
 ADDNORM_EXPORT_NORM(f32, float)
 ADDNORM_EXPORT_NORM(f64, double)
 
 /// How many sets of values have statistics of their own.
-ADDNORM_EXPORT(norm_sets) std::size_t norm_sets(const double* options, std::size_t samples,
-                                     std::size_t channels, std::size_t positions) {
+ADDNORM_EXPORT(norm_sets)
+std::size_t norm_sets(const double* options, std::size_t samples, std::size_t channels,
+                      std::size_t positions) {
   return Shape{samples, channels, positions}.sets(norm_options(options));
 }
 
@@ -213,8 +216,9 @@ ADDNORM_EXPORT(placement_lines) const char* placement_lines() {
 }
 
 /// The parameters of one block in the first layer of one.
-ADDNORM_EXPORT(block_parameters) std::size_t block_parameters(const double* arrangement, std::size_t d_model,
-                                            std::size_t n_heads, std::size_t d_ff) {
+ADDNORM_EXPORT(block_parameters)
+std::size_t block_parameters(const double* arrangement, std::size_t d_model, std::size_t n_heads,
+                             std::size_t d_ff) {
   Block<float> block({.d_model = d_model, .n_heads = n_heads, .d_ff = d_ff},
                      block_placement(arrangement), {});
   ParameterList<float> list;
@@ -224,8 +228,9 @@ ADDNORM_EXPORT(block_parameters) std::size_t block_parameters(const double* arra
 
 // A Session trains one model on one text; see session.h for the options' order.
 
-ADDNORM_EXPORT(session_create) Session* session_create(const double* arrangement, const double* options,
-                                       const char* text, std::size_t bytes) {
+ADDNORM_EXPORT(session_create)
+Session* session_create(const double* arrangement, const double* options, const char* text,
+                        std::size_t bytes) {
   return std::make_unique<Session>(block_placement(arrangement), session_options(options),
                                    std::string(text, bytes))
       .release();

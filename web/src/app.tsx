@@ -55,12 +55,17 @@ export function App() {
   );
 }
 
+function resetAll() {
+  readState('');
+  linkComplaints.value = [];
+}
+
 function Toolbar() {
   return (
     <div class="toolbar" role="toolbar" aria-label="Page">
       <Button onClick={undo} disabled={!canUndo.value}>Undo</Button>
       <Button onClick={redo} disabled={!canRedo.value}>Redo</Button>
-      <Button onClick={() => readState('')}>Reset all</Button>
+      <Button onClick={resetAll}>Reset all</Button>
       <CopyButton label="Copy link" text={() => new URL(linkTo(), location.href).href} />
       <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
         Show numbers

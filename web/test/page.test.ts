@@ -1,12 +1,163 @@
 // The page as a whole: what every chapter shares.
 
+import { createReadStream, readdirSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { openPage } from './page';
+import { chapter, openPage, seriousFindings, vector } from './page';
+
+const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
+const ids = ['add-norm', 'step-by-step', 'backward', 'axes', 'highway', 'placement', 'block', 'quiz'];
 
 test('lists its eight chapters, and each entry goes to its chapter', async () => {
   const page = await openPage();
   const links = page.getByRole('navigation', { name: 'Chapters' }).getByRole('link');
-  expect(await links.count()).toBe(8);
-  await links.nth(3).click();
-  expect(new URL(page.url()).hash).toBe('#axes');
+  expect(await links.count()).toBe(ids.length);
+  for (const [i, id] of ids.entries()) {
+    await links.nth(i).click();
+    expect(new URL(page.url()).hash).toBe(`#${id}`);
+    await page.waitForFunction(
+      (name) => document.querySelector(`#${name} h2`)!.getBoundingClientRect().bottom < innerHeight,
+      id,
+    );
+  }
+});
+
+test('a link reopens exactly this state, at its chapter', async () => {
+  const page = await openPage('#step-by-step?an.gamma=2.5&an.residual=0&st.vector=5,6,9');
+  expect(await page.getByLabel('Gamma (γ)').first().inputValue()).toBe('2.5');
+  expect(await page.getByLabel('Enable Residual Connection').isChecked()).toBe(false);
+  expect(await vector(chapter(page, 'step-by-step'), 'x')).toEqual([5, 6, 9]);
+  await page.waitForFunction(
+    () => Math.abs(document.getElementById('step-by-step')!.getBoundingClientRect().top) < 200,
+  );
+  await page.getByLabel('Enable Residual Connection').check();
+  await page.waitForFunction(() => !location.hash.includes('residual'));
+  expect(page.url()).toContain('#step-by-step?an.gamma=2.5&st.vector=5,6,9');
+});
+
+test('a new address in the same tab changes the state', async () => {
+  const page = await openPage('#add-norm?an.gamma=2');
+  await page.evaluate(() => (location.hash = '#add-norm?an.gamma=0.5'));
+  await expect.poll(() => page.getByLabel('Gamma (γ)').first().inputValue()).toBe('0.5');
+});
+
+test('undo, redo and reset, by button and by keyboard', async () => {
+  const page = await openPage();
+  const gamma = page.getByLabel('Gamma (γ)').first();
+  await gamma.focus();
+  for (let i = 0; i < 5; ++i) await page.keyboard.press('ArrowRight');
+  expect(await gamma.inputValue()).toBe('1.5');
+  await page.getByRole('button', { name: 'Undo', exact: true }).click();
+  expect(await gamma.inputValue()).toBe('1');
+  await page.getByRole('button', { name: 'Redo', exact: true }).click();
+  expect(await gamma.inputValue()).toBe('1.5');
+  await page.keyboard.press('Control+z');
+  expect(await gamma.inputValue()).toBe('1');
+  await page.keyboard.press('Control+Shift+z');
+  expect(await gamma.inputValue()).toBe('1.5');
+  await page.getByRole('button', { name: 'Reset all' }).click();
+  expect(await gamma.inputValue()).toBe('1');
+  await page.keyboard.press('Control+z');
+  expect(await gamma.inputValue()).toBe('1.5');
+});
+
+test('a mangled link is told of, and what can be used of it is', async () => {
+  const page = await openPage('#add-norm?an.gamma=9&an.x=1,2&an.beta=1.5&old.thing=3&an.residual=%zz');
+  const alert = page.getByRole('alert');
+  await alert.waitFor();
+  const words = await alert.textContent();
+  for (const part of ['an.gamma is 9', 'an.x has 2 values', '“old.thing”', 'an.residual']) {
+    expect(words).toContain(part);
+  }
+  expect(await page.getByLabel('Beta (β)').first().inputValue()).toBe('1.5');
+  expect(await page.getByLabel('Gamma (γ)').first().inputValue()).toBe('1');
+  await page.getByRole('button', { name: 'Reset all' }).click();
+  await expect.poll(() => alert.count()).toBe(0);
+});
+
+test('the numbers are there for screen readers, and in sight where asked for', async () => {
+  const page = await openPage();
+  const table = chapter(page, 'add-norm').locator('table').first();
+  expect((await table.boundingBox())!.width).toBeGreaterThan(100);
+  expect(await table.evaluate((t) => getComputedStyle(t.closest('.numbers')!).position)).toBe('absolute');
+  await page.getByRole('button', { name: 'Show numbers' }).click();
+  expect(await table.evaluate((t) => getComputedStyle(t.closest('.numbers')!).position)).toBe('static');
+});
+
+test('the theme is the reader’s choice, and stays', async () => {
+  const page = await openPage();
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await ground();
+  await page.getByLabel('Theme').selectOption('dark');
+  const dark = await ground();
+  expect(dark).not.toBe(light);
+  await page.reload();
+  await page.getByRole('heading', { level: 1 }).waitFor();
+  expect(await ground()).toBe(dark);
+});
+
+test('without WebAssembly SIMD there is a sentence that says so', async () => {
+  const page = await openPage('', {
+    before: () => (WebAssembly.validate = () => false),
+    until: 'alert',
+  });
+  expect(await page.getByRole('alert').textContent()).toContain('WebAssembly SIMD');
+});
+
+test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (theme) => {
+  const page = await openPage('', { theme });
+  for (const part of ['header', '[role=toolbar]', 'nav', 'footer']) {
+    expect(await seriousFindings(page, part)).toEqual([]);
+  }
+});
+
+test.each([360, 768, 1280])('nothing is wider than the page at %d px', async (width) => {
+  const page = await openPage('', { width });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+});
+
+test('works from a sub-path of any static server, and then without it', async () => {
+  const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
+  const server = createServer((request, response) => {
+    const path = new URL(request.url!, 'http://x').pathname.replace('/deep/down/', '/');
+    const file = join(folder, path === '/' ? 'index.html' : path);
+    response.setHeader('Content-Type', types[extname(file)] ?? 'application/octet-stream');
+    createReadStream(file).on('error', () => response.writeHead(404).end()).pipe(response);
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  const page = await openPage('', { address: `http://127.0.0.1:${port}/deep/down` });
+  await page.context().setOffline(true);
+  server.closeAllConnections();
+  server.close();
+  const gamma = page.getByLabel('Gamma (γ)').first();
+  await gamma.focus();
+  await page.keyboard.press('ArrowRight');
+  const scope = chapter(page, 'add-norm');
+  const [normalized, output] = [await vector(scope, 'normalized'), await vector(scope, 'output')];
+  output.forEach((y, i) => expect(y).toBeCloseTo(1.1 * normalized[i], 5));
+});
+
+test('the first load is below 500 KB compressed, without fonts', async () => {
+  const page = await openPage();
+  const loaded = await page.evaluate(() =>
+    performance.getEntriesByType('resource').map((entry) => new URL(entry.name).pathname),
+  );
+  const files = ['/index.html', ...loaded].filter((path) => !/\.(woff2?|ttf)$/.test(path));
+  const sizes = files.map((path) => gzipSync(readFileSync(join(folder, path))).length);
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  console.log(`first load: ${Math.round(total / 1000)} KB compressed in ${files.length} files`);
+  expect(total).toBeLessThan(500_000);
+});
+
+test('no file of the build names another host to load from', () => {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((f) => join(folder, f));
+  const page = files.filter((file) => statSync(file).isFile() && /\.(html|css)$/.test(file));
+  for (const file of page) {
+    expect(readFileSync(file, 'utf8')).not.toMatch(/(?:src|href|url)\s*[=(]\s*["']?https?:/);
+  }
 });

@@ -11,8 +11,12 @@ export interface PageOptions {
   theme?: 'light' | 'dark';
   reducedMotion?: boolean;
   touch?: boolean;
-  /** Console errors that the test provokes on purpose. */
-  allowErrors?: RegExp;
+  /** Runs in the page before its own scripts. */
+  before?(): void;
+  /** Where the page is served, if not by `addnorm serve`. */
+  address?: string;
+  /** What to wait for: the page, or the sentence that says why there is none. */
+  until?: 'heading' | 'alert';
 }
 
 let browser: Browser;
@@ -33,7 +37,7 @@ afterEach(async () => {
 
 /** Opens the page at a link such as '#add-norm?an.gamma=2', and waits until it is there. */
 export async function openPage(hash = '', options: PageOptions = {}): Promise<Page> {
-  const address = inject('address');
+  const address = options.address ?? inject('address');
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
     colorScheme: options.theme ?? 'light',
@@ -42,16 +46,17 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   });
   const page = await context.newPage();
   page.on('console', (message) => {
-    if (message.type() !== 'error' || options.allowErrors?.test(message.text())) return;
-    complaints.push(`console: ${message.text()}`);
+    if (message.type() === 'error') complaints.push(`console: ${message.text()}`);
   });
   page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
   page.on('request', (request) => {
     const own = request.url().startsWith(address) || /^(data|blob):/.test(request.url());
     if (!own) complaints.push(`request to ${request.url()}`);
   });
+  if (options.before) await page.addInitScript(options.before);
   await page.goto(`${address}/${hash}`);
-  await page.getByRole('heading', { name: 'Add & Norm', level: 1 }).waitFor();
+  if (options.until === 'alert') await page.getByRole('alert').waitFor();
+  else await page.getByRole('heading', { name: 'Add & Norm', level: 1 }).waitFor();
   return page;
 }
 

@@ -2,7 +2,7 @@
 
 import type { Item } from '../state/store';
 import { tidy } from '../state/fields';
-import { type Context, drawLine, drawText, type Size } from './figure';
+import { type Context, drawLine, drawText, type Size, textWidth } from './figure';
 import { shortNumber } from './numbers';
 import { COLOURS } from './theme';
 
@@ -27,7 +27,7 @@ export interface BarChart {
 const LABEL = 14; // pixels above and below the bars, for labels
 
 /** Where value v stands, in the figure's pixels. */
-function heightOf({ box, low, high }: BarChart, v: number): number {
+export function heightOf({ box, low, high }: BarChart, v: number): number {
   const part = (Math.min(high, Math.max(low, v)) - low) / (high - low);
   return box.y + box.height - LABEL - part * (box.height - 2 * LABEL);
 }
@@ -56,7 +56,7 @@ export function drawBars(context: Context, chart: BarChart): void {
     const line = [[box.x, y], [box.x + box.width, y]] as const;
     drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
   }
-  if (chart.labels ?? values.length <= 12) values.forEach((_, i) => drawLabel(context, chart, i));
+  if (chart.labels ?? values.length <= 12) drawLabels(context, chart);
 }
 
 /** A torn end: the bar goes on beyond the chart. */
@@ -72,12 +72,18 @@ function drawClip(context: Context, x: number, y: number, up: boolean, width: nu
   context.fill();
 }
 
-function drawLabel(context: Context, chart: BarChart, i: number) {
-  const v = chart.values[i];
-  const { x, width } = column(chart, i);
-  const size = Math.min(11, Math.max(7, width / 3.2));
-  const y = heightOf(chart, v) + (v < 0 ? LABEL / 2 + 1 : -LABEL / 2 - 1);
-  drawText(context, shortNumber(v), x + width / 2, y, { size });
+/** All in one size, the largest at which the longest fits its column. */
+function drawLabels(context: Context, chart: BarChart) {
+  const texts = chart.values.map(shortNumber);
+  const fit = 0.92 * column(chart, 0).width;
+  const longest = Math.max(...texts.map((text) => textWidth(context, text, 11)));
+  const size = Math.min(11, Math.max(7, (11 * fit) / longest));
+  texts.forEach((text, i) => {
+    const { x, width } = column(chart, i);
+    const v = chart.values[i];
+    const y = heightOf(chart, v) + (v < 0 ? LABEL / 2 + 1 : -LABEL / 2 - 1);
+    drawText(context, text, x + width / 2, y, { size, halo: true });
+  });
 }
 
 /** A range that shows all values, symmetric about zero, in round steps. */

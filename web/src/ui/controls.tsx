@@ -94,10 +94,14 @@ export interface TextFieldProps<T> extends ControlProps<T> {
   hint?: string;
   /** The value as it stands in the box; by default as in a link. */
   format?(value: T): string;
+  /** What is wrong with the value beside others, as the end of a sentence. */
+  problem?: string;
 }
 
 /** Text that is read at each keystroke; the value stays the last one that could be used. */
-export function TextField<T>({ label, item, rows = 1, hint, format }: TextFieldProps<T>) {
+export function TextField<T>(props: TextFieldProps<T>) {
+  const { label, item, rows = 1, hint, format } = props;
+  const problem = item.problem.value || props.problem;
   const id = useId();
   const shown = format?.(item.value) ?? item.text;
   const [text, setText] = useState(shown);
@@ -106,11 +110,11 @@ export function TextField<T>({ label, item, rows = 1, hint, format }: TextFieldP
     if (shown !== own) setText(shown); // changed elsewhere: dragged, reset, undone
     setOwn(shown);
   }, [shown]);
-  const props = {
+  const attributes = {
     id,
     value: text,
     spellcheck: false,
-    'aria-invalid': item.problem.value !== '',
+    'aria-invalid': Boolean(problem),
     'aria-describedby': `${id}-problem`,
     onInput: (event: { currentTarget: { value: string } }) => {
       setText(event.currentTarget.value);
@@ -120,9 +124,9 @@ export function TextField<T>({ label, item, rows = 1, hint, format }: TextFieldP
   return (
     <div class="control text-field">
       <label for={id}>{label}</label>
-      {rows > 1 ? <textarea {...props} rows={rows} /> : <input type="text" {...props} />}
+      {rows > 1 ? <textarea {...attributes} rows={rows} /> : <input type="text" {...attributes} />}
       {hint && <span class="hint">{hint}</span>}
-      <Problem id={`${id}-problem`} text={item.problem.value && `${label} ${item.problem.value}.`} />
+      <Problem id={`${id}-problem`} text={problem ? `${label} ${problem}.` : ''} />
     </div>
   );
 }

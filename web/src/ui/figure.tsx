@@ -79,14 +79,31 @@ export interface TextStyle {
   align?: CanvasTextAlign;
   baseline?: CanvasTextBaseline;
   bold?: boolean;
+  halo?: boolean; // of the ground's colour, over lines
 }
 
 export function drawText(context: Context, text: string, x: number, y: number, style: TextStyle = {}) {
-  context.font = `${style.bold ? '600 ' : ''}${style.size ?? 12}px system-ui, sans-serif`;
+  context.font = fontOf(style);
   context.fillStyle = style.colour ?? COLOURS.text;
   context.textAlign = style.align ?? 'center';
   context.textBaseline = style.baseline ?? 'middle';
+  if (style.halo) {
+    context.strokeStyle = COLOURS.ground;
+    context.lineWidth = 3;
+    context.lineJoin = 'round';
+    context.strokeText(text, x, y);
+  }
   context.fillText(text, x, y);
+}
+
+/** How wide a text is drawn. */
+export function textWidth(context: Context, text: string, size: number): number {
+  context.font = fontOf({ size });
+  return context.measureText(text).width;
+}
+
+function fontOf({ bold, size = 12 }: TextStyle): string {
+  return `${bold ? '600 ' : ''}${size}px system-ui, sans-serif`;
 }
 
 /** A line through the points, with an arrow at its end if `arrow` is its size. */

@@ -24,6 +24,9 @@ export interface LineChartProps {
   height?: number;
 }
 
+/** Steps of the x axis: layers and steps are whole. */
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+
 export function LineChart(props: LineChartProps) {
   const { name, xLabel, x, curves, height = 260 } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -34,11 +37,12 @@ export function LineChart(props: LineChartProps) {
     curves.map((c) => [c.name, c.colour, c.dash])]);
 
   useEffect(() => {
-    const width = () => box.current!.clientWidth;
-    const made = new uPlot({ ...options(props, dark), width: width(), height }, data, box.current!);
+    const element = box.current!; // the observer may outlive the ref
+    const width = () => element.clientWidth;
+    const made = new uPlot({ ...options(props, dark), width: width(), height }, data, element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: width(), height }));
-    observer.observe(box.current!);
+    observer.observe(element);
     return () => {
       observer.disconnect();
       made.destroy();
@@ -82,14 +86,21 @@ function options(props: LineChartProps, dark: boolean): Omit<uPlot.Options, 'wid
     labelFont: '12px system-ui, sans-serif',
   };
   return {
-    scales: { x: { time: false }, y: props.logarithmic ? { distr: 3 } : {} },
+    scales: {
+      x: { time: false },
+      y: props.logarithmic ? { distr: 3, range: (_, min, max) => logRange(min, max) } : {},
+    },
     axes: [
-      { ...axis, label: props.xLabel },
+      { ...axis, label: props.xLabel, incrs: WHOLE },
       {
         ...axis,
         label: props.yLabel,
         size: 64,
-        values: (_, values) => values.map((v) => (v === null ? '' : shortNumber(v))),
+        ...(props.logarithmic && {
+          splits: (_: uPlot, __: number, min: number, max: number) => logTicks(min, max),
+          filter: (_: uPlot, ticks: number[]) => ticks,
+        }),
+        values: (_, values) => values.map(props.logarithmic ? logLabel : linearLabel),
       },
     ],
     series: [
@@ -105,4 +116,42 @@ function options(props: LineChartProps, dark: boolean): Omit<uPlot.Options, 'wid
     ],
     legend: { live: true },
   };
+}
+
+// uPlot's own logarithmic scale ends at 1e-16; gradients do not.
+
+/** Round numbers 1, 2, 5 · 10ⁿ that have both between them; `null`: there are no values. */
+function logRange(min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null) return [0.1, 10];
+  const ticks = roundNumbers(min, max);
+  const low = ticks.findLast((v) => v <= min) ?? min;
+  const high = ticks.find((v) => v >= max && v > low) ?? max;
+  return [low, high];
+}
+
+/** At most about ten of them; powers of ten where there are many. */
+function logTicks(min: number, max: number): number[] {
+  const decades = Math.log10(max / min);
+  const all = roundNumbers(min, max).filter((v) => v >= min * 0.999 && v <= max * 1.001);
+  if (decades < 3.5) return all;
+  const every = Math.ceil(decades / 9);
+  return all.filter((v) => {
+    const power = Math.log10(v);
+    return Math.abs(power - Math.round(power)) < 1e-6 && Math.round(power) % every === 0;
+  });
+}
+
+function logLabel(v: number): string {
+  const text = v >= 1e-3 && v < 1e5 ? String(v) : v.toExponential(0);
+  return text.replace('e+', 'e').replace('-', '−');
+}
+
+function linearLabel(v: number): string {
+  return shortNumber(v).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
+}
+
+function roundNumbers(min: number, max: number): number[] {
+  const [low, high] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
+  const powers = Array.from({ length: high - low + 1 }, (_, i) => low + i);
+  return [...powers.flatMap((n) => [1, 2, 5].map((m) => Number(`${m}e${n}`))), Number(`1e${high + 1}`)];
 }

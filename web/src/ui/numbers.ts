@@ -26,5 +26,5 @@ export function roundNumber(v: number, digits = 4): string {
 }
 
 function minus(text: string): string {
-  return text.replace('-', '−');
+  return text.replaceAll('-', '−');
 }

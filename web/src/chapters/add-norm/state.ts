@@ -1,7 +1,9 @@
 // What a reader can change in chapter 1.
 
+import { batch } from '@preact/signals';
 import { flag, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
+import { TOUR } from './tour-steps';
 
 export const FEATURES = 5;
 export const GAMMA = { min: 0.1, max: 3, step: 0.1, initial: 1 };
@@ -19,4 +21,16 @@ export const state = defineState('an', {
   residual: flag(true),
   gamma: number(GAMMA),
   beta: number(BETA),
+  tour: number({ min: 0, max: TOUR.length, step: 1, initial: 0 }), // 0: not on tour
 });
+
+/** New x and F(x), of two decimals so that links stay short. */
+export function drawValues(random = Math.random): void {
+  const draw = () => Array.from({ length: FEATURES }, () => {
+    return Math.round(100 * LIMIT * (2 * random() - 1)) / 100 + 0; // + 0: no −0
+  });
+  batch(() => {
+    state.x.value = draw();
+    state.branch.value = draw();
+  });
+}

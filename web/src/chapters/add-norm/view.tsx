@@ -1,3 +1,96 @@
+import { Button, Checkbox, TextField } from '../../ui/controls';
+import { resetState } from '../../state/store';
+import { Comparison } from './comparison';
+import { Concepts } from './concepts';
+import { StageA } from './stage-a';
+import { StageB } from './stage-b';
+import { drawValues, state } from './state';
+import './style.css';
+import { StartTour, Tour, TourPart } from './tour';
+import { Transformer } from './transformer';
+
 export function AddNorm() {
-  return <p />;
+  return (
+    <>
+      <Introduction />
+      <h3 id="an-stage-a">Stage A: split and add</h3>
+      <TourPart part="controls" name="Controls">
+        <Controls />
+      </TourPart>
+      <div class="an-stage-a" role="group" aria-label="Stage A" tabIndex={-1}>
+        <StageA />
+      </div>
+      <p>
+        Drag a bar of x or F(x), or move it with the arrow keys. F(x) stands for whatever a sublayer
+        gives: here it is set by hand, so it does not follow x.
+      </p>
+      <details class="an-type">
+        <summary>Type the values</summary>
+        <TextField label="x" item={state.x} />
+        <TextField label="F(x)" item={state.branch} hint="Five numbers from −1 to 1." />
+      </details>
+      <h3>Stage B: normalize</h3>
+      <StageB />
+      <h3>Is x̂ the same after F × 10?</h3>
+      <TourPart part="comparison" name="x̂ compared">
+        <Comparison />
+      </TourPart>
+      <h3>Key ideas</h3>
+      <Concepts />
+      <Tour />
+    </>
+  );
+}
+
+function Introduction() {
+  const open = () => document.getElementById('an-stage-a')!.scrollIntoView();
+  return (
+    <div class="an-introduction">
+      <TourPart part="picture" name="The Transformer">
+        <Transformer onOpen={open} />
+        <p class="an-legend">
+          <span class="an-swatch" aria-hidden="true" /> This chapter is{' '}
+          <a
+            href="#an-stage-a"
+            onClick={(event) => {
+              event.preventDefault();
+              open();
+            }}
+          >
+            these boxes
+          </a>
+        </p>
+      </TourPart>
+      <div>
+        <p>
+          Attention and feed-forward networks change the data. Add &amp; Norm stands around each of
+          them: it keeps the original, and keeps the numbers in range.
+        </p>
+        <ul>
+          <li><strong>The highway</strong>: a path past the sublayer. x goes along unchanged.</li>
+          <li><strong>The diversion</strong>: through the sublayer, which makes F(x) of x.</li>
+          <li><strong>The merge</strong>: Add. x + F(x), number by number.</li>
+          <li><strong>The stabilizer</strong>: Norm. The sum gets mean 0 and deviation 1.</li>
+        </ul>
+        <StartTour />
+      </div>
+    </div>
+  );
+}
+
+function Controls() {
+  const unstable = state.unstable.value;
+  return (
+    <div class="controls">
+      <Button
+        kind={unstable ? 'danger' : 'plain'}
+        onClick={() => (state.unstable.value = !unstable)}
+      >
+        {unstable ? 'Reset Stability' : 'Inject Instability'}
+      </Button>
+      <Button onClick={() => drawValues()}>Draw new values</Button>
+      <Button onClick={() => resetState(state)}>Reset chapter</Button>
+      <Checkbox label="Enable Residual Connection" item={state.residual} />
+    </div>
+  );
 }

@@ -1,0 +1,128 @@
+// The numbers of chapter 1, by the library's kernels.
+
+import { computed } from '@preact/signals';
+import { kernels } from '../../kernels/current';
+import type { NormOptions } from '../../kernels/kernels';
+import { FEATURES, state } from './state';
+
+/** This chapter divides by σ = √(variance + ε). */
+export const EPSILON = 1e-8;
+/** What Inject Instability multiplies F(x) by. */
+export const INJECTED = 10;
+
+const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
+const ONE_TOKEN = { samples: 1, channels: FEATURES };
+
+export interface Inputs {
+  x: readonly number[];
+  branch: readonly number[]; // F(x)
+  residual: boolean;
+  factor: number; // of F(x)
+  gamma: number;
+  beta: number;
+}
+
+export interface AddNorm {
+  identity: number[]; // x, or zero where the residual is off
+  branch: number[]; // F(x), times its factor
+  sum: number[];
+  normalized: number[];
+  output: number[];
+  mean: number;
+  deviation: number;
+}
+
+export function addNorm({ x, branch, residual, factor, gamma, beta }: Inputs): AddNorm {
+  const identity = x.map((v) => (residual ? v : 0));
+  const scaled = branch.map((v) => factor * v);
+  const { sum, normalized, output, statistics } = kernels.norm(LAYER_NORM, ONE_TOKEN, {
+    x: Float64Array.from(identity),
+    branch: Float64Array.from(scaled),
+    gamma: new Float64Array(FEATURES).fill(gamma),
+    beta: new Float64Array(FEATURES).fill(beta),
+  });
+  const [{ mean, deviation }] = statistics;
+  return {
+    identity,
+    branch: scaled,
+    sum: [...sum],
+    normalized: [...normalized],
+    output: [...output],
+    mean,
+    deviation,
+  };
+}
+
+/** LayerNorm without γ and β. */
+export function layerNorm(values: readonly number[]): number[] {
+  return [...kernels.norm(LAYER_NORM, ONE_TOKEN, { x: Float64Array.from(values) }).normalized];
+}
+
+/** How much of a gradient the norm lets through: the size of ds for dy of size 1, as the root mean
+ * square over five directions of dy at right angles. */
+export function gradientGain(sum: readonly number[]): number {
+  const directions = sum.flatMap((_, i) => sum.map((_, j) => Number(i === j)));
+  const { dx } = kernels.normBackward(LAYER_NORM, { samples: FEATURES, channels: FEATURES }, {
+    x: Float64Array.from(directions, (_, i) => sum[i % FEATURES]),
+    dy: Float64Array.from(directions),
+  });
+  return length([...dx]) / Math.sqrt(FEATURES);
+}
+
+/** NaN where one of the two is zero, but for rounding: it has no direction. */
+export function cosine(a: readonly number[], b: readonly number[]): number {
+  const lengths = [length(a), length(b)];
+  if (Math.min(...lengths) < 1e-9) return NaN;
+  return a.reduce((total, v, i) => total + v * b[i], 0) / lengths[0] / lengths[1];
+}
+
+function length(values: readonly number[]): number {
+  return Math.hypot(...values);
+}
+
+/** What became of x̂ since it was stable. */
+export interface Comparison {
+  stable: number[]; // x̂ with F × 1
+  ofX: number[]; // LayerNorm(x)
+  ofBranch: number[]; // LayerNorm(F)
+  withStable: number; // cosines of x̂
+  withX: number;
+  withBranch: number;
+  stableWithX: number; // cosines of the stable x̂
+  stableWithBranch: number;
+  difference: number; // the largest one, of x̂ and the stable x̂
+  deviationRatio: number; // σ ÷ stable σ
+  gradientRatio: number;
+}
+
+export function compare(inputs: Inputs): Comparison {
+  const now = addNorm(inputs);
+  const before = addNorm({ ...inputs, factor: 1 });
+  const [ofX, ofBranch] = [layerNorm(inputs.x), layerNorm(inputs.branch)];
+  const stable = before.normalized;
+  return {
+    stable,
+    ofX,
+    ofBranch,
+    withStable: cosine(now.normalized, stable),
+    withX: cosine(now.normalized, ofX),
+    withBranch: cosine(now.normalized, ofBranch),
+    stableWithX: cosine(stable, ofX),
+    stableWithBranch: cosine(stable, ofBranch),
+    difference: Math.max(...stable.map((v, i) => Math.abs(now.normalized[i] - v))),
+    deviationRatio: now.deviation / before.deviation,
+    gradientRatio: gradientGain(now.sum) / gradientGain(before.sum),
+  };
+}
+
+const inputs = computed<Inputs>(() => ({
+  x: state.x.value,
+  branch: state.branch.value,
+  residual: state.residual.value,
+  factor: state.unstable.value ? INJECTED : 1,
+  gamma: state.gamma.value,
+  beta: state.beta.value,
+}));
+
+export const result = computed(() => addNorm(inputs.value));
+export const comparison = computed(() => compare(inputs.value));

@@ -1,0 +1,135 @@
+// The guided tour: a box at the foot of the window, and an outline around what it speaks of.
+
+import { batch } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { Box } from '../../ui/bars';
+import { Button } from '../../ui/controls';
+import type { Size } from '../../ui/figure';
+import { state } from './state';
+import { type Part, TOUR } from './tour-steps';
+
+/** The step is from 1; 0 ends the tour. */
+function goToStep(step: number): void {
+  batch(() => {
+    state.tour.value = step;
+    if (step === 0) return;
+    const { unstable = false, residual = true } = TOUR[step - 1];
+    state.unstable.value = unstable;
+    state.residual.value = residual;
+  });
+}
+
+export function StartTour() {
+  return <Button kind="primary" onClick={() => goToStep(1)}>Start tour</Button>;
+}
+
+function elementOf(step: number): HTMLElement | null {
+  return document.getElementById(`an-${TOUR[step - 1].part}`);
+}
+
+function show(part: HTMLElement): void {
+  const isTall = part.offsetHeight > 0.55 * innerHeight;
+  part.scrollIntoView({ block: isTall ? 'start' : 'center' });
+}
+
+/** Ends the tour where it is: the keyboard goes on from there. */
+function leave(): void {
+  const part = elementOf(state.tour.peek());
+  goToStep(0);
+  part?.closest<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
+}
+
+/** Whether the address names another chapter. */
+function isElsewhere(): boolean {
+  return !/^#?(add-norm)?(\?|$)/.test(location.hash);
+}
+
+export function Tour() {
+  const step = state.tour.value;
+  const box = useRef<HTMLDivElement>(null);
+  const last = useRef<number | undefined>(undefined);
+
+  useEffect(() => {
+    const opened = last.current === undefined; // by a link: the page has the focus
+    const started = last.current === 0;
+    last.current = step;
+    if (step === 0 || (opened && isElsewhere())) return;
+    show(elementOf(step)!);
+    const focusIsLost = document.activeElement?.matches('body, :disabled');
+    if (!opened && (started || focusIsLost)) box.current!.focus({ preventScroll: true });
+  }, [step]);
+
+  useEffect(() => {
+    if (step === 0) return;
+    const press = (event: KeyboardEvent) => event.key === 'Escape' && leave();
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [step === 0]);
+
+  if (step === 0) return null;
+  const { title, text } = TOUR[step - 1];
+  const atEnd = step === TOUR.length;
+  return (
+    <div
+      class="an-tour"
+      ref={box}
+      role="dialog"
+      aria-label="Guided tour"
+      aria-describedby="an-tour-text"
+      tabIndex={-1}
+    >
+      <div id="an-tour-text" aria-live="polite">
+        <p class="an-tour-title">
+          <span class="an-tour-step">{step} of {TOUR.length}</span> {title}
+        </p>
+        <p>{text}</p>
+      </div>
+      <div class="an-tour-buttons">
+        <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>Back</Button>
+        <Button kind="primary" onClick={() => goToStep(step + 1)} disabled={atEnd}>Next</Button>
+        <Button onClick={leave}>{atEnd ? 'Finish' : 'Leave'}</Button>
+      </div>
+    </div>
+  );
+}
+
+function isLit(part: Part): boolean {
+  const step = state.tour.value;
+  return step > 0 && TOUR[step - 1].part === part;
+}
+
+/** A part of the chapter that the tour can point at. */
+export function TourPart({ part, name, children }: {
+  part: Part;
+  name: string;
+  children: ComponentChildren;
+}) {
+  return (
+    <div
+      id={`an-${part}`}
+      class={`an-part an-${part}${isLit(part) ? ' an-lit' : ''}`}
+      role="group"
+      aria-label={name}
+      tabIndex={-1}
+    >
+      {children}
+    </div>
+  );
+}
+
+/** A region of a canvas that the tour can point at. */
+export function Spot({ part, box, size }: { part: Part; box: Box; size: Size }) {
+  return (
+    <div
+      id={`an-${part}`}
+      class={isLit(part) ? 'an-spot an-lit' : 'an-spot'}
+      style={{
+        left: `${(100 * box.x) / size.width}%`,
+        top: `${(100 * box.y) / size.height}%`,
+        width: `${(100 * box.width) / size.width}%`,
+        height: `${(100 * box.height) / size.height}%`,
+      }}
+    />
+  );
+}

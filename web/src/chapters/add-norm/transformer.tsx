@@ -1,0 +1,92 @@
+// The whole Transformer, small, with its Add & Norm boxes marked.
+
+const BOX = { width: 128, height: 24 };
+const EMBEDDING_TOP = 300;
+const PAIR_TOPS = [244, 170, 96]; // of the sublayers, from below
+const GAP = 6; // between a sublayer and its Add & Norm
+
+interface Stack {
+  name: string;
+  centre: number;
+  frame: { x: number; y: number };
+  loop: number; // where the residual paths run
+  times: number; // where "× N" stands
+  sublayers: string[]; // from below
+}
+
+const STACKS: Stack[] = [
+  {
+    name: 'Encoder',
+    centre: 84,
+    frame: { x: 8, y: 126 },
+    loop: 14,
+    times: 28,
+    sublayers: ['Self-attention', 'Feed-forward'],
+  },
+  {
+    name: 'Decoder',
+    centre: 244,
+    frame: { x: 168, y: 52 },
+    loop: 314,
+    times: 304,
+    sublayers: ['Masked attention', 'Cross-attention', 'Feed-forward'],
+  },
+];
+
+export function Transformer({ onOpen }: { onOpen(): void }) {
+  return (
+    <svg
+      class="an-transformer"
+      viewBox="0 0 328 350"
+      role="img"
+      aria-label={
+        'The Transformer: an encoder of attention and feed-forward network and a decoder of two ' +
+        'attentions and feed-forward network, each repeated N times. Each of these five has a ' +
+        'residual path around it and an Add & Norm box after it.'
+      }
+    >
+      <path class="line" d="M84 140V108H164V182H180" />
+      {STACKS.map((stack) => <StackPicture key={stack.name} stack={stack} onOpen={onOpen} />)}
+      <Labelled x={180} y={10} text="Linear, softmax" />
+    </svg>
+  );
+}
+
+function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
+  const { name, centre, frame, loop, times, sublayers } = stack;
+  const left = centre - BOX.width / 2;
+  const top = name === 'Decoder' ? 34 : PAIR_TOPS[1] - GAP - BOX.height;
+  return (
+    <g>
+      <rect class="frame" {...frame} width={152} height={282 - frame.y} rx={8} />
+      <text x={times} y={frame.y - 5}>× N</text>
+      <path class="line" d={`M${centre} ${EMBEDDING_TOP}V${top}`} />
+      {sublayers.map((text, i) => {
+        const y = PAIR_TOPS[i];
+        const normTop = y - GAP - BOX.height;
+        const from = y + BOX.height + (i === 0 ? 7 : 12);
+        const edge = loop < centre ? left : left + BOX.width;
+        return (
+          <g key={text}>
+            <path class="line" d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`} />
+            <Labelled x={left} y={y} text={text} />
+            <g class="here" onClick={onOpen}>
+              <Labelled x={left} y={normTop} text="Add & Norm" />
+            </g>
+          </g>
+        );
+      })}
+      <Labelled x={left} y={EMBEDDING_TOP} text="Embedding" />
+      <text x={centre} y={343}>{name}</text>
+    </g>
+  );
+}
+
+function Labelled({ x, y, text }: { x: number; y: number; text: string }) {
+  return (
+    <g class="box">
+      <rect x={x} y={y} {...BOX} rx={4} />
+      <text x={x + BOX.width / 2} y={y + BOX.height / 2 + 4}>{text}</text>
+    </g>
+  );
+}

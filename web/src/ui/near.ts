@@ -1,0 +1,19 @@
+// For what costs something: to start when the reader comes near.
+
+import type { RefObject } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+
+/** Whether the element has been within a screen of sight. */
+export function useNear<E extends Element>(): [RefObject<E | null>, boolean] {
+  const element = useRef<E>(null);
+  const [near, setNear] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver(
+      (entries) => entries.some((entry) => entry.isIntersecting) && setNear(true),
+      { rootMargin: '100% 0px' },
+    );
+    observer.observe(element.current!);
+    return () => observer.disconnect();
+  }, []);
+  return [element, near];
+}

@@ -1,0 +1,300 @@
+// Chapter 1 in the browser: document 004's controls, its numbers, and the tour.
+
+import type { Locator, Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chapter, openPage, type PageOptions, seriousFindings, vector } from './page';
+
+const X = [0.8, -0.4, 0.3, -0.7, 0.5];
+const BRANCH = [0.2, 0.6, -0.5, -0.3, 0.9];
+
+async function open(query = '', options: PageOptions = {}): Promise<[Page, Locator]> {
+  const page = await openPage(`#add-norm${query && `?${query}`}`, options);
+  return [page, chapter(page, 'add-norm')];
+}
+
+const inject = (scope: Locator) => scope.getByRole('button', { name: 'Inject Instability' });
+const residual = (scope: Locator) => scope.getByLabel('Enable Residual Connection');
+const slider = (scope: Locator, name: string) => scope.getByRole('slider', { name, exact: true });
+
+async function statistic(scope: Locator, name: string): Promise<number> {
+  return Number(await scope.locator(`[data-stat="${name}"]`).textContent());
+}
+
+async function measure(scope: Locator, name: string): Promise<number> {
+  const text = await scope.locator(`[data-measure="${name}"]`).textContent();
+  return Number(text!.replace('−', '-'));
+}
+
+function expectClose(found: number[], wanted: number[]) {
+  expect(found).toHaveLength(wanted.length);
+  wanted.forEach((v, i) => expect(found[i]).toBeCloseTo(v, 5));
+}
+
+/** Every table and statistic against the formula. */
+async function expectFormula(scope: Locator, { gamma = 1, beta = 0, identity = X, branch = BRANCH }) {
+  const sum = identity.map((v, i) => v + branch[i]);
+  const mean = sum.reduce((a, b) => a + b) / 5;
+  const deviation = Math.sqrt(sum.reduce((t, v) => t + (v - mean) ** 2, 0) / 5 + 1e-8);
+  const normalized = sum.map((v) => (v - mean) / deviation);
+  expectClose(await vector(scope, 'identity'), identity);
+  expectClose(await vector(scope, 'branch'), branch);
+  expectClose(await vector(scope, 'sum'), sum);
+  expectClose(await vector(scope, 'normalized'), normalized);
+  expectClose(await vector(scope, 'output'), normalized.map((v) => gamma * v + beta));
+  expect(await statistic(scope, 'mean')).toBeCloseTo(mean, 5);
+  expect(await statistic(scope, 'deviation')).toBeCloseTo(deviation, 5);
+}
+
+/** The colour of one pixel of the first canvas, in the drawing's own places. */
+function pixel(scope: Locator, x: number, y: number): Promise<number[]> {
+  return scope.locator('canvas').first().evaluate((canvas: HTMLCanvasElement, [px, py]) => {
+    const scale = canvas.width / 700;
+    return [...canvas.getContext('2d')!.getImageData(px * scale, py * scale, 1, 1).data.slice(0, 3)];
+  }, [x, y]);
+}
+
+test('shows the formula\'s numbers, at first and after each control', async () => {
+  const [, scope] = await open();
+  expectClose(await vector(scope, 'x'), X);
+  await expectFormula(scope, {});
+
+  await slider(scope, 'Gamma (γ)').fill('3');
+  await slider(scope, 'Beta (β)').fill('-2');
+  await expectFormula(scope, { gamma: 3, beta: -2 });
+
+  await inject(scope).click();
+  const branch = BRANCH.map((v) => 10 * v);
+  await expectFormula(scope, { gamma: 3, beta: -2, branch });
+  await scope.getByRole('button', { name: 'Reset Stability' }).waitFor();
+
+  await residual(scope).uncheck();
+  await expectFormula(scope, { gamma: 3, beta: -2, branch, identity: [0, 0, 0, 0, 0] });
+  expectClose(await vector(scope, 'x'), X);
+});
+
+test('the sliders have the ranges of document 004', async () => {
+  const [, scope] = await open();
+  const range = (name: string) => slider(scope, name).evaluate((input: HTMLInputElement) =>
+    [input.min, input.max, input.step, input.value]);
+  expect(await range('Gamma (γ)')).toEqual(['0.1', '3', '0.1', '1']);
+  expect(await range('Beta (β)')).toEqual(['-2', '2', '0.1', '0']);
+});
+
+test('draws with document 004\'s sizes and colours', async () => {
+  const [, scope] = await open('', { width: 1400 });
+  const sizes = await scope.locator('canvas').evaluateAll((canvases) =>
+    canvases.slice(0, 4).map((c) => [c.clientWidth, c.clientHeight]));
+  expect(sizes).toEqual([[700, 350], [200, 250], [200, 250], [200, 250]]);
+  const [firstX, firstBranch, firstSum] = [[395, 70], [395, 265], [568, 260]] as const;
+  expect(await pixel(scope, ...firstX)).toEqual([0, 255, 255]);
+  expect(await pixel(scope, ...firstBranch)).toEqual([255, 136, 0]);
+  expect(await pixel(scope, ...firstSum)).toEqual([255, 215, 0]);
+  await inject(scope).click();
+  expect(await pixel(scope, ...firstSum)).toEqual([255, 68, 68]);
+  await residual(scope).uncheck();
+  expect(await pixel(scope, ...firstX)).toEqual([13, 19, 31]); // the ground: no bar
+});
+
+test('tells what becomes of x̂ after F × 10, with and without the residual', async () => {
+  const [, scope] = await open('an.unstable=1');
+  const sentence = scope.locator('.an-verdict');
+  expect(await measure(scope, 'with-stable')).toBeLessThan(0.9);
+  expect(await measure(scope, 'with-branch')).toBeGreaterThan(0.99);
+  const growth = await measure(scope, 'deviation-ratio');
+  expect(growth).toBeGreaterThan(6);
+  expect(await measure(scope, 'gradient-ratio')).toBeCloseTo(1 / growth, 3);
+  expect(await sentence.textContent()).toContain('not the stable x̂');
+
+  await residual(scope).uncheck();
+  expect(await measure(scope, 'with-stable')).toBe(1);
+  expect(await measure(scope, 'deviation-ratio')).toBeCloseTo(10, 3);
+  expect(await measure(scope, 'gradient-ratio')).toBeCloseTo(0.1, 4);
+  expect(await sentence.textContent()).toContain('x̂ is the stable x̂');
+});
+
+test('a link keeps the state, and reset and undo give the old one back', async () => {
+  const [page, scope] = await open();
+  await slider(scope, 'Gamma (γ)').fill('1.7');
+  await inject(scope).click();
+  await page.getByRole('slider', { name: 'x 1', exact: true }).press('Home');
+  const kept = /an\.x=-1,-0\.4,0\.3,-0\.7,0\.5&an\.unstable=1&an\.gamma=1\.7/;
+  await page.waitForURL(kept);
+  const output = await vector(scope, 'output');
+
+  const [, again] = await open(page.url().split('?')[1]);
+  expect(await vector(again, 'output')).toEqual(output);
+  expect(await slider(again, 'Gamma (γ)').inputValue()).toBe('1.7');
+  await again.getByRole('button', { name: 'Reset chapter' }).click();
+  await expectFormula(again, {});
+  await again.page().getByRole('button', { name: 'Undo' }).click();
+  expect(await vector(again, 'output')).toEqual(output);
+});
+
+test('draws new values from −1 to 1', async () => {
+  const [page, scope] = await open();
+  await scope.getByRole('button', { name: 'Draw new values' }).click();
+  const [x, branch] = [await vector(scope, 'x'), await vector(scope, 'branch')];
+  expect(x).not.toEqual(X);
+  for (const v of [...x, ...branch]) expect(Math.abs(v)).toBeLessThanOrEqual(1);
+  await expectFormula(scope, { identity: x, branch });
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expectFormula(scope, {});
+});
+
+test('bars of x and F(x) follow the pointer, F(x) also at ten times', async () => {
+  const [page, scope] = await open();
+  const dragTo = async (name: string, part: number) => {
+    const handle = slider(scope, name);
+    await handle.scrollIntoViewIfNeeded();
+    const box = (await handle.boundingBox())!;
+    const x = box.x + box.width / 2;
+    await page.mouse.move(x, box.y + box.height / 2);
+    await page.mouse.down();
+    await page.mouse.move(x, box.y + part * box.height, { steps: 3 });
+    await page.mouse.up();
+  };
+  await dragTo('x 2', 0.1); // near the top
+  expect((await vector(scope, 'x'))[1]).toBeGreaterThan(0.9);
+  await dragTo('F(x) 1', 0.5);
+  expect((await vector(scope, 'branch'))[0]).toBe(0);
+  await inject(scope).click();
+  await dragTo('F(x) 3', 0.14); // the bar ends at the pointer: about 1, a tenth of it in F(x)
+  expect((await vector(scope, 'branch'))[2]).toBe(1);
+});
+
+test('the keyboard reaches and moves everything', async () => {
+  const [page, scope] = await open();
+  await scope.getByRole('button', { name: 'Start tour' }).focus();
+  const reached: string[] = [];
+  for (let i = 0; i < 18; ++i) {
+    await page.keyboard.press('Tab');
+    reached.push(await page.evaluate(() => {
+      const e = document.activeElement as HTMLInputElement;
+      return e.ariaLabel ?? e.labels?.[0]?.textContent ?? e.textContent ?? '';
+    }));
+  }
+  const bars = ['x', 'F(x)'].flatMap((name) => [1, 2, 3, 4, 5].map((i) => `${name} ${i}`));
+  expect(reached).toEqual([
+    'Inject Instability', 'Draw new values', 'Reset chapter', 'Enable Residual Connection',
+    ...bars, 'Type the values', 'Gamma (γ)', 'Beta (β)', 'Why add',
+  ]);
+  await slider(scope, 'x 3').press('ArrowUp');
+  expect((await vector(scope, 'x'))[2]).toBeCloseTo(0.35);
+  await slider(scope, 'Gamma (γ)').press('ArrowRight');
+  expect(await slider(scope, 'Gamma (γ)').inputValue()).toBe('1.1');
+  await residual(scope).press('Space');
+  expectClose(await vector(scope, 'identity'), [0, 0, 0, 0, 0]);
+});
+
+test('the tour starts, goes on and back, shows what it speaks of, and can be left', async () => {
+  const [page, scope] = await open();
+  const tour = page.getByRole('dialog', { name: 'Guided tour' });
+  const next = tour.getByRole('button', { name: 'Next' });
+  await scope.getByRole('button', { name: 'Start tour' }).press('Enter');
+  const isFocused = () => tour.evaluate((e) => e === document.activeElement);
+  await expect.poll(isFocused).toBe(true);
+  for (let step = 1; step <= 13; ++step) {
+    expect(await tour.textContent()).toContain(`${step} of 13`);
+    expect(await scope.locator('.an-lit').count()).toBe(1);
+    await expect.poll(() => isInSight(scope.locator('.an-lit'))).toBe(true);
+    const injected = step >= 9 && step <= 12;
+    expect(await inject(scope).count(), `step ${step}`).toBe(injected ? 0 : 1);
+    expect(await residual(scope).isChecked()).toBe(step !== 12);
+    if (step < 13) await next.press('Enter');
+  }
+  await expect.poll(isFocused).toBe(true); // Next is disabled
+  await page.waitForTimeout(450); // so that Back is a gesture of its own
+  await tour.getByRole('button', { name: 'Back' }).press('Enter');
+  expect(await residual(scope).isChecked()).toBe(false);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  expect(await tour.textContent()).toContain('13 of 13');
+  await page.keyboard.press('Escape');
+  await tour.waitFor({ state: 'detached' });
+  expect(await scope.locator('.an-lit').count()).toBe(0);
+});
+
+async function isInSight(part: Locator): Promise<boolean> {
+  const box = (await part.boundingBox())!;
+  return box.y >= 0 && box.y < part.page().viewportSize()!.height / 2;
+}
+
+test('leaving the tour puts the keyboard where it was', async () => {
+  const [page, scope] = await open('an.tour=8');
+  await page.getByRole('dialog', { name: 'Guided tour' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Tab');
+  expect(await slider(scope, 'Gamma (γ)').evaluate((e) => e === document.activeElement)).toBe(true);
+});
+
+test('typed and mangled values get a word, and the page stays', async () => {
+  const [page, scope] = await open('an.gamma=9&an.x=1,2&an.tour=99');
+  expect(await page.getByRole('alert').textContent()).toContain('an.gamma is 9');
+  await expectFormula(scope, {});
+  await scope.getByText('Type the values').click();
+  const field = scope.getByRole('textbox', { name: 'x', exact: true });
+  for (const bad of ['', 'one two', '1', '0 0 0 0 NaN', '1e300 0 0 0 0', Array(10_000).fill(1).join()]) {
+    await field.fill(bad);
+    expect(await scope.locator('.an-type .problem').first().textContent()).toMatch(/^x (is|has) .*must/);
+    await expectFormula(scope, {});
+  }
+  await field.fill('[1, 0.5, 0, -0.5, -1]');
+  expect(await scope.locator('.an-type .problem').first().textContent()).toBe('');
+  await expectFormula(scope, { identity: [1, 0.5, 0, -0.5, -1] });
+});
+
+test('fits a page of 360 pixels, in every state', async () => {
+  const [page, scope] = await open('an.unstable=1&an.tour=11', { width: 360, height: 740, touch: true });
+  const width = () => page.evaluate(() => document.documentElement.scrollWidth);
+  expect(await width()).toBeLessThanOrEqual(360);
+  for (const box of await scope.locator('.bar-handle').all()) {
+    const { width, height } = (await box.boundingBox())!;
+    expect(Math.min(width, height)).toBeGreaterThanOrEqual(24);
+  }
+  await page.getByRole('button', { name: 'Show numbers' }).click();
+  for (const summary of await scope.locator('summary').all()) await summary.click();
+  expect(await width()).toBeLessThanOrEqual(360);
+});
+
+test.each(['light', 'dark'] as const)('axe finds nothing serious: %s', async (theme) => {
+  const [page, scope] = await open('an.unstable=1&an.tour=2', { theme });
+  for (const summary of await scope.locator('summary').all()) await summary.click();
+  expect(await seriousFindings(page, '#add-norm')).toEqual([]);
+});
+
+test('a slider\'s move is computed and drawn well within a frame', async () => {
+  const [, scope] = await open();
+  const median = await slider(scope, 'Gamma (γ)').evaluate(async (input: HTMLInputElement) => {
+    const cell = input.closest('section')!.querySelector('tr[data-vector="output"] td')!;
+    const times: number[] = [];
+    for (let i = 0; i < 100; ++i) {
+      const changed = new Promise<void>((done) => {
+        const observer = new MutationObserver(() => (observer.disconnect(), done()));
+        observer.observe(cell, { characterData: true, childList: true, subtree: true });
+      });
+      const start = performance.now();
+      input.value = String(i % 2 ? 1 : 2);
+      input.dispatchEvent(new Event('input', { bubbles: true }));
+      await changed;
+      times.push(performance.now() - start);
+    }
+    return times.sort((a, b) => a - b)[50];
+  });
+  console.log(`one move of γ, computed, drawn and in the tables: ${median.toFixed(2)} ms`);
+  expect(median).toBeLessThan(16);
+});
+
+test('is there within a second', async () => {
+  const [page] = await open();
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector('#add-norm .bar-handle')) return;
+      observer.disconnect();
+      performance.mark('chapter 1');
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await page.reload();
+  await chapter(page, 'add-norm').locator('.bar-handle').first().waitFor();
+  const time = await page.evaluate(() => performance.getEntriesByName('chapter 1')[0].startTime);
+  console.log(`from navigation to chapter 1: ${time.toFixed(0)} ms`);
+  expect(time).toBeLessThan(1000);
+});
