@@ -1,3 +1,272 @@
+// Chapter 4: which values share a mean.
+
+import { useState } from 'preact/hooks';
+import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
+import { Figure, type Size } from '../../ui/figure';
+import { ScrollTable, VectorTable } from '../../ui/table';
+import { cellAt, drawHeatMap, layoutOf } from './heat-map';
+import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
+import { CHANNELS, GROUPS, KINDS, POSITIONS, SAMPLES, state } from './state';
+import './style.css';
+import {
+  aloneWords,
+  cellWords,
+  dependsWords,
+  NAMES,
+  neighbourWords,
+  SETS,
+  setWords,
+  twinWords,
+  USES,
+} from './words';
+
 export function Axes() {
-  return <p />;
+  const batch = currentBatch();
+  const kind = state.kind.value;
+  const [seed, others] = [state.seed.value, state.others.value];
+  const x = drawBatch(batch, seed, others);
+  const { output } = normalize(kind, batch, x);
+  const behaviour = behaviourOf(kind, batch, seed, others);
+  return (
+    <>
+      <p>
+        Every norm takes away a mean and divides by a deviation. Norms differ in whose: which cells
+        of a batch share one mean. Point at a cell, or focus the figure and use the arrow keys. The
+        cells inside the white line are normalized together.
+      </p>
+      <Controls />
+      <HeatMaps batch={batch} x={x} />
+      <ul>
+        <li>{neighbourWords(behaviour)}</li>
+        {[setWords(kind, behaviour, output), twinWords(kind, batch, x, output)]
+          .filter(Boolean)
+          .map((words) => <li key={words}>{words}</li>)}
+      </ul>
+      <h3>The five norms on this batch</h3>
+      <div class="axes-norms">
+        <Norms batch={batch} />
+      </div>
+      <p>
+        In a Transformer a row is a token, and its features are the d_model numbers of the residual
+        stream. Sequences differ in length, batches can be small, and text is written one token at a
+        time. LayerNorm and RMSNorm need nothing but the token itself, so a token gets the same
+        output in any company. BatchNorm’s output depends on who else is in the batch. After
+        training it uses running averages instead, so it computes something else then; shown here is
+        BatchNorm as it trains. γ = 1 and β = 0 for all five, ε = 10⁻⁵.{' '}
+        <ChapterLink to="step-by-step">Step by step</ChapterLink> has the arithmetic.
+      </p>
+    </>
+  );
+}
+
+/** What the controls say; groups that do not divide the channels are made to. */
+function currentBatch(): Batch {
+  const channels = Number(state.channels.value);
+  return {
+    samples: state.samples.value,
+    channels,
+    positions: Number(state.positions.value),
+    groups: commonDivisor(Number(state.groups.value), channels),
+  };
+}
+
+function commonDivisor(a: number, b: number): number {
+  return b === 0 ? a : commonDivisor(b, a % b);
+}
+
+function Controls() {
+  const { channels, groups } = currentBatch();
+  const fitting = GROUPS.filter((g) => channels % Number(g) === 0);
+  const asked = state.groups.value;
+  return (
+    <>
+      <div class="controls">
+        <Choice
+          label="Norm"
+          item={state.kind}
+          options={KINDS.map((value) => ({ value, label: NAMES[value] }))}
+        />
+      </div>
+      <div class="controls">
+        <Slider label="Batch size" item={state.samples} {...SAMPLES} />
+        <Choice label="Channels" item={state.channels} options={options(CHANNELS)} />
+        <Choice
+          label="Positions in each channel"
+          item={state.positions}
+          options={options(POSITIONS)}
+        />
+        {state.kind.value === 'group' && (
+          <div>
+            <Choice label="Groups" item={state.groups} options={options(fitting)} />
+            {Number(asked) !== groups && (
+              <Problem text={`${asked} does not divide ${channels} channels: ${groups} is used.`} />
+            )}
+          </div>
+        )}
+      </div>
+      <div class="controls">
+        <Button onClick={() => advance(state.seed)}>Draw new values</Button>
+        <Button onClick={() => advance(state.others)} disabled={state.samples.value === 1}>
+          Draw only the other samples again
+        </Button>
+      </div>
+    </>
+  );
+}
+
+function options<V extends string>(values: readonly V[]): { value: V; label: V }[] {
+  return values.map((value) => ({ value, label: value }));
+}
+
+function advance(seed: typeof state.seed) {
+  seed.value = (seed.value + 1) % 10_000;
+}
+
+function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
+  const [pointed, setPointed] = useState<Cell | null>(null);
+  const kind = state.kind.value;
+  const chosen = { row: state.row.value - 1, column: state.column.value - 1 };
+  const cell = within(batch, pointed ?? chosen);
+  const result = normalize(kind, batch, x);
+  const name = NAMES[kind];
+  const words = cellWords(kind, batch, x, result, cell);
+  const draw = (context: CanvasRenderingContext2D, { width }: Size) => {
+    const [before, after] = layoutOf(width, batch).maps;
+    drawHeatMap(context, before, { title: 'before', kind, batch, values: x, cell });
+    const values = result.output;
+    drawHeatMap(context, after, { title: `after ${name}`, kind, batch, values, cell });
+  };
+  return (
+    <>
+      <Figure
+        name={`A batch before and after ${name}. The tables that follow have the numbers.`}
+        size={layoutOf(920, batch).size}
+        narrow={layoutOf(328, batch).size}
+        draw={draw}
+        overlay={(size) => (
+          <Cells size={size} batch={batch} cell={cell} words={words} point={setPointed} />
+        )}
+      >
+        <Rows id="row" caption="before the norm" batch={batch} values={x} />
+        <Rows id="output" caption={`after ${name}`} batch={batch} values={result.output} />
+      </Figure>
+      <p class="axes-words">{words}</p>
+    </>
+  );
+}
+
+function within(batch: Batch, { row, column }: Cell): Cell {
+  return {
+    row: Math.max(0, Math.min(row, batch.samples - 1)),
+    column: Math.max(0, Math.min(column, featuresOf(batch) - 1)),
+  };
+}
+
+interface CellsProps {
+  size: Size;
+  batch: Batch;
+  cell: Cell;
+  words: string;
+  point(cell: Cell | null): void;
+}
+
+/** Lies over both maps: a slider through the cells, for keys, pointers and screen readers. */
+function Cells({ size, batch, cell, words, point }: CellsProps) {
+  const features = featuresOf(batch);
+  const choose = (chosen: Cell) => {
+    const { row, column } = within(batch, chosen);
+    point(null);
+    state.row.value = row + 1;
+    state.column.value = column + 1;
+  };
+  const at = (event: MouseEvent): Cell | null => {
+    const { left, top, width } = (event.currentTarget as HTMLElement).getBoundingClientRect();
+    const scale = size.width / width;
+    const [px, py] = [(event.clientX - left) * scale, (event.clientY - top) * scale];
+    return cellAt(layoutOf(size.width, batch), batch, px, py);
+  };
+  const press = (event: KeyboardEvent) => {
+    const { row, column } = cell;
+    const moves: Record<string, Cell> = {
+      ArrowUp: { row: row - 1, column },
+      ArrowDown: { row: row + 1, column },
+      ArrowLeft: { row, column: column - 1 },
+      ArrowRight: { row, column: column + 1 },
+      Home: { row, column: 0 },
+      End: { row, column: features - 1 },
+    };
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    choose(moves[event.key]);
+  };
+  return (
+    <div
+      class="axes-cells"
+      role="slider"
+      tabIndex={0}
+      aria-label="Cell"
+      aria-valuemin={1}
+      aria-valuemax={batch.samples * features}
+      aria-valuenow={cell.row * features + cell.column + 1}
+      aria-valuetext={words}
+      onKeyDown={press}
+      onPointerMove={(event) => event.pointerType === 'mouse' && point(at(event))}
+      onPointerLeave={() => point(null)}
+      onClick={(event) => {
+        const clicked = at(event);
+        if (clicked) choose(clicked);
+      }}
+    />
+  );
+}
+
+interface RowsProps {
+  id: string;
+  caption: string;
+  batch: Batch;
+  values: Float64Array;
+}
+
+function Rows({ id, caption, batch, values }: RowsProps) {
+  const features = featuresOf(batch);
+  const rows = Array.from({ length: batch.samples }, (_, row) => ({
+    id: `${id}-${row + 1}`,
+    name: `sample ${row + 1}`,
+    values: Array.from(values.subarray(row * features, (row + 1) * features)),
+  }));
+  return <VectorTable caption={caption} rows={rows} />;
+}
+
+function Norms({ batch }: { batch: Batch }) {
+  return (
+    <ScrollTable caption="Measured on the values above" visible>
+      <thead>
+        <tr>
+          <th scope="col">norm</th>
+          <th scope="col">cells that share a mean</th>
+          <th scope="col">sets</th>
+          <th scope="col">values in each</th>
+          <th scope="col">depends on other samples</th>
+          <th scope="col">with batch size 1</th>
+          <th scope="col">typical use</th>
+        </tr>
+      </thead>
+      <tbody>
+        {KINDS.map((kind) => {
+          const behaviour = behaviourOf(kind, batch, state.seed.value, state.others.value);
+          return (
+            <tr key={kind} data-norm={kind} class={kind === state.kind.value ? 'chosen' : ''}>
+              <th scope="row">{NAMES[kind]}</th>
+              <td class="axes-prose">{SETS[kind]}</td>
+              <td>{behaviour.sets}</td>
+              <td>{behaviour.setSize}</td>
+              <td>{dependsWords(behaviour)}</td>
+              <td class="axes-prose">{aloneWords(kind, behaviour)}</td>
+              <td class="axes-prose">{USES[kind]}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </ScrollTable>
+  );
 }

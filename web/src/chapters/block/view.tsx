@@ -1,3 +1,248 @@
+// Chapter 7: one block, its shapes, its parameters, its code.
+
+import { batch } from '@preact/signals';
+import { Button, ChapterLink, Choice, Code, TextField } from '../../ui/controls';
+import { Figure } from '../../ui/figure';
+import { Formula } from '../../ui/formula';
+import { roundNumber } from '../../ui/numbers';
+import { ScrollTable } from '../../ui/table';
+import { cppCode, pythonCode } from './code';
+import { drawBlock, NARROW, WIDE } from './diagram';
+import {
+  blockParameters,
+  type BlockNorm,
+  grouped,
+  headSize,
+  headsProblem,
+  partsOf,
+  type Step,
+  stepsOf,
+} from './model';
+import { PRESETS, state } from './state';
+import './style.css';
+
+const EQUATIONS: Record<BlockNorm, string> = {
+  pre: '\\begin{aligned}h &= x + \\mathrm{MHA}(\\mathrm{LN}(x))\\\\' +
+    'y &= h + \\mathrm{FFN}(\\mathrm{LN}(h))\\end{aligned}',
+  post: '\\begin{aligned}h &= \\mathrm{LN}(x + \\mathrm{MHA}(x))\\\\' +
+    'y &= \\mathrm{LN}(h + \\mathrm{FFN}(h))\\end{aligned}',
+};
+
+const CPP_COMMANDS = `cmake --preset release
+cmake --build --preset release \\
+  --target addnorm_example_block
+build/release/bin/addnorm_example_block`;
+
 export function BlockChapter() {
-  return <p />;
+  const placement = state.placement.value;
+  return (
+    <>
+      <p>
+        A block is two sublayers: attention, where tokens look at each other, and the feed-forward
+        network, where each token is worked on by itself. Each stands in its own Add &amp; Norm. A
+        model is N such blocks, one after the other. What goes in and what comes out have the same
+        shape, so that the sums work and blocks can be stacked.
+      </p>
+      <Controls />
+      <div class="block-columns">
+        <Diagram />
+        <div>
+          <Formula tex={EQUATIONS[placement]} block />
+          <Parts />
+        </div>
+      </div>
+      <Example />
+    </>
+  );
+}
+
+function currentSizes() {
+  return { dModel: state.dModel.value, heads: state.heads.value, dFf: state.dFf.value };
+}
+
+function Controls() {
+  const sizes = currentSizes();
+  return (
+    <>
+      <div class="controls">
+        {PRESETS.map((preset) => (
+          <Button
+            key={preset.name}
+            pressed={
+              preset.dModel === sizes.dModel &&
+              preset.heads === sizes.heads &&
+              preset.dFf === sizes.dFf &&
+              preset.layers === state.layers.value
+            }
+            onClick={() => take(preset)}
+          >
+            {preset.name}
+          </Button>
+        ))}
+      </div>
+      <div class="controls block-sizes">
+        <TextField label="d_model" item={state.dModel} />
+        <TextField label="n_heads" item={state.heads} problem={headsProblem(sizes)} />
+        <TextField label="d_ff" item={state.dFf} />
+        <TextField label="Layers N" item={state.layers} />
+        <Choice
+          label="Placement"
+          item={state.placement}
+          options={[
+            { value: 'pre', label: 'pre-norm' },
+            { value: 'post', label: 'post-norm' },
+          ]}
+        />
+      </div>
+    </>
+  );
+}
+
+function take({ dModel, heads, dFf, layers }: (typeof PRESETS)[number]) {
+  batch(() => {
+    state.dModel.value = dModel;
+    state.heads.value = heads;
+    state.dFf.value = dFf;
+    state.layers.value = layers;
+  });
+}
+
+function Diagram() {
+  const placement = state.placement.value;
+  const halves = stepsOf(currentSizes(), placement);
+  return (
+    <div>
+      <Figure
+        name={`A ${placement}-norm block, its shapes and parameters, as in the table that follows.`}
+        size={WIDE}
+        narrow={NARROW}
+        draw={(context, size) => drawBlock(context, size, halves)}
+      >
+        <Steps steps={halves.flat()} />
+      </Figure>
+      <p>
+        B sequences of T tokens. Cyan is the residual stream, orange a branch, yellow a norm.{' '}
+        {placement === 'pre' ?
+          'No norm stands in the stream: it runs from x to y through sums alone.' :
+          'The norms stand in the stream itself.'}
+      </p>
+    </div>
+  );
+}
+
+function Steps({ steps }: { steps: Step[] }) {
+  return (
+    <ScrollTable caption="The block, step by step">
+      <thead>
+        <tr>
+          <th scope="col">step</th>
+          <th scope="col">shape that leaves it</th>
+          <th scope="col">parameters</th>
+        </tr>
+      </thead>
+      <tbody>
+        {steps.map(({ name, shape, parameters }, i) => (
+          <tr key={i}>
+            <th scope="row">{name}</th>
+            <td>{shape}</td>
+            <td>{grouped(parameters)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </ScrollTable>
+  );
+}
+
+function Parts() {
+  const sizes = currentSizes();
+  const layers = state.layers.value;
+  const one = blockParameters(sizes);
+  const shares = partsOf(sizes).map(({ parameters }) => share(parameters / one));
+  return (
+    <>
+      <div class="block-parts">
+        <ScrollTable caption="Parameters, part by part" visible>
+          <tbody>
+            {partsOf(sizes).map(({ id, name, formula, arithmetic, parameters }) => (
+              <tr key={id} data-part={id}>
+                <th scope="row">
+                  {name} <Formula tex={formula} />
+                  <span class="arithmetic">{arithmetic}</span>
+                </th>
+                <td>{grouped(parameters)}</td>
+              </tr>
+            ))}
+            <tr class="total" data-part="block">
+              <th scope="row">One block</th>
+              <td>{grouped(one)}</td>
+            </tr>
+            <tr class="total" data-part="layers">
+              <th scope="row">
+                {grouped(layers)} {layers === 1 ? 'block' : 'blocks'}
+                <span class="arithmetic">{grouped(layers)} · {grouped(one)}</span>
+              </th>
+              <td>{grouped(layers * one)}</td>
+            </tr>
+          </tbody>
+        </ScrollTable>
+      </div>
+      <p>
+        Attention has {shares[0]} of them, the feed-forward network {shares[1]}, the
+        norms {shares[2]}. n_heads is in none of the formulas: the heads share d_model
+        {headsProblem(sizes) ? ' in equal parts' : `, ${headSize(sizes)} features each`}. B and T are
+        in none either. As float32 one block takes {memory(4 * one)}, and as much again for its
+        gradients.
+      </p>
+      <p>
+        Not counted: embeddings and the head
+        {state.placement.value === 'pre' &&
+          `, and the norm that ends a pre-norm stack (2 · ${grouped(sizes.dModel)} more)`}
+        . <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what pre and post do
+        to training. Their count is the same.
+      </p>
+    </>
+  );
+}
+
+function share(part: number): string {
+  return `${roundNumber(100 * part, 3)} %`;
+}
+
+function memory(bytes: number): string {
+  const power = Math.min(4, Math.max(0, Math.floor(Math.log10(bytes) / 3)));
+  return `${roundNumber(bytes / 1000 ** power, 3)} ${['bytes', 'kB', 'MB', 'GB', 'TB'][power]}`;
+}
+
+function Example() {
+  const isCpp = state.language.value === 'cpp';
+  const file = isCpp ? 'block.cc' : 'block.py';
+  const code = (isCpp ? cppCode : pythonCode)(currentSizes(), state.placement.value);
+  return (
+    <>
+      <h3>The same block as code</h3>
+      <p>
+        Both programs make this block, draw its weights with seed 0 and run it on a random x of two
+        sequences of ten tokens. The library draws PyTorch’s random numbers in PyTorch’s order. So
+        for 512, 8, 2048 and pre-norm both print 3152384 parameters and a mean
+        |y&nbsp;−&nbsp;x| of 0.2057.
+      </p>
+      <div class="controls">
+        <Choice
+          label="Language"
+          item={state.language}
+          options={[
+            { value: 'cpp', label: 'C++ with addnorm' },
+            { value: 'python', label: 'Python with PyTorch' },
+          ]}
+        />
+      </div>
+      <Code name={file} text={code} />
+      <p>
+        In the repository this is <code>examples/{file}</code>. To run it:
+      </p>
+      <pre class="block-command">
+        <code>{isCpp ? CPP_COMMANDS : 'python3 examples/block.py'}</code>
+      </pre>
+    </>
+  );
 }

@@ -1,3 +1,83 @@
+// Chapter 8: six questions, each answered at once.
+
+import { useId } from 'preact/hooks';
+import { resetState } from '../../state/store';
+import { Button, ChapterLink, Problem } from '../../ui/controls';
+import { Formula } from '../../ui/formula';
+import { LETTERS, type Question, questions } from './questions';
+import { state } from './state';
+import './style.css';
+
 export function Quiz() {
-  return <p />;
+  return (
+    <>
+      <p>Six questions. Each answer gets a reply at once, and you can change it.</p>
+      <ol class="quiz-questions">
+        {questions.map((question, i) => (
+          <li key={question.id}>
+            <QuestionView question={question} number={i + 1} />
+          </li>
+        ))}
+      </ol>
+      <Score />
+    </>
+  );
+}
+
+/** The place of the answer that was given; −1 if none was. */
+function givenTo({ id }: Question): number {
+  const given = state[id].value;
+  return given === 'none' ? -1 : LETTERS.indexOf(given);
+}
+
+function QuestionView({ question, number }: { question: Question; number: number }) {
+  const name = useId();
+  const given = givenTo(question);
+  const verdict = given === question.right ? 'right' : 'wrong';
+  return (
+    <fieldset class="quiz-question" data-question={question.id}>
+      <legend>
+        {number}. {question.text}
+        {question.tex && <Formula tex={question.tex} block />}
+      </legend>
+      {question.answers.map(({ text, tex, spoken }, i) => (
+        <label key={i} class={`quiz-answer ${i === given ? verdict : ''}`}>
+          <input
+            type="radio"
+            name={name}
+            value={LETTERS[i]}
+            checked={i === given}
+            aria-label={spoken && [text, spoken].filter(Boolean).join(' ')}
+            onChange={() => (state[question.id].value = LETTERS[i])}
+          />
+          <span>{text} {tex && <Formula tex={tex} />}</span>
+        </label>
+      ))}
+      <div class="quiz-reply" aria-live="polite">
+        {given >= 0 && (
+          <p>
+            <strong class={verdict}>{verdict === 'right' ? 'Right.' : 'Not so.'}</strong>{' '}
+            {question.answers[given].reply}{' '}
+            <ChapterLink to={question.chapter}>{question.link}</ChapterLink>.
+          </p>
+        )}
+        <Problem text={state[question.id].problem.value && 'The link’s answer cannot be used.'} />
+      </div>
+    </fieldset>
+  );
+}
+
+function Score() {
+  const given = questions.map(givenTo);
+  const answered = given.filter((place) => place >= 0).length;
+  const right = questions.filter(({ right }, i) => given[i] === right).length;
+  return (
+    <>
+      <p role="status" data-stat="score">
+        {answered === 0 ? 'No question answered yet.' :
+          `${right} of ${questions.length} right, ${answered} answered.`}
+      </p>
+      <Button onClick={() => resetState(state)} disabled={answered === 0}>Reset quiz</Button>
+    </>
+  );
 }

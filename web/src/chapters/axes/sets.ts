@@ -1,0 +1,110 @@
+// Which cells of a batch share a mean, and what a norm makes of them.
+
+import { kernels } from '../../kernels/current';
+import type { Kind, NormOutput } from '../../kernels/kernels';
+import { normal } from '../../ui/random';
+
+/** A batch: one row a sample, its features are channels × positions. */
+export interface Batch {
+  samples: number;
+  channels: number;
+  positions: number;
+  groups: number; // of GroupNorm; divides the channels
+}
+
+export interface Cell {
+  row: number;
+  column: number;
+}
+
+export function featuresOf({ channels, positions }: Batch): number {
+  return channels * positions;
+}
+
+/** The place of the set that a cell belongs to, in the order of the kernels' statistics. */
+export function setOf(kind: Kind, batch: Batch, { row, column }: Cell): number {
+  const channel = Math.floor(column / batch.positions);
+  switch (kind) {
+    case 'layer':
+    case 'rms':
+      return row;
+    case 'batch':
+      return channel;
+    case 'instance':
+      return row * batch.channels + channel;
+    case 'group': {
+      const group = Math.floor((channel * batch.groups) / batch.channels);
+      return row * batch.groups + group;
+    }
+  }
+}
+
+/** The values of a batch. Rows and channels differ in their mean, so that norms differ too. */
+export function drawBatch(batch: Batch, seed: number, others: number): Float64Array {
+  const offset = normal(seed + 1e5);
+  const channelMeans = Array.from({ length: batch.channels }, () => 1.5 * offset());
+  const features = featuresOf(batch);
+  const values = new Float64Array(batch.samples * features);
+  for (let row = 0; row < batch.samples; row++) {
+    const draw = normal(row === 0 ? seed : (seed + 1) * 7919 + others * 104729 + row);
+    const rowMean = draw();
+    for (let column = 0; column < features; column++) {
+      const value = channelMeans[Math.floor(column / batch.positions)] + rowMean + draw();
+      values[row * features + column] = Math.round(100 * value) / 100;
+    }
+  }
+  return values;
+}
+
+export function normalize(kind: Kind, batch: Batch, x: Float64Array): NormOutput<Float64Array> {
+  return kernels.norm({ kind, groups: batch.groups }, batch, { x });
+}
+
+/** How often the other samples are drawn again to see what it does to the first one. */
+export const REDRAWS = 8;
+
+/** What can be measured of a norm on a batch. */
+export interface Behaviour {
+  sets: number;
+  setSize: number;
+  /** By how much sample 1's output changes, at most, in REDRAWS draws of the others; null: there
+   * are none. */
+  neighbours: number | null;
+  /** By how much sample 1's output changes when it is a batch of its own. */
+  alone: number;
+  /** The largest output of sample 1 as a batch of its own. */
+  aloneLargest: number;
+  /** How far that output is from InstanceNorm's. */
+  aloneFromInstance: number;
+}
+
+export function behaviourOf(kind: Kind, batch: Batch, seed: number, others: number): Behaviour {
+  const x = drawBatch(batch, seed, others);
+  const features = featuresOf(batch);
+  const first = (values: Float64Array) => values.subarray(0, features);
+  const { output, statistics } = normalize(kind, batch, x);
+  const change = (draw: number) => {
+    const redrawn = normalize(kind, batch, drawBatch(batch, seed, others + draw)).output;
+    return largestDifference(first(output), first(redrawn));
+  };
+  const changes = Array.from({ length: REDRAWS }, (_, i) => change(i + 1));
+  const one = { ...batch, samples: 1 };
+  const alone = normalize(kind, one, first(x).slice()).output;
+  const instance = normalize('instance', one, first(x).slice()).output;
+  return {
+    sets: statistics.length,
+    setSize: x.length / statistics.length,
+    neighbours: batch.samples === 1 ? null : Math.max(...changes),
+    alone: largestDifference(first(output), alone),
+    aloneLargest: largest(alone),
+    aloneFromInstance: largestDifference(alone, instance),
+  };
+}
+
+export function largest(values: Float64Array): number {
+  return values.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
+}
+
+export function largestDifference(a: Float64Array, b: Float64Array): number {
+  return largest(a.map((v, i) => v - b[i]));
+}

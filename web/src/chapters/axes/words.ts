@@ -1,0 +1,122 @@
+// What chapter 4 says, made from the numbers.
+
+import type { Kind, NormOutput } from '../../kernels/kernels';
+import { roundNumber } from '../../ui/numbers';
+import { KINDS } from './state';
+import {
+  type Batch,
+  type Behaviour,
+  type Cell,
+  featuresOf,
+  largest,
+  largestDifference,
+  normalize,
+  REDRAWS,
+  setOf,
+} from './sets';
+
+export const NAMES: Record<Kind, string> = {
+  batch: 'BatchNorm',
+  layer: 'LayerNorm',
+  rms: 'RMSNorm',
+  instance: 'InstanceNorm',
+  group: 'GroupNorm',
+};
+
+export const SETS: Record<Kind, string> = {
+  batch: 'one channel, over all samples and positions',
+  layer: 'all features of one sample',
+  rms: 'all features of one sample; no mean is taken away',
+  instance: 'one channel of one sample, over its positions',
+  group: 'a group of channels of one sample',
+};
+
+export const USES: Record<Kind, string> = {
+  batch: 'convolutional networks on images, with large batches',
+  layer: 'Transformers, recurrent networks',
+  rms: 'Transformers such as T5, Llama, Qwen',
+  instance: 'style transfer between images',
+  group: 'detection and segmentation, with small batches',
+};
+
+/** Kernels round: what is below this is the same. */
+const SAME = 1e-9;
+
+/** A cell, its values and its set, in one sentence or two. */
+export function cellWords(
+  kind: Kind,
+  batch: Batch,
+  x: Float64Array,
+  result: NormOutput<Float64Array>,
+  cell: Cell,
+): string {
+  const i = cell.row * featuresOf(batch) + cell.column;
+  const channel = Math.floor(cell.column / batch.positions) + 1;
+  const position = (cell.column % batch.positions) + 1;
+  const place = `Sample ${cell.row + 1}, channel ${channel}` +
+    (batch.positions > 1 ? `, position ${position}` : '');
+  const { mean, deviation } = result.statistics[setOf(kind, batch, cell)];
+  const others = x.length / result.statistics.length - 1;
+  const shared = others === 0 ? 'with no other cell' :
+    `with ${others} other cell${others === 1 ? '' : 's'}`;
+  const [value, output] = [roundNumber(x[i]), roundNumber(result.output[i], 3)];
+  if (kind === 'rms') {
+    const rms = roundNumber(deviation);
+    return `${place}: ${value}. It shares the root mean square ${rms} ${shared}. ` +
+      `${value} ÷ ${rms} = ${output}.`;
+  }
+  const [m, d] = [roundNumber(mean), roundNumber(deviation)];
+  const minus = mean < 0 ? `+ ${m.slice(1)}` : `− ${m}`;
+  return `${place}: ${value}. It shares mean ${m} and deviation ${d} ${shared}. ` +
+    `(${value} ${minus}) ÷ ${d} = ${output}.`;
+}
+
+/** Whether sample 1 depends on its neighbours. */
+export function neighbourWords({ neighbours }: Behaviour): string {
+  if (neighbours === null) return 'There are no other samples to depend on.';
+  const drawn = `Other values in the other samples, drawn ${REDRAWS} times,`;
+  if (neighbours < SAME) {
+    return `${drawn} change the output of sample 1 by 0: it does not depend on them.`;
+  }
+  return `${drawn} change the output of sample 1 by up to ${roundNumber(neighbours, 3)}: ` +
+    'it depends on them.';
+}
+
+/** What is special about small sets; '' if nothing is. */
+export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Array): string {
+  if (setSize === 1 && largest(output) === 0) {
+    return `${NAMES[kind]} breaks here: each set holds one value, which is its own mean. ` +
+      'Every output is 0, whatever came in.';
+  }
+  const isSign = output.every((v) => Math.abs(Math.abs(v) - 1) < 0.01);
+  if (setSize === 2 && isSign) {
+    return 'Each set holds two values, so each output is close to −1 or 1: ' +
+      'which one was larger is all that is left.';
+  }
+  return '';
+}
+
+/** Which of the other norms gives the same output here; '' if none does. */
+export function twinWords(kind: Kind, batch: Batch, x: Float64Array, output: Float64Array): string {
+  const twins = KINDS.filter(
+    (other) =>
+      other !== kind && largestDifference(normalize(other, batch, x).output, output) < SAME,
+  ).map((other) => NAMES[other]);
+  return twins.length === 0 ? '' : `The same output here: ${twins.join(', ')}.`;
+}
+
+export function dependsWords({ neighbours }: Behaviour): string {
+  if (neighbours === null) return 'there are none';
+  return neighbours < SAME ? 'no: 0' : `yes: ${roundNumber(neighbours, 3)}`;
+}
+
+/** How sample 1 fares as a batch of its own. */
+export function aloneWords(kind: Kind, behaviour: Behaviour): string {
+  if (behaviour.aloneLargest === 0) return 'breaks: every output is 0';
+  const change = behaviour.alone < SAME ? '' :
+    `sample 1 changes by up to ${roundNumber(behaviour.alone, 3)}`;
+  if (kind !== 'instance' && behaviour.aloneFromInstance < SAME) {
+    return ['is InstanceNorm', change].filter(Boolean).join(': ');
+  }
+  return change || 'works: the same output';
+}

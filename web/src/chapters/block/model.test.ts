@@ -1,0 +1,48 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Kernels } from '../../kernels/kernels';
+import { loadKernels } from '../../kernels/native';
+import { cppCode, pythonCode } from './code';
+import { blockParameters, headsProblem, stepsOf } from './model';
+
+let kernels: Kernels;
+beforeAll(async () => {
+  kernels = await loadKernels();
+});
+
+const sizes = [[1, 1, 1], [4, 2, 7], [6, 3, 24], [64, 4, 100], [512, 8, 2048]].map(
+  ([dModel, heads, dFf]) => ({ dModel, heads, dFf }),
+);
+
+describe.each(sizes)('%o', (size) => {
+  test.each(['pre', 'post'] as const)('the library counts the same, %s', (placement) => {
+    const row = kernels.placements().find(({ name }) => name === placement)!;
+    const counted = kernels.blockParameters(row, size.dModel, size.heads, size.dFf);
+    expect(blockParameters(size)).toBe(counted);
+    const steps = stepsOf(size, placement).flat();
+    expect(steps.reduce((sum, step) => sum + step.parameters, 0)).toBe(counted);
+  });
+});
+
+test('the source document’s block has 3,152,384', () => {
+  expect(blockParameters({ dModel: 512, heads: 8, dFf: 2048 })).toBe(3152384);
+});
+
+test('says which heads would divide d_model', () => {
+  const problem = (dModel: number, heads: number) => headsProblem({ dModel, heads, dFf: 1 });
+  expect(problem(512, 8)).toBe('');
+  expect(problem(512, 7)).toBe('is 7, must divide d_model = 512; 4 or 8 would');
+  expect(problem(6, 9)).toBe('is 9, must divide d_model = 6; 6 would');
+});
+
+test('puts sizes and placement into the code', () => {
+  const size = { dModel: 64, heads: 4, dFf: 100 };
+  const cpp = cppCode(size, 'post');
+  for (const piece of ['d_model = 64;', 'n_heads = 4;', 'd_ff = 100;', '("post")']) {
+    expect(cpp).toContain(piece);
+  }
+  const python = pythonCode(size, 'post');
+  expect(python).toContain('d_model = 64\nn_heads = 4\nd_ff = 100\n');
+  expect(python).toContain('return norm(x + sublayer(x))\n');
+  expect(cppCode(size, 'pre')).toContain('("pre")');
+  expect(pythonCode(size, 'pre')).toContain('return x + sublayer(norm(x))\n');
+});

@@ -1,0 +1,104 @@
+// A Transformer block's steps, the shape that leaves each, and its parameters.
+
+export type BlockNorm = 'pre' | 'post';
+
+export interface BlockSizes {
+  dModel: number;
+  heads: number;
+  dFf: number;
+}
+
+export interface Part {
+  id: 'attention' | 'feed-forward' | 'norms';
+  name: string;
+  formula: string; // in TeX
+  arithmetic: string;
+  parameters: number;
+}
+
+/** The parameters, part by part: weights and biases, γ and β. */
+export function partsOf({ dModel: d, dFf }: BlockSizes): Part[] {
+  const [D, F] = [grouped(d), grouped(dFf)];
+  return [
+    {
+      id: 'attention',
+      name: 'Attention: query, key, value, output',
+      formula: '4\\,(d^2 + d)',
+      arithmetic: `4 · (${D}² + ${D})`,
+      parameters: 4 * (d * d + d),
+    },
+    {
+      id: 'feed-forward',
+      name: 'Feed-forward: up, down',
+      formula: '2\\,d\\,d_{ff} + d_{ff} + d',
+      arithmetic: `2 · ${D} · ${F} + ${F} + ${D}`,
+      parameters: 2 * d * dFf + dFf + d,
+    },
+    {
+      id: 'norms',
+      name: 'Two norms: γ and β each',
+      formula: '2 \\cdot 2\\,d',
+      arithmetic: `2 · 2 · ${D}`,
+      parameters: 4 * d,
+    },
+  ];
+}
+
+export function blockParameters(sizes: BlockSizes): number {
+  return partsOf(sizes).reduce((sum, part) => sum + part.parameters, 0);
+}
+
+export interface Step {
+  kind: 'norm' | 'branch' | 'sum';
+  name: string;
+  shape: string; // of what leaves it
+  parameters: number;
+}
+
+/** The two halves of a block: the sublayer's steps, the residual sum, and the norm where it is. */
+export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[]] {
+  const { dModel: d, dFf, heads } = sizes;
+  const ofHead = headSize(sizes);
+  const stream = `B × T × ${grouped(d)}`;
+  const hidden = `B × T × ${grouped(dFf)}`;
+  const branch = (name: string, shape: string, parameters = 0): Step =>
+    ({ kind: 'branch', name, shape, parameters });
+  const norm: Step = { kind: 'norm', name: 'LayerNorm', shape: stream, parameters: 2 * d };
+  const sum: Step = { kind: 'sum', name: '+', shape: stream, parameters: 0 };
+  const arranged = (sublayer: Step[]) =>
+    placement === 'pre' ? [norm, ...sublayer, sum] : [...sublayer, sum, norm];
+  return [
+    arranged([
+      branch('query, key, value', `3 × B × ${heads} × T × ${ofHead}`, 3 * (d * d + d)),
+      branch('softmax(q·kᵀ / √d_head)', `B × ${heads} × T × T`),
+      branch('weights · value, joined', stream),
+      branch('output', stream, d * d + d),
+    ]),
+    arranged([
+      branch('up', hidden, d * dFf + dFf),
+      branch('ReLU', hidden),
+      branch('down', stream, dFf * d + d),
+    ]),
+  ];
+}
+
+/** d_head as a reader sees it; '?' where the heads do not divide d_model. */
+export function headSize({ dModel, heads }: BlockSizes): string {
+  return dModel % heads === 0 ? grouped(dModel / heads) : '?';
+}
+
+/** Why there is no block of these sizes, as the end of a sentence; '' if there is one. */
+export function headsProblem({ dModel, heads }: BlockSizes): string {
+  if (dModel % heads === 0) return '';
+  const divides = (n: number) => dModel % n === 0;
+  let [below, above] = [heads, heads];
+  while (!divides(below)) below--;
+  while (above < dModel && !divides(above)) above++;
+  const fitting = above > dModel ? `${below}` : `${below} or ${above}`;
+  return `is ${heads}, must divide d_model = ${dModel}; ${fitting} would`;
+}
+
+/** 3152384 as 3,152,384. */
+export function grouped(n: number): string {
+  return n.toLocaleString('en');
+}

@@ -1,0 +1,19 @@
+// What a reader can change in chapter 7.
+
+import { choice, number } from '../../state/fields';
+import { defineState } from '../../state/store';
+
+export const state = defineState('bl', {
+  dModel: number({ min: 1, max: 65_536, step: 1, initial: 512 }),
+  heads: number({ min: 1, max: 256, step: 1, initial: 8 }),
+  dFf: number({ min: 1, max: 262_144, step: 1, initial: 2048 }),
+  layers: number({ min: 1, max: 1000, step: 1, initial: 6 }),
+  placement: choice(['pre', 'post'], 'pre'),
+  language: choice(['cpp', 'python'], 'cpp'),
+});
+
+export const PRESETS = [
+  { name: 'Transformer base', dModel: 512, heads: 8, dFf: 2048, layers: 6 },
+  { name: 'GPT-2 small', dModel: 768, heads: 12, dFf: 3072, layers: 12 },
+  { name: 'GPT-3', dModel: 12288, heads: 96, dFf: 49152, layers: 96 },
+] as const;

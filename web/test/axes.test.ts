@@ -1,0 +1,139 @@
+// Chapter 4.
+
+import type { Locator } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chapter, openPage, seriousFindings, vector } from './page';
+
+async function matrix(axes: Locator, id: string, rows: number): Promise<number[][]> {
+  return Promise.all(Array.from({ length: rows }, (_, i) => vector(axes, `${id}-${i + 1}`)));
+}
+
+function normalized(values: number[], centred = true): number[] {
+  const n = values.length;
+  const mean = centred ? values.reduce((sum, v) => sum + v, 0) / n : 0;
+  const variance = values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / n;
+  return values.map((v) => (v - mean) / Math.sqrt(variance + 1e-5));
+}
+
+function transposed(m: number[][]): number[][] {
+  return m[0].map((_, j) => m.map((row) => row[j]));
+}
+
+function expectClose(actual: number[][], expected: number[][]) {
+  expect(actual.length).toBe(expected.length);
+  actual.flat().forEach((v, i) => expect(v).toBeCloseTo(expected.flat()[i], 5));
+}
+
+test('each norm’s output is what the formula gives', async () => {
+  const page = await openPage('#axes');
+  const axes = chapter(page, 'axes');
+  const x = await matrix(axes, 'row', 4);
+  expect(x[0].length).toBe(6);
+  const halves = (row: number[]) => [row.slice(0, 3), row.slice(3)];
+  const expected: Record<string, number[][]> = {
+    LayerNorm: x.map((row) => normalized(row)),
+    RMSNorm: x.map((row) => normalized(row, false)),
+    BatchNorm: transposed(transposed(x).map((column) => normalized(column))),
+    InstanceNorm: x.map((row) => row.map(() => 0)),
+    GroupNorm: x.map((row) => halves(row).flatMap((half) => normalized(half))),
+  };
+  for (const [name, output] of Object.entries(expected)) {
+    await axes.getByRole('radio', { name }).check();
+    expectClose(await matrix(axes, 'output', 4), output);
+  }
+});
+
+test('BatchNorm depends on its neighbours, and gives 0 for a batch of one', async () => {
+  const page = await openPage('#axes?ax.kind=batch');
+  const axes = chapter(page, 'axes');
+  const others = axes.getByRole('button', { name: 'Draw only the other samples again' });
+  const [x, before] = [await vector(axes, 'row-1'), await vector(axes, 'output-1')];
+  const said = /by up to ([\d.]+): it depends/.exec(await axes.innerText())![1];
+  let change = 0;
+  for (let draw = 1; draw <= 8; draw++) {
+    await others.click();
+    const after = await vector(axes, 'output-1');
+    change = Math.max(change, ...after.map((v, i) => Math.abs(v - before[i])));
+  }
+  expect(await vector(axes, 'row-1')).toEqual(x);
+  expect(change).toBeCloseTo(Number(said), 2);
+
+  await axes.getByRole('slider', { name: 'Batch size' }).focus();
+  await page.keyboard.press('Home');
+  expect(await vector(axes, 'output-1')).toEqual(x.map(() => 0));
+  expect(await axes.innerText()).toContain('Every output is 0');
+  expect(await others.isDisabled()).toBe(true);
+  await axes.getByRole('radio', { name: '4', exact: true }).last().check();
+  expect(await axes.innerText()).toContain('The same output here: InstanceNorm.');
+});
+
+test('the cells by keyboard, and a link reopens them', async () => {
+  const page = await openPage('#axes?ax.kind=group&ax.groups=3');
+  const axes = chapter(page, 'axes');
+  const cells = axes.getByRole('slider', { name: 'Cell' });
+  await cells.focus();
+  for (const key of ['ArrowDown', 'End', 'ArrowLeft', 'ArrowRight', 'ArrowRight']) {
+    await page.keyboard.press(key);
+  }
+  const [x, output] = [await vector(axes, 'row-2'), await vector(axes, 'output-2')];
+  const words = (await cells.getAttribute('aria-valuetext'))!;
+  expect(words).toContain('Sample 2, channel 6');
+  expect(words).toContain('with 1 other cell');
+  expect(words.replaceAll('−', '-')).toContain(`channel 6: ${x[5]}.`);
+  expect(words.replaceAll('−', '-')).toContain(`= ${Number(output[5].toPrecision(3))}.`);
+
+  await expect.poll(() => page.url()).toContain('ax.row=2');
+  const again = await openPage(new URL(page.url()).hash);
+  const slider = chapter(again, 'axes').getByRole('slider', { name: 'Cell' });
+  expect(await slider.getAttribute('aria-valuetext')).toBe(words);
+});
+
+test('hovering lights another cell, a click chooses it', async () => {
+  const page = await openPage('#axes');
+  const axes = chapter(page, 'axes');
+  const words = axes.locator('.axes-words');
+  const chosen = await words.innerText();
+  const box = (await axes.getByRole('slider', { name: 'Cell' }).boundingBox())!;
+  await page.mouse.move(box.x + 90, box.y + 120);
+  expect(await words.innerText()).toContain('Sample 3, channel 1');
+  await page.mouse.move(box.x + 90, box.y - 10);
+  expect(await words.innerText()).toBe(chosen);
+  await page.mouse.click(box.x + box.width - 10, box.y + 60); // on the map of the output
+  await page.mouse.move(0, 0);
+  expect(await words.innerText()).toContain('Sample 1, channel 6');
+});
+
+test('the table measures every norm', async () => {
+  const page = await openPage('#axes?ax.positions=2');
+  const axes = chapter(page, 'axes');
+  const cells = (kind: string) => axes.locator(`tr[data-norm=${kind}] td`).allTextContents();
+  expect((await cells('batch')).slice(1, 3)).toEqual(['6', '8']);
+  expect((await cells('batch'))[3]).toMatch(/^yes: /);
+  expect((await cells('batch'))[4]).toMatch(/^is InstanceNorm: /);
+  const layer = ['4', '12', 'no: 0', 'works: the same output'];
+  expect((await cells('layer')).slice(1, 5)).toEqual(layer);
+  expect((await cells('instance')).slice(1, 3)).toEqual(['24', '2']);
+  expect((await cells('group')).slice(1, 3)).toEqual(['8', '6']);
+});
+
+test('a mangled link gets a word, and groups that do not fit do too', async () => {
+  const hash = '#axes?ax.kind=group&ax.groups=4&ax.samples=99&ax.row=8&ax.column=32&ax.seed=x';
+  const page = await openPage(hash);
+  const axes = chapter(page, 'axes');
+  expect(await axes.innerText()).toContain('4 does not divide 6 channels: 2 is used.');
+  expect(await axes.innerText()).toContain('must be a whole number from 1 to 8');
+  expect(await axes.locator('.axes-words').innerText()).toContain('Sample 4, channel 6');
+});
+
+test('fits 360 px, and has no serious accessibility finding', async () => {
+  const narrow = await openPage('#axes?ax.channels=8&ax.positions=4', { width: 360, touch: true });
+  const width = await narrow.evaluate(() => document.documentElement.scrollWidth);
+  expect(width).toBeLessThanOrEqual(360);
+  const cells = chapter(narrow, 'axes').getByRole('slider', { name: 'Cell' });
+  await cells.tap({ position: { x: 200, y: 60 } });
+  expect(await cells.getAttribute('aria-valuetext')).toContain('Sample 1, channel 5');
+  for (const theme of ['light', 'dark'] as const) {
+    const page = await openPage('#axes', { theme });
+    expect(await seriousFindings(page, '#axes')).toEqual([]);
+  }
+});

@@ -1,0 +1,82 @@
+// Chapter 8.
+
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chapter, openPage, seriousFindings } from './page';
+
+const RIGHT = { q1: 'b', q2: 'd', q3: 'a', q4: 'c', q5: 'b', q6: 'd' };
+const ALL_RIGHT = Object.entries(RIGHT).map(([id, letter]) => `qz.${id}=${letter}`).join('&');
+
+function question(page: Page, id: string) {
+  const fieldset = chapter(page, 'quiz').locator(`[data-question=${id}]`);
+  return {
+    reply: fieldset.locator('[aria-live]'),
+    radio: (letter: string) => fieldset.locator(`input[value=${letter}]`),
+    radios: fieldset.getByRole('radio'),
+    link: fieldset.getByRole('link'),
+  };
+}
+
+test('replies to every answer, and only one of each question is right', async () => {
+  const page = await openPage('#quiz');
+  for (const [id, right] of Object.entries(RIGHT)) {
+    const { reply, radio, radios, link } = question(page, id);
+    expect(await reply.innerText()).toBe('');
+    for (const letter of ['a', 'b', 'c', 'd'].slice(0, await radios.count())) {
+      await radio(letter).check();
+      expect(await reply.innerText()).toMatch(letter === right ? /^Right\./ : /^Not so\./);
+      expect(await link.count()).toBe(1);
+    }
+    await radio(right).check();
+  }
+  expect(await chapter(page, 'quiz').locator('[data-stat=score]').innerText())
+    .toBe('6 of 6 right, 6 answered.');
+});
+
+test('answers point to the chapter that shows them, and a link keeps them', async () => {
+  const page = await openPage(`#quiz?${ALL_RIGHT}`);
+  const score = chapter(page, 'quiz').locator('[data-stat=score]');
+  expect(await score.innerText()).toBe('6 of 6 right, 6 answered.');
+  for (const [id, target] of [['q1', 'axes'], ['q2', 'highway'], ['q3', 'placement'],
+    ['q4', 'step-by-step'], ['q5', 'placement'], ['q6', 'placement']]) {
+    await question(page, id).link.click();
+    expect(new URL(page.url()).hash).toMatch(new RegExp(`^#${target}\\?`));
+  }
+  await chapter(page, 'quiz').getByRole('button', { name: 'Reset quiz' }).click();
+  expect(await score.innerText()).toBe('No question answered yet.');
+  await expect.poll(() => new URL(page.url()).hash).not.toContain('qz.');
+});
+
+test('post-norm’s sum does not grow, pre-norm’s stream does', async () => {
+  const page = await openPage('#quiz?qz.q5=a&qz.q6=d');
+  expect(await question(page, 'q5').reply.innerText()).toContain('nothing piles up');
+  expect(await question(page, 'q6').reply.innerText()).toContain('grows linearly');
+});
+
+test('by keyboard alone', async () => {
+  const page = await openPage('#quiz');
+  const { radio, reply } = question(page, 'q3');
+  await page.getByRole('radio', { name: 'y is x plus F of LN of x' }).focus();
+  await page.keyboard.press('ArrowDown');
+  expect(await radio('b').isChecked()).toBe(true);
+  expect(await reply.innerText()).toContain('That is post-norm');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  expect(new URL(page.url()).hash).toMatch(/^#placement/);
+});
+
+test('an answer that is none gets a word', async () => {
+  const page = await openPage('#quiz?qz.q4=d&qz.q1=b');
+  expect(await question(page, 'q4').reply.innerText()).toBe('The link’s answer cannot be used.');
+  expect(await question(page, 'q1').reply.innerText()).toMatch(/^Right\./);
+});
+
+test('fits 360 px, and has no serious accessibility finding', async () => {
+  const narrow = await openPage('#quiz?qz.q2=d', { width: 360 });
+  const width = await narrow.evaluate(() => document.documentElement.scrollWidth);
+  expect(width).toBeLessThanOrEqual(360);
+  for (const theme of ['light', 'dark'] as const) {
+    const page = await openPage('#quiz?qz.q1=b&qz.q2=a', { theme });
+    expect(await seriousFindings(page, '#quiz')).toEqual([]);
+  }
+});
