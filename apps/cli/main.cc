@@ -72,11 +72,8 @@ ExitStatus run(std::vector<std::string> arguments) {
   program.footer(kExamples);
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{
-      study_command(program),
-      trace_command(program),
-      norm_command(program),
-      reproduce_command(program),
-      serve_command(program),
+      study_command(program),     trace_command(program), norm_command(program),
+      reproduce_command(program), serve_command(program),
   };
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));

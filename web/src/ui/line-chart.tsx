@@ -153,5 +153,6 @@ function linearLabel(v: number): string {
 function roundNumbers(min: number, max: number): number[] {
   const [low, high] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
   const powers = Array.from({ length: high - low + 1 }, (_, i) => low + i);
-  return [...powers.flatMap((n) => [1, 2, 5].map((m) => Number(`${m}e${n}`))), Number(`1e${high + 1}`)];
+  const most = Number(`1e${high + 1}`);
+  return [...powers.flatMap((n) => [1, 2, 5].map((m) => Number(`${m}e${n}`))), most];
 }

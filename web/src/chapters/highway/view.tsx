@@ -1,3 +1,221 @@
+import { useEffect, useMemo } from 'preact/hooks';
+import { kernels } from '../../kernels/current';
+import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
+import { resetState } from '../../state/store';
+import { Button, ChapterLink, Choice, Slider, TextField } from '../../ui/controls';
+import { Formula } from '../../ui/formula';
+import { LineChart } from '../../ui/line-chart';
+import { useNear } from '../../ui/near';
+import { roundNumber } from '../../ui/numbers';
+import { ScrollTable } from '../../ui/table';
+import { isDark } from '../../ui/theme';
+import { FIRST_WEIGHTS, INITIALIZATIONS, LAYERS, state } from './state';
+import { LANES, stacks } from './stacks';
+import { curve, endsOf, fateOf, summary, verdict } from './verdict';
+import './style.css';
+
+interface KeyedJob extends MeasureJob {
+  key: string;
+}
+const chosen = new Measurer<KeyedJob>();
+const others = new Measurer<KeyedJob>(); // the same stacks with every initialization
+
 export function Highway() {
-  return <p />;
+  const [element, near] = useNear<HTMLDivElement>();
+  const table = useMemo(() => kernels.placements(), []);
+  const choice = {
+    layers: state.layers.value,
+    width: Number(state.width.value),
+    both: state.both.value,
+    first: state.first.value,
+    seed: state.seed.value,
+  };
+  const key = JSON.stringify(choice);
+  useEffect(() => {
+    if (near) chosen.request({ key, stacks: stacks(table, choice), text: undefined });
+  }, [near, key]);
+  const measured = chosen.measured.value;
+  useEffect(() => {
+    if (measured?.job.key !== key) return; // the slider has moved on
+    const all = INITIALIZATIONS.flatMap((first) => stacks(table, { ...choice, first }));
+    others.request({ key, stacks: all, text: undefined });
+  }, [measured, key]);
+
+  return (
+    <div ref={element}>
+      <Story />
+      <div class="controls">
+        <Slider label="Layers" item={state.layers} {...LAYERS} />
+        <Choice
+          label="d_model"
+          item={state.width}
+          options={['16', '32', '64'].map((value) => ({ value, label: value }) as const)}
+        />
+        <Choice label="First weights" item={state.first} options={FIRST_WEIGHTS} />
+        <Choice
+          label="Norm, where there are both"
+          item={state.both}
+          options={[
+            { value: 'pre', label: 'pre-norm' },
+            { value: 'post', label: 'post-norm' },
+          ]}
+        />
+        <Choice
+          label="Curves"
+          item={state.scale}
+          options={[
+            { value: 'absolute', label: 'as measured' },
+            { value: 'relative', label: 'relative to their start' },
+          ]}
+        />
+        <div class="highway-seed">
+          <TextField label="Seed" item={state.seed} />
+        </div>
+      </div>
+      <p class="problem" role="alert">{chosen.problem.value}</p>
+      {measured ? (
+        <Results measured={measured} />
+      ) : (
+        <p class="highway-wait">The four stacks are being measured.</p>
+      )}
+      {others.measured.value && <OtherWeights measured={others.measured.value} />}
+      <p>
+        Transformers have both. Where the norm then stands is the question of{' '}
+        <ChapterLink to="placement">the next chapter</ChapterLink>.
+      </p>
+      <Button onClick={() => resetState(state)}>Reset this chapter</Button>
+    </div>
+  );
+}
+
+const WITHOUT = String.raw`\text{without: }
+  \frac{\partial x_N}{\partial x_0} = \prod_{l=1}^{N} F'_l`;
+const WITH = String.raw`\begin{aligned} \text{with: }
+  \frac{\partial x_N}{\partial x_0} &= \prod_{l=1}^{N} \bigl(1 + F'_l\bigr) \\
+  &= 1 + \sum_{l} F'_l + \cdots \end{aligned}`;
+
+function Story() {
+  return (
+    <>
+      <p>
+        A Transformer is a stack of sublayers. The signal goes up through all of them; the gradient
+        comes back down through all of them. Without a residual connection both are multiplied at
+        every sublayer on the way, and a product of many factors soon becomes very small or very
+        large.
+      </p>
+      <p>
+        A residual connection is a highway beside the sublayer: the signal goes on as it is, and the
+        sublayer only adds to it. In the derivative the highway is a 1:
+      </p>
+      <div class="highway-formulas">
+        <Formula block tex="y = x + F(x)" />
+        <Formula block tex={String.raw`\frac{\partial y}{\partial x} = 1 + F'(x)`} />
+      </div>
+      <p>Over a whole stack the chain rule multiplies these:</p>
+      <div class="highway-formulas">
+        <Formula block tex={WITHOUT} />
+        <Formula block tex={WITH} />
+      </div>
+      <p>
+        Multiplied out, the second product has a term 1 that no sublayer can touch: the gradient has
+        a way to layer 0 that shrinks nothing. The other terms may still make it grow. For that
+        there is the norm.
+      </p>
+      <p>
+        Below are four real decoders. Each reads the same 32 bytes of text, goes forward and back
+        once with its first weights, and shows the root mean square (RMS) of what passes.
+      </p>
+    </>
+  );
+}
+
+function Results({ measured }: { measured: Measured<MeasureJob> }) {
+  const { job, measurements, milliseconds } = measured;
+  const { layers } = job.stacks[0].options;
+  const relative = state.scale.value === 'relative';
+  const places = useMemo(() => Array.from({ length: layers + 1 }, (_, l) => l), [layers]);
+  const curves = (of: 'stream' | 'gradient', start: number) =>
+    measurements.map((m, i) => ({
+      ...LANES[i],
+      values: curve(m[of], relative ? start : undefined),
+    }));
+  const unit = relative ? 'RMS, relative' : 'RMS';
+  return (
+    <>
+      <div class="highway-charts">
+        <LineChart
+          name="Gradient, from the last layer (right) back to layer 0"
+          xLabel="layer"
+          yLabel={`gradient’s ${unit}`}
+          x={places}
+          curves={curves('gradient', -1)}
+          logarithmic
+        />
+        <LineChart
+          name="Signal, from layer 0 to the last"
+          xLabel="layer"
+          yLabel={`stream’s ${unit}`}
+          x={places}
+          curves={curves('stream', 0)}
+          logarithmic
+        />
+      </div>
+      <p class="hint">
+        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured
+        in {Math.round(milliseconds)} ms: four stacks of {layers} layers, forward and backward.
+      </p>
+      <ul class="highway-verdicts">
+        {measurements.map((m, i) => (
+          <li key={i} data-stack={LANES[i].name} style={{ borderColor: colourOf(i) }}>
+            <strong>{LANES[i].name}.</strong> {verdict(m)}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function colourOf(lane: number): string {
+  return isDark.value ? LANES[lane].colour.dark : LANES[lane].colour.light;
+}
+
+function OtherWeights({ measured: { job, measurements } }: { measured: Measured<MeasureJob> }) {
+  const { layers } = job.stacks[0].options;
+  const gradients = LANES.map((_, lane) =>
+    INITIALIZATIONS.map((_, i) => endsOf(measurements[i * LANES.length + lane]).gradient),
+  );
+  return (
+    <div class="highway-others">
+      <h3>How much depends on the first weights</h3>
+      <ScrollTable caption={`Layer 0’s gradient over layer ${layers - 1}’s, by first weights`} visible>
+        <thead>
+          <tr>
+            <th scope="col">stack</th>
+            {FIRST_WEIGHTS.map(({ value, label }) => (
+              <th scope="col" key={value}>{label}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {LANES.map(({ name }, lane) => (
+            <tr key={name} data-gradient={name}>
+              <th scope="row">{name}</th>
+              {gradients[lane].map((gradient, i) => (
+                <td key={i} data-fate={fateOf(gradient)}>
+                  {Number.isFinite(gradient) && `${roundNumber(gradient, 2)} · `}
+                  {fateOf(gradient)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </ScrollTable>
+      <p>{summary(gradients)}</p>
+      <p class="hint">
+        Vanishes: below a hundredth. Explodes: above a hundredfold. Overflows: beyond float32.
+        PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
+        GPT-2’s are N(0, 0.02²), smaller still into the stream.
+      </p>
+    </div>
+  );
 }

@@ -1,3 +1,54 @@
+import { useMemo } from 'preact/hooks';
+import { kernels } from '../../kernels/current';
+import { resetState } from '../../state/store';
+import { Button, ChapterLink } from '../../ui/controls';
+import { useNear } from '../../ui/near';
+import { Curves } from './curves';
+import { state } from './state';
+import { Switchboard } from './switchboard';
+import { Train } from './train';
+import './style.css';
+
 export function PlacementChapter() {
-  return <p />;
+  const [element, near] = useNear<HTMLDivElement>();
+  const table = useMemo(() => kernels.placements(), []);
+  return (
+    <div ref={element}>
+      <p>
+        <ChapterLink to="highway">Residual and norm belong together</ChapterLink>, but in which
+        order? The Transformer of 2017 normalizes after the sum (post-norm). GPT-2 and most models
+        since normalize what the sublayer reads (pre-norm). Others do both, or scale one of the two
+        paths. All of them are one formula with five slots: before, inside, after, skip and gain.
+      </p>
+      <h3>Five slots</h3>
+      <p>
+        Choose a placement by its name, or turn the switches yourself. A click into the diagram puts
+        a norm into a slot or takes it out.
+      </p>
+      <Switchboard table={table} />
+      <h3>Before training</h3>
+      <p>
+        A decoder of such layers goes over a batch of text, forward and back, with its first
+        weights. In post-norm every sum goes through a norm: the stream keeps its size, and the
+        gradient meets each of these norms on its way back. In pre-norm nothing stands on the
+        stream: every branch adds to it, so it grows, and the gradient has a free way.
+      </p>
+      <Curves table={table} near={near} />
+      <h3>Train it here</h3>
+      <p>
+        That signal and gradient arrive is not yet enough. Two decoders with the same first weights
+        learn to predict the next byte of a text: one at the full learning rate from the first step
+        on, one with warm-up, where the rate grows from almost nothing. A model that has learned
+        only how often each byte occurs gets to the dashed line. Train post first, then pre, and
+        compare.
+      </p>
+      <Train table={table} />
+      <p class="hint">
+        d_model 32, 2 heads, d_ff 128, context 32, 8 windows a step, AdamW; each run has a thread of
+        its own. A loss 0.1 below byte frequencies counts as trained, and a difference of 0.1 as a
+        difference. One seed is one sample: try another.
+      </p>
+      <Button onClick={() => resetState(state)}>Reset this chapter</Button>
+    </div>
+  );
 }

@@ -1,0 +1,125 @@
+// Stream and gradient by layer at initialization: this arrangement beside post and pre.
+
+import { useEffect, useMemo } from 'preact/hooks';
+import type { Placement } from '../../kernels/kernels';
+import type { Stack } from '../../kernels/session-host';
+import { type MeasureJob, Measurer } from '../../kernels/sessions';
+import { Choice, Slider, TextField } from '../../ui/controls';
+import { LineChart } from '../../ui/line-chart';
+import { FIRST_WEIGHTS } from '../highway/state';
+import { curve, verdict } from '../highway/verdict';
+import { chosenArrangement, rowOf } from './arrangement';
+import { LAYERS, state } from './state';
+
+const LOOKS = [
+  { colour: { light: '#c2410c', dark: '#ff9d5c' } },
+  { colour: { light: '#0b62b8', dark: '#6cb8ff' }, dash: [10, 4] },
+  { colour: { light: '#00704f', dark: '#4fd6a8' }, dash: [3, 4] },
+];
+
+interface NamedJob extends MeasureJob {
+  names: string[];
+}
+
+const measurer = new Measurer<NamedJob>();
+
+/** What is wrong with the text or the stack, in the kernels' words. */
+export const measureProblem = measurer.problem;
+
+export function chosenText(): string | undefined {
+  return state.source.value === 'pasted' ? state.text.value : undefined;
+}
+
+/** The stack of the switchboard, as it is trained. */
+export function chosenStack(): Stack {
+  return {
+    arrangement: chosenArrangement(),
+    options: {
+      layers: state.layers.value,
+      width: 32,
+      heads: 2,
+      context: 32,
+      batch: 8,
+      learningRate: Number(state.rate.value),
+      warmUp: state.warmup.value,
+      seed: state.seed.value,
+      initialization: state.first.value,
+      norm: state.norm.value,
+    },
+  };
+}
+
+export function Curves({ table, near }: { table: Placement[]; near: boolean }) {
+  const job = jobOf(table);
+  useEffect(() => {
+    if (near) measurer.request(job);
+  }, [near, JSON.stringify(job)]);
+  return (
+    <>
+      <div class="controls">
+        <Slider label="Layers" item={state.layers} {...LAYERS} />
+        <Choice label="First weights" item={state.first} options={FIRST_WEIGHTS} />
+        <div class="placement-number">
+          <TextField label="Seed" item={state.seed} />
+        </div>
+      </div>
+      <Measured />
+    </>
+  );
+}
+
+function Measured() {
+  if (measureProblem.value) {
+    return <p>These stacks cannot be measured; the reason stands beside the text.</p>;
+  }
+  if (measurer.measured.value) return <Charts />;
+  return <p class="placement-wait">The stacks are being measured.</p>;
+}
+
+function jobOf(table: Placement[]): NamedJob {
+  const { arrangement, options } = chosenStack();
+  const row = rowOf(arrangement, table);
+  const others = table.filter((p) => ['post', 'pre'].includes(p.name) && p !== row);
+  return {
+    names: [row ? `${row.name} (this one)` : 'your own', ...others.map(({ name }) => name)],
+    stacks: [arrangement, ...others].map((a) => ({ arrangement: a, options })),
+    text: chosenText(),
+  };
+}
+
+function Charts() {
+  const { job, measurements, milliseconds } = measurer.measured.value!;
+  const { layers } = job.stacks[0].options;
+  const places = useMemo(() => Array.from({ length: layers + 1 }, (_, l) => l), [layers]);
+  const curves = (of: 'stream' | 'gradient') =>
+    measurements.map((m, i) => ({ name: job.names[i], ...LOOKS[i], values: curve(m[of]) }));
+  return (
+    <>
+      <div class="placement-charts">
+        <LineChart
+          name="Residual stream by layer, before training"
+          xLabel="layer"
+          yLabel="stream’s RMS"
+          x={places}
+          curves={curves('stream')}
+          logarithmic
+        />
+        <LineChart
+          name="Gradient by layer, before training"
+          xLabel="layer"
+          yLabel="gradient’s RMS"
+          x={places}
+          curves={curves('gradient')}
+          logarithmic
+        />
+      </div>
+      <p data-verdict="measured">
+        <strong>{job.names[0]}.</strong> {verdict(measurements[0])}
+      </p>
+      <p class="hint">
+        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured
+        in {Math.round(milliseconds)} ms.
+      </p>
+    </>
+  );
+}

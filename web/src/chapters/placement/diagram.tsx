@@ -1,0 +1,105 @@
+// One sublayer with its five slots on the residual stream, from top to bottom.
+
+import type { Item } from '../../state/store';
+import type { Arrangement } from '../../kernels/kernels';
+import { state } from './state';
+
+const STREAM = 76; // where the stream runs, and the branch
+const BRANCH = 224;
+
+const SKIP_LABEL: Record<string, string> = {
+  none: '× 1',
+  plain: '× 0',
+  deepnorm: '× ⁴√(2N)',
+  admin: '⊙ ω',
+};
+const GAIN_LABEL: Record<string, string> = {
+  none: '× 1',
+  'scaled-branch': '× 1/√N',
+  rezero: '× α',
+  layerscale: '⊙ λ',
+};
+
+export function Diagram({ arrangement }: { arrangement: Arrangement }) {
+  const norm = state.norm.value === 'layer' ? 'LayerNorm' : 'RMSNorm';
+  const cut = arrangement.skip === 'plain';
+  const scaled = arrangement.beforeScale === 'none' ? norm : `${norm} × 1/√l`;
+  return (
+    <svg class="placement-diagram" viewBox="0 0 320 500" role="img" aria-label={words(arrangement)}>
+      <defs>
+        <marker
+          id="placement-arrow"
+          viewBox="0 0 10 10"
+          refX="9"
+          refY="5"
+          markerWidth="7"
+          markerHeight="7"
+          orient="auto"
+        >
+          <path d="M0 0 L10 5 L0 10 z" />
+        </marker>
+      </defs>
+      <text x={STREAM} y="18" class="name">x</text>
+      <path class={cut ? 'stream cut' : 'stream'} d={`M${STREAM} 62 V338`} />
+      <path class="stream" d={`M${STREAM} 26 V62`} />
+      <path class="branch" d={`M${STREAM} 62 H${BRANCH} V352 H${STREAM + 17}`} />
+      <circle class="dot" cx={STREAM} cy="62" r="4" />
+      <Slot x={BRANCH} y={84} name="before" norm={scaled} item={state.before} />
+      <g class="sublayer">
+        <rect x={BRANCH - 70} y="142" width="140" height="52" rx="8" />
+        <text x={BRANCH} y="164">F: attention</text>
+        <text x={BRANCH} y="182">or feed-forward</text>
+      </g>
+      <Slot x={BRANCH} y={216} name="inside" norm={norm} item={state.inside} />
+      <Factor x={BRANCH} y={288} name="gain" label={GAIN_LABEL[arrangement.gain]} />
+      <Factor x={STREAM} y={216} name="skip" label={SKIP_LABEL[arrangement.skip]} />
+      <circle class="plus" cx={STREAM} cy="352" r="14" />
+      <path class="plus" d={`M${STREAM - 8} 352 H${STREAM + 8} M${STREAM} 344 V360`} />
+      <path class="stream" d={`M${STREAM} 366 V444`} />
+      <Slot x={STREAM} y={386} name="after" norm={norm} item={state.after} />
+      <text x={STREAM} y="460" class="name">y</text>
+      <Slot x={BRANCH} y={442} name="final norm" norm={norm} item={state.final} />
+      <path class="branch faint" d={`M${STREAM + 14} 456 H${BRANCH - 76}`} />
+      <text x={BRANCH} y="490" class="faint">once, after layer N</text>
+    </svg>
+  );
+}
+
+interface SlotProps {
+  x: number;
+  y: number;
+  name: string;
+  norm: string;
+  item: Item<boolean>;
+}
+
+/** A place for a norm; a click puts one there or takes it away, as its checkbox does. */
+function Slot({ x, y, name, norm, item }: SlotProps) {
+  const toggle = () => (item.value = !item.value);
+  return (
+    <g class={item.value ? 'slot on' : 'slot'} onClick={toggle}>
+      <rect x={x - 70} y={y} width="140" height="30" rx="8" />
+      <text x={x} y={y + 20}>{item.value ? norm : name}</text>
+    </g>
+  );
+}
+
+function Factor({ x, y, name, label }: { x: number; y: number; name: string; label: string }) {
+  return (
+    <g class={label === '× 1' ? 'factor one' : 'factor'}>
+      <rect x={x - 38} y={y} width="76" height="28" rx="14" />
+      <text x={x} y={y + 19}>{label === '× 1' ? `${name} × 1` : label}</text>
+    </g>
+  );
+}
+
+function words(a: Arrangement): string {
+  const norms = [a.before && 'before F', a.inside && 'on F’s output', a.after && 'after the sum'];
+  const places = norms.filter(Boolean).join(' and ');
+  const cut = a.skip === 'plain';
+  const skip = cut ? 'there is no skip path' : `the skip path is ${SKIP_LABEL[a.skip]}`;
+  return (
+    `One sublayer: ${skip}, the branch is ${GAIN_LABEL[a.gain]}; ` +
+    `${places === '' ? 'no norm' : `a norm ${places}`}${a.finalNorm ? ', and a final norm' : ''}.`
+  );
+}

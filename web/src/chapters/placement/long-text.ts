@@ -1,0 +1,41 @@
+// A text that may be too long for a link.
+
+import { type Field, FieldError } from '../../state/fields';
+
+/** What is longer has a name in the link, which only the page that made it can read: so undo and
+ * redo work, and whoever opens the link is told. */
+export const IN_LINK = 2000;
+const KEPT = 50; // of the long texts, the newest
+
+export function longText(maxLength: number): Field<string> {
+  const known = new Map<string, string>();
+  return {
+    initial: '',
+    write(value) {
+      if (value.length <= IN_LINK) return value;
+      const name = `long:${value.length}:${hash(value)}`;
+      known.delete(name); // so that it becomes the newest
+      known.set(name, value);
+      if (known.size > KEPT) known.delete(known.keys().next().value!);
+      return name;
+    },
+    read(text) {
+      const name = /^long:(\d+):\w+$/.exec(text);
+      if (name !== null) {
+        const value = known.get(text);
+        if (value !== undefined) return value;
+        throw new FieldError(`of ${name[1]} characters was too long for the link: paste it again`);
+      }
+      if (text.length <= maxLength) return text;
+      const [has, most] = [text.length, maxLength].map((n) => n.toLocaleString('en'));
+      throw new FieldError(`has ${has} characters, may have at most ${most}`);
+    },
+  };
+}
+
+/** FNV-1a, 32 bits. */
+function hash(text: string): string {
+  let h = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
+  return (h >>> 0).toString(36);
+}

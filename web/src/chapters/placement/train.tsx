@@ -1,0 +1,236 @@
+// Training without and with warm-up, live.
+
+import { signal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import type { Placement } from '../../kernels/kernels';
+import { Button, Choice, Problem, TextField } from '../../ui/controls';
+import { LineChart } from '../../ui/line-chart';
+import { roundNumber } from '../../ui/numbers';
+import { ScrollTable } from '../../ui/table';
+import { rowOf } from './arrangement';
+import { chosenStack, chosenText, measureProblem } from './curves';
+import { IN_LINK } from './long-text';
+import { RATES, state } from './state';
+import { runningMeans, type Setup, Training } from './training';
+import { lossText, type Outcome, verdict } from './verdict';
+
+const COLOURS = {
+  without: { light: '#c2410c', dark: '#ff9d5c' },
+  with: { light: '#0b62b8', dark: '#6cb8ff' },
+  unigram: { light: '#4d5a73', dark: '#a9b4c8' },
+};
+
+const WINDOW = 10; // steps whose mean is shown
+
+const training = new Training();
+/** What has been trained to its end since the page was opened, the newest first. */
+const finished = signal<{ setup: Setup; outcome: Outcome }[]>([]);
+
+async function train(run: Promise<void>) {
+  await run;
+  const outcome = outcomeOf(training);
+  if (training.status.value !== 'done' || outcome === undefined) return;
+  const setup = training.setup.value!;
+  if (finished.value[0]?.setup !== setup) finished.value = [{ setup, outcome }, ...finished.value];
+}
+
+function outcomeOf({ opened, runs, setup }: Training): Outcome | undefined {
+  const [without, warmed] = runs.value.map((run) => run.validation.value);
+  if (opened.value === undefined || without === undefined || warmed === undefined) return undefined;
+  const { steps } = setup.value!;
+  return { steps, unigram: opened.value.unigramLoss, without, with: warmed };
+}
+
+function chosenSetup(table: Placement[]): Setup {
+  const stack = chosenStack();
+  const name = rowOf(stack.arrangement, table)?.name ?? 'your own';
+  return { name, stack, steps: state.steps.value, text: chosenText() };
+}
+
+export function Train({ table }: { table: Placement[] }) {
+  const setup = chosenSetup(table);
+  useEffect(() => {
+    training.problem.value = ''; // that of other settings
+  }, [JSON.stringify(setup)]);
+  return (
+    <>
+      <div class="controls">
+        <Choice
+          label="Learning rate"
+          item={state.rate}
+          options={RATES.map((value) => ({ value, label: value }))}
+        />
+        <div class="placement-number">
+          <TextField label="Steps" item={state.steps} />
+        </div>
+        <div class="placement-number">
+          <TextField label="Warm-up steps" item={state.warmup} />
+        </div>
+      </div>
+      {state.warmup.value > state.steps.value && (
+        <p class="hint">
+          The warm-up is longer than the training: its learning rate never gets to{' '}
+          {state.rate.value}.
+        </p>
+      )}
+      <TextChoice />
+      <Buttons setup={setup} />
+      <Problem text={measureProblem.value ? '' : training.problem.value} />
+      {training.setup.value && <Progress shown={training.setup.value} chosen={setup} />}
+      {finished.value.length > 0 && <Finished />}
+    </>
+  );
+}
+
+const HINT =
+  `A text of more than ${IN_LINK.toLocaleString('en')} characters is not kept in the link. ` +
+  'It never leaves this page.';
+
+function TextChoice() {
+  const pasted = state.source.value === 'pasted';
+  return (
+    <>
+      <div class="controls">
+        <Choice
+          label="Text to train on"
+          item={state.source}
+          options={[
+            { value: 'bundled', label: 'this project’s documents and code' },
+            { value: 'pasted', label: 'my own' },
+          ]}
+        />
+      </div>
+      {pasted && (
+        <TextField
+          label="Your text"
+          item={state.text}
+          rows={6}
+          format={(text) => text}
+          hint={HINT}
+        />
+      )}
+      {measureProblem.value && <Problem text={`This does not work: ${measureProblem.value}.`} />}
+    </>
+  );
+}
+
+function Buttons({ setup }: { setup: Setup }) {
+  const status = training.status.value;
+  return (
+    <div class="placement-buttons">
+      {status === 'running' && (
+        <Button kind="danger" onClick={() => training.stop()}>Stop</Button>
+      )}
+      {status === 'stopped' && (
+        <Button kind="primary" onClick={() => train(training.goOn())}>Go on</Button>
+      )}
+      {(status === 'idle' || status === 'done') && (
+        <Button kind="primary" onClick={() => train(training.start(setup))}>Start training</Button>
+      )}
+      <Button disabled={status === 'idle'} onClick={() => training.reset()}>Reset training</Button>
+    </div>
+  );
+}
+
+function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
+  const { steps } = shown;
+  const runs = training.runs.value;
+  const [a, b] = runs.map((run) => run.losses.value.length);
+  const times = runs.map((run) => Math.round(run.stepMilliseconds)).join(' and ');
+  const outcome = outcomeOf(training);
+  return (
+    <>
+      <label class="placement-progress">
+        <progress max={2 * steps} value={a + b} /> step {Math.min(a, b)} of {steps}
+        {a > 0 && b > 0 && `, ${times} ms a step`}
+      </label>
+      <div class="controls">
+        <Choice
+          label="Loss shown"
+          item={state.curves}
+          options={[
+            { value: 'mean', label: `mean of the last ${WINDOW} steps` },
+            { value: 'each', label: 'each step' },
+          ]}
+        />
+      </div>
+      <Losses setup={shown} />
+      <div role="status" class="placement-verdict">
+        {outcome && <p data-verdict="trained">{verdict(outcome)}</p>}
+      </div>
+      {JSON.stringify(shown) !== JSON.stringify(chosen) && (
+        <p class="hint">The switches or controls have changed since this training began.</p>
+      )}
+    </>
+  );
+}
+
+function Losses({ setup: { name, steps, stack } }: { setup: Setup }) {
+  const { layers, learningRate, seed, warmUp } = stack.options;
+  const x = useMemo(() => Array.from({ length: steps }, (_, step) => step + 1), [steps]);
+  const unigram = training.opened.value?.unigramLoss ?? null;
+  const [without, warmed] = training.runs.value.map((run) => {
+    const losses = run.losses.value;
+    const shown = state.curves.value === 'mean' ? runningMeans(losses, WINDOW) : losses;
+    return x.map((_, i) => (Number.isFinite(shown[i]) ? shown[i] : null));
+  });
+  return (
+    <LineChart
+      name={`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
+      xLabel="step"
+      yLabel="nats a byte"
+      x={x}
+      curves={[
+        { name: 'without warm-up', colour: COLOURS.without, values: without },
+        { name: `warm-up over ${warmUp} steps`, colour: COLOURS.with, values: warmed },
+        {
+          name: 'byte frequencies alone',
+          colour: COLOURS.unigram,
+          dash: [6, 5],
+          values: x.map(() => unigram),
+        },
+      ]}
+      height={320}
+    />
+  );
+}
+
+const COLUMNS = [
+  'placement',
+  'layers',
+  'rate',
+  'steps',
+  'seed',
+  'without',
+  'with warm-up',
+  'byte frequencies',
+];
+
+function Finished() {
+  return (
+    <div class="placement-finished">
+      <ScrollTable caption="Trained so far: loss on text kept aside, in nats a byte" visible>
+        <thead>
+          <tr>
+            {COLUMNS.map((title) => <th scope="col" key={title}>{title}</th>)}
+          </tr>
+        </thead>
+        <tbody>
+          {finished.value.map(({ setup: { name, stack, steps }, outcome }, i) => (
+            <tr key={finished.value.length - i} data-trained={name}>
+              <th scope="row">{name}</th>
+              <td>{stack.options.layers}</td>
+              <td>{roundNumber(stack.options.learningRate)}</td>
+              <td>{steps}</td>
+              <td>{stack.options.seed}</td>
+              <td>{lossText(outcome.without)}</td>
+              <td>{lossText(outcome.with)}</td>
+              <td>{lossText(outcome.unigram)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </ScrollTable>
+      <Button onClick={() => (finished.value = [])}>Clear the table</Button>
+    </div>
+  );
+}

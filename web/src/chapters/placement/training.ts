@@ -1,0 +1,129 @@
+// Two runs of the same stack, without and with warm-up, in a worker each.
+
+import { batch, signal } from '@preact/signals';
+import type { Opened, Stack } from '../../kernels/session-host';
+import { SessionWorker, textBytes } from '../../kernels/sessions';
+
+export interface Setup {
+  name: string; // of the arrangement
+  stack: Stack; // with warm-up
+  steps: number;
+  text: string | undefined; // undefined: the bundled one
+}
+
+/** The mean of each value and up to `window` − 1 before it. */
+export function runningMeans(values: readonly number[], window: number): number[] {
+  return values.map((_, i) => {
+    const last = values.slice(Math.max(0, i + 1 - window), i + 1);
+    return last.reduce((sum, v) => sum + v, 0) / last.length;
+  });
+}
+
+const VALIDATION_BATCHES = 8;
+
+export class Run {
+  readonly losses = signal<readonly number[]>([]);
+  readonly validation = signal<number | undefined>(undefined); // NaN: diverged
+  #milliseconds = 0;
+
+  constructor(
+    readonly worker: SessionWorker,
+    readonly stack: Stack,
+    readonly slice: number,
+  ) {}
+
+  get stepMilliseconds(): number {
+    return this.#milliseconds / this.losses.value.length;
+  }
+
+  async train(steps: number, going: () => boolean): Promise<void> {
+    const finite = () => Number.isFinite(this.losses.value.at(-1) ?? 0);
+    while (going() && finite() && this.losses.value.length < steps) {
+      const left = steps - this.losses.value.length;
+      const { losses, milliseconds } = await this.worker.call('train', left, this.slice);
+      this.#milliseconds += milliseconds;
+      this.losses.value = [...this.losses.value, ...losses];
+    }
+    if (!going() || this.validation.value !== undefined) return;
+    const loss = finite() ? await this.worker.call('validate', VALIDATION_BATCHES) : NaN;
+    this.validation.value = loss;
+  }
+}
+
+/** Start, stop, go on, reset. */
+export class Training {
+  readonly status = signal<'idle' | 'running' | 'stopped' | 'done'>('idle');
+  readonly problem = signal('');
+  readonly setup = signal<Setup | undefined>(undefined);
+  readonly opened = signal<Opened | undefined>(undefined);
+  readonly runs = signal<readonly Run[]>([]); // without, with
+
+  #busy: readonly Run[] | undefined; // whose steps are under way
+
+  /** `slice`: milliseconds of steps between two looks at the page. */
+  constructor(
+    readonly makeWorker = () => new SessionWorker(),
+    readonly slice = 120,
+  ) {}
+
+  async start(setup: Setup): Promise<void> {
+    this.reset();
+    const { stack } = setup;
+    const cold = { ...stack, options: { ...stack.options, warmUp: 0 } };
+    batch(() => {
+      this.setup.value = setup;
+      this.runs.value = [cold, stack].map((of) => new Run(this.makeWorker(), of, this.slice));
+      this.status.value = 'running';
+    });
+    await this.#work(setup, this.runs.value);
+  }
+
+  stop(): void {
+    if (this.status.value === 'running') this.status.value = 'stopped';
+  }
+
+  async goOn(): Promise<void> {
+    if (this.status.value !== 'stopped') return;
+    this.status.value = 'running';
+    if (this.#busy !== this.runs.value) await this.#work(this.setup.value!, this.runs.value);
+  }
+
+  reset(): void {
+    this.runs.value.forEach((run) => run.worker.close());
+    batch(() => {
+      this.runs.value = [];
+      this.setup.value = this.opened.value = undefined;
+      this.status.value = 'idle';
+      this.problem.value = '';
+    });
+  }
+
+  /** Until the runs are done, or stopped, or no longer ours; what fails ends them in words. */
+  async #work(setup: Setup, runs: readonly Run[]): Promise<void> {
+    const ours = () => this.runs.value === runs;
+    const going = () => ours() && this.status.value === 'running';
+    const done = () => runs.every((run) => run.validation.value !== undefined);
+    this.#busy = runs;
+    try {
+      if (this.opened.value === undefined) {
+        const text = await textBytes(setup.text);
+        const opened = await Promise.all(runs.map((r) => r.worker.call('open', r.stack, text)));
+        if (ours()) this.opened.value = opened[0];
+      }
+      while (going() && !done()) {
+        await Promise.all(runs.map((run) => run.train(setup.steps, going)));
+      }
+      if (!ours()) return;
+      if (done()) {
+        runs.forEach((run) => run.worker.close());
+        this.status.value = 'done';
+      }
+    } catch (error) {
+      if (!ours()) return;
+      this.reset();
+      this.problem.value = (error as Error).message;
+    } finally {
+      if (this.#busy === runs) this.#busy = undefined;
+    }
+  }
+}

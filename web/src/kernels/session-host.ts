@@ -1,0 +1,86 @@
+// What a worker does for the page: measures stacks and trains one, in calls that end soon, so that
+// whoever calls can stop between two of them.
+
+import type { Arrangement, Kernels, Measurement, Session, SessionOptions } from './kernels';
+
+export interface Stack {
+  arrangement: Arrangement;
+  options: SessionOptions;
+}
+
+export interface Opened {
+  parameters: number;
+  unigramLoss: number;
+}
+
+export interface Trained {
+  losses: number[];
+  milliseconds: number;
+}
+
+/** The call with this number is to run; `args` are those of the method. */
+export interface Request {
+  id: number;
+  method: Method;
+  args: unknown[];
+}
+export type Answer = { id: number; value: unknown } | { id: number; problem: string };
+export type Method = Exclude<keyof SessionHost, 'answer'>;
+
+export class SessionHost {
+  #kernels: Kernels;
+  #session: Session | undefined;
+
+  constructor(kernels: Kernels) {
+    this.#kernels = kernels;
+  }
+
+  answer({ id, method, args }: Request): Answer {
+    try {
+      return { id, value: (this[method] as (...args: unknown[]) => unknown).apply(this, args) };
+    } catch (error) {
+      this.#session = undefined; // gone with the instance that had it
+      return { id, problem: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  /** Each stack with its first weights. */
+  measure(stacks: Stack[], text: Uint8Array): Measurement[] {
+    return stacks.map(({ arrangement, options }) => {
+      const session = this.#kernels.session(arrangement, options, text);
+      const measurement = session.measure();
+      session.destroy();
+      return measurement;
+    });
+  }
+
+  /** Makes the stack that train and validate are about. */
+  open({ arrangement, options }: Stack, text: Uint8Array): Opened {
+    this.#session?.destroy();
+    this.#session = undefined;
+    this.#session = this.#kernels.session(arrangement, options, text);
+    const { parameters, unigramLoss } = this.#session;
+    return { parameters, unigramLoss };
+  }
+
+  /** Steps until there are `most` or the time is up; ends at a loss that is not finite. */
+  train(most: number, milliseconds: number): Trained {
+    const losses: number[] = [];
+    const start = performance.now();
+    let spent = 0;
+    while (losses.length < most && spent < milliseconds && Number.isFinite(losses.at(-1) ?? 0)) {
+      losses.push(this.#opened().step());
+      spent = performance.now() - start;
+    }
+    return { losses, milliseconds: spent };
+  }
+
+  validate(batches: number): number {
+    return this.#opened().validate(batches);
+  }
+
+  #opened(): Session {
+    if (this.#session === undefined) throw new Error('There is no stack to train.');
+    return this.#session;
+  }
+}

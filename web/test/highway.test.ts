@@ -1,0 +1,119 @@
+// Chapter 5: four real stacks, measured in a worker.
+
+import type { Locator, Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chapter, openPage, seriousFindings } from './page';
+
+const LANES = ['Neither', 'Norm only', 'Residual only', 'Both'];
+
+/** Opens the chapter, and waits for stacks of so many layers. */
+async function open(query: string, layers: number, options = {}): Promise<[Page, Locator]> {
+  const page = await openPage(`#highway${query && `?${query}`}`, options);
+  const part = chapter(page, 'highway');
+  await measured(part, layers);
+  return [page, part];
+}
+
+async function measured(part: Locator, layers: number): Promise<void> {
+  await part.getByText(`four stacks of ${layers} layers`).waitFor();
+}
+
+async function curves(part: Locator, name: 'Gradient' | 'Signal'): Promise<Map<string, number[]>> {
+  const rows = part.locator('figure', { hasText: name }).locator('tr[data-curve]');
+  const found = await rows.evaluateAll((all) =>
+    all.map((row): [string, string[]] => [
+      row.getAttribute('data-curve')!,
+      Array.from(row.querySelectorAll('td'), (cell) => cell.textContent!),
+    ]),
+  );
+  const number = (cell: string) => (cell === '' ? NaN : Number(cell));
+  return new Map(found.map(([lane, cells]) => [lane, cells.map(number)]));
+}
+
+test('measures four stacks: one value for each layer and the end', async () => {
+  const [, part] = await open('', 24);
+  for (const name of ['Gradient', 'Signal'] as const) {
+    const found = await curves(part, name);
+    expect([...found.keys()]).toEqual(LANES);
+    for (const values of found.values()) {
+      expect(values).toHaveLength(25);
+      expect(values.every((v) => v > 0)).toBe(true);
+    }
+  }
+  const gradients = await curves(part, 'Gradient');
+  const ratio = (lane: string) => gradients.get(lane)![0] / gradients.get(lane)![23];
+  expect(ratio('Neither')).toBeLessThan(1e-20);
+  expect(ratio('Norm only')).toBeLessThan(1e-1);
+  for (const lane of ['Residual only', 'Both']) {
+    expect(ratio(lane)).toBeGreaterThan(1e-2);
+    expect(ratio(lane)).toBeLessThan(1e2);
+  }
+  const verdicts = await part.locator('[data-stack]').allTextContents();
+  expect(verdicts[0]).toMatch(/gradient of layer 0 is \d\.\de−\d\d of layer 23’s: it vanishes/);
+  expect(verdicts[3]).toContain('it arrives');
+});
+
+test('first weights decide what a residual without a norm does', async () => {
+  const [, part] = await open('hw.layers=12', 12);
+  const row = part.locator('tr[data-gradient="Residual only"] td');
+  await expect.poll(() => row.count()).toBe(3);
+  const fates = await row.evaluateAll((cells) => cells.map((c) => c.getAttribute('data-fate')));
+  expect(fates).toEqual(['keeps', 'explodes', 'keeps']);
+  await part.getByRole('radio', { name: 'Xavier' }).check();
+  const verdict = part.locator('[data-stack="Residual only"]');
+  await expect.poll(() => verdict.textContent()).toContain('it explodes');
+});
+
+test('a hundred layers; what leaves float32 is said and left out', async () => {
+  const [, part] = await open('hw.layers=100&hw.first=xavier', 100);
+  const signals = await curves(part, 'Signal');
+  expect(signals.get('Both')!.every(Number.isFinite)).toBe(true);
+  expect(signals.get('Residual only')!.at(-1)).toBeNaN();
+  expect(await part.locator('[data-stack="Residual only"]').textContent()).toMatch(
+    /layer \d\d leaves more than float32 can hold\. So there is no gradient/,
+  );
+});
+
+test('relative curves start at 1, at the end where they start', async () => {
+  const [page, part] = await open('hw.layers=8&hw.width=16', 8);
+  await part.getByRole('radio', { name: 'relative to their start' }).check();
+  await expect.poll(async () => (await curves(part, 'Signal')).get('Both')![0]).toBe(1);
+  for (const values of (await curves(part, 'Gradient')).values()) expect(values.at(-1)).toBe(1);
+  await expect.poll(() => page.url()).toContain('hw.scale=relative');
+});
+
+test('by keyboard: slider and choices; the link reopens the same', async () => {
+  const [page, part] = await open('hw.layers=5', 5);
+  const slider = part.getByRole('slider', { name: 'Layers' });
+  await slider.focus();
+  await page.keyboard.press('ArrowRight');
+  await measured(part, 6);
+  await page.keyboard.press('End');
+  await measured(part, 120);
+  await page.keyboard.press('Home');
+  await measured(part, 2);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('ArrowRight'); // d_model
+  await expect.poll(() => page.url()).toContain('hw.width=64');
+  const both = await curves(part, 'Gradient');
+  const [, again] = await open(new URL(page.url()).hash.split('?')[1], 2);
+  expect(await curves(again, 'Gradient')).toEqual(both);
+});
+
+test('a seed that is none is refused beside its field', async () => {
+  const [, part] = await open('hw.layers=3', 3);
+  await part.getByRole('textbox', { name: 'Seed' }).fill('1.5');
+  await part.getByText('Seed is 1.5, must be a whole number from 0 to 9999.').waitFor();
+  const [page] = await open('hw.layers=1e9&hw.first=zero', 24);
+  const alert = page.getByRole('alert').first();
+  expect(await alert.textContent()).toContain('must be a whole number from 2 to 120');
+});
+
+test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {
+  for (const theme of ['light', 'dark'] as const) {
+    const [page] = await open('hw.layers=6', 6, { width: 360, theme, touch: true });
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(width).toBeLessThanOrEqual(360);
+    expect(await seriousFindings(page, '#highway')).toEqual([]);
+  }
+});

@@ -1,0 +1,179 @@
+// Chapter 6: the five slots, measured and trained in workers.
+
+import type { Locator, Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chapter, openPage, seriousFindings } from './page';
+
+async function open(query = '', options = {}): Promise<[Page, Locator]> {
+  const page = await openPage(`#placement${query && `?${query}`}`, options);
+  return [page, chapter(page, 'placement')];
+}
+
+const nameOf = (part: Locator) => part.locator('[data-name]').textContent();
+const tex = (part: Locator) =>
+  part.locator('.placement-named div.formula annotation').textContent();
+
+async function row(part: Locator, curve: string): Promise<number[]> {
+  const found = part.locator(`tr[data-curve="${curve}"]`).first();
+  const cells = await found.locator('td').allTextContents();
+  return cells.filter((cell) => cell !== '').map(Number);
+}
+
+test('each named placement is one click: name, equation and diagram follow', async () => {
+  const [page, part] = await open();
+  const names = part.getByRole('group', { name: 'Named placements' }).getByRole('button');
+  const all = await names.allTextContents();
+  expect(all).toHaveLength(12);
+  expect(await nameOf(part)).toBe('post');
+  const equations = new Map<string, string>();
+  for (const name of all) {
+    await names.filter({ hasText: new RegExp(`^${name}$`) }).click();
+    expect(await nameOf(part)).toBe(name);
+    const equation = (await tex(part))!;
+    equations.set(name, equation.replaceAll(/\\operatorname|\\!|\\left|\\right|[{}]/g, ''));
+  }
+  expect(equations.get('pre')).toBe('y = x + F(LN(x))');
+  expect(equations.get('post')).toBe('y = LN(x + F(x))');
+  expect(equations.get('plain')).toBe('y = F(x)');
+  expect(equations.get('sandwich')).toBe('y = x + LN(F(LN(x)))');
+  expect(new Set(equations.values()).size).toBe(12);
+  await names.filter({ hasText: /^pre$/ }).click();
+  const diagram = part.locator('.placement-diagram');
+  expect(await diagram.getAttribute('aria-label')).toContain('a norm before F, and a final norm');
+  await page.waitForTimeout(500); // so that what follows is a gesture of its own
+  await diagram.locator('.slot', { hasText: 'after' }).click();
+  expect(await part.getByRole('checkbox', { name: 'after the sum' }).isChecked()).toBe(true);
+  expect(await nameOf(part)).toBe('your own');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  expect(await nameOf(part)).toBe('pre');
+});
+
+test('the switchboard by keyboard; the link reopens it', async () => {
+  const [page, part] = await open();
+  await part.getByRole('checkbox', { name: 'after the sum' }).focus();
+  await page.keyboard.press('Space');
+  expect(await nameOf(part)).toBe('none');
+  await page.keyboard.press('Tab'); // final
+  await page.keyboard.press('Tab'); // kind of norm
+  await page.keyboard.press('Tab'); // skip
+  await page.keyboard.press('ArrowRight');
+  expect(await nameOf(part)).toBe('plain');
+  await page.keyboard.press('Tab'); // gain
+  await page.keyboard.press('ArrowRight');
+  expect(await nameOf(part)).toBe('your own');
+  await expect.poll(() => page.url()).toMatch(/pl\.after=0&pl\.skip=plain&pl\.gain=scaled-branch/);
+  const [, again] = await open(new URL(page.url()).hash.split('?')[1]);
+  expect(await nameOf(again)).toBe('your own');
+  expect(await tex(again)).toBe(await tex(part));
+});
+
+test('stream and gradient are measured beside post and pre', async () => {
+  const [, part] = await open('pl.layers=6');
+  await part.getByRole('button', { name: 'none', exact: true }).click();
+  await part.locator('[data-verdict="measured"]', { hasText: 'none (this one).' }).waitFor();
+  for (const name of ['none (this one)', 'post', 'pre']) {
+    expect(await row(part, name)).toHaveLength(7);
+  }
+  const post = await row(part, 'post');
+  for (const rms of post.slice(1)) expect(rms).toBeCloseTo(1, 3); // every sum is normalized
+  await part.getByRole('button', { name: 'reordered', exact: true }).click();
+  await part.locator('[data-verdict="measured"]', { hasText: 'reordered (this one).' }).waitFor();
+  const stream = await row(part, 'reordered (this one)');
+  // E‖x‖²/d grows by 1 with each of the two normalized branches of a layer.
+  const grown = (stream[6] ** 2 - stream[0] ** 2) / 12;
+  expect(grown).toBeGreaterThan(0.6);
+  expect(grown).toBeLessThan(1.6);
+});
+
+test('trains two runs to their end, and says what they show', async () => {
+  const [, part] = await open('pl.steps=6&pl.warmup=3&pl.layers=2&pl.curves=each');
+  await part.getByRole('button', { name: 'Start training' }).click();
+  const verdict = part.locator('[data-verdict="trained"]');
+  await verdict.waitFor();
+  const without = await row(part, 'without warm-up');
+  const warmed = await row(part, 'warm-up over 3 steps');
+  expect([without.length, warmed.length]).toEqual([6, 6]);
+  expect(without[0]).toBe(warmed[0]);
+  expect(without[0]).toBeGreaterThan(4.5); // about ln 256 = 5.5
+  expect(without[5]).not.toBe(warmed[5]);
+  const unigram = (await row(part, 'byte frequencies alone'))[0];
+  expect(unigram).toBeGreaterThan(3);
+  expect(unigram).toBeLessThan(4);
+  const rest = `byte frequencies alone give ${unigram.toFixed(2)}`;
+  expect(await verdict.textContent()).toContain(rest);
+  const trained = await part.locator('tr[data-trained="post"] td').allTextContents();
+  expect(trained.slice(0, 4)).toEqual(['2', '0.003', '6', '0']);
+  await part.getByRole('button', { name: 'Reset training' }).click();
+  expect(await part.locator('tr[data-curve="without warm-up"]').count()).toBe(0);
+  expect(await part.locator('tr[data-trained]').count()).toBe(1);
+});
+
+test('stops, goes on, and a reset ends it', async () => {
+  const [, part] = await open('pl.steps=1000');
+  await part.getByRole('button', { name: 'Start training' }).click();
+  const progress = part.locator('.placement-progress');
+  const step = async () => Number(/step (\d+) of 1000/.exec((await progress.textContent())!)![1]);
+  await expect.poll(step, { timeout: 10_000 }).toBeGreaterThan(0);
+  await part.getByRole('button', { name: 'Stop' }).click();
+  await new Promise((resolve) => setTimeout(resolve, 500)); // the steps under way end
+  const stopped = await step();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(await step()).toBe(stopped);
+  await part.getByRole('button', { name: 'Go on' }).click();
+  await expect.poll(step, { timeout: 10_000 }).toBeGreaterThan(stopped);
+  await part.getByRole('button', { name: 'Reset training' }).click();
+  expect(await progress.count()).toBe(0);
+  await part.getByRole('button', { name: 'Start training' }).waitFor();
+});
+
+test('a text of one’s own: too short, long enough, too long for the link', async () => {
+  const [page, part] = await open('pl.steps=2&pl.layers=1&pl.warmup=1');
+  await part.getByRole('radio', { name: 'my own' }).check();
+  const box = part.getByRole('textbox', { name: 'Your text' });
+  await box.fill('too short');
+  await part.getByText('the text has 9 bytes, a context of 32 needs at least 330').waitFor();
+  await part.getByRole('button', { name: 'Start training' }).click();
+  expect(await part.locator('[data-verdict="trained"]').count()).toBe(0);
+  await box.fill('To be, or not to be. '.repeat(120)); // 2520 characters
+  await expect.poll(() => part.getByText('the text has').count()).toBe(0);
+  await part.getByRole('button', { name: 'Start training' }).click();
+  await part.locator('[data-verdict="trained"]').waitFor();
+  await expect.poll(() => page.url()).toContain('pl.text=long');
+  expect(page.url().length).toBeLessThan(400);
+  await box.fill('x'.repeat(50_001));
+  await part.getByText('Your text has 50,001 characters, may have at most 50,000.').waitFor();
+  const [other] = await open(new URL(page.url()).hash.split('?')[1]);
+  expect(await other.getByRole('alert').first().textContent()).toContain('too long for the link');
+});
+
+test('the longest equation fits the narrowest page', async () => {
+  const worst =
+    'pl.before=1&pl.inside=1&pl.skip=admin&pl.gain=scaled-branch&pl.scale=depth-scaled&pl.norm=rms';
+  const [, part] = await open(worst, { width: 360 });
+  const room = await part
+    .locator('.placement-named div.formula')
+    .evaluate((e) => e.clientWidth - e.scrollWidth);
+  expect(room).toBeGreaterThanOrEqual(0);
+});
+
+test('numbers that cannot be are refused beside their fields', async () => {
+  const [, part] = await open();
+  await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('1e9');
+  await part.getByText('Steps is 1e9, must be a whole number from 2 to 1000.').waitFor();
+  await part.getByRole('textbox', { name: 'Warm-up steps' }).fill('300');
+  await part.getByText('The warm-up is longer than the training').waitFor();
+});
+
+test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {
+  for (const theme of ['light', 'dark'] as const) {
+    const options = { width: 360, theme, touch: true };
+    const [page, part] = await open('pl.steps=4&pl.layers=2&pl.source=pasted', options);
+    await part.getByRole('radio', { name: 'this project’s documents and code' }).check();
+    await part.getByRole('button', { name: 'admin', exact: true }).click();
+    await part.getByRole('button', { name: 'Start training' }).click();
+    await part.locator('[data-verdict="trained"]').waitFor();
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(width).toBeLessThanOrEqual(360);
+    expect(await seriousFindings(page, '#placement')).toEqual([]);
+  }
+});
