@@ -1,3 +1,187 @@
+// Chapter 3: what the norm's backward takes away from a gradient, and the 1/σ.
+
+import { resetState } from '../../state/store';
+import { tidy } from '../../state/fields';
+import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
+import { Formula } from '../../ui/formula';
+import { exactNumber, roundNumber } from '../../ui/numbers';
+import { texFactor, texNumber, texResult } from '../../ui/tex';
+import { Parts, Through } from './figures';
+import { dot, type Gradient, gradientOf, length, withoutRounding } from './gradient';
+import { FEATURES, GAMMA, SIZE, state } from './state';
+import './style.css';
+
 export function Backward() {
-  return <p />;
+  const kind = state.norm.value;
+  const gamma = state.gamma.value;
+  const factor = 10 ** state.size.value;
+  const gradient = gradientOf(
+    kind,
+    state.x.value.map((v) => v * factor),
+    gamma,
+    state.dy.value,
+  );
+  const problems = { x: state.x.problem.value, dy: state.dy.problem.value };
+  return (
+    <>
+      <p>
+        dy is the gradient of the loss with respect to the norm’s output. The norm turns it into dx,
+        the gradient of its input. Drag the bars of x and dy.
+      </p>
+      <Controls gradient={gradient} />
+      {Object.entries(problems).map(
+        ([name, text]) =>
+          text && (
+            <p key={name}>
+              <Problem text={`${name} ${text}.`} />
+            </p>
+          ),
+      )}
+      <Through gradient={gradient} factor={factor} />
+      <p class="hint">
+        dy and dx have the same scale. From the same dy, γ and β get their own gradients for this
+        one row: dγ = dy ⊙ x̂ and dβ = dy (the table has them).
+      </p>
+
+      <h3>What is taken away</h3>
+      <p>
+        {kind === 'layer'
+          ? 'A shift of x does not change x̂, and neither does a larger or smaller x. So the loss ' +
+            'cannot depend on either, and the gradient must not point there: its mean goes ' +
+            '(centring), and so does its part along x̂ (scaling).'
+          : 'A larger or smaller x does not change x̂. So the loss cannot depend on that, and the ' +
+            'gradient must not point there: its part along x̂ goes. RMSNorm takes no mean away, so ' +
+            'the mean of the gradient stays.'}{' '}
+        What remains is divided by σ.
+      </p>
+      <Parts gradient={gradient} rms={kind === 'rms'} />
+      <BackwardFormula gradient={gradient} rms={kind === 'rms'} />
+      <Checks gradient={gradient} rms={kind === 'rms'} />
+
+      <h3>With a residual</h3>
+      <p>
+        In post-norm, y = Norm(x + F(x)): the gradient of the stream itself goes through this, at
+        every layer. In pre-norm, y = x + F(Norm(x)): it goes past the norm unchanged, and what
+        comes back through the branch is added. See{' '}
+        <ChapterLink to="highway">the highway</ChapterLink> and{' '}
+        <ChapterLink to="placement">where the norm goes</ChapterLink>.
+      </p>
+    </>
+  );
+}
+
+const NORMS = [
+  { value: 'layer', label: 'LayerNorm' },
+  { value: 'rms', label: 'RMSNorm' },
+] as const;
+
+function Controls({ gradient }: { gradient: Gradient }) {
+  const random = () => Math.round(40 * Math.random() - 20) / 10;
+  return (
+    <>
+      <div class="controls bw-buttons" role="group" aria-label="Examples">
+        <Button onClick={() => (state.dy.value = Array(FEATURES).fill(1))}>dy along 1</Button>
+        <Button onClick={() => (state.dy.value = gradient.normalized.map(tidy))}>dy along x̂</Button>
+        <Button onClick={() => (state.dy.value = [0, 0, 1, 0, 0, 0])}>dy of one feature</Button>
+        <Button onClick={() => (state.dy.value = Array.from({ length: FEATURES }, random))}>
+          Random dy
+        </Button>
+        <Button onClick={() => resetState(state)}>Reset chapter</Button>
+      </div>
+      <div class="controls">
+        <Choice label="Norm" item={state.norm} options={NORMS} />
+        <Slider
+          label="Size of x"
+          item={state.size}
+          {...SIZE}
+          format={(power) => `× ${roundNumber(10 ** power, 3)}`}
+        />
+        <Slider label="Scale γ" item={state.gamma} {...GAMMA} />
+      </div>
+    </>
+  );
+}
+
+interface PartProps {
+  gradient: Gradient;
+  rms: boolean;
+}
+
+/** The formula, and the same for feature 1 with its numbers. */
+function BackwardFormula({ gradient, rms }: PartProps) {
+  const { g, alongOnes, deviation } = gradient;
+  const alongNormalized = withoutRounding(gradient.alongNormalized, g);
+  const dx = withoutRounding(gradient.dx, g, deviation);
+  const mean = rms ? '' : ' - \\mathrm{mean}(g)';
+  const meanNumber = rms ? '' : ` - ${texFactor(alongOnes[0], 4)}`;
+  const inner = `${texNumber(g[0], 4)}${meanNumber} - ${texFactor(alongNormalized[0], 4)}`;
+  return (
+    <div class="bw-formulas">
+      <Formula
+        block
+        tex={`dx = \\frac{1}{\\sigma}\\bigl(g${mean} - \\hat x \\,
+          \\mathrm{mean}(g \\odot \\hat x)\\bigr)`}
+      />
+      <Formula block tex={`g = \\gamma \\odot dy`} />
+      <Formula
+        block
+        tex={`dx_1 = \\frac{${inner}}{${texNumber(deviation, 4)}} ${texResult(dx[0], 4)}`}
+      />
+      <p class="hint">Xu et al. 2019, equations 3 to 5.</p>
+    </div>
+  );
+}
+
+function Checks({ gradient, rms }: PartProps) {
+  const { g, alongOnes, alongNormalized, remainder, normalized, deviation, dx } = gradient;
+  const whole = dot(g, g);
+  const share = (part: readonly number[]) => {
+    const kept = withoutRounding(part, g);
+    return whole === 0 ? 'none' : `${roundNumber((100 * dot(kept, kept)) / whole, 3)} %`;
+  };
+  const rows: [id: string, name: string, value: string][] = [
+    ['sum', 'Σ dx', exactNumber(dx.reduce((sum, v) => sum + v, 0))],
+    ['sum-normalized', 'Σ dx ⊙ x̂', exactNumber(dot(dx, normalized))],
+    ['share-mean', 'of |g|², along 1', share(alongOnes)],
+    ['share-normalized', 'of |g|², along x̂', share(alongNormalized)],
+    ['share-remainder', 'of |g|², remainder', share(remainder)],
+    ['deviation', 'σ', exactNumber(deviation)],
+    ['inverse', '1/σ', exactNumber(1 / deviation)],
+    ['length-g', '|g|', exactNumber(length(g))],
+    ['length-dx', '|dx|', exactNumber(length(dx))],
+  ];
+  return (
+    <>
+      <p role="status">{verdict(gradient, rms)}</p>
+      <p>
+        {rms
+          ? 'dx is orthogonal to x̂ up to ε; nothing makes its sum 0:'
+          : 'dx is orthogonal to 1 up to rounding, and to x̂ up to ε:'}
+      </p>
+      <dl class="bw-checks">
+        {rows.map(([id, name, value]) => (
+          <div key={id}>
+            <dt>{name}</dt>
+            <dd data-stat={id}>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+/** One sentence or two, from the numbers alone. */
+function verdict({ g, remainder, deviation, dx, normalized }: Gradient, rms: boolean): string {
+  if (length(g) === 0) return 'dy is zero: there is nothing to send back.';
+  const kept = dot(remainder, remainder) / dot(g, g);
+  const flat = normalized.every((v) => v === 0);
+  const removed =
+    kept < 1e-4
+      ? 'Nearly all of this gradient points where x̂ cannot change: next to nothing is left.'
+      : `Of |g|², ${roundNumber(100 * (1 - kept), 3)} % are taken away. Dividing by ` +
+        `σ = ${roundNumber(deviation, 3)} then makes the rest ${deviation > 1 ? 'smaller' : 'larger'}.`;
+  const why = flat
+    ? ` Here x has no ${rms ? 'size' : 'spread'}: only ε keeps σ from being 0, and 1/σ is at its largest.`
+    : '';
+  return `${removed} In all, |dx| is ${roundNumber(length(dx) / length(g), 3)} times |g|.${why}`;
 }

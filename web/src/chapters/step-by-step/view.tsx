@@ -1,3 +1,343 @@
+// Chapter 2: mean, deviation, normalize, scale and shift, with the reader's own numbers.
+
+import type { ComponentChildren } from 'preact';
+import { batch } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import type { NormOptions } from '../../kernels/kernels';
+import { resetState } from '../../state/store';
+import { symmetricRange } from '../../ui/bars';
+import { Button, Choice, Slider, TextField } from '../../ui/controls';
+import { Formula } from '../../ui/formula';
+import { exactNumber, roundNumber } from '../../ui/numbers';
+import { ScrollTable } from '../../ui/table';
+import { texNumber } from '../../ui/tex';
+import { COLOURS } from '../../ui/theme';
+import * as arithmetic from './arithmetic';
+import { Distribution, InputChart, leastRange, StepChart } from './charts';
+import { HISTOGRAM_FROM } from './distribution';
+import { conventions, features512, wideSpread } from './examples';
+import { BETA, EPSILONS, GAMMA, LIMIT, state } from './state';
+import {
+  changeOfNormalized,
+  measure,
+  remarks,
+  scaleAndShift,
+  type Steps,
+  takeSteps,
+} from './steps';
+import './style.css';
+
 export function StepByStep() {
-  return <p />;
+  const { norm, variance, epsilon, epsilonAt } = state;
+  const [kind, divisor, size, at] = [norm.value, variance.value, epsilon.value, epsilonAt.value];
+  const options: NormOptions = useMemo(
+    () => ({ kind, variance: divisor, epsilon: Number(size), epsilonAt: at }),
+    [kind, divisor, size, at],
+  );
+  const steps = useMemo(() => takeSteps(options, state.x.value), [options, state.x.value]);
+  return (
+    <>
+      <p>
+        A norm takes the features of one token and does four small steps. Type or paste your own
+        numbers, or drag the bars; everything below follows.
+      </p>
+      <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
+      <NormControls />
+      {typeof steps !== 'string' && <Results options={options} steps={steps} />}
+    </>
+  );
+}
+
+function VectorControls({ problem }: { problem: string }) {
+  return (
+    <>
+      <TextField
+        label="Vector"
+        item={state.x}
+        rows={2}
+        hint="1 to 1024 numbers, between commas or blanks, in brackets or not."
+        format={(values) => values.join(', ')}
+        problem={problem}
+      />
+      <div class="controls st-buttons" role="group" aria-label="Examples">
+        <Button onClick={() => (state.x.value = state.x.field.initial)}>1, 2, 3, 4</Button>
+        <Button onClick={() => (state.x.value = wideSpread)}>Wide spread</Button>
+        <Button onClick={() => (state.x.value = features512)}>512 features</Button>
+        <Button onClick={() => (state.x.value = [3, 3, 3, 3])}>Equal values</Button>
+        <Button onClick={() => (state.x.value = [5])}>One value</Button>
+      </div>
+    </>
+  );
+}
+
+const NORMS = [
+  { value: 'layer', label: 'LayerNorm' },
+  { value: 'rms', label: 'RMSNorm' },
+] as const;
+const PLACES = [
+  { value: 'variance', label: '√(Var + ε)' },
+  { value: 'deviation', label: '√Var + ε' },
+] as const;
+const VARIANCES = [
+  { value: 'population', label: '÷ n' },
+  { value: 'unbiased', label: '÷ (n − 1)' },
+] as const;
+
+function NormControls() {
+  const options = ['norm', 'epsilon', 'epsilonAt', 'variance'] as const;
+  return (
+    <>
+      <div class="controls st-buttons" role="group" aria-label="Conventions">
+        <span>As in</span>
+        {conventions.map((convention) => (
+          <Button
+            key={convention.name}
+            pressed={options.every((name) => state[name].value === convention[name])}
+            onClick={() =>
+              batch(() => {
+                state.norm.value = convention.norm;
+                state.epsilon.value = convention.epsilon;
+                state.epsilonAt.value = convention.epsilonAt;
+                state.variance.value = convention.variance;
+              })
+            }
+          >
+            {convention.name}
+          </Button>
+        ))}
+      </div>
+      <p class="hint">
+        They differ in ε, in its place, and in what the variance is divided by. Code written from
+        scratch with torch.std divides by n − 1, and often adds ε beside the root.
+      </p>
+      <div class="controls">
+        <Choice label="Norm" item={state.norm} options={NORMS} />
+        <Choice
+          label="ε"
+          item={state.epsilon}
+          options={EPSILONS.map((value) => ({ value, label: value }))}
+        />
+        <Choice label="Place of ε" item={state.epsilonAt} options={PLACES} />
+        <Choice label="Variance" item={state.variance} options={VARIANCES} />
+        <Slider label="Scale γ" item={state.gamma} {...GAMMA} />
+        <Slider label="Shift β" item={state.beta} {...BETA} />
+        <Button onClick={() => resetState(state)}>Reset chapter</Button>
+      </div>
+    </>
+  );
+}
+
+interface StepsProps {
+  options: NormOptions;
+  steps: Steps;
+}
+interface ResultsProps extends StepsProps {
+  output: readonly number[];
+}
+
+function Results({ options, steps }: StepsProps) {
+  const { x, normalized } = steps;
+  const output = scaleAndShift(options, x, state.gamma.value, state.beta.value);
+  return (
+    <>
+      <div role="status">
+        {remarks(options, steps).map((text) => (
+          <p class="st-remark" key={text}>
+            {text}
+          </p>
+        ))}
+      </div>
+      <Cards options={options} steps={steps} output={output} />
+      <BeforeAndAfter options={options} steps={steps} output={output} />
+      {!normalized.some(Number.isNaN) && <Blindness options={options} steps={steps} />}
+    </>
+  );
+}
+
+function Cards({ options, steps, output }: ResultsProps) {
+  const { x, mean, variance, deviation, centred, normalized } = steps;
+  const rms = options.kind === 'rms';
+  const centredRange = symmetricRange(centred, Math.max(deviation, leastRange(centred)));
+  const range = symmetricRange([...normalized, ...output].filter(Number.isFinite), 3);
+  return (
+    <div class="st-cards">
+      <Card
+        title="1. Mean"
+        tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
+        statistics={[['mean', 'mean μ', mean]]}
+        chart={
+          <InputChart
+            rows={[
+              { name: 'x', id: 'x', values: x },
+              { name: 's = x: no branch here', id: 'sum', values: x },
+            ]}
+            mean={rms ? undefined : mean}
+          />
+        }
+      >
+        {rms
+          ? 'RMSNorm skips this step: it takes no mean away.'
+          : 'The centre of the values: the dashed line.'}
+      </Card>
+      <Card
+        title={rms ? '2. Root mean square' : '2. Variance and deviation'}
+        tex={arithmetic.deviationFormula(options, steps)}
+        statistics={[
+          ['variance', rms ? 'mean square' : 'variance', variance],
+          ['deviation', 'deviation σ', deviation],
+        ]}
+        chart={
+          <StepChart
+            name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
+            rows={[{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }]}
+            colour={COLOURS.branch}
+            range={centredRange}
+            spread={deviation}
+          />
+        }
+      >
+        {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
+        the dotted lines stand at ±σ.
+      </Card>
+      <Card
+        title="3. Normalize"
+        tex={arithmetic.normalizeFormula(options, steps)}
+        chart={
+          <StepChart
+            name="The normalized values"
+            rows={[{ name: 'x̂', id: 'normalized', values: normalized }]}
+            colour={COLOURS.stable}
+            range={range}
+          />
+        }
+      >
+        {rms ? 'Divide by σ.' : 'Take the mean away, divide by σ.'}
+      </Card>
+      <Card
+        title="4. Scale and shift"
+        tex={arithmetic.outputFormula(state.gamma.value, state.beta.value, normalized, output)}
+        chart={
+          <StepChart
+            name="The output"
+            rows={[{ name: 'y', id: 'output', values: output }]}
+            colour={COLOURS.output}
+            range={range}
+          />
+        }
+      >
+        Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
+        The scale of the picture is that of step 3.
+        {rms && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
+      </Card>
+    </div>
+  );
+}
+
+interface CardProps {
+  title: string;
+  tex: string;
+  statistics?: [id: string, name: string, value: number][];
+  chart: ComponentChildren;
+  children: ComponentChildren;
+}
+
+function Card({ title, tex, statistics, chart, children }: CardProps) {
+  return (
+    <article class="st-card">
+      <h3>{title}</h3>
+      {chart}
+      <p>{children}</p>
+      <Formula tex={tex} block />
+      {statistics && (
+        <dl class="st-statistics">
+          {statistics.map(([id, name, value]) => (
+            <div key={id}>
+              <dt>{name}</dt>
+              <dd data-stat={id}>{exactNumber(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </article>
+  );
+}
+
+function BeforeAndAfter({ options, steps, output }: ResultsProps) {
+  const places = [
+    { name: 'x', id: 'x', values: steps.x, colour: COLOURS.identity },
+    { name: 'x̂', id: 'normalized', values: steps.normalized, colour: COLOURS.stable },
+    { name: 'y', id: 'output', values: output, colour: COLOURS.output },
+  ].map((place) => ({ ...place, measured: measure(place.values, options) }));
+  const many = steps.x.length >= HISTOGRAM_FROM;
+  return (
+    <>
+      <h3>Before and after</h3>
+      <p>
+        {many ? 'Each column counts values. ' : 'Each dot is one value. '}
+        The dashed line is the mean; the band reaches one deviation to either side. x has a scale of
+        its own, x̂ and y share one. The shape stays: for one vector a norm moves and stretches, and
+        does nothing else.
+      </p>
+      <Distribution places={places} />
+      <ScrollTable caption="Measured, without ε" visible>
+        <thead>
+          <tr>
+            <th scope="col">values</th>
+            <th scope="col">mean</th>
+            <th scope="col">deviation</th>
+            <th scope="col">RMS</th>
+          </tr>
+        </thead>
+        <tbody>
+          {places.map(({ name, id, measured }) => (
+            <tr key={id} data-measured={id}>
+              <th scope="row">{name}</th>
+              <td>{roundNumber(measured.mean, 5)}</td>
+              <td>{roundNumber(measured.deviation, 5)}</td>
+              <td>{roundNumber(measured.rms, 5)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </ScrollTable>
+    </>
+  );
+}
+
+const CHANGES = [
+  { name: 'x + 10', button: 'Add 10', change: (v: number) => v + 10 },
+  { name: '10 · x', button: 'Times 10', change: (v: number) => 10 * v },
+];
+
+/** What the norm takes no notice of. */
+function Blindness({ options, steps }: StepsProps) {
+  const { x } = steps;
+  const rms = options.kind === 'rms';
+  return (
+    <>
+      <h3>What the norm does not see</h3>
+      <p>
+        {rms
+          ? 'RMSNorm does not see the scale of its input: what is left below is ε and rounding. It ' +
+            'does see a shift, as it takes no mean away.'
+          : 'LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and ' +
+            'rounding.'}
+      </p>
+      <ul class="st-changes">
+        {CHANGES.map(({ name, button, change }) => (
+          <li key={name}>
+            <Button
+              onClick={() => (state.x.value = x.map(change))}
+              disabled={x.some((v) => Math.abs(change(v)) > LIMIT)}
+            >
+              {button}
+            </Button>
+            <span data-change={name}>
+              {name} changes x̂ by at most{' '}
+              <Formula tex={texNumber(changeOfNormalized(options, steps, change), 2)} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
 }

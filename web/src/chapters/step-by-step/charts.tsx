@@ -1,0 +1,289 @@
+// The pictures of chapter 2: one bar chart a step, and where the values lie before and after.
+
+import { useMemo, useRef, useState } from 'preact/hooks';
+import { type BarChart, BarHandles, drawBars, heightOf, symmetricRange } from '../../ui/bars';
+import { type Context, drawLine, drawText, Figure, type Size } from '../../ui/figure';
+import { roundNumber, shortNumber } from '../../ui/numbers';
+import { ScrollTable, type VectorRow, VectorTable } from '../../ui/table';
+import { COLOURS } from '../../ui/theme';
+import { histogram, HISTOGRAM_FROM, type Interval, intervalOf, ticks } from './distribution';
+import { state } from './state';
+import type { Measured } from './steps';
+
+const SIZE: Size = { width: 440, height: 200 };
+const NARROW: Size = { width: 300, height: 180 };
+const TARGET = 24; // pixels that a finger needs
+const NOT_A_NUMBER = 'NaN: 0 ÷ 0';
+
+interface StepChartProps {
+  name: string;
+  rows: VectorRow[]; // the first one is drawn
+  colour: string;
+  range: number;
+  mean?: number;
+  spread?: number; // dotted lines at ± this
+}
+
+const chartOf = (size: Size, props: StepChartProps): BarChart => ({
+  box: { x: 6, y: 6, width: size.width - 12, height: size.height - 12 },
+  values: props.rows[0].values,
+  colour: props.colour,
+  low: -props.range,
+  high: props.range,
+  zeroLine: true,
+  mean: props.mean,
+  labels: size.width / props.rows[0].values.length >= 32,
+});
+
+function drawStep(context: Context, size: Size, props: StepChartProps) {
+  if (props.rows[0].values.some(Number.isNaN)) {
+    drawText(context, NOT_A_NUMBER, size.width / 2, size.height / 2, { size: 14 });
+    return;
+  }
+  const chart = chartOf(size, props);
+  drawBars(context, chart);
+  if (props.spread === undefined) return;
+  for (const v of [props.spread, -props.spread]) {
+    const y = heightOf(chart, v);
+    drawLine(
+      context,
+      [
+        [6, y],
+        [size.width - 6, y],
+      ],
+      COLOURS.faint,
+      { width: 1.5, dash: [2, 4] },
+    );
+  }
+}
+
+/** Drawn again only when its own numbers change. */
+export function StepChart(props: StepChartProps) {
+  const { name, rows, range, spread } = props;
+  return useMemo(
+    () => (
+      <Figure name={name} size={SIZE} narrow={NARROW} draw={(c, size) => drawStep(c, size, props)}>
+        <VectorTable caption={name} rows={rows} />
+      </Figure>
+    ),
+    [name, rows[0].values, range, spread],
+  );
+}
+
+/** The reader's own values: each bar can be dragged while they are few. */
+export function InputChart({ rows, mean }: { rows: VectorRow[]; mean?: number }) {
+  const x = rows[0].values;
+  const fits = (size: Size) => (size.width - 12) / x.length >= TARGET;
+  const room = fits(SIZE) ? 1.25 : 1; // above the largest bar, to drag it to
+  const fitting = symmetricRange(
+    x.map((v) => room * v),
+    leastRange(x),
+  );
+  const held = useRef(fitting);
+  const [dragged, setDragged] = useState(false);
+  // While a bar is dragged the scale must stay, or it would run away under the pointer.
+  if (!dragged) held.current = fitting;
+  const range = held.current;
+  return useMemo(() => {
+    const props = { name: 'The values', rows, colour: COLOURS.identity, range, mean };
+    const handles = (size: Size) =>
+      fits(size) && (
+        <BarHandles
+          size={size}
+          chart={chartOf(size, props)}
+          item={state.x}
+          name="value"
+          min={-range}
+          max={range}
+          step={10 ** Math.floor(Math.log10(range / 50))}
+        />
+      );
+    return (
+      <div
+        onGotPointerCapture={() => setDragged(true)}
+        onLostPointerCapture={() => setDragged(false)}
+      >
+        <Figure
+          name={props.name}
+          size={SIZE}
+          narrow={NARROW}
+          draw={(context, size) => drawStep(context, size, props)}
+          overlay={handles}
+        >
+          <VectorTable caption={props.name} rows={rows} />
+        </Figure>
+      </div>
+    );
+  }, [x, range, mean]);
+}
+
+/** Small numbers fill their chart too; only zeros need some range. */
+export function leastRange(values: readonly number[]): number {
+  return values.some((v) => v !== 0) ? Number.MIN_VALUE : 1;
+}
+
+export interface Place {
+  name: string;
+  id: string;
+  values: readonly number[];
+  colour: string;
+  measured: Measured;
+}
+
+const ROW = 96;
+const PLOT = 52; // of a row: above its axis, below its name
+const BINS = 32;
+
+/** x, x̂ and the output on number lines; the last two on the same one. */
+export function Distribution({ places }: { places: Place[] }) {
+  const [before, ...after] = places;
+  const shared = intervalOf(
+    after.flatMap((p) => p.values),
+    { low: -2, high: 2 },
+  );
+  const intervals = [intervalOf(before.values), ...after.map(() => shared)];
+  const many = before.values.length >= HISTOGRAM_FROM;
+  const height = ROW * places.length + 10;
+  const draw = (context: Context, size: Size) =>
+    places.forEach((place, i) => {
+      drawPlace(context, { x: 14, y: ROW * i, width: size.width - 28 }, place, intervals[i], many);
+    });
+  const name = many
+    ? 'Histograms before and after'
+    : 'The values on number lines, before and after';
+  return (
+    <Figure name={name} size={{ width: 900, height }} narrow={{ width: 320, height }} draw={draw}>
+      {many ? (
+        places.map((place, i) => (
+          <HistogramTable key={place.id} place={place} interval={intervals[i]} />
+        ))
+      ) : (
+        <VectorTable caption={name} rows={places} />
+      )}
+    </Figure>
+  );
+}
+
+interface Strip {
+  x: number;
+  y: number;
+  width: number;
+}
+
+function drawPlace(
+  context: Context,
+  strip: Strip,
+  place: Place,
+  interval: Interval,
+  many: boolean,
+) {
+  const { values, colour, measured, name } = place;
+  const floor = strip.y + ROW - 20;
+  const at = (v: number) =>
+    strip.x + ((v - interval.low) / (interval.high - interval.low)) * strip.width;
+  const mean = Math.abs(measured.mean) < 1e-9 * measured.rms ? 0 : measured.mean; // rounding
+  const sums = `mean ${roundNumber(mean, 3)}, deviation ${roundNumber(measured.deviation, 3)}`;
+  drawText(context, `${name}: ${sums}`, strip.x, strip.y + 14, {
+    align: 'left',
+    colour: COLOURS.faint,
+  });
+  if (values.some(Number.isNaN)) {
+    drawText(context, NOT_A_NUMBER, strip.x + strip.width / 2, floor - PLOT / 2, { size: 14 });
+    return;
+  }
+  const clamped = (v: number) => Math.min(strip.x + strip.width, Math.max(strip.x, at(v)));
+  const [left, right] = [-1, 1].map((s) => clamped(measured.mean + s * measured.deviation));
+  context.fillStyle = COLOURS.grid;
+  context.fillRect(left, floor - PLOT, right - left, PLOT);
+  if (many) drawHistogram(context, strip, floor, colour, histogram(values, interval, BINS));
+  else drawDots(context, floor, colour, values.map(at));
+  const centre = clamped(measured.mean);
+  const line = [
+    [centre, floor - PLOT],
+    [centre, floor],
+  ] as const;
+  drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
+  drawLine(
+    context,
+    [
+      [strip.x, floor],
+      [strip.x + strip.width, floor],
+    ],
+    COLOURS.zero,
+    { width: 1 },
+  );
+  for (const v of ticks(interval, strip.width > 500 ? 8 : 4)) {
+    drawLine(
+      context,
+      [
+        [at(v), floor],
+        [at(v), floor + 4],
+      ],
+      COLOURS.zero,
+      { width: 1 },
+    );
+    drawText(context, shortNumber(v), at(v), floor + 12, { size: 10, colour: COLOURS.faint });
+  }
+}
+
+function drawHistogram(
+  context: Context,
+  strip: Strip,
+  floor: number,
+  colour: string,
+  counts: number[],
+) {
+  const width = strip.width / counts.length;
+  const most = Math.max(...counts);
+  context.fillStyle = colour;
+  counts.forEach((count, i) => {
+    const height = (count / most) * PLOT;
+    context.fillRect(strip.x + i * width + 0.5, floor - height, width - 1, height);
+  });
+}
+
+/** Dots that would hide each other are stacked, closer where they are many. */
+function drawDots(context: Context, floor: number, colour: string, places: number[]) {
+  const radius = 5;
+  const stacks = new Map<number, number[]>();
+  for (const x of places) {
+    const slot = Math.round(x / (2 * radius));
+    stacks.set(slot, [...(stacks.get(slot) ?? []), x]);
+  }
+  context.fillStyle = colour;
+  for (const stack of stacks.values()) {
+    const rise = Math.min(2 * radius, (PLOT - 2 * radius) / (stack.length - 1));
+    stack.forEach((x, i) => {
+      context.beginPath();
+      context.arc(x, floor - radius - (i && i * rise), radius, 0, 2 * Math.PI);
+      context.fill();
+    });
+  }
+}
+
+function HistogramTable({ place, interval }: { place: Place; interval: Interval }) {
+  const width = (interval.high - interval.low) / BINS;
+  const counts = histogram(place.values, interval, BINS);
+  return (
+    <ScrollTable caption={`Histogram of ${place.name}`}>
+      <thead>
+        <tr>
+          <th scope="col">from</th>
+          {counts.map((_, i) => (
+            <th scope="col" key={i}>
+              {shortNumber(interval.low + i * width)}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        <tr>
+          <th scope="row">values</th>
+          {counts.map((count, i) => (
+            <td key={i}>{count}</td>
+          ))}
+        </tr>
+      </tbody>
+    </ScrollTable>
+  );
+}

@@ -1,0 +1,37 @@
+// Where the values lie: dots on a number line for a few, a histogram for many.
+
+export const HISTOGRAM_FROM = 20;
+
+export interface Interval {
+  low: number;
+  high: number;
+}
+
+/** What holds all values, with some air at both ends. */
+export function intervalOf(values: readonly number[], least?: Interval): Interval {
+  const finite = values.filter(Number.isFinite);
+  const low = Math.min(...finite, least?.low ?? Infinity);
+  const high = Math.max(...finite, least?.high ?? -Infinity);
+  const air = high > low ? 0.06 * (high - low) : Math.max(1, 0.1 * Math.abs(low));
+  return { low: low - air, high: high + air };
+}
+
+/** Round numbers within the interval: about `count` of them. */
+export function ticks({ low, high }: Interval, count: number): number[] {
+  const raw = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= raw * 0.999)!;
+  const first = Math.ceil(low / step);
+  const last = Math.floor(high / step);
+  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** How many values lie in each of `bins` equal parts of the interval. */
+export function histogram(values: readonly number[], { low, high }: Interval, bins: number) {
+  const counts = new Array<number>(bins).fill(0);
+  for (const v of values) {
+    const bin = Math.floor(((v - low) / (high - low)) * bins);
+    counts[Math.min(bins - 1, Math.max(0, bin))]++;
+  }
+  return counts;
+}

@@ -1,0 +1,38 @@
+// What a reader can change in chapter 2.
+
+import { choice, type Field, number, vector } from '../../state/fields';
+import { defineState } from '../../state/store';
+import { features512 } from './examples';
+
+export const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;
+export const GAMMA = { min: 0, max: 3, step: 0.1, initial: 1 };
+export const BETA = { min: -3, max: 3, step: 0.1, initial: 0 };
+/** So that ten times a value is a float64 too. */
+export const LIMIT = 1e305;
+
+const anyVector = vector({
+  initial: [1, 2, 3, 4],
+  minLength: 1,
+  maxLength: 1024,
+  min: -LIMIT,
+  max: LIMIT,
+});
+
+const EXAMPLE = '512-features';
+
+/** A vector of the reader's own, or the example by its name, which keeps links short. */
+const vectorOrExample: Field<readonly number[]> = {
+  initial: anyVector.initial,
+  write: (values) => (values === features512 ? EXAMPLE : anyVector.write(values)),
+  read: (text) => (text === EXAMPLE ? features512 : anyVector.read(text)),
+};
+
+export const state = defineState('st', {
+  x: vectorOrExample,
+  norm: choice(['layer', 'rms'], 'layer'),
+  variance: choice(['population', 'unbiased'], 'population'),
+  epsilon: choice(EPSILONS, '1e-5'),
+  epsilonAt: choice(['variance', 'deviation'], 'variance'),
+  gamma: number(GAMMA),
+  beta: number(BETA),
+});

@@ -1,0 +1,129 @@
+// The steps of one vector, by the kernels.
+
+import { kernels } from '../../kernels/current';
+import { KernelError, type NormOptions } from '../../kernels/kernels';
+
+export interface Steps {
+  x: readonly number[];
+  mean: number;
+  variance: number; // without ε; RMSNorm: the mean square
+  deviation: number; // with ε
+  centred: number[]; // x − mean
+  normalized: number[];
+  /** Squares of float64 values need not fit into float64. */
+  varianceIs: 'shown' | 'too large' | 'too small';
+}
+
+/** What the kernels make of x, or what they say about it. */
+export function takeSteps(options: NormOptions, x: readonly number[]): Steps | string {
+  try {
+    const shape = { samples: 1, channels: x.length };
+    const { statistics, normalized } = kernels.norm(options, shape, { x: Float64Array.from(x) });
+    const { mean, variance, deviation } = statistics[0];
+    const centred = x.map((v) => v - mean);
+    const spread = centred.some((v) => v !== 0);
+    return {
+      x,
+      mean,
+      variance,
+      deviation,
+      centred,
+      normalized: Array.from(normalized),
+      varianceIs:
+        variance === Infinity ? 'too large' : variance === 0 && spread ? 'too small' : 'shown',
+    };
+  } catch (error) {
+    if (!(error instanceof KernelError)) throw error;
+    return error.message.replace(/^\w+: /, '');
+  }
+}
+
+/** γ·x̂ + β */
+export function scaleAndShift(
+  options: NormOptions,
+  x: readonly number[],
+  gamma: number,
+  beta: number,
+): number[] {
+  const { output } = kernels.norm(
+    options,
+    { samples: 1, channels: x.length },
+    {
+      x: Float64Array.from(x),
+      gamma: new Float64Array(x.length).fill(gamma),
+      beta: new Float64Array(x.length).fill(beta),
+    },
+  );
+  return Array.from(output);
+}
+
+export interface Measured {
+  mean: number;
+  deviation: number;
+  rms: number;
+}
+
+/** Mean, standard deviation and root mean square, without ε. */
+export function measure(values: readonly number[], options: NormOptions): Measured {
+  const of = (kind: 'layer' | 'rms') => {
+    const variance = kind === 'layer' ? options.variance : 'population';
+    const shape = { samples: 1, channels: values.length };
+    const input = { x: Float64Array.from(values) };
+    return kernels.norm({ kind, variance, epsilon: 0 }, shape, input).statistics[0];
+  };
+  const { mean, deviation } = of('layer');
+  return { mean, deviation, rms: of('rms').deviation };
+}
+
+/** The largest change of any feature of x̂ when x is changed by `change`. */
+export function changeOfNormalized(
+  options: NormOptions,
+  { x, normalized }: Steps,
+  change: (v: number) => number,
+): number {
+  const changed = takeSteps(options, x.map(change)) as Steps;
+  return Math.max(...changed.normalized.map((v, i) => Math.abs(v - normalized[i])));
+}
+
+/** What is special about this vector, in words; made from the numbers. */
+export function remarks(options: NormOptions, steps: Steps): string[] {
+  const { x, variance, normalized, varianceIs } = steps;
+  const layer = options.kind === 'layer';
+  const epsilon = options.epsilon!;
+  const found: string[] = [];
+  if (normalized.some(Number.isNaN)) {
+    return [
+      'The deviation is 0 and ε is 0: 0 ÷ 0 is not a number (NaN). ε is there to prevent this.',
+    ];
+  }
+  if (x.length === 1) {
+    found.push(
+      layer
+        ? 'One value is its own mean, so x̂ is 0 whatever the value was. A norm needs several features.'
+        : 'One value is its own RMS, so only its sign is left (and what ε takes away).',
+    );
+  } else if (layer && x.every((v) => v === x[0])) {
+    found.push(
+      'All values are equal: nothing deviates from the mean, so x̂ is 0 everywhere. ' +
+        'Without ε it would be 0 ÷ 0.',
+    );
+  } else if (!layer && x.every((v) => v === 0)) {
+    found.push('All values are 0, so x̂ is 0. Without ε it would be 0 ÷ 0.');
+  }
+  if (varianceIs === 'too large') {
+    found.push(
+      'The variance is too large for a 64-bit number. The kernels scale the values by a ' +
+        'power of two before they square them, so the deviation is right all the same.',
+    );
+  } else if (varianceIs === 'too small') {
+    found.push('The variance is too small for a 64-bit number and shows as 0.');
+  }
+  const data = options.epsilonAt === 'variance' ? variance : Math.sqrt(variance);
+  if (normalized.some((v) => v !== 0) && epsilon > data) {
+    found.push(
+      'Here ε is larger than what the values give, so ε decides the deviation, and x̂ ' +
+        'comes out small.',
+    );
+  }
+  return found;
+}
