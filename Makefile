@@ -28,7 +28,7 @@ test: packages-browser build/release/build.ninja page ## build everything and ru
 	@ctest --preset release
 	@$(NPM) test
 
-bench: packages packages-bench module ## build the benchmarks and run them
+bench: packages packages-bench packages-browser page ## build the benchmarks and run them
 	@cmake --preset release -DADDNORM_BENCH=ON >/dev/null
 	@cmake --build --preset release
 	@bench/run.sh $(ARGS)
@@ -37,11 +37,13 @@ sanitize: build/asan-ubsan/build.ninja ## run all tests under the address and un
 	@cmake --build --preset asan-ubsan
 	@ctest --preset asan-ubsan
 
-format: packages-lint ## format the sources in place
+format: packages-lint web/node_modules ## format the sources in place
 	@clang-format -i $(SOURCES)
+	@$(NPM) run --silent format
 
-lint: packages packages-lint ## check format and clang-tidy; fails on any finding
+lint: packages packages-lint web/node_modules ## check formats and clang-tidy; fails on any finding
 	@clang-format --dry-run -Werror $(SOURCES)
+	@$(NPM) run --silent lint
 	@cmake --preset release >/dev/null
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/release --quiet \
 	  2> >(grep -v ' warnings* generated' >&2)

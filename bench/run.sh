@@ -17,3 +17,5 @@ echo
 scripts=$bench/../scripts
 "$scripts/with-node.sh" npm --prefix "$bench/web" ci --no-audit --no-fund --loglevel=error >/dev/null
 "$scripts/with-node.sh" node "$bench/web/bench.mjs"
+echo
+"$scripts/with-node.sh" npm --prefix "$bench/../web" run --silent bench

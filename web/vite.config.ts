@@ -3,6 +3,13 @@ import { defineConfig } from 'vitest/config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
+const inBrowser = {
+  globalSetup: 'test/serve.ts',
+  testTimeout: 120_000,
+  hookTimeout: 60_000,
+  fileParallelism: false,
+};
+
 export default defineConfig({
   base: './', // so that web/dist works from any folder of any server
   resolve: {
@@ -17,17 +24,8 @@ export default defineConfig({
   test: {
     projects: [
       { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'] } },
-      {
-        extends: true,
-        test: {
-          name: 'browser',
-          include: ['test/*.test.ts'],
-          globalSetup: 'test/serve.ts',
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          fileParallelism: false,
-        },
-      },
+      { extends: true, test: { ...inBrowser, name: 'browser', include: ['test/*.test.ts'] } },
+      { extends: true, test: { ...inBrowser, name: 'speed', include: ['test/*.speed.ts'] } },
     ],
   },
 });

@@ -63,8 +63,12 @@ function resetAll() {
 function Toolbar() {
   return (
     <div class="toolbar" role="toolbar" aria-label="Page">
-      <Button onClick={undo} disabled={!canUndo.value}>Undo</Button>
-      <Button onClick={redo} disabled={!canRedo.value}>Redo</Button>
+      <Button onClick={undo} disabled={!canUndo.value}>
+        Undo
+      </Button>
+      <Button onClick={redo} disabled={!canRedo.value}>
+        Redo
+      </Button>
       <Button onClick={resetAll}>Reset all</Button>
       <CopyButton label="Copy link" text={() => new URL(linkTo(), location.href).href} />
       <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
@@ -76,7 +80,11 @@ function Toolbar() {
           value={theme.value}
           onChange={(event) => (theme.value = THEMES[event.currentTarget.selectedIndex])}
         >
-          {THEMES.map((t) => <option key={t} value={t}>{t}</option>)}
+          {THEMES.map((t) => (
+            <option key={t} value={t}>
+              {t}
+            </option>
+          ))}
         </select>
       </label>
       {linkComplaints.value.length > 0 && (

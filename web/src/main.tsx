@@ -19,5 +19,10 @@ try {
   shown = true;
 } catch (error) {
   root.replaceChildren();
-  render(<p class="failure" role="alert">{error instanceof Error ? error.message : String(error)}</p>, root);
+  render(
+    <p class="failure" role="alert">
+      {error instanceof Error ? error.message : String(error)}
+    </p>,
+    root,
+  );
 }

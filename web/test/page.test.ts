@@ -10,7 +10,16 @@ import { expect, test } from 'vitest';
 import { chapter, openPage, seriousFindings, vector } from './page';
 
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
-const ids = ['add-norm', 'step-by-step', 'backward', 'axes', 'highway', 'placement', 'block', 'quiz'];
+const ids = [
+  'add-norm',
+  'step-by-step',
+  'backward',
+  'axes',
+  'highway',
+  'placement',
+  'block',
+  'quiz',
+];
 
 test('lists its eight chapters, and each entry goes to its chapter', async () => {
   const page = await openPage();
@@ -27,7 +36,7 @@ test('lists its eight chapters, and each entry goes to its chapter', async () =>
 });
 
 test('a link reopens exactly this state, at its chapter', async () => {
-  const page = await openPage('#step-by-step?an.gamma=2.5&an.residual=0&st.vector=5,6,9');
+  const page = await openPage('#step-by-step?an.gamma=2.5&an.residual=0&st.x=5,6,9');
   expect(await page.getByLabel('Gamma (γ)').first().inputValue()).toBe('2.5');
   expect(await page.getByLabel('Enable Residual Connection').isChecked()).toBe(false);
   expect(await vector(chapter(page, 'step-by-step'), 'x')).toEqual([5, 6, 9]);
@@ -36,7 +45,7 @@ test('a link reopens exactly this state, at its chapter', async () => {
   );
   await page.getByLabel('Enable Residual Connection').check();
   await page.waitForFunction(() => !location.hash.includes('residual'));
-  expect(page.url()).toContain('#step-by-step?an.gamma=2.5&st.vector=5,6,9');
+  expect(page.url()).toContain('#step-by-step?an.gamma=2.5&st.x=5,6,9');
 });
 
 test('a new address in the same tab changes the state', async () => {
@@ -66,7 +75,9 @@ test('undo, redo and reset, by button and by keyboard', async () => {
 });
 
 test('a mangled link is told of, and what can be used of it is', async () => {
-  const page = await openPage('#add-norm?an.gamma=9&an.x=1,2&an.beta=1.5&old.thing=3&an.residual=%zz');
+  const page = await openPage(
+    '#add-norm?an.gamma=9&an.x=1,2&an.beta=1.5&old.thing=3&an.residual=%zz',
+  );
   const alert = page.getByRole('alert');
   await alert.waitFor();
   const words = await alert.textContent();
@@ -83,9 +94,13 @@ test('the numbers are there for screen readers, and in sight where asked for', a
   const page = await openPage();
   const table = chapter(page, 'add-norm').locator('table').first();
   expect((await table.boundingBox())!.width).toBeGreaterThan(100);
-  expect(await table.evaluate((t) => getComputedStyle(t.closest('.numbers')!).position)).toBe('absolute');
+  expect(await table.evaluate((t) => getComputedStyle(t.closest('.numbers')!).position)).toBe(
+    'absolute',
+  );
   await page.getByRole('button', { name: 'Show numbers' }).click();
-  expect(await table.evaluate((t) => getComputedStyle(t.closest('.numbers')!).position)).toBe('static');
+  expect(await table.evaluate((t) => getComputedStyle(t.closest('.numbers')!).position)).toBe(
+    'static',
+  );
 });
 
 test('the theme is the reader’s choice, and stays', async () => {
@@ -117,16 +132,24 @@ test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (th
 
 test.each([360, 768, 1280])('nothing is wider than the page at %d px', async (width) => {
   const page = await openPage('', { width });
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
+    width,
+  );
 });
 
 test('works from a sub-path of any static server, and then without it', async () => {
-  const types: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css' };
+  const types: Record<string, string> = {
+    '.html': 'text/html',
+    '.js': 'text/javascript',
+    '.css': 'text/css',
+  };
   const server = createServer((request, response) => {
     const path = new URL(request.url!, 'http://x').pathname.replace('/deep/down/', '/');
     const file = join(folder, path === '/' ? 'index.html' : path);
     response.setHeader('Content-Type', types[extname(file)] ?? 'application/octet-stream');
-    createReadStream(file).on('error', () => response.writeHead(404).end()).pipe(response);
+    createReadStream(file)
+      .on('error', () => response.writeHead(404).end())
+      .pipe(response);
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
@@ -155,7 +178,9 @@ test('the first load is below 500 KB compressed, without fonts', async () => {
 });
 
 test('no file of the build names another host to load from', () => {
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((f) => join(folder, f));
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((f) =>
+    join(folder, f),
+  );
   const page = files.filter((file) => statSync(file).isFile() && /\.(html|css)$/.test(file));
   for (const file of page) {
     expect(readFileSync(file, 'utf8')).not.toMatch(/(?:src|href|url)\s*[=(]\s*["']?https?:/);

@@ -5,7 +5,9 @@ import { expect, test } from 'vitest';
 import { chapter, openPage, seriousFindings } from './page';
 
 const RIGHT = { q1: 'b', q2: 'd', q3: 'a', q4: 'c', q5: 'b', q6: 'd' };
-const ALL_RIGHT = Object.entries(RIGHT).map(([id, letter]) => `qz.${id}=${letter}`).join('&');
+const ALL_RIGHT = Object.entries(RIGHT)
+  .map(([id, letter]) => `qz.${id}=${letter}`)
+  .join('&');
 
 function question(page: Page, id: string) {
   const fieldset = chapter(page, 'quiz').locator(`[data-question=${id}]`);
@@ -29,16 +31,23 @@ test('replies to every answer, and only one of each question is right', async ()
     }
     await radio(right).check();
   }
-  expect(await chapter(page, 'quiz').locator('[data-stat=score]').innerText())
-    .toBe('6 of 6 right, 6 answered.');
+  expect(await chapter(page, 'quiz').locator('[data-stat=score]').innerText()).toBe(
+    '6 of 6 right, 6 answered.',
+  );
 });
 
 test('answers point to the chapter that shows them, and a link keeps them', async () => {
   const page = await openPage(`#quiz?${ALL_RIGHT}`);
   const score = chapter(page, 'quiz').locator('[data-stat=score]');
   expect(await score.innerText()).toBe('6 of 6 right, 6 answered.');
-  for (const [id, target] of [['q1', 'axes'], ['q2', 'highway'], ['q3', 'placement'],
-    ['q4', 'step-by-step'], ['q5', 'placement'], ['q6', 'placement']]) {
+  for (const [id, target] of [
+    ['q1', 'axes'],
+    ['q2', 'highway'],
+    ['q3', 'placement'],
+    ['q4', 'step-by-step'],
+    ['q5', 'placement'],
+    ['q6', 'placement'],
+  ]) {
     await question(page, id).link.click();
     expect(new URL(page.url()).hash).toMatch(new RegExp(`^#${target}\\?`));
   }

@@ -8,7 +8,9 @@ const program = fileURLToPath(new URL('../../build/release/bin/addnorm', import.
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
 
 export default async function serve(project: TestProject): Promise<() => void> {
-  const server = spawn(program, ['serve', '--port', '0', '--folder', folder], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(program, ['serve', '--port', '0', '--folder', folder], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const address = await new Promise<string>((resolve, reject) => {
     let printed = '';
     server.stdout.on('data', (chunk) => {

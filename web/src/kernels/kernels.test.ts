@@ -47,15 +47,31 @@ describe('float64, beside addnorm trace: the same bits', () => {
       const x = draw(n, n);
       const branch = draw(n, n + 1000);
       const [gamma, beta] = [1.3, -0.7];
-      const text = native('trace', ...x, '--branch', ...branch, '--gamma', gamma, '--beta', beta,
-        '--norm', options.kind ?? 'layer', ...flags(options), '--json');
+      const text = native(
+        'trace',
+        ...x,
+        '--branch',
+        ...branch,
+        '--gamma',
+        gamma,
+        '--beta',
+        beta,
+        '--norm',
+        options.kind ?? 'layer',
+        ...flags(options),
+        '--json',
+      );
       const expected = JSON.parse(text);
-      const got = kernels.norm(options, { samples: 1, channels: n }, {
-        x,
-        branch,
-        gamma: new Float64Array(n).fill(gamma),
-        beta: new Float64Array(n).fill(beta),
-      });
+      const got = kernels.norm(
+        options,
+        { samples: 1, channels: n },
+        {
+          x,
+          branch,
+          gamma: new Float64Array(n).fill(gamma),
+          beta: new Float64Array(n).fill(beta),
+        },
+      );
       expect(Array.from(got.sum)).toEqual(expected.sum);
       expect(Array.from(got.normalized)).toEqual(expected.normalized);
       expect(Array.from(got.output)).toEqual(expected.output);
@@ -80,8 +96,12 @@ describe('float32, beside addnorm norm: the same bits', () => {
     const size = 6 * 8 * 9;
     const parameters = ofRows ? 72 : 8;
     const float = (n: number, seed: number) => Float32Array.from(draw(n, seed));
-    const [x, dy, gamma, beta] = [float(size, 1), float(size, 2), float(parameters, 3),
-      float(parameters, 4)];
+    const [x, dy, gamma, beta] = [
+      float(size, 1),
+      float(size, 2),
+      float(parameters, 3),
+      float(parameters, 4),
+    ];
     const { output } = kernels.norm(options, shape, { x, gamma, beta });
     const { dx, dGamma, dBeta } = kernels.normBackward(options, shape, { x, gamma, dy });
     withFolder((path) => {
@@ -89,11 +109,30 @@ describe('float32, beside addnorm norm: the same bits', () => {
       writeNpy(path('dy'), dims, dy);
       writeNpy(path('gamma'), [parameters], gamma);
       writeNpy(path('beta'), [parameters], beta);
-      native('norm', '--input', path('x'), '--output', path('y'), '--kind', options.kind ?? 'layer',
-        ...flags(options), ...(options.groups ? ['--groups', options.groups] : []),
+      native(
+        'norm',
+        '--input',
+        path('x'),
+        '--output',
+        path('y'),
+        '--kind',
+        options.kind ?? 'layer',
+        ...flags(options),
+        ...(options.groups ? ['--groups', options.groups] : []),
         ...(options.gammaForm === 'one plus' ? ['--unit-offset'] : []),
-        '--gamma', path('gamma'), '--beta', path('beta'), '--grad-output', path('dy'),
-        '--grad-input', path('dx'), '--grad-gamma', path('dg'), '--grad-beta', path('db'));
+        '--gamma',
+        path('gamma'),
+        '--beta',
+        path('beta'),
+        '--grad-output',
+        path('dy'),
+        '--grad-input',
+        path('dx'),
+        '--grad-gamma',
+        path('dg'),
+        '--grad-beta',
+        path('db'),
+      );
       expect(output).toEqual(readNpy(path('y'), x));
       expect(dx).toEqual(readNpy(path('dx'), x));
       expect(dGamma).toEqual(readNpy(path('dg'), x));
@@ -107,8 +146,17 @@ describe('float32, beside addnorm norm: the same bits', () => {
     withFolder((path) => {
       writeNpy(path('x'), [6, 72], x);
       writeNpy(path('r'), [6, 72], branch);
-      native('norm', '--input', path('x'), '--residual', path('r'), '--sum', path('s'),
-        '--output', path('y'));
+      native(
+        'norm',
+        '--input',
+        path('x'),
+        '--residual',
+        path('r'),
+        '--sum',
+        path('s'),
+        '--output',
+        path('y'),
+      );
       expect(sum).toEqual(readNpy(path('s'), x));
       expect(output).toEqual(readNpy(path('y'), x));
     });
@@ -119,23 +167,32 @@ describe('what the kernels cannot use', () => {
   const one = { samples: 1, channels: 1 };
 
   test('becomes an error in their words, and the next call works', () => {
-    const unbiased = () =>
-      kernels.norm({ variance: 'unbiased' }, one, { x: Float64Array.of(1) });
+    const unbiased = () => kernels.norm({ variance: 'unbiased' }, one, { x: Float64Array.of(1) });
     expect(unbiased).toThrow(KernelError);
     expect(unbiased).toThrow(/unbiased/);
     expect(kernels.norm({}, one, { x: Float64Array.of(3) }).statistics[0].mean).toBe(3);
     expect(() => kernels.norm({ epsilon: NaN }, one, { x: Float64Array.of(1) })).toThrow(/eps/i);
-    expect(() => kernels.norm({ kind: 'group', groups: 3 }, { samples: 1, channels: 4 }, {
-      x: new Float64Array(4),
-    })).toThrow(/group/);
+    expect(() =>
+      kernels.norm(
+        { kind: 'group', groups: 3 },
+        { samples: 1, channels: 4 },
+        {
+          x: new Float64Array(4),
+        },
+      ),
+    ).toThrow(/group/);
   });
 
   test('is not a value beyond the squares, which is rescaled', () => {
     const x = Float64Array.of(1e300, -1e300, 2e300, 0);
     const { normalized, statistics } = kernels.norm({}, { samples: 1, channels: 4 }, { x });
-    const small = kernels.norm({ epsilon: 0 }, { samples: 1, channels: 4 }, {
-      x: Float64Array.of(1, -1, 2, 0),
-    });
+    const small = kernels.norm(
+      { epsilon: 0 },
+      { samples: 1, channels: 4 },
+      {
+        x: Float64Array.of(1, -1, 2, 0),
+      },
+    );
     normalized.forEach((v, i) => expect(v).toBeCloseTo(small.normalized[i], 12));
     expect(statistics[0].deviation / 1e300).toBeCloseTo(small.statistics[0].deviation, 12);
   });
@@ -187,11 +244,37 @@ describe('placements and sessions', () => {
   test.each(['plain', 'none', 'post', 'pre', 'sandwich', 'deepnorm', 'admin'])(
     'a session of %s measures and trains as addnorm study does',
     (name) => {
-      const { runs, placements: findings, unigram_loss } = withFolder((path) => {
+      const {
+        runs,
+        placements: findings,
+        unigram_loss,
+      } = withFolder((path) => {
         writeFileSync(path('text'), text);
-        native('study', '--text', path('text'), '--placement', name, '--layers', 3, '--width', 16,
-          '--heads', 2, '--context', 16, '--batch', 4, '--steps', 6, '--seeds', 1, '--warm-up', 6,
-          '--out', path('out'));
+        native(
+          'study',
+          '--text',
+          path('text'),
+          '--placement',
+          name,
+          '--layers',
+          3,
+          '--width',
+          16,
+          '--heads',
+          2,
+          '--context',
+          16,
+          '--batch',
+          4,
+          '--steps',
+          6,
+          '--seeds',
+          1,
+          '--warm-up',
+          6,
+          '--out',
+          path('out'),
+        );
         return JSON.parse(readFileSync(path('out/results.json'), 'utf8'));
       });
       const session = sessionOf(name);
@@ -205,7 +288,9 @@ describe('placements and sessions', () => {
   );
 
   test.each<Kind>(['layer', 'rms'])('a session can have %s norms', (norm) => {
-    const text = new TextEncoder().encode('the quick brown fox jumps over the lazy dog. '.repeat(40));
+    const text = new TextEncoder().encode(
+      'the quick brown fox jumps over the lazy dog. '.repeat(40),
+    );
     const session = kernels.session(placements().post, { ...options, norm: norm as 'rms' }, text);
     expect(session.measure().stream).toHaveLength(4);
     session.destroy();

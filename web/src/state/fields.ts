@@ -15,7 +15,8 @@ export function flag(initial: boolean): Field<boolean> {
     initial,
     write: (value) => (value ? '1' : '0'),
     read(text) {
-      if (text !== '0' && text !== '1') throw new FieldError(`is “${shorten(text)}”, must be 0 or 1`);
+      if (text !== '0' && text !== '1')
+        throw new FieldError(`is “${shorten(text)}”, must be 0 or 1`);
       return text === '1';
     },
   };
@@ -85,7 +86,12 @@ export function text(initial: string, maxLength: number): Field<string> {
 /** Numbers between commas, semicolons or blanks, in brackets or not: what people paste. */
 export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>): number[] {
   const { minLength, maxLength, min = -Infinity, max = Infinity } = limits;
-  const words = text.trim().replace(/^[[({]|[\])}]$/g, '').trim().split(/[\s,;]+/).filter(Boolean);
+  const words = text
+    .trim()
+    .replace(/^[[({]|[\])}]$/g, '')
+    .trim()
+    .split(/[\s,;]+/)
+    .filter(Boolean);
   if (words.length === 0) throw new FieldError('is empty, must have numbers such as 1, 2, 3, 4');
   if (words.length < minLength || words.length > maxLength) {
     const bounds = minLength === maxLength ? `${minLength}` : `from ${minLength} to ${maxLength}`;

@@ -8,10 +8,14 @@ import { defineState, readState, resetState, stateText } from './store';
 const limits = { minLength: 1, maxLength: 8 };
 
 describe('a vector', () => {
-  test.each(['1,2,3,4', '1 2 3 4', ' [1, 2,3 , 4]\n', '(1;2;3;4)', '1\t2\n3\n4', '1.0 2e0 +3 .4e1'])(
-    'is read from %o',
-    (written) => expect(readVector(written, limits)).toEqual([1, 2, 3, 4]),
-  );
+  test.each([
+    '1,2,3,4',
+    '1 2 3 4',
+    ' [1, 2,3 , 4]\n',
+    '(1;2;3;4)',
+    '1\t2\n3\n4',
+    '1.0 2e0 +3 .4e1',
+  ])('is read from %o', (written) => expect(readVector(written, limits)).toEqual([1, 2, 3, 4]));
   test.each([
     ['', 'is empty'],
     [' , ', 'is empty'],

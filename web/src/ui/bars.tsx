@@ -45,15 +45,31 @@ export function drawBars(context: Context, chart: BarChart): void {
     const end = heightOf(chart, v);
     const gap = width > 6 ? width * 0.12 : 0;
     context.fillStyle = chart.colour;
-    context.fillRect(x + gap, Math.min(zero, end), width - 2 * gap, Math.max(1, Math.abs(end - zero)));
+    context.fillRect(
+      x + gap,
+      Math.min(zero, end),
+      width - 2 * gap,
+      Math.max(1, Math.abs(end - zero)),
+    );
     if (v > high || v < low) drawClip(context, x + width / 2, end, v > high, width - 2 * gap);
   });
   if (chart.zeroLine) {
-    drawLine(context, [[box.x, zero], [box.x + box.width, zero]], COLOURS.zero, { width: 1 });
+    drawLine(
+      context,
+      [
+        [box.x, zero],
+        [box.x + box.width, zero],
+      ],
+      COLOURS.zero,
+      { width: 1 },
+    );
   }
   if (chart.mean !== undefined) {
     const y = heightOf(chart, chart.mean);
-    const line = [[box.x, y], [box.x + box.width, y]] as const;
+    const line = [
+      [box.x, y],
+      [box.x + box.width, y],
+    ] as const;
     drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
   }
   if (chart.labels ?? values.length <= 12) drawLabels(context, chart);
@@ -107,7 +123,16 @@ export interface BarHandlesProps {
 }
 
 /** Lies over a chart: each bar can be dragged, or moved with the arrow keys. */
-export function BarHandles({ size, chart, item, name, min, max, step, factor = 1 }: BarHandlesProps) {
+export function BarHandles({
+  size,
+  chart,
+  item,
+  name,
+  min,
+  max,
+  step,
+  factor = 1,
+}: BarHandlesProps) {
   const set = (i: number, value: number) => {
     const stepped = tidy(Math.round(value / step) * step);
     const clamped = Math.min(max, Math.max(min, stepped));
@@ -122,7 +147,7 @@ export function BarHandles({ size, chart, item, name, min, max, step, factor = 1
     }
     if (!handle.hasPointerCapture(event.pointerId)) return;
     const { top, height } = handle.getBoundingClientRect();
-    const inner = (event.clientY - top) / height * chart.box.height - LABEL;
+    const inner = ((event.clientY - top) / height) * chart.box.height - LABEL;
     const part = 1 - inner / (chart.box.height - 2 * LABEL);
     set(i, (chart.low + part * (chart.high - chart.low)) / factor);
   };

@@ -30,7 +30,9 @@ export function Slider({ label, item, min, max, step, format = String }: SliderP
   return (
     <div class="control slider">
       <label for={id}>{label}</label>
-      <output class="value" for={id}>{format(item.value)}</output>
+      <output class="value" for={id}>
+        {format(item.value)}
+      </output>
       <input
         id={id}
         type="range"

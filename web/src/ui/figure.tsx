@@ -82,7 +82,13 @@ export interface TextStyle {
   halo?: boolean; // of the ground's colour, over lines
 }
 
-export function drawText(context: Context, text: string, x: number, y: number, style: TextStyle = {}) {
+export function drawText(
+  context: Context,
+  text: string,
+  x: number,
+  y: number,
+  style: TextStyle = {},
+) {
   context.font = fontOf(style);
   context.fillStyle = style.colour ?? COLOURS.text;
   context.textAlign = style.align ?? 'center';

@@ -33,8 +33,14 @@ export function LineChart(props: LineChartProps) {
   const plot = useRef<uPlot | null>(null);
   const dark = isDark.value;
   const data = [x, ...curves.map((c) => c.values)] as uPlot.AlignedData;
-  const looks = JSON.stringify([dark, height, props.yLabel, xLabel, props.logarithmic,
-    curves.map((c) => [c.name, c.colour, c.dash])]);
+  const looks = JSON.stringify([
+    dark,
+    height,
+    props.yLabel,
+    xLabel,
+    props.logarithmic,
+    curves.map((c) => [c.name, c.colour, c.dash]),
+  ]);
 
   useEffect(() => {
     const element = box.current!; // the observer may outlive the ref
@@ -59,14 +65,20 @@ export function LineChart(props: LineChartProps) {
           <thead>
             <tr>
               <th scope="col">{xLabel}</th>
-              {x.map((v) => <th scope="col" key={v}>{v}</th>)}
+              {x.map((v) => (
+                <th scope="col" key={v}>
+                  {v}
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>
             {curves.map((curve) => (
               <tr key={curve.name} data-curve={curve.name}>
                 <th scope="row">{curve.name}</th>
-                {curve.values.map((v, i) => <td key={i}>{v === null ? '' : exactNumber(v)}</td>)}
+                {curve.values.map((v, i) => (
+                  <td key={i}>{v === null ? '' : exactNumber(v)}</td>
+                ))}
               </tr>
             ))}
           </tbody>
@@ -147,7 +159,9 @@ function logLabel(v: number): string {
 }
 
 function linearLabel(v: number): string {
-  return shortNumber(v).replace(/(\.\d*?)0+$/, '$1').replace(/\.$/, '');
+  return shortNumber(v)
+    .replace(/(\.\d*?)0+$/, '$1')
+    .replace(/\.$/, '');
 }
 
 function roundNumbers(min: number, max: number): number[] {

@@ -5,7 +5,8 @@ export function shortNumber(v: number): string {
   if (Number.isNaN(v)) return 'NaN';
   if (!Number.isFinite(v)) return v > 0 ? '∞' : '−∞';
   const size = Math.abs(v);
-  if (size !== 0 && (size >= 1e4 || size < 1e-3)) return minus(v.toExponential(1).replace('e+', 'e'));
+  if (size !== 0 && (size >= 1e4 || size < 1e-3))
+    return minus(v.toExponential(1).replace('e+', 'e'));
   const decimals = size >= 100 ? 0 : size >= 10 ? 1 : 2;
   return minus(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
 }

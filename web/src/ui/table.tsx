@@ -59,7 +59,9 @@ function Places({ count }: { count: number }) {
       <tr>
         <th scope="col">vector</th>
         {Array.from({ length: count }, (_, i) => (
-          <th scope="col" key={i}>{i + 1}</th>
+          <th scope="col" key={i}>
+            {i + 1}
+          </th>
         ))}
       </tr>
     ),
@@ -73,7 +75,9 @@ function Row({ name, id, values }: VectorRow) {
     () => (
       <tr data-vector={id}>
         <th scope="row">{name}</th>
-        {values.map((v, i) => <td key={i}>{exactNumber(v)}</td>)}
+        {values.map((v, i) => (
+          <td key={i}>{exactNumber(v)}</td>
+        ))}
       </tr>
     ),
     [name, id, values],

@@ -26,7 +26,9 @@ export function Comparison() {
         <Measure id="with-branch" name="cosine of x̂ with LayerNorm(F)">
           {cosineText(c.withBranch)}
         </Measure>
-        <Measure id="with-x" name="cosine of x̂ with LayerNorm(x)">{cosineText(c.withX)}</Measure>
+        <Measure id="with-x" name="cosine of x̂ with LayerNorm(x)">
+          {cosineText(c.withX)}
+        </Measure>
         <Measure id="deviation-ratio" name="σ now ÷ stable σ">
           {roundNumber(c.deviationRatio, 5)}
         </Measure>
@@ -54,7 +56,15 @@ export function Comparison() {
   );
 }
 
-function Measure({ id, name, children }: { id: string; name: string; children: ComponentChildren }) {
+function Measure({
+  id,
+  name,
+  children,
+}: {
+  id: string;
+  name: string;
+  children: ComponentChildren;
+}) {
   return (
     <div>
       <dt>{name}</dt>
@@ -80,7 +90,15 @@ function drawComparison(context: Context, { width, height }: Size) {
     });
   });
   const zero = all.y + all.height / 2;
-  drawLine(context, [[all.x, zero], [all.x + all.width, zero]], COLOURS.zero, { width: 1 });
+  drawLine(
+    context,
+    [
+      [all.x, zero],
+      [all.x + all.width, zero],
+    ],
+    COLOURS.zero,
+    { width: 1 },
+  );
   for (let i = 0; i < FEATURES; ++i) {
     const style = { colour: COLOURS.faint, size: 11 };
     drawText(context, String(i + 1), all.x + (i + 0.5) * group, height - 10, style);

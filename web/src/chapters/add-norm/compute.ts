@@ -62,10 +62,14 @@ export function layerNorm(values: readonly number[]): number[] {
  * square over five directions of dy at right angles. */
 export function gradientGain(sum: readonly number[]): number {
   const directions = sum.flatMap((_, i) => sum.map((_, j) => Number(i === j)));
-  const { dx } = kernels.normBackward(LAYER_NORM, { samples: FEATURES, channels: FEATURES }, {
-    x: Float64Array.from(directions, (_, i) => sum[i % FEATURES]),
-    dy: Float64Array.from(directions),
-  });
+  const { dx } = kernels.normBackward(
+    LAYER_NORM,
+    { samples: FEATURES, channels: FEATURES },
+    {
+      x: Float64Array.from(directions, (_, i) => sum[i % FEATURES]),
+      dy: Float64Array.from(directions),
+    },
+  );
   return length([...dx]) / Math.sqrt(FEATURES);
 }
 

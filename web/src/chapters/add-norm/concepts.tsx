@@ -58,8 +58,8 @@ export function Concepts() {
         <summary>Five numbers here, hundreds in a model</summary>
         <p>
           A token's vector has d_model features: 512 in the original Transformer, 768 in the small
-          GPT-2. Here d_model = 5, so that every number can be seen. The arithmetic is the same. Each
-          token is normalized by itself, and γ and β have one value for each feature; here one
+          GPT-2. Here d_model = 5, so that every number can be seen. The arithmetic is the same.
+          Each token is normalized by itself, and γ and β have one value for each feature; here one
           slider sets all five.
         </p>
       </details>

@@ -1,7 +1,14 @@
 // Stage A: the split, the two paths, the addition. One drawing for wide pages, one for narrow.
 
 import { type BarChart, BarHandles, type Box, drawBars } from '../../ui/bars';
-import { type Context, drawLine, drawText, Figure, type Size, type TextStyle } from '../../ui/figure';
+import {
+  type Context,
+  drawLine,
+  drawText,
+  Figure,
+  type Size,
+  type TextStyle,
+} from '../../ui/figure';
 import { VectorTable } from '../../ui/table';
 import { COLOURS } from '../../ui/theme';
 import { type AddNorm, INJECTED, result } from './compute';
@@ -36,8 +43,16 @@ const WIDE: Layout = {
   size: { width: 700, height: 350 },
   input: [30, 175],
   split: [90, 175],
-  identity: [[90, 175], [90, 80], [380, 80]],
-  branch: [[90, 175], [90, 270], [380, 270]],
+  identity: [
+    [90, 175],
+    [90, 80],
+    [380, 80],
+  ],
+  branch: [
+    [90, 175],
+    [90, 270],
+    [380, 270],
+  ],
   sublayer: { x: 260, y: 240, width: 100, height: 60 },
   charts: {
     x: { x: 380, y: 14, width: 150, height: 132 },
@@ -46,10 +61,22 @@ const WIDE: Layout = {
   },
   plus: [580, 175],
   merges: {
-    identity: [[530, 80], [580, 80], [580, 163]],
-    branch: [[530, 270], [546, 270], [546, 175], [568, 175]],
+    identity: [
+      [530, 80],
+      [580, 80],
+      [580, 163],
+    ],
+    branch: [
+      [530, 270],
+      [546, 270],
+      [546, 175],
+      [568, 175],
+    ],
   },
-  next: [[592, 175], [690, 175]],
+  next: [
+    [592, 175],
+    [690, 175],
+  ],
   labels: {
     identity: { at: [235, 62] },
     highway: { at: [235, 98] },
@@ -70,8 +97,16 @@ const NARROW: Layout = {
   size: { width: 328, height: 570 },
   input: [164, 28],
   split: [164, 68],
-  identity: [[164, 68], [83, 68], [83, 206]],
-  branch: [[164, 68], [245, 68], [245, 206]],
+  identity: [
+    [164, 68],
+    [83, 68],
+    [83, 206],
+  ],
+  branch: [
+    [164, 68],
+    [245, 68],
+    [245, 206],
+  ],
   sublayer: { x: 195, y: 88, width: 100, height: 60 },
   charts: {
     x: { x: 6, y: 206, width: 152, height: 130 },
@@ -80,10 +115,21 @@ const NARROW: Layout = {
   },
   plus: [164, 364],
   merges: {
-    identity: [[83, 336], [83, 364], [152, 364]],
-    branch: [[245, 336], [245, 364], [176, 364]],
+    identity: [
+      [83, 336],
+      [83, 364],
+      [152, 364],
+    ],
+    branch: [
+      [245, 336],
+      [245, 364],
+      [176, 364],
+    ],
   },
-  next: [[164, 528], [164, 562]],
+  next: [
+    [164, 528],
+    [164, 562],
+  ],
   labels: {
     identity: { at: [74, 96], align: 'right', twoLines: true },
     highway: { at: [92, 140], align: 'left' },
@@ -113,7 +159,12 @@ function layoutOf(size: Size): Layout {
 
 function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
   const chart = (box: Box, values: readonly number[], colour: string, range: number): BarChart => ({
-    box, values, colour, low: -range, high: range, zeroLine: true,
+    box,
+    values,
+    colour,
+    low: -range,
+    high: range,
+    zeroLine: true,
   });
   return {
     x: chart(charts.x, identity, COLOURS.identity, RANGES.x),
@@ -230,8 +281,24 @@ function drawSublayer(context: Context, { x, y, width, height }: Box) {
 
 function drawPlus(context: Context, [x, y]: Point) {
   fillCircle(context, [x, y], 12, COLOURS.output);
-  drawLine(context, [[x - 7, y], [x + 7, y]], COLOURS.ground, { width: 3 });
-  drawLine(context, [[x, y - 7], [x, y + 7]], COLOURS.ground, { width: 3 });
+  drawLine(
+    context,
+    [
+      [x - 7, y],
+      [x + 7, y],
+    ],
+    COLOURS.ground,
+    { width: 3 },
+  );
+  drawLine(
+    context,
+    [
+      [x, y - 7],
+      [x, y + 7],
+    ],
+    COLOURS.ground,
+    { width: 3 },
+  );
 }
 
 function drawLabels(context: Context, { labels, titles }: Layout) {

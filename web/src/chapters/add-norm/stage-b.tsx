@@ -27,8 +27,12 @@ export function StageB() {
         title="B1: Calculate stats"
         head={
           <div class="an-stats">
-            <span>μ = <span data-stat="mean">{exactNumber(mean)}</span></span>
-            <span>σ = <span data-stat="deviation">{exactNumber(deviation)}</span></span>
+            <span>
+              μ = <span data-stat="mean">{exactNumber(mean)}</span>
+            </span>
+            <span>
+              σ = <span data-stat="deviation">{exactNumber(deviation)}</span>
+            </span>
           </div>
         }
       >
@@ -42,11 +46,7 @@ export function StageB() {
         <p class="hint">The scale follows the bars, from ±3 up.</p>
       </Step>
       <Arrow />
-      <Step
-        part="b2"
-        title="B2: Normalize"
-        head={<Formula tex="\hat x = (x - \mu) / \sigma" />}
-      >
+      <Step part="b2" title="B2: Normalize" head={<Formula tex="\hat x = (x - \mu) / \sigma" />}>
         <Figure
           name="Step B2. Bars of the normalized vector, about a zero line."
           size={SIZE}
@@ -57,12 +57,12 @@ export function StageB() {
         <p class="hint">Here x is the sum. x̂ has mean 0, deviation 1.</p>
       </Step>
       <Arrow />
-      <Step
-        part="b3"
-        title="B3: Scale & shift"
-        head={<Formula tex="y = \gamma \hat x + \beta" />}
-      >
-        <Figure name="Step B3. Bars of the output, about a zero line." size={SIZE} draw={drawOutput}>
+      <Step part="b3" title="B3: Scale & shift" head={<Formula tex="y = \gamma \hat x + \beta" />}>
+        <Figure
+          name="Step B3. Bars of the output, about a zero line."
+          size={SIZE}
+          draw={drawOutput}
+        >
           <VectorTable caption="B3" rows={[{ name: 'y', id: 'output', values: output }]} />
         </Figure>
         <Slider label="Gamma (γ)" item={state.gamma} {...GAMMA} format={oneDecimal} />
@@ -100,7 +100,10 @@ function oneDecimal(v: number): string {
 
 function drawStatistics(context: Context) {
   const { sum, mean } = result.value;
-  const range = symmetricRange(sum.map((v) => 1.2 * v), 3); // room for the mean's label
+  const range = symmetricRange(
+    sum.map((v) => 1.2 * v),
+    3,
+  ); // room for the mean's label
   const chart = chartOf(sum, COLOURS.branch, range);
   drawScale(context, chart, [range, -range]);
   drawBars(context, { ...chart, mean });
@@ -128,7 +131,15 @@ function chartOf(values: readonly number[], colour: string, range: number): BarC
 function drawScale(context: Context, chart: BarChart, ticks: number[]) {
   for (const tick of ticks) {
     const y = heightOf(chart, tick);
-    drawLine(context, [[BARS.x, y], [BARS.x + BARS.width, y]], COLOURS.grid, { width: 1 });
+    drawLine(
+      context,
+      [
+        [BARS.x, y],
+        [BARS.x + BARS.width, y],
+      ],
+      COLOURS.grid,
+      { width: 1 },
+    );
     drawText(context, String(tick).replace('-', '−'), BARS.x - 5, y, {
       align: 'right',
       colour: COLOURS.faint,

@@ -26,9 +26,10 @@ export const state = defineState('an', {
 
 /** New x and F(x), of two decimals so that links stay short. */
 export function drawValues(random = Math.random): void {
-  const draw = () => Array.from({ length: FEATURES }, () => {
-    return Math.round(100 * LIMIT * (2 * random() - 1)) / 100 + 0; // + 0: no −0
-  });
+  const draw = () =>
+    Array.from({ length: FEATURES }, () => {
+      return Math.round(100 * LIMIT * (2 * random() - 1)) / 100 + 0; // + 0: no −0
+    });
   batch(() => {
     state.x.value = draw();
     state.branch.value = draw();

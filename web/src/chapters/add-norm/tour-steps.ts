@@ -25,76 +25,88 @@ export const TOUR: readonly TourStep[] = [
   {
     part: 'picture',
     title: 'Where we are',
-    text: 'The marked boxes are Add & Norm. One stands after every attention and every ' +
+    text:
+      'The marked boxes are Add & Norm. One stands after every attention and every ' +
       'feed-forward network. We now open one of them.',
   },
   {
     part: 'split',
     title: 'The split',
-    text: 'A token comes in as a vector x: five numbers here, hundreds or thousands in a real ' +
+    text:
+      'A token comes in as a vector x: five numbers here, hundreds or thousands in a real ' +
       'model. It goes two ways.',
   },
   {
     part: 'identity',
     title: 'The highway',
-    text: 'The upper path, the residual connection, does nothing. It carries x forward as it is. ' +
+    text:
+      'The upper path, the residual connection, does nothing. It carries x forward as it is. ' +
       'Each cyan bar is one number of x.',
   },
   {
     part: 'branch',
     title: 'The diversion',
-    text: 'The lower path goes through the sublayer: attention or the feed-forward network. What ' +
+    text:
+      'The lower path goes through the sublayer: attention or the feed-forward network. What ' +
       'comes out is F(x). It is given here; you can drag its bars.',
   },
   {
     part: 'merge',
     title: 'The merge',
-    text: 'Add: the two vectors are added, number by number. The sum has what x was and what F ' +
+    text:
+      'Add: the two vectors are added, number by number. The sum has what x was and what F ' +
       'has to say about it.',
   },
   {
     part: 'b1',
     title: 'Measure',
-    text: 'Norm begins with two numbers of the sum: its mean μ, the dashed line, and its standard ' +
+    text:
+      'Norm begins with two numbers of the sum: its mean μ, the dashed line, and its standard ' +
       'deviation σ, how far the bars lie from that line.',
   },
   {
     part: 'b2',
     title: 'The stabilizer',
-    text: 'Subtract μ, divide by σ. The bars now balance around zero, with standard deviation 1. ' +
+    text:
+      'Subtract μ, divide by σ. The bars now balance around zero, with standard deviation 1. ' +
       'No bar of five can be longer than 2.',
   },
   {
     part: 'b3',
     title: 'Scale and shift',
-    text: 'γ stretches, β shifts. A model learns both, one pair for each feature. Here one slider ' +
+    text:
+      'γ stretches, β shifts. A model learns both, one pair for each feature. Here one slider ' +
       'sets all five: try them.',
   },
   {
     part: 'merge',
     title: 'Instability',
-    text: 'We have multiplied F(x) by ten, as if the sublayer had gone wild. The sum turns red; ' +
+    text:
+      'We have multiplied F(x) by ten, as if the sublayer had gone wild. The sum turns red; ' +
       'bars that leave the chart are torn, and keep their value.',
     unstable: true,
   },
   {
     part: 'b2',
     title: 'Back in range',
-    text: 'After the norm every bar is again between −2 and 2. However large the sum is, x̂ ' +
+    text:
+      'After the norm every bar is again between −2 and 2. However large the sum is, x̂ ' +
       'is of this size.',
     unstable: true,
   },
   {
     part: 'comparison',
     title: 'In range is not the same',
-    text: 'F was scaled, x was not. So x̂ moves toward LayerNorm(F). The cosines say how far; σ ' +
+    text:
+      'F was scaled, x was not. So x̂ moves toward LayerNorm(F). The cosines say how far; σ ' +
       'and the gradient say at what price.',
     unstable: true,
   },
   {
     part: 'identity',
     title: 'Without the highway',
-    text: 'Now the residual is off: the identity path carries zeros. x itself goes no further, only ' +
+    text:
+      'Now the residual is off: the identity path carries zeros. x itself goes no further, only ' +
       'F(x) does. Now, and only now, x̂ is the same for F and for ten times F.',
     unstable: true,
     residual: false,
@@ -102,7 +114,8 @@ export const TOUR: readonly TourStep[] = [
   {
     part: 'controls',
     title: 'Your turn',
-    text: 'All is as it was. Drag bars, draw new values, inject, switch the residual off. Undo ' +
+    text:
+      'All is as it was. Drag bars, draw new values, inject, switch the residual off. Undo ' +
       'takes back every change, and the link keeps what you see.',
   },
 ];

@@ -21,7 +21,11 @@ function goToStep(step: number): void {
 }
 
 export function StartTour() {
-  return <Button kind="primary" onClick={() => goToStep(1)}>Start tour</Button>;
+  return (
+    <Button kind="primary" onClick={() => goToStep(1)}>
+      Start tour
+    </Button>
+  );
 }
 
 function elementOf(step: number): HTMLElement | null {
@@ -81,13 +85,20 @@ export function Tour() {
     >
       <div id="an-tour-text" aria-live="polite">
         <p class="an-tour-title">
-          <span class="an-tour-step">{step} of {TOUR.length}</span> {title}
+          <span class="an-tour-step">
+            {step} of {TOUR.length}
+          </span>{' '}
+          {title}
         </p>
         <p>{text}</p>
       </div>
       <div class="an-tour-buttons">
-        <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>Back</Button>
-        <Button kind="primary" onClick={() => goToStep(step + 1)} disabled={atEnd}>Next</Button>
+        <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>
+          Back
+        </Button>
+        <Button kind="primary" onClick={() => goToStep(step + 1)} disabled={atEnd}>
+          Next
+        </Button>
         <Button onClick={leave}>{atEnd ? 'Finish' : 'Leave'}</Button>
       </div>
     </div>
@@ -100,7 +111,11 @@ function isLit(part: Part): boolean {
 }
 
 /** A part of the chapter that the tour can point at. */
-export function TourPart({ part, name, children }: {
+export function TourPart({
+  part,
+  name,
+  children,
+}: {
   part: Part;
   name: string;
   children: ComponentChildren;

@@ -46,7 +46,9 @@ export function Transformer({ onOpen }: { onOpen(): void }) {
       }
     >
       <path class="line" d="M84 140V108H164V182H180" />
-      {STACKS.map((stack) => <StackPicture key={stack.name} stack={stack} onOpen={onOpen} />)}
+      {STACKS.map((stack) => (
+        <StackPicture key={stack.name} stack={stack} onOpen={onOpen} />
+      ))}
       <Labelled x={180} y={10} text="Linear, softmax" />
     </svg>
   );
@@ -59,7 +61,9 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
   return (
     <g>
       <rect class="frame" {...frame} width={152} height={282 - frame.y} rx={8} />
-      <text x={times} y={frame.y - 5}>× N</text>
+      <text x={times} y={frame.y - 5}>
+        × N
+      </text>
       <path class="line" d={`M${centre} ${EMBEDDING_TOP}V${top}`} />
       {sublayers.map((text, i) => {
         const y = PAIR_TOPS[i];
@@ -68,7 +72,10 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
         const edge = loop < centre ? left : left + BOX.width;
         return (
           <g key={text}>
-            <path class="line" d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`} />
+            <path
+              class="line"
+              d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`}
+            />
             <Labelled x={left} y={y} text={text} />
             <g class="here" onClick={onOpen}>
               <Labelled x={left} y={normTop} text="Add & Norm" />
@@ -77,7 +84,9 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
         );
       })}
       <Labelled x={left} y={EMBEDDING_TOP} text="Embedding" />
-      <text x={centre} y={343}>{name}</text>
+      <text x={centre} y={343}>
+        {name}
+      </text>
     </g>
   );
 }
@@ -86,7 +95,9 @@ function Labelled({ x, y, text }: { x: number; y: number; text: string }) {
   return (
     <g class="box">
       <rect x={x} y={y} {...BOX} rx={4} />
-      <text x={x + BOX.width / 2} y={y + BOX.height / 2 + 4}>{text}</text>
+      <text x={x + BOX.width / 2} y={y + BOX.height / 2 + 4}>
+        {text}
+      </text>
     </g>
   );
 }

@@ -5,7 +5,8 @@ import { type Comparison, EPSILON, INJECTED } from './compute';
 
 /** Below this, two x̂ differ by no more than ε and rounding explain. */
 const SAME = 1e-4;
-const NO_DIRECTION = 'One of these vectors has equal values everywhere. The norm makes it zero, and ' +
+const NO_DIRECTION =
+  'One of these vectors has equal values everywhere. The norm makes it zero, and ' +
   'zero has no cosine.';
 
 export function verdict(c: Comparison, unstable: boolean, residual: boolean): string {
@@ -16,32 +17,42 @@ export function verdict(c: Comparison, unstable: boolean, residual: boolean): st
 }
 
 function scale({ deviationRatio, gradientRatio }: Comparison): string {
-  return `σ is ${roundNumber(deviationRatio, 3)} times what it was, and the gradient through the ` +
-    `norm ${roundNumber(gradientRatio, 3)} times.`;
+  return (
+    `σ is ${roundNumber(deviationRatio, 3)} times what it was, and the gradient through the ` +
+    `norm ${roundNumber(gradientRatio, 3)} times.`
+  );
 }
 
 function bothPaths(c: Comparison): string {
-  return `Nothing is injected. The cosine of x̂ is ${cosineText(c.withX)} with LayerNorm(x) and ` +
+  return (
+    `Nothing is injected. The cosine of x̂ is ${cosineText(c.withX)} with LayerNorm(x) and ` +
     `${cosineText(c.withBranch)} with LayerNorm(F). Inject instability, and see which of the two ` +
-    'x̂ follows.';
+    'x̂ follows.'
+  );
 }
 
 function branchOnly(c: Comparison): string {
-  return 'The residual is off: x does not reach the sum. The cosine of x̂ with LayerNorm(F) is ' +
-    `${cosineText(c.withBranch)}, whatever x is.`;
+  return (
+    'The residual is off: x does not reach the sum. The cosine of x̂ with LayerNorm(F) is ' +
+    `${cosineText(c.withBranch)}, whatever x is.`
+  );
 }
 
 function same(c: Comparison, residual: boolean): string {
-  const found = `F is ${INJECTED} times as large, and x̂ is the stable x̂: no value differs by more ` +
+  const found =
+    `F is ${INJECTED} times as large, and x̂ is the stable x̂: no value differs by more ` +
     `than ${roundNumber(c.difference, 2)}.`;
   if (residual) return found;
-  return `${found} With the residual off, all that is normalized was scaled, and ` +
-    `LayerNorm(${INJECTED}·F) = LayerNorm(F), but for ε = ${roundNumber(EPSILON, 1)}.`;
+  return (
+    `${found} With the residual off, all that is normalized was scaled, and ` +
+    `LayerNorm(${INJECTED}·F) = LayerNorm(F), but for ε = ${roundNumber(EPSILON, 1)}.`
+  );
 }
 
 function changed(c: Comparison): string {
   const [stable, branch] = [cosineText(c.withStable), cosineText(c.withBranch)];
-  const found = `x̂ is in range, but it is not the stable x̂: their cosine is ${stable}. Only F was ` +
+  const found =
+    `x̂ is in range, but it is not the stable x̂: their cosine is ${stable}. Only F was ` +
     `scaled, not x. The cosine with LayerNorm(F) went from ${cosineText(c.stableWithBranch)} to ` +
     `${branch}, with LayerNorm(x) from ${cosineText(c.stableWithX)} to ${cosineText(c.withX)}`;
   const left = Math.abs(c.withX / c.stableWithX);
@@ -50,5 +61,10 @@ function changed(c: Comparison): string {
 
 /** Four decimals; a vector of zeros has no direction. */
 export function cosineText(v: number): string {
-  return Number.isNaN(v) ? 'none' : v.toFixed(4).replace(/^-(?=0\.0000$)/, '').replace('-', '−');
+  return Number.isNaN(v)
+    ? 'none'
+    : v
+        .toFixed(4)
+        .replace(/^-(?=0\.0000$)/, '')
+        .replace('-', '−');
 }

@@ -67,10 +67,18 @@ function Introduction() {
           them: it keeps the original, and keeps the numbers in range.
         </p>
         <ul>
-          <li><strong>The highway</strong>: a path past the sublayer. x goes along unchanged.</li>
-          <li><strong>The diversion</strong>: through the sublayer, which makes F(x) of x.</li>
-          <li><strong>The merge</strong>: Add. x + F(x), number by number.</li>
-          <li><strong>The stabilizer</strong>: Norm. The sum gets mean 0 and deviation 1.</li>
+          <li>
+            <strong>The highway</strong>: a path past the sublayer. x goes along unchanged.
+          </li>
+          <li>
+            <strong>The diversion</strong>: through the sublayer, which makes F(x) of x.
+          </li>
+          <li>
+            <strong>The merge</strong>: Add. x + F(x), number by number.
+          </li>
+          <li>
+            <strong>The stabilizer</strong>: Norm. The sum gets mean 0 and deviation 1.
+          </li>
         </ul>
         <StartTour />
       </div>

@@ -142,10 +142,21 @@ function luminance(colour: number[]): number {
 /** A white line around the lit cells: colour alone would not do. */
 function drawContour(context: Context, box: Box, { kind, batch }: HeatMap, lit: number) {
   const isLit = (row: number, column: number) =>
-    row >= 0 && row < batch.samples && column >= 0 && column < featuresOf(batch) &&
+    row >= 0 &&
+    row < batch.samples &&
+    column >= 0 &&
+    column < featuresOf(batch) &&
     setOf(kind, batch, { row, column }) === lit;
   const line = (x0: number, y0: number, x1: number, y1: number) =>
-    drawLine(context, [[x0, y0], [x1, y1]], COLOURS.mean, { width: 2 });
+    drawLine(
+      context,
+      [
+        [x0, y0],
+        [x1, y1],
+      ],
+      COLOURS.mean,
+      { width: 2 },
+    );
   forEachCell(batch, (cell) => {
     const { row, column } = cell;
     if (!isLit(row, column)) return;

@@ -40,7 +40,9 @@ export function Axes() {
         <li>{neighbourWords(behaviour)}</li>
         {[setWords(kind, behaviour, output), twinWords(kind, batch, x, output)]
           .filter(Boolean)
-          .map((words) => <li key={words}>{words}</li>)}
+          .map((words) => (
+            <li key={words}>{words}</li>
+          ))}
       </ul>
       <h3>The five norms on this batch</h3>
       <div class="axes-norms">

@@ -53,22 +53,27 @@ export function cellWords(
   const i = cell.row * featuresOf(batch) + cell.column;
   const channel = Math.floor(cell.column / batch.positions) + 1;
   const position = (cell.column % batch.positions) + 1;
-  const place = `Sample ${cell.row + 1}, channel ${channel}` +
+  const place =
+    `Sample ${cell.row + 1}, channel ${channel}` +
     (batch.positions > 1 ? `, position ${position}` : '');
   const { mean, deviation } = result.statistics[setOf(kind, batch, cell)];
   const others = x.length / result.statistics.length - 1;
-  const shared = others === 0 ? 'with no other cell' :
-    `with ${others} other cell${others === 1 ? '' : 's'}`;
+  const shared =
+    others === 0 ? 'with no other cell' : `with ${others} other cell${others === 1 ? '' : 's'}`;
   const [value, output] = [roundNumber(x[i]), roundNumber(result.output[i], 3)];
   if (kind === 'rms') {
     const rms = roundNumber(deviation);
-    return `${place}: ${value}. It shares the root mean square ${rms} ${shared}. ` +
-      `${value} ÷ ${rms} = ${output}.`;
+    return (
+      `${place}: ${value}. It shares the root mean square ${rms} ${shared}. ` +
+      `${value} ÷ ${rms} = ${output}.`
+    );
   }
   const [m, d] = [roundNumber(mean), roundNumber(deviation)];
   const minus = mean < 0 ? `+ ${m.slice(1)}` : `− ${m}`;
-  return `${place}: ${value}. It shares mean ${m} and deviation ${d} ${shared}. ` +
-    `(${value} ${minus}) ÷ ${d} = ${output}.`;
+  return (
+    `${place}: ${value}. It shares mean ${m} and deviation ${d} ${shared}. ` +
+    `(${value} ${minus}) ÷ ${d} = ${output}.`
+  );
 }
 
 /** Whether sample 1 depends on its neighbours. */
@@ -78,20 +83,26 @@ export function neighbourWords({ neighbours }: Behaviour): string {
   if (neighbours < SAME) {
     return `${drawn} change the output of sample 1 by 0: it does not depend on them.`;
   }
-  return `${drawn} change the output of sample 1 by up to ${roundNumber(neighbours, 3)}: ` +
-    'it depends on them.';
+  return (
+    `${drawn} change the output of sample 1 by up to ${roundNumber(neighbours, 3)}: ` +
+    'it depends on them.'
+  );
 }
 
 /** What is special about small sets; '' if nothing is. */
 export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Array): string {
   if (setSize === 1 && largest(output) === 0) {
-    return `${NAMES[kind]} breaks here: each set holds one value, which is its own mean. ` +
-      'Every output is 0, whatever came in.';
+    return (
+      `${NAMES[kind]} breaks here: each set holds one value, which is its own mean. ` +
+      'Every output is 0, whatever came in.'
+    );
   }
   const isSign = output.every((v) => Math.abs(Math.abs(v) - 1) < 0.01);
   if (setSize === 2 && isSign) {
-    return 'Each set holds two values, so each output is close to −1 or 1: ' +
-      'which one was larger is all that is left.';
+    return (
+      'Each set holds two values, so each output is close to −1 or 1: ' +
+      'which one was larger is all that is left.'
+    );
   }
   return '';
 }
@@ -113,8 +124,8 @@ export function dependsWords({ neighbours }: Behaviour): string {
 /** How sample 1 fares as a batch of its own. */
 export function aloneWords(kind: Kind, behaviour: Behaviour): string {
   if (behaviour.aloneLargest === 0) return 'breaks: every output is 0';
-  const change = behaviour.alone < SAME ? '' :
-    `sample 1 changes by up to ${roundNumber(behaviour.alone, 3)}`;
+  const change =
+    behaviour.alone < SAME ? '' : `sample 1 changes by up to ${roundNumber(behaviour.alone, 3)}`;
   if (kind !== 'instance' && behaviour.aloneFromInstance < SAME) {
     return ['is InstanceNorm', change].filter(Boolean).join(': ');
   }

@@ -10,8 +10,9 @@ export function cppCode(sizes: BlockSizes, placement: BlockNorm): string {
 
 export function pythonCode(sizes: BlockSizes, placement: BlockNorm): string {
   const code = withSizes(python, sizes);
-  return placement === 'pre' ? code :
-    code.replace('x + sublayer(norm(x))', 'norm(x + sublayer(x))');
+  return placement === 'pre'
+    ? code
+    : code.replace('x + sublayer(norm(x))', 'norm(x + sublayer(x))');
 }
 
 function withSizes(code: string, { dModel, heads, dFf }: BlockSizes): string {

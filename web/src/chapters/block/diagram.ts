@@ -34,7 +34,15 @@ export function drawBlock(context: Context, size: Size, halves: [Step[], Step[]]
   drawLines(context, columns, top, halves[0]);
   drawText(context, 'h', centre + 14, middle + 25, { size: 14, bold: true });
   drawLines(context, columns, middle, halves[1]);
-  drawLine(context, [[centre, bottom], [centre, bottom + 40]], COLOURS.identity, LINE);
+  drawLine(
+    context,
+    [
+      [centre, bottom],
+      [centre, bottom + 40],
+    ],
+    COLOURS.identity,
+    LINE,
+  );
   drawText(context, 'y', centre + 14, bottom + 30, { size: 14, bold: true });
 
   const starts = [top, middle];
@@ -51,11 +59,19 @@ function drawLines(context: Context, { centre, skip }: Columns, y: number, half:
   half.forEach((_, i) => {
     const to = yOf(i) - (i === sum ? RADIUS : BOX / 2);
     const onStream = i > sum; // post-norm's norm stands in the stream itself
-    const line = [[centre, i === 0 ? split : yOf(i - 1)], [centre, to]] as const;
+    const line = [
+      [centre, i === 0 ? split : yOf(i - 1)],
+      [centre, to],
+    ] as const;
     drawLine(context, line, onStream ? COLOURS.identity : COLOURS.branch, LINE);
   });
-  const way = [[centre, y], [centre, split], [skip, split], [skip, yOf(sum)],
-    [centre - RADIUS, yOf(sum)]] as const;
+  const way = [
+    [centre, y],
+    [centre, split],
+    [skip, split],
+    [skip, yOf(sum)],
+    [centre - RADIUS, yOf(sum)],
+  ] as const;
   drawLine(context, way, COLOURS.identity, LINE);
 }
 

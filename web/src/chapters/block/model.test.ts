@@ -9,9 +9,13 @@ beforeAll(async () => {
   kernels = await loadKernels();
 });
 
-const sizes = [[1, 1, 1], [4, 2, 7], [6, 3, 24], [64, 4, 100], [512, 8, 2048]].map(
-  ([dModel, heads, dFf]) => ({ dModel, heads, dFf }),
-);
+const sizes = [
+  [1, 1, 1],
+  [4, 2, 7],
+  [6, 3, 24],
+  [64, 4, 100],
+  [512, 8, 2048],
+].map(([dModel, heads, dFf]) => ({ dModel, heads, dFf }));
 
 describe.each(sizes)('%o', (size) => {
   test.each(['pre', 'post'] as const)('the library counts the same, %s', (placement) => {

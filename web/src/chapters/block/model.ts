@@ -61,8 +61,12 @@ export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[
   const ofHead = headSize(sizes);
   const stream = `B × T × ${grouped(d)}`;
   const hidden = `B × T × ${grouped(dFf)}`;
-  const branch = (name: string, shape: string, parameters = 0): Step =>
-    ({ kind: 'branch', name, shape, parameters });
+  const branch = (name: string, shape: string, parameters = 0): Step => ({
+    kind: 'branch',
+    name,
+    shape,
+    parameters,
+  });
   const norm: Step = { kind: 'norm', name: 'LayerNorm', shape: stream, parameters: 2 * d };
   const sum: Step = { kind: 'sum', name: '+', shape: stream, parameters: 0 };
   const arranged = (sublayer: Step[]) =>

@@ -22,9 +22,11 @@ import { PRESETS, state } from './state';
 import './style.css';
 
 const EQUATIONS: Record<BlockNorm, string> = {
-  pre: '\\begin{aligned}h &= x + \\mathrm{MHA}(\\mathrm{LN}(x))\\\\' +
+  pre:
+    '\\begin{aligned}h &= x + \\mathrm{MHA}(\\mathrm{LN}(x))\\\\' +
     'y &= h + \\mathrm{FFN}(\\mathrm{LN}(h))\\end{aligned}',
-  post: '\\begin{aligned}h &= \\mathrm{LN}(x + \\mathrm{MHA}(x))\\\\' +
+  post:
+    '\\begin{aligned}h &= \\mathrm{LN}(x + \\mathrm{MHA}(x))\\\\' +
     'y &= \\mathrm{LN}(h + \\mathrm{FFN}(h))\\end{aligned}',
 };
 
@@ -122,9 +124,9 @@ function Diagram() {
       </Figure>
       <p>
         B sequences of T tokens. Cyan is the residual stream, orange a branch, yellow a norm.{' '}
-        {placement === 'pre' ?
-          'No norm stands in the stream: it runs from x to y through sums alone.' :
-          'The norms stand in the stream itself.'}
+        {placement === 'pre'
+          ? 'No norm stands in the stream: it runs from x to y through sums alone.'
+          : 'The norms stand in the stream itself.'}
       </p>
     </div>
   );
@@ -179,7 +181,9 @@ function Parts() {
             <tr class="total" data-part="layers">
               <th scope="row">
                 {grouped(layers)} {layers === 1 ? 'block' : 'blocks'}
-                <span class="arithmetic">{grouped(layers)} · {grouped(one)}</span>
+                <span class="arithmetic">
+                  {grouped(layers)} · {grouped(one)}
+                </span>
               </th>
               <td>{grouped(layers * one)}</td>
             </tr>
@@ -187,10 +191,10 @@ function Parts() {
         </ScrollTable>
       </div>
       <p>
-        Attention has {shares[0]} of them, the feed-forward network {shares[1]}, the
-        norms {shares[2]}. n_heads is in none of the formulas: the heads share d_model
-        {headsProblem(sizes) ? ' in equal parts' : `, ${headSize(sizes)} features each`}. B and T are
-        in none either. As float32 one block takes {memory(4 * one)}, and as much again for its
+        Attention has {shares[0]} of them, the feed-forward network {shares[1]}, the norms{' '}
+        {shares[2]}. n_heads is in none of the formulas: the heads share d_model
+        {headsProblem(sizes) ? ' in equal parts' : `, ${headSize(sizes)} features each`}. B and T
+        are in none either. As float32 one block takes {memory(4 * one)}, and as much again for its
         gradients.
       </p>
       <p>
@@ -223,8 +227,8 @@ function Example() {
       <p>
         Both programs make this block, draw its weights with seed 0 and run it on a random x of two
         sequences of ten tokens. The library draws PyTorch’s random numbers in PyTorch’s order. So
-        for 512, 8, 2048 and pre-norm both print 3152384 parameters and a mean
-        |y&nbsp;−&nbsp;x| of 0.2057.
+        for 512, 8, 2048 and pre-norm both print 3152384 parameters and a mean |y&nbsp;−&nbsp;x| of
+        0.2057.
       </p>
       <div class="controls">
         <Choice

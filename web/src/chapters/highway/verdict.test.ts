@@ -10,7 +10,13 @@ const measurement = (stream: number[], gradient: number[]) => ({
 
 test('fates have the bounds of `addnorm study`', () => {
   expect([0, 0.0099, 0.01, 100, 101, NaN, Infinity].map(fateOf)).toEqual([
-    'vanishes', 'vanishes', 'keeps', 'keeps', 'explodes', 'overflows', 'overflows',
+    'vanishes',
+    'vanishes',
+    'keeps',
+    'keeps',
+    'explodes',
+    'overflows',
+    'overflows',
   ]);
 });
 
@@ -45,7 +51,10 @@ test('a curve leaves out what has no logarithm', () => {
 });
 
 test('the summary names the stacks that keep their gradient', () => {
-  const [good, bad] = [[1, 2, 3], [1, 1e-3, 1]];
+  const [good, bad] = [
+    [1, 2, 3],
+    [1, 1e-3, 1],
+  ];
   expect(summary([bad, bad, bad, good])).toContain('“Both” keeps');
   expect(summary([bad, good, bad, good])).toContain('“Norm only” and “Both” keep');
   expect(summary([bad, bad, bad, bad])).toContain('no stack');

@@ -72,7 +72,9 @@ export function Highway() {
           <TextField label="Seed" item={state.seed} />
         </div>
       </div>
-      <p class="problem" role="alert">{chosen.problem.value}</p>
+      <p class="problem" role="alert">
+        {chosen.problem.value}
+      </p>
       {measured ? (
         <Results measured={measured} />
       ) : (
@@ -161,8 +163,8 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
         />
       </div>
       <p class="hint">
-        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured
-        in {Math.round(milliseconds)} ms: four stacks of {layers} layers, forward and backward.
+        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured in{' '}
+        {Math.round(milliseconds)} ms: four stacks of {layers} layers, forward and backward.
       </p>
       <ul class="highway-verdicts">
         {measurements.map((m, i) => (
@@ -187,12 +189,17 @@ function OtherWeights({ measured: { job, measurements } }: { measured: Measured<
   return (
     <div class="highway-others">
       <h3>How much depends on the first weights</h3>
-      <ScrollTable caption={`Layer 0’s gradient over layer ${layers - 1}’s, by first weights`} visible>
+      <ScrollTable
+        caption={`Layer 0’s gradient over layer ${layers - 1}’s, by first weights`}
+        visible
+      >
         <thead>
           <tr>
             <th scope="col">stack</th>
             {FIRST_WEIGHTS.map(({ value, label }) => (
-              <th scope="col" key={value}>{label}</th>
+              <th scope="col" key={value}>
+                {label}
+              </th>
             ))}
           </tr>
         </thead>

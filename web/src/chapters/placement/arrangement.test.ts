@@ -40,7 +40,10 @@ test('equations', () => {
     deepnorm: String.raw`y = LN(\sqrt[4]{2N}x + F(x))`,
   };
   for (const [name, text] of Object.entries(expected)) {
-    choose(table.find((p) => p.name === name)!, table);
+    choose(
+      table.find((p) => p.name === name)!,
+      table,
+    );
     const shown = equation(chosenArrangement(), 'layer')
       .replace(/\\operatorname\{(\w+)\}/g, '$1')
       .replace(/\\!|\\left|\\right|\\,/g, '');

@@ -117,8 +117,8 @@ function Charts() {
         <strong>{job.names[0]}.</strong> {verdict(measurements[0])}
       </p>
       <p class="hint">
-        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured
-        in {Math.round(milliseconds)} ms.
+        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured in{' '}
+        {Math.round(milliseconds)} ms.
       </p>
     </>
   );

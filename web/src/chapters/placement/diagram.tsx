@@ -39,7 +39,9 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
           <path d="M0 0 L10 5 L0 10 z" />
         </marker>
       </defs>
-      <text x={STREAM} y="18" class="name">x</text>
+      <text x={STREAM} y="18" class="name">
+        x
+      </text>
       <path class={cut ? 'stream cut' : 'stream'} d={`M${STREAM} 62 V338`} />
       <path class="stream" d={`M${STREAM} 26 V62`} />
       <path class="branch" d={`M${STREAM} 62 H${BRANCH} V352 H${STREAM + 17}`} />
@@ -47,8 +49,12 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
       <Slot x={BRANCH} y={84} name="before" norm={scaled} item={state.before} />
       <g class="sublayer">
         <rect x={BRANCH - 70} y="142" width="140" height="52" rx="8" />
-        <text x={BRANCH} y="164">F: attention</text>
-        <text x={BRANCH} y="182">or feed-forward</text>
+        <text x={BRANCH} y="164">
+          F: attention
+        </text>
+        <text x={BRANCH} y="182">
+          or feed-forward
+        </text>
       </g>
       <Slot x={BRANCH} y={216} name="inside" norm={norm} item={state.inside} />
       <Factor x={BRANCH} y={288} name="gain" label={GAIN_LABEL[arrangement.gain]} />
@@ -57,10 +63,14 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
       <path class="plus" d={`M${STREAM - 8} 352 H${STREAM + 8} M${STREAM} 344 V360`} />
       <path class="stream" d={`M${STREAM} 366 V444`} />
       <Slot x={STREAM} y={386} name="after" norm={norm} item={state.after} />
-      <text x={STREAM} y="460" class="name">y</text>
+      <text x={STREAM} y="460" class="name">
+        y
+      </text>
       <Slot x={BRANCH} y={442} name="final norm" norm={norm} item={state.final} />
       <path class="branch faint" d={`M${STREAM + 14} 456 H${BRANCH - 76}`} />
-      <text x={BRANCH} y="490" class="faint">once, after layer N</text>
+      <text x={BRANCH} y="490" class="faint">
+        once, after layer N
+      </text>
     </svg>
   );
 }
@@ -79,7 +89,9 @@ function Slot({ x, y, name, norm, item }: SlotProps) {
   return (
     <g class={item.value ? 'slot on' : 'slot'} onClick={toggle}>
       <rect x={x - 70} y={y} width="140" height="30" rx="8" />
-      <text x={x} y={y + 20}>{item.value ? norm : name}</text>
+      <text x={x} y={y + 20}>
+        {item.value ? norm : name}
+      </text>
     </g>
   );
 }
@@ -88,7 +100,9 @@ function Factor({ x, y, name, label }: { x: number; y: number; name: string; lab
   return (
     <g class={label === '× 1' ? 'factor one' : 'factor'}>
       <rect x={x - 38} y={y} width="76" height="28" rx="14" />
-      <text x={x} y={y + 19}>{label === '× 1' ? `${name} × 1` : label}</text>
+      <text x={x} y={y + 19}>
+        {label === '× 1' ? `${name} × 1` : label}
+      </text>
     </g>
   );
 }

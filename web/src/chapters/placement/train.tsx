@@ -119,15 +119,23 @@ function Buttons({ setup }: { setup: Setup }) {
   return (
     <div class="placement-buttons">
       {status === 'running' && (
-        <Button kind="danger" onClick={() => training.stop()}>Stop</Button>
+        <Button kind="danger" onClick={() => training.stop()}>
+          Stop
+        </Button>
       )}
       {status === 'stopped' && (
-        <Button kind="primary" onClick={() => train(training.goOn())}>Go on</Button>
+        <Button kind="primary" onClick={() => train(training.goOn())}>
+          Go on
+        </Button>
       )}
       {(status === 'idle' || status === 'done') && (
-        <Button kind="primary" onClick={() => train(training.start(setup))}>Start training</Button>
+        <Button kind="primary" onClick={() => train(training.start(setup))}>
+          Start training
+        </Button>
       )}
-      <Button disabled={status === 'idle'} onClick={() => training.reset()}>Reset training</Button>
+      <Button disabled={status === 'idle'} onClick={() => training.reset()}>
+        Reset training
+      </Button>
     </div>
   );
 }
@@ -212,7 +220,11 @@ function Finished() {
       <ScrollTable caption="Trained so far: loss on text kept aside, in nats a byte" visible>
         <thead>
           <tr>
-            {COLUMNS.map((title) => <th scope="col" key={title}>{title}</th>)}
+            {COLUMNS.map((title) => (
+              <th scope="col" key={title}>
+                {title}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>

@@ -1,4 +1,4 @@
-import { effect } from '@preact/signals';
+import { effect, untracked } from '@preact/signals';
 import { beforeAll, expect, test } from 'vitest';
 import { inProcessWorker } from '../../kernels/in-process';
 import type { Kernels } from '../../kernels/kernels';
@@ -56,9 +56,11 @@ test('stopped and going on gives the same losses', async () => {
   await whole.start(long);
   const done = effect(() => {
     if (!losses(parts)[0]?.length) return;
-    parts.stop();
-    void parts.goOn(); // at once: the steps under way just go on
-    parts.stop();
+    untracked(() => {
+      parts.stop();
+      void parts.goOn(); // at once: the steps under way just go on
+      parts.stop();
+    });
   });
   await parts.start(long);
   done();

@@ -165,8 +165,7 @@ export const questions: readonly Question[] = [
   },
   {
     id: 'q6',
-    text:
-      'Pre-norm, with the same assumption. What is the variance of the stream after L sublayers?',
+    text: 'Pre-norm, with the same assumption. What is the variance of the stream after L sublayers?',
     tex: 'x_{l+1} = x_l + F(\\mathrm{LN}(x_l))',
     answers: [
       {

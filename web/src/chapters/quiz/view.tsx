@@ -50,7 +50,9 @@ function QuestionView({ question, number }: { question: Question; number: number
             aria-label={spoken && [text, spoken].filter(Boolean).join(' ')}
             onChange={() => (state[question.id].value = LETTERS[i])}
           />
-          <span>{text} {tex && <Formula tex={tex} />}</span>
+          <span>
+            {text} {tex && <Formula tex={tex} />}
+          </span>
         </label>
       ))}
       <div class="quiz-reply" aria-live="polite">
@@ -74,10 +76,13 @@ function Score() {
   return (
     <>
       <p role="status" data-stat="score">
-        {answered === 0 ? 'No question answered yet.' :
-          `${right} of ${questions.length} right, ${answered} answered.`}
+        {answered === 0
+          ? 'No question answered yet.'
+          : `${right} of ${questions.length} right, ${answered} answered.`}
       </p>
-      <Button onClick={() => resetState(state)} disabled={answered === 0}>Reset quiz</Button>
+      <Button onClick={() => resetState(state)} disabled={answered === 0}>
+        Reset quiz
+      </Button>
     </>
   );
 }
