@@ -2,10 +2,10 @@
 
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
-MODULE  = build/wasm/bin/addnorm.wasm
 SOURCES = $(shell find $(wildcard include src apps tests bench examples) -name '*.h' -o -name '*.cc')
 TIDY    = $(filter-out apps/wasm/%,$(filter src/%.cc apps/%.cc,$(SOURCES)))
 NPM     = scripts/with-node.sh npm --prefix web
+NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve test bench format lint sanitize clean page module packages packages-bench \
@@ -37,11 +37,11 @@ sanitize: build/asan-ubsan/build.ninja ## run all tests under the address and un
 	@cmake --build --preset asan-ubsan
 	@ctest --preset asan-ubsan
 
-format: packages-lint web/node_modules ## format the sources in place
+format: packages-lint $(NODE_MODULES) ## format the sources in place
 	@clang-format -i $(SOURCES)
 	@$(NPM) run --silent format
 
-lint: packages packages-lint web/node_modules ## check formats and clang-tidy; fails on any finding
+lint: packages packages-lint $(NODE_MODULES) ## check formats and clang-tidy; fails on any finding
 	@clang-format --dry-run -Werror $(SOURCES)
 	@$(NPM) run --silent lint
 	@cmake --preset release >/dev/null
@@ -49,23 +49,24 @@ lint: packages packages-lint web/node_modules ## check formats and clang-tidy; f
 	  2> >(grep -v ' warnings* generated' >&2)
 
 clean: ## remove everything that was built
-	@rm -rf build web/dist web/node_modules
+	@rm -rf build web/dist web/node_modules bench/web/node_modules
 
 # The tutorial: the library as a WebAssembly module, and the page over it.
-page: web/node_modules module
+page: $(NODE_MODULES) module
 	@$(NPM) run --silent build
 
 module: packages-web build/wasm/build.ninja
 	@cmake --build --preset wasm
 
-web/node_modules: web/package-lock.json
+# The file is the last that npm writes.
+$(NODE_MODULES): web/package-lock.json | packages
 	@$(NPM) ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-browser packages-lint packages-web: packages-%:
+packages-bench packages-browser packages-lint packages-web: packages-%: packages
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <httplib.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>

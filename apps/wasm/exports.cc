@@ -60,16 +60,43 @@ std::span<T> optional_span(T* data, std::size_t size) {
   return {data, data == nullptr ? 0 : size};
 }
 
+/// The pointers of one forward; `sum`, `gamma`, `beta` and `branch` may be absent.
 template <typename T>
-struct Input {
+struct Forward {
   const T *x, *branch, *gamma, *beta;
-};
-template <typename T>
-struct Output {
   T *sum, *y;
-  double* statistics;  ///< mean, variance, deviation of each set
 };
 
+/// s = x + branch, y = norm(s). With a branch, a norm of channels wants `sum`.
+template <typename T>
+std::vector<NormStatistics<T>> forward(const NormOptions& options, const Shape& shape,
+                                       const Forward<T>& f) {
+  std::vector<NormStatistics<T>> statistics(shape.sets(options));
+  const ResidualAdd<T> add{.x = shape.matrix(f.x), .branch = shape.matrix(f.branch)};
+  const std::span<const T> gamma = optional_span(f.gamma, shape.gammas(options));
+  const std::span<const T> beta = optional_span(f.beta, shape.gammas(options));
+  if (Shape::of_rows(options)) {
+    add_norm_forward<T>(options, {.add = add,
+                                  .sum = shape.matrix(f.sum),
+                                  .gamma = gamma,
+                                  .beta = beta,
+                                  .y = shape.matrix(f.y),
+                                  .statistics = statistics});
+    return statistics;
+  }
+  const TensorView<const T> x = shape.tensor(f.branch == nullptr ? f.x : f.sum);
+  if (f.branch != nullptr) residual_add(add, shape.matrix(f.sum));
+  std::vector<T> workspace(channel_norm_workspace(options, x));
+  channel_norm_forward<T>(options, {.x = x,
+                                    .gamma = gamma,
+                                    .beta = beta,
+                                    .y = shape.tensor(f.y),
+                                    .statistics = statistics,
+                                    .workspace = workspace});
+  return statistics;
+}
+
+/// Mean, variance and deviation of each set.
 template <typename T>
 void write_statistics(const std::vector<NormStatistics<T>>& sets, double* out) {
   for (const NormStatistics<T>& s : sets) {
@@ -79,66 +106,41 @@ void write_statistics(const std::vector<NormStatistics<T>>& sets, double* out) {
   }
 }
 
-/// s = x + branch, y = norm(s). Without a branch `sum` may be absent; a norm of channels wants s.
+/// The pointers of one backward; `gamma` may be absent. γ's and β's gradients are added to.
 template <typename T>
-std::vector<NormStatistics<T>> forward(const NormOptions& options, const Shape& shape,
-                                       const Input<T>& in, T* sum, T* y, bool keep_statistics) {
-  std::vector<NormStatistics<T>> statistics(keep_statistics ? shape.sets(options) : 0);
-  const ResidualAdd<T> add{.x = shape.matrix(in.x), .branch = shape.matrix(in.branch)};
-  const std::span<const T> gamma = optional_span(in.gamma, shape.gammas(options));
-  const std::span<const T> beta = optional_span(in.beta, shape.gammas(options));
-  if (Shape::of_rows(options)) {
-    add_norm_forward<T>(options, {.add = add,
-                                  .sum = shape.matrix(sum),
-                                  .gamma = gamma,
-                                  .beta = beta,
-                                  .y = shape.matrix(y),
-                                  .statistics = statistics});
-    return statistics;
-  }
-  const TensorView<const T> x = shape.tensor(in.branch == nullptr ? in.x : sum);
-  if (in.branch != nullptr) residual_add(add, shape.matrix(sum));
-  std::vector<T> workspace(channel_norm_workspace(options, x));
-  statistics.resize(shape.sets(options));
-  channel_norm_forward<T>(options, {.x = x,
-                                    .gamma = gamma,
-                                    .beta = beta,
-                                    .y = shape.tensor(y),
-                                    .statistics = statistics,
-                                    .workspace = workspace});
-  return statistics;
-}
+struct Backward {
+  const T *x, *gamma, *dy;
+  T *dx, *d_gamma, *d_beta;
+};
 
-/// The gradients of x, γ and β from dy, by a forward first. γ's and β's are added to.
+/// The gradients of x, γ and β from dy, by a forward first.
 template <typename T>
-void backward(const NormOptions& options, const Shape& shape, const T* x, const T* gamma,
-              const T* dy, T* dx, T* d_gamma, T* d_beta) {
+void backward(const NormOptions& options, const Shape& shape, const Backward<T>& b) {
   std::vector<T> y(shape.size());
-  const auto statistics =
-      forward<T>(options, shape, {.x = x, .gamma = gamma}, nullptr, y.data(), true);
-  const auto gammas = optional_span(gamma, shape.gammas(options));
-  const auto d_gammas = optional_span(d_gamma, shape.gammas(options));
-  const auto d_betas = optional_span(d_beta, shape.gammas(options));
+  const auto statistics = forward<T>(options, shape, {.x = b.x, .y = y.data()});
+  const auto gamma = optional_span(b.gamma, shape.gammas(options));
+  const auto d_gamma = optional_span(b.d_gamma, shape.gammas(options));
+  const auto d_beta = optional_span(b.d_beta, shape.gammas(options));
   if (Shape::of_rows(options)) {
     std::vector<T> workspace(add_norm_workspace(shape.samples, shape.features()));
-    add_norm_backward<T>(options, {.s = shape.matrix(x),
+    add_norm_backward<T>(options, {.s = shape.matrix(b.x),
                                    .statistics = statistics,
-                                   .gamma = gammas,
-                                   .dy = shape.matrix(dy),
-                                   .dx = shape.matrix(dx),
-                                   .d_gamma = d_gammas,
-                                   .d_beta = d_betas,
+                                   .gamma = gamma,
+                                   .dy = shape.matrix(b.dy),
+                                   .dx = shape.matrix(b.dx),
+                                   .d_gamma = d_gamma,
+                                   .d_beta = d_beta,
                                    .workspace = workspace});
     return;
   }
-  std::vector<T> workspace(channel_norm_workspace(options, shape.tensor(x)));
-  channel_norm_backward<T>(options, {.x = shape.tensor(x),
+  std::vector<T> workspace(channel_norm_workspace(options, shape.tensor(b.x)));
+  channel_norm_backward<T>(options, {.x = shape.tensor(b.x),
                                      .statistics = statistics,
-                                     .gamma = gammas,
-                                     .dy = shape.tensor(dy),
-                                     .dx = shape.tensor(dx),
-                                     .d_gamma = d_gammas,
-                                     .d_beta = d_betas,
+                                     .gamma = gamma,
+                                     .dy = shape.tensor(b.dy),
+                                     .dx = shape.tensor(b.dx),
+                                     .d_gamma = d_gamma,
+                                     .d_beta = d_beta,
                                      .workspace = workspace});
 }
 
@@ -169,12 +171,14 @@ std::string placement_table() {
 
 }  // namespace
 
-ADDNORM_EXPORT(last_error) const char* last_error() {
+/// Why the last call trapped.
+ADDNORM_EXPORT(last_failure) const char* last_failure_of_module() {
   return last_failure();
 }
 
 ADDNORM_EXPORT(allocate) void* allocate(std::size_t bytes) {
-  void* memory = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  constexpr std::size_t kMost = SIZE_MAX / 2;
+  void* memory = bytes <= kMost ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : nullptr;
   require(memory != nullptr, "there is no memory for {} bytes", bytes);
   return memory;
 }
@@ -182,22 +186,23 @@ ADDNORM_EXPORT(release) void release(void* memory) {
   std::free(memory);
 }
 
-#define ADDNORM_EXPORT_NORM(suffix, T)                                                            \
-  ADDNORM_EXPORT(norm_forward_##suffix)                                                           \
-  void norm_forward_##suffix(const double* options, std::size_t samples, std::size_t channels,    \
-                             std::size_t positions, const T* x, const T* branch, const T* gamma,  \
-                             const T* beta, T* sum, T* y, double* statistics) {                   \
-    const auto sets = forward<T>(norm_options(options), {samples, channels, positions},           \
-                                 {x, branch, gamma, beta}, sum, y, statistics != nullptr);        \
-    if (statistics != nullptr) write_statistics(sets, statistics);                                \
-  }                                                                                               \
-  ADDNORM_EXPORT(norm_backward_##suffix)                                                          \
-  void norm_backward_##suffix(const double* options, std::size_t samples, std::size_t channels,   \
-                              std::size_t positions, const T* x, const T* gamma, const T* dy,     \
-                              T* dx, T* d_gamma, T* d_beta) {                                     \
-    backward<T>(norm_options(options), {samples, channels, positions}, x, gamma, dy, dx, d_gamma, \
-                d_beta);                                                                          \
+// clang-format off
+#define ADDNORM_EXPORT_NORM(suffix, T)                                                          \
+  ADDNORM_EXPORT(norm_forward_##suffix) void norm_forward_##suffix(                             \
+      const double* options, std::size_t samples, std::size_t channels, std::size_t positions,  \
+      const T* x, const T* branch, const T* gamma, const T* beta, T* sum, T* y,                 \
+      double* statistics) {                                                                     \
+    const auto sets = forward<T>(norm_options(options), {samples, channels, positions},         \
+                                 {x, branch, gamma, beta, sum, y});                             \
+    if (statistics != nullptr) write_statistics(sets, statistics);                              \
+  }                                                                                             \
+  ADDNORM_EXPORT(norm_backward_##suffix) void norm_backward_##suffix(                           \
+      const double* options, std::size_t samples, std::size_t channels, std::size_t positions,  \
+      const T* x, const T* gamma, const T* dy, T* dx, T* d_gamma, T* d_beta) {                  \
+    backward<T>(norm_options(options), {samples, channels, positions},                          \
+                {x, gamma, dy, dx, d_gamma, d_beta});                                           \
   }
+// clang-format on
 ADDNORM_EXPORT_NORM(f32, float)
 ADDNORM_EXPORT_NORM(f64, double)
 
@@ -213,17 +218,6 @@ ADDNORM_EXPORT(placement_lines) const char* placement_lines() {
   static std::string table;
   table = placement_table();
   return table.c_str();
-}
-
-/// The parameters of one block in the first layer of one.
-ADDNORM_EXPORT(block_parameters)
-std::size_t block_parameters(const double* arrangement, std::size_t d_model, std::size_t n_heads,
-                             std::size_t d_ff) {
-  Block<float> block({.d_model = d_model, .n_heads = n_heads, .d_ff = d_ff},
-                     block_placement(arrangement), {});
-  ParameterList<float> list;
-  block.list_parameters("block", list);
-  return count_parameters(list);
 }
 
 // A Session trains one model on one text; see session.h for the options' order.

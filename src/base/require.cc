@@ -1,13 +1,14 @@
 #include "base/require.h"
 
 #include <array>
+#include <string>
 
 namespace addnorm {
 
 #ifdef __cpp_exceptions
 
-void fail(const std::string& message) {
-  throw Error(message);
+void fail(std::string_view message) {
+  throw Error(std::string(message));
 }
 
 #else
@@ -16,7 +17,7 @@ namespace {
 std::array<char, 1024> failure{};
 }  // namespace
 
-void fail(const std::string& message) {
+void fail(std::string_view message) {
   const std::size_t length = message.copy(failure.data(), failure.size() - 1);
   failure[length] = '\0';
   __builtin_trap();

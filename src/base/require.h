@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include "addnorm/error.h"
@@ -11,7 +11,7 @@ namespace addnorm {
 
 /// Throws Error. The one place of the library that throws. Where there are no exceptions
 /// (WebAssembly) it keeps the message for last_failure() and traps.
-[[noreturn]] void fail(const std::string& message);
+[[noreturn]] void fail(std::string_view message);
 
 #ifndef __cpp_exceptions
 /// What fail() was last called with, cut to 1,023 bytes; "" if it never was.

@@ -3,8 +3,8 @@
 import { useEffect } from 'preact/hooks';
 import { chapters } from './chapters';
 import { canRedo, canUndo, redo, undo } from './state/history';
-import { linkComplaints, linkTo } from './state/link';
-import { readState } from './state/store';
+import { currentChapter, linkComplaints, linkTo } from './state/link';
+import { readState, resetState } from './state/store';
 import { Button, ChapterLink, CopyButton } from './ui/controls';
 import { showNumbers } from './ui/table';
 import { THEMES, theme } from './ui/theme';
@@ -26,9 +26,9 @@ export function App() {
 
   return (
     <div class={showNumbers.value ? 'page numbers-shown' : 'page'}>
-      <a class="skip" href="#add-norm" onClick={() => document.getElementById('add-norm')?.focus()}>
+      <ChapterLink class="skip" to="add-norm">
         Skip to the first chapter
-      </a>
+      </ChapterLink>
       <header class="head">
         <h1>Add &amp; Norm</h1>
         <p>
@@ -39,11 +39,14 @@ export function App() {
       <Toolbar />
       <Contents />
       <main>
-        {chapters.map(({ id, title, View }, i) => (
+        {chapters.map(({ id, title, View, state }, i) => (
           <section key={id} id={id} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
-            <h2 id={`${id}-title`}>
-              <span class="number">{i + 1}</span> {title}
-            </h2>
+            <div class="chapter-head">
+              <h2 id={`${id}-title`}>
+                <span class="number">{i + 1}</span> {title}
+              </h2>
+              <Button onClick={() => resetState(state)}>Reset chapter</Button>
+            </div>
             <View />
           </section>
         ))}
@@ -55,11 +58,6 @@ export function App() {
   );
 }
 
-function resetAll() {
-  readState('');
-  linkComplaints.value = [];
-}
-
 function Toolbar() {
   return (
     <div class="toolbar" role="toolbar" aria-label="Page">
@@ -69,8 +67,11 @@ function Toolbar() {
       <Button onClick={redo} disabled={!canRedo.value}>
         Redo
       </Button>
-      <Button onClick={resetAll}>Reset all</Button>
-      <CopyButton label="Copy link" text={() => new URL(linkTo(), location.href).href} />
+      <Button onClick={() => readState('')}>Reset all</Button>
+      <CopyButton
+        label="Copy link"
+        text={() => new URL(linkTo(currentChapter()), location.href).href}
+      />
       <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
         Show numbers
       </Button>

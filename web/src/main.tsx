@@ -1,5 +1,6 @@
 import { render } from 'preact';
 import { App } from './app';
+import { chapters } from './chapters';
 import { setKernels } from './kernels/current';
 import { loadKernels } from './kernels/load';
 import { startHistory } from './state/history';
@@ -12,11 +13,12 @@ const root = document.getElementById('app')!;
 try {
   setKernels(await loadKernels());
   root.replaceChildren();
-  let shown = false;
-  startLink((chapter) => requestAnimationFrame(() => shown && showChapter(chapter)));
+  startLink(
+    chapters.map(({ id }) => id),
+    (chapter) => requestAnimationFrame(() => showChapter(chapter)),
+  );
   startHistory();
   render(<App />, root);
-  shown = true;
 } catch (error) {
   root.replaceChildren();
   render(

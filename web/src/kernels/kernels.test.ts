@@ -163,9 +163,9 @@ describe('float32, beside addnorm norm: the same bits', () => {
   });
 });
 
-describe('what the kernels cannot use', () => {
-  const one = { samples: 1, channels: 1 };
+const one = { samples: 1, channels: 1 };
 
+describe('what the kernels cannot use', () => {
   test('becomes an error in their words, and the next call works', () => {
     const unbiased = () => kernels.norm({ variance: 'unbiased' }, one, { x: Float64Array.of(1) });
     expect(unbiased).toThrow(KernelError);
@@ -230,10 +230,6 @@ describe('placements and sessions', () => {
     expect(table.rezero.formulas.gain).toBe('learned scalar 0');
   });
 
-  test('a block has the parameters of document 000', () => {
-    expect(kernels.blockParameters(placements().pre, 512, 8, 2048)).toBe(3_152_384);
-  });
-
   const words = ['the ', 'norm ', 'adds ', 'a ', 'row ', 'of ', 'x. '];
   const text = Array.from(draw(3000, 7), (v) => words[Math.trunc(Math.abs(v) * 1e4) % 7]).join('');
   const sessionOf = (name: string) =>
@@ -286,6 +282,15 @@ describe('placements and sessions', () => {
       session.destroy();
     },
   );
+
+  test('a session ends with the instance that a failed call spoils', () => {
+    const session = sessionOf('pre');
+    session.step();
+    expect(() => kernels.norm({ epsilon: NaN }, one, { x: Float64Array.of(1) })).toThrow();
+    expect(() => session.step()).toThrow(/ended with an earlier error/);
+    session.destroy();
+    expect(sessionOf('pre').step()).toBeGreaterThan(0);
+  });
 
   test.each<Kind>(['layer', 'rms'])('a session can have %s norms', (norm) => {
     const text = new TextEncoder().encode(

@@ -1,17 +1,16 @@
 // The library's kernels: the WebAssembly module behind typed functions. The order of the options
 // here is that of apps/wasm/exports.cc and session.h.
 
-export type Kind = 'layer' | 'rms' | 'batch' | 'instance' | 'group';
-export type EpsilonAt = 'variance' | 'deviation';
-export type Variance = 'population' | 'unbiased';
-export type GammaForm = 'plain' | 'one plus';
-export type Initialization = 'torch' | 'xavier' | 'gpt2';
+export const KINDS = ['layer', 'rms', 'batch', 'instance', 'group'] as const;
+export const EPSILON_AT = ['variance', 'deviation'] as const;
+export const VARIANCES = ['population', 'unbiased'] as const;
+const GAMMA_FORMS = ['plain', 'one plus'] as const;
+export const INITIALIZATIONS = ['torch', 'xavier', 'gpt2'] as const;
 
-const KINDS: Kind[] = ['layer', 'rms', 'batch', 'instance', 'group'];
-const EPSILON_AT: EpsilonAt[] = ['variance', 'deviation'];
-const VARIANCES: Variance[] = ['population', 'unbiased'];
-const GAMMA_FORMS: GammaForm[] = ['plain', 'one plus'];
-const INITIALIZATIONS: Initialization[] = ['torch', 'xavier', 'gpt2'];
+export type Kind = (typeof KINDS)[number];
+export type EpsilonAt = (typeof EPSILON_AT)[number];
+export type Variance = (typeof VARIANCES)[number];
+export type Initialization = (typeof INITIALIZATIONS)[number];
 
 /** A norm as data; what is left out is as in the library: LayerNorm, ε = 1e-5 under the root. */
 export interface NormOptions {
@@ -19,7 +18,7 @@ export interface NormOptions {
   epsilon?: number;
   epsilonAt?: EpsilonAt;
   variance?: Variance;
-  gammaForm?: GammaForm;
+  gammaForm?: (typeof GAMMA_FORMS)[number];
   groups?: number;
 }
 
@@ -125,12 +124,13 @@ export class Kernels {
       const normalized = arena.like(input.x);
       const output = arena.like(input.x);
       const statistics = arena.reserve(24 * sets);
+      const affine = gamma !== 0 || beta !== 0;
       forward(choice, ...dims, x, branch, 0, 0, sum, normalized, statistics);
-      forward(choice, ...dims, x, branch, gamma, beta, sum, output, 0);
+      if (affine) forward(choice, ...dims, x, branch, gamma, beta, sum, output, 0);
       return {
         sum: input.branch === undefined ? copy(input.x) : arena.take(sum, input.x),
         normalized: arena.take(normalized, input.x),
-        output: arena.take(output, input.x),
+        output: arena.take(affine ? output : normalized, input.x),
         statistics: statisticsOf(arena.take(statistics, new Float64Array(3 * sets))),
       };
     });
@@ -145,8 +145,7 @@ export class Kernels {
     return this.#call((arena) => {
       const ofRows = options.kind === 'layer' || options.kind === 'rms' || !options.kind;
       const parameters = ofRows ? shape.channels * (shape.positions ?? 1) : shape.channels;
-      const zeros = input.x.slice(0, 0).constructor as new (n: number) => V;
-      const zero = new zeros(parameters);
+      const zero = new (input.x.constructor as new (n: number) => V)(parameters);
       const dx = arena.like(input.x);
       const [dGamma, dBeta] = [arena.put(zero), arena.put(zero)];
       this.#exports[`norm_backward_${suffix(input.x)}`](
@@ -173,15 +172,8 @@ export class Kernels {
     return lines.trimEnd().split('\n').map(placementOf);
   }
 
-  /** How many parameters one block has. */
-  blockParameters(arrangement: Arrangement, dModel: number, heads: number, dFf: number): number {
-    const choice = this.#arrangement(arrangement);
-    return this.#call((arena) =>
-      this.#exports.block_parameters(arena.put(choice), dModel, heads, dFf),
-    );
-  }
-
-  /** A small decoder over bytes, as `addnorm study` trains them. One instance may hold several. */
+  /** A small decoder over bytes, as `addnorm study` trains them. It ends with the instance that it
+   * lives in: with the first call that fails. */
   session(arrangement: Arrangement, options: SessionOptions, text: Uint8Array): Session {
     const choice = this.#arrangement(arrangement);
     const handle = this.#call((arena) =>
@@ -193,13 +185,18 @@ export class Kernels {
       ),
     );
     const places = options.layers + 1;
+    const home = this.#exports;
+    const call = <R>(body: (arena: Arena) => R): R => {
+      if (home !== this.#exports) throw new KernelError('the session ended with an earlier error');
+      return this.#call(body);
+    };
     return {
-      parameters: this.#exports.session_parameters(handle),
-      unigramLoss: this.#exports.session_unigram_loss(handle),
+      parameters: home.session_parameters(handle),
+      unigramLoss: home.session_unigram_loss(handle),
       measure: () =>
-        this.#call((arena) => {
+        call((arena) => {
           const memory = arena.reserve(24 * places);
-          const loss = this.#exports.session_measure(handle, memory);
+          const loss = home.session_measure(handle, memory);
           const values = Array.from(arena.take(memory, new Float64Array(3 * places)));
           return {
             loss,
@@ -208,9 +205,11 @@ export class Kernels {
             tokenCosine: values.slice(2 * places),
           };
         }),
-      step: () => this.#call(() => this.#exports.session_step(handle)),
-      validate: (batches) => this.#call(() => this.#exports.session_validate(handle, batches)),
-      destroy: () => this.#exports.session_destroy(handle),
+      step: () => call(() => home.session_step(handle)),
+      validate: (batches) => call(() => home.session_validate(handle, batches)),
+      destroy: () => {
+        if (home === this.#exports) home.session_destroy(handle);
+      },
     };
   }
 
@@ -226,14 +225,14 @@ export class Kernels {
   #call<R>(body: (arena: Arena) => R): R {
     const arena = new Arena(this.#exports);
     try {
-      const result = body(arena);
-      arena.release();
-      return result;
+      return body(arena);
     } catch (error) {
-      if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-      const message = this.#text(this.#exports.last_error());
+      // A trap, or the stack's end: either way the instance is spoiled.
+      const message = this.#text(this.#exports.last_failure());
       this.#exports = this.#start();
-      throw new KernelError(message || error.message);
+      throw new KernelError(message || String(error));
+    } finally {
+      if (arena.exports === this.#exports) arena.release();
     }
   }
 

@@ -13,10 +13,7 @@ export interface Opened {
   unigramLoss: number;
 }
 
-export interface Trained {
-  losses: number[];
-  milliseconds: number;
-}
+export type Timed<T> = T & { milliseconds: number };
 
 /** The call with this number is to run; `args` are those of the method. */
 export interface Request {
@@ -44,14 +41,15 @@ export class SessionHost {
     }
   }
 
-  /** Each stack with its first weights. */
-  measure(stacks: Stack[], text: Uint8Array): Measurement[] {
-    return stacks.map(({ arrangement, options }) => {
-      const session = this.#kernels.session(arrangement, options, text);
-      const measurement = session.measure();
+  /** A stack with its first weights. */
+  measure({ arrangement, options }: Stack, text: Uint8Array): Timed<Measurement> {
+    const start = performance.now();
+    const session = this.#kernels.session(arrangement, options, text);
+    try {
+      return { ...session.measure(), milliseconds: performance.now() - start };
+    } finally {
       session.destroy();
-      return measurement;
-    });
+    }
   }
 
   /** Makes the stack that train and validate are about. */
@@ -64,7 +62,7 @@ export class SessionHost {
   }
 
   /** Steps until there are `most` or the time is up; ends at a loss that is not finite. */
-  train(most: number, milliseconds: number): Trained {
+  train(most: number, milliseconds: number): Timed<{ losses: number[] }> {
     const losses: number[] = [];
     const start = performance.now();
     let spent = 0;

@@ -31,10 +31,10 @@ test('a measurement through a worker is that of the kernels', async () => {
   const session = kernels.session(stack.arrangement, OPTIONS, TEXT);
   const expected = session.measure();
   session.destroy();
-  expect(await inProcessWorker(kernels).call('measure', [stack, stack], TEXT)).toEqual([
-    expected,
-    expected,
-  ]);
+  const worker = inProcessWorker(kernels);
+  for (let i = 0; i < 2; ++i) {
+    expect(await worker.call('measure', stack, TEXT)).toMatchObject(expected);
+  }
 });
 
 test('training goes on where the last call ended, and ends at its most steps', async () => {

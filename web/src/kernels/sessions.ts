@@ -1,9 +1,9 @@
 // Stacks that are measured and trained in workers, so that the page never waits for them.
 
-import { signal } from '@preact/signals';
+import { batch, signal } from '@preact/signals';
 import { kernels } from './current';
 import type { Measurement } from './kernels';
-import type { Answer, Method, SessionHost, Stack } from './session-host';
+import type { Answer, Method, SessionHost, Stack, Timed } from './session-host';
 
 /** The part of a Worker that is used. */
 export interface Port {
@@ -12,25 +12,34 @@ export interface Port {
   terminate(): void;
 }
 
+const NO_WORKER = 'The page’s worker could not be started.';
+
 /** A SessionHost in a worker: the same methods, as promises; what fails there is an Error here. */
 export class SessionWorker {
   #port: Port;
   #calls = new Map<number, { resolve(value: any): void; reject(error: Error): void }>();
   #last = 0;
+  #failed = false;
 
   constructor(port: Port = startWorker()) {
     this.#port = port;
     port.addEventListener('message', ({ data }: { data: Answer }) => this.#settle(data));
     port.addEventListener('error', () => {
-      const problem = 'The page’s worker could not be started.';
-      for (const id of [...this.#calls.keys()]) this.#settle({ id, problem });
+      this.#failed = true;
+      for (const id of [...this.#calls.keys()]) this.#settle({ id, problem: NO_WORKER });
     });
+  }
+
+  /** Whether the thread could not be started: every call fails. */
+  get failed(): boolean {
+    return this.#failed;
   }
 
   call<M extends Method>(
     method: M,
     ...args: Parameters<SessionHost[M]>
   ): Promise<ReturnType<SessionHost[M]>> {
+    if (this.#failed) return Promise.reject(new Error(NO_WORKER));
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
       this.#calls.set(id, { resolve, reject });
@@ -58,16 +67,21 @@ function startWorker(): Worker {
 }
 
 /** Runs `work` on the newest input: what comes while one is under way waits, and only the last of
- * those that wait has its turn. `work` must not fail. */
-export function newest<A>(work: (input: A) => Promise<void>): (input: A) => Promise<void> {
+ * those that wait has its turn. `work` is told whether its input still is the newest. */
+export function newest<A>(work: (input: A, isNewest: () => boolean) => Promise<void>) {
   let waiting: A[] = [];
   let working = false;
-  return async (input) => {
+  return async (input: A): Promise<void> => {
     waiting = [input];
     if (working) return;
     working = true;
-    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await work(next);
-    working = false;
+    try {
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+        await work(next, () => waiting.length === 0);
+      }
+    } finally {
+      working = false;
+    }
   };
 }
 
@@ -79,7 +93,7 @@ export interface MeasureJob {
 export interface Measured<J> {
   job: J;
   measurements: Measurement[]; // one for each stack
-  milliseconds: number;
+  milliseconds: number; // of the measuring alone
 }
 
 let measuringWorker: SessionWorker | undefined;
@@ -89,14 +103,22 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly measured = signal<Measured<J> | undefined>(undefined);
   readonly problem = signal('');
 
-  readonly request = newest(async (job: J) => {
+  readonly request = newest(async (job: J, isNewest) => {
     try {
       const text = await textBytes(job.text);
-      measuringWorker ??= new SessionWorker();
-      const start = performance.now();
-      const measurements = await measuringWorker.call('measure', job.stacks, text);
-      this.measured.value = { job, measurements, milliseconds: performance.now() - start };
-      this.problem.value = '';
+      if (measuringWorker === undefined || measuringWorker.failed) {
+        measuringWorker = new SessionWorker();
+      }
+      const measurements: Timed<Measurement>[] = [];
+      for (const stack of job.stacks) {
+        measurements.push(await measuringWorker.call('measure', stack, text));
+        if (!isNewest()) return;
+      }
+      const milliseconds = measurements.reduce((sum, m) => sum + m.milliseconds, 0);
+      batch(() => {
+        this.measured.value = { job, measurements, milliseconds };
+        this.problem.value = '';
+      });
     } catch (error) {
       this.problem.value = (error as Error).message;
     }

@@ -67,19 +67,8 @@ export interface VectorLimits {
 export function vector(limits: VectorLimits): Field<readonly number[]> {
   return {
     initial: limits.initial,
-    write: (values) => values.map(tidy).join(','),
+    write: (values) => values.join(','),
     read: (text) => readVector(text, limits),
-  };
-}
-
-export function text(initial: string, maxLength: number): Field<string> {
-  return {
-    initial,
-    write: (value) => value,
-    read(value) {
-      if (value.length <= maxLength) return value;
-      throw new FieldError(`has ${value.length} characters, may have at most ${maxLength}`);
-    },
   };
 }
 
@@ -110,7 +99,7 @@ export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>):
   });
 }
 
-export function readNumber(text: string): number {
+function readNumber(text: string): number {
   const value = text.trim() === '' ? NaN : Number(text);
   if (!Number.isFinite(value)) throw new FieldError(`is “${shorten(text)}”, must be a number`);
   return value;

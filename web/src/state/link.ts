@@ -3,36 +3,48 @@
 import { effect, signal } from '@preact/signals';
 import { readState, stateText } from './store';
 
-/** What a link held that the page could not use. */
+/** What a link held that the page could not use, until the reader's next change. */
 export const linkComplaints = signal<string[]>([]);
 
 /** Browsers allow few changes of the address a second. */
 const WRITE_MS = 300;
 
 let chapter = '';
-let written = '';
+let written = ''; // the hash that is ours
+let read = ''; // the state that the address gave
 
-/** The address of the state as it is, at this chapter or the one that was opened last. */
-export function linkTo(id = chapter): string {
+/** The chapter that the address names. */
+export function currentChapter(): string {
+  return chapter;
+}
+
+/** The address of the state as it is, at this chapter. */
+export function linkTo(id: string): string {
   const query = stateText.peek();
   return `#${id}${query && `?${query}`}`;
 }
 
-/** Reads the address, and keeps state and address together from then on. `open` shows a chapter. */
-export function startLink(open: (chapter: string) => void): void {
-  const read = () => {
+/** Reads the address, and keeps state and address together from then on. `open` shows one of the
+ * `chapters`. */
+export function startLink(chapters: string[], open: (chapter: string) => void): void {
+  const readAddress = () => {
     if (location.hash === written) return;
-    const [id, query = ''] = splitHash(location.hash);
-    chapter = id;
-    linkComplaints.value = readState(query);
-    if (id !== '') open(id);
+    const [id, query] = splitHash(location.hash);
+    const known = id === '' || chapters.includes(id);
+    chapter = known ? id : '';
+    const complaints = readState(query);
+    read = stateText.peek();
+    linkComplaints.value = known
+      ? complaints
+      : [`“${id.slice(0, 24)}” is no chapter of this page`, ...complaints];
+    if (chapter !== '') open(chapter);
   };
-  read();
-  addEventListener('hashchange', read);
+  readAddress();
+  addEventListener('hashchange', readAddress);
 
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
-    if (stateText.value === splitHash(location.hash)[1]) return;
+    if (stateText.value !== read) linkComplaints.value = [];
     clearTimeout(timer);
     timer = setTimeout(write, WRITE_MS);
   });
@@ -45,13 +57,22 @@ export function goTo(id: string): void {
 }
 
 function write(): void {
-  written = linkTo() || '#';
-  history.replaceState(null, '', written);
+  if (linkTo(chapter) === (location.hash || '#')) return;
+  history.replaceState(null, '', linkTo(chapter));
   written = location.hash;
 }
 
+/** Chapter and query. Programs that pass links on may have escaped all of it. */
 function splitHash(hash: string): [string, string] {
-  const mark = hash.indexOf('?');
-  if (mark < 0) return [hash.slice(1), ''];
-  return [hash.slice(1, mark), hash.slice(mark + 1)];
+  const whole = hash.includes('?') ? hash : hash.replace(/%3F.*/i, unescaped);
+  const [id, ...query] = whole.slice(1).split('?');
+  return [id, query.join('?')];
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

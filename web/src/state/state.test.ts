@@ -1,7 +1,7 @@
 // Fields, state and history: a link gives the state back, and nothing in a link breaks the page.
 
-import { describe, expect, test } from 'vitest';
-import { choice, FieldError, flag, number, readVector, text, vector } from './fields';
+import { describe, expect, test, vi } from 'vitest';
+import { choice, type Field, FieldError, flag, number, readVector, vector } from './fields';
 import { canRedo, canUndo, redo, startHistory, undo } from './history';
 import { defineState, readState, resetState, stateText } from './store';
 
@@ -54,7 +54,7 @@ const state = defineState('t', {
   x: vector({ initial: [1, 2], ...limits }),
   on: flag(true),
   kind: choice(['layer', 'rms'], 'layer'),
-  note: text('', 20),
+  note: { initial: '', write: (value) => value, read: (value) => value } as Field<string>,
 });
 
 describe('the state', () => {
@@ -88,11 +88,30 @@ describe('the state', () => {
   });
 });
 
-test('history goes back and forth one gesture at a time', async () => {
+test('a vector keeps every digit in a link, and what is refused stays to be mended', () => {
+  state.x.value = [3.14159265358979, 100000.000000123456];
+  const written = stateText.value;
+  resetState(state);
+  readState(written);
+  expect(state.x.value).toEqual([3.14159265358979, 100000.000000123456]);
+  const before = state.x.value;
+  readState(`${written}&t.gamma=2`);
+  expect(state.x.value).toBe(before); // not read again
+  expect(state.x.read('1 two')).toBe(false);
+  expect(state.x.refused.value).toEqual({
+    text: '1 two',
+    problem: 'has “two” in place 2, must be a finite number',
+  });
+  resetState(state);
+  expect(state.x.refused.value).toBe(undefined);
+});
+
+test('history goes back and forth one gesture at a time', () => {
+  vi.useFakeTimers();
   startHistory();
   expect(canUndo.value).toBe(false);
   for (const gamma of [1.1, 1.2, 1.3]) state.gamma.value = gamma; // one drag
-  await new Promise((resolve) => setTimeout(resolve, 450));
+  vi.advanceTimersByTime(450);
   state.kind.value = 'rms';
   undo();
   expect([state.kind.value, state.gamma.value]).toEqual(['layer', 1.3]);
@@ -103,4 +122,5 @@ test('history goes back and forth one gesture at a time', async () => {
   redo();
   expect([state.kind.value, state.gamma.value]).toEqual(['rms', 1.3]);
   expect(canRedo.value).toBe(false);
+  vi.useRealTimers();
 });

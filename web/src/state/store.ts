@@ -6,8 +6,10 @@ import { type Field, FieldError } from './fields';
 /** One value: read `.value` in a component or an effect, and it runs again when the value changes. */
 export class Item<T> {
   readonly #value;
-  /** What was wrong with the text that came last, for the reader; '' if nothing. */
-  readonly problem = signal('');
+  /** The text that came last, if it could not be used, and why. */
+  readonly refused = signal<{ text: string; problem: string } | undefined>(undefined);
+  /** Why, as the end of a sentence; '' if nothing is wrong. */
+  readonly problem = computed(() => this.refused.value?.problem ?? '');
 
   constructor(readonly field: Field<T>) {
     this.#value = signal(field.initial);
@@ -17,7 +19,7 @@ export class Item<T> {
   }
   set value(value: T) {
     batch(() => {
-      this.problem.value = '';
+      this.refused.value = undefined;
       this.#value.value = value;
     });
   }
@@ -39,12 +41,12 @@ export class Item<T> {
       return true;
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
-      this.problem.value = error.message;
+      this.refused.value = { text, problem: error.message };
       return false;
     }
   }
-  get isInitial(): boolean {
-    return this.text === this.field.write(this.field.initial);
+  get initialText(): string {
+    return this.field.write(this.field.initial);
   }
 }
 
@@ -75,7 +77,7 @@ export function resetState(state: Record<string, Item<any>>): void {
 /** Everything that is not as it was at first, as the query of a link. */
 export const stateText = computed(() => {
   const query = new URLSearchParams();
-  for (const [key, item] of items) if (!item.isInitial) query.set(key, item.text);
+  for (const [key, { text, initialText }] of items) if (text !== initialText) query.set(key, text);
   return query.toString().replaceAll('%2C', ',');
 });
 
@@ -87,9 +89,10 @@ export function readState(text: string): string[] {
   batch(() => {
     for (const [key, item] of items) {
       const value = query.get(key);
+      query.delete(key);
+      if (item.refused.peek() === undefined && item.text === (value ?? item.initialText)) continue;
       item.reset();
       if (value !== null && !item.read(value)) complaints.push(`${key} ${item.problem.value}`);
-      query.delete(key);
     }
   });
   for (const key of query.keys()) complaints.push(`“${key.slice(0, 24)}” is nothing this page has`);

@@ -2,16 +2,17 @@
 
 import type { Item } from '../state/store';
 import { tidy } from '../state/fields';
-import { type Context, drawLine, drawText, type Size, textWidth } from './figure';
+import {
+  type Box,
+  type Context,
+  drawAcross,
+  drawText,
+  placed,
+  type Size,
+  textWidth,
+} from './figure';
 import { shortNumber } from './numbers';
-import { COLOURS } from './theme';
-
-export interface Box {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
+import { COLOURS } from './colours';
 
 export interface BarChart {
   box: Box; // where bars and labels go
@@ -32,9 +33,10 @@ export function heightOf({ box, low, high }: BarChart, v: number): number {
   return box.y + box.height - LABEL - part * (box.height - 2 * LABEL);
 }
 
-function column({ box, values }: BarChart, i: number): { x: number; width: number } {
+/** The part of the box that the bar has. */
+function column({ box, values }: BarChart, i: number): Box {
   const width = box.width / values.length;
-  return { x: box.x + i * width, width };
+  return { ...box, x: box.x + i * width, width };
 }
 
 export function drawBars(context: Context, chart: BarChart): void {
@@ -53,24 +55,10 @@ export function drawBars(context: Context, chart: BarChart): void {
     );
     if (v > high || v < low) drawClip(context, x + width / 2, end, v > high, width - 2 * gap);
   });
-  if (chart.zeroLine) {
-    drawLine(
-      context,
-      [
-        [box.x, zero],
-        [box.x + box.width, zero],
-      ],
-      COLOURS.zero,
-      { width: 1 },
-    );
-  }
+  if (chart.zeroLine) drawAcross(context, box, zero, COLOURS.zero);
   if (chart.mean !== undefined) {
-    const y = heightOf(chart, chart.mean);
-    const line = [
-      [box.x, y],
-      [box.x + box.width, y],
-    ] as const;
-    drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
+    const style = { width: 1.5, dash: [5, 4] };
+    drawAcross(context, box, heightOf(chart, chart.mean), COLOURS.mean, style);
   }
   if (chart.labels ?? values.length <= 12) drawLabels(context, chart);
 }
@@ -109,7 +97,7 @@ export function symmetricRange(values: readonly number[], least = 1): number {
   return [1, 1.5, 2, 3, 5, 7.5, 10].map((m) => m * power).find((m) => m >= most * 0.999999) ?? most;
 }
 
-export interface BarHandlesProps {
+interface BarHandlesProps {
   size: Size; // of the figure
   chart: BarChart;
   item: Item<readonly number[]>;
@@ -141,6 +129,7 @@ export function BarHandles({
   const drag = (i: number) => (event: PointerEvent) => {
     const handle = event.currentTarget as HTMLElement;
     if (event.type === 'pointerdown') {
+      if (event.button !== 0) return;
       handle.setPointerCapture(event.pointerId);
       handle.focus({ preventScroll: true });
       event.preventDefault();
@@ -167,29 +156,21 @@ export function BarHandles({
     event.preventDefault();
     set(i, moves[event.key]);
   };
-  return chart.values.map((_, i) => {
-    const { x, width } = column(chart, i);
-    return (
-      <div
-        key={i}
-        class="bar-handle"
-        role="slider"
-        tabIndex={0}
-        aria-label={`${name} ${i + 1}`}
-        aria-orientation="vertical"
-        aria-valuemin={min}
-        aria-valuemax={max}
-        aria-valuenow={item.value[i]}
-        style={{
-          left: `${(100 * x) / size.width}%`,
-          width: `${(100 * width) / size.width}%`,
-          top: `${(100 * chart.box.y) / size.height}%`,
-          height: `${(100 * chart.box.height) / size.height}%`,
-        }}
-        onPointerDown={drag(i)}
-        onPointerMove={drag(i)}
-        onKeyDown={press(i)}
-      />
-    );
-  });
+  return chart.values.map((_, i) => (
+    <div
+      key={i}
+      class="bar-handle"
+      role="slider"
+      tabIndex={0}
+      aria-label={`${name} ${i + 1}`}
+      aria-orientation="vertical"
+      aria-valuemin={min}
+      aria-valuemax={max}
+      aria-valuenow={item.value[i]}
+      style={placed(column(chart, i), size)}
+      onPointerDown={drag(i)}
+      onPointerMove={drag(i)}
+      onKeyDown={press(i)}
+    />
+  ));
 }

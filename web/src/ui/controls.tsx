@@ -1,9 +1,9 @@
 // The controls of the page, each with its label, and with what is wrong beside it.
 
-import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useState } from 'preact/hooks';
+import type { ComponentChildren, TargetedMouseEvent } from 'preact';
+import { useId, useState } from 'preact/hooks';
 import type { Range } from '../state/fields';
-import { goTo } from '../state/link';
+import { goTo, linkTo } from '../state/link';
 import type { Item } from '../state/store';
 import { tidy } from '../state/fields';
 
@@ -30,9 +30,9 @@ export function Slider({ label, item, min, max, step, format = String }: SliderP
   return (
     <div class="control slider">
       <label for={id}>{label}</label>
-      <output class="value" for={id}>
+      <span class="value" aria-hidden="true">
         {format(item.value)}
-      </output>
+      </span>
       <input
         id={id}
         type="range"
@@ -105,13 +105,11 @@ export function TextField<T>(props: TextFieldProps<T>) {
   const { label, item, rows = 1, hint, format } = props;
   const problem = item.problem.value || props.problem;
   const id = useId();
-  const shown = format?.(item.value) ?? item.text;
-  const [text, setText] = useState(shown);
-  const [own, setOwn] = useState(shown); // what the value was when the reader last typed
-  useEffect(() => {
-    if (shown !== own) setText(shown); // changed elsewhere: dragged, reset, undone
-    setOwn(shown);
-  }, [shown]);
+  const write = () => format?.(item.value) ?? item.text;
+  const shown = write();
+  // What the reader typed stays as typed until the value changes elsewhere: dragged, reset, undone.
+  const [typed, setTyped] = useState({ text: shown, shown });
+  const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
   const attributes = {
     id,
     value: text,
@@ -119,8 +117,8 @@ export function TextField<T>(props: TextFieldProps<T>) {
     'aria-invalid': Boolean(problem),
     'aria-describedby': `${id}-problem`,
     onInput: (event: { currentTarget: { value: string } }) => {
-      setText(event.currentTarget.value);
-      if (item.read(event.currentTarget.value)) setOwn(format?.(item.peek()) ?? item.text);
+      const { value } = event.currentTarget;
+      if (item.read(value)) setTyped({ text: value, shown: write() });
     },
   };
   return (
@@ -156,15 +154,16 @@ export function Button({ children, onClick, kind = 'plain', disabled, pressed }:
 }
 
 /** A link to another chapter that keeps the state. */
-export function ChapterLink({ to, children }: { to: string; children: ComponentChildren }) {
+export function ChapterLink(props: { to: string; class?: string; children: ComponentChildren }) {
+  const { to, children } = props;
+  const click = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
+    event.currentTarget.href = linkTo(to); // for a new tab
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    showChapter(to);
+  };
   return (
-    <a
-      href={`#${to}`}
-      onClick={(event) => {
-        event.preventDefault();
-        showChapter(to);
-      }}
-    >
+    <a class={props.class} href={`#${to}`} onClick={click}>
       {children}
     </a>
   );
@@ -191,20 +190,22 @@ export function Code({ name, text }: { name: string; text: string }) {
 }
 
 export function CopyButton({ label, text }: { label: string; text(): string }) {
-  const [done, setDone] = useState('');
+  const [result, setResult] = useState<'' | 'copied' | 'refused'>('');
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      setDone('Copied');
-    } catch {
-      setDone('The browser did not allow it');
-    }
-    setTimeout(() => setDone(''), 2000);
+    const copied = await navigator.clipboard?.writeText(text()).then(
+      () => true,
+      () => false,
+    );
+    setResult(copied ? 'copied' : 'refused');
+    setTimeout(() => setResult(''), 3000);
   };
   return (
     <span class="copy">
       <Button onClick={copy}>{label}</Button>
-      <Problem text={done} />
+      <span class="done" role="status">
+        {result === 'copied' && 'Copied'}
+      </span>
+      <Problem text={result === 'refused' ? 'The browser did not allow it' : ''} />
     </span>
   );
 }

@@ -3,9 +3,16 @@
 import { effect } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { COLOURS } from './theme';
+import { COLOURS } from './colours';
 
 export interface Size {
+  width: number;
+  height: number;
+}
+
+export interface Box {
+  x: number;
+  y: number;
   width: number;
   height: number;
 }
@@ -13,7 +20,7 @@ export interface Size {
 /** A 2D context whose unit is one CSS pixel of the figure's own size, however large it is shown. */
 export type Context = CanvasRenderingContext2D;
 
-export interface FigureProps {
+interface FigureProps {
   /** For screen readers: what is drawn. */
   name: string;
   /** The size the drawing is made for. */
@@ -59,6 +66,16 @@ export function Figure({ name, size, narrow, draw, overlay, children }: FigurePr
       <div class="numbers">{children}</div>
     </figure>
   );
+}
+
+/** The style of an element that lies over this part of a figure. */
+export function placed({ x, y, width, height }: Box, size: Size) {
+  return {
+    left: `${(100 * x) / size.width}%`,
+    top: `${(100 * y) / size.height}%`,
+    width: `${(100 * width) / size.width}%`,
+    height: `${(100 * height) / size.height}%`,
+  };
 }
 
 function paint(canvas: HTMLCanvasElement, size: Size, shown: number, draw: FigureProps['draw']) {
@@ -112,12 +129,30 @@ function fontOf({ bold, size = 12 }: TextStyle): string {
   return `${bold ? '600 ' : ''}${size}px system-ui, sans-serif`;
 }
 
-/** A line through the points, with an arrow at its end if `arrow` is its size. */
+interface LineStyle {
+  width?: number;
+  dash?: number[];
+  arrow?: number; // the size of one at the end
+}
+
+/** A horizontal line from one side of a box to the other. */
+export function drawAcross(
+  context: Context,
+  { x, width }: Pick<Box, 'x' | 'width'>,
+  y: number,
+  colour: string,
+  style: LineStyle = { width: 1 },
+) {
+  const ends = [x, x + width].map((end) => [end, y] as const);
+  drawLine(context, ends, colour, style);
+}
+
+/** A line through the points. */
 export function drawLine(
   context: Context,
   points: readonly (readonly [number, number])[],
   colour: string,
-  { width = 2, dash = [] as number[], arrow = 0 } = {},
+  { width = 2, dash = [], arrow = 0 }: LineStyle = {},
 ) {
   context.strokeStyle = context.fillStyle = colour;
   context.lineWidth = width;

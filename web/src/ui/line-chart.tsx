@@ -1,20 +1,22 @@
 // Curves over layers or steps, by uPlot, with the same numbers as a table.
 
+import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { exactNumber, shortNumber } from './numbers';
+import { exactNumber, powerNumber, shortNumber } from './numbers';
 import { ScrollTable } from './table';
-import { isDark } from './theme';
+import { CURVE_COLOURS, type Themed } from './colours';
+import { isDark, themed } from './theme';
 
-export interface Curve {
+interface Curve {
   name: string;
-  colour: { light: string; dark: string };
+  colour: Themed;
   dash?: number[];
   values: readonly (number | null)[]; // one for each x; null: none
 }
 
-export interface LineChartProps {
+interface LineChartProps {
   name: string;
   xLabel: string;
   yLabel: string;
@@ -28,16 +30,30 @@ export interface LineChartProps {
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
 export function LineChart(props: LineChartProps) {
-  const { name, xLabel, x, curves, height = 260 } = props;
+  const { name } = props;
+  const box = usePlot(props);
+  return (
+    <figure class="chart">
+      <figcaption>{name}</figcaption>
+      <div ref={box} role="img" aria-label={`${name}. The table that follows has the numbers.`} />
+      <div class="numbers">
+        <Numbers {...props} />
+      </div>
+    </figure>
+  );
+}
+
+/** Keeps a plot in the element that the reference is given to. */
+function usePlot(props: LineChartProps): RefObject<HTMLDivElement | null> {
+  const { x, curves, height = 260 } = props;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const dark = isDark.value;
   const data = [x, ...curves.map((c) => c.values)] as uPlot.AlignedData;
   const looks = JSON.stringify([
-    dark,
+    isDark.value,
     height,
     props.yLabel,
-    xLabel,
+    props.xLabel,
     props.logarithmic,
     curves.map((c) => [c.name, c.colour, c.dash]),
   ]);
@@ -45,7 +61,7 @@ export function LineChart(props: LineChartProps) {
   useEffect(() => {
     const element = box.current!; // the observer may outlive the ref
     const width = () => element.clientWidth;
-    const made = new uPlot({ ...options(props, dark), width: width(), height }, data, element);
+    const made = new uPlot({ ...options(props), width: width(), height }, data, element);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: width(), height }));
     observer.observe(element);
@@ -55,45 +71,42 @@ export function LineChart(props: LineChartProps) {
     };
   }, [looks]);
   useEffect(() => plot.current?.setData(data), [x, curves]);
+  return box;
+}
 
+function Numbers({ name, xLabel, x, curves }: LineChartProps) {
   return (
-    <figure class="chart">
-      <figcaption>{name}</figcaption>
-      <div ref={box} role="img" aria-label={`${name}. The table that follows has the numbers.`} />
-      <div class="numbers">
-        <ScrollTable caption={name}>
-          <thead>
-            <tr>
-              <th scope="col">{xLabel}</th>
-              {x.map((v) => (
-                <th scope="col" key={v}>
-                  {v}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {curves.map((curve) => (
-              <tr key={curve.name} data-curve={curve.name}>
-                <th scope="row">{curve.name}</th>
-                {curve.values.map((v, i) => (
-                  <td key={i}>{v === null ? '' : exactNumber(v)}</td>
-                ))}
-              </tr>
+    <ScrollTable caption={name}>
+      <thead>
+        <tr>
+          <th scope="col">{xLabel}</th>
+          {x.map((v) => (
+            <th scope="col" key={v}>
+              {v}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {curves.map((curve) => (
+          <tr key={curve.name} data-curve={curve.name}>
+            <th scope="row">{curve.name}</th>
+            {curve.values.map((v, i) => (
+              <td key={i}>{v === null ? '' : exactNumber(v)}</td>
             ))}
-          </tbody>
-        </ScrollTable>
-      </div>
-    </figure>
+          </tr>
+        ))}
+      </tbody>
+    </ScrollTable>
   );
 }
 
-function options(props: LineChartProps, dark: boolean): Omit<uPlot.Options, 'width' | 'height'> {
-  const text = dark ? '#d7deea' : '#24324a';
+function options(props: LineChartProps): Omit<uPlot.Options, 'width' | 'height'> {
+  const grid = { stroke: themed(CURVE_COLOURS.grid), width: 1 };
   const axis = {
-    stroke: text,
-    grid: { stroke: dark ? '#2a3550' : '#dde3ec', width: 1 },
-    ticks: { stroke: dark ? '#2a3550' : '#dde3ec', width: 1 },
+    stroke: themed(CURVE_COLOURS.text),
+    grid,
+    ticks: grid,
     font: '12px system-ui, sans-serif',
     labelFont: '12px system-ui, sans-serif',
   };
@@ -119,7 +132,7 @@ function options(props: LineChartProps, dark: boolean): Omit<uPlot.Options, 'wid
       { label: props.xLabel },
       ...props.curves.map((curve) => ({
         label: curve.name,
-        stroke: dark ? curve.colour.dark : curve.colour.light,
+        stroke: themed(curve.colour),
         width: 2,
         dash: curve.dash,
         points: { show: false },
@@ -154,8 +167,7 @@ function logTicks(min: number, max: number): number[] {
 }
 
 function logLabel(v: number): string {
-  const text = v >= 1e-3 && v < 1e5 ? String(v) : v.toExponential(0);
-  return text.replace('e+', 'e').replace('-', '−');
+  return v >= 1e-3 && v < 1e5 ? String(v) : powerNumber(v, 0);
 }
 
 function linearLabel(v: number): string {

@@ -5,10 +5,18 @@ export function shortNumber(v: number): string {
   if (Number.isNaN(v)) return 'NaN';
   if (!Number.isFinite(v)) return v > 0 ? '∞' : '−∞';
   const size = Math.abs(v);
-  if (size !== 0 && (size >= 1e4 || size < 1e-3))
-    return minus(v.toExponential(1).replace('e+', 'e'));
-  const decimals = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  if (size !== 0 && (size >= 1e4 || size < 1e-3)) return powerNumber(v, 1);
+  return fixedNumber(v, size >= 100 ? 0 : size >= 10 ? 1 : 2);
+}
+
+/** So many decimals; what rounds to zero has no sign. */
+export function fixedNumber(v: number, decimals: number): string {
   return minus(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
+}
+
+/** With a power of ten: 1.5e−7. */
+export function powerNumber(v: number, decimals: number): string {
+  return minus(v.toExponential(decimals).replace('e+', 'e'));
 }
 
 /** Seven significant digits, with a plain minus sign: to be read, copied and compared. */
@@ -21,7 +29,7 @@ export function roundNumber(v: number, digits = 4): string {
   if (!Number.isFinite(v)) return shortNumber(v);
   const size = Math.abs(v);
   if (size !== 0 && (size >= 10 ** Math.max(6, digits) || size < 1e-3)) {
-    return minus(v.toExponential(digits - 1).replace('e+', 'e'));
+    return powerNumber(v, digits - 1);
   }
   return minus(String(Number(v.toPrecision(digits))));
 }

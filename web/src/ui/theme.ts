@@ -1,24 +1,10 @@
-// Light, dark, or as the system says; and the colours that canvases draw with.
+// Light, dark, or as the system says.
 
 import { computed, effect, signal } from '@preact/signals';
+import type { Themed } from './colours';
 
 export type Theme = 'system' | 'light' | 'dark';
 export const THEMES: Theme[] = ['system', 'light', 'dark'];
-
-/** Bars and schemes stand on a dark ground in both themes, as on a screen of an instrument. */
-export const COLOURS = {
-  ground: '#0d131f',
-  grid: '#2a3550',
-  zero: '#8b97ad',
-  text: '#f2f5fa',
-  faint: '#a9b4c8',
-  identity: '#00FFFF',
-  branch: '#FF8800',
-  stable: '#FFD700',
-  unstable: '#FF4444',
-  output: '#4CAF50',
-  mean: '#FFFFFF',
-} as const;
 
 const media = matchMedia('(prefers-color-scheme: dark)');
 const systemIsDark = signal(media.matches);
@@ -28,6 +14,11 @@ export const theme = signal<Theme>(stored());
 export const isDark = computed(() =>
   theme.value === 'system' ? systemIsDark.value : theme.value === 'dark',
 );
+
+/** The colour as the theme has it now. */
+export function themed({ light, dark }: Themed): string {
+  return isDark.value ? dark : light;
+}
 
 effect(() => {
   document.documentElement.dataset.theme = isDark.value ? 'dark' : 'light';
@@ -44,8 +35,4 @@ function stored(): Theme {
   } catch {
     return 'system';
   }
-}
-
-export function prefersReducedMotion(): boolean {
-  return matchMedia('(prefers-reduced-motion: reduce)').matches;
 }

@@ -1,11 +1,11 @@
 // What Inject Instability does to x̂: in range, but not the same.
 
 import type { ComponentChildren } from 'preact';
-import { type Box, drawBars } from '../../ui/bars';
-import { type Context, drawLine, drawText, Figure, type Size } from '../../ui/figure';
+import { drawBars } from '../../ui/bars';
+import { type Box, type Context, drawAcross, drawText, Figure, type Size } from '../../ui/figure';
 import { roundNumber } from '../../ui/numbers';
 import { VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/theme';
+import { COLOURS } from '../../ui/colours';
 import { comparison, result } from './compute';
 import { FEATURES, state } from './state';
 import { cosineText, verdict } from './verdict';
@@ -89,16 +89,7 @@ function drawComparison(context: Context, { width, height }: Size) {
       drawBars(context, { box, values: [v], colour, low: -RANGE, high: RANGE, labels: false });
     });
   });
-  const zero = all.y + all.height / 2;
-  drawLine(
-    context,
-    [
-      [all.x, zero],
-      [all.x + all.width, zero],
-    ],
-    COLOURS.zero,
-    { width: 1 },
-  );
+  drawAcross(context, all, all.y + all.height / 2, COLOURS.zero);
   for (let i = 0; i < FEATURES; ++i) {
     const style = { colour: COLOURS.faint, size: 11 };
     drawText(context, String(i + 1), all.x + (i + 0.5) * group, height - 10, style);

@@ -3,6 +3,7 @@
 import { computed } from '@preact/signals';
 import { kernels } from '../../kernels/current';
 import type { NormOptions } from '../../kernels/kernels';
+import { dot, length } from '../../ui/vectors';
 import { FEATURES, state } from './state';
 
 /** This chapter divides by σ = √(variance + ε). */
@@ -77,11 +78,7 @@ export function gradientGain(sum: readonly number[]): number {
 export function cosine(a: readonly number[], b: readonly number[]): number {
   const lengths = [length(a), length(b)];
   if (Math.min(...lengths) < 1e-9) return NaN;
-  return a.reduce((total, v, i) => total + v * b[i], 0) / lengths[0] / lengths[1];
-}
-
-function length(values: readonly number[]): number {
-  return Math.hypot(...values);
+  return dot(a, b) / lengths[0] / lengths[1];
 }
 
 /** What became of x̂ since it was stable. */

@@ -1,8 +1,10 @@
 // Stage A: the split, the two paths, the addition. One drawing for wide pages, one for narrow.
 
-import { type BarChart, BarHandles, type Box, drawBars } from '../../ui/bars';
+import { type BarChart, BarHandles, drawBars } from '../../ui/bars';
 import {
+  type Box,
   type Context,
+  drawAcross,
   drawLine,
   drawText,
   Figure,
@@ -10,7 +12,7 @@ import {
   type TextStyle,
 } from '../../ui/figure';
 import { VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/theme';
+import { COLOURS } from '../../ui/colours';
 import { type AddNorm, INJECTED, result } from './compute';
 import { LIMIT, state } from './state';
 import { Spot } from './tour';
@@ -182,7 +184,7 @@ export function sumName(): string {
   return state.residual.value ? `x + ${branchName()}` : branchName();
 }
 
-export function branchName(): string {
+function branchName(): string {
   return state.unstable.value ? `${INJECTED}·F(x)` : 'F(x)';
 }
 
@@ -281,15 +283,7 @@ function drawSublayer(context: Context, { x, y, width, height }: Box) {
 
 function drawPlus(context: Context, [x, y]: Point) {
   fillCircle(context, [x, y], 12, COLOURS.output);
-  drawLine(
-    context,
-    [
-      [x - 7, y],
-      [x + 7, y],
-    ],
-    COLOURS.ground,
-    { width: 3 },
-  );
+  drawAcross(context, { x: x - 7, width: 14 }, y, COLOURS.ground, { width: 3 });
   drawLine(
     context,
     [

@@ -1,13 +1,13 @@
 // Stage B: statistics, normalize, scale and shift. Each step is a chart, with arrows between.
 
 import type { ComponentChildren } from 'preact';
-import { type BarChart, type Box, drawBars, heightOf, symmetricRange } from '../../ui/bars';
+import { type BarChart, drawBars, heightOf, symmetricRange } from '../../ui/bars';
 import { Slider } from '../../ui/controls';
-import { type Context, drawLine, drawText, Figure } from '../../ui/figure';
+import { type Box, type Context, drawAcross, drawText, Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
-import { exactNumber, shortNumber } from '../../ui/numbers';
+import { exactNumber, fixedNumber, roundNumber, shortNumber } from '../../ui/numbers';
 import { VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/theme';
+import { COLOURS } from '../../ui/colours';
 import { result } from './compute';
 import { sumName } from './stage-a';
 import { BETA, GAMMA, state } from './state';
@@ -95,7 +95,7 @@ function Arrow() {
 }
 
 function oneDecimal(v: number): string {
-  return v.toFixed(1).replace('-', '−');
+  return fixedNumber(v, 1);
 }
 
 function drawStatistics(context: Context) {
@@ -131,16 +131,8 @@ function chartOf(values: readonly number[], colour: string, range: number): BarC
 function drawScale(context: Context, chart: BarChart, ticks: number[]) {
   for (const tick of ticks) {
     const y = heightOf(chart, tick);
-    drawLine(
-      context,
-      [
-        [BARS.x, y],
-        [BARS.x + BARS.width, y],
-      ],
-      COLOURS.grid,
-      { width: 1 },
-    );
-    drawText(context, String(tick).replace('-', '−'), BARS.x - 5, y, {
+    drawAcross(context, BARS, y, COLOURS.grid);
+    drawText(context, roundNumber(tick), BARS.x - 5, y, {
       align: 'right',
       colour: COLOURS.faint,
       size: 11,

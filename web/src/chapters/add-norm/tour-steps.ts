@@ -13,7 +13,7 @@ export type Part =
   | 'comparison'
   | 'controls';
 
-export interface TourStep {
+interface TourStep {
   part: Part;
   title: string;
   text: string;

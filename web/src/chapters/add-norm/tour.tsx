@@ -3,9 +3,9 @@
 import { batch } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import type { Box } from '../../ui/bars';
+import { currentChapter } from '../../state/link';
 import { Button } from '../../ui/controls';
-import type { Size } from '../../ui/figure';
+import { type Box, placed, type Size } from '../../ui/figure';
 import { state } from './state';
 import { type Part, TOUR } from './tour-steps';
 
@@ -44,11 +44,6 @@ function leave(): void {
   part?.closest<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
 }
 
-/** Whether the address names another chapter. */
-function isElsewhere(): boolean {
-  return !/^#?(add-norm)?(\?|$)/.test(location.hash);
-}
-
 export function Tour() {
   const step = state.tour.value;
   const box = useRef<HTMLDivElement>(null);
@@ -58,7 +53,8 @@ export function Tour() {
     const opened = last.current === undefined; // by a link: the page has the focus
     const started = last.current === 0;
     last.current = step;
-    if (step === 0 || (opened && isElsewhere())) return;
+    const elsewhere = !['', 'add-norm'].includes(currentChapter());
+    if (step === 0 || (opened && elsewhere)) return;
     show(elementOf(step)!);
     const focusIsLost = document.activeElement?.matches('body, :disabled');
     if (!opened && (started || focusIsLost)) box.current!.focus({ preventScroll: true });
@@ -139,12 +135,7 @@ export function Spot({ part, box, size }: { part: Part; box: Box; size: Size }) 
     <div
       id={`an-${part}`}
       class={isLit(part) ? 'an-spot an-lit' : 'an-spot'}
-      style={{
-        left: `${(100 * box.x) / size.width}%`,
-        top: `${(100 * box.y) / size.height}%`,
-        width: `${(100 * box.width) / size.width}%`,
-        height: `${(100 * box.height) / size.height}%`,
-      }}
+      style={placed(box, size)}
     />
   );
 }

@@ -1,6 +1,6 @@
 // What the numbers say, as sentences.
 
-import { roundNumber } from '../../ui/numbers';
+import { fixedNumber, roundNumber } from '../../ui/numbers';
 import { type Comparison, EPSILON, INJECTED } from './compute';
 
 /** Below this, two x̂ differ by no more than ε and rounding explain. */
@@ -61,10 +61,5 @@ function changed(c: Comparison): string {
 
 /** Four decimals; a vector of zeros has no direction. */
 export function cosineText(v: number): string {
-  return Number.isNaN(v)
-    ? 'none'
-    : v
-        .toFixed(4)
-        .replace(/^-(?=0\.0000$)/, '')
-        .replace('-', '−');
+  return Number.isNaN(v) ? 'none' : fixedNumber(v, 4);
 }

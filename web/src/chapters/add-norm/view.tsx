@@ -1,5 +1,4 @@
 import { Button, Checkbox, TextField } from '../../ui/controls';
-import { resetState } from '../../state/store';
 import { Comparison } from './comparison';
 import { Concepts } from './concepts';
 import { StageA } from './stage-a';
@@ -97,7 +96,6 @@ function Controls() {
         {unstable ? 'Reset Stability' : 'Inject Instability'}
       </Button>
       <Button onClick={() => drawValues()}>Draw new values</Button>
-      <Button onClick={() => resetState(state)}>Reset chapter</Button>
       <Checkbox label="Enable Residual Connection" item={state.residual} />
     </div>
   );

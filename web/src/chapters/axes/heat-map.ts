@@ -1,10 +1,9 @@
 // The two heat maps of a batch, before and after a norm: where the cells stand, and how they look.
 
 import type { Kind } from '../../kernels/kernels';
-import type { Box } from '../../ui/bars';
-import { type Context, drawLine, drawText, type Size } from '../../ui/figure';
-import { shortNumber } from '../../ui/numbers';
-import { COLOURS } from '../../ui/theme';
+import { type Box, type Context, drawLine, drawText, type Size } from '../../ui/figure';
+import { fixedNumber, shortNumber } from '../../ui/numbers';
+import { COLOURS } from '../../ui/colours';
 import { type Batch, type Cell, featuresOf, largest, setOf } from './sets';
 
 type Colour = readonly [number, number, number];
@@ -13,6 +12,7 @@ type Colour = readonly [number, number, number];
 const NEGATIVE: Colour = [77, 163, 255];
 const ZERO: Colour = [27, 36, 54];
 const POSITIVE: Colour = [255, 157, 61];
+const GROUND = [1, 3, 5].map((i) => parseInt(COLOURS.ground.slice(i, i + 2), 16));
 const UNLIT = 0.6;
 
 const TITLE = 26;
@@ -54,7 +54,7 @@ export function cellAt({ maps }: Layout, batch: Batch, x: number, y: number): Ce
   return null;
 }
 
-export interface HeatMap {
+interface HeatMap {
   title: string;
   kind: Kind;
   batch: Batch;
@@ -108,21 +108,15 @@ function drawLabels(context: Context, box: Box, { title, batch }: HeatMap) {
 }
 
 function drawCell(context: Context, box: Box, v: number, { most = 1, lit = true }) {
-  const colour = colourOf(v / most).map((c, i) => (lit ? c : UNLIT * c + (1 - UNLIT) * DARK[i]));
+  const colour = colourOf(v / most).map((c, i) => (lit ? c : UNLIT * c + (1 - UNLIT) * GROUND[i]));
   context.fillStyle = `rgb(${colour.map(Math.round)})`;
   context.fillRect(box.x + 0.5, box.y + 0.5, box.width - 1, box.height - 1);
   if (box.width < 30) return;
-  const text = box.width >= 38 ? shortNumber(v) : oneDecimal(v);
+  const text = box.width >= 38 ? shortNumber(v) : fixedNumber(v, 1);
   const ink = luminance(colour) > 0.18 ? '#000' : '#fff';
   const style = { size: box.width >= 38 ? 12 : 10.5, colour: ink, bold: lit };
   drawText(context, text, box.x + box.width / 2, box.y + box.height / 2, style);
 }
-
-function oneDecimal(v: number): string {
-  return (Math.round(10 * v) / 10 + 0).toFixed(1).replace('-', '−'); // + 0: no −0
-}
-
-const DARK: Colour = [13, 19, 31]; // COLOURS.ground
 
 function colourOf(part: number): number[] {
   const end = part < 0 ? NEGATIVE : POSITIVE;

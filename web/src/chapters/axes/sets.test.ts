@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { setKernels } from '../../kernels/current';
+import { KINDS } from '../../kernels/kernels';
 import { loadKernels } from '../../kernels/native';
 import { type Batch, behaviourOf, drawBatch, featuresOf, normalize, setOf } from './sets';
-import { KINDS } from './state';
 import { aloneWords, cellWords, neighbourWords, setWords, twinWords } from './words';
 
 beforeAll(async () => setKernels(await loadKernels()));

@@ -1,10 +1,9 @@
 // What a reader can change in chapter 4.
 
-import type { Kind } from '../../kernels/kernels';
+import { KINDS } from '../../kernels/kernels';
 import { choice, number } from '../../state/fields';
 import { defineState } from '../../state/store';
 
-export const KINDS: readonly Kind[] = ['batch', 'layer', 'rms', 'instance', 'group'];
 export const SAMPLES = { min: 1, max: 8, step: 1, initial: 4 };
 export const CHANNELS = ['2', '4', '6', '8'] as const;
 export const POSITIONS = ['1', '2', '4'] as const;

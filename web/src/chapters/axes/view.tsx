@@ -1,18 +1,19 @@
 // Chapter 4: which values share a mean.
 
 import { useState } from 'preact/hooks';
+import { KINDS } from '../../kernels/kernels';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure, type Size } from '../../ui/figure';
+import { NORM_NAMES, normOptions } from '../../ui/norms';
 import { ScrollTable, VectorTable } from '../../ui/table';
 import { cellAt, drawHeatMap, layoutOf } from './heat-map';
 import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
-import { CHANNELS, GROUPS, KINDS, POSITIONS, SAMPLES, state } from './state';
+import { CHANNELS, GROUPS, POSITIONS, SAMPLES, state } from './state';
 import './style.css';
 import {
   aloneWords,
   cellWords,
   dependsWords,
-  NAMES,
   neighbourWords,
   SETS,
   setWords,
@@ -83,11 +84,7 @@ function Controls() {
   return (
     <>
       <div class="controls">
-        <Choice
-          label="Norm"
-          item={state.kind}
-          options={KINDS.map((value) => ({ value, label: NAMES[value] }))}
-        />
+        <Choice label="Norm" item={state.kind} options={normOptions(KINDS)} />
       </div>
       <div class="controls">
         <Slider label="Batch size" item={state.samples} {...SAMPLES} />
@@ -130,7 +127,7 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
   const chosen = { row: state.row.value - 1, column: state.column.value - 1 };
   const cell = within(batch, pointed ?? chosen);
   const result = normalize(kind, batch, x);
-  const name = NAMES[kind];
+  const name = NORM_NAMES[kind];
   const words = cellWords(kind, batch, x, result, cell);
   const draw = (context: CanvasRenderingContext2D, { width }: Size) => {
     const [before, after] = layoutOf(width, batch).maps;
@@ -258,7 +255,7 @@ function Norms({ batch }: { batch: Batch }) {
           const behaviour = behaviourOf(kind, batch, state.seed.value, state.others.value);
           return (
             <tr key={kind} data-norm={kind} class={kind === state.kind.value ? 'chosen' : ''}>
-              <th scope="row">{NAMES[kind]}</th>
+              <th scope="row">{NORM_NAMES[kind]}</th>
               <td class="axes-prose">{SETS[kind]}</td>
               <td>{behaviour.sets}</td>
               <td>{behaviour.setSize}</td>

@@ -1,8 +1,8 @@
 // What chapter 4 says, made from the numbers.
 
-import type { Kind, NormOutput } from '../../kernels/kernels';
+import { type Kind, KINDS, type NormOutput } from '../../kernels/kernels';
+import { NORM_NAMES } from '../../ui/norms';
 import { roundNumber } from '../../ui/numbers';
-import { KINDS } from './state';
 import {
   type Batch,
   type Behaviour,
@@ -14,14 +14,6 @@ import {
   REDRAWS,
   setOf,
 } from './sets';
-
-export const NAMES: Record<Kind, string> = {
-  batch: 'BatchNorm',
-  layer: 'LayerNorm',
-  rms: 'RMSNorm',
-  instance: 'InstanceNorm',
-  group: 'GroupNorm',
-};
 
 export const SETS: Record<Kind, string> = {
   batch: 'one channel, over all samples and positions',
@@ -93,7 +85,7 @@ export function neighbourWords({ neighbours }: Behaviour): string {
 export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Array): string {
   if (setSize === 1 && largest(output) === 0) {
     return (
-      `${NAMES[kind]} breaks here: each set holds one value, which is its own mean. ` +
+      `${NORM_NAMES[kind]} breaks here: each set holds one value, which is its own mean. ` +
       'Every output is 0, whatever came in.'
     );
   }
@@ -112,7 +104,7 @@ export function twinWords(kind: Kind, batch: Batch, x: Float64Array, output: Flo
   const twins = KINDS.filter(
     (other) =>
       other !== kind && largestDifference(normalize(other, batch, x).output, output) < SAME,
-  ).map((other) => NAMES[other]);
+  ).map((other) => NORM_NAMES[other]);
   return twins.length === 0 ? '' : `The same output here: ${twins.join(', ')}.`;
 }
 

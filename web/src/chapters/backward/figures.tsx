@@ -3,7 +3,7 @@
 import { type BarChart, BarHandles, drawBars, symmetricRange } from '../../ui/bars';
 import { type Context, drawText, Figure, type Size } from '../../ui/figure';
 import { type VectorRow, VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/theme';
+import { COLOURS } from '../../ui/colours';
 import { type Gradient, withoutRounding } from './gradient';
 import { GAMMA, LIMIT, state } from './state';
 

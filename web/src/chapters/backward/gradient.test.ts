@@ -1,7 +1,8 @@
 import { beforeAll, expect, test } from 'vitest';
 import { setKernels } from '../../kernels/current';
 import { loadKernels } from '../../kernels/native';
-import { dot, gradientOf, length } from './gradient';
+import { dot, length } from '../../ui/vectors';
+import { gradientOf } from './gradient';
 
 beforeAll(async () => setKernels(await loadKernels()));
 

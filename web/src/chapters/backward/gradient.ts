@@ -2,6 +2,8 @@
 
 import { kernels } from '../../kernels/current';
 import type { Values } from '../../kernels/kernels';
+import type { TokenNorm } from '../../ui/norms';
+import { length } from '../../ui/vectors';
 
 export interface Gradient {
   x: number[];
@@ -18,7 +20,7 @@ export interface Gradient {
 }
 
 export function gradientOf(
-  kind: 'layer' | 'rms',
+  kind: TokenNorm,
   x: readonly number[],
   gamma: number,
   dy: readonly number[],
@@ -50,14 +52,6 @@ export function gradientOf(
     dGamma: plain(backward.dGamma),
     dBeta: plain(backward.dBeta),
   };
-}
-
-export function dot(a: readonly number[], b: readonly number[]): number {
-  return a.reduce((sum, v, i) => sum + v * b[i], 0);
-}
-
-export function length(a: readonly number[]): number {
-  return Math.sqrt(dot(a, a));
 }
 
 /** 0 for what is only rounding beside values as large as g ÷ divisor. */

@@ -2,6 +2,7 @@
 
 import { choice, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
+import { TOKEN_NORMS } from '../../ui/norms';
 
 export const FEATURES = 6;
 export const LIMIT = 3;
@@ -15,7 +16,7 @@ const values = (initial: number[]) =>
 export const state = defineState('bw', {
   x: values([1.2, -0.6, 0.4, 2, -1.4, 0.2]),
   dy: values([1, -0.5, 0.8, 0.6, 0.3, -1.2]),
-  norm: choice(['layer', 'rms'], 'layer'),
+  norm: choice(TOKEN_NORMS, 'layer'),
   gamma: number(GAMMA),
   size: number(SIZE),
 });

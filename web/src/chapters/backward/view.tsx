@@ -1,27 +1,22 @@
 // Chapter 3: what the norm's backward takes away from a gradient, and the 1/σ.
 
-import { resetState } from '../../state/store';
 import { tidy } from '../../state/fields';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
+import { normOptions, TOKEN_NORMS, type TokenNorm } from '../../ui/norms';
 import { exactNumber, roundNumber } from '../../ui/numbers';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
 import { Parts, Through } from './figures';
-import { dot, type Gradient, gradientOf, length, withoutRounding } from './gradient';
+import { dot, length } from '../../ui/vectors';
+import { type Gradient, gradientOf, withoutRounding } from './gradient';
 import { FEATURES, GAMMA, SIZE, state } from './state';
 import './style.css';
 
 export function Backward() {
   const kind = state.norm.value;
-  const gamma = state.gamma.value;
   const factor = 10 ** state.size.value;
-  const gradient = gradientOf(
-    kind,
-    state.x.value.map((v) => v * factor),
-    gamma,
-    state.dy.value,
-  );
-  const problems = { x: state.x.problem.value, dy: state.dy.problem.value };
+  const x = state.x.value.map((v) => v * factor);
+  const gradient = gradientOf(kind, x, state.gamma.value, state.dy.value);
   return (
     <>
       <p>
@@ -29,14 +24,7 @@ export function Backward() {
         the gradient of its input. Drag the bars of x and dy.
       </p>
       <Controls gradient={gradient} />
-      {Object.entries(problems).map(
-        ([name, text]) =>
-          text && (
-            <p key={name}>
-              <Problem text={`${name} ${text}.`} />
-            </p>
-          ),
-      )}
+      <LinkProblems />
       <Through gradient={gradient} factor={factor} />
       <p class="hint">
         dy and dx have the same scale. From the same dy, γ and β get their own gradients for this
@@ -44,16 +32,7 @@ export function Backward() {
       </p>
 
       <h3>What is taken away</h3>
-      <p>
-        {kind === 'layer'
-          ? 'A shift of x does not change x̂, and neither does a larger or smaller x. So the loss ' +
-            'cannot depend on either, and the gradient must not point there: its mean goes ' +
-            '(centring), and so does its part along x̂ (scaling).'
-          : 'A larger or smaller x does not change x̂. So the loss cannot depend on that, and the ' +
-            'gradient must not point there: its part along x̂ goes. RMSNorm takes no mean away, so ' +
-            'the mean of the gradient stays.'}{' '}
-        What remains is divided by σ.
-      </p>
+      <p>{WHY[kind]} What remains is divided by σ.</p>
       <Parts gradient={gradient} rms={kind === 'rms'} />
       <BackwardFormula gradient={gradient} rms={kind === 'rms'} />
       <Checks gradient={gradient} rms={kind === 'rms'} />
@@ -70,10 +49,30 @@ export function Backward() {
   );
 }
 
-const NORMS = [
-  { value: 'layer', label: 'LayerNorm' },
-  { value: 'rms', label: 'RMSNorm' },
-] as const;
+const WHY: Record<TokenNorm, string> = {
+  layer:
+    'A shift of x does not change x̂, and neither does a larger or smaller x. So the loss ' +
+    'cannot depend on either, and the gradient must not point there: its mean goes ' +
+    '(centring), and so does its part along x̂ (scaling).',
+  rms:
+    'A larger or smaller x does not change x̂. So the loss cannot depend on that, and the ' +
+    'gradient must not point there: its part along x̂ goes. RMSNorm takes no mean away, so ' +
+    'the mean of the gradient stays.',
+};
+
+/** x and dy have no fields of their own, where this would stand. */
+function LinkProblems() {
+  return (['x', 'dy'] as const).map((name) => {
+    const text = state[name].problem.value;
+    return (
+      text && (
+        <p key={name}>
+          <Problem text={`${name} ${text}.`} />
+        </p>
+      )
+    );
+  });
+}
 
 function Controls({ gradient }: { gradient: Gradient }) {
   const random = () => Math.round(40 * Math.random() - 20) / 10;
@@ -86,10 +85,9 @@ function Controls({ gradient }: { gradient: Gradient }) {
         <Button onClick={() => (state.dy.value = Array.from({ length: FEATURES }, random))}>
           Random dy
         </Button>
-        <Button onClick={() => resetState(state)}>Reset chapter</Button>
       </div>
       <div class="controls">
-        <Choice label="Norm" item={state.norm} options={NORMS} />
+        <Choice label="Norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
         <Slider
           label="Size of x"
           item={state.size}
@@ -152,7 +150,7 @@ function Checks({ gradient, rms }: PartProps) {
   ];
   return (
     <>
-      <p role="status">{verdict(gradient, rms)}</p>
+      <p data-verdict="gradient">{verdict(gradient, rms)}</p>
       <p>
         {rms
           ? 'dx is orthogonal to x̂ up to ε; nothing makes its sum 0:'

@@ -2,19 +2,20 @@
 
 import type { Arrangement, Initialization, Placement, SessionOptions } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
+import { CURVE_COLOURS, type Themed } from '../../ui/colours';
 
-export interface Lane {
+interface Lane {
   name: string;
-  colour: { light: string; dark: string };
+  colour: Themed;
   dash?: number[];
 }
 
 /** In the order of `stacks`. */
 export const LANES: Lane[] = [
-  { name: 'Neither', colour: { light: '#c2410c', dark: '#ff9d5c' } },
-  { name: 'Norm only', colour: { light: '#8a3ffc', dark: '#c9a5ff' }, dash: [10, 4] },
-  { name: 'Residual only', colour: { light: '#00704f', dark: '#4fd6a8' }, dash: [3, 4] },
-  { name: 'Both', colour: { light: '#0b62b8', dark: '#6cb8ff' } },
+  { name: 'Neither', colour: CURVE_COLOURS.orange },
+  { name: 'Norm only', colour: CURVE_COLOURS.violet, dash: [10, 4] },
+  { name: 'Residual only', colour: CURVE_COLOURS.green, dash: [3, 4] },
+  { name: 'Both', colour: CURVE_COLOURS.blue },
 ];
 
 export interface Choice {
@@ -25,7 +26,7 @@ export interface Choice {
   seed: number;
 }
 
-export function arrangements(table: Placement[], both: 'pre' | 'post'): Arrangement[] {
+function arrangements(table: Placement[], both: 'pre' | 'post'): Arrangement[] {
   const row = (name: string) => table.find((placement) => placement.name === name)!;
   const plain = row('plain');
   return [plain, { ...plain, before: true }, row('none'), row(both)];

@@ -1,20 +1,15 @@
 // What a reader can change in chapter 5.
 
-import type { Initialization } from '../../kernels/kernels';
+import { INITIALIZATIONS } from '../../kernels/kernels';
 import { choice, number } from '../../state/fields';
 import { defineState } from '../../state/store';
 
 export const LAYERS = { min: 2, max: 120, step: 1, initial: 24 };
-export const INITIALIZATIONS: Initialization[] = ['torch', 'xavier', 'gpt2'];
-export const FIRST_WEIGHTS: { value: Initialization; label: string }[] = [
-  { value: 'torch', label: 'PyTorch’s' },
-  { value: 'xavier', label: 'Xavier' },
-  { value: 'gpt2', label: 'GPT-2’s' },
-];
+export const WIDTHS = ['16', '32', '64'] as const;
 
 export const state = defineState('hw', {
   layers: number(LAYERS),
-  width: choice(['16', '32', '64'], '32'),
+  width: choice(WIDTHS, '32'),
   both: choice(['pre', 'post'], 'pre'),
   first: choice(INITIALIZATIONS, 'torch'),
   seed: number({ min: 0, max: 9999, step: 1, initial: 0 }),

@@ -1,27 +1,58 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
+import { INITIALIZATIONS } from '../../kernels/kernels';
 import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
-import { resetState } from '../../state/store';
-import { Button, ChapterLink, Choice, Slider, TextField } from '../../ui/controls';
+import { FIRST_WEIGHTS } from '../../stacks/first-weights';
+import { curve, endsOf, fateOf, verdict } from '../../stacks/verdict';
+import { ChapterLink, Choice, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LineChart } from '../../ui/line-chart';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
 import { ScrollTable } from '../../ui/table';
-import { isDark } from '../../ui/theme';
-import { FIRST_WEIGHTS, INITIALIZATIONS, LAYERS, state } from './state';
+import { themed } from '../../ui/theme';
+import { LAYERS, state, WIDTHS } from './state';
 import { LANES, stacks } from './stacks';
-import { curve, endsOf, fateOf, summary, verdict } from './verdict';
+import { summary } from './summary';
 import './style.css';
 
 interface KeyedJob extends MeasureJob {
-  key: string;
+  key: string; // of the controls
 }
 const chosen = new Measurer<KeyedJob>();
 const others = new Measurer<KeyedJob>(); // the same stacks with every initialization
 
 export function Highway() {
   const [element, near] = useNear<HTMLDivElement>();
+  useMeasurements(near);
+  const measured = chosen.measured.value;
+  return (
+    <div ref={element}>
+      <Story />
+      <Controls />
+      {chosen.problem.value && (
+        <p class="problem" role="alert">
+          {chosen.problem.value}
+        </p>
+      )}
+      {measured ? (
+        <Results measured={measured} />
+      ) : (
+        <p class="highway-wait">The four stacks are being measured.</p>
+      )}
+      {measured && others.measured.value && (
+        <OtherWeights measured={others.measured.value} wanted={measured.job} />
+      )}
+      <p>
+        Transformers have both. Where the norm then stands is the question of{' '}
+        <ChapterLink to="placement">the next chapter</ChapterLink>.
+      </p>
+    </div>
+  );
+}
+
+/** Measures what the controls say; then, where they stay, with the other first weights. */
+function useMeasurements(near: boolean) {
   const table = useMemo(() => kernels.placements(), []);
   const choice = {
     layers: state.layers.value,
@@ -40,52 +71,37 @@ export function Highway() {
     const all = INITIALIZATIONS.flatMap((first) => stacks(table, { ...choice, first }));
     others.request({ key, stacks: all, text: undefined });
   }, [measured, key]);
+}
 
+function Controls() {
   return (
-    <div ref={element}>
-      <Story />
-      <div class="controls">
-        <Slider label="Layers" item={state.layers} {...LAYERS} />
-        <Choice
-          label="d_model"
-          item={state.width}
-          options={['16', '32', '64'].map((value) => ({ value, label: value }) as const)}
-        />
-        <Choice label="First weights" item={state.first} options={FIRST_WEIGHTS} />
-        <Choice
-          label="Norm, where there are both"
-          item={state.both}
-          options={[
-            { value: 'pre', label: 'pre-norm' },
-            { value: 'post', label: 'post-norm' },
-          ]}
-        />
-        <Choice
-          label="Curves"
-          item={state.scale}
-          options={[
-            { value: 'absolute', label: 'as measured' },
-            { value: 'relative', label: 'relative to their start' },
-          ]}
-        />
-        <div class="highway-seed">
-          <TextField label="Seed" item={state.seed} />
-        </div>
+    <div class="controls">
+      <Slider label="Layers" item={state.layers} {...LAYERS} />
+      <Choice
+        label="d_model"
+        item={state.width}
+        options={WIDTHS.map((value) => ({ value, label: value }))}
+      />
+      <Choice label="First weights" item={state.first} options={FIRST_WEIGHTS} />
+      <Choice
+        label="Norm, where there are both"
+        item={state.both}
+        options={[
+          { value: 'pre', label: 'pre-norm' },
+          { value: 'post', label: 'post-norm' },
+        ]}
+      />
+      <Choice
+        label="Curves"
+        item={state.scale}
+        options={[
+          { value: 'absolute', label: 'as measured' },
+          { value: 'relative', label: 'relative to their start' },
+        ]}
+      />
+      <div class="highway-seed">
+        <TextField label="Seed" item={state.seed} />
       </div>
-      <p class="problem" role="alert">
-        {chosen.problem.value}
-      </p>
-      {measured ? (
-        <Results measured={measured} />
-      ) : (
-        <p class="highway-wait">The four stacks are being measured.</p>
-      )}
-      {others.measured.value && <OtherWeights measured={others.measured.value} />}
-      <p>
-        Transformers have both. Where the norm then stands is the question of{' '}
-        <ChapterLink to="placement">the next chapter</ChapterLink>.
-      </p>
-      <Button onClick={() => resetState(state)}>Reset this chapter</Button>
     </div>
   );
 }
@@ -168,7 +184,7 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
       </p>
       <ul class="highway-verdicts">
         {measurements.map((m, i) => (
-          <li key={i} data-stack={LANES[i].name} style={{ borderColor: colourOf(i) }}>
+          <li key={i} data-stack={LANES[i].name} style={{ borderColor: themed(LANES[i].colour) }}>
             <strong>{LANES[i].name}.</strong> {verdict(m)}
           </li>
         ))}
@@ -177,12 +193,14 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
   );
 }
 
-function colourOf(lane: number): string {
-  return isDark.value ? LANES[lane].colour.dark : LANES[lane].colour.light;
+interface OtherWeightsProps {
+  measured: Measured<KeyedJob>;
+  wanted: KeyedJob; // whose table it is to be; what was measured may be of other settings
 }
 
-function OtherWeights({ measured: { job, measurements } }: { measured: Measured<MeasureJob> }) {
-  const { layers } = job.stacks[0].options;
+function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsProps) {
+  const isWanted = job.key === wanted.key;
+  const { layers } = wanted.stacks[0].options;
   const gradients = LANES.map((_, lane) =>
     INITIALIZATIONS.map((_, i) => endsOf(measurements[i * LANES.length + lane]).gradient),
   );
@@ -207,22 +225,29 @@ function OtherWeights({ measured: { job, measurements } }: { measured: Measured<
           {LANES.map(({ name }, lane) => (
             <tr key={name} data-gradient={name}>
               <th scope="row">{name}</th>
-              {gradients[lane].map((gradient, i) => (
-                <td key={i} data-fate={fateOf(gradient)}>
-                  {Number.isFinite(gradient) && `${roundNumber(gradient, 2)} · `}
-                  {fateOf(gradient)}
-                </td>
-              ))}
+              {gradients[lane].map((gradient, i) =>
+                isWanted ? <FateCell key={i} gradient={gradient} /> : <td key={i}>…</td>,
+              )}
             </tr>
           ))}
         </tbody>
       </ScrollTable>
-      <p>{summary(gradients)}</p>
+      <p>{isWanted ? summary(gradients) : 'The other first weights are being measured.'}</p>
       <p class="hint">
         Vanishes: below a hundredth. Explodes: above a hundredfold. Overflows: beyond float32.
         PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
         GPT-2’s are N(0, 0.02²), smaller still into the stream.
       </p>
     </div>
+  );
+}
+
+function FateCell({ gradient }: { gradient: number }) {
+  const fate = fateOf(gradient);
+  return (
+    <td data-fate={fate}>
+      {Number.isFinite(gradient) && `${roundNumber(gradient, 2)} · `}
+      {fate}
+    </td>
   );
 }

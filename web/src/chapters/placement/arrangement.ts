@@ -2,7 +2,9 @@
 
 import { batch } from '@preact/signals';
 import type { Arrangement, Placement } from '../../kernels/kernels';
-import { GAINS, SCALES, SKIPS, state, WEIGHTS } from './state';
+import type { TokenNorm } from '../../ui/norms';
+import { factor, type FactorName, factorNames, FACTORS, type FactorSlot } from './factors';
+import { state } from './state';
 
 /** What the switches say. */
 export function chosenArrangement(): Arrangement {
@@ -19,11 +21,10 @@ export function chosenArrangement(): Arrangement {
 }
 
 const SLOTS = ['before', 'inside', 'after', 'finalNorm'] as const;
-const FACTORS = ['skip', 'gain', 'beforeScale', 'initialGain'] as const;
-type Factor = (typeof FACTORS)[number];
+const FACTOR_SLOTS = Object.keys(FACTORS) as FactorSlot[];
 
-function formula(name: string, factor: Factor, table: Placement[]): string {
-  return table.find((row) => row.name === name)!.formulas[factor];
+function formula(name: string, slot: FactorSlot, table: Placement[]): string {
+  return table.find((row) => row.name === name)!.formulas[slot];
 }
 
 /** The row of the table that this is; undefined: none. */
@@ -31,47 +32,34 @@ export function rowOf(arrangement: Arrangement, table: Placement[]): Placement |
   return table.find(
     (row) =>
       SLOTS.every((slot) => row[slot] === arrangement[slot]) &&
-      FACTORS.every((f) => row.formulas[f] === formula(arrangement[f], f, table)),
+      FACTOR_SLOTS.every((slot) => row.formulas[slot] === formula(arrangement[slot], slot, table)),
   );
 }
 
 /** Sets the switches to a row of the table. */
 export function choose(row: Placement, table: Placement[]): void {
-  const same = <V extends string>(names: readonly V[], factor: Factor): V =>
-    names.find((name) => formula(name, factor, table) === row.formulas[factor])!;
+  const same = <S extends FactorSlot>(slot: S): FactorName<S> =>
+    factorNames(slot).find((name) => formula(name, slot, table) === row.formulas[slot])!;
   batch(() => {
     state.before.value = row.before;
     state.inside.value = row.inside;
     state.after.value = row.after;
     state.final.value = row.finalNorm;
-    state.skip.value = same(SKIPS, 'skip');
-    state.gain.value = same(GAINS, 'gain');
-    state.scale.value = same(SCALES, 'beforeScale');
-    state.weights.value = same(WEIGHTS, 'initialGain');
+    state.skip.value = same('skip');
+    state.gain.value = same('gain');
+    state.scale.value = same('beforeScale');
+    state.weights.value = same('initialGain');
   });
 }
 
-const SKIP: Record<string, string> = {
-  none: 'x',
-  plain: '',
-  deepnorm: String.raw`\sqrt[4]{2N}\,x`,
-  admin: String.raw`\omega \odot x`,
-};
-const GAIN: Record<string, string> = {
-  none: '',
-  'scaled-branch': String.raw`\tfrac{1}{\sqrt{N}}\,`,
-  rezero: String.raw`\alpha\,`,
-  layerscale: String.raw`\lambda \odot `,
-};
-
 /** y as a function of x, in TeX. */
-export function equation(arrangement: Arrangement, norm: 'layer' | 'rms'): string {
+export function equation(arrangement: Arrangement, norm: TokenNorm): string {
   const name = norm === 'layer' ? 'LN' : 'RMS';
   const normalized = (inner: string) => String.raw`\operatorname{${name}}\!\left(${inner}\right)`;
-  const scale = arrangement.beforeScale === 'none' ? '' : String.raw`\tfrac{1}{\sqrt{l}}\,`;
-  const h = arrangement.before ? scale + normalized('x') : 'x';
+  const tex = (slot: FactorSlot) => factor(slot, arrangement[slot]).tex!;
+  const h = arrangement.before ? tex('beforeScale') + normalized('x') : 'x';
   const branch = String.raw`F\!\left(${h}\right)`;
-  const f = GAIN[arrangement.gain] + (arrangement.inside ? normalized(branch) : branch);
-  const s = [SKIP[arrangement.skip], f].filter(Boolean).join(' + ');
+  const f = tex('gain') + (arrangement.inside ? normalized(branch) : branch);
+  const s = [tex('skip'), f].filter(Boolean).join(' + ');
   return `y = ${arrangement.after ? normalized(s) : s}`;
 }

@@ -4,17 +4,18 @@ import { useEffect, useMemo } from 'preact/hooks';
 import type { Placement } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
 import { type MeasureJob, Measurer } from '../../kernels/sessions';
+import { FIRST_WEIGHTS } from '../../stacks/first-weights';
+import { curve, verdict } from '../../stacks/verdict';
 import { Choice, Slider, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
-import { FIRST_WEIGHTS } from '../highway/state';
-import { curve, verdict } from '../highway/verdict';
+import { CURVE_COLOURS } from '../../ui/colours';
 import { chosenArrangement, rowOf } from './arrangement';
 import { LAYERS, state } from './state';
 
 const LOOKS = [
-  { colour: { light: '#c2410c', dark: '#ff9d5c' } },
-  { colour: { light: '#0b62b8', dark: '#6cb8ff' }, dash: [10, 4] },
-  { colour: { light: '#00704f', dark: '#4fd6a8' }, dash: [3, 4] },
+  { colour: CURVE_COLOURS.orange },
+  { colour: CURVE_COLOURS.blue, dash: [10, 4] },
+  { colour: CURVE_COLOURS.green, dash: [3, 4] },
 ];
 
 interface NamedJob extends MeasureJob {
@@ -30,7 +31,7 @@ export function chosenText(): string | undefined {
   return state.source.value === 'pasted' ? state.text.value : undefined;
 }
 
-/** The stack of the switchboard, as it is trained. */
+/** The stack of the switchboard, for its first weights: these do not know how it will be trained. */
 export function chosenStack(): Stack {
   return {
     arrangement: chosenArrangement(),
@@ -40,8 +41,8 @@ export function chosenStack(): Stack {
       heads: 2,
       context: 32,
       batch: 8,
-      learningRate: Number(state.rate.value),
-      warmUp: state.warmup.value,
+      learningRate: 1e-3,
+      warmUp: 0,
       seed: state.seed.value,
       initialization: state.first.value,
       norm: state.norm.value,

@@ -2,28 +2,18 @@
 
 import type { Item } from '../../state/store';
 import type { Arrangement } from '../../kernels/kernels';
+import { NORM_NAMES } from '../../ui/norms';
+import { factor, type FactorSlot } from './factors';
 import { state } from './state';
 
 const STREAM = 76; // where the stream runs, and the branch
 const BRANCH = 224;
 
-const SKIP_LABEL: Record<string, string> = {
-  none: '× 1',
-  plain: '× 0',
-  deepnorm: '× ⁴√(2N)',
-  admin: '⊙ ω',
-};
-const GAIN_LABEL: Record<string, string> = {
-  none: '× 1',
-  'scaled-branch': '× 1/√N',
-  rezero: '× α',
-  layerscale: '⊙ λ',
-};
-
 export function Diagram({ arrangement }: { arrangement: Arrangement }) {
-  const norm = state.norm.value === 'layer' ? 'LayerNorm' : 'RMSNorm';
+  const norm = NORM_NAMES[state.norm.value];
   const cut = arrangement.skip === 'plain';
-  const scaled = arrangement.beforeScale === 'none' ? norm : `${norm} × 1/√l`;
+  const isScaled = arrangement.beforeScale !== 'none';
+  const scaled = isScaled ? `${norm} ${labelOf('beforeScale', arrangement)}` : norm;
   return (
     <svg class="placement-diagram" viewBox="0 0 320 500" role="img" aria-label={words(arrangement)}>
       <defs>
@@ -57,8 +47,8 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
         </text>
       </g>
       <Slot x={BRANCH} y={216} name="inside" norm={norm} item={state.inside} />
-      <Factor x={BRANCH} y={288} name="gain" label={GAIN_LABEL[arrangement.gain]} />
-      <Factor x={STREAM} y={216} name="skip" label={SKIP_LABEL[arrangement.skip]} />
+      <Factor x={BRANCH} y={288} name="gain" label={labelOf('gain', arrangement)} />
+      <Factor x={STREAM} y={216} name="skip" label={labelOf('skip', arrangement)} />
       <circle class="plus" cx={STREAM} cy="352" r="14" />
       <path class="plus" d={`M${STREAM - 8} 352 H${STREAM + 8} M${STREAM} 344 V360`} />
       <path class="stream" d={`M${STREAM} 366 V444`} />
@@ -73,6 +63,10 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
       </text>
     </svg>
   );
+}
+
+function labelOf(slot: FactorSlot, arrangement: Arrangement): string {
+  return factor(slot, arrangement[slot]).label;
 }
 
 interface SlotProps {
@@ -111,9 +105,9 @@ function words(a: Arrangement): string {
   const norms = [a.before && 'before F', a.inside && 'on F’s output', a.after && 'after the sum'];
   const places = norms.filter(Boolean).join(' and ');
   const cut = a.skip === 'plain';
-  const skip = cut ? 'there is no skip path' : `the skip path is ${SKIP_LABEL[a.skip]}`;
+  const skip = cut ? 'there is no skip path' : `the skip path is ${labelOf('skip', a)}`;
   return (
-    `One sublayer: ${skip}, the branch is ${GAIN_LABEL[a.gain]}; ` +
+    `One sublayer: ${skip}, the branch is ${labelOf('gain', a)}; ` +
     `${places === '' ? 'no norm' : `a norm ${places}`}${a.finalNorm ? ', and a final norm' : ''}.`
   );
 }

@@ -1,18 +1,15 @@
 // What a reader can change in chapter 6.
 
+import { INITIALIZATIONS } from '../../kernels/kernels';
 import { choice, flag, number } from '../../state/fields';
 import { defineState } from '../../state/store';
-import { INITIALIZATIONS } from '../highway/state';
+import { TOKEN_NORMS } from '../../ui/norms';
+import { factorNames } from './factors';
 import { longText } from './long-text';
 
 export const LAYERS = { min: 1, max: 24, step: 1, initial: 12 };
-export const MOST_CHARACTERS = 50_000;
+const MOST_CHARACTERS = 50_000;
 
-// A factor is named after a placement that has it.
-export const SKIPS = ['none', 'plain', 'deepnorm', 'admin'] as const;
-export const GAINS = ['none', 'scaled-branch', 'rezero', 'layerscale'] as const;
-export const SCALES = ['none', 'depth-scaled'] as const;
-export const WEIGHTS = ['none', 'deepnorm'] as const;
 export const RATES = ['0.0003', '0.001', '0.002', '0.003', '0.005', '0.01'] as const;
 
 /** At first post-norm, with what shows in the shortest time that it stalls: with these numbers 15 of
@@ -22,11 +19,11 @@ export const state = defineState('pl', {
   inside: flag(false),
   after: flag(true),
   final: flag(false),
-  skip: choice(SKIPS, 'none'),
-  gain: choice(GAINS, 'none'),
-  scale: choice(SCALES, 'none'),
-  weights: choice(WEIGHTS, 'none'),
-  norm: choice(['layer', 'rms'], 'layer'),
+  skip: choice(factorNames('skip'), 'none'),
+  gain: choice(factorNames('gain'), 'none'),
+  scale: choice(factorNames('beforeScale'), 'none'),
+  weights: choice(factorNames('initialGain'), 'none'),
+  norm: choice(TOKEN_NORMS, 'layer'),
   first: choice(INITIALIZATIONS, 'torch'),
   layers: number(LAYERS),
   seed: number({ min: 0, max: 9999, step: 1, initial: 0 }),

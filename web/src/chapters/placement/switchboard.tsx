@@ -3,9 +3,11 @@
 import type { Arrangement, Placement } from '../../kernels/kernels';
 import { Button, Checkbox, Choice } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
+import { NORM_NAMES, normOptions, TOKEN_NORMS } from '../../ui/norms';
 import { chosenArrangement, choose, equation, rowOf } from './arrangement';
 import { Diagram } from './diagram';
-import { GAINS, SCALES, SKIPS, state, WEIGHTS } from './state';
+import { factor, factorNames, type FactorSlot } from './factors';
+import { state } from './state';
 
 export function Switchboard({ table }: { table: Placement[] }) {
   const arrangement = chosenArrangement();
@@ -65,14 +67,13 @@ function anyNorm(a: Arrangement): boolean {
 }
 
 function Terms({ arrangement: a }: { arrangement: Arrangement }) {
-  const layer = state.norm.value === 'layer';
+  const norm = state.norm.value;
   const used = TERMS.filter(([isUsed]) => isUsed(a));
   return (
     <ul class="placement-terms">
       {anyNorm(a) && (
         <li>
-          <Formula tex={`\\operatorname{${layer ? 'LN' : 'RMS'}}`} />:{' '}
-          {layer ? 'LayerNorm' : 'RMSNorm'}
+          <Formula tex={`\\operatorname{${norm === 'layer' ? 'LN' : 'RMS'}}`} />: {NORM_NAMES[norm]}
         </li>
       )}
       {used.map(([, tex, meaning]) => (
@@ -101,41 +102,25 @@ function Switches() {
         <Checkbox label="after the sum" item={state.after} />
         <Checkbox label="final, after the last layer" item={state.final} />
       </fieldset>
-      <Choice
-        label="Kind of norm"
-        item={state.norm}
-        options={[
-          { value: 'layer', label: 'LayerNorm' },
-          { value: 'rms', label: 'RMSNorm' },
-        ]}
-      />
-      <Choice
-        label="Skip"
-        item={state.skip}
-        options={labelled(SKIPS, ['1', '0', '⁴√(2N)', 'learned ω'])}
-      />
-      <Choice
-        label="Gain"
-        item={state.gain}
-        options={labelled(GAINS, ['1', '1/√N', 'learned α, 0 at first', 'learned λ, small'])}
-      />
+      <Choice label="Kind of norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
+      <Choice label="Skip" item={state.skip} options={options('skip')} />
+      <Choice label="Gain" item={state.gain} options={options('gain')} />
       <Choice
         label="Scale of the norm before F"
         item={state.scale}
-        options={labelled(SCALES, ['1', '1/√l'])}
+        options={options('beforeScale')}
       />
       {state.scale.value !== 'none' && !state.before.value && (
         <p class="hint">There is no norm before F that this could scale.</p>
       )}
-      <Choice
-        label="First weights of F"
-        item={state.weights}
-        options={labelled(WEIGHTS, ['× 1', '× 1/⁴√(8N)'])}
-      />
+      <Choice label="First weights of F" item={state.weights} options={options('initialGain')} />
     </div>
   );
 }
 
-function labelled<V extends string>(values: readonly V[], labels: string[]) {
-  return values.map((value, i) => ({ value, label: labels[i] }));
+function options<S extends FactorSlot>(slot: S) {
+  return factorNames(slot).map((value) => {
+    const { label, note } = factor(slot, value);
+    return { value, label: note ? `${label}, ${note}` : label };
+  });
 }

@@ -7,18 +7,13 @@ import { Button, Choice, Problem, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { roundNumber } from '../../ui/numbers';
 import { ScrollTable } from '../../ui/table';
+import { CURVE_COLOURS } from '../../ui/colours';
 import { rowOf } from './arrangement';
 import { chosenStack, chosenText, measureProblem } from './curves';
 import { IN_LINK } from './long-text';
 import { RATES, state } from './state';
 import { runningMeans, type Setup, Training } from './training';
 import { lossText, type Outcome, verdict } from './verdict';
-
-const COLOURS = {
-  without: { light: '#c2410c', dark: '#ff9d5c' },
-  with: { light: '#0b62b8', dark: '#6cb8ff' },
-  unigram: { light: '#4d5a73', dark: '#a9b4c8' },
-};
 
 const WINDOW = 10; // steps whose mean is shown
 
@@ -42,8 +37,10 @@ function outcomeOf({ opened, runs, setup }: Training): Outcome | undefined {
 }
 
 function chosenSetup(table: Placement[]): Setup {
-  const stack = chosenStack();
-  const name = rowOf(stack.arrangement, table)?.name ?? 'your own';
+  const { arrangement, options } = chosenStack();
+  const learningRate = Number(state.rate.value);
+  const stack = { arrangement, options: { ...options, learningRate, warmUp: state.warmup.value } };
+  const name = rowOf(arrangement, table)?.name ?? 'your own';
   return { name, stack, steps: state.steps.value, text: chosenText() };
 }
 
@@ -189,11 +186,11 @@ function Losses({ setup: { name, steps, stack } }: { setup: Setup }) {
       yLabel="nats a byte"
       x={x}
       curves={[
-        { name: 'without warm-up', colour: COLOURS.without, values: without },
-        { name: `warm-up over ${warmUp} steps`, colour: COLOURS.with, values: warmed },
+        { name: 'without warm-up', colour: CURVE_COLOURS.orange, values: without },
+        { name: `warm-up over ${warmUp} steps`, colour: CURVE_COLOURS.blue, values: warmed },
         {
           name: 'byte frequencies alone',
-          colour: COLOURS.unigram,
+          colour: CURVE_COLOURS.grey,
           dash: [6, 5],
           values: x.map(() => unigram),
         },

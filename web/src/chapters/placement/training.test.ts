@@ -3,8 +3,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { inProcessWorker } from '../../kernels/in-process';
 import type { Kernels } from '../../kernels/kernels';
 import { loadKernels } from '../../kernels/native';
+import study from '#root/src/lab/study.h?raw';
 import { runningMeans, type Setup, Training } from './training';
-import { verdict } from './verdict';
+import { LEARNED, verdict } from './verdict';
 
 let kernels: Kernels;
 beforeAll(async () => {
@@ -90,6 +91,10 @@ test('a text that is too short ends in the kernels’ words', async () => {
 
 test('running means', () => {
   expect(runningMeans([2, 4, 6, 8], 2)).toEqual([2, 3, 5, 7]);
+});
+
+test('what counts as a difference is what counts in `addnorm study`', () => {
+  expect(LEARNED).toBe(Number(/kLearned = ([\d.]+);/.exec(study)![1]));
 });
 
 test('verdicts follow the numbers', () => {

@@ -21,7 +21,7 @@ export function runningMeans(values: readonly number[], window: number): number[
 
 const VALIDATION_BATCHES = 8;
 
-export class Run {
+class Run {
   readonly losses = signal<readonly number[]>([]);
   readonly validation = signal<number | undefined>(undefined); // NaN: diverged
   #milliseconds = 0;

@@ -1,10 +1,8 @@
 import { useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
-import { resetState } from '../../state/store';
-import { Button, ChapterLink } from '../../ui/controls';
+import { ChapterLink } from '../../ui/controls';
 import { useNear } from '../../ui/near';
 import { Curves } from './curves';
-import { state } from './state';
 import { Switchboard } from './switchboard';
 import { Train } from './train';
 import './style.css';
@@ -48,7 +46,6 @@ export function PlacementChapter() {
         its own. A loss 0.1 below byte frequencies counts as trained, and a difference of 0.1 as a
         difference. One seed is one sample: try another.
       </p>
-      <Button onClick={() => resetState(state)}>Reset this chapter</Button>
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { choice } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { LETTERS, type Question, questions } from './questions';
 
-export type Given = 'none' | (typeof LETTERS)[number];
+type Given = 'none' | (typeof LETTERS)[number];
 
 function answer(id: Question['id']) {
   const { answers } = questions.find((question) => question.id === id)!;

@@ -1,8 +1,7 @@
 // Chapter 8: six questions, each answered at once.
 
 import { useId } from 'preact/hooks';
-import { resetState } from '../../state/store';
-import { Button, ChapterLink, Problem } from '../../ui/controls';
+import { ChapterLink, Problem } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LETTERS, type Question, questions } from './questions';
 import { state } from './state';
@@ -74,15 +73,10 @@ function Score() {
   const answered = given.filter((place) => place >= 0).length;
   const right = questions.filter(({ right }, i) => given[i] === right).length;
   return (
-    <>
-      <p role="status" data-stat="score">
-        {answered === 0
-          ? 'No question answered yet.'
-          : `${right} of ${questions.length} right, ${answered} answered.`}
-      </p>
-      <Button onClick={() => resetState(state)} disabled={answered === 0}>
-        Reset quiz
-      </Button>
-    </>
+    <p role="status" data-stat="score">
+      {answered === 0
+        ? 'No question answered yet.'
+        : `${right} of ${questions.length} right, ${answered} answered.`}
+    </p>
   );
 }

@@ -2,10 +2,18 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type BarChart, BarHandles, drawBars, heightOf, symmetricRange } from '../../ui/bars';
-import { type Context, drawLine, drawText, Figure, type Size } from '../../ui/figure';
+import {
+  type Box,
+  type Context,
+  drawAcross,
+  drawLine,
+  drawText,
+  Figure,
+  type Size,
+} from '../../ui/figure';
 import { roundNumber, shortNumber } from '../../ui/numbers';
 import { ScrollTable, type VectorRow, VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/theme';
+import { COLOURS } from '../../ui/colours';
 import { histogram, HISTOGRAM_FROM, type Interval, intervalOf, ticks } from './distribution';
 import { state } from './state';
 import type { Measured } from './steps';
@@ -44,16 +52,8 @@ function drawStep(context: Context, size: Size, props: StepChartProps) {
   drawBars(context, chart);
   if (props.spread === undefined) return;
   for (const v of [props.spread, -props.spread]) {
-    const y = heightOf(chart, v);
-    drawLine(
-      context,
-      [
-        [6, y],
-        [size.width - 6, y],
-      ],
-      COLOURS.faint,
-      { width: 1.5, dash: [2, 4] },
-    );
+    const style = { width: 1.5, dash: [2, 4] };
+    drawAcross(context, chart.box, heightOf(chart, v), COLOURS.faint, style);
   }
 }
 
@@ -164,11 +164,7 @@ export function Distribution({ places }: { places: Place[] }) {
   );
 }
 
-interface Strip {
-  x: number;
-  y: number;
-  width: number;
-}
+type Strip = Omit<Box, 'height'>;
 
 function drawPlace(
   context: Context,
@@ -203,15 +199,7 @@ function drawPlace(
     [centre, floor],
   ] as const;
   drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
-  drawLine(
-    context,
-    [
-      [strip.x, floor],
-      [strip.x + strip.width, floor],
-    ],
-    COLOURS.zero,
-    { width: 1 },
-  );
+  drawAcross(context, strip, floor, COLOURS.zero);
   for (const v of ticks(interval, strip.width > 500 ? 8 : 4)) {
     drawLine(
       context,

@@ -1,17 +1,19 @@
 // Vectors and conventions at one click.
 
 import type { EpsilonAt, Variance } from '../../kernels/kernels';
+import type { TokenNorm } from '../../ui/norms';
 import { normal } from '../../ui/random';
+import type { EPSILONS } from './state';
 
 /** 512 features of a word after attention, with mean 0.135 and deviation 0.048. */
 export const features512: readonly number[] = wordFeatures();
 
 export const wideSpread: readonly number[] = [-8, 0.5, 12, -3, 6, 1, -15, 9];
 
-export interface Convention {
+interface Convention {
   name: string;
-  norm: 'layer' | 'rms';
-  epsilon: '1e-12' | '1e-8' | '1e-6' | '1e-5';
+  norm: TokenNorm;
+  epsilon: (typeof EPSILONS)[number];
   epsilonAt: EpsilonAt;
   variance: Variance;
 }

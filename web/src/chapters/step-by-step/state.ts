@@ -1,7 +1,9 @@
 // What a reader can change in chapter 2.
 
+import { EPSILON_AT, VARIANCES } from '../../kernels/kernels';
 import { choice, type Field, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
+import { TOKEN_NORMS } from '../../ui/norms';
 import { features512 } from './examples';
 
 export const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;
@@ -29,10 +31,10 @@ const vectorOrExample: Field<readonly number[]> = {
 
 export const state = defineState('st', {
   x: vectorOrExample,
-  norm: choice(['layer', 'rms'], 'layer'),
-  variance: choice(['population', 'unbiased'], 'population'),
+  norm: choice(TOKEN_NORMS, 'layer'),
+  variance: choice(VARIANCES, 'population'),
   epsilon: choice(EPSILONS, '1e-5'),
-  epsilonAt: choice(['variance', 'deviation'], 'variance'),
+  epsilonAt: choice(EPSILON_AT, 'variance'),
   gamma: number(GAMMA),
   beta: number(BETA),
 });

@@ -2,6 +2,7 @@
 
 import { kernels } from '../../kernels/current';
 import { KernelError, type NormOptions } from '../../kernels/kernels';
+import type { TokenNorm } from '../../ui/norms';
 
 export interface Steps {
   x: readonly number[];
@@ -65,7 +66,7 @@ export interface Measured {
 
 /** Mean, standard deviation and root mean square, without ε. */
 export function measure(values: readonly number[], options: NormOptions): Measured {
-  const of = (kind: 'layer' | 'rms') => {
+  const of = (kind: TokenNorm) => {
     const variance = kind === 'layer' ? options.variance : 'population';
     const shape = { samples: 1, channels: values.length };
     const input = { x: Float64Array.from(values) };

@@ -4,14 +4,14 @@ import type { ComponentChildren } from 'preact';
 import { batch } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { NormOptions } from '../../kernels/kernels';
-import { resetState } from '../../state/store';
 import { symmetricRange } from '../../ui/bars';
 import { Button, Choice, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
+import { normOptions, TOKEN_NORMS } from '../../ui/norms';
 import { exactNumber, roundNumber } from '../../ui/numbers';
 import { ScrollTable } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
-import { COLOURS } from '../../ui/theme';
+import { COLOURS } from '../../ui/colours';
 import * as arithmetic from './arithmetic';
 import { Distribution, InputChart, leastRange, StepChart } from './charts';
 import { HISTOGRAM_FROM } from './distribution';
@@ -70,10 +70,6 @@ function VectorControls({ problem }: { problem: string }) {
   );
 }
 
-const NORMS = [
-  { value: 'layer', label: 'LayerNorm' },
-  { value: 'rms', label: 'RMSNorm' },
-] as const;
 const PLACES = [
   { value: 'variance', label: '√(Var + ε)' },
   { value: 'deviation', label: '√Var + ε' },
@@ -111,7 +107,7 @@ function NormControls() {
         scratch with torch.std divides by n − 1, and often adds ε beside the root.
       </p>
       <div class="controls">
-        <Choice label="Norm" item={state.norm} options={NORMS} />
+        <Choice label="Norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
         <Choice
           label="ε"
           item={state.epsilon}
@@ -121,7 +117,6 @@ function NormControls() {
         <Choice label="Variance" item={state.variance} options={VARIANCES} />
         <Slider label="Scale γ" item={state.gamma} {...GAMMA} />
         <Slider label="Shift β" item={state.beta} {...BETA} />
-        <Button onClick={() => resetState(state)}>Reset chapter</Button>
       </div>
     </>
   );
@@ -154,82 +149,108 @@ function Results({ options, steps }: StepsProps) {
   );
 }
 
-function Cards({ options, steps, output }: ResultsProps) {
-  const { x, mean, variance, deviation, centred, normalized } = steps;
-  const rms = options.kind === 'rms';
-  const centredRange = symmetricRange(centred, Math.max(deviation, leastRange(centred)));
-  const range = symmetricRange([...normalized, ...output].filter(Number.isFinite), 3);
+function Cards(props: ResultsProps) {
+  const { normalized } = props.steps;
+  const range = symmetricRange([...normalized, ...props.output].filter(Number.isFinite), 3);
   return (
     <div class="st-cards">
-      <Card
-        title="1. Mean"
-        tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-        statistics={[['mean', 'mean μ', mean]]}
-        chart={
-          <InputChart
-            rows={[
-              { name: 'x', id: 'x', values: x },
-              { name: 's = x: no branch here', id: 'sum', values: x },
-            ]}
-            mean={rms ? undefined : mean}
-          />
-        }
-      >
-        {rms
-          ? 'RMSNorm skips this step: it takes no mean away.'
-          : 'The centre of the values: the dashed line.'}
-      </Card>
-      <Card
-        title={rms ? '2. Root mean square' : '2. Variance and deviation'}
-        tex={arithmetic.deviationFormula(options, steps)}
-        statistics={[
-          ['variance', rms ? 'mean square' : 'variance', variance],
-          ['deviation', 'deviation σ', deviation],
-        ]}
-        chart={
-          <StepChart
-            name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
-            rows={[{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }]}
-            colour={COLOURS.branch}
-            range={centredRange}
-            spread={deviation}
-          />
-        }
-      >
-        {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
-        the dotted lines stand at ±σ.
-      </Card>
-      <Card
-        title="3. Normalize"
-        tex={arithmetic.normalizeFormula(options, steps)}
-        chart={
-          <StepChart
-            name="The normalized values"
-            rows={[{ name: 'x̂', id: 'normalized', values: normalized }]}
-            colour={COLOURS.stable}
-            range={range}
-          />
-        }
-      >
-        {rms ? 'Divide by σ.' : 'Take the mean away, divide by σ.'}
-      </Card>
-      <Card
-        title="4. Scale and shift"
-        tex={arithmetic.outputFormula(state.gamma.value, state.beta.value, normalized, output)}
-        chart={
-          <StepChart
-            name="The output"
-            rows={[{ name: 'y', id: 'output', values: output }]}
-            colour={COLOURS.output}
-            range={range}
-          />
-        }
-      >
-        Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
-        The scale of the picture is that of step 3.
-        {rms && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
-      </Card>
+      <MeanCard {...props} />
+      <DeviationCard {...props} />
+      <NormalizeCard {...props} range={range} />
+      <OutputCard {...props} range={range} />
     </div>
+  );
+}
+
+function MeanCard({ options, steps }: StepsProps) {
+  const { x, mean } = steps;
+  const rms = options.kind === 'rms';
+  const rows = [
+    { name: 'x', id: 'x', values: x },
+    { name: 's = x: no branch here', id: 'sum', values: x },
+  ];
+  return (
+    <Card
+      title="1. Mean"
+      tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
+      statistics={[['mean', 'mean μ', mean]]}
+      chart={<InputChart rows={rows} mean={rms ? undefined : mean} />}
+    >
+      {rms
+        ? 'RMSNorm skips this step: it takes no mean away.'
+        : 'The centre of the values: the dashed line.'}
+    </Card>
+  );
+}
+
+function DeviationCard({ options, steps }: StepsProps) {
+  const { variance, deviation, centred } = steps;
+  const rms = options.kind === 'rms';
+  return (
+    <Card
+      title={rms ? '2. Root mean square' : '2. Variance and deviation'}
+      tex={arithmetic.deviationFormula(options, steps)}
+      statistics={[
+        ['variance', rms ? 'mean square' : 'variance', variance],
+        ['deviation', 'deviation σ', deviation],
+      ]}
+      chart={
+        <StepChart
+          name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
+          rows={[{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }]}
+          colour={COLOURS.branch}
+          range={symmetricRange(centred, Math.max(deviation, leastRange(centred)))}
+          spread={deviation}
+        />
+      }
+    >
+      {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
+      the dotted lines stand at ±σ.
+    </Card>
+  );
+}
+
+/** With the range that both charts have, so that they can be compared. */
+type RangedProps = ResultsProps & { range: number };
+
+function NormalizeCard({ options, steps, range }: RangedProps) {
+  return (
+    <Card
+      title="3. Normalize"
+      tex={arithmetic.normalizeFormula(options, steps)}
+      chart={
+        <StepChart
+          name="The normalized values"
+          rows={[{ name: 'x̂', id: 'normalized', values: steps.normalized }]}
+          colour={COLOURS.stable}
+          range={range}
+        />
+      }
+    >
+      {options.kind === 'rms' ? 'Divide by σ.' : 'Take the mean away, divide by σ.'}
+    </Card>
+  );
+}
+
+function OutputCard({ options, steps, output, range }: RangedProps) {
+  const [gamma, beta] = [state.gamma.value, state.beta.value];
+  return (
+    <Card
+      title="4. Scale and shift"
+      tex={arithmetic.outputFormula(gamma, beta, steps.normalized, output)}
+      chart={
+        <StepChart
+          name="The output"
+          rows={[{ name: 'y', id: 'output', values: output }]}
+          colour={COLOURS.output}
+          range={range}
+        />
+      }
+    >
+      Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
+      The scale of the picture is that of step 3.
+      {options.kind === 'rms' && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
+    </Card>
   );
 }
 

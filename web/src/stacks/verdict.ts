@@ -1,19 +1,19 @@
 // What a stack does to signal and gradient, in numbers and in words. The bounds are those of
 // `addnorm study`: beyond a hundredth or a hundredfold a signal is of no use to a layer.
 
-import type { Measurement } from '../../kernels/kernels';
-import { roundNumber } from '../../ui/numbers';
-import { LANES } from './stacks';
+import type { Measurement } from '../kernels/kernels';
+import { roundNumber } from '../ui/numbers';
 
-export type Fate = 'vanishes' | 'keeps' | 'explodes' | 'overflows';
+/** `addnorm study` counts what is not a number with what vanishes; here it has a word of its own. */
+type Fate = 'vanishes' | 'keeps' | 'explodes' | 'overflows';
 
 export function fateOf(ratio: number): Fate {
-  if (!Number.isFinite(ratio)) return 'overflows';
+  if (Number.isNaN(ratio)) return 'overflows';
   if (ratio < 1e-2) return 'vanishes';
   return ratio > 1e2 ? 'explodes' : 'keeps';
 }
 
-export interface Ends {
+interface Ends {
   signal: number; // what the last layer leaves, over what layer 0 reads
   gradient: number; // at layer 0, over that at the last layer
 }
@@ -34,11 +34,11 @@ export function verdict(measurement: Measurement): string {
 }
 
 function signalSentence(ratio: number, { stream }: Measurement): string {
+  if (!Number.isFinite(ratio)) {
+    const last = stream.findLastIndex(Number.isFinite);
+    return `The signal explodes: layer ${last} leaves more than float32 can hold.`;
+  }
   switch (fateOf(ratio)) {
-    case 'overflows': {
-      const last = stream.findLastIndex(Number.isFinite);
-      return `The signal explodes: layer ${last} leaves more than float32 can hold.`;
-    }
     case 'vanishes':
       return ratio === 0
         ? 'The signal vanishes: what is left is too small for float32.'
@@ -61,23 +61,12 @@ function gradientSentence(ratio: number, layers: number): string {
         ? 'The gradient of layer 0 is 0: on its way it became too small for float32.'
         : `The gradient of layer 0 is ${round(ratio)} of ${last}: it vanishes (${each}).`;
     case 'explodes':
-      return `The gradient of layer 0 is ${round(ratio)} times ${last}: it explodes (${each}).`;
+      return ratio === Infinity
+        ? 'The gradient of layer 0 explodes: it is more than float32 can hold.'
+        : `The gradient of layer 0 is ${round(ratio)} times ${last}: it explodes (${each}).`;
     default:
       return `The gradient of layer 0 is ${round(ratio)} times ${last}: it arrives.`;
   }
-}
-
-const list = new Intl.ListFormat('en');
-
-/** Of each stack's gradients with all first weights: which stacks never lose it. */
-export function summary(gradients: number[][]): string {
-  const keeps = gradients.map((ratios) => ratios.every((ratio) => fateOf(ratio) === 'keeps'));
-  const sound = LANES.filter((_, lane) => keeps[lane]).map(({ name }) => `“${name}”`);
-  if (sound.length === 0) return 'At this depth no stack keeps its gradient with all three.';
-  if (sound.length === LANES.length) return 'This stack is shallow enough for all four.';
-  const verb = sound.length === 1 ? 'keeps' : 'keep';
-  const who = `${list.format(sound)} ${verb} the gradient`;
-  return `At this depth ${who} with all three; the others do not.`;
 }
 
 function round(value: number): string {

@@ -1,0 +1,47 @@
+// What a path or a norm may be multiplied by. A factor is named after a placement that has it.
+
+interface Factor {
+  label: string;
+  /** What is special about it, for those who choose. */
+  note?: string;
+  /** What it makes of the equation's term; '' where it leaves it as it is, or leaves none. */
+  tex?: string;
+}
+
+export const FACTORS = {
+  skip: {
+    none: { label: '× 1', tex: 'x' },
+    plain: { label: '× 0', tex: '' },
+    deepnorm: { label: '× ⁴√(2N)', tex: String.raw`\sqrt[4]{2N}\,x` },
+    admin: { label: '⊙ ω', note: 'learned', tex: String.raw`\omega \odot x` },
+  },
+  gain: {
+    none: { label: '× 1', tex: '' },
+    'scaled-branch': { label: '× 1/√N', tex: String.raw`\tfrac{1}{\sqrt{N}}\,` },
+    rezero: { label: '× α', note: 'learned, 0 at first', tex: String.raw`\alpha\,` },
+    layerscale: {
+      label: '⊙ λ',
+      note: 'learned, small at first',
+      tex: String.raw`\lambda \odot `,
+    },
+  },
+  beforeScale: {
+    none: { label: '× 1', tex: '' },
+    'depth-scaled': { label: '× 1/√l', tex: String.raw`\tfrac{1}{\sqrt{l}}\,` },
+  },
+  initialGain: {
+    none: { label: '× 1' },
+    deepnorm: { label: '× 1/⁴√(8N)' },
+  },
+} as const satisfies Record<string, Record<string, Factor>>;
+
+export type FactorSlot = keyof typeof FACTORS;
+export type FactorName<S extends FactorSlot> = keyof (typeof FACTORS)[S] & string;
+
+export function factorNames<S extends FactorSlot>(slot: S): FactorName<S>[] {
+  return Object.keys(FACTORS[slot]) as FactorName<S>[];
+}
+
+export function factor(slot: FactorSlot, name: string): Factor {
+  return (FACTORS[slot] as Record<string, Factor>)[name];
+}

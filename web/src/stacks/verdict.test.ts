@@ -1,0 +1,90 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { native, withFolder } from '../kernels/native';
+import { curve, endsOf, fateOf, verdict } from './verdict';
+
+const measurement = (stream: number[], gradient: number[]) => ({
+  loss: 1,
+  stream,
+  gradient,
+  tokenCosine: [],
+});
+
+interface Finding {
+  verdict: string;
+  stream_rms: number[][];
+  gradient_rms: number[][];
+  end_ratios: { xavier: { stream: number; gradient: number } };
+}
+
+/** What `addnorm study` finds in two stacks without a norm: what they do depends on their depth. */
+function study(layers: number, seed: number): Finding[] {
+  return withFolder((path) => {
+    writeFileSync(path('text'), 'To be, or not to be. '.repeat(40));
+    const size = ['--layers', layers, '--width', 8, '--heads', 2, '--context', 8, '--batch', 1];
+    const runs = ['--steps', 2, '--seeds', 1, '--seed', seed, '--init', 'xavier'];
+    const stacks = ['--text', path('text'), '--placement', 'none,plain', '--out', path('out')];
+    native('study', ...stacks, ...size, ...runs);
+    return JSON.parse(readFileSync(path('out/results.json'), 'utf8')).placements;
+  });
+}
+
+test('ends and fates are those of `addnorm study`', () => {
+  const ratios: Record<string, number[]> = { vanishes: [], keeps: [], explodes: [] };
+  const findings = [5, 6, 11, 13].flatMap((layers) => [0, 1, 2].flatMap((s) => study(layers, s)));
+  for (const { verdict, stream_rms, gradient_rms, end_ratios } of findings) {
+    const ends = endsOf(measurement(stream_rms[0], gradient_rms[0]));
+    expect(ends.signal).toBeCloseTo(end_ratios.xavier.stream, 9);
+    expect(ends.gradient).toBeCloseTo(end_ratios.xavier.gradient, 9);
+    const shrinks = verdict.includes('stream shrinks to');
+    const grows = /stream grows \S+-fold/.test(verdict);
+    const fate = shrinks ? 'vanishes' : grows ? 'explodes' : 'keeps';
+    expect(fateOf(ends.signal)).toBe(fate);
+    ratios[fate].push(ends.signal);
+  }
+  // Near enough to both bounds to see them move.
+  expect(Math.min(...ratios.keeps) / Math.max(...ratios.vanishes)).toBeLessThan(2);
+  expect(Math.min(...ratios.explodes) / Math.max(...ratios.keeps)).toBeLessThan(2);
+});
+
+test('what underflows vanishes, what overflows explodes or is no number', () => {
+  const fates = ['vanishes', 'keeps', 'keeps', 'explodes', 'overflows'];
+  expect([0, 0.01, 100, Infinity, NaN].map(fateOf)).toEqual(fates);
+});
+
+test('the ends are those of the stream, and the gradients of the first and the last layer', () => {
+  expect(endsOf(measurement([2, 3, 4], [6, 2, 1]))).toEqual({ signal: 2, gradient: 3 });
+  expect(endsOf(measurement([1, 0, 0], [0, 0, 1]))).toEqual({ signal: 0, gradient: 0 });
+});
+
+test('sentences say what the numbers say', () => {
+  expect(verdict(measurement([2, 2, 3], [4, 2, 1]))).toBe(
+    'The signal ends at 1.5 times its size. ' +
+      'The gradient of layer 0 is 2 times layer 1’s: it arrives.',
+  );
+  expect(verdict(measurement([1, 1, 1e-3, 1e-5], [1e-8, 1e-6, 1e-4, 1]))).toBe(
+    'The signal vanishes: 1.0e−5 of its size is left. The gradient of layer 0 is 1.0e−4 of ' +
+      'layer 2’s: it vanishes (each layer multiplies it by 0.01 on average).',
+  );
+  expect(verdict(measurement([1, 1e-30, 0], [0, 1e-30, 1]))).toBe(
+    'The signal vanishes: what is left is too small for float32. ' +
+      'The gradient of layer 0 is 0: on its way it became too small for float32.',
+  );
+  expect(verdict(measurement([1, 1e30, NaN, NaN], [NaN, NaN, NaN, NaN]))).toBe(
+    'The signal explodes: layer 1 leaves more than float32 can hold. ' +
+      'So there is no gradient: it is not a number.',
+  );
+});
+
+test('more than float32 can hold is said to be', () => {
+  expect(verdict(measurement([1, 1e30, Infinity], [Infinity, 1, 1]))).toBe(
+    'The signal explodes: layer 1 leaves more than float32 can hold. ' +
+      'The gradient of layer 0 explodes: it is more than float32 can hold.',
+  );
+});
+
+test('a curve leaves out what has no logarithm', () => {
+  expect(curve([1, 0, NaN, 4])).toEqual([1, null, null, 4]);
+  expect(curve([1, 2, 4], -1)).toEqual([0.25, 0.5, 1]);
+  expect(curve([1, 2, 0], -1)).toEqual([null, null, null]);
+});
