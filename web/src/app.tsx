@@ -39,13 +39,20 @@ export function App() {
       <Toolbar />
       <Contents />
       <main>
-        {chapters.map(({ id, title, View, state }, i) => (
+        {chapters.map(({ id, title, View, state, reset }, i) => (
           <section key={id} id={id} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
             <div class="chapter-head">
               <h2 id={`${id}-title`}>
                 <span class="number">{i + 1}</span> {title}
               </h2>
-              <Button onClick={() => resetState(state)}>Reset chapter</Button>
+              <Button
+                onClick={() => {
+                  resetState(state);
+                  reset?.();
+                }}
+              >
+                Reset chapter
+              </Button>
             </div>
             <View />
           </section>
@@ -58,6 +65,11 @@ export function App() {
   );
 }
 
+function resetAll() {
+  readState('');
+  chapters.forEach(({ reset }) => reset?.());
+}
+
 function Toolbar() {
   return (
     <div class="toolbar" role="toolbar" aria-label="Page">
@@ -67,7 +79,7 @@ function Toolbar() {
       <Button onClick={redo} disabled={!canRedo.value}>
         Redo
       </Button>
-      <Button onClick={() => readState('')}>Reset all</Button>
+      <Button onClick={resetAll}>Reset all</Button>
       <CopyButton
         label="Copy link"
         text={() => new URL(linkTo(currentChapter()), location.href).href}

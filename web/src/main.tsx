@@ -3,6 +3,7 @@ import { App } from './app';
 import { chapters } from './chapters';
 import { setKernels } from './kernels/current';
 import { loadKernels } from './kernels/load';
+import { preload } from './kernels/sessions';
 import { startHistory } from './state/history';
 import { startLink } from './state/link';
 import { showChapter } from './ui/controls';
@@ -19,6 +20,7 @@ try {
   );
   startHistory();
   render(<App />, root);
+  setTimeout(preload, 2000); // after the first paint
 } catch (error) {
   root.replaceChildren();
   render(

@@ -110,7 +110,7 @@ test('a larger x: dx shrinks as 1/σ', async () => {
 
 test('a zero gradient and an x without spread are told in words', async () => {
   const { scope } = await open('bw.x=1,1,1,1,1,1&bw.dy=0,0,0,0,0,0');
-  const verdict = scope.locator('p[role=status]');
+  const verdict = scope.locator('[data-verdict="gradient"]');
   expect(await verdict.textContent()).toContain('dy is zero');
   await scope.getByRole('button', { name: 'dy of one feature' }).click();
   expect(await verdict.textContent()).toContain('only ε keeps σ from being 0');

@@ -18,7 +18,10 @@ async function measured(part: Locator, layers: number): Promise<void> {
   await part.getByText(`four stacks of ${layers} layers`).waitFor();
 }
 
-async function curves(part: Locator, name: 'Gradient' | 'Signal'): Promise<Map<string, number[]>> {
+async function curves(
+  part: Locator,
+  name: 'Gradient' | 'Stream RMS' | 'Tokens alike',
+): Promise<Map<string, number[]>> {
   const rows = part.locator('figure', { hasText: name }).locator('tr[data-curve]');
   const found = await rows.evaluateAll((all) =>
     all.map((row): [string, string[]] => [
@@ -32,7 +35,7 @@ async function curves(part: Locator, name: 'Gradient' | 'Signal'): Promise<Map<s
 
 test('measures four stacks: one value for each layer and the end', async () => {
   const [, part] = await open('', 24);
-  for (const name of ['Gradient', 'Signal'] as const) {
+  for (const name of ['Gradient', 'Stream RMS', 'Tokens alike'] as const) {
     const found = await curves(part, name);
     expect([...found.keys()]).toEqual(LANES);
     for (const values of found.values()) {
@@ -48,9 +51,15 @@ test('measures four stacks: one value for each layer and the end', async () => {
     expect(ratio(lane)).toBeGreaterThan(1e-2);
     expect(ratio(lane)).toBeLessThan(1e2);
   }
+  const alike = await curves(part, 'Tokens alike');
+  expect(alike.get('Neither')![0]).toBeLessThan(0.1);
+  expect(alike.get('Neither')!.at(-1)).toBeGreaterThan(0.9999);
+  expect(alike.get('Both')!.at(-1)).toBeLessThan(0.9);
   const verdicts = await part.locator('[data-stack]').allTextContents();
   expect(verdicts[0]).toMatch(/gradient of layer 0 is \d\.\de−\d\d of layer 23’s: it vanishes/);
+  expect(verdicts[0]).toContain('all tokens then carry nearly the same vector');
   expect(verdicts[3]).toContain('it arrives');
+  expect(verdicts[3]).not.toContain('same vector');
 });
 
 test('first weights decide what a residual without a norm does', async () => {
@@ -66,7 +75,7 @@ test('first weights decide what a residual without a norm does', async () => {
 
 test('a hundred layers; what leaves float32 is said and left out', async () => {
   const [, part] = await open('hw.layers=100&hw.first=xavier', 100);
-  const signals = await curves(part, 'Signal');
+  const signals = await curves(part, 'Stream RMS');
   expect(signals.get('Both')!.every(Number.isFinite)).toBe(true);
   expect(signals.get('Residual only')!.at(-1)).toBeNaN();
   expect(await part.locator('[data-stack="Residual only"]').textContent()).toMatch(
@@ -77,7 +86,7 @@ test('a hundred layers; what leaves float32 is said and left out', async () => {
 test('relative curves start at 1, at the end where they start', async () => {
   const [page, part] = await open('hw.layers=8&hw.width=16', 8);
   await part.getByRole('radio', { name: 'relative to their start' }).check();
-  await expect.poll(async () => (await curves(part, 'Signal')).get('Both')![0]).toBe(1);
+  await expect.poll(async () => (await curves(part, 'Stream RMS')).get('Both')![0]).toBe(1);
   for (const values of (await curves(part, 'Gradient')).values()) expect(values.at(-1)).toBe(1);
   await expect.poll(() => page.url()).toContain('hw.scale=relative');
 });
@@ -114,6 +123,10 @@ test('narrow, light and dark: nothing sticks out, axe finds nothing serious', as
     const [page] = await open('hw.layers=6', 6, { width: 360, theme, touch: true });
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     expect(width).toBeLessThanOrEqual(360);
+    const wide = await page
+      .locator('.highway-formulas .formula')
+      .evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth).length);
+    expect(wide).toBe(0);
     expect(await seriousFindings(page, '#highway')).toEqual([]);
   }
 });

@@ -70,7 +70,7 @@ test('the skip link and the chapters’ links keep the state', async () => {
 
 test('what a text box refused goes with a reset', async () => {
   const page = await openPage('#step-by-step?st.x=1,two');
-  const box = page.getByLabel('Vector');
+  const box = page.getByRole('textbox', { name: 'Vector' });
   expect(await box.inputValue()).toBe('1,two'); // beside what is wrong with it
   await page.getByRole('button', { name: 'Reset all' }).click();
   expect(await box.inputValue()).toBe('1, 2, 3, 4');
@@ -84,6 +84,20 @@ test('a new address in the same tab changes the state', async () => {
   const page = await openPage('#add-norm?an.gamma=2');
   await page.evaluate(() => (location.hash = '#add-norm?an.gamma=0.5'));
   await expect.poll(() => page.getByLabel('Gamma (γ)').first().inputValue()).toBe('0.5');
+});
+
+test('a swipe over a bar scrolls; a bar that was tapped can be dragged', async () => {
+  const page = await openPage('', { width: 360, touch: true });
+  const bar = chapter(page, 'add-norm').getByRole('slider', { name: 'x 2', exact: true });
+  const value = () => bar.getAttribute('aria-valuenow');
+  const touchAction = () => bar.evaluate((element) => getComputedStyle(element).touchAction);
+  const press = { pointerType: 'touch', pointerId: 1, button: 0, clientY: 0, bubbles: true };
+  expect(await touchAction()).toBe('pan-y');
+  await bar.dispatchEvent('pointerdown', press);
+  expect(await value()).toBe('-0.4');
+  await bar.tap();
+  expect(await touchAction()).toBe('none');
+  expect(await value()).toBe('-0.4');
 });
 
 test('undo, redo and reset, by button and by keyboard', async () => {

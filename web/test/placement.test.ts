@@ -115,15 +115,48 @@ test('stops, goes on, and a reset ends it', async () => {
   const step = async () => Number(/step (\d+) of 1000/.exec((await progress.textContent())!)![1]);
   await expect.poll(step, { timeout: 10_000 }).toBeGreaterThan(0);
   await part.getByRole('button', { name: 'Stop' }).click();
-  await new Promise((resolve) => setTimeout(resolve, 500)); // the steps under way end
-  const stopped = await step();
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  expect(await step()).toBe(stopped);
+  let stopped = await step();
+  const rests = async () => stopped === (stopped = await step()); // the steps under way have ended
+  await expect.poll(rests, { interval: 500, timeout: 10_000 }).toBe(true);
   await part.getByRole('button', { name: 'Go on' }).click();
   await expect.poll(step, { timeout: 10_000 }).toBeGreaterThan(stopped);
   await part.getByRole('button', { name: 'Reset training' }).click();
   expect(await progress.count()).toBe(0);
   await part.getByRole('button', { name: 'Start training' }).waitFor();
+});
+
+test('Reset chapter and Reset all end the training and clear what it left', async () => {
+  const [page, part] = await open('pl.steps=3&pl.layers=1&pl.curves=each');
+  const start = part.getByRole('button', { name: 'Start training' });
+  await start.click();
+  await part.locator('tr[data-trained]').waitFor();
+  const first = await row(part, 'without warm-up');
+  await part.getByRole('button', { name: 'pre', exact: true }).click();
+  await start.click();
+  await part.getByText('Loss of pre').first().waitFor();
+  expect(await row(part, 'post, without warm-up (before)')).toEqual(first);
+  for (const name of ['Reset chapter', 'Reset all']) {
+    const whole = name === 'Reset all' ? page : part;
+    await whole.getByRole('button', { name, exact: true }).click();
+    expect(await part.locator('.placement-progress').count()).toBe(0);
+    expect(await part.locator('tr[data-trained]').count()).toBe(0);
+    await start.click(); // 250 steps
+    await part.locator('.placement-progress').waitFor();
+    expect(await part.getByText('(before)').count()).toBe(0);
+  }
+});
+
+test('what was loaded stays usable when the server has gone', async () => {
+  const page = await openPage('#add-norm');
+  await page.waitForResponse(/bundled-text/);
+  await page.waitForTimeout(300);
+  await page.context().setOffline(true);
+  const part = chapter(page, 'placement');
+  await part.scrollIntoViewIfNeeded();
+  await part.locator('[data-verdict="measured"]').waitFor();
+  await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('2');
+  await part.getByRole('button', { name: 'Start training' }).click();
+  await part.locator('[data-verdict="trained"]').waitFor();
 });
 
 test('a text of one’s own: too short, long enough, too long for the link', async () => {
@@ -142,6 +175,7 @@ test('a text of one’s own: too short, long enough, too long for the link', asy
   expect(page.url().length).toBeLessThan(400);
   await box.fill('x'.repeat(50_001));
   await part.getByText('Your text has 50,001 characters, may have at most 50,000.').waitFor();
+  expect(await part.getByRole('button', { name: 'Start training' }).isDisabled()).toBe(true);
   const [other] = await open(new URL(page.url()).hash.split('?')[1]);
   expect(await other.getByRole('alert').first().textContent()).toContain('too long for the link');
 });
@@ -160,6 +194,11 @@ test('numbers that cannot be are refused beside their fields', async () => {
   const [, part] = await open();
   await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('1e9');
   await part.getByText('Steps is 1e9, must be a whole number from 2 to 1000.').waitFor();
+  const start = part.getByRole('button', { name: 'Start training' });
+  expect(await start.isDisabled()).toBe(true);
+  await part.getByText('A field above has what it cannot use').waitFor();
+  await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('250');
+  expect(await start.isEnabled()).toBe(true);
   await part.getByRole('textbox', { name: 'Warm-up steps' }).fill('300');
   await part.getByText('The warm-up is longer than the training').waitFor();
 });

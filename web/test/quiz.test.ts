@@ -51,7 +51,7 @@ test('answers point to the chapter that shows them, and a link keeps them', asyn
     await question(page, id).link.click();
     expect(new URL(page.url()).hash).toMatch(new RegExp(`^#${target}\\?`));
   }
-  await chapter(page, 'quiz').getByRole('button', { name: 'Reset quiz' }).click();
+  await chapter(page, 'quiz').getByRole('button', { name: 'Reset chapter' }).click();
   expect(await score.innerText()).toBe('No question answered yet.');
   await expect.poll(() => new URL(page.url()).hash).not.toContain('qz.');
 });

@@ -14,6 +14,7 @@ import { BlockChapter } from './block/view';
 import { state as highway } from './highway/state';
 import { Highway } from './highway/view';
 import { state as placement } from './placement/state';
+import { resetTraining } from './placement/train';
 import { PlacementChapter } from './placement/view';
 import { state as quiz } from './quiz/state';
 import { Quiz } from './quiz/view';
@@ -25,6 +26,7 @@ interface Chapter {
   title: string;
   View: FunctionComponent;
   state: Record<string, Item<any>>; // what Reset chapter resets
+  reset?(): void; // what it ends besides
 }
 
 export const chapters: Chapter[] = [
@@ -33,7 +35,13 @@ export const chapters: Chapter[] = [
   { id: 'backward', title: 'Backward', View: Backward, state: backward },
   { id: 'axes', title: 'Which axes', View: Axes, state: axes },
   { id: 'highway', title: 'The highway', View: Highway, state: highway },
-  { id: 'placement', title: 'Where the norm goes', View: PlacementChapter, state: placement },
+  {
+    id: 'placement',
+    title: 'Where the norm goes',
+    View: PlacementChapter,
+    state: placement,
+    reset: resetTraining,
+  },
   { id: 'block', title: 'The block', View: BlockChapter, state: block },
   { id: 'quiz', title: 'Quiz', View: Quiz, state: quiz },
 ];

@@ -21,7 +21,9 @@ export async function loadKernels(): Promise<Kernels> {
         'Chrome and Edge have it from version 91, Firefox from 89, Safari from 16.4.',
     );
   }
-  const response = await fetch(url);
+  const response = await fetch(url).catch(() => {
+    throw new Error('The kernels could not be loaded; is the server still there?');
+  });
   if (!response.ok) throw new Error(`The kernels could not be loaded: ${url}: ${response.status}.`);
   return new Kernels(await WebAssembly.compile(await response.arrayBuffer()));
 }

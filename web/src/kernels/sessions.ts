@@ -4,6 +4,7 @@ import { batch, signal } from '@preact/signals';
 import { kernels } from './current';
 import type { Measurement } from './kernels';
 import type { Answer, Method, SessionHost, Stack, Timed } from './session-host';
+import workerUrl from './worker?worker&url';
 
 /** The part of a Worker that is used. */
 export interface Port {
@@ -60,8 +61,14 @@ export class SessionWorker {
   }
 }
 
+/** Loads what sessions need before they do, so that they may open when the server has gone. What
+ * fails here is loaded when first used. */
+export async function preload(): Promise<void> {
+  await Promise.allSettled([fetch(workerUrl), textBytes(undefined)]);
+}
+
 function startWorker(): Worker {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
+  const worker = new Worker(workerUrl, { type: 'module' });
   worker.postMessage(kernels.module);
   return worker;
 }
@@ -127,5 +134,12 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
 
 /** A text as the models read it; undefined: the bundled one, which is loaded when first used. */
 export async function textBytes(text: string | undefined): Promise<Uint8Array> {
-  return new TextEncoder().encode(text ?? (await import('./bundled-text')).bundledText);
+  return new TextEncoder().encode(text ?? (await loadBundledText()));
+}
+
+async function loadBundledText(): Promise<string> {
+  const { bundledText } = await import('./bundled-text').catch(() => {
+    throw new Error('The bundled text could not be loaded; is the server still there?');
+  });
+  return bundledText;
 }

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest';
 import { native, withFolder } from '../kernels/native';
 import { curve, endsOf, fateOf, verdict } from './verdict';
 
-const measurement = (stream: number[], gradient: number[]) => ({
+const measurement = (stream: number[], gradient: number[], tokenCosine = [0, 0.9]) => ({
   loss: 1,
   stream,
   gradient,
-  tokenCosine: [],
+  tokenCosine,
 });
 
 interface Finding {
@@ -34,13 +34,13 @@ test('ends and fates are those of `addnorm study`', () => {
   const findings = [5, 6, 11, 13].flatMap((layers) => [0, 1, 2].flatMap((s) => study(layers, s)));
   for (const { verdict, stream_rms, gradient_rms, end_ratios } of findings) {
     const ends = endsOf(measurement(stream_rms[0], gradient_rms[0]));
-    expect(ends.signal).toBeCloseTo(end_ratios.xavier.stream, 9);
+    expect(ends.stream).toBeCloseTo(end_ratios.xavier.stream, 9);
     expect(ends.gradient).toBeCloseTo(end_ratios.xavier.gradient, 9);
     const shrinks = verdict.includes('stream shrinks to');
     const grows = /stream grows \S+-fold/.test(verdict);
     const fate = shrinks ? 'vanishes' : grows ? 'explodes' : 'keeps';
-    expect(fateOf(ends.signal)).toBe(fate);
-    ratios[fate].push(ends.signal);
+    expect(fateOf(ends.stream)).toBe(fate);
+    ratios[fate].push(ends.stream);
   }
   // Near enough to both bounds to see them move.
   expect(Math.min(...ratios.keeps) / Math.max(...ratios.vanishes)).toBeLessThan(2);
@@ -53,32 +53,43 @@ test('what underflows vanishes, what overflows explodes or is no number', () => 
 });
 
 test('the ends are those of the stream, and the gradients of the first and the last layer', () => {
-  expect(endsOf(measurement([2, 3, 4], [6, 2, 1]))).toEqual({ signal: 2, gradient: 3 });
-  expect(endsOf(measurement([1, 0, 0], [0, 0, 1]))).toEqual({ signal: 0, gradient: 0 });
+  expect(endsOf(measurement([2, 3, 4], [6, 2, 1]))).toEqual({ stream: 2, gradient: 3 });
+  expect(endsOf(measurement([1, 0, 0], [0, 0, 1]))).toEqual({ stream: 0, gradient: 0 });
 });
 
 test('sentences say what the numbers say', () => {
   expect(verdict(measurement([2, 2, 3], [4, 2, 1]))).toBe(
-    'The signal ends at 1.5 times its size. ' +
+    'The stream ends at 1.5 times its size. ' +
       'The gradient of layer 0 is 2 times layer 1’s: it arrives.',
   );
   expect(verdict(measurement([1, 1, 1e-3, 1e-5], [1e-8, 1e-6, 1e-4, 1]))).toBe(
-    'The signal vanishes: 1.0e−5 of its size is left. The gradient of layer 0 is 1.0e−4 of ' +
+    'The stream vanishes: 1.0e−5 of its size is left. The gradient of layer 0 is 1.0e−4 of ' +
       'layer 2’s: it vanishes (each layer multiplies it by 0.01 on average).',
   );
   expect(verdict(measurement([1, 1e-30, 0], [0, 1e-30, 1]))).toBe(
-    'The signal vanishes: what is left is too small for float32. ' +
+    'The stream vanishes: what is left is too small for float32. ' +
       'The gradient of layer 0 is 0: on its way it became too small for float32.',
   );
   expect(verdict(measurement([1, 1e30, NaN, NaN], [NaN, NaN, NaN, NaN]))).toBe(
-    'The signal explodes: layer 1 leaves more than float32 can hold. ' +
+    'The stream explodes: layer 1 leaves more than float32 can hold. ' +
       'So there is no gradient: it is not a number.',
   );
 });
 
+test('a stream that keeps its size is no signal where all tokens are alike', () => {
+  const words = (cosine: number) => verdict(measurement([1, 1, 1], [1, 1, 1], [0, cosine]));
+  const of = (shown: string) =>
+    `, but all tokens then carry nearly the same vector (mean cosine ${shown}).`;
+  expect(words(0.98)).toMatch(/^The stream ends at 1 times its size\. The/);
+  expect(words(NaN)).not.toContain('alike');
+  expect(words(0.9951)).toContain(of('0.9951'));
+  expect(words(1 - 2 ** -40)).toContain(of('1 − 9.1e−13'));
+  expect(words(1)).toContain(of('1'));
+});
+
 test('more than float32 can hold is said to be', () => {
   expect(verdict(measurement([1, 1e30, Infinity], [Infinity, 1, 1]))).toBe(
-    'The signal explodes: layer 1 leaves more than float32 can hold. ' +
+    'The stream explodes: layer 1 leaves more than float32 can hold. ' +
       'The gradient of layer 0 explodes: it is more than float32 can hold.',
   );
 });

@@ -14,40 +14,53 @@ export function fateOf(ratio: number): Fate {
 }
 
 interface Ends {
-  signal: number; // what the last layer leaves, over what layer 0 reads
+  stream: number; // what the last layer leaves, over what layer 0 reads
   gradient: number; // at layer 0, over that at the last layer
 }
 
 export function endsOf({ stream, gradient }: Measurement): Ends {
   const ratio = (a: number, b: number) => (a === 0 ? 0 : a / b);
   return {
-    signal: ratio(stream.at(-1)!, stream[0]),
+    stream: ratio(stream.at(-1)!, stream[0]),
     gradient: ratio(gradient[0], gradient[gradient.length - 2]),
   };
 }
 
-/** "The signal shrinks to 0.05 of its size. The gradient of layer 0 is 3e-36 of layer 29’s: …" */
+/** "The stream vanishes: 1e-5 of its size is left. The gradient of layer 0 is 3e-36 of …" */
 export function verdict(measurement: Measurement): string {
   const ends = endsOf(measurement);
   const layers = measurement.stream.length - 1;
-  return `${signalSentence(ends.signal, measurement)} ${gradientSentence(ends.gradient, layers)}`;
+  const stream = `${streamWords(ends.stream, measurement)}${alikeWords(measurement)}.`;
+  return `${stream} ${gradientSentence(ends.gradient, layers)}`;
 }
 
-function signalSentence(ratio: number, { stream }: Measurement): string {
+function streamWords(ratio: number, { stream }: Measurement): string {
   if (!Number.isFinite(ratio)) {
     const last = stream.findLastIndex(Number.isFinite);
-    return `The signal explodes: layer ${last} leaves more than float32 can hold.`;
+    return `The stream explodes: layer ${last} leaves more than float32 can hold`;
   }
   switch (fateOf(ratio)) {
     case 'vanishes':
       return ratio === 0
-        ? 'The signal vanishes: what is left is too small for float32.'
-        : `The signal vanishes: ${round(ratio)} of its size is left.`;
+        ? 'The stream vanishes: what is left is too small for float32'
+        : `The stream vanishes: ${round(ratio)} of its size is left`;
     case 'explodes':
-      return `The signal explodes: it grows ${round(ratio)}-fold.`;
+      return `The stream explodes: it grows ${round(ratio)}-fold`;
     default:
-      return `The signal ends at ${round(ratio)} times its size.`;
+      return `The stream ends at ${round(ratio)} times its size`;
   }
+}
+
+/** From here on tokens count as alike: what tells them apart is a tenth of their size or less. */
+const ALIKE = 0.99;
+
+/** A stream may keep its size and still say nothing: where every token carries the same vector. */
+function alikeWords({ tokenCosine }: Measurement): string {
+  const cosine = tokenCosine.at(-1)!;
+  if (!(cosine >= ALIKE)) return '';
+  const off = 1 - cosine;
+  const shown = off >= 1e-4 ? roundNumber(cosine) : off > 0 ? `1 − ${round(off)}` : '1';
+  return `, but all tokens then carry nearly the same vector (mean cosine ${shown})`;
 }
 
 function gradientSentence(ratio: number, layers: number): string {

@@ -51,7 +51,7 @@ export function number({ min, max, step, initial }: Range): Field<number> {
       if (value < min || value > max || (step === 1 && !Number.isInteger(value))) {
         throw new FieldError(`is ${shorten(text)}, must be ${whole} from ${min} to ${max}`);
       }
-      return value;
+      return step === 1 ? value : tidy(min + Math.round((value - min) / step) * step);
     },
   };
 }
@@ -75,12 +75,7 @@ export function vector(limits: VectorLimits): Field<readonly number[]> {
 /** Numbers between commas, semicolons or blanks, in brackets or not: what people paste. */
 export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>): number[] {
   const { minLength, maxLength, min = -Infinity, max = Infinity } = limits;
-  const words = text
-    .trim()
-    .replace(/^[[({]|[\])}]$/g, '')
-    .trim()
-    .split(/[\s,;]+/)
-    .filter(Boolean);
+  const words = listed(text);
   if (words.length === 0) throw new FieldError('is empty, must have numbers such as 1, 2, 3, 4');
   if (words.length < minLength || words.length > maxLength) {
     const bounds = minLength === maxLength ? `${minLength}` : `from ${minLength} to ${maxLength}`;
@@ -88,7 +83,7 @@ export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>):
     throw new FieldError(`has ${words.length.toLocaleString('en')} ${values}, must have ${bounds}`);
   }
   return words.map((word, i) => {
-    const value = Number(word);
+    const value = parse(word);
     if (!Number.isFinite(value)) {
       throw new FieldError(`has “${shorten(word)}” in place ${i + 1}, must be a finite number`);
     }
@@ -99,8 +94,26 @@ export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>):
   });
 }
 
+/** The words of a list, out of what may stand around it: [ ], ( ), tensor([ ], dtype=…). */
+function listed(text: string): string[] {
+  const inside = text
+    .trim()
+    .replace(/,\s*(dtype|device|requires_grad|grad_fn)=.*$/s, '')
+    .replace(/^[a-z_.]*\s*[[({]+/i, '')
+    .replace(/[\])}]+$/, '');
+  if (inside.includes(';') && /\d,\d/.test(inside)) {
+    throw new FieldError('has decimal commas, must have points, as in 1.5; 2');
+  }
+  return inside.split(/[\s,;]+/).filter(Boolean);
+}
+
+/** A number that may have the minus sign that this page prints. */
+function parse(word: string): number {
+  return Number(word.replace('−', '-'));
+}
+
 function readNumber(text: string): number {
-  const value = text.trim() === '' ? NaN : Number(text);
+  const value = text.trim() === '' ? NaN : parse(text);
   if (!Number.isFinite(value)) throw new FieldError(`is “${shorten(text)}”, must be a number`);
   return value;
 }

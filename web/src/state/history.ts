@@ -1,6 +1,6 @@
 // Undo and redo: whole states as text, one for each gesture.
 
-import { computed, effect, signal } from '@preact/signals';
+import { batch, computed, effect, signal } from '@preact/signals';
 import { readState, stateText } from './store';
 
 /** Changes that follow each other within this time are one gesture: a drag, a held key. */
@@ -30,6 +30,15 @@ export function startHistory(): void {
   });
 }
 
+/** Makes changes that are no gesture: undo does not come back to what was before them. */
+export function withoutHistory(change: () => void): void {
+  batch(() => {
+    change();
+    present = stateText.peek(); // so that the effect takes this for no gesture
+    changedAt = -Infinity;
+  });
+}
+
 export function undo(): void {
   travel(past, future);
 }
@@ -44,7 +53,7 @@ function travel(from: typeof past, to: typeof past): void {
   const left = present;
   from.value = from.peek().slice(0, -1);
   to.value = [...to.peek(), left];
-  present = target; // so that the effect takes this for no gesture
+  present = target; // no gesture either
   changedAt = -Infinity;
   readState(target);
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test, vi } from 'vitest';
 import { choice, type Field, FieldError, flag, number, readVector, vector } from './fields';
-import { canRedo, canUndo, redo, startHistory, undo } from './history';
+import { canRedo, canUndo, redo, startHistory, undo, withoutHistory } from './history';
 import { defineState, readState, resetState, stateText } from './store';
 
 const limits = { minLength: 1, maxLength: 8 };
@@ -15,6 +15,8 @@ describe('a vector', () => {
     '(1;2;3;4)',
     '1\t2\n3\n4',
     '1.0 2e0 +3 .4e1',
+    'tensor([1., 2., 3., 4.])',
+    'np.array([[1, 2, 3, 4]], dtype=float32)',
   ])('is read from %o', (written) => expect(readVector(written, limits)).toEqual([1, 2, 3, 4]));
   test.each([
     ['', 'is empty'],
@@ -26,6 +28,8 @@ describe('a vector', () => {
     ['1 2 3 4 5 6 7 8 9', 'has 9 values, must have from 1 to 8'],
     [Array(10000).fill(1).join(), 'has 10,000 values'],
     ['<script>alert(1)</script>', 'in place 1'],
+    ['1,5; 2,5', 'has decimal commas'],
+    ['[[1, 2], [3, 4]]', 'has “2]” in place 2'],
   ])('is not read from %o', (written, complaint) => {
     expect(() => readVector(written, limits)).toThrow(FieldError);
     expect(() => readVector(written, limits)).toThrow(complaint);
@@ -39,6 +43,10 @@ describe('a vector', () => {
 
 describe('a number', () => {
   const field = number({ min: 0.1, max: 3, step: 0.1, initial: 1 });
+  test('may have the minus sign that the page prints', () => {
+    expect(readVector('−1.5 2', limits)).toEqual([-1.5, 2]);
+  });
+  test('is read to the nearest step', () => expect(field.read('0.1234')).toBe(0.1));
   test('is written as a person would', () => expect(field.write(0.1 + 0.2)).toBe('0.3'));
   test.each(['', ' ', 'x', 'NaN', '1e5', '0', '-1'])('is not %o', (written) => {
     expect(() => field.read(written)).toThrow(FieldError);
@@ -122,5 +130,21 @@ test('history goes back and forth one gesture at a time', () => {
   redo();
   expect([state.kind.value, state.gamma.value]).toEqual(['rms', 1.3]);
   expect(canRedo.value).toBe(false);
+  vi.useRealTimers();
+});
+
+test('what is done without history is not undone, and does not join the gesture before it', () => {
+  withoutHistory(() => resetState(state));
+  vi.useFakeTimers();
+  state.gamma.value = 2;
+  withoutHistory(() => {
+    state.on.value = false;
+    state.kind.value = 'rms';
+  });
+  state.gamma.value = 3;
+  undo();
+  expect([state.gamma.value, state.on.value, state.kind.value]).toEqual([2, false, 'rms']);
+  undo();
+  expect([state.gamma.value, state.on.value, state.kind.value]).toEqual([1, true, 'layer']);
   vi.useRealTimers();
 });

@@ -1,7 +1,8 @@
 // Bar charts of a vector: drawn, and dragged.
 
-import type { Item } from '../state/store';
 import { tidy } from '../state/fields';
+import type { Item } from '../state/store';
+import { COLOURS } from './colours';
 import {
   type Box,
   type Context,
@@ -12,7 +13,6 @@ import {
   textWidth,
 } from './figure';
 import { shortNumber } from './numbers';
-import { COLOURS } from './colours';
 
 export interface BarChart {
   box: Box; // where bars and labels go
@@ -110,7 +110,8 @@ interface BarHandlesProps {
   factor?: number;
 }
 
-/** Lies over a chart: each bar can be dragged, or moved with the arrow keys. */
+/** Lies over a chart: each bar can be dragged, or moved with the arrow keys. A finger first taps a
+ * bar and then drags it, so that a swipe over the chart scrolls the page. */
 export function BarHandles({
   size,
   chart,
@@ -129,7 +130,8 @@ export function BarHandles({
   const drag = (i: number) => (event: PointerEvent) => {
     const handle = event.currentTarget as HTMLElement;
     if (event.type === 'pointerdown') {
-      if (event.button !== 0) return;
+      const isSwipe = event.pointerType === 'touch' && document.activeElement !== handle;
+      if (event.button !== 0 || isSwipe) return;
       handle.setPointerCapture(event.pointerId);
       handle.focus({ preventScroll: true });
       event.preventDefault();
@@ -167,7 +169,9 @@ export function BarHandles({
       aria-valuemin={min}
       aria-valuemax={max}
       aria-valuenow={item.value[i]}
+      aria-valuetext={factor === 1 ? undefined : `${item.value[i]}, times ${factor}`}
       style={placed(column(chart, i), size)}
+      onClick={(event) => event.currentTarget.focus({ preventScroll: true })}
       onPointerDown={drag(i)}
       onPointerMove={drag(i)}
       onKeyDown={press(i)}

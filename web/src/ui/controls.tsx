@@ -110,6 +110,7 @@ export function TextField<T>(props: TextFieldProps<T>) {
   // What the reader typed stays as typed until the value changes elsewhere: dragged, reset, undone.
   const [typed, setTyped] = useState({ text: shown, shown });
   const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
+  const kept = item.refused.value ? ' The last one that could be used stays in use.' : '';
   const attributes = {
     id,
     value: text,
@@ -126,7 +127,7 @@ export function TextField<T>(props: TextFieldProps<T>) {
       <label for={id}>{label}</label>
       {rows > 1 ? <textarea {...attributes} rows={rows} /> : <input type="text" {...attributes} />}
       {hint && <span class="hint">{hint}</span>}
-      <Problem id={`${id}-problem`} text={problem ? `${label} ${problem}.` : ''} />
+      <Problem id={`${id}-problem`} text={problem ? `${label} ${problem}.${kept}` : ''} />
     </div>
   );
 }

@@ -39,7 +39,7 @@ export function Figure({ name, size, narrow, draw, overlay, children }: FigurePr
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(size.width);
-  const drawn = narrow !== undefined && width < size.width * 0.8 ? narrow : size;
+  const drawn = narrow !== undefined && width < size.width * 0.93 ? narrow : size;
 
   useEffect(() => {
     const observer = new ResizeObserver(([entry]) => setWidth(entry.contentRect.width));

@@ -4,15 +4,16 @@ import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { CURVE_COLOURS, type Themed } from './colours';
 import { exactNumber, powerNumber, shortNumber } from './numbers';
 import { ScrollTable } from './table';
-import { CURVE_COLOURS, type Themed } from './colours';
 import { isDark, themed } from './theme';
 
 interface Curve {
   name: string;
   colour: Themed;
   dash?: number[];
+  width?: number;
   values: readonly (number | null)[]; // one for each x; null: none
 }
 
@@ -23,6 +24,8 @@ interface LineChartProps {
   x: readonly number[];
   curves: readonly Curve[];
   logarithmic?: boolean;
+  /** What a linear y axis shows at least. */
+  atLeast?: readonly [number, number];
   height?: number;
 }
 
@@ -55,7 +58,8 @@ function usePlot(props: LineChartProps): RefObject<HTMLDivElement | null> {
     props.yLabel,
     props.xLabel,
     props.logarithmic,
-    curves.map((c) => [c.name, c.colour, c.dash]),
+    props.atLeast,
+    curves.map((c) => [c.name, c.colour, c.dash, c.width]),
   ]);
 
   useEffect(() => {
@@ -113,7 +117,11 @@ function options(props: LineChartProps): Omit<uPlot.Options, 'width' | 'height'>
   return {
     scales: {
       x: { time: false },
-      y: props.logarithmic ? { distr: 3, range: (_, min, max) => logRange(min, max) } : {},
+      y: props.logarithmic
+        ? { distr: 3, range: (_, min, max) => logRange(min, max) }
+        : props.atLeast
+          ? { range: softRange(props.atLeast) }
+          : {},
     },
     axes: [
       { ...axis, label: props.xLabel, incrs: WHOLE },
@@ -133,14 +141,24 @@ function options(props: LineChartProps): Omit<uPlot.Options, 'width' | 'height'>
       ...props.curves.map((curve) => ({
         label: curve.name,
         stroke: themed(curve.colour),
-        width: 2,
+        width: curve.width ?? 2,
         dash: curve.dash,
         points: { show: false },
         value: (_: uPlot, v: number | null) => (v === null ? '–' : shortNumber(v)),
       })),
     ],
-    legend: { live: true },
+    legend: { markers: { dash: (_, i) => border(props.curves[i - 1].dash) } },
   };
+}
+
+/** The border that looks most like a curve's dashes. */
+function border(dash?: number[]): string {
+  if (dash === undefined) return 'solid';
+  return dash[0] > dash[1] ? 'dashed' : 'dotted';
+}
+
+function softRange([low, high]: readonly [number, number]): uPlot.Range.Config {
+  return { min: { soft: low, mode: 1, pad: 0.05 }, max: { soft: high, mode: 1, pad: 0.05 } };
 }
 
 // uPlot's own logarithmic scale ends at 1e-16; gradients do not.

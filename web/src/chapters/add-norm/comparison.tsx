@@ -2,10 +2,10 @@
 
 import type { ComponentChildren } from 'preact';
 import { drawBars } from '../../ui/bars';
+import { COLOURS } from '../../ui/colours';
 import { type Box, type Context, drawAcross, drawText, Figure, type Size } from '../../ui/figure';
 import { roundNumber } from '../../ui/numbers';
 import { VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/colours';
 import { comparison, result } from './compute';
 import { FEATURES, state } from './state';
 import { cosineText, verdict } from './verdict';
@@ -46,7 +46,7 @@ export function Comparison() {
           caption="x̂ compared"
           rows={[
             { name: 'stable x̂', id: 'stable-normalized', values: c.stable },
-            { name: 'x̂ now', id: 'normalized', values: result.value.normalized },
+            { name: 'x̂ now', id: 'normalized-now', values: result.value.normalized },
             { name: 'LayerNorm(F)', id: 'branch-normalized', values: c.ofBranch },
             { name: 'LayerNorm(x)', id: 'x-normalized', values: c.ofX },
           ]}

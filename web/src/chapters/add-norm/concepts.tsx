@@ -70,13 +70,13 @@ function TheFormula() {
   return (
     <details>
       <summary>The formula, and its ε</summary>
-      <Formula block tex="y = \gamma\,\frac{x - \mu}{\sigma} + \beta" />
-      <Formula block tex="\mu = \tfrac1n\textstyle\sum_i x_i" />
-      <Formula block tex="\sigma = \sqrt{\tfrac1n\textstyle\sum_i (x_i - \mu)^2 + \varepsilon}" />
+      <Formula block tex="y = \gamma\,\frac{s - \mu}{\sigma} + \beta" />
+      <Formula block tex="\mu = \tfrac1n\textstyle\sum_i s_i" />
+      <Formula block tex="\sigma = \sqrt{\tfrac1n\textstyle\sum_i (s_i - \mu)^2 + \varepsilon}" />
       <p>
-        Here x is the vector that comes in, the sum of stage A. ε keeps σ from being zero where all
-        values are equal. This chapter has ε = 1e-8 under the root, as most libraries have it there,
-        with 1e-5 or 1e-6; some code adds ε to σ instead. In{' '}
+        s = x + F(x) is the sum of stage A, the vector that comes in. ε keeps σ from being zero
+        where all values are equal. This chapter has ε = 1e-8 under the root, as most libraries have
+        it there, with 1e-5 or 1e-6; some code adds ε to σ instead. In{' '}
         <ChapterLink to="step-by-step">Step by step</ChapterLink> you can try both.
       </p>
     </details>

@@ -1,6 +1,7 @@
 // Stage A: the split, the two paths, the addition. One drawing for wide pages, one for narrow.
 
-import { type BarChart, BarHandles, drawBars } from '../../ui/bars';
+import { type BarChart, BarHandles, drawBars, heightOf } from '../../ui/bars';
+import { COLOURS } from '../../ui/colours';
 import {
   type Box,
   type Context,
@@ -11,8 +12,8 @@ import {
   type Size,
   type TextStyle,
 } from '../../ui/figure';
+import { roundNumber } from '../../ui/numbers';
 import { VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/colours';
 import { type AddNorm, INJECTED, result } from './compute';
 import { LIMIT, state } from './state';
 import { Spot } from './tour';
@@ -59,7 +60,7 @@ const WIDE: Layout = {
   charts: {
     x: { x: 380, y: 14, width: 150, height: 132 },
     branch: { x: 380, y: 204, width: 150, height: 132 },
-    sum: { x: 554, y: 204, width: 144, height: 132 },
+    sum: { x: 562, y: 204, width: 136, height: 132 },
   },
   plus: [580, 175],
   merges: {
@@ -70,8 +71,8 @@ const WIDE: Layout = {
     ],
     branch: [
       [530, 270],
-      [546, 270],
-      [546, 175],
+      [540, 270],
+      [540, 175],
       [568, 175],
     ],
   },
@@ -82,11 +83,11 @@ const WIDE: Layout = {
   labels: {
     identity: { at: [235, 62] },
     highway: { at: [235, 98] },
-    transformation: { at: [310, 315] },
+    transformation: { at: [302, 315] },
     diversion: { at: [175, 288] },
     next: { at: [641, 160] },
   },
-  titles: { x: { at: [455, 11] }, branch: { at: [455, 197] }, sum: { at: [629, 197] } },
+  titles: { x: { at: [455, 11] }, branch: { at: [455, 197] }, sum: { at: [630, 197] } },
   spots: {
     split: { x: 4, y: 140, width: 104, height: 70 },
     identity: { x: 78, y: 0, width: 458, height: 150 },
@@ -111,8 +112,8 @@ const NARROW: Layout = {
   ],
   sublayer: { x: 195, y: 88, width: 100, height: 60 },
   charts: {
-    x: { x: 6, y: 206, width: 152, height: 130 },
-    branch: { x: 170, y: 206, width: 152, height: 130 },
+    x: { x: 24, y: 206, width: 134, height: 130 },
+    branch: { x: 188, y: 206, width: 134, height: 130 },
     sum: { x: 74, y: 412, width: 180, height: 116 },
   },
   plus: [164, 364],
@@ -152,26 +153,26 @@ const NARROW: Layout = {
   },
 };
 
-/** Of the charts. F × 10 leaves the last two, as it should. */
-const RANGES = { x: 1.25, branch: 1.25, sum: 2.5 };
+/** Of all three charts, so that their bars add up: no x + F(x) is beyond 2. F × 10 leaves it. */
+const RANGE = 2 * LIMIT;
 
 function layoutOf(size: Size): Layout {
   return size.width === WIDE.size.width ? WIDE : NARROW;
 }
 
 function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
-  const chart = (box: Box, values: readonly number[], colour: string, range: number): BarChart => ({
+  const chart = (box: Box, values: readonly number[], colour: string): BarChart => ({
     box,
     values,
     colour,
-    low: -range,
-    high: range,
+    low: -RANGE,
+    high: RANGE,
     zeroLine: true,
   });
   return {
-    x: chart(charts.x, identity, COLOURS.identity, RANGES.x),
-    branch: chart(charts.branch, branch, COLOURS.branch, RANGES.branch),
-    sum: chart(charts.sum, sum, sumColour(), RANGES.sum),
+    x: chart(charts.x, identity, COLOURS.identity),
+    branch: chart(charts.branch, branch, COLOURS.branch),
+    sum: chart(charts.sum, sum, sumColour()),
   };
 }
 
@@ -179,9 +180,9 @@ function sumColour(): string {
   return state.unstable.value ? COLOURS.unstable : COLOURS.stable;
 }
 
-/** The sum as it stands: "x + 10·F(x)". */
-export function sumName(): string {
-  return state.residual.value ? `x + ${branchName()}` : branchName();
+/** What s is as it stands: "s = x + 10·F(x)". */
+function sumName(): string {
+  return `s = ${state.residual.value ? 'x + ' : ''}${branchName()}`;
 }
 
 function branchName(): string {
@@ -195,7 +196,7 @@ export function StageA() {
       name={
         'Stage A. The input x goes two ways: unchanged along the identity path, and through ' +
         'attention or feed-forward network, which makes F(x) of it. A plus adds the two. ' +
-        'Bars show x, F(x) and the sum.'
+        'Bars show x, F(x) and their sum s.'
       }
       size={WIDE.size}
       narrow={NARROW.size}
@@ -244,9 +245,10 @@ function drawStageA(context: Context, size: Size) {
   drawPlus(context, layout.plus);
   drawLabels(context, layout);
   const { x, branch, sum } = chartsOf(layout, result.value);
-  if (state.residual.value) drawBars(context, x);
-  drawBars(context, branch);
-  drawBars(context, sum);
+  for (const chart of state.residual.value ? [x, branch, sum] : [branch, sum]) {
+    drawScale(context, chart, [RANGE, -RANGE]);
+    drawBars(context, chart);
+  }
 }
 
 function drawPaths(context: Context, layout: Layout) {
@@ -319,4 +321,14 @@ function fillCircle(context: Context, [x, y]: Point, radius: number, colour: str
   context.beginPath();
   context.arc(x, y, radius, 0, 2 * Math.PI);
   context.fill();
+}
+
+/** Lines across a chart, with their values to its left. */
+export function drawScale(context: Context, chart: BarChart, ticks: number[]) {
+  for (const tick of ticks) {
+    const y = heightOf(chart, tick);
+    drawAcross(context, chart.box, y, COLOURS.grid);
+    const style: TextStyle = { align: 'right', colour: COLOURS.faint, size: 11 };
+    drawText(context, roundNumber(tick), chart.box.x - 5, y, style);
+  }
 }

@@ -2,14 +2,14 @@
 
 import type { ComponentChildren } from 'preact';
 import { type BarChart, drawBars, heightOf, symmetricRange } from '../../ui/bars';
-import { Slider } from '../../ui/controls';
-import { type Box, type Context, drawAcross, drawText, Figure } from '../../ui/figure';
-import { Formula } from '../../ui/formula';
-import { exactNumber, fixedNumber, roundNumber, shortNumber } from '../../ui/numbers';
-import { VectorTable } from '../../ui/table';
 import { COLOURS } from '../../ui/colours';
+import { Slider } from '../../ui/controls';
+import { type Box, type Context, drawText, Figure } from '../../ui/figure';
+import { Formula } from '../../ui/formula';
+import { exactNumber, fixedNumber, shortNumber } from '../../ui/numbers';
+import { VectorTable } from '../../ui/table';
 import { result } from './compute';
-import { sumName } from './stage-a';
+import { drawScale } from './stage-a';
 import { BETA, GAMMA, state } from './state';
 import { TourPart } from './tour';
 
@@ -37,16 +37,16 @@ export function StageB() {
         }
       >
         <Figure
-          name="Step B1. Bars of the sum, with its mean as a dashed line."
+          name="Step B1. Bars of s, with its mean as a dashed line."
           size={SIZE}
           draw={drawStatistics}
         >
-          <VectorTable caption="B1" rows={[{ name: sumName(), id: 'sum', values: sum }]} />
+          <VectorTable caption="B1" rows={[{ name: 's', id: 'norm-input', values: sum }]} />
         </Figure>
-        <p class="hint">The scale follows the bars, from ±3 up.</p>
+        <p class="hint">Bars of s. The scale follows them, from ±3 up.</p>
       </Step>
       <Arrow />
-      <Step part="b2" title="B2: Normalize" head={<Formula tex="\hat x = (x - \mu) / \sigma" />}>
+      <Step part="b2" title="B2: Normalize" head={<Formula tex="\hat x = (s - \mu) / \sigma" />}>
         <Figure
           name="Step B2. Bars of the normalized vector, about a zero line."
           size={SIZE}
@@ -54,7 +54,7 @@ export function StageB() {
         >
           <VectorTable caption="B2" rows={[{ name: 'x̂', id: 'normalized', values: normalized }]} />
         </Figure>
-        <p class="hint">Here x is the sum. x̂ has mean 0, deviation 1.</p>
+        <p class="hint">x̂ has mean 0, deviation 1.</p>
       </Step>
       <Arrow />
       <Step part="b3" title="B3: Scale & shift" head={<Formula tex="y = \gamma \hat x + \beta" />}>
@@ -126,16 +126,4 @@ function drawCentred(context: Context, chart: BarChart) {
 
 function chartOf(values: readonly number[], colour: string, range: number): BarChart {
   return { box: BARS, values, colour, low: -range, high: range };
-}
-
-function drawScale(context: Context, chart: BarChart, ticks: number[]) {
-  for (const tick of ticks) {
-    const y = heightOf(chart, tick);
-    drawAcross(context, BARS, y, COLOURS.grid);
-    drawText(context, roundNumber(tick), BARS.x - 5, y, {
-      align: 'right',
-      colour: COLOURS.faint,
-      size: 11,
-    });
-  }
 }

@@ -40,28 +40,28 @@ export const TOUR: readonly TourStep[] = [
     part: 'identity',
     title: 'The highway',
     text:
-      'The upper path, the residual connection, does nothing. It carries x forward as it is. ' +
+      'The cyan path, the residual connection, does nothing. It carries x forward as it is. ' +
       'Each cyan bar is one number of x.',
   },
   {
     part: 'branch',
     title: 'The diversion',
     text:
-      'The lower path goes through the sublayer: attention or the feed-forward network. What ' +
+      'The orange path goes through the sublayer: attention or the feed-forward network. What ' +
       'comes out is F(x). It is given here; you can drag its bars.',
   },
   {
     part: 'merge',
     title: 'The merge',
     text:
-      'Add: the two vectors are added, number by number. The sum has what x was and what F ' +
-      'has to say about it.',
+      'Add: the two vectors are added, number by number. The sum s = x + F(x) has what x was ' +
+      'and what F has to say about it.',
   },
   {
     part: 'b1',
     title: 'Measure',
     text:
-      'Norm begins with two numbers of the sum: its mean μ, the dashed line, and its standard ' +
+      'Norm begins with two numbers of s: its mean μ, the dashed line, and its standard ' +
       'deviation σ, how far the bars lie from that line.',
   },
   {
@@ -82,7 +82,7 @@ export const TOUR: readonly TourStep[] = [
     part: 'merge',
     title: 'Instability',
     text:
-      'We have multiplied F(x) by ten, as if the sublayer had gone wild. The sum turns red; ' +
+      'We have multiplied F(x) by ten, as if the sublayer had gone wild. The sum s turns red; ' +
       'bars that leave the chart are torn, and keep their value.',
     unstable: true,
   },
@@ -90,7 +90,7 @@ export const TOUR: readonly TourStep[] = [
     part: 'b2',
     title: 'Back in range',
     text:
-      'After the norm every bar is again between −2 and 2. However large the sum is, x̂ ' +
+      'After the norm every bar is again between −2 and 2. However large s is, x̂ ' +
       'is of this size.',
     unstable: true,
   },
@@ -115,7 +115,7 @@ export const TOUR: readonly TourStep[] = [
     part: 'controls',
     title: 'Your turn',
     text:
-      'All is as it was. Drag bars, draw new values, inject, switch the residual off. Undo ' +
+      'All is as it was before the tour. Drag bars, draw new values, inject, switch the residual off. Undo ' +
       'takes back every change, and the link keeps what you see.',
   },
 ];

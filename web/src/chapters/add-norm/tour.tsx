@@ -1,20 +1,30 @@
 // The guided tour: a box at the foot of the window, and an outline around what it speaks of.
 
-import { batch } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
 import { Button } from '../../ui/controls';
 import { type Box, placed, type Size } from '../../ui/figure';
 import { state } from './state';
 import { type Part, TOUR } from './tour-steps';
 
+/** What the reader had chosen before the tour, to give it back at the last step or on leaving. */
+let own = { unstable: state.unstable.field.initial, residual: state.residual.field.initial };
+
+/** Whether the tour decides what is injected; at its last step the reader does again. */
+function decides(step: number): boolean {
+  return step > 0 && step < TOUR.length;
+}
+
 /** The step is from 1; 0 ends the tour. */
 function goToStep(step: number): void {
-  batch(() => {
+  if (!decides(state.tour.peek())) {
+    own = { unstable: state.unstable.peek(), residual: state.residual.peek() };
+  }
+  const { unstable = false, residual = true } = decides(step) ? TOUR[step - 1] : own;
+  withoutHistory(() => {
     state.tour.value = step;
-    if (step === 0) return;
-    const { unstable = false, residual = true } = TOUR[step - 1];
     state.unstable.value = unstable;
     state.residual.value = residual;
   });

@@ -33,7 +33,7 @@ function bothPaths(c: Comparison): string {
 
 function branchOnly(c: Comparison): string {
   return (
-    'The residual is off: x does not reach the sum. The cosine of x̂ with LayerNorm(F) is ' +
+    'The residual is off: x does not reach s. The cosine of x̂ with LayerNorm(F) is ' +
     `${cosineText(c.withBranch)}, whatever x is.`
   );
 }

@@ -20,8 +20,9 @@ export function AddNorm() {
         <StageA />
       </div>
       <p>
-        Drag a bar of x or F(x), or move it with the arrow keys. F(x) stands for whatever a sublayer
-        gives: here it is set by hand, so it does not follow x.
+        Drag a bar of x or F(x) (with a finger: tap it first), or move it with the arrow keys. F(x)
+        stands for whatever a sublayer gives: here it is set by hand, so it does not follow x. The
+        three charts have one scale, from −2 to 2.
       </p>
       <details class="an-type">
         <summary>Type the values</summary>
@@ -73,10 +74,10 @@ function Introduction() {
             <strong>The diversion</strong>: through the sublayer, which makes F(x) of x.
           </li>
           <li>
-            <strong>The merge</strong>: Add. x + F(x), number by number.
+            <strong>The merge</strong>: Add. s = x + F(x), number by number.
           </li>
           <li>
-            <strong>The stabilizer</strong>: Norm. The sum gets mean 0 and deviation 1.
+            <strong>The stabilizer</strong>: Norm. s gets mean 0 and deviation 1.
           </li>
         </ul>
         <StartTour />

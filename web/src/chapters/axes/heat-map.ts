@@ -1,9 +1,9 @@
 // The two heat maps of a batch, before and after a norm: where the cells stand, and how they look.
 
 import type { Kind } from '../../kernels/kernels';
+import { COLOURS } from '../../ui/colours';
 import { type Box, type Context, drawLine, drawText, type Size } from '../../ui/figure';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
-import { COLOURS } from '../../ui/colours';
 import { type Batch, type Cell, featuresOf, largest, setOf } from './sets';
 
 type Colour = readonly [number, number, number];

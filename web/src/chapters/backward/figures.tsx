@@ -1,9 +1,9 @@
 // The pictures of chapter 3: what the reader moves and what comes out, and the parts of g.
 
 import { type BarChart, BarHandles, drawBars, symmetricRange } from '../../ui/bars';
+import { COLOURS } from '../../ui/colours';
 import { type Context, drawText, Figure, type Size } from '../../ui/figure';
 import { type VectorRow, VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/colours';
 import { type Gradient, withoutRounding } from './gradient';
 import { GAMMA, LIMIT, state } from './state';
 

@@ -1,7 +1,7 @@
 // The block from top to bottom: the stream on the left, the branches beside it.
 
-import { type Context, drawLine, drawText, type Size } from '../../ui/figure';
 import { COLOURS } from '../../ui/colours';
+import { type Context, drawLine, drawText, type Size } from '../../ui/figure';
 import { grouped, type Step } from './model';
 
 export const WIDE: Size = { width: 460, height: 632 };

@@ -141,11 +141,16 @@ function Story() {
       </p>
       <p>
         Below are four real decoders. Each reads the same 32 bytes of text, goes forward and back
-        once with its first weights, and shows the root mean square (RMS) of what passes.
+        once with its first weights, and shows the root mean square (RMS) of what passes. Size alone
+        is no signal: where all tokens carry the same vector, nothing tells them apart any more. So
+        the third chart shows how alike they are.
       </p>
     </>
   );
 }
+
+const COSINES = [0, 1] as const;
+const finite = (v: number) => (Number.isFinite(v) ? v : null);
 
 function Results({ measured }: { measured: Measured<MeasureJob> }) {
   const { job, measurements, milliseconds } = measured;
@@ -170,12 +175,20 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
           logarithmic
         />
         <LineChart
-          name="Signal, from layer 0 to the last"
+          name="Stream RMS, from layer 0 to the last"
           xLabel="layer"
           yLabel={`stream’s ${unit}`}
           x={places}
           curves={curves('stream', 0)}
           logarithmic
+        />
+        <LineChart
+          name="Tokens alike: mean cosine of two tokens"
+          xLabel="layer"
+          yLabel="cosine"
+          x={places}
+          curves={measurements.map((m, i) => ({ ...LANES[i], values: m.tokenCosine.map(finite) }))}
+          atLeast={COSINES}
         />
       </div>
       <p class="hint">

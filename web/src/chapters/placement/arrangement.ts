@@ -56,7 +56,7 @@ export function choose(row: Placement, table: Placement[]): void {
 export function equation(arrangement: Arrangement, norm: TokenNorm): string {
   const name = norm === 'layer' ? 'LN' : 'RMS';
   const normalized = (inner: string) => String.raw`\operatorname{${name}}\!\left(${inner}\right)`;
-  const tex = (slot: FactorSlot) => factor(slot, arrangement[slot]).tex!;
+  const tex = (slot: FactorSlot) => factor(slot, arrangement[slot]).tex;
   const h = arrangement.before ? tex('beforeScale') + normalized('x') : 'x';
   const branch = String.raw`F\!\left(${h}\right)`;
   const f = tex('gain') + (arrangement.inside ? normalized(branch) : branch);

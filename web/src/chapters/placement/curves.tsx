@@ -6,9 +6,9 @@ import type { Stack } from '../../kernels/session-host';
 import { type MeasureJob, Measurer } from '../../kernels/sessions';
 import { FIRST_WEIGHTS } from '../../stacks/first-weights';
 import { curve, verdict } from '../../stacks/verdict';
+import { CURVE_COLOURS } from '../../ui/colours';
 import { Choice, Slider, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
-import { CURVE_COLOURS } from '../../ui/colours';
 import { chosenArrangement, rowOf } from './arrangement';
 import { LAYERS, state } from './state';
 

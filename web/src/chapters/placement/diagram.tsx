@@ -1,7 +1,7 @@
 // One sublayer with its five slots on the residual stream, from top to bottom.
 
-import type { Item } from '../../state/store';
 import type { Arrangement } from '../../kernels/kernels';
+import type { Item } from '../../state/store';
 import { NORM_NAMES } from '../../ui/norms';
 import { factor, type FactorSlot } from './factors';
 import { state } from './state';

@@ -4,8 +4,8 @@ interface Factor {
   label: string;
   /** What is special about it, for those who choose. */
   note?: string;
-  /** What it makes of the equation's term; '' where it leaves it as it is, or leaves none. */
-  tex?: string;
+  /** In formulas, that of the skip path with its x; '' where nothing is to be written. */
+  tex: string;
 }
 
 export const FACTORS = {
@@ -30,8 +30,8 @@ export const FACTORS = {
     'depth-scaled': { label: '× 1/√l', tex: String.raw`\tfrac{1}{\sqrt{l}}\,` },
   },
   initialGain: {
-    none: { label: '× 1' },
-    deepnorm: { label: '× 1/⁴√(8N)' },
+    none: { label: '× 1', tex: '' },
+    deepnorm: { label: '× 1/⁴√(8N)', tex: String.raw`1/\sqrt[4]{8N}` },
   },
 } as const satisfies Record<string, Record<string, Factor>>;
 

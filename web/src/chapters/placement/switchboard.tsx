@@ -6,7 +6,7 @@ import { Formula } from '../../ui/formula';
 import { NORM_NAMES, normOptions, TOKEN_NORMS } from '../../ui/norms';
 import { chosenArrangement, choose, equation, rowOf } from './arrangement';
 import { Diagram } from './diagram';
-import { factor, factorNames, type FactorSlot } from './factors';
+import { factor, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
 
 export function Switchboard({ table }: { table: Placement[] }) {
@@ -84,7 +84,7 @@ function Terms({ arrangement: a }: { arrangement: Arrangement }) {
       {a.initialGain === 'deepnorm' && (
         <li>
           The first weights of F (value, output, feed-forward) are multiplied by{' '}
-          <Formula tex={String.raw`1/\sqrt[4]{8N}`} />.
+          <Formula tex={FACTORS.initialGain.deepnorm.tex} />.
         </li>
       )}
       {a.finalNorm && <li>After the last layer comes one more norm.</li>}

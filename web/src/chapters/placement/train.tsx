@@ -3,11 +3,11 @@
 import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Placement } from '../../kernels/kernels';
+import { CURVE_COLOURS } from '../../ui/colours';
 import { Button, Choice, Problem, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { roundNumber } from '../../ui/numbers';
 import { ScrollTable } from '../../ui/table';
-import { CURVE_COLOURS } from '../../ui/colours';
 import { rowOf } from './arrangement';
 import { chosenStack, chosenText, measureProblem } from './curves';
 import { IN_LINK } from './long-text';
@@ -18,15 +18,28 @@ import { lossText, type Outcome, verdict } from './verdict';
 const WINDOW = 10; // steps whose mean is shown
 
 const training = new Training();
+interface Finished {
+  setup: Setup;
+  outcome: Outcome;
+  losses: (readonly number[])[]; // without, with
+}
 /** What has been trained to its end since the page was opened, the newest first. */
-const finished = signal<{ setup: Setup; outcome: Outcome }[]>([]);
+const finished = signal<Finished[]>([]);
+
+/** Ends the training, and forgets those before. */
+export function resetTraining(): void {
+  training.reset();
+  finished.value = [];
+}
 
 async function train(run: Promise<void>) {
   await run;
   const outcome = outcomeOf(training);
   if (training.status.value !== 'done' || outcome === undefined) return;
   const setup = training.setup.value!;
-  if (finished.value[0]?.setup !== setup) finished.value = [{ setup, outcome }, ...finished.value];
+  if (finished.value[0]?.setup === setup) return;
+  const losses = training.runs.value.map((run) => run.losses.value);
+  finished.value = [{ setup, outcome, losses }, ...finished.value];
 }
 
 function outcomeOf({ opened, runs, setup }: Training): Outcome | undefined {
@@ -74,7 +87,7 @@ export function Train({ table }: { table: Placement[] }) {
       <Buttons setup={setup} />
       <Problem text={measureProblem.value ? '' : training.problem.value} />
       {training.setup.value && <Progress shown={training.setup.value} chosen={setup} />}
-      {finished.value.length > 0 && <Finished />}
+      {finished.value.length > 0 && <FinishedTable />}
     </>
   );
 }
@@ -111,8 +124,16 @@ function TextChoice() {
   );
 }
 
+/** Whether a field that a training uses has been given what it cannot be. */
+function isRefused(): boolean {
+  const { curves: _, text, ...used } = state;
+  const pasted = state.source.value === 'pasted' ? [text] : [];
+  return [...Object.values(used), ...pasted].some((item) => item.problem.value !== '');
+}
+
 function Buttons({ setup }: { setup: Setup }) {
   const status = training.status.value;
+  const refused = isRefused();
   return (
     <div class="placement-buttons">
       {status === 'running' && (
@@ -126,13 +147,14 @@ function Buttons({ setup }: { setup: Setup }) {
         </Button>
       )}
       {(status === 'idle' || status === 'done') && (
-        <Button kind="primary" onClick={() => train(training.start(setup))}>
+        <Button kind="primary" disabled={refused} onClick={() => train(training.start(setup))}>
           Start training
         </Button>
       )}
       <Button disabled={status === 'idle'} onClick={() => training.reset()}>
         Reset training
       </Button>
+      <Problem text={refused ? 'A field above has what it cannot use: mend it to start.' : ''} />
     </div>
   );
 }
@@ -170,15 +192,31 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
   );
 }
 
-function Losses({ setup: { name, steps, stack } }: { setup: Setup }) {
+const COLOURS = [CURVE_COLOURS.orange, CURVE_COLOURS.blue]; // without, with warm-up
+
+function Losses({ setup }: { setup: Setup }) {
+  const { name, steps, stack } = setup;
   const { layers, learningRate, seed, warmUp } = stack.options;
   const x = useMemo(() => Array.from({ length: steps }, (_, step) => step + 1), [steps]);
   const unigram = training.opened.value?.unigramLoss ?? null;
-  const [without, warmed] = training.runs.value.map((run) => {
-    const losses = run.losses.value;
+  const values = (losses: readonly number[]) => {
     const shown = state.curves.value === 'mean' ? runningMeans(losses, WINDOW) : losses;
     return x.map((_, i) => (Number.isFinite(shown[i]) ? shown[i] : null));
-  });
+  };
+  const names = (warmUp: number) => ['without warm-up', `warm-up over ${warmUp} steps`];
+  const curves = training.runs.value.map((run, i) => ({
+    name: names(warmUp)[i],
+    colour: COLOURS[i],
+    values: values(run.losses.value),
+  }));
+  const before = finished.value.find((other) => other.setup !== setup);
+  const faint = before?.losses.map((losses, i) => ({
+    name: `${before.setup.name}, ${names(before.setup.stack.options.warmUp)[i]} (before)`,
+    colour: COLOURS[i],
+    dash: [3, 4],
+    width: 1,
+    values: values(losses),
+  }));
   return (
     <LineChart
       name={`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
@@ -186,8 +224,8 @@ function Losses({ setup: { name, steps, stack } }: { setup: Setup }) {
       yLabel="nats a byte"
       x={x}
       curves={[
-        { name: 'without warm-up', colour: CURVE_COLOURS.orange, values: without },
-        { name: `warm-up over ${warmUp} steps`, colour: CURVE_COLOURS.blue, values: warmed },
+        ...curves,
+        ...(faint ?? []),
         {
           name: 'byte frequencies alone',
           colour: CURVE_COLOURS.grey,
@@ -211,7 +249,7 @@ const COLUMNS = [
   'byte frequencies',
 ];
 
-function Finished() {
+function FinishedTable() {
   return (
     <div class="placement-finished">
       <ScrollTable caption="Trained so far: loss on text kept aside, in nats a byte" visible>

@@ -2,6 +2,7 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type BarChart, BarHandles, drawBars, heightOf, symmetricRange } from '../../ui/bars';
+import { COLOURS } from '../../ui/colours';
 import {
   type Box,
   type Context,
@@ -13,7 +14,6 @@ import {
 } from '../../ui/figure';
 import { roundNumber, shortNumber } from '../../ui/numbers';
 import { ScrollTable, type VectorRow, VectorTable } from '../../ui/table';
-import { COLOURS } from '../../ui/colours';
 import { histogram, HISTOGRAM_FROM, type Interval, intervalOf, ticks } from './distribution';
 import { state } from './state';
 import type { Measured } from './steps';

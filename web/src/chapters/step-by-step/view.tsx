@@ -5,13 +5,13 @@ import { batch } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { NormOptions } from '../../kernels/kernels';
 import { symmetricRange } from '../../ui/bars';
+import { COLOURS } from '../../ui/colours';
 import { Button, Choice, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { normOptions, TOKEN_NORMS } from '../../ui/norms';
 import { exactNumber, roundNumber } from '../../ui/numbers';
 import { ScrollTable } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
-import { COLOURS } from '../../ui/colours';
 import * as arithmetic from './arithmetic';
 import { Distribution, InputChart, leastRange, StepChart } from './charts';
 import { HISTOGRAM_FROM } from './distribution';
@@ -39,7 +39,7 @@ export function StepByStep() {
     <>
       <p>
         A norm takes the features of one token and does four small steps. Type or paste your own
-        numbers, or drag the bars; everything below follows.
+        numbers, or drag the bars (with a finger: tap one first); everything below follows.
       </p>
       <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
       <NormControls />
