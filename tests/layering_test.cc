@@ -66,8 +66,8 @@ std::string read(const fs::path& path) {
 
 /// Every file below `folder`, without what .gitignore and git itself keep out of the repository.
 std::vector<fs::path> files_below(const fs::path& folder) {
-  static const std::set<fs::path> skipped{".git", "build", "out", ".cache", "__pycache__",
-                                           "node_modules", "dist"};
+  static const std::set<fs::path> skipped{".git",        "build",        "out", ".cache",
+                                          "__pycache__", "node_modules", "dist"};
   std::vector<fs::path> files;
   for (auto it = fs::recursive_directory_iterator(folder); it != fs::end(it); ++it) {
     if (skipped.contains(it->path().filename())) {
