@@ -557,7 +557,8 @@ class Server {
 TEST_F(CliTest, ServeAnswersWithTheFolderAndNothingBeyond) {
   fs::create_directory(folder_ / "page");
   write("page/index.html", "<p>the page</p>");
-  write("page/addnorm.wasm", std::string("\0asm", 4));
+  fs::create_directory(folder_ / "page/assets");
+  write("page/assets/addnorm.wasm", std::string("\0asm", 4));
   write("secret", "not for browsers");
   const Server server(folder_ / "page");
 
@@ -567,7 +568,11 @@ TEST_F(CliTest, ServeAnswersWithTheFolderAndNothingBeyond) {
   EXPECT_EQ(page->body, "<p>the page</p>");
   EXPECT_EQ(page->get_header_value("Content-Type"), "text/html");
   EXPECT_EQ(page->get_header_value_count("Content-Type"), 1);
-  EXPECT_EQ(server.get("/addnorm.wasm")->get_header_value("Content-Type"), "application/wasm");
+  EXPECT_EQ(page->get_header_value("Cache-Control"), "no-cache");
+  const auto module = server.get("/assets/addnorm.wasm");
+  ASSERT_TRUE(module);
+  EXPECT_EQ(module->get_header_value("Content-Type"), "application/wasm");
+  EXPECT_EQ(module->get_header_value("Cache-Control"), "max-age=31536000, immutable");
   for (const char* path : {"/nothing", "/../secret", "/%2e%2e/secret", "/page/../../secret"}) {
     const auto missing = server.get(path);
     ASSERT_TRUE(missing) << path;

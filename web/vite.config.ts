@@ -8,6 +8,7 @@ const inBrowser = {
   testTimeout: 120_000,
   hookTimeout: 60_000,
   fileParallelism: false,
+  retry: 1, // a browser on a loaded machine may miss a moment
 };
 
 export default defineConfig({

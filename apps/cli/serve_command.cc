@@ -25,7 +25,11 @@ struct ServeFlags {
 
 /// Sends a file as it is. Otherwise its text would be compressed anew for each request, which takes
 /// many times longer than sending it to the same machine.
-void send_uncompressed(const httplib::Request&, httplib::Response& response) {
+void send_uncompressed(const httplib::Request& request, httplib::Response& response) {
+  // Their names change with what they hold, so browsers may keep them, for when this has ended.
+  const bool is_named_by_content = request.path.starts_with("/assets/");
+  response.set_header("Cache-Control",
+                      is_named_by_content ? "max-age=31536000, immutable" : "no-cache");
   const auto file = std::make_shared<const std::string>(std::move(response.body));
   const std::string type = response.get_header_value("Content-Type");
   response.headers.erase("Content-Type");  // the next call adds it

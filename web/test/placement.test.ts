@@ -146,19 +146,6 @@ test('Reset chapter and Reset all end the training and clear what it left', asyn
   }
 });
 
-test('what was loaded stays usable when the server has gone', async () => {
-  const page = await openPage('#add-norm');
-  await page.waitForResponse(/bundled-text/);
-  await page.waitForTimeout(300);
-  await page.context().setOffline(true);
-  const part = chapter(page, 'placement');
-  await part.scrollIntoViewIfNeeded();
-  await part.locator('[data-verdict="measured"]').waitFor();
-  await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('2');
-  await part.getByRole('button', { name: 'Start training' }).click();
-  await part.locator('[data-verdict="trained"]').waitFor();
-});
-
 test('a text of one’s own: too short, long enough, too long for the link', async () => {
   const [page, part] = await open('pl.steps=2&pl.layers=1&pl.warmup=1');
   await part.getByRole('radio', { name: 'my own' }).check();

@@ -71,7 +71,7 @@ test('by keyboard alone', async () => {
   expect(await reply.innerText()).toContain('That is post-norm');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
-  expect(new URL(page.url()).hash).toMatch(/^#placement/);
+  await expect.poll(() => new URL(page.url()).hash).toMatch(/^#placement/);
 });
 
 test('an answer that is none gets a word', async () => {

@@ -4,7 +4,6 @@ import { batch, signal } from '@preact/signals';
 import { kernels } from './current';
 import type { Measurement } from './kernels';
 import type { Answer, Method, SessionHost, Stack, Timed } from './session-host';
-import workerUrl from './worker?worker&url';
 
 /** The part of a Worker that is used. */
 export interface Port {
@@ -13,7 +12,7 @@ export interface Port {
   terminate(): void;
 }
 
-const NO_WORKER = 'The page’s worker could not be started.';
+const NO_WORKER = 'The page’s worker could not be started; is the server still there?';
 
 /** A SessionHost in a worker: the same methods, as promises; what fails there is an Error here. */
 export class SessionWorker {
@@ -61,16 +60,25 @@ export class SessionWorker {
   }
 }
 
-/** Loads what sessions need before they do, so that they may open when the server has gone. What
- * fails here is loaded when first used. */
-export async function preload(): Promise<void> {
-  await Promise.allSettled([fetch(workerUrl), textBytes(undefined)]);
-}
-
 function startWorker(): Worker {
-  const worker = new Worker(workerUrl, { type: 'module' });
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
   worker.postMessage(kernels.module);
   return worker;
+}
+
+const spares: SessionWorker[] = [];
+
+/** A worker that has been started beforehand, if there still is one. */
+export function takeWorker(): SessionWorker {
+  const spare = spares.pop();
+  return spare === undefined || spare.failed ? new SessionWorker() : spare;
+}
+
+/** Loads what one measuring and one training need, so that both work when the server has gone. What
+ * fails here is loaded when first used. */
+export function preload(): void {
+  while (spares.length < 3) spares.push(new SessionWorker());
+  textBytes(undefined).catch(() => {});
 }
 
 /** Runs `work` on the newest input: what comes while one is under way waits, and only the last of
@@ -114,7 +122,7 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
     try {
       const text = await textBytes(job.text);
       if (measuringWorker === undefined || measuringWorker.failed) {
-        measuringWorker = new SessionWorker();
+        measuringWorker = takeWorker();
       }
       const measurements: Timed<Measurement>[] = [];
       for (const stack of job.stacks) {

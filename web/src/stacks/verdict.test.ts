@@ -79,7 +79,7 @@ test('sentences say what the numbers say', () => {
 test('a stream that keeps its size is no signal where all tokens are alike', () => {
   const words = (cosine: number) => verdict(measurement([1, 1, 1], [1, 1, 1], [0, cosine]));
   const of = (shown: string) =>
-    `, but all tokens then carry nearly the same vector (mean cosine ${shown}).`;
+    `, and all tokens then carry nearly the same vector (mean cosine ${shown}).`;
   expect(words(0.98)).toMatch(/^The stream ends at 1 times its size\. The/);
   expect(words(NaN)).not.toContain('alike');
   expect(words(0.9951)).toContain(of('0.9951'));

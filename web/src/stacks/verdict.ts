@@ -60,7 +60,7 @@ function alikeWords({ tokenCosine }: Measurement): string {
   if (!(cosine >= ALIKE)) return '';
   const off = 1 - cosine;
   const shown = off >= 1e-4 ? roundNumber(cosine) : off > 0 ? `1 − ${round(off)}` : '1';
-  return `, but all tokens then carry nearly the same vector (mean cosine ${shown})`;
+  return `, and all tokens then carry nearly the same vector (mean cosine ${shown})`;
 }
 
 function gradientSentence(ratio: number, layers: number): string {

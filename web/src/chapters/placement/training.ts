@@ -2,7 +2,7 @@
 
 import { batch, signal } from '@preact/signals';
 import type { Opened, Stack } from '../../kernels/session-host';
-import { SessionWorker, textBytes } from '../../kernels/sessions';
+import { type SessionWorker, takeWorker, textBytes } from '../../kernels/sessions';
 
 export interface Setup {
   name: string; // of the arrangement
@@ -62,7 +62,7 @@ export class Training {
 
   /** `slice`: milliseconds of steps between two looks at the page. */
   constructor(
-    readonly makeWorker = () => new SessionWorker(),
+    readonly makeWorker = takeWorker,
     readonly slice = 120,
   ) {}
 
