@@ -14,7 +14,7 @@ packages=()
 for group in "$@"; do
   case $group in
     # oneDNN's CMake package requires OpenCL; its Debian package only recommends it.
-    build) packages+=(make cmake ninja-build g++ libfmt-dev libdnnl-dev ocl-icd-opencl-dev
+    build) packages+=(make cmake ninja-build g++ libfmt-dev libhwy-dev libdnnl-dev ocl-icd-opencl-dev
                       libeigen3-dev nlohmann-json3-dev libcli11-dev pkg-config
                       libcpp-httplib-dev) ;;
     test)  packages+=(libgtest-dev libgmock-dev librapidcheck-dev) ;;

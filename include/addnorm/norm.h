@@ -1,13 +1,19 @@
 #pragma once
 
-/// Normalization and Add & Norm, forward and backward. Every function is instantiated for float and
-/// double, allocates nothing, checks its arguments (addnorm::Error) and gives the same bits for any
-/// number of threads. Numerics: docs/numerics.md.
+/// Normalization and Add & Norm, forward and backward. Every function allocates nothing, checks its
+/// arguments (addnorm::Error) and gives the same bits on every instruction set and for any number of
+/// threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
+///
+/// A matrix of the residual stream has type Stream, a branch and an output of a norm type Branch:
+/// float and float, double and double, BFloat16 and BFloat16, Float16 and Float16, float and
+/// BFloat16, float and Float16. What is computed, and γ, β, factors and statistics, have type
+/// Arithmetic<Stream>: float, or double. Norms over channels take float and double alone.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "addnorm/float16.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
@@ -85,64 +91,76 @@ struct Dropout {
 };
 
 /// The branch's way into the residual sum: s = skip ⊙ x + gain ⊙ dropout(branch).
-template <typename T>
+template <typename Stream, typename Branch = Stream>
 struct ResidualAdd {
-  MatrixView<const T> x;       ///< rows × features, the residual stream
-  MatrixView<const T> branch;  ///< the same shape; absent: s = x
-  Scale<T> skip;
-  Scale<T> gain;
+  MatrixView<const Stream> x;       ///< rows × features, the residual stream
+  MatrixView<const Branch> branch;  ///< the same shape; absent: s = skip ⊙ x
+  Scale<Arithmetic<Stream>> skip;
+  Scale<Arithmetic<Stream>> gain;
   Dropout dropout;
 };
 
 /// s = skip ⊙ x + gain ⊙ dropout(branch). `sum` may be x or branch itself.
-template <typename T>
-void residual_add(const ResidualAdd<T>& add, MatrixView<T> sum);
+template <typename Stream, typename Branch = Stream>
+void residual_add(const ResidualAdd<Stream, Branch>& add, MatrixView<Stream> sum);
 
 /// The gradients of residual_add's inputs, from `d_sum`, the gradient of s.
-template <typename T>
+template <typename Stream, typename Branch = Stream>
 struct ResidualAddBackward {
-  ResidualAdd<T> add;  ///< as in forward; x and branch are read only for d_skip and d_gain
-  MatrixView<const T> d_sum;
-  MatrixView<T> d_branch;  ///< gain ⊙ mask ⊙ d_sum; absent: not wanted
-  std::span<T> d_skip;     ///< += Σ over rows of x ⊙ d_sum; empty: not wanted
-  std::span<T> d_gain;     ///< += Σ over rows of dropout(branch) ⊙ d_sum; empty: not wanted
+  using Value = Arithmetic<Stream>;
+
+  ResidualAdd<Stream, Branch> add;  ///< as in forward; x and branch are read for d_skip and d_gain
+  MatrixView<const Stream> d_sum;
+  MatrixView<Branch> d_branch;  ///< gain ⊙ mask ⊙ d_sum; absent: not wanted
+  std::span<Value> d_skip;      ///< += Σ over rows of x ⊙ d_sum; empty: not wanted
+  std::span<Value> d_gain;      ///< += Σ over rows of dropout(branch) ⊙ d_sum; empty: not wanted
 };
-template <typename T>
-void residual_add_backward(const ResidualAddBackward<T>& args);
+template <typename Stream, typename Branch = Stream>
+void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args);
 
 /// LayerNorm or RMSNorm of rows, with the residual sum that comes before it in the same pass over
 /// memory: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s).
-template <typename T>
+template <typename Stream, typename Branch = Stream>
 struct AddNormForward {
-  ResidualAdd<T> add;                       ///< without a branch this is the norm alone
-  MatrixView<T> sum;                        ///< where s goes; may be x; absent: s is not kept
-  std::span<const T> gamma;                 ///< one for each feature; empty: 1
-  std::span<const T> beta;                  ///< one for each feature; empty: 0
-  MatrixView<T> y;                          ///< may be x or branch
-  std::span<NormStatistics<T>> statistics;  ///< one for each row, for backward; empty: not kept
+  using Value = Arithmetic<Stream>;
+
+  ResidualAdd<Stream, Branch> add;  ///< without a branch this is the norm alone
+  MatrixView<Stream> sum;           ///< where s goes; may be x or branch; absent: s is not kept
+  std::span<const Value> gamma;     ///< one for each feature; empty: 1
+  std::span<const Value> beta;      ///< one for each feature; empty: 0
+  MatrixView<Branch> y;             ///< may be x or branch
+  std::span<NormStatistics<Value>> statistics;  ///< one for each row, for backward; empty: not kept
 };
-template <typename T>
-void add_norm_forward(const NormOptions& options, const AddNormForward<T>& args);
+template <typename Stream, typename Branch = Stream>
+void add_norm_forward(const NormOptions& options, const AddNormForward<Stream, Branch>& args);
+
+/// What becomes of the values that stand where a parameter's gradient goes.
+enum class GradientMode {
+  kAccumulate,  ///< the gradient is added to them
+  kOverwrite,   ///< they are replaced
+};
 
 /// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass.
 ///   dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
-/// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows, both added to
-/// what is there.
-template <typename T>
+/// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
+template <typename Stream, typename Branch = Stream>
 struct AddNormBackward {
-  MatrixView<const T> s;                          ///< what forward normalized
-  std::span<const NormStatistics<T>> statistics;  ///< from forward
-  std::span<const T> gamma;
-  MatrixView<const T> dy;
-  MatrixView<const T> d_residual;  ///< the gradient that reaches s past the norm; absent: none
-  Scale<T> skip;                   ///< what d_residual is multiplied with
-  MatrixView<T> dx;                ///< may be dy or d_residual
-  std::span<T> d_gamma;            ///< empty: not wanted
-  std::span<T> d_beta;             ///< empty: not wanted
-  std::span<T> workspace;  ///< add_norm_workspace(rows, features) values where d_gamma or d_beta
+  using Value = Arithmetic<Stream>;
+
+  MatrixView<const Stream> s;                         ///< what forward normalized
+  std::span<const NormStatistics<Value>> statistics;  ///< from forward
+  std::span<const Value> gamma;
+  MatrixView<const Branch> dy;
+  MatrixView<const Stream> d_residual;  ///< the gradient that reaches s past the norm; absent: none
+  Scale<Value> skip;                    ///< what d_residual is multiplied with
+  MatrixView<Stream> dx;                ///< may be dy or d_residual
+  std::span<Value> d_gamma;             ///< empty: not wanted
+  std::span<Value> d_beta;              ///< empty: not wanted
+  std::span<Value> workspace;  ///< add_norm_workspace(rows, features) values where d_gamma or d_beta
+  GradientMode parameter_gradients = GradientMode::kAccumulate;
 };
-template <typename T>
-void add_norm_backward(const NormOptions& options, const AddNormBackward<T>& args);
+template <typename Stream, typename Branch = Stream>
+void add_norm_backward(const NormOptions& options, const AddNormBackward<Stream, Branch>& args);
 
 /// How many values AddNormBackward::workspace holds.
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features);

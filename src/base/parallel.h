@@ -1,5 +1,9 @@
 #pragma once
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include <cstddef>
 #include <exception>
 
@@ -41,6 +45,22 @@ void parallel_for(std::size_t count, [[maybe_unused]] std::size_t grain, const B
 #pragma omp parallel for schedule(static) if (count >= 2 * grain)
   for (std::size_t i = 0; i < count; ++i) exception.guard([&] { body(i); });
   exception.rethrow();
+}
+
+/// Calls body(begin, end) for parts of 0 … count, one for each thread, that begin at multiples of
+/// `step`. `grain` is as in parallel_for.
+template <typename Body>
+void parallel_ranges(std::size_t count, std::size_t grain, std::size_t step, const Body& body) {
+  std::size_t parts = 1;
+#ifdef _OPENMP
+  if (count >= 2 * grain) parts = static_cast<std::size_t>(omp_get_max_threads());
+#endif
+  if (parts == 1) return body(std::size_t{0}, count);
+  const std::size_t steps = (count + step - 1) / step;
+  parallel_for(parts, 1, [&](std::size_t part) {
+    auto bound = [&](std::size_t p) { return p == parts ? count : steps * p / parts * step; };
+    if (bound(part) < bound(part + 1)) body(bound(part), bound(part + 1));
+  });
 }
 
 /// Calls job(i) for each i below `count`, as many at a time as there are threads; what a job does

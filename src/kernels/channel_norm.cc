@@ -2,14 +2,15 @@
 #include "base/parallel.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
-#include "kernels/row.h"
+#include "kernels/dispatch.h"
 
 /// BatchNorm, InstanceNorm and GroupNorm as norms of rows. A set of values that is normalized
 /// together lies contiguous in (N, C, S) for instance and group; for batch it does so once the
 /// tensor is transposed to (C, N, S). γ and β are constant over runs of such a row.
 
+#ifndef ADDNORM_KERNELS_CHANNEL_NORM_CC
+#define ADDNORM_KERNELS_CHANNEL_NORM_CC
 namespace addnorm {
-namespace {
 
 struct Sets {
   std::size_t rows = 0;        ///< sets: each has one mean and one deviation
@@ -20,6 +21,217 @@ struct Sets {
   std::size_t cols() const { return runs * run_length; }
   std::size_t channel(std::size_t r, std::size_t run) const { return (r % period) * runs + run; }
 };
+
+enum class StatisticsFrom { kData, kGiven };
+
+/// What each row adds to the gradients of its channels' γ and β: samples × channels each, as row r
+/// and its run lie at r·runs + run.
+template <typename T>
+struct ParameterParts {
+  MatrixView<T> gamma;
+  MatrixView<T> beta;
+};
+
+template <typename T>
+ParameterParts<T> parameter_parts(const ChannelNormBackward<T>& args, const Sets& sets) {
+  const std::size_t channels = args.x.channels;
+  const std::size_t samples = channels == 0 ? 0 : sets.rows * sets.runs / channels;
+  T* end = args.workspace.data() + args.workspace.size();
+  return {{end - 2 * samples * channels, samples, channels},
+          {end - samples * channels, samples, channels}};
+}
+
+/// Row r of the sets: its values, its gradient, and where the output goes.
+template <typename T>
+struct SetForward {
+  const NormOptions& options;
+  const ChannelNormForward<T>& args;
+  const Sets& sets;
+  StatisticsFrom from;
+};
+template <typename T>
+struct SetBackward {
+  const NormOptions& options;
+  const ChannelNormBackward<T>& args;
+  const Sets& sets;
+  StatisticsFrom from;
+};
+
+}  // namespace addnorm
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/channel_norm.cc"
+#include <hwy/foreach_target.h>
+//
+#include "kernels/row-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+/// γ's and β's meaning for the channels of one set.
+template <typename V>
+struct ChannelAffine {
+  const NormOptions& options;
+  const V* gamma;  ///< of the set's first channel; null: 1
+  const V* beta;   ///< likewise; null: 0
+
+  HWY_INLINE V scale(std::size_t run) const {
+    return gamma == nullptr ? static_cast<V>(options.output_scale)
+                            : effective_gamma(options, gamma[run]);
+  }
+  HWY_INLINE V offset(std::size_t run) const {
+    return beta == nullptr ? V{0} : beta[run] * static_cast<V>(options.output_scale);
+  }
+};
+
+/// Calls body(i, count, channels) for the packs of a set, where channels(values) gives the pack of
+/// what values(run) is for each value's channel.
+template <typename V, typename Body>
+HWY_INLINE void for_each_channel_pack(const Sets& sets, const Body& body) {
+  if (sets.run_length == 1) {  // features last: each value is of another channel
+    for_each_pack(sets.runs, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+      body(i, count, [&](const auto& values) ADDNORM_BODY {
+        HWY_ALIGN V each[kPack] = {};
+        for (std::size_t l = 0; l < HWY_MIN(kPack, sets.runs - i); ++l) each[l] = values(i + l);
+        return load(each, Whole());
+      });
+    });
+    return;
+  }
+  for (std::size_t run = 0; run < sets.runs; ++run) {
+    for_each_pack(sets.run_length, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+      body(run * sets.run_length + i, count,
+           [&](const auto& values) ADDNORM_BODY { return set(values(run)); });
+    });
+  }
+}
+
+template <typename V>
+void normalize_set(const SetForward<V>& f, std::size_t r, const V* x, V* y) {
+  NormStatistics<V>& found = f.args.statistics[r];
+  if (f.from == StatisticsFrom::kData) {
+    found = statistics<V>(f.options, f.sets.cols(), Memory<V>{x});
+  }
+  const Normalize<V> normalize(found);
+  const std::size_t channel = f.sets.channel(r, 0);
+  const ChannelAffine<V> affine{f.options, f.args.gamma.empty() ? nullptr : &f.args.gamma[channel],
+                                f.args.beta.empty() ? nullptr : &f.args.beta[channel]};
+  for_each_channel_pack<V>(f.sets, [&](std::size_t i, auto count, const auto& channels)
+                                       ADDNORM_BODY {
+    const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
+    const Pack<V> beta = channels([&](std::size_t run) ADDNORM_BODY { return affine.offset(run); });
+    store(normalize(load(x + i, count)) * gamma + beta, y + i, count);
+  });
+}
+
+/// The row's parts of the gradients of its channels' γ and β.
+template <typename V>
+void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy) {
+  const ParameterParts<V> parts = parameter_parts(b.args, b.sets);
+  const Normalize<V> normalize(b.args.statistics[r]);
+  V* d_gamma = b.args.d_gamma.empty() ? nullptr : parts.gamma.data + r * b.sets.runs;
+  V* d_beta = b.args.d_beta.empty() ? nullptr : parts.beta.data + r * b.sets.runs;
+  const std::size_t length = b.sets.run_length;
+  if (length == 1) {
+    for_each_pack(b.sets.runs, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+      const Pack<V> d = load(dy + i, count);
+      if (d_gamma != nullptr) store(d * normalize(load(x + i, count)), d_gamma + i, count);
+      if (d_beta != nullptr) store(d, d_beta + i, count);
+    });
+    return;
+  }
+  for (std::size_t run = 0; run < b.sets.runs; ++run) {
+    const V* x_run = x + run * length;
+    const V* dy_run = dy + run * length;
+    if (d_gamma != nullptr) {
+      d_gamma[run] = sum<V>(length, [&](std::size_t i, auto count) ADDNORM_BODY {
+        return keep(load(dy_run + i, count) * normalize(load(x_run + i, count)), count);
+      });
+    }
+    if (d_beta != nullptr) d_beta[run] = sum<V>(length, Memory<V>{dy_run});
+  }
+}
+
+/// What dx needs of the set, with g in its place.
+template <typename V>
+RowSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
+  if (b.from == StatisticsFrom::kGiven) return {};  // they do not depend on x
+  const std::size_t n = b.sets.cols();
+  const NormStatistics<V>& found = b.args.statistics[r];
+  const Normalize<V> normalize(found);
+  RowSums<V> sums;
+  sums.shift = tree_sum(head<V>(n, Memory<V>{g})) / head_size<V>(n);
+  const Pack<V> shift = set(sums.shift);
+  const V total = sum<V>(n, [&](std::size_t i, auto count)
+                                ADDNORM_BODY { return keep(load(g + i, count) - shift, count); });
+  const V projected = sum<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+    return keep((load(g + i, count) - shift) * normalize(load(x + i, count)), count);
+  });
+  sums.mean = total * (V{1} / static_cast<V>(n));
+  sums.projection = projected * (V{1} / variance_divisor<V>(b.options, n)) * found.epsilon_ratio;
+  return sums;
+}
+
+template <typename V>
+void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy, V* dx) {
+  parameter_sums(b, r, x, dy);
+  const NormStatistics<V>& found = b.args.statistics[r];
+  const std::size_t channel = b.sets.channel(r, 0);
+  const ChannelAffine<V> affine{
+      b.options, b.args.gamma.empty() ? nullptr : &b.args.gamma[channel], nullptr};
+  for_each_channel_pack<V>(b.sets, [&](std::size_t i, auto count, const auto& channels)
+                                       ADDNORM_BODY {
+    const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
+    store(load(dy + i, count) * gamma, dx + i, count);
+  });
+  const RowSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(dx));
+  const Normalize<V> normalize(found);
+  const Pack<V> shift = set(sums.shift);
+  const Pack<V> mean = set(sums.mean);
+  const Pack<V> projection = set(sums.projection);
+  const Pack<V> factor = set(found.reciprocal * found.scale);
+  for_each_pack(b.sets.cols(), [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+    const Pack<V> g = (load(dx + i, count) - shift) - mean;
+    store((g - normalize(load(x + i, count)) * projection) * factor, dx + i, count);
+  });
+}
+
+void forward_set(const SetForward<float>& f, std::size_t r, const float* x, float* y) {
+  normalize_set(f, r, x, y);
+}
+void backward_set(const SetBackward<float>& b, std::size_t r, const float* x, const float* dy,
+                  float* dx) {
+  differentiate_set(b, r, x, dy, dx);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace addnorm {
+namespace {
+
+HWY_EXPORT(forward_set);
+HWY_EXPORT(backward_set);
+
+// Double is compiled once (kernels/dispatch.h).
+void run_forward(const SetForward<float>& f, std::size_t r, const float* x, float* y) {
+  ADDNORM_DISPATCH(forward_set)(f, r, x, y);
+}
+void run_forward(const SetForward<double>& f, std::size_t r, const double* x, double* y) {
+  HWY_STATIC_DISPATCH(normalize_set)(f, r, x, y);
+}
+void run_backward(const SetBackward<float>& b, std::size_t r, const float* x, const float* dy,
+                  float* dx) {
+  ADDNORM_DISPATCH(backward_set)(b, r, x, dy, dx);
+}
+void run_backward(const SetBackward<double>& b, std::size_t r, const double* x, const double* dy,
+                  double* dx) {
+  HWY_STATIC_DISPATCH(differentiate_set)(b, r, x, dy, dx);
+}
 
 template <typename T>
 Sets sets_of(const NormOptions& options, const TensorView<T>& x) {
@@ -53,8 +265,6 @@ void transpose(const T* from, std::size_t a, std::size_t b, std::size_t s, T* to
   });
 }
 
-enum class StatisticsFrom { kData, kGiven };
-
 template <typename T>
 void check_tensor(std::string_view where, std::string_view name, const TensorView<T>& tensor,
                   const TensorView<const T>& x) {
@@ -80,29 +290,6 @@ void check_channels(std::string_view where, const NormOptions& options, const Ar
 }
 
 template <typename T>
-T gamma_of(const NormOptions& options, std::span<const T> gamma, std::size_t channel) {
-  return gamma.empty() ? static_cast<T>(options.output_scale)
-                       : row::effective_gamma(options, gamma[channel]);
-}
-
-/// y = γ·x̂ + β of row r, with the statistics that stand in args.
-template <typename T>
-void normalize_row(const NormOptions& options, const ChannelNormForward<T>& args, const Sets& sets,
-                   std::size_t r, const T* x, T* y) {
-  const NormStatistics<T>& s = args.statistics[r];
-  for (std::size_t run = 0; run < sets.runs; ++run) {
-    const std::size_t channel = sets.channel(r, run);
-    const T gamma = gamma_of(options, args.gamma, channel);
-    const T beta =
-        args.beta.empty() ? T{0} : args.beta[channel] * static_cast<T>(options.output_scale);
-    const std::size_t begin = run * sets.run_length;
-    for (std::size_t i = begin; i < begin + sets.run_length; ++i) {
-      y[i] = row::normalized(s, x[i]) * gamma + beta;
-    }
-  }
-}
-
-template <typename T>
 void forward(const NormOptions& options, const ChannelNormForward<T>& args, StatisticsFrom from) {
   const Sets sets = sets_of(options, args.x);
   check_channels("channel_norm_forward", options, args, sets, from);
@@ -115,62 +302,13 @@ void forward(const NormOptions& options, const ChannelNormForward<T>& args, Stat
     transpose(x, args.x.samples, args.x.channels, args.x.positions, args.workspace.data());
     x = y = args.workspace.data();
   }
+  const SetForward<T> job{options, args, sets, from};
   parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
-    const T* row = x + r * sets.cols();
-    if (from == StatisticsFrom::kData) {
-      args.statistics[r] = row::statistics(options, row, sets.cols());
-    }
-    normalize_row(options, args, sets, r, row, y + r * sets.cols());
+    run_forward(job, r, x + r * sets.cols(), y + r * sets.cols());
   });
   if (transposed) {
     transpose(static_cast<const T*>(y), args.x.channels, args.x.samples, args.x.positions,
               args.y.data);
-  }
-}
-
-/// What each row adds to the gradients of its channels' γ and β: samples × channels each, as row r
-/// and its run lie at r·runs + run.
-template <typename T>
-struct ParameterParts {
-  MatrixView<T> gamma;
-  MatrixView<T> beta;
-};
-
-template <typename T>
-ParameterParts<T> parameter_parts(const ChannelNormBackward<T>& args, const Sets& sets) {
-  const std::size_t channels = args.x.channels;
-  const std::size_t samples = channels == 0 ? 0 : sets.rows * sets.runs / channels;
-  T* end = args.workspace.data() + args.workspace.size();
-  return {{end - 2 * samples * channels, samples, channels},
-          {end - samples * channels, samples, channels}};
-}
-
-/// dx of one row, and its parts of the gradients of γ and β.
-template <typename T>
-void backward_row(const NormOptions& options, const ChannelNormBackward<T>& args, const Sets& sets,
-                  std::size_t r, StatisticsFrom from, const T* x, const T* dy, T* dx) {
-  const ParameterParts<T> parts = parameter_parts(args, sets);
-  const NormStatistics<T>& s = args.statistics[r];
-  const std::size_t length = sets.run_length;
-  for (std::size_t run = 0; run < sets.runs; ++run) {
-    const std::size_t begin = run * length;
-    const std::size_t part = r * sets.runs + run;
-    if (!args.d_gamma.empty()) {
-      parts.gamma.data[part] = row::sum<T>(
-          length, [&](std::size_t i) { return dy[begin + i] * row::normalized(s, x[begin + i]); });
-    }
-    if (!args.d_beta.empty()) {
-      parts.beta.data[part] = row::sum<T>(length, [&](std::size_t i) { return dy[begin + i]; });
-    }
-    const T gamma = gamma_of(options, args.gamma, sets.channel(r, run));
-    for (std::size_t i = begin; i < begin + length; ++i) dx[i] = gamma * dy[i];
-  }
-  row::BackwardSums<T> sums;  // zero where the statistics do not depend on x
-  if (from == StatisticsFrom::kData) {
-    sums = row::backward_sums(options, s, x, sets.cols(), [&](std::size_t i) { return dx[i]; });
-  }
-  for (std::size_t i = 0; i < sets.cols(); ++i) {
-    dx[i] = row::input_gradient(s, sums, dx[i], row::normalized(s, x[i]));
   }
 }
 
@@ -196,9 +334,10 @@ void backward(const NormOptions& options, const ChannelNormBackward<T>& args, St
     x = x_copy;
     dy = dx = dy_copy;
   }
+  const SetBackward<T> job{options, args, sets, from};
   parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
     const std::size_t at = r * sets.cols();
-    backward_row(options, args, sets, r, from, x + at, dy + at, dx + at);
+    run_backward(job, r, x + at, dy + at, dx + at);
   });
   const T output_scale = static_cast<T>(options.output_scale);
   auto add_parts = [&](const MatrixView<T>& parts, std::span<T> gradient) {
@@ -280,7 +419,7 @@ void running_to_norm_statistics(const NormOptions& options, const RunningStatist
                running.mean.size());
   for (std::size_t c = 0; c < statistics.size(); ++c) {
     statistics[c] = {.mean_hi = running.mean[c]};
-    row::set_deviation(options, running.variance[c], statistics[c]);
+    set_deviation(options, running.variance[c], statistics[c]);
   }
 }
 
@@ -312,3 +451,4 @@ template void running_to_norm_statistics(const NormOptions&, const RunningStatis
                                          std::span<NormStatistics<double>>);
 
 }  // namespace addnorm
+#endif  // HWY_ONCE

@@ -14,6 +14,9 @@ namespace addnorm {
 /// Throws unless ε is finite and not negative and `set_size` values can be normalized together.
 void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size);
 
+/// Throws unless the norm is one of rows.
+void check_row_kind(std::string_view where, const NormOptions& options);
+
 /// Throws unless `values` holds `expected` values.
 template <typename T>
 void check_length(std::string_view where, std::string_view name, std::span<T> values,

@@ -15,7 +15,7 @@ constexpr std::size_t kCount = 100'000;
 
 std::vector<double> factors(const Dropout& dropout, std::size_t count = kCount) {
   std::vector<double> values(count);
-  dropout_factors<double>(dropout, 0, values);
+  for (std::size_t i = 0; i < count; ++i) values[i] = dropout_factor<double>(dropout, i);
   return values;
 }
 
@@ -58,16 +58,23 @@ TEST(Dropout, NeighbouringSeedsElementsAndOffsetsAreIndependent) {
   }
 }
 
-TEST(Dropout, ElementsArePureFunctionsOfSeedAndPlace) {
-  const Dropout dropout{.probability = 0.3, .seed = 8};
-  const auto all = factors(dropout, 300);
-  for (std::size_t first = 0; first < 9; ++first) {
-    std::vector<double> part(200);
-    dropout_factors<double>(dropout, first, part);
-    EXPECT_TRUE(same_bits(part, std::span(all).subspan(first, 200)));
-    Dropout moved = dropout;
-    moved.offset = first;
-    EXPECT_TRUE(same_bits(factors(moved, 200), part));
+// The kernels make 64 words at a time; a row may begin at any of them, and anywhere in 64 bits.
+TEST(Dropout, KernelsDropWhatTheFormulaSays) {
+  for (const std::uint64_t offset :
+       {0ull, 1ull, 6ull, 63ull, (1ull << 34) - 20, ~0ull - 999, 4 * 0xFFFFFFFFull - 9}) {
+    for (const std::size_t cols : {1, 15, 16, 17, 64, 131}) {
+      const Dropout dropout{.probability = 0.4, .seed = 1ull << 40 | 5, .offset = offset};
+      Matrix<float> one(3, cols), s(3, cols);
+      Matrix<double> one64(3, cols), s64(3, cols);
+      one.fill(1);
+      one64.fill(1);
+      residual_add<float>({one, one, {.constant = 0}, {}, dropout}, s.view());
+      residual_add<double>({one64, one64, {.constant = 0}, {}, dropout}, s64.view());
+      for (std::size_t i = 0; i < 3 * cols; ++i) {
+        ASSERT_EQ(s.data()[i], dropout_factor<float>(dropout, i)) << offset << " + " << i;
+        ASSERT_EQ(s64.data()[i], dropout_factor<double>(dropout, i)) << offset << " + " << i;
+      }
+    }
   }
 }
 
@@ -86,11 +93,11 @@ TEST(Dropout, ForwardFusedForwardAndBackwardDropTheSameValues) {
   residual_add_backward<float>({.add = add, .d_sum = one, .d_branch = d_branch, .d_gain = d_gain});
 
   std::vector<float> expected(kRows * kCols);
-  dropout_factors<float>(add.dropout, 0, expected);
   float sum = 0;
-  for (float& factor : expected) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto factor = dropout_factor<float>(add.dropout, i);
     sum += factor;
-    factor *= 2;
+    expected[i] = 2 * factor;
   }
   EXPECT_TRUE(same_bits(s.flat(), expected));
   EXPECT_TRUE(same_bits(fused.flat(), expected));

@@ -2,23 +2,107 @@
 
 #include "base/parallel.h"
 #include "kernels/column_sums.h"
+#include "kernels/dispatch.h"
+#include "kernels/dropout.h"
 
+#ifndef ADDNORM_KERNELS_RESIDUAL_ADD_CC
+#define ADDNORM_KERNELS_RESIDUAL_ADD_CC
 namespace addnorm {
 
-template <typename T>
-void residual_add(const ResidualAdd<T>& add, MatrixView<T> sum) {
-  check_residual_add("residual_add", add);
-  check_shape("residual_add", "sum", sum, add.x.rows, add.x.cols);
-  parallel_for(add.x.rows, row_grain(add.x.cols),
-               [&](std::size_t r) { residual_add_row(add, r, sum.row(r).data()); });
+/// Rows begin … end − 1.
+template <typename S, typename B>
+using AddRows = void (*)(const ResidualAdd<S, B>&, const MatrixView<S>& sum, std::size_t begin,
+                         std::size_t end);
+template <typename S, typename B>
+using BranchRows = void (*)(const ResidualAddBackward<S, B>&, std::size_t begin, std::size_t end);
+
+}  // namespace addnorm
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/residual_add.cc"
+#include <hwy/foreach_target.h>
+//
+#include "kernels/residual-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+template <Add kAdd, typename S, typename B>
+HWY_NOINLINE void add_row(const ResidualAdd<S, B>& add, std::size_t r, S* sum) {
+  const ResidualRow<S, B, kAdd> row(add, r);
+  for_each_pack(add.x.cols, [&](auto, std::size_t i, auto count)
+                                ADDNORM_BODY { store(row(i, count), sum + i, count); });
 }
 
-template <typename T>
-void residual_add_backward(const ResidualAddBackward<T>& args) {
-  const MatrixView<const T> x = args.add.x;
-  const MatrixView<const T> branch = args.add.branch;
-  const MatrixView<const T> d_sum = args.d_sum;
-  const Dropout& dropout = args.add.dropout;
+template <typename S, typename B>
+void add_rows(const ResidualAdd<S, B>& add, const MatrixView<S>& sum, std::size_t begin,
+              std::size_t end) {
+  const bool plain = !add.branch.empty() && add.skip.is_one() && add.gain.is_one() &&
+                     !add.dropout.active();
+  for (std::size_t r = begin; r < end; ++r) {
+    S* to = sum.row(r).data();
+    plain ? add_row<Add::kPlain>(add, r, to) : add_row<Add::kGeneral>(add, r, to);
+  }
+}
+
+template <typename S, typename B>
+void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::size_t end) {
+  using V = Arithmetic<S>;
+  const std::size_t cols = args.d_sum.cols;
+  const bool drops = args.add.dropout.active();
+  DropoutFactors<V> factors(args.add.dropout);
+  for (std::size_t r = begin; r < end; ++r) {
+    const S* d_sum = args.d_sum.row(r).data();
+    B* d_branch = args.d_branch.row(r).data();
+    for_each_pack(cols, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+      Pack<V> d = load(d_sum + i, count);
+      if (drops) d = factors(r * cols + i) * d;
+      store(scale_pack(args.add.gain, i, count) * d, d_branch + i, count);
+    });
+  }
+}
+
+const PerStorage<AddRows>& add_table() {
+  static constexpr PerStorage<AddRows> kTable = ADDNORM_STORAGE_TABLE(add_rows);
+  return kTable;
+}
+const PerStorage<BranchRows>& branch_table() {
+  static constexpr PerStorage<BranchRows> kTable = ADDNORM_STORAGE_TABLE(branch_rows);
+  return kTable;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace addnorm {
+namespace {
+
+HWY_EXPORT(add_table);
+HWY_EXPORT(branch_table);
+ADDNORM_KERNEL_OF(add_kernel, AddRows, add_table, add_rows)
+ADDNORM_KERNEL_OF(branch_kernel, BranchRows, branch_table, branch_rows)
+
+}  // namespace
+
+template <typename S, typename B>
+void residual_add(const ResidualAdd<S, B>& add, MatrixView<S> sum) {
+  check_residual_add("residual_add", add);
+  check_shape("residual_add", "sum", sum, add.x.rows, add.x.cols);
+  const AddRows<S, B> kernel = add_kernel<S, B>();
+  parallel_ranges(add.x.rows, row_grain(add.x.cols), 1,
+                  [&](std::size_t begin, std::size_t end) { kernel(add, sum, begin, end); });
+}
+
+template <typename S, typename B>
+void residual_add_backward(const ResidualAddBackward<S, B>& args) {
+  using V = Arithmetic<S>;
+  const MatrixView<const S> x = args.add.x;
+  const MatrixView<const B> branch = args.add.branch;
+  const MatrixView<const S> d_sum = args.d_sum;
   const std::size_t rows = d_sum.rows;
   const std::size_t cols = d_sum.cols;
   constexpr const char* kWhere = "residual_add_backward";
@@ -29,29 +113,31 @@ void residual_add_backward(const ResidualAddBackward<T>& args) {
   if (args.d_skip.size() != 1) check_optional_length(kWhere, "d_skip", args.d_skip, cols);
   if (args.d_gain.size() != 1) check_optional_length(kWhere, "d_gain", args.d_gain, cols);
 
+  auto value = [](const auto& matrix, std::size_t r, std::size_t i) {
+    return static_cast<V>(matrix(r, i));
+  };
   if (!args.d_skip.empty()) {
-    add_column_sums<T>(rows, cols, args.d_skip,
-                       [&](std::size_t r, std::size_t i) { return x(r, i) * d_sum(r, i); });
+    add_column_sums<V>(rows, cols, args.d_skip, [&](std::size_t r, std::size_t i) {
+      return value(x, r, i) * value(d_sum, r, i);
+    });
   }
   if (!args.d_gain.empty()) {
-    add_column_sums<T>(rows, cols, args.d_gain, [&](std::size_t r, std::size_t i) {
-      T kept = 1;
-      if (dropout.active()) dropout_factors<T>(dropout, r * cols + i, {&kept, 1});
-      return (kept * branch(r, i)) * d_sum(r, i);
+    add_column_sums<V>(rows, cols, args.d_gain, [&](std::size_t r, std::size_t i) {
+      const V kept = dropout_factor<V>(args.add.dropout, r * cols + i);
+      return (kept * value(branch, r, i)) * value(d_sum, r, i);
     });
   }
   if (args.d_branch.empty()) return;
-  parallel_for(rows, row_grain(cols), [&](std::size_t r) {
-    T* df = args.d_branch.row(r).data();
-    const T* ds = d_sum.row(r).data();
-    for_each_kept(args.add, r,
-                  [&](std::size_t i, T kept) { df[i] = args.add.gain[i] * (kept * ds[i]); });
-  });
+  const BranchRows<S, B> kernel = branch_kernel<S, B>();
+  parallel_ranges(rows, row_grain(cols), 1,
+                  [&](std::size_t begin, std::size_t end) { kernel(args, begin, end); });
 }
 
-template void residual_add(const ResidualAdd<float>&, MatrixView<float>);
-template void residual_add(const ResidualAdd<double>&, MatrixView<double>);
-template void residual_add_backward(const ResidualAddBackward<float>&);
-template void residual_add_backward(const ResidualAddBackward<double>&);
+#define ADDNORM_INSTANTIATE(S, B)                                            \
+  template void residual_add(const ResidualAdd<S, B>&, MatrixView<S>);       \
+  template void residual_add_backward(const ResidualAddBackward<S, B>&);
+ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
 
 }  // namespace addnorm
+#endif  // HWY_ONCE

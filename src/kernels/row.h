@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "addnorm/norm.h"
+#include "kernels/statistics.h"
 
 namespace addnorm::row {
 
@@ -62,19 +63,6 @@ T sum(std::size_t n, const Value& value) {
   return total;
 }
 
-/// 1, or where the squares of values up to `abs_max` could overflow, or vanish with no ε beside
-/// them, a power of two that brings them far from that, but not so far that the scale itself or
-/// √ε·scale would be lost.
-template <typename T>
-T safe_scale(T abs_max, double epsilon) {
-  constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent;
-  constexpr int kSafe = kMaxExponent * 3 / 8;
-  if (!std::isfinite(abs_max) || abs_max == 0) return T{1};
-  const int exponent = std::ilogb(abs_max);
-  if (exponent < kSafe && (exponent > -kSafe || epsilon > 0)) return T{1};
-  return std::ldexp(T{1}, std::min(kMaxExponent - 2, kMaxExponent / 4 - exponent));
-}
-
 /// Σd and Σd² of d = (x·scale − hi) − lo.
 template <typename T>
 struct Deviations {
@@ -96,27 +84,6 @@ Deviations<T> deviations(const T* x, std::size_t n, T scale, T hi, T lo) {
     total.squares += tree_sum(squares);
   });
   return total;
-}
-
-/// deviation and epsilon_ratio from a variance of values that were multiplied with `scale`.
-template <typename T>
-void set_deviation(const NormOptions& options, T variance, NormStatistics<T>& statistics) {
-  const T scale = statistics.scale;
-  const T epsilon = static_cast<T>(options.epsilon);
-  const T root = std::sqrt(std::max(variance, T{0}));
-  statistics.variance = variance;
-  T deviation;
-  if (options.epsilon_at == EpsilonAt::kVariance) {
-    // Of equal values ε is all there is, though ε·scale² may vanish.
-    deviation =
-        root == 0 ? std::sqrt(epsilon) * scale : std::sqrt(variance + epsilon * scale * scale);
-  } else {
-    deviation = root + epsilon * scale;
-    statistics.epsilon_ratio = root > 0 ? deviation / root : T{0};
-  }
-  // A row that holds NaN or Inf becomes NaN whole, and not partly 0.
-  statistics.reciprocal =
-      std::isfinite(deviation) ? T{1} / deviation : std::numeric_limits<T>::quiet_NaN();
 }
 
 /// Mean and deviation of n ≥ 1 values: a mean, then Σd and Σd² about it, whose Σd says by how much
@@ -162,13 +129,6 @@ NormStatistics<T> statistics(const NormOptions& options, const T* x, std::size_t
 template <typename T>
 T normalized(const NormStatistics<T>& s, T x) {
   return ((x * s.scale - s.mean_hi) - s.mean_lo) * s.reciprocal;
-}
-
-/// What γ means to the output: γ or 1 + γ, times the output scale.
-template <typename T>
-T effective_gamma(const NormOptions& options, T gamma) {
-  const T one = options.gamma_form == GammaForm::kOnePlus ? T{1} : T{0};
-  return (one + gamma) * static_cast<T>(options.output_scale);
 }
 
 /// The sums that a norm's backward takes from one set with g = γ·dy: first the mean of g, then

@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <string>
 
+#include "addnorm/norm.h"
 #include "nn/parameter.h"
 
 namespace addnorm {
 
 enum class Bias { kNo, kYes };
-enum class GradientMode { kOverwrite, kAccumulate };
 
 /// y = x·Wᵀ + b; x is rows × in, W out × in.
 template <typename T>

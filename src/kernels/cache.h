@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "addnorm/view.h"
+
+namespace addnorm {
+
+/// Whether so many bytes of output leave the caches before anybody reads them, so that it is
+/// faster to write them past the caches (docs/kernels.md).
+bool exceeds_cache(std::size_t bytes);
+
+template <typename T>
+std::size_t bytes_of(const MatrixView<T>& matrix) {
+  return matrix.size() * sizeof(T);
+}
+
+/// Whether every row begins a cache line, as stores past the caches need it.
+template <typename T>
+bool streamable(const MatrixView<T>& matrix) {
+  constexpr std::size_t kLine = 64;
+  return reinterpret_cast<std::uintptr_t>(matrix.data) % kLine == 0 &&
+         matrix.stride * sizeof(T) % kLine == 0;
+}
+
+template <typename T, typename U>
+bool same_place(const MatrixView<T>& a, const MatrixView<U>& b) {
+  return !a.empty() && static_cast<const void*>(a.data) == static_cast<const void*>(b.data);
+}
+
+}  // namespace addnorm

@@ -1,0 +1,61 @@
+#pragma once
+
+/// The few numbers of a norm that are computed once for each row, by plain code.
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "addnorm/norm.h"
+
+namespace addnorm {
+
+/// What the sum of squares is divided by.
+template <typename T>
+T variance_divisor(const NormOptions& options, std::size_t n) {
+  return static_cast<T>(options.variance == Variance::kPopulation ? n : n - 1);
+}
+
+/// 1, or where the squares of values up to `abs_max` could overflow, or vanish with no ε beside
+/// them, a power of two that brings them far from that, but not so far that the scale itself or
+/// √ε·scale would be lost.
+template <typename T>
+T safe_scale(T abs_max, double epsilon) {
+  constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent;
+  constexpr int kSafe = kMaxExponent * 3 / 8;
+  if (!std::isfinite(abs_max) || abs_max == 0) return T{1};
+  const int exponent = std::ilogb(abs_max);
+  if (exponent < kSafe && (exponent > -kSafe || epsilon > 0)) return T{1};
+  return std::ldexp(T{1}, std::min(kMaxExponent - 2, kMaxExponent / 4 - exponent));
+}
+
+/// deviation and epsilon_ratio from a variance of values that were multiplied with `scale`.
+template <typename T>
+void set_deviation(const NormOptions& options, T variance, NormStatistics<T>& statistics) {
+  const T scale = statistics.scale;
+  const T epsilon = static_cast<T>(options.epsilon);
+  const T root = std::sqrt(std::max(variance, T{0}));
+  statistics.variance = variance;
+  T deviation;
+  if (options.epsilon_at == EpsilonAt::kVariance) {
+    // Of equal values ε is all there is, though ε·scale² may vanish.
+    deviation =
+        root == 0 ? std::sqrt(epsilon) * scale : std::sqrt(variance + epsilon * scale * scale);
+  } else {
+    deviation = root + epsilon * scale;
+    statistics.epsilon_ratio = root > 0 ? deviation / root : T{0};
+  }
+  // A row that holds NaN or Inf becomes NaN whole, and not partly 0.
+  statistics.reciprocal =
+      std::isfinite(deviation) ? T{1} / deviation : std::numeric_limits<T>::quiet_NaN();
+}
+
+/// What γ means to the output: γ or 1 + γ, times the output scale.
+template <typename T>
+T effective_gamma(const NormOptions& options, T gamma) {
+  const T one = options.gamma_form == GammaForm::kOnePlus ? T{1} : T{0};
+  return (one + gamma) * static_cast<T>(options.output_scale);
+}
+
+}  // namespace addnorm
