@@ -28,7 +28,7 @@ test: packages-browser build/release/build.ninja page ## build everything and ru
 	@ctest --preset release
 	@$(NPM) test
 
-bench: packages packages-bench packages-browser page ## build the benchmarks and run them
+bench: packages packages-bench packages-browser page ## build the benchmarks and run them; ARGS="--threads 1" goes to addnorm bench
 	@cmake --preset release -DADDNORM_BENCH=ON >/dev/null
 	@cmake --build --preset release
 	@bench/run.sh $(ARGS)

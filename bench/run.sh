@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Runs the benchmarks that `make bench` has built; arguments go to norm_bench, as in
-#   bench/run.sh --benchmark_filter=8192x768
+# Runs the benchmarks that `make bench` has built; arguments go to `addnorm bench`, as in
+#   bench/run.sh --shape 8192x768
 set -euo pipefail
 bench=$(dirname "$0")
 bin=${BIN:-$bench/../build/release/bin}
 
-"$bin/norm_bench" "$@"
+"$bin/addnorm" bench "$@"
+echo
+"$bin/norm_bench"
 echo
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   /usr/bin/python3 "$bench/block_vs_torch.py" "$bin/block_bench"

@@ -169,7 +169,7 @@ Vector numbers(const Json& array) {
 
 TEST_F(CliTest, HelpAndVersionAreOnStandardOutput) {
   for (const char* words :
-       {"--help", "trace --help", "norm -h", "reproduce --help", "study --help"}) {
+       {"--help", "trace --help", "norm -h", "reproduce --help", "study --help", "bench --help"}) {
     const Result result = run(words);
     EXPECT_EQ(result.status, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: addnorm"));
@@ -296,6 +296,56 @@ TEST_F(CliTest, ReproduceHasTheTutorialsNumbers) {
   const Result other = run("reproduce --seed 1");
   EXPECT_EQ(other.status, 0);
   EXPECT_THAT(other.out, AllOf(HasSubstr("5.555"), Not(HasSubstr("9.830"))));  // PyTorch 1.13
+}
+
+TEST_F(CliTest, BenchIsThePromisedJson) {
+  const Json line = run_json(
+      "bench --shape 4x8 --kernel layer_norm --dtype f32 --threads 1 --repeats 1 --no-pytorch "
+      "--json");
+  std::vector<std::string> keys;
+  for (const auto& item : line.items()) keys.push_back(item.key());
+  EXPECT_THAT(keys, ElementsAre("kernel", "rows", "cols", "dtype", "threads", "isa", "ms",
+                                "copy_ms", "onednn_ms", "pytorch_ms"));
+  EXPECT_EQ(line["kernel"], "layer_norm");
+  EXPECT_EQ(line["rows"], 4);
+  EXPECT_EQ(line["cols"], 8);
+  EXPECT_EQ(line["dtype"], "f32");
+  EXPECT_EQ(line["threads"], 1);
+  EXPECT_NE(line["isa"], "");
+  for (const char* time : {"ms", "copy_ms", "onednn_ms"}) EXPECT_GT(line[time], 0) << time;
+  EXPECT_TRUE(line["pytorch_ms"].is_null());
+}
+
+TEST_F(CliTest, BenchShowsATableAndSaysWhyPyTorchIsNotInIt) {
+  const Result result = run(
+      "bench --shape 4x8,2x3 --kernel add_rms_norm_backward --dtype f32 --threads 1 --repeats 1 "
+      "--python /bin/false");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\nadd_rms_norm_backward    4x8  "),
+                                HasSubstr("\nadd_rms_norm_backward    2x3  ")));
+  EXPECT_EQ(result.err, "addnorm bench: without PyTorch's times: /bin/false does not start\n");
+}
+
+TEST_F(CliTest, BenchRefusesBadFlags) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--kernel softmax",
+       "--kernel: 'softmax' is unknown; expected all or some of layer_norm, rms"},
+      {"--kernel all,layer_norm", "--kernel: 'all' is unknown"},
+      {"--dtype f32,f8", "--dtype: 'f8' is unknown; expected some of f32"},
+      {"--shape 8x4,8", "shape '8': expected rows and features such as 8192x4096"},
+      {"--shape 0x8", "shape '0x8': expected rows"},
+      {"--shape 99999999x99999999", "expected at most"},
+      {"--threads 0", "--threads: is 0; expected 1 to 1024"},
+      {"--threads many", "--threads: 'many' is no count"},
+      {"--repeats 0", "--repeats: is 0; expected at least 1"},
+      {"--sweep --shape 4x8", "excludes"},
+      {"--python", "--python"},
+      {"extra", "extra"},
+  };
+  for (const auto& [words, part] : cases) {
+    SCOPED_TRACE(words);
+    expect_error(split("bench "s + words), part);
+  }
 }
 
 constexpr const char* kSmallStudy =

@@ -1,0 +1,261 @@
+#include "lab/norm_race.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "base/matrix.h"
+#include "base/parallel.h"
+#include "base/require.h"
+#include "lab/memory_copy.h"
+#include "lab/onednn_norm.h"
+
+namespace addnorm {
+namespace {
+
+using Work = std::function<void()>;
+/// Milliseconds of one call, by so many calls.
+using Contestant = std::function<double(std::size_t calls)>;
+
+constexpr double kSampleMs = 5;  // shorter work is repeated until a sample takes as long
+constexpr std::size_t kMostCalls = 1'000'000;
+
+Contestant timed(Work work) {
+  return [work = std::move(work)](std::size_t calls) {
+    if (calls > 1) work();  // into the caches, where short work stays, and awake threads
+    const auto start = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < calls; ++i) work();
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    return time.count() / static_cast<double>(calls);
+  };
+}
+
+/// How many calls a sample takes. One that is long enough must be so three times: another program
+/// may have been in the way.
+std::size_t calls_of(const Contestant& contestant) {
+  contestant(1);  // first use of memory and threads
+  std::size_t calls = 1;
+  for (int long_enough = 0; long_enough < 3;) {
+    const double ms = std::max(contestant(calls), 1e-6);
+    if (ms * static_cast<double>(calls) >= kSampleMs || calls == kMostCalls) {
+      ++long_enough;
+    } else {
+      calls = std::clamp(static_cast<std::size_t>(1.1 * kSampleMs / ms), calls + 1, kMostCalls);
+    }
+  }
+  return calls;
+}
+
+std::vector<double> medians_in_turn(const std::vector<Contestant>& contestants,
+                                    std::size_t repeats) {
+  std::vector<std::size_t> calls(contestants.size());
+  std::ranges::transform(contestants, calls.begin(), calls_of);
+  std::vector<std::vector<double>> samples(contestants.size());
+  for (std::size_t r = 0; r < repeats; ++r) {
+    for (std::size_t c = 0; c < contestants.size(); ++c) {
+      samples[c].push_back(contestants[c](calls[c]));
+    }
+  }
+  std::vector<double> medians(samples.size());
+  std::ranges::transform(samples, medians.begin(), median);
+  return medians;
+}
+
+/// A job's matrices, one after the other in one piece of memory, and what goes with them.
+template <typename T>
+class RaceData {
+ public:
+  explicit RaceData(const RaceJob& job)
+      : job_(job),
+        distance_((job.shape.size() + kLine - 1) / kLine * kLine),
+        memory_(job.kernel.matrices(), distance_),
+        scale_shift_(2, job.shape.cols),
+        d_scale_shift_(2, job.shape.cols),
+        workspace_(1, add_norm_workspace(job.shape.rows, job.shape.cols)),
+        statistics_(job.shape.rows) {
+    parallel_for(memory_.rows(), 1, [&](std::size_t r) { fill(memory_.view().row(r), r); });
+    fill(scale_shift_.flat(), memory_.rows());
+    // Statistics for backward; dx is free until then.
+    if (job.kernel.backward) normalize({.x = matrix(0)}, {});
+  }
+
+  /// The job by our kernels.
+  void run() {
+    if (job_.kernel.backward) return differentiate();
+    job_.kernel.add ? normalize({.x = matrix(0), .branch = matrix(1)}, matrix(2))
+                    : normalize({.x = matrix(0)}, {});
+  }
+
+  /// Reads and writes as many bytes as the job must. Inputs that it overwrites are as random after.
+  void copy(Stores stores) {
+    auto* bytes = reinterpret_cast<std::byte*>(memory_.data());
+    const std::size_t half = memory_.flat().size_bytes() / 2 / 64 * 64;
+    memory_copy(bytes, bytes + half, half, stores);
+  }
+
+  RaceArrays arrays() {
+    RaceArrays arrays{.scale_shift = scale_shift_.data(), .d_scale_shift = d_scale_shift_.data()};
+    for (std::size_t i = 0; i < memory_.rows(); ++i) arrays.matrices.push_back(matrix(i).data);
+    return arrays;
+  }
+
+  /// What a run leaves: some rows of the sum and of the last matrix, and the parameters' gradients.
+  std::vector<std::vector<float>> outcome_of(const Work& work) {
+    d_scale_shift_.fill(0);  // ours are added to what is there
+    work();
+    std::vector<std::vector<float>> outcome{some_rows(matrix(memory_.rows() - 1))};
+    if (job_.kernel.backward) {
+      outcome.emplace_back(d_scale_shift_.flat().begin(), d_scale_shift_.flat().end());
+    } else if (job_.kernel.add) {
+      outcome.push_back(some_rows(matrix(2)));
+    }
+    return outcome;
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64 / sizeof(T);
+
+  /// Uniform between −1 and 1.
+  template <typename U>
+  static void fill(std::span<U> values, std::size_t seed) {
+    auto state = static_cast<std::uint32_t>(seed + 1);
+    for (U& value : values) {
+      state = 1664525 * state + 1013904223;  // Numerical Recipes' generator
+      value = U(static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1);
+    }
+  }
+
+  static std::vector<float> some_rows(MatrixView<const T> matrix) {
+    constexpr std::size_t kRows = 64;
+    std::vector<float> values;
+    for (std::size_t i = 0; i < std::min(kRows, matrix.rows); ++i) {
+      const std::size_t row = matrix.rows <= kRows ? i : i * (matrix.rows - 1) / (kRows - 1);
+      for (const T value : matrix.row(row)) values.push_back(static_cast<float>(value));
+    }
+    return values;
+  }
+
+  MatrixView<T> matrix(std::size_t i) {
+    return {memory_.data() + i * distance_, job_.shape.rows, job_.shape.cols};
+  }
+  NormOptions options() const { return {.kind = job_.kernel.norm}; }
+  std::span<float> gamma(Matrix<float>& of) const { return of.view().row(0); }
+  std::span<float> beta(Matrix<float>& of) const {
+    return job_.kernel.norm == NormKind::kLayer ? of.view().row(1) : std::span<float>{};
+  }
+
+  void normalize(const ResidualAdd<T>& add, MatrixView<T> sum) {
+    add_norm_forward(options(), AddNormForward<T>{.add = add,
+                                                  .sum = sum,
+                                                  .gamma = gamma(scale_shift_),
+                                                  .beta = beta(scale_shift_),
+                                                  .y = matrix(memory_.rows() - 1),
+                                                  .statistics = statistics_});
+  }
+  void differentiate() {
+    add_norm_backward(
+        options(), AddNormBackward<T>{.s = matrix(0),
+                                      .statistics = statistics_,
+                                      .gamma = gamma(scale_shift_),
+                                      .dy = matrix(1),
+                                      .d_residual = job_.kernel.add ? matrix(2) : MatrixView<T>{},
+                                      .dx = matrix(memory_.rows() - 1),
+                                      .d_gamma = gamma(d_scale_shift_),
+                                      .d_beta = beta(d_scale_shift_),
+                                      .workspace = workspace_.flat()});
+  }
+
+  RaceJob job_;
+  std::size_t distance_;  // from one matrix to the next, in whole cache lines
+  Matrix<T> memory_;
+  Matrix<float> scale_shift_, d_scale_shift_, workspace_;
+  std::vector<NormStatistics<float>> statistics_;
+};
+
+/// The largest difference, relative to the largest value of the same kind, or to 1.
+double difference(const std::vector<std::vector<float>>& ours,
+                  const std::vector<std::vector<float>>& theirs) {
+  double worst = 0;
+  for (std::size_t k = 0; k < ours.size(); ++k) {
+    double largest = 1;
+    for (const float value : theirs[k]) largest = std::max<double>(std::abs(value), largest);
+    for (std::size_t i = 0; i < ours[k].size(); ++i) {
+      const double error = std::abs(ours[k][i] - theirs[k][i]) / largest;
+      if (!std::isfinite(error)) return error;
+      worst = std::max(worst, error);
+    }
+  }
+  return worst;
+}
+
+template <typename T>
+RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolerance,
+                   TorchNorm* torch) {
+  RaceData<T> data(job);
+  const Work ours = [&] { data.run(); };
+  const Work onednn = onednn_norm(job, data.arrays());
+  if (onednn) {
+    const double error = difference(data.outcome_of(ours), data.outcome_of(onednn));
+    require(error <= tolerance,
+            "{} {} {}: differs from oneDNN's by {:.2g} of the largest value; expected at most {}",
+            job.kernel.name, to_text(job.shape), job.dtype, error, tolerance);
+  }
+  std::vector<Contestant> contestants{timed(ours), timed([&] { data.copy(Stores::kOrdinary); }),
+                                      timed([&] { data.copy(Stores::kNonTemporal); })};
+  if (onednn) contestants.push_back(timed(onednn));
+  const bool has_torch = torch != nullptr && torch->prepare(job, options.threads);
+  if (has_torch) contestants.emplace_back([=](std::size_t calls) { return torch->time(calls); });
+
+  const std::vector<double> ms = medians_in_turn(contestants, options.repeats);
+  RaceResult result{job, options, ms[0], std::min(ms[1], ms[2])};
+  if (onednn) result.onednn_ms = ms[3];
+  if (has_torch && std::isfinite(ms.back())) result.pytorch_ms = ms.back();
+  return result;
+}
+
+struct Storage {
+  std::string_view dtype;
+  std::size_t size;
+  RaceResult (*race)(const RaceJob&, const RaceOptions&, double tolerance, TorchNorm*);
+  double tolerance;  // of oneDNN's result: some roundings of the type
+};
+
+constexpr Storage kStorages[] = {
+    {"f32", sizeof(float), race_of<float>, 1e-4},
+};
+
+const Storage& storage_of(const std::string& dtype) {
+  const auto* found = std::ranges::find(kStorages, dtype, &Storage::dtype);
+  require(found != std::end(kStorages), "type '{}' cannot be raced", dtype);
+  return *found;
+}
+
+}  // namespace
+
+std::vector<std::string> race_dtypes() {
+  std::vector<std::string> names;
+  for (const Storage& storage : kStorages) names.emplace_back(storage.dtype);
+  return names;
+}
+
+std::size_t RaceResult::bytes() const {
+  return job.kernel.matrices() * job.shape.size() * storage_of(job.dtype).size;
+}
+
+RaceResult race(const RaceJob& job, const RaceOptions& options, TorchNorm* torch) {
+  omp_set_num_threads(options.threads);
+  const Storage& storage = storage_of(job.dtype);
+  return storage.race(job, options, storage.tolerance, torch);
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace addnorm

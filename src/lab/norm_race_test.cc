@@ -1,0 +1,72 @@
+#include "lab/norm_race.h"
+
+#include <gmock/gmock.h>
+
+#include "addnorm/error.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::ThrowsMessage;
+
+TEST(NormRace, TakesMedians) {
+  EXPECT_EQ(median({3}), 3);
+  EXPECT_EQ(median({9, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 9, 2}), 3);
+}
+
+// The race compares our results with oneDNN's on the way: with the wrong arguments it would throw.
+TEST(NormRace, EveryKernelHasTimesAndAgreesWithOneDnn) {
+  for (const std::string& dtype : race_dtypes()) {
+    for (const RaceKernel& kernel : race_kernels()) {
+      for (const RaceShape& shape : {RaceShape{100, 24}, {3, 5}, {2, 1}}) {
+        SCOPED_TRACE(std::string(kernel.name) + " " + to_text(shape) + " " + dtype);
+        const RaceResult result = race({kernel, shape, dtype}, {.repeats = 1}, nullptr);
+        EXPECT_GT(result.ms, 0);
+        EXPECT_GT(result.copy_ms, 0);
+        EXPECT_EQ(result.onednn_ms.has_value(), kernel.norm == NormKind::kLayer);
+        EXPECT_FALSE(result.pytorch_ms.has_value());
+      }
+    }
+  }
+}
+
+TEST(NormRace, CountsTheFewestBytes) {
+  EXPECT_EQ((RaceResult{{{.add = true}, {8, 4}, "f32"}}.bytes()), 4 * 8 * 4 * 4);
+  EXPECT_EQ((RaceResult{{{.backward = true}, {8, 4}, "f32"}}.bytes()), 3 * 8 * 4 * 4);
+}
+
+TEST(NormRace, RefusesATypeItDoesNotKnow) {
+  EXPECT_THAT(
+      [] {
+        race({race_kernels()[0], {4, 8}, "f8"}, {}, nullptr);
+      },
+      ThrowsMessage<Error>(HasSubstr("'f8'")));
+}
+
+TEST(NormRace, GoesOnWithoutPyTorch) {
+  for (const char* python : {"/nowhere/python3", "/bin/false"}) {
+    TorchNorm torch(python);
+    EXPECT_THAT(torch.problem(), HasSubstr(python));
+    const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, &torch);
+    EXPECT_FALSE(result.pytorch_ms.has_value());
+  }
+}
+
+TEST(NormRace, PyTorchTakesItsTurns) {
+  TorchNorm torch("/usr/bin/python3");
+  if (!torch.problem().empty()) GTEST_SKIP() << torch.problem();
+  for (const RaceKernel& kernel : race_kernels()) {
+    const RaceResult result = race({kernel, {4, 8}, "f32"}, {.repeats = 1}, &torch);
+    EXPECT_TRUE(result.pytorch_ms.has_value()) << kernel.name << ": " << torch.problem();
+  }
+  EXPECT_FALSE(torch.prepare({race_kernels()[0], {4, 8}, "f8"}, 1));
+  EXPECT_THAT(torch.problem(), Not(IsEmpty()));
+  EXPECT_TRUE(torch.prepare({race_kernels()[0], {4, 8}, "f32"}, 1)) << "a failed job ends nothing";
+}
+
+}  // namespace
+}  // namespace addnorm

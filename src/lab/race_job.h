@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "addnorm/norm.h"
+
+namespace addnorm {
+
+/// What a race is about: a norm, alone or with the residual around it.
+struct RaceKernel {
+  std::string_view name;
+  NormKind norm = NormKind::kLayer;
+  bool add = false;       ///< s = x + branch before it; backward: + d_residual after it
+  bool backward = false;  ///< dx, dγ and dβ (RMSNorm: without β)
+
+  /// How many matrices must be read or written at least: x, y; x, branch, s, y; s, dy, dx; s, dy,
+  /// d_residual, dx.
+  std::size_t matrices() const { return add ? 4 : backward ? 3 : 2; }
+};
+
+/// Every kernel that can be raced.
+std::span<const RaceKernel> race_kernels();
+
+struct RaceShape {
+  std::size_t rows = 0;
+  std::size_t cols = 0;
+
+  std::size_t size() const { return rows * cols; }
+  bool operator==(const RaceShape&) const = default;
+};
+
+/// "8192x4096". Throws Error on anything else.
+RaceShape parse_race_shape(std::string_view text);
+std::string to_text(const RaceShape& shape);
+
+/// From large to small: of models' batches in training, and what fits into a cache.
+std::vector<RaceShape> default_race_shapes();
+
+/// Rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2²⁷ values.
+std::vector<RaceShape> sweep_shapes();
+
+struct RaceJob {
+  RaceKernel kernel;
+  RaceShape shape;
+  std::string dtype;  ///< one of race_dtypes()
+};
+
+/// Every kernel with every shape and type, by type, then kernel.
+std::vector<RaceJob> race_jobs(const std::vector<RaceKernel>& kernels,
+                               const std::vector<RaceShape>& shapes,
+                               const std::vector<std::string>& dtypes);
+
+}  // namespace addnorm

@@ -1,0 +1,149 @@
+#include "lab/torch_norm.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+namespace addnorm {
+namespace {
+
+/// Answers each line with one line: a job with "ready", a number of calls with the milliseconds of
+/// one of them, and what fails with "failed" and why.
+constexpr const char* kScript = R"py(
+import sys, time
+
+def answer(text):
+    print(" ".join(str(text).split()), flush=True)
+
+try:
+    import torch
+except ImportError as error:
+    answer(f"failed: {error}")
+    sys.exit()
+answer("ready")
+
+def prepare(norm, add, backward, rows, cols, dtype, threads):
+    torch.set_num_threads(int(threads))
+    rows, cols = int(rows), int(cols)
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+    def uniform(*shape):
+        return (2 * torch.rand(*shape) - 1).to(dtype)
+    x, other, gamma, beta = uniform(rows, cols), uniform(rows, cols), uniform(cols), uniform(cols)
+
+    def layer(s):
+        return torch.nn.functional.layer_norm(s, (cols,), gamma, beta, 1e-5)
+    def rms(s):
+        return s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-5) * gamma
+    norm, parameters = {"layer": (layer, (gamma, beta)), "rms": (rms, (gamma,))}[norm]
+
+    if backward == "0":
+        return (lambda: norm(x + other)) if add == "1" else (lambda: norm(x))
+    for tensor in (x, *parameters):
+        tensor.requires_grad_()
+    y, dy = norm(x), uniform(rows, cols)
+    def gradients():
+        dx, *others = torch.autograd.grad(y, (x, *parameters), dy, retain_graph=True)
+        return (dx + other if add == "1" else dx), *others
+    return gradients
+
+def measure(calls):
+    if calls > 1:
+        work()
+    start = time.perf_counter()
+    for _ in range(calls):
+        work()
+    return 1e3 * (time.perf_counter() - start) / calls
+
+for line in iter(sys.stdin.readline, ""):
+    words = line.split()
+    try:
+        if len(words) == 1:
+            answer(measure(int(words[0])))
+        else:
+            work = None  # frees its tensors
+            work = prepare(*words)
+            work()
+            answer("ready")
+    except Exception as error:
+        answer(f"failed: {error}")
+)py";
+
+/// Starts `python` with one end of a socket as its input and output; -1 where it cannot be started.
+pid_t start(const std::string& python, int socket) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string words[] = {python, "-c", kScript};
+  char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  pid_t process = -1;
+  const int error = ::posix_spawnp(&process, python.c_str(), &actions, nullptr, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  return error == 0 ? process : -1;
+}
+
+}  // namespace
+
+TorchNorm::TorchNorm(const std::string& python) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+    process_ = start(python, ends[1]);
+    ::close(ends[1]);
+    socket_ = ends[0];
+  }
+  const std::string greeting = read_line();
+  if (greeting.empty()) {
+    problem_ = fmt::format("{} does not start", python);
+  } else if (greeting != "ready") {
+    problem_ = fmt::format("{}: {}", python, greeting);
+  }
+}
+
+TorchNorm::~TorchNorm() {
+  if (socket_ >= 0) ::close(socket_);  // at the end of its input it ends
+  if (process_ > 0) ::waitpid(process_, nullptr, 0);
+}
+
+bool TorchNorm::prepare(const RaceJob& job, int threads) {
+  const std::string_view norm = job.kernel.norm == NormKind::kLayer ? "layer" : "rms";
+  return ask(fmt::format("{} {:d} {:d} {} {} {} {}\n", norm, job.kernel.add, job.kernel.backward,
+                         job.shape.rows, job.shape.cols, job.dtype, threads)) == "ready";
+}
+
+double TorchNorm::time(std::size_t calls) {
+  const std::string answer = ask(fmt::format("{}\n", calls));
+  double ms = std::numeric_limits<double>::infinity();
+  std::from_chars(answer.data(), answer.data() + answer.size(), ms);
+  return ms;
+}
+
+/// The answer in one line; empty where there is none. PyTorch's turn begins when our idle threads
+/// no longer spin, and ends when its own do not: both take some 10 ms.
+std::string TorchNorm::ask(std::string_view question) {
+  constexpr std::chrono::milliseconds kRest{30};
+  std::this_thread::sleep_for(kRest);
+  ::send(socket_, question.data(), question.size(), MSG_NOSIGNAL);
+  std::string answer = read_line();
+  std::this_thread::sleep_for(kRest);
+  if (problem_.empty() && (answer.empty() || answer.starts_with("failed"))) {
+    problem_ = answer.empty() ? "the process has ended" : answer;
+  }
+  return answer;
+}
+
+std::string TorchNorm::read_line() {
+  std::string line;
+  for (char c = 0; ::read(socket_, &c, 1) == 1 && c != '\n';) line += c;
+  return line;
+}
+
+}  // namespace addnorm

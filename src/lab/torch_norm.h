@@ -1,0 +1,39 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include "lab/race_job.h"
+
+namespace addnorm {
+
+/// PyTorch in a Python of its own, which does a job when it is told to and says how long that took.
+/// The process ends with the object. What goes wrong is no error but a problem(): then there are no
+/// times.
+class TorchNorm {
+ public:
+  explicit TorchNorm(const std::string& python);
+  ~TorchNorm();
+  TorchNorm(const TorchNorm&) = delete;
+  TorchNorm& operator=(const TorchNorm&) = delete;
+
+  /// Prepares a job and does it once; false where PyTorch cannot do it.
+  bool prepare(const RaceJob& job, int threads);
+  /// Milliseconds of one call, by so many calls of the prepared job; infinity where it fails.
+  double time(std::size_t calls);
+
+  /// The first thing that went wrong, in one line; empty: nothing.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  std::string ask(std::string_view question);
+  std::string read_line();
+
+  pid_t process_ = -1;
+  int socket_ = -1;
+  std::string problem_;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,83 @@
+#include "report/race_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "kernels/instruction_set.h"
+#include "report/table.h"
+
+namespace addnorm {
+namespace {
+
+Cell ratio_cell(std::optional<double> peer_ms, double ms) {
+  if (!peer_ms) return {"–", Ink::kFaint};
+  const double ratio = *peer_ms / ms;
+  return {fmt::format("×{:.2f}", ratio), ratio < 1 ? Ink::kBad : Ink::kPlain};
+}
+
+std::vector<Cell> row_of(const RaceResult& result) {
+  const double gigabytes = static_cast<double>(result.bytes()) * 1e-9;
+  return {std::string(result.job.kernel.name),
+          to_text(result.job.shape),
+          fmt::format("{:.{}f}", result.ms, result.ms < 1 ? 5 : 2),
+          fmt::format("{:.1f}", gigabytes / (result.ms * 1e-3)),
+          fmt::format("{:.0f}%", 100 * result.copy_ms / result.ms),
+          ratio_cell(result.onednn_ms, result.ms),
+          ratio_cell(result.pytorch_ms, result.ms)};
+}
+
+constexpr const char* kLegend =
+    "GB/s counts the fewest bytes that the work can read and write; copy is their share of the "
+    "speed of a copy. oneDNN and PyTorch: how many times as long each takes.";
+
+}  // namespace
+
+std::string race_json(const RaceResult& result) {
+  using Json = nlohmann::ordered_json;
+  const auto or_null = [](std::optional<double> ms) { return ms ? Json(*ms) : Json(); };
+  return Json{{"kernel", result.job.kernel.name},
+              {"rows", result.job.shape.rows},
+              {"cols", result.job.shape.cols},
+              {"dtype", result.job.dtype},
+              {"threads", result.options.threads},
+              {"isa", instruction_set()},
+              {"ms", result.ms},
+              {"copy_ms", result.copy_ms},
+              {"onednn_ms", or_null(result.onednn_ms)},
+              {"pytorch_ms", or_null(result.pytorch_ms)}}
+      .dump();
+}
+
+std::string race_text(const std::vector<RaceResult>& results, int width) {
+  std::string text;
+  for (auto begin = results.begin(); begin != results.end();) {
+    const RaceResult& first = *begin;
+    Table table(
+        {{"kernel", Align::kLeft}, {"shape"}, {"ms"}, {"GB/s"}, {"copy"}, {"oneDNN"}, {"PyTorch"}});
+    for (; begin != results.end() && begin->job.dtype == first.job.dtype; ++begin) {
+      table.add_row(row_of(*begin));
+    }
+    text += fmt::format("{} on {} thread{}, {}, medians of {} in turn\n\n{}\n", first.job.dtype,
+                        first.options.threads, first.options.threads == 1 ? "" : "s",
+                        instruction_set(), first.options.repeats, to_text(table, width));
+  }
+  return text + wrap(kLegend, width) + '\n';
+}
+
+std::string worst_ratio(const std::vector<RaceResult>& results) {
+  std::vector<RaceResult> raced;
+  std::ranges::copy_if(results, std::back_inserter(raced),
+                       [](const RaceResult& result) { return result.onednn_ms.has_value(); });
+  if (raced.empty()) return "";
+  const auto ratio = [](const RaceResult& result) { return *result.onednn_ms / result.ms; };
+  const RaceResult& worst = *std::ranges::min_element(raced, {}, ratio);
+  return fmt::format("Worst of {}: {} {} {}, where oneDNN takes {:.2f} times as long.\n",
+                     raced.size(), worst.job.kernel.name, to_text(worst.job.shape), worst.job.dtype,
+                     ratio(worst));
+}
+
+}  // namespace addnorm

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/norm_race.h"
+
+namespace addnorm {
+
+/// One line of JSON: {"kernel","rows","cols","dtype","threads","isa","ms","copy_ms","onednn_ms",
+/// "pytorch_ms"}, null for a peer that was not there.
+std::string race_json(const RaceResult& result);
+
+/// A table for each type of storage, for a terminal of this width, in full colour and UTF-8.
+std::string race_text(const std::vector<RaceResult>& results, int width);
+
+/// One line: where oneDNN comes closest to us, or is ahead. "" where oneDNN was nowhere.
+std::string worst_ratio(const std::vector<RaceResult>& results);
+
+}  // namespace addnorm

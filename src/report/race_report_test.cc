@@ -1,0 +1,59 @@
+#include "report/race_report.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "report/terminal.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// 2²⁰ values, so 4 MiB a matrix.
+RaceResult result_of(std::size_t kernel, double ms, std::optional<double> onednn_ms) {
+  return {.job = {race_kernels()[kernel], {1024, 1024}, "f32"},
+          .options = {.threads = 2, .repeats = 9},
+          .ms = ms,
+          .copy_ms = 0.75,
+          .onednn_ms = onednn_ms};
+}
+
+constexpr std::size_t kAddLayerNorm = 2, kAddRmsNorm = 3, kLongest = 6;
+
+TEST(RaceReport, ShowsRatesAndRatios) {
+  const std::string text =
+      adapt(race_text({result_of(kAddLayerNorm, 1, 2.5), result_of(kAddRmsNorm, 1.5, {})}, 80), {});
+  EXPECT_THAT(text, HasSubstr("f32 on 2 threads, "));
+  EXPECT_THAT(text, HasSubstr("add_layer_norm  1024x1024  1.00  16.8   75%   ×2.50        –\n"));
+  EXPECT_THAT(text, HasSubstr("add_rms_norm    1024x1024  1.50  11.2   50%       –        –\n"));
+}
+
+TEST(RaceReport, FitsIntoEightyColumns) {
+  RaceResult widest = result_of(kLongest, 1234.56, 12345.6);
+  widest.job.shape = {65536, 16384};
+  widest.pytorch_ms = 123456;
+  EXPECT_THAT(adapt(race_text({widest}, 80), {}), HasSubstr("65536x16384  1234.56  13.9    0%"));
+}
+
+TEST(RaceReport, NamesTheWorstRatio) {
+  EXPECT_EQ(worst_ratio({result_of(kAddLayerNorm, 1, 2.5), result_of(kAddRmsNorm, 9, {}),
+                         result_of(kLongest, 2, 2.2)}),
+            "Worst of 2: add_layer_norm_backward 1024x1024 f32, where oneDNN takes 1.10 times as "
+            "long.\n");
+  EXPECT_THAT(worst_ratio({result_of(kAddRmsNorm, 9, {})}), IsEmpty());
+}
+
+TEST(RaceReport, WritesTheJsonLine) {
+  const auto json = nlohmann::json::parse(race_json(result_of(kAddLayerNorm, 1, 2.5)));
+  EXPECT_EQ(json["kernel"], "add_layer_norm");
+  EXPECT_EQ(json["rows"], 1024);
+  EXPECT_EQ(json["onednn_ms"], 2.5);
+  EXPECT_TRUE(json["pytorch_ms"].is_null());
+}
+
+}  // namespace
+}  // namespace addnorm
