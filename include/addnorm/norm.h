@@ -1,8 +1,8 @@
 #pragma once
 
 /// Normalization and Add & Norm, forward and backward. Every function allocates nothing, checks its
-/// arguments (addnorm::Error) and gives the same bits on every instruction set and for any number of
-/// threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
+/// arguments (addnorm::Error) and gives the same bits on every instruction set and for any number
+/// of threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
 ///
 /// A matrix of the residual stream has type Stream, a branch and an output of a norm type Branch:
 /// float and float, double and double, BFloat16 and BFloat16, Float16 and Float16, float and
@@ -156,7 +156,8 @@ struct AddNormBackward {
   MatrixView<Stream> dx;                ///< may be dy or d_residual
   std::span<Value> d_gamma;             ///< empty: not wanted
   std::span<Value> d_beta;              ///< empty: not wanted
-  std::span<Value> workspace;  ///< add_norm_workspace(rows, features) values where d_gamma or d_beta
+  std::span<Value>
+      workspace;  ///< add_norm_workspace(rows, features) values where d_gamma or d_beta
   GradientMode parameter_gradients = GradientMode::kAccumulate;
 };
 template <typename Stream, typename Branch = Stream>

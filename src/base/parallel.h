@@ -50,7 +50,8 @@ void parallel_for(std::size_t count, [[maybe_unused]] std::size_t grain, const B
 /// Calls body(begin, end) for parts of 0 … count, one for each thread, that begin at multiples of
 /// `step`. `grain` is as in parallel_for.
 template <typename Body>
-void parallel_ranges(std::size_t count, std::size_t grain, std::size_t step, const Body& body) {
+void parallel_ranges(std::size_t count, [[maybe_unused]] std::size_t grain, std::size_t step,
+                     const Body& body) {
   std::size_t parts = 1;
 #ifdef _OPENMP
   if (count >= 2 * grain) parts = static_cast<std::size_t>(omp_get_max_threads());

@@ -135,37 +135,37 @@ struct BackwardLoop {
     const Pack<V> mean = set(sums_out.mean);
     const Pack<V> projection = set(sums_out.projection);
     Lanes<V> sums, projections;
-    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](auto parity, std::size_t at, auto count)
-                                                     ADDNORM_BODY {
-      const std::size_t i = begin + at;
-      if constexpr (kReads) {
-        const Pack<V> dy = load(dy_in + i, count);
-        const Pack<V> x_hat = normalize_in(load(s_in + i, count));
-        Pack<V> g = upstream<Mode>(dy, i, count);
-        if constexpr (Mode::kCentred) {
-          g = g - shift;
-          sums.add(parity, keep(g, count));
-        }
-        projections.add(parity, keep(g * x_hat, count));
-        add_parameter_gradients<Mode>(dy, x_hat, i, count);
-      }
-      if constexpr (kWrites) {
-        const Pack<V> x_hat = normalize_out(load(s_out + i, count));
-        Pack<V> g = upstream<Mode>(load(dy_out + i, count), i, count);
-        if constexpr (Mode::kCentred) g = (g - shift_out) - mean;
-        const Pack<V> d_norm = (g - x_hat * projection) * factor;
-        store<Mode::kTo>(rounded_to(S(), with_residual<Mode>(d_norm, past, i, count)), dx + i,
-                         count);
-      }
-    });
+    for_each_pack(HWY_MIN(kBlock, cols - begin),
+                  [&](auto parity, std::size_t at, auto count) ADDNORM_BODY {
+                    const std::size_t i = begin + at;
+                    if constexpr (kReads) {
+                      const Pack<V> dy = load(dy_in + i, count);
+                      const Pack<V> x_hat = normalize_in(load(s_in + i, count));
+                      Pack<V> g = upstream<Mode>(dy, i, count);
+                      if constexpr (Mode::kCentred) {
+                        g = g - shift;
+                        sums.add(parity, keep(g, count));
+                      }
+                      projections.add(parity, keep(g * x_hat, count));
+                      add_parameter_gradients<Mode>(dy, x_hat, i, count);
+                    }
+                    if constexpr (kWrites) {
+                      const Pack<V> x_hat = normalize_out(load(s_out + i, count));
+                      Pack<V> g = upstream<Mode>(load(dy_out + i, count), i, count);
+                      if constexpr (Mode::kCentred) g = (g - shift_out) - mean;
+                      const Pack<V> d_norm = (g - x_hat * projection) * factor;
+                      store<Mode::kTo>(rounded_to(S(), with_residual<Mode>(d_norm, past, i, count)),
+                                       dx + i, count);
+                    }
+                  });
     sum = sums.total();
     projected = projections.total();
   }
 
   template <std::size_t kRows, bool kReads, bool kWrites, typename Mode>
   HWY_NOINLINE void blocks(Mode, std::size_t in, std::size_t out, const V (&shift)[kRows],
-                         const RowSums<V> (&sums_out)[kRows], V (&sums)[kRows],
-                         V (&projections)[kRows]) const {
+                           const RowSums<V> (&sums_out)[kRows], V (&sums)[kRows],
+                           V (&projections)[kRows]) const {
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       Pack<V> sum[kRows], projected[kRows];
       for (std::size_t g = 0; g < kRows; ++g) {
@@ -333,12 +333,9 @@ template <typename S, typename B, typename V = Arithmetic<S>>
 void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args, const V* partials,
                 std::span<V> gradient) {
   if (gradient.empty()) return;
-  const PartialSums<V> sums{partials,
-                            count_blocks(args.s.rows),
-                            gradient.size(),
-                            static_cast<V>(options.output_scale),
-                            gradient.data(),
-                            args.parameter_gradients == GradientMode::kAccumulate};
+  const PartialSums<V> sums{partials,        count_blocks(args.s.rows),
+                            gradient.size(), static_cast<V>(options.output_scale),
+                            gradient.data(), args.parameter_gradients == GradientMode::kAccumulate};
   parallel_ranges(gradient.size(), row_grain(sums.blocks), 16,
                   [&](std::size_t begin, std::size_t end) {
                     if constexpr (std::is_same_v<V, float>) {

@@ -29,10 +29,11 @@ namespace addnorm {
 namespace HWY_NAMESPACE {
 
 // A row is read from memory once: its sum s is made and its moments are taken; s waits in the cache
-// until the statistics are known, and is read again to be normalized. While a row is normalized, the
-// next one is already being read, in the same loop, so that memory is never idle. Rows go through
-// in groups, block of columns by block, so that γ and β are in the first cache for all but one of
-// them, and what comes at a row's end (sums over lanes, a root, a division) is done for the group.
+// until the statistics are known, and is read again to be normalized. While a row is normalized,
+// the next one is already being read, in the same loop, so that memory is never idle. Rows go
+// through in groups, block of columns by block, so that γ and β are in the first cache for all but
+// one of them, and what comes at a row's end (sums over lanes, a root, a division) is done for the
+// group.
 
 /// Values of s that may wait; wider rows take a slower way.
 inline constexpr std::size_t kWaiting = 16384;
@@ -99,14 +100,15 @@ struct ForwardLoop {
 
   /// One block of columns: of the row that is normalized, of the row that is read, or of both.
   template <typename Mode, bool kReads, bool kWrites>
-  HWY_NOINLINE void sweep(const Read& in, const Write& out, const ResidualRow<S, B, Mode::kAdd>& next,
-                        V shift_value, std::size_t begin, Pack<V>& sum, Pack<V>& squares) const {
+  HWY_NOINLINE void sweep(const Read& in, const Write& out,
+                          const ResidualRow<S, B, Mode::kAdd>& next, V shift_value,
+                          std::size_t begin, Pack<V>& sum, Pack<V>& squares) const {
     const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
     const Normalize<V> normalize(out.statistics);
     const Pack<V> shift = set(shift_value);
     Lanes<V> sums, squared;
-    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](auto parity, std::size_t at, auto count)
-                                                     ADDNORM_BODY {
+    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](auto parity, std::size_t at,
+                                                     auto count) ADDNORM_BODY {
       const std::size_t i = begin + at;
       Pack<V> x_hat;
       if constexpr (kWrites) x_hat = normalize(load(out.s + i, count));
@@ -133,8 +135,8 @@ struct ForwardLoop {
 
   template <std::size_t kRows, bool kReads, bool kWrites, typename Mode>
   HWY_NOINLINE void blocks(Mode, const Read (&in)[kRows], const Write (&out)[kRows],
-                         const V (&shift)[kRows], std::size_t next, V (&sums)[kRows],
-                         V (&squares)[kRows]) const {
+                           const V (&shift)[kRows], std::size_t next, V (&sums)[kRows],
+                           V (&squares)[kRows]) const {
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       Pack<V> sum[kRows], squared[kRows];
       for (std::size_t g = 0; g < kRows; ++g) {
@@ -232,10 +234,9 @@ struct ForwardLoop {
     HWY_NOINLINE void make(std::size_t wanted) const {
       held = wanted;
       const std::size_t begin = held * kBlock;
-      for_each_pack(HWY_MIN(kBlock, cols - begin), [&](auto, std::size_t i, auto count)
-                                                       ADDNORM_BODY {
-        store(row(begin + i, count), block + i, count);
-      });
+      for_each_pack(HWY_MIN(kBlock, cols - begin),
+                    [&](auto, std::size_t i, auto count)
+                        ADDNORM_BODY { store(row(begin + i, count), block + i, count); });
     }
     /// Stores s, which is not made again then: x or the branch may stand in the same place.
     HWY_NOINLINE void keep_all() const {
@@ -280,8 +281,8 @@ struct ForwardLoop {
 
   template <bool kCentred, StoreTo kTo>
   void choose(std::size_t begin, std::size_t end) const {
-    [[maybe_unused]] const bool affine = !args.gamma.empty() && args.beta.empty() != kCentred && !one_plus &&
-                        output_scale == 1;
+    [[maybe_unused]] const bool affine =
+        !args.gamma.empty() && args.beta.empty() != kCentred && !one_plus && output_scale == 1;
     [[maybe_unused]] const bool plain_skip = args.add.skip.is_one();
     if constexpr (!kSpecialized<S, B>) {
       rows(Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>(), begin, end);

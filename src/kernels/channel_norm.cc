@@ -118,8 +118,8 @@ void normalize_set(const SetForward<V>& f, std::size_t r, const V* x, V* y) {
   const std::size_t channel = f.sets.channel(r, 0);
   const ChannelAffine<V> affine{f.options, f.args.gamma.empty() ? nullptr : &f.args.gamma[channel],
                                 f.args.beta.empty() ? nullptr : &f.args.beta[channel]};
-  for_each_channel_pack<V>(f.sets, [&](std::size_t i, auto count, const auto& channels)
-                                       ADDNORM_BODY {
+  for_each_channel_pack<V>(f.sets, [&](std::size_t i, auto count,
+                                       const auto& channels) ADDNORM_BODY {
     const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
     const Pack<V> beta = channels([&](std::size_t run) ADDNORM_BODY { return affine.offset(run); });
     store(normalize(load(x + i, count)) * gamma + beta, y + i, count);
@@ -179,10 +179,10 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
   parameter_sums(b, r, x, dy);
   const NormStatistics<V>& found = b.args.statistics[r];
   const std::size_t channel = b.sets.channel(r, 0);
-  const ChannelAffine<V> affine{
-      b.options, b.args.gamma.empty() ? nullptr : &b.args.gamma[channel], nullptr};
-  for_each_channel_pack<V>(b.sets, [&](std::size_t i, auto count, const auto& channels)
-                                       ADDNORM_BODY {
+  const ChannelAffine<V> affine{b.options, b.args.gamma.empty() ? nullptr : &b.args.gamma[channel],
+                                nullptr};
+  for_each_channel_pack<V>(b.sets, [&](std::size_t i, auto count,
+                                       const auto& channels) ADDNORM_BODY {
     const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
     store(load(dy + i, count) * gamma, dx + i, count);
   });

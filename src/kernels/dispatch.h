@@ -16,20 +16,23 @@ namespace addnorm {
 inline constexpr std::size_t kRowGroup = 4;
 
 /// What a matrix may be stored in: the residual stream, and branch and output. The 16-bit types are
-/// left out of the tutorial's module. Double is there for references and tests: it is compiled once,
-/// for the instruction set that every machine has.
+/// left out of the tutorial's module. Double is there for references and tests: it is compiled
+/// once, for the instruction set that every machine has.
 #ifdef __wasm__
 #define ADDNORM_FOR_STORAGES(use) use(float, float) use(double, double)
-#define ADDNORM_STORAGE_TABLE(function) {&function<float, float>}
+#define ADDNORM_STORAGE_TABLE(function) \
+  { &function<float, float> }
 template <template <typename, typename> typename F>
 using PerStorage = std::tuple<F<float, float>>;
 #else
 #define ADDNORM_FOR_STORAGES(use)                                                     \
   use(float, float) use(double, double) use(BFloat16, BFloat16) use(Float16, Float16) \
       use(float, BFloat16) use(float, Float16)
-#define ADDNORM_STORAGE_TABLE(function)                                                       \
-  {&function<float, float>, &function<BFloat16, BFloat16>, &function<Float16, Float16>,       \
-   &function<float, BFloat16>, &function<float, Float16>}
+#define ADDNORM_STORAGE_TABLE(function)                                                  \
+  {                                                                                      \
+    &function<float, float>, &function<BFloat16, BFloat16>, &function<Float16, Float16>, \
+        &function<float, BFloat16>, &function<float, Float16>                            \
+  }
 template <template <typename, typename> typename F>
 using PerStorage = std::tuple<F<float, float>, F<BFloat16, BFloat16>, F<Float16, Float16>,
                               F<float, BFloat16>, F<float, Float16>>;
@@ -46,12 +49,12 @@ void choose_instruction_set();
 
 /// Defines name<S, B>(), which gives the kernel of type Kernel<S, B>: from the table of the
 /// instruction set in use, or function<double, double>.
-#define ADDNORM_KERNEL_OF(name, Kernel, table, function)                \
-  template <typename S, typename B>                                     \
-  Kernel<S, B> name() {                                                 \
-    if constexpr (std::is_same_v<S, double>) {                          \
-      return &HWY_STATIC_DISPATCH(function)<double, double>;            \
-    } else {                                                            \
-      return std::get<Kernel<S, B>>(ADDNORM_DISPATCH(table)());         \
-    }                                                                   \
+#define ADDNORM_KERNEL_OF(name, Kernel, table, function)        \
+  template <typename S, typename B>                             \
+  Kernel<S, B> name() {                                         \
+    if constexpr (std::is_same_v<S, double>) {                  \
+      return &HWY_STATIC_DISPATCH(function)<double, double>;    \
+    } else {                                                    \
+      return std::get<Kernel<S, B>>(ADDNORM_DISPATCH(table)()); \
+    }                                                           \
   }

@@ -27,7 +27,8 @@ HWY_INLINE Pack<V> kept(const std::uint32_t* words, std::uint32_t threshold, V f
 }
 
 #if HWY_TARGET == HWY_SCALAR
-inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter, std::uint32_t* words) {
+inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter,
+                                      std::uint32_t* words) {
   for (std::size_t b = 0; b < kPhiloxBlocks; ++b) {
     const auto block = philox(key, counter + b);
     for (std::size_t w = 0; w < 4; ++w) words[4 * b + w] = block[w];
@@ -49,7 +50,8 @@ HWY_INLINE Products multiply(hn::Vec<U32> v, std::uint32_t factor) {
 }
 
 /// philox() of base/philox.h for consecutive counters, one in each lane.
-inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter, std::uint32_t* words) {
+inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter,
+                                      std::uint32_t* words) {
   const U32 d;
   for (std::size_t b = 0; b < kPhiloxBlocks; b += kVector) {
     const std::uint64_t first = counter + b;

@@ -15,15 +15,22 @@ struct InstructionSet {
   std::string_view name;
   std::int64_t target;
 };
-constexpr InstructionSet kAll[] = {{"avx512", HWY_AVX3}, {"avx2", HWY_AVX2}, {"sse4", HWY_SSE4},
-                                   {"neon", HWY_NEON},   {"wasm", HWY_WASM}, {"scalar", HWY_SCALAR}};
+constexpr InstructionSet kAll[] = {{"avx512", HWY_AVX3}, {"avx2", HWY_AVX2},
+                                   {"sse4", HWY_SSE4},   {"neon", HWY_NEON},
+                                   {"wasm", HWY_WASM},   {"scalar", HWY_SCALAR}};
 
-#if HWY_ARCH_WASM
+#if HWY_ARCH_WASM  // one, and no environment
 std::int64_t usable_targets() {
   return HWY_TARGETS;
 }
 void update(std::int64_t) {}
+const char* wanted() {
+  return nullptr;
+}
 #else
+const char* wanted() {
+  return std::getenv("ADDNORM_CPU");
+}
 std::int64_t usable_targets() {
   static const std::int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
   return targets;
@@ -51,8 +58,8 @@ void use(std::string_view where, std::string_view name) {
 }
 
 bool choose_at_first() {
-  const char* wanted = std::getenv("ADDNORM_CPU");
-  use("ADDNORM_CPU", wanted == nullptr ? "" : wanted);
+  const char* name = wanted();
+  use("ADDNORM_CPU", name == nullptr ? "" : name);
   return true;
 }
 

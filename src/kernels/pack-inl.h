@@ -1,6 +1,6 @@
 /// 16 values at a time, in as many vectors as an instruction set needs for them: one of AVX-512,
-/// four of SSE4, NEON or WebAssembly. What is computed with a Pack has the same bits on all of them.
-/// Included once for each instruction set (see highway's foreach_target.h).
+/// four of SSE4, NEON or WebAssembly. What is computed with a Pack has the same bits on all of
+/// them. Included once for each instruction set (see highway's foreach_target.h).
 
 #if defined(ADDNORM_KERNELS_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_PACK_INL_H
@@ -59,11 +59,11 @@ struct Pack {
 template <typename V>
 concept Looped = HWY_TARGET == HWY_SCALAR || !std::is_same_v<V, float>;
 
-/// Whether kernels have loops for what is asked most, beside the one that looks at all options as it
-/// goes. Not where they would cost compile time and code that few run.
+/// Whether kernels have loops for what is asked most, beside the one that looks at all options as
+/// it goes. Not where they would cost compile time and code that few run.
 template <typename S, typename B>
 inline constexpr bool kSpecialized = !Looped<Arithmetic<S>> && HWY_TARGET != HWY_SSE4 &&
-                                     !std::is_same_v<B, Float16>;
+                                     HWY_TARGET != HWY_WASM && !std::is_same_v<B, Float16>;
 
 template <typename T>
 HWY_INLINE Pack<T> set(T value) {
@@ -109,15 +109,13 @@ HWY_INLINE Pack<T> keep(Pack<T> p, Part part) {
 }
 
 template <typename T>
-  requires Looped<Arithmetic<T>>
-HWY_INLINE Pack<Arithmetic<T>> load(const T* from, Whole) {
+requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>> load(const T* from, Whole) {
   Pack<Arithmetic<T>> p;
   ADDNORM_EACH_LANE p.v[l] = static_cast<Arithmetic<T>>(from[l]);
   return p;
 }
 template <typename T>
-  requires Looped<Arithmetic<T>>
-HWY_INLINE Pack<Arithmetic<T>> load(const T* from, Part part) {
+requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>> load(const T* from, Part part) {
   Pack<Arithmetic<T>> p;
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? static_cast<Arithmetic<T>>(from[l]) : 0;
   return p;
@@ -175,10 +173,10 @@ HWY_INLINE Pack<float> set(float value) {
   return p;
 }
 
-#define ADDNORM_PACK_OPERATOR(name, function)                                             \
-  HWY_INLINE Pack<float> name(Pack<float> a, const Pack<float>& b) {                      \
-    for (std::size_t k = 0; k < kVectors; ++k) a.v[k] = hn::function(a.v[k], b.v[k]);     \
-    return a;                                                                             \
+#define ADDNORM_PACK_OPERATOR(name, function)                                         \
+  HWY_INLINE Pack<float> name(Pack<float> a, const Pack<float>& b) {                  \
+    for (std::size_t k = 0; k < kVectors; ++k) a.v[k] = hn::function(a.v[k], b.v[k]); \
+    return a;                                                                         \
   }
 ADDNORM_PACK_OPERATOR(operator+, Add)
 ADDNORM_PACK_OPERATOR(operator-, Sub)
@@ -285,9 +283,9 @@ HWY_INLINE hn::Vec<F32> from_bits(Float16, hn::Vec<U32> bits) {
   const auto scale = hn::BitCast(f, hn::Set(u, 239u << 23));
   const auto finite = hn::BitCast(u, hn::Mul(hn::BitCast(f, shifted), scale));
   const auto infinity = hn::Set(u, 0x7C00u << 13);
-  const auto special = hn::Or(shifted, hn::IfThenElse(hn::Gt(shifted, infinity),
-                                                      hn::Set(u, 0x7FC00000),
-                                                      hn::Set(u, 0x7F800000)));
+  const auto special = hn::Or(
+      shifted,
+      hn::IfThenElse(hn::Gt(shifted, infinity), hn::Set(u, 0x7FC00000), hn::Set(u, 0x7F800000)));
   const auto is_special = hn::Not(hn::Lt(shifted, infinity));
   return hn::BitCast(f, hn::Or(sign, hn::IfThenElse(is_special, special, finite)));
 #endif
@@ -312,8 +310,8 @@ HWY_INLINE hn::Vec<U32> to_bits(BFloat16, hn::Vec<F32> v) {
 
 HWY_INLINE hn::Vec<U32> to_bits(Float16, hn::Vec<F32> v) {
 #if ADDNORM_HAVE_F16
-  return hn::PromoteTo(
-      U32(), hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), v)));
+  return hn::PromoteTo(U32(),
+                       hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), v)));
 #else
   const F32 f;  // as Float16's own conversion
   const U32 u;
@@ -322,11 +320,11 @@ HWY_INLINE hn::Vec<U32> to_bits(Float16, hn::Vec<F32> v) {
   const auto magnitude = hn::And(bits, hn::Set(u, 0x7FFFFFFF));
   const auto fraction = hn::ShiftRight<13>(magnitude);
   const auto nan = hn::Or(hn::Set(u, 0x7E00), hn::And(fraction, hn::Set(u, 0x3FF)));
-  const auto small = hn::Sub(
-      hn::BitCast(u, hn::Add(hn::BitCast(f, magnitude), hn::Set(f, 0.5F))), hn::Set(u, 126u << 23));
+  const auto small = hn::Sub(hn::BitCast(u, hn::Add(hn::BitCast(f, magnitude), hn::Set(f, 0.5F))),
+                             hn::Set(u, 126u << 23));
   const auto odd = hn::And(fraction, hn::Set(u, 1));
-  const auto normal = hn::ShiftRight<13>(
-      hn::Add(hn::Sub(magnitude, hn::Set(u, (112u << 23) - 0xFFF)), odd));
+  const auto normal =
+      hn::ShiftRight<13>(hn::Add(hn::Sub(magnitude, hn::Set(u, (112u << 23) - 0xFFF)), odd));
   auto half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(u, 113u << 23)), small, normal);
   half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(u, 143u << 23)), half, hn::Set(u, 0x7C00));
   half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(u, 0x7F800000)), nan, half);
@@ -381,7 +379,7 @@ HWY_INLINE Pack<float> rounded_to(Half, const Pack<float>& p) {
 using F32x4 = hn::Full128<float>;
 
 template <class D>
-HWY_INLINE hn::Vec<F32x4> fold(D d, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<F32x4> fold(D, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) == 4) {
     return v;
   } else {

@@ -39,8 +39,8 @@ HWY_NOINLINE void add_row(const ResidualAdd<S, B>& add, std::size_t r, S* sum) {
 template <typename S, typename B>
 void add_rows(const ResidualAdd<S, B>& add, const MatrixView<S>& sum, std::size_t begin,
               std::size_t end) {
-  const bool plain = !add.branch.empty() && add.skip.is_one() && add.gain.is_one() &&
-                     !add.dropout.active();
+  const bool plain =
+      !add.branch.empty() && add.skip.is_one() && add.gain.is_one() && !add.dropout.active();
   for (std::size_t r = begin; r < end; ++r) {
     S* to = sum.row(r).data();
     plain ? add_row<Add::kPlain>(add, r, to) : add_row<Add::kGeneral>(add, r, to);
@@ -133,8 +133,8 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args) {
                   [&](std::size_t begin, std::size_t end) { kernel(args, begin, end); });
 }
 
-#define ADDNORM_INSTANTIATE(S, B)                                            \
-  template void residual_add(const ResidualAdd<S, B>&, MatrixView<S>);       \
+#define ADDNORM_INSTANTIATE(S, B)                                      \
+  template void residual_add(const ResidualAdd<S, B>&, MatrixView<S>); \
   template void residual_add_backward(const ResidualAddBackward<S, B>&);
 ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE

@@ -41,16 +41,16 @@ HWY_INLINE V tree_sum(const Pack<V>& p) {
   return sum[0];
 }
 
-/// Σ value(i, count) for the packs of 0 … n − 1; a pack that is not whole must have zeros at its end.
+/// Σ value(i, count) for the packs of 0 … n − 1; a pack that is not whole must have zeros at its
+/// end.
 template <typename V, typename Value>
 HWY_INLINE V sum(std::size_t n, const Value& value) {
   V total = 0;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     Lanes<V> lanes;
-    for_each_pack(HWY_MIN(kBlock, n - begin), [&](auto parity, std::size_t i, auto count)
-                                                  ADDNORM_BODY {
-                                                    lanes.add(parity, value(begin + i, count));
-                                                  });
+    for_each_pack(HWY_MIN(kBlock, n - begin),
+                  [&](auto parity, std::size_t i, auto count)
+                      ADDNORM_BODY { lanes.add(parity, value(begin + i, count)); });
     total += tree_sum(lanes.total());
   }
   return total;
@@ -133,12 +133,11 @@ HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, st
     result.mean_lo = lo + rest;
     return spread >= d.squares / 2;
   };
-  const bool enough =
-      measure_from(tree_sum(head<V>(n, x) * set(scale)) / head_size<V>(n), 0) ||
-      measure_from(sum<V>(n, [&](std::size_t i, auto part)
-                                 ADDNORM_BODY { return x(i, part) * set(scale); }) *
-                       inverse_count,
-                   0);
+  const bool enough = measure_from(tree_sum(head<V>(n, x) * set(scale)) / head_size<V>(n), 0) ||
+                      measure_from(sum<V>(n, [&](std::size_t i, auto part)
+                                                 ADDNORM_BODY { return x(i, part) * set(scale); }) *
+                                       inverse_count,
+                                   0);
   if (!enough) measure_from(result.mean_hi, result.mean_lo);
   set_deviation(options, spread * inverse_divisor, result);
   return result;
@@ -169,7 +168,8 @@ struct FromMoments {
   /// For kRows sets at once. False where the moments of one do not say enough.
   template <std::size_t kRows>
   HWY_NOINLINE bool operator()(const V (&shift)[kRows], const V (&sum)[kRows],
-                             const V (&squares)[kRows], NormStatistics<V> (&result)[kRows]) const {
+                               const V (&squares)[kRows],
+                               NormStatistics<V> (&result)[kRows]) const {
     V lo[kRows], spread[kRows], variance[kRows], deviation[kRows], reciprocal[kRows];
     V ratio[kRows];
     bool enough = true;
@@ -208,7 +208,8 @@ HWY_INLINE NormStatistics<V> statistics(const NormOptions& options, std::size_t 
   if (from_moments.centred) shift[0] = tree_sum(head<V>(n, x)) / head_size<V>(n);
   const Moments<V> d = moments<V>(n, x, V{1}, shift[0], V{0});
   NormStatistics<V> result[1];
-  if (!from_moments(shift, {d.sum}, {d.squares}, result)) return careful_statistics<V>(options, n, x);
+  if (!from_moments(shift, {d.sum}, {d.squares}, result))
+    return careful_statistics<V>(options, n, x);
   return result[0];
 }
 
@@ -218,7 +219,10 @@ struct Normalize {
   Pack<V> scale, hi, lo, reciprocal;
 
   HWY_INLINE explicit Normalize(const NormStatistics<V>& s)
-      : scale(set(s.scale)), hi(set(s.mean_hi)), lo(set(s.mean_lo)), reciprocal(set(s.reciprocal)) {}
+      : scale(set(s.scale)),
+        hi(set(s.mean_hi)),
+        lo(set(s.mean_lo)),
+        reciprocal(set(s.reciprocal)) {}
   HWY_INLINE Pack<V> operator()(const Pack<V>& x) const {
     return ((x * scale - hi) - lo) * reciprocal;
   }

@@ -226,6 +226,8 @@ struct Storage {
 
 constexpr Storage kStorages[] = {
     {"f32", sizeof(float), race_of<float>, 1e-4},
+    {"bf16", sizeof(BFloat16), race_of<BFloat16>, 3e-2},
+    {"f16", sizeof(Float16), race_of<Float16>, 4e-3},
 };
 
 const Storage& storage_of(const std::string& dtype) {

@@ -1,0 +1,250 @@
+/// What instruction sets must not change, and what types of storage may: docs/numerics.md.
+
+#include "kernels/instruction_set.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <rapidcheck.h>
+
+#include <sstream>
+
+#include "addnorm/error.h"
+#include "base/matrix.h"
+#include "support/norm_case.h"
+
+namespace addnorm {
+namespace {
+
+using testing::Normal;
+using testing::random_vector;
+using testing::same_bits;
+
+std::vector<std::string> all_instruction_sets() {
+  std::istringstream list{std::string(instruction_sets())};
+  std::vector<std::string> names;
+  for (std::string name; std::getline(list >> std::ws, name, ',');) names.push_back(name);
+  return names;
+}
+
+/// Runs `body` on every instruction set of this machine and with 1, 2, 3 and 8 threads.
+template <typename Body>
+void everywhere(const Body& body) {
+  const std::string usual(instruction_set());
+  const int threads = omp_get_max_threads();
+  for (const std::string& name : all_instruction_sets()) {
+    use_instruction_set(name);
+    for (const int count : {1, 2, 3, 8}) {
+      omp_set_num_threads(count);
+      body(fmt::format("{} on {} threads", name, count));
+    }
+  }
+  omp_set_num_threads(threads);
+  use_instruction_set(usual);
+}
+
+TEST(InstructionSet, TheScalarOneIsAlwaysThereAndAnUnknownOneIsRefused) {
+  EXPECT_THAT(all_instruction_sets(), ::testing::Contains("scalar"));
+  EXPECT_THAT([] { use_instruction_set("mmx"); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
+                  "use_instruction_set: there is no instruction set 'mmx' here, there are ")));
+}
+
+/// One call of add_norm_forward and its backward, with random shape, options and data.
+template <typename S, typename B>
+struct AddNormCase {
+  using V = Arithmetic<S>;
+
+  std::size_t rows = *rc::gen::inRange<std::size_t>(0, 70);
+  std::size_t cols = *rc::gen::weightedOneOf<std::size_t>(
+      {{8, rc::gen::inRange<std::size_t>(1, 200)}, {1, rc::gen::element<std::size_t>(1023, 2049)}});
+  std::size_t stride = cols + *rc::gen::element<std::size_t>(0, 0, 3, 16);
+  NormOptions options{.kind = *rc::gen::element(NormKind::kLayer, NormKind::kRms),
+                      .epsilon = *rc::gen::element(1e-5, 0.25),
+                      .gamma_form = *rc::gen::element(GammaForm::kPlain, GammaForm::kOnePlus),
+                      .output_scale = *rc::gen::element(1.0, 1.0, 0.7)};
+  bool with_branch = *rc::gen::arbitrary<bool>();
+  bool with_sum = *rc::gen::arbitrary<bool>();
+  bool with_affine = *rc::gen::arbitrary<bool>();
+  bool with_residual = *rc::gen::arbitrary<bool>();
+  V gain = *rc::gen::element(V{1}, V{1}, V(0.6));
+  Dropout dropout{.probability = *rc::gen::element(0.0, 0.0, 0.3), .seed = 3};
+  Normal of_x{*rc::gen::element(0.0, 1.0, 1e3), 1};
+
+  std::vector<S> x, s, d_residual, dx;
+  std::vector<B> branch, y, dy;
+  std::vector<V> gamma, beta, d_gamma, d_beta, workspace;
+  std::vector<NormStatistics<V>> statistics;
+
+  AddNormCase() {
+    TorchGenerator generator(rows * 1000 + cols);
+    const std::size_t size = rows * stride;
+    auto stored = [&](auto type, Normal normal) {
+      std::vector<decltype(type)> values;
+      for (const float v : random_vector<float>(generator, size, normal)) values.emplace_back(v);
+      return values;
+    };
+    x = stored(S(), of_x);
+    branch = stored(B(), {});
+    dy = stored(B(), {});
+    d_residual = stored(S(), {});
+    gamma = random_vector<V>(generator, cols, {1, 0.3});
+    beta = random_vector<V>(generator, cols);
+    s.resize(size);
+    dx.resize(size);
+    y.resize(size);
+    d_gamma.resize(cols);
+    d_beta.resize(cols);
+    statistics.resize(rows);
+    workspace.resize(add_norm_workspace(rows, cols));
+  }
+
+  template <typename T>
+  MatrixView<T> view(std::vector<T>& values, bool wanted = true) {
+    return wanted ? MatrixView<T>{values.data(), rows, cols, stride} : MatrixView<T>{};
+  }
+  std::span<const V> affine(const std::vector<V>& values) const {
+    return with_affine ? std::span<const V>(values) : std::span<const V>();
+  }
+
+  void run() {
+    const ResidualAdd<S, B> add{.x = view(x),
+                                .branch = view(branch, with_branch),
+                                .gain = {.constant = gain},
+                                .dropout = dropout};
+    add_norm_forward<S, B>(options, {.add = add,
+                                     .sum = view(s, with_sum),
+                                     .gamma = affine(gamma),
+                                     .beta = affine(beta),
+                                     .y = view(y),
+                                     .statistics = statistics});
+    add_norm_backward<S, B>(options, {.s = view(x),
+                                      .statistics = statistics,
+                                      .gamma = affine(gamma),
+                                      .dy = view(dy),
+                                      .d_residual = view(d_residual, with_residual),
+                                      .dx = view(dx),
+                                      .d_gamma = d_gamma,
+                                      .d_beta = d_beta,
+                                      .workspace = workspace,
+                                      .parameter_gradients = GradientMode::kOverwrite});
+  }
+
+  /// Every byte that was written.
+  std::string bytes() const {
+    std::string all;
+    auto append = [&](const auto& values) {
+      all.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+    };
+    append(s);
+    append(y);
+    append(dx);
+    append(d_gamma);
+    append(d_beta);
+    append(statistics);
+    return all;
+  }
+};
+
+template <typename Pair>
+class Storage : public ::testing::Test {};
+template <typename S, typename B>
+struct Pair {
+  using Stream = S;
+  using Branch = B;
+};
+using Pairs = ::testing::Types<Pair<float, float>, Pair<BFloat16, BFloat16>, Pair<Float16, Float16>,
+                               Pair<float, BFloat16>, Pair<float, Float16>>;
+TYPED_TEST_SUITE(Storage, Pairs);
+
+TYPED_TEST(Storage, EveryInstructionSetAndNumberOfThreadsGivesTheSameBits) {
+  EXPECT_TRUE(rc::check("same bits", [] {
+    AddNormCase<typename TypeParam::Stream, typename TypeParam::Branch> c;
+    c.run();
+    const std::string expected = c.bytes();
+    everywhere([&](const std::string& where) {
+      c.run();
+      if (c.bytes() != expected) RC_FAIL("other bits: " + where);
+    });
+  }));
+}
+
+// Each stored value is the float32 result for the same stored input, rounded once.
+TYPED_TEST(Storage, OutputsAreThoseOfFloat32Rounded) {
+  using S = typename TypeParam::Stream;
+  using B = typename TypeParam::Branch;
+  EXPECT_TRUE(rc::check("rounded", [] {
+    AddNormCase<S, B> c;
+    std::vector<float> stored(c.rows * c.cols), y(stored.size());
+    c.with_sum = true;
+    c.run();
+    // s as it was stored is what float32 normalizes.
+    for (std::size_t i = 0; i < stored.size(); ++i) {
+      stored[i] = static_cast<float>(c.s[i / c.cols * c.stride + i % c.cols]);
+    }
+    add_norm_forward<float>(c.options, {.add = {.x = {stored.data(), c.rows, c.cols}},
+                                        .gamma = c.affine(c.gamma),
+                                        .beta = c.affine(c.beta),
+                                        .y = {y.data(), c.rows, c.cols}});
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const float written = static_cast<float>(c.y[i / c.cols * c.stride + i % c.cols]);
+      RC_ASSERT(written == static_cast<float>(B(y[i])));
+    }
+  }));
+}
+
+// All values that a 16-bit type has, and the float32 numbers between them that must be rounded.
+template <typename Half>
+void expect_conversions_as_in_scalar_code() {
+  std::vector<float> between;
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    Half half;
+    half.bits = static_cast<std::uint16_t>(bits);
+    const auto exact = std::bit_cast<std::uint32_t>(static_cast<float>(half));
+    for (const std::uint32_t offset :
+         {0u, 1u, 0xFFFu, 0x1000u, 0x1001u, 0x7FFFu, 0x8000u, 0x8001u}) {
+      between.push_back(std::bit_cast<float>(exact + offset));
+    }
+  }
+  const Matrix<float> zero(1, between.size());
+  std::vector<Half> expected, converted(between.size());
+  for (const float value : between) expected.emplace_back(value);
+  std::vector<Half> back(between.size());
+  everywhere([&](const std::string& where) {
+    // float32 → 16 bits by the branch's gradient, and back and again by the residual sum.
+    residual_add_backward<float, Half>({.add = {.x = zero},
+                                        .d_sum = {between.data(), 1, between.size()},
+                                        .d_branch = {converted.data(), 1, between.size()}});
+    residual_add<Half>({.x = {expected.data(), 1, between.size()}},
+                       {back.data(), 1, between.size()});
+    for (std::size_t i = 0; i < between.size(); ++i) {
+      const bool nan = std::isnan(between[i]);
+      ASSERT_EQ(converted[i].bits & (nan ? 0x7E00 : 0xFFFF),
+                expected[i].bits & (nan ? 0x7E00 : 0xFFFF))
+          << between[i] << " " << where;
+      if (!nan) ASSERT_EQ(back[i].bits, expected[i].bits) << between[i] << " " << where;
+    }
+  });
+}
+TEST(Conversion, OfBFloat16IsTheSameEverywhere) {
+  expect_conversions_as_in_scalar_code<BFloat16>();
+}
+TEST(Conversion, OfFloat16IsTheSameEverywhere) {
+  expect_conversions_as_in_scalar_code<Float16>();
+}
+
+TEST(Conversion, RoundsToNearestEven) {
+  EXPECT_EQ(BFloat16(1.00390625F).bits, 0x3F80);    // 1 + 2⁻⁸, halfway: to even
+  EXPECT_EQ(BFloat16(1.01171875F).bits, 0x3F82);    // 1 + 3·2⁻⁸, halfway: to even
+  EXPECT_EQ(BFloat16(3.4028235e38F).bits, 0x7F80);  // to infinity
+  EXPECT_EQ(Float16(65504.0F).bits, 0x7BFF);        // the largest
+  EXPECT_EQ(Float16(65519.0F).bits, 0x7BFF);
+  EXPECT_EQ(Float16(65520.0F).bits, 0x7C00);       // halfway to 65536: infinity
+  EXPECT_EQ(Float16(5.9604645e-8F).bits, 0x0001);  // 2⁻²⁴, the smallest
+  EXPECT_EQ(Float16(2.9802322e-8F).bits, 0x0000);  // half of it: to even
+  EXPECT_EQ(Float16(8.9406967e-8F).bits, 0x0002);  // 1.5 times it: to even
+  EXPECT_EQ(static_cast<float>(Float16(-0.0F)), 0.0F);
+}
+
+}  // namespace
+}  // namespace addnorm
