@@ -222,7 +222,8 @@ void expect_conversions_as_in_scalar_code() {
       ASSERT_EQ(converted[i].bits & (nan ? 0x7E00 : 0xFFFF),
                 expected[i].bits & (nan ? 0x7E00 : 0xFFFF))
           << between[i] << " " << where;
-      if (!nan) ASSERT_EQ(back[i].bits, expected[i].bits) << between[i] << " " << where;
+      if (nan) continue;
+      ASSERT_EQ(back[i].bits, expected[i].bits) << between[i] << " " << where;
     }
   });
 }
