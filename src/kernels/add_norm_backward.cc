@@ -154,8 +154,7 @@ struct BackwardLoop {
                       Pack<V> g = upstream<Mode>(load(dy_out + i, count), i, count);
                       if constexpr (Mode::kCentred) g = (g - shift_out) - mean;
                       const Pack<V> d_norm = (g - x_hat * projection) * factor;
-                      store<Mode::kTo>(rounded_to(S(), with_residual<Mode>(d_norm, past, i, count)),
-                                       dx + i, count);
+                      store<Mode::kTo>(with_residual<Mode>(d_norm, past, i, count), dx + i, count);
                     }
                   });
     sum = sums.total();

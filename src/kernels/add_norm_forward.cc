@@ -113,9 +113,10 @@ struct ForwardLoop {
       Pack<V> x_hat;
       if constexpr (kWrites) x_hat = normalize(load(out.s + i, count));
       if constexpr (kReads) {
-        const Pack<V> s = row(i, count);
         next.prefetch(i);
-        if (in.sum != nullptr) store<Mode::kTo>(s, in.sum + i, count);
+        const Pack<V> s = in.sum == nullptr
+                              ? row(i, count)
+                              : store_rounded<Mode::kTo>(row.exact(i, count), in.sum + i, count);
         if (in.waiting != nullptr) store(s, in.waiting + i, count);
         if constexpr (Mode::kCentred) {
           const Pack<V> d = keep(s - shift, count);

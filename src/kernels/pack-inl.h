@@ -138,6 +138,13 @@ HWY_INLINE Pack<V> rounded_to(T, Pack<V> p) {
   return p;
 }
 
+/// Stores p and gives it back as it will be read again.
+template <StoreTo kTo = StoreTo::kCache, Looped V, typename T, typename Count>
+HWY_INLINE Pack<V> store_rounded(const Pack<V>& p, T* to, Count count) {
+  store(p, to, count);
+  return rounded_to(T(), p);
+}
+
 /// Σ of the 16 values of each of kRows packs: lanes l and l + 8 are added, then l and l + 4, l + 2,
 /// l + 1.
 template <Looped V, std::size_t kRows>
@@ -372,6 +379,23 @@ HWY_INLINE Pack<float> rounded_to(Half, const Pack<float>& p) {
   Pack<float> rounded;
   for (std::size_t k = 0; k < kVectors; ++k) {
     rounded.v[k] = from_bits(Half(), to_bits(Half(), p.v[k]));
+  }
+  return rounded;
+}
+
+template <StoreTo kTo = StoreTo::kCache, typename Count>
+HWY_INLINE Pack<float> store_rounded(const Pack<float>& p, float* to, Count count) {
+  store<kTo>(p, to, count);
+  return p;
+}
+template <StoreTo kTo = StoreTo::kCache, typename Half, typename Count>
+HWY_INLINE Pack<float> store_rounded(const Pack<float>& p, Half* to, Count count) {
+  auto* stored = reinterpret_cast<std::uint16_t*>(to);
+  Pack<float> rounded;
+  for (std::size_t k = 0; k < kVectors; ++k) {
+    const auto bits = to_bits(Half(), p.v[k]);
+    store_vector<kTo>(narrow(bits), U16(), stored, k, count);
+    rounded.v[k] = from_bits(Half(), bits);
   }
   return rounded;
 }

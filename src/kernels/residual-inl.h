@@ -46,10 +46,17 @@ struct ResidualRow {
 
   template <typename Count>
   HWY_INLINE Pack<V> operator()(std::size_t i, Count count) const {
+    if constexpr (kAdd == Add::kNone) return exact(i, count);
+    return rounded_to(S(), exact(i, count));
+  }
+
+  /// s before it is rounded.
+  template <typename Count>
+  HWY_INLINE Pack<V> exact(std::size_t i, Count count) const {
     if constexpr (kAdd == Add::kNone) {
       return load(x + i, count);
     } else if constexpr (kAdd == Add::kPlain) {
-      return rounded_to(S(), load(x + i, count) + load(f + i, count));
+      return load(x + i, count) + load(f + i, count);
     } else {
       // 0·Inf is NaN, but a stack without residual does not look at x.
       const bool without_x = add.skip.vector.empty() && add.skip.constant == 0 && f != nullptr;
@@ -60,7 +67,7 @@ struct ResidualRow {
         if (add.dropout.active()) branch = factors(first + i) * branch;
         s = s + scale_pack(add.gain, i, count) * branch;
       }
-      return rounded_to(S(), s);
+      return s;
     }
   }
 
