@@ -60,8 +60,7 @@ struct BackwardLoop {
   const BackwardRange<V>& range;
   const std::size_t cols;
   const bool centred;
-  const bool one_plus;
-  const V output_scale;
+  const GammaPacks<V> gamma;
   const V inverse_count;
   const V inverse_divisor;
 
@@ -71,8 +70,7 @@ struct BackwardLoop {
         range(r),
         cols(a.s.cols),
         centred(o.kind != NormKind::kRms),
-        one_plus(o.gamma_form == GammaForm::kOnePlus),
-        output_scale(static_cast<V>(o.output_scale)),
+        gamma{o, a.gamma},
         inverse_count(V{1} / static_cast<V>(cols)),
         inverse_divisor(V{1} / variance_divisor<V>(o, cols)) {}
 
@@ -90,10 +88,7 @@ struct BackwardLoop {
     if constexpr (Mode::kKnown) {
       return dy * load(args.gamma.data() + i, count);
     } else {
-      if (args.gamma.empty()) return dy * set(output_scale);
-      Pack<V> gamma = load(args.gamma.data() + i, count);
-      if (one_plus) gamma = set(V{1}) + gamma;
-      return dy * (gamma * set(output_scale));
+      return dy * gamma(i, count);
     }
   }
 
@@ -220,9 +215,8 @@ struct BackwardLoop {
 
   template <bool kCentred, StoreTo kTo>
   void choose() const {
-    [[maybe_unused]] const bool known = !args.gamma.empty() && !one_plus && output_scale == 1 &&
-                                        range.d_gamma != nullptr &&
-                                        (range.d_beta != nullptr) == kCentred;
+    [[maybe_unused]] const bool known =
+        gamma.plain() && range.d_gamma != nullptr && (range.d_beta != nullptr) == kCentred;
     if constexpr (!kSpecialized<S, B>) {
       rows(Mode<true, Add::kGeneral, true, StoreTo::kCache>());
     } else if (known && args.d_residual.empty()) {
@@ -257,10 +251,7 @@ void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args
   BackwardLoop<S, B>(options, args, range).run();
 }
 
-const PerStorage<BackwardRows>& backward_table() {
-  static constexpr PerStorage<BackwardRows> kTable = ADDNORM_STORAGE_TABLE(rows_backward);
-  return kTable;
-}
+ADDNORM_TABLE(backward_table, BackwardRows, rows_backward)
 
 template <typename V>
 void sum_partials(const PartialSums<V>& sums, std::size_t begin, std::size_t end) {

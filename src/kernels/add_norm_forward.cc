@@ -67,7 +67,7 @@ struct ForwardLoop {
   const FromMoments<V> from_moments;
   const std::size_t cols;
   const V output_scale;
-  const bool one_plus;
+  const GammaPacks<V> gamma;
   V* const waiting;
 
   ForwardLoop(const NormOptions& o, const Args& a, V* waiting_rows)
@@ -76,7 +76,7 @@ struct ForwardLoop {
         from_moments(o, a.add.x.cols),
         cols(a.add.x.cols),
         output_scale(static_cast<V>(o.output_scale)),
-        one_plus(o.gamma_form == GammaForm::kOnePlus),
+        gamma{o, a.gamma},
         waiting(waiting_rows) {}
 
   template <bool kCentred, Affine kAffine, typename Count>
@@ -86,13 +86,7 @@ struct ForwardLoop {
       if constexpr (kCentred) return y + load(args.beta.data() + i, count);
       return y;
     } else {
-      Pack<V> gamma = set(output_scale);
-      if (!args.gamma.empty()) {
-        gamma = load(args.gamma.data() + i, count);
-        if (one_plus) gamma = set(V{1}) + gamma;
-        gamma = gamma * set(output_scale);
-      }
-      const Pack<V> y = x_hat * gamma;
+      const Pack<V> y = x_hat * gamma(i, count);
       if (args.beta.empty()) return y;
       return y + load(args.beta.data() + i, count) * set(output_scale);
     }
@@ -282,8 +276,7 @@ struct ForwardLoop {
 
   template <bool kCentred, StoreTo kTo>
   void choose(std::size_t begin, std::size_t end) const {
-    [[maybe_unused]] const bool affine =
-        !args.gamma.empty() && args.beta.empty() != kCentred && !one_plus && output_scale == 1;
+    [[maybe_unused]] const bool affine = gamma.plain() && args.beta.empty() != kCentred;
     [[maybe_unused]] const bool plain_skip = args.add.skip.is_one();
     if constexpr (!kSpecialized<S, B>) {
       rows(Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>(), begin, end);
@@ -317,10 +310,7 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
   ForwardLoop<S, B>(options, args, waiting).run(begin, end, past_cache);
 }
 
-const PerStorage<ForwardRows>& forward_table() {
-  static constexpr PerStorage<ForwardRows> kTable = ADDNORM_STORAGE_TABLE(rows_forward);
-  return kTable;
-}
+ADDNORM_TABLE(forward_table, ForwardRows, rows_forward)
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm

@@ -38,6 +38,13 @@ using PerStorage = std::tuple<F<float, float>, F<BFloat16, BFloat16>, F<Float16,
                               F<float, BFloat16>, F<float, Float16>>;
 #endif
 
+/// Defines table(), which gives function<S, B> for each pair of types.
+#define ADDNORM_TABLE(table, Kernel, function)                                    \
+  const PerStorage<Kernel>& table() {                                             \
+    static constexpr PerStorage<Kernel> kTable = ADDNORM_STORAGE_TABLE(function); \
+    return kTable;                                                                \
+  }
+
 /// Looks at ADDNORM_CPU, once.
 void choose_instruction_set();
 

@@ -340,22 +340,10 @@ HWY_INLINE hn::Vec<U32> to_bits(Float16, hn::Vec<F32> v) {
 }
 
 template <typename T, typename Count>
-HWY_INLINE Pack<float> load_floats(const T* from, Count count) {
+requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float> load(const T* from, Count count) {
   Pack<float> p;
   for (std::size_t k = 0; k < kVectors; ++k) p.v[k] = load_float(from, k, count);
   return p;
-}
-template <typename Count>
-HWY_INLINE Pack<float> load(const float* from, Count count) {
-  return load_floats(from, count);
-}
-template <typename Count>
-HWY_INLINE Pack<float> load(const BFloat16* from, Count count) {
-  return load_floats(from, count);
-}
-template <typename Count>
-HWY_INLINE Pack<float> load(const Float16* from, Count count) {
-  return load_floats(from, count);
 }
 
 template <StoreTo kTo = StoreTo::kCache, typename Count>

@@ -64,14 +64,8 @@ void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::
   }
 }
 
-const PerStorage<AddRows>& add_table() {
-  static constexpr PerStorage<AddRows> kTable = ADDNORM_STORAGE_TABLE(add_rows);
-  return kTable;
-}
-const PerStorage<BranchRows>& branch_table() {
-  static constexpr PerStorage<BranchRows> kTable = ADDNORM_STORAGE_TABLE(branch_rows);
-  return kTable;
-}
+ADDNORM_TABLE(add_table, AddRows, add_rows)
+ADDNORM_TABLE(branch_table, BranchRows, branch_rows)
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "addnorm/norm.h"
 #include "kernels/pack-inl.h"
@@ -225,6 +226,26 @@ struct Normalize {
         reciprocal(set(s.reciprocal)) {}
   HWY_INLINE Pack<V> operator()(const Pack<V>& x) const {
     return ((x * scale - hi) - lo) * reciprocal;
+  }
+};
+
+/// effective_gamma() of the features from i on; an empty γ stands for 1.
+template <typename V>
+struct GammaPacks {
+  const NormOptions& options;
+  std::span<const V> gamma;
+
+  template <typename Count>
+  HWY_INLINE Pack<V> operator()(std::size_t i, Count count) const {
+    const Pack<V> output_scale = set(static_cast<V>(options.output_scale));
+    if (gamma.empty()) return output_scale;
+    Pack<V> g = load(gamma.data() + i, count);
+    if (options.gamma_form == GammaForm::kOnePlus) g = set(V{1}) + g;
+    return g * output_scale;
+  }
+  /// Whether it is just γ.
+  bool plain() const {
+    return !gamma.empty() && options.gamma_form == GammaForm::kPlain && options.output_scale == 1;
   }
 };
 
