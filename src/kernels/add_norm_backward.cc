@@ -49,11 +49,22 @@ namespace HWY_NAMESPACE {
 
 // As in forward: a row's s and dy are read from memory once, where Σg and Σg·x̂ and the parameters'
 // gradients are summed. With these, s and dy, which the caches still hold, become dx, in the loop
-// that already reads the next rows.
+// that already reads a later row. Rows go in groups, block of columns by block, so that γ and the
+// parameters' gradients are in the first cache for all but one of them.
+
+/// Wider rows go in pairs: s and dy of four of them would not stay in the first cache.
+inline constexpr std::size_t kGroupCols = 512;
 
 template <typename S, typename B>
 struct BackwardLoop {
   using V = Arithmetic<S>;
+
+  /// What rows need to become gradients, with factor = reciprocal·scale (see RowSums).
+  struct GroupSums {
+    HWY_ALIGN V shift[kRowGroup] = {};
+    HWY_ALIGN V mean[kRowGroup] = {};
+    HWY_ALIGN V projection[kRowGroup] = {};
+  };
 
   const NormOptions& options;
   const AddNormBackward<S, B>& args;
@@ -71,7 +82,7 @@ struct BackwardLoop {
         cols(a.s.cols),
         centred(o.kind != NormKind::kRms),
         gamma{o, a.gamma},
-        inverse_count(V{1} / static_cast<V>(cols)),
+        inverse_count(centred ? V{1} / static_cast<V>(cols) : V{0}),
         inverse_divisor(V{1} / variance_divisor<V>(o, cols)) {}
 
   /// Whether a mode knows all that is asked, or must look.
@@ -83,24 +94,16 @@ struct BackwardLoop {
     static constexpr StoreTo kTo = kStoreTo;
   };
 
+  /// γ as it counts for dy.
   template <typename Mode, typename Count>
-  HWY_INLINE Pack<V> upstream(const Pack<V>& dy, std::size_t i, Count count) const {
-    if constexpr (Mode::kKnown) {
-      return dy * load(args.gamma.data() + i, count);
-    } else {
-      return dy * gamma(i, count);
-    }
+  HWY_INLINE Pack<V> effective(const V* plain, std::size_t i, Count count) const {
+    if constexpr (Mode::kKnown) return load(plain + i, count);
+    return gamma(i, count);
   }
 
-  template <typename Mode, typename Count>
-  HWY_INLINE void add_parameter_gradients(const Pack<V>& dy, const Pack<V>& x_hat, std::size_t i,
-                                          Count count) const {
-    if (Mode::kKnown || range.d_gamma != nullptr) {
-      store(load(range.d_gamma + i, count) + dy * x_hat, range.d_gamma + i, count);
-    }
-    if (Mode::kKnown ? Mode::kCentred : range.d_beta != nullptr) {
-      store(load(range.d_beta + i, count) + dy, range.d_beta + i, count);
-    }
+  template <typename Count>
+  HWY_INLINE static void add_to(V* sums, const Pack<V>& p, std::size_t i, Count count) {
+    store(load(sums + i, count) + p, sums + i, count);
   }
 
   template <typename Mode, typename Count>
@@ -112,104 +115,176 @@ struct BackwardLoop {
     return scale_pack(args.skip, i, count) * load(past + i, count) + dx;
   }
 
-  /// One block of columns: sums of row `in`, dx of row `out`, or both.
+  /// One block of columns: sums of row `in`, dx of row `out`, place `g` of its group, or both.
   template <typename Mode, bool kReads, bool kWrites>
-  HWY_NOINLINE void sweep(std::size_t in, std::size_t out, V shift_in, const RowSums<V>& sums_out,
-                          std::size_t begin, Pack<V>& sum, Pack<V>& projected) const {
-    const S* s_in = args.s.row(in).data();
-    const B* dy_in = args.dy.row(in).data();
-    const S* s_out = args.s.row(out).data();
-    const B* dy_out = args.dy.row(out).data();
-    const S* past = args.d_residual.empty() ? nullptr : args.d_residual.row(out).data();
-    S* dx = args.dx.row(out).data();
+  HWY_INLINE void sweep(std::size_t in, V shift_in, std::size_t out, const GroupSums& sums_out,
+                        std::size_t g, std::size_t begin, const Ahead& ahead, Pack<V>& sum,
+                        Pack<V>& projected) const {
+    const S* const s_in = args.s.row(in).data();
+    const B* const dy_in = args.dy.row(in).data();
+    const S* const s_out = args.s.row(out).data();
+    const B* const dy_out = args.dy.row(out).data();
+    const S* const past = args.d_residual.empty() ? nullptr : args.d_residual.row(out).data();
+    S* const dx = args.dx.row(out).data();
+    const V* const plain_gamma = args.gamma.data();
+    V* const d_gamma = range.d_gamma;
+    V* const d_beta = range.d_beta;
     const Normalize<V> normalize_in(args.statistics[in]);
     const Normalize<V> normalize_out(args.statistics[out]);
     const Pack<V> factor = set(args.statistics[out].reciprocal * args.statistics[out].scale);
     const Pack<V> shift = set(shift_in);
-    const Pack<V> shift_out = set(sums_out.shift);
-    const Pack<V> mean = set(sums_out.mean);
-    const Pack<V> projection = set(sums_out.projection);
-    Lanes<V> sums, projections;
-    for_each_pack(HWY_MIN(kBlock, cols - begin),
-                  [&](auto parity, std::size_t at, auto count) ADDNORM_BODY {
-                    const std::size_t i = begin + at;
-                    if constexpr (kReads) {
-                      const Pack<V> dy = load(dy_in + i, count);
-                      const Pack<V> x_hat = normalize_in(load(s_in + i, count));
-                      Pack<V> g = upstream<Mode>(dy, i, count);
-                      if constexpr (Mode::kCentred) {
-                        g = g - shift;
-                        sums.add(parity, keep(g, count));
-                      }
-                      projections.add(parity, keep(g * x_hat, count));
-                      add_parameter_gradients<Mode>(dy, x_hat, i, count);
-                    }
-                    if constexpr (kWrites) {
-                      const Pack<V> x_hat = normalize_out(load(s_out + i, count));
-                      Pack<V> g = upstream<Mode>(load(dy_out + i, count), i, count);
-                      if constexpr (Mode::kCentred) g = (g - shift_out) - mean;
-                      const Pack<V> d_norm = (g - x_hat * projection) * factor;
-                      store<Mode::kTo>(with_residual<Mode>(d_norm, past, i, count), dx + i, count);
-                    }
-                  });
-    sum = sums.total();
-    projected = projections.total();
-  }
-
-  template <std::size_t kRows, bool kReads, bool kWrites, typename Mode>
-  HWY_NOINLINE void blocks(Mode, std::size_t in, std::size_t out, const V (&shift)[kRows],
-                           const RowSums<V> (&sums_out)[kRows], V (&sums)[kRows],
-                           V (&projections)[kRows]) const {
-    for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      Pack<V> sum[kRows], projected[kRows];
-      for (std::size_t g = 0; g < kRows; ++g) {
-        sweep<Mode, kReads, kWrites>(in + g, out + g, shift[g], sums_out[g], begin, sum[g],
-                                     projected[g]);
+    const Pack<V> shift_out = set(sums_out.shift[g]);
+    const Pack<V> mean = set(sums_out.mean[g]);
+    const Pack<V> projection = set(sums_out.projection[g]);
+    Pack<V> sums = set(V{0}), projections = set(V{0});
+    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](std::size_t at, auto count) ADDNORM_BODY {
+      const std::size_t i = begin + at;
+      const Pack<V> gamma_here = effective<Mode>(plain_gamma, i, count);
+      Pack<V> d_norm;
+      if constexpr (kWrites) {
+        const Pack<V> x_hat = normalize_out(load(s_out + i, count));
+        Pack<V> g_out = load(dy_out + i, count) * gamma_here;
+        if constexpr (Mode::kCentred) g_out = (g_out - shift_out) - mean;
+        d_norm = (g_out - x_hat * projection) * factor;
       }
       if constexpr (kReads) {
-        V part[kRows];
-        if constexpr (Mode::kCentred) {
-          tree_sums(sum, part);
-          for (std::size_t g = 0; g < kRows; ++g) sums[g] += part[g];
+        const Pack<V> dy = load(dy_in + i, count);
+        const Pack<V> x_hat = normalize_in(load(s_in + i, count));
+        if constexpr (Mode::kTo == StoreTo::kMemory) {
+          ahead.prefetch(args.s, s_in + i);
+          ahead.prefetch(args.dy, dy_in + i);
         }
-        tree_sums(projected, part);
-        for (std::size_t g = 0; g < kRows; ++g) projections[g] += part[g];
+        Pack<V> g_in = dy * gamma_here;
+        if constexpr (Mode::kCentred) {
+          g_in = g_in - shift;
+          sums = sums + keep(g_in, count);
+        }
+        projections = projections + keep(g_in * x_hat, count);
+        if (Mode::kKnown || d_gamma != nullptr) add_to(d_gamma, dy * x_hat, i, count);
+        if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to(d_beta, dy, i, count);
       }
+      if constexpr (kWrites) {
+        if constexpr (Mode::kTo == StoreTo::kMemory && Mode::kResidual == Add::kPlain) {
+          ahead.prefetch(args.d_residual, past + i);
+        }
+        store<Mode::kTo>(with_residual<Mode>(d_norm, past, i, count), dx + i, count);
+      }
+    });
+    sum = sums;
+    projected = projections;
+  }
+  // The first group has none before it, the last none after it.
+  template <typename Mode>
+  HWY_NOINLINE void read(std::size_t r, V shift, std::size_t begin, const Ahead& ahead,
+                         Pack<V>& sum, Pack<V>& projected) const {
+    sweep<Mode, true, false>(r, shift, r, {}, 0, begin, ahead, sum, projected);
+  }
+  template <typename Mode>
+  HWY_NOINLINE void write(std::size_t r, const GroupSums& sums, std::size_t g) const {
+    Pack<V> none[2];
+    for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+      sweep<Mode, false, true>(r, V{0}, r, sums, g, begin, Ahead(cols, 1, 0, begin), none[0],
+                               none[1]);
     }
   }
 
-  template <std::size_t kRows, typename Mode>
-  HWY_NOINLINE std::size_t groups(Mode mode, std::size_t r, std::size_t end) const {
-    if (r + kRows > end) return r;
-    RowSums<V> rows[kRows];
-    V shift[kRows] = {}, sums[kRows], projections[kRows];
-    bool first = true;
-    for (; r + kRows <= end; r += kRows) {
+  /// Rows from r on in groups of `step`; gives the row behind the last whole group.
+  template <typename Mode>
+  HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
+    if (r + step > end) return r;
+    GroupSums found;
+    Pack<V> sum[kRowGroup], projected[kRowGroup];
+    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = projected[g] = set(V{0});
+    const Group<V> zero = set<kRowGroup>(V{0});
+    for (bool first = true; r + step <= end; r += step, first = false) {
+      Group<V> shift = zero, sums = zero, projections = zero;
       if (Mode::kCentred && centred) {
-        Pack<V> heads[kRows];
-        for (std::size_t g = 0; g < kRows; ++g) {
+        for (std::size_t g = 0; g < step; ++g) {
           const B* dy = args.dy.row(r + g).data();
-          heads[g] = head<V>(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-            return upstream<Mode>(load(dy + i, count), i, count);
+          sum[g] = head<V>(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
+            return load(dy + i, count) * effective<Mode>(args.gamma.data(), i, count);
           });
         }
-        tree_sums(heads, shift);
-        for (V& s : shift) s = s / head_size<V>(cols);
+        shift = tree_sums(sum) / set<kRowGroup>(head_size<V>(cols));
       }
-      for (std::size_t g = 0; g < kRows; ++g) sums[g] = projections[g] = 0;
-      if (first) {
-        blocks<kRows, true, false>(mode, r, r, shift, rows, sums, projections);
-      } else {
-        blocks<kRows, true, true>(mode, r, r - kRows, shift, rows, sums, projections);
+      HWY_ALIGN V shifts[kRowGroup];
+      store(shift, shifts, Whole());
+      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+        for (std::size_t g = 0; g < step; ++g) {
+          const Ahead ahead(cols, step, g, begin);
+          if (first) {
+            read<Mode>(r + g, shifts[g], begin, ahead, sum[g], projected[g]);
+          } else {
+            sweep<Mode, true, true>(r + g, shifts[g], r - step + g, found, g, begin, ahead, sum[g],
+                                    projected[g]);
+          }
+        }
+        if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
+        projections = projections + tree_sums(projected);
       }
-      first = false;
-      for (std::size_t g = 0; g < kRows; ++g) {
-        const V ratio = args.statistics[r + g].epsilon_ratio;
-        rows[g] = {shift[g], centred ? sums[g] * inverse_count : V{0},
-                   projections[g] * inverse_divisor * ratio};
+      HWY_ALIGN V ratios[kRowGroup] = {};
+      for (std::size_t g = 0; g < step; ++g) ratios[g] = args.statistics[r + g].epsilon_ratio;
+      store(shift, found.shift, Whole());
+      store(sums * set<kRowGroup>(inverse_count), found.mean, Whole());
+      store(projections * set<kRowGroup>(inverse_divisor), found.projection, Whole());
+      for (std::size_t g = 0; g < step; ++g) found.projection[g] *= ratios[g];
+    }
+    for (std::size_t g = 0; g < step; ++g) write<Mode>(r - step + g, found, g);
+    return r;
+  }
+
+  /// Whole groups of rows of at most N values, each a pack that stays in registers.
+  template <std::size_t N, typename Mode>
+  HWY_NOINLINE std::size_t short_rows(Mode, std::size_t r, std::size_t end) const {
+    // Copies: a compiler must assume that what is stored could change the members.
+    const Part count{cols};
+    const auto s_view = args.s;
+    const auto dy_view = args.dy;
+    const auto past_view = args.d_residual;
+    const auto dx_view = args.dx;
+    const auto* const statistics = args.statistics.data();
+    const Pack<V, N> zero = set<N>(V{0});
+    const Pack<V, N> gamma_here = load<N>(args.gamma.data(), count);
+    const Group<V> head_size_ = set<kRowGroup>(head_size<V>(cols));
+    Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
+    Pack<V, N> d_beta = zero;
+    if (Mode::kCentred) d_beta = load<N>(range.d_beta, count);
+    for (; r + kRowGroup <= end; r += kRowGroup) {
+      Pack<V, N> x_hat[kRowGroup], g[kRowGroup], sums[kRowGroup];
+      HWY_ALIGN V shifts[kRowGroup], means[kRowGroup], projections[kRowGroup];
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
+        const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
+        x_hat[k] = Normalize<V, N>(statistics[r + k])(load<N>(s_view.row(r + k).data(), count));
+        d_gamma = d_gamma + dy * x_hat[k];
+        if (Mode::kCentred) d_beta = d_beta + dy;
+        g[k] = dy * gamma_here;
+        sums[k] = N < kPack ? zero + g[k] : g[k];
+      }
+      if constexpr (Mode::kCentred) {
+        store(tree_sums(sums) / head_size_, shifts, Whole());
+        ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
+          g[k] = g[k] - set<N>(shifts[k]);
+          sums[k] = zero + keep(g[k], count);
+        }
+        store(tree_sums(sums) * set<kRowGroup>(inverse_count), means, Whole());
+      }
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
+        sums[k] = zero + keep(g[k] * x_hat[k], count);
+      }
+      store(tree_sums(sums) * set<kRowGroup>(inverse_divisor), projections, Whole());
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
+        const NormStatistics<V>& found = statistics[r + k];
+        if (Mode::kCentred) g[k] = g[k] - set<N>(means[k]);
+        const Pack<V, N> projection = set<N>(projections[k] * found.epsilon_ratio);
+        Pack<V, N> dx = (g[k] - x_hat[k] * projection) * set<N>(found.reciprocal * found.scale);
+        if (Mode::kResidual == Add::kPlain) {
+          dx = load<N>(past_view.row(r + k).data(), count) + dx;
+        }
+        store(dx, dx_view.row(r + k).data(), count);
       }
     }
-    blocks<kRows, false, true>(mode, r - kRows, r - kRows, shift, rows, sums, projections);
+    store(d_gamma, range.d_gamma, count);
+    if (Mode::kCentred) store(d_beta, range.d_beta, count);
     return r;
   }
 
@@ -229,14 +304,25 @@ struct BackwardLoop {
   }
   template <typename Mode>
   void rows(Mode mode) const {
-    groups<1>(mode, groups<kRowGroup>(mode, range.begin, range.end), range.end);
+    std::size_t r = range.begin;
+    if constexpr (Mode::kKnown && Mode::kTo == StoreTo::kCache) {
+      if (cols <= 8) {
+        r = short_rows<8>(mode, r, range.end);
+      } else if (cols <= 16) {
+        r = short_rows<16>(mode, r, range.end);
+      } else if (cols <= 32) {
+        r = short_rows<32>(mode, r, range.end);
+      }
+    }
+    const std::size_t step = cols <= kGroupCols ? kRowGroup : kRowGroup / 2;
+    groups(mode, groups(mode, r, range.end, step), range.end, 1);
   }
 
   void run() const {
     for (V* gradient : {range.d_gamma, range.d_beta}) {
       if (gradient != nullptr) std::fill_n(gradient, cols, V{0});
     }
-    if (range.past_cache) {
+    if (range.past_cache && cols > kPack) {
       centred ? choose<true, StoreTo::kMemory>() : choose<false, StoreTo::kMemory>();
       hwy::FlushStream();
     } else {
@@ -255,7 +341,7 @@ ADDNORM_TABLE(backward_table, BackwardRows, rows_backward)
 
 template <typename V>
 void sum_partials(const PartialSums<V>& sums, std::size_t begin, std::size_t end) {
-  for_each_pack(end - begin, [&](auto, std::size_t at, auto count) ADDNORM_BODY {
+  for_each_pack(end - begin, [&](std::size_t at, auto count) ADDNORM_BODY {
     const std::size_t i = begin + at;
     Pack<V> total = set(V{0});
     for (std::size_t b = 0; b < sums.blocks; ++b) {

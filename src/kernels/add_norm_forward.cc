@@ -28,15 +28,16 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm {
 namespace HWY_NAMESPACE {
 
-// A row is read from memory once: its sum s is made and its moments are taken; s waits in the cache
-// until the statistics are known, and is read again to be normalized. While a row is normalized,
-// the next one is already being read, in the same loop, so that memory is never idle. Rows go
-// through in groups, block of columns by block, so that γ and β are in the first cache for all but
-// one of them, and what comes at a row's end (sums over lanes, a root, a division) is done for the
-// group.
+// A row is read from memory once: its sum s is made and stored, and its moments are taken. s waits
+// in the cache until the statistics are known, and is read again to be normalized, in the loop that
+// already reads a later row, so that memory is never idle. Rows go in groups, narrow ones of four:
+// what comes at a row's end, sums over lanes, a root and a division, costs little more for four than
+// for one. A row of a few packs stays in registers.
 
 /// Values of s that may wait; wider rows take a slower way.
 inline constexpr std::size_t kWaiting = 16384;
+/// Wider rows go alone: s of four of them would not stay in the first cache.
+inline constexpr std::size_t kGroupCols = 1024;
 
 enum class Affine {
   kPlain,    ///< γ·x̂ + β, or γ·x̂ of RMSNorm
@@ -51,15 +52,14 @@ struct ForwardLoop {
   /// One row that is read.
   struct Read {
     std::size_t r = 0;
-    S* sum = nullptr;      ///< where s goes, or null
-    V* waiting = nullptr;  ///< where s goes too, or null
-    const V* s = nullptr;  ///< where s will be found
+    S* kept = nullptr;        ///< where s goes, to be read again; null where that is x
+    S* past_cache = nullptr;  ///< where s goes too, or null
+    const S* s = nullptr;     ///< where s will be found
   };
   /// One row that is normalized.
   struct Write {
-    const V* s = nullptr;
+    const S* s = nullptr;
     B* y = nullptr;
-    NormStatistics<V> statistics;
   };
 
   const NormOptions& options;
@@ -68,9 +68,9 @@ struct ForwardLoop {
   const std::size_t cols;
   const V output_scale;
   const GammaPacks<V> gamma;
-  V* const waiting;
+  S* const waiting;
 
-  ForwardLoop(const NormOptions& o, const Args& a, V* waiting_rows)
+  ForwardLoop(const NormOptions& o, const Args& a, S* waiting_rows)
       : options(o),
         args(a),
         from_moments(o, a.add.x.cols),
@@ -79,138 +79,202 @@ struct ForwardLoop {
         gamma{o, a.gamma},
         waiting(waiting_rows) {}
 
-  template <bool kCentred, Affine kAffine, typename Count>
-  HWY_INLINE Pack<V> affine(const Pack<V>& x_hat, std::size_t i, Count count) const {
-    if constexpr (kAffine == Affine::kPlain) {
-      const Pack<V> y = x_hat * load(args.gamma.data() + i, count);
-      if constexpr (kCentred) return y + load(args.beta.data() + i, count);
+  template <bool kCentredNorm, Add kAddMode, Affine kAffineMode, StoreTo kStoreTo>
+  struct Mode {
+    static constexpr bool kCentred = kCentredNorm;
+    static constexpr Add kAdd = kAddMode;
+    static constexpr Affine kAffine = kAffineMode;
+    static constexpr StoreTo kTo = kStoreTo;
+  };
+  using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
+
+  template <typename Mode, std::size_t N, typename Count>
+  HWY_INLINE Pack<V, N> affine(const Pack<V, N>& x_hat, const V* g, const V* b, std::size_t i,
+                               Count count) const {
+    if constexpr (Mode::kAffine == Affine::kPlain) {
+      const Pack<V, N> y = x_hat * load<N>(g + i, count);
+      if constexpr (Mode::kCentred) return y + load<N>(b + i, count);
       return y;
     } else {
-      const Pack<V> y = x_hat * gamma(i, count);
+      const Pack<V, N> y = x_hat * gamma(i, count);
       if (args.beta.empty()) return y;
       return y + load(args.beta.data() + i, count) * set(output_scale);
     }
   }
 
-  /// One block of columns: of the row that is normalized, of the row that is read, or of both.
-  template <typename Mode, bool kReads, bool kWrites>
-  HWY_NOINLINE void sweep(const Read& in, const Write& out,
-                          const ResidualRow<S, B, Mode::kAdd>& next, V shift_value,
-                          std::size_t begin, Pack<V>& sum, Pack<V>& squares) const {
-    const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
-    const Normalize<V> normalize(out.statistics);
-    const Pack<V> shift = set(shift_value);
-    Lanes<V> sums, squared;
-    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](auto parity, std::size_t at,
-                                                     auto count) ADDNORM_BODY {
-      const std::size_t i = begin + at;
-      Pack<V> x_hat;
-      if constexpr (kWrites) x_hat = normalize(load(out.s + i, count));
-      if constexpr (kReads) {
-        next.prefetch(i);
-        const Pack<V> s = in.sum == nullptr
-                              ? row(i, count)
-                              : store_rounded<Mode::kTo>(row.exact(i, count), in.sum + i, count);
-        if (in.waiting != nullptr) store(s, in.waiting + i, count);
-        if constexpr (Mode::kCentred) {
-          const Pack<V> d = keep(s - shift, count);
-          sums.add(parity, d);
-          squared.add(parity, d * d);
-        } else {
-          squared.add(parity, s * s);
-        }
+  /// The statistics of `count` rows from r on; row g of them stands at s(g).
+  template <typename Place>
+  HWY_INLINE void find_statistics(std::size_t r, std::size_t count, const Group<V>& shift,
+                                  const Group<V>& sums, const Group<V>& squares,
+                                  const Place& s, GroupStatistics<V>& found) const {
+    if (const unsigned unclear = from_moments(shift, sums, squares, found); unclear != 0) {
+      for (std::size_t g = 0; g < count; ++g) {
+        if (unclear >> g & 1) found.put(g, careful_statistics<V>(options, cols, Memory<S>{s(g)}));
       }
-      if constexpr (kWrites) {
-        store<Mode::kTo>(affine<Mode::kCentred, Mode::kAffine>(x_hat, i, count), out.y + i, count);
-      }
-    });
-    sum = sums.total();
-    squares = squared.total();
+    }
+    if (args.statistics.empty()) return;
+    for (std::size_t g = 0; g < count; ++g) args.statistics[r + g] = found.get(g);
   }
 
-  template <std::size_t kRows, bool kReads, bool kWrites, typename Mode>
-  HWY_NOINLINE void blocks(Mode, const Read (&in)[kRows], const Write (&out)[kRows],
-                           const V (&shift)[kRows], std::size_t next, V (&sums)[kRows],
-                           V (&squares)[kRows]) const {
-    for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      Pack<V> sum[kRows], squared[kRows];
-      for (std::size_t g = 0; g < kRows; ++g) {
-        const ResidualRow<S, B, Mode::kAdd> ahead(args.add, next + g);
-        sweep<Mode, kReads, kWrites>(in[g], out[g], ahead, shift[g], begin, sum[g], squared[g]);
-      }
+  /// One block of columns: of the row that is read, of the row that is normalized, or of both.
+  template <typename Mode, bool kReads, bool kWrites>
+  HWY_INLINE void sweep(const Read& in, V shift_value, const Write& out,
+                        const Normalize<V>& normalize, std::size_t begin, const Ahead& ahead,
+                        Pack<V>& sum, Pack<V>& squares) const {
+    const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
+    const Pack<V> shift = set(shift_value);
+    const V* const g = args.gamma.data();
+    const V* const b = args.beta.data();
+    S* const kept = in.kept;
+    S* const past_cache = in.past_cache;
+    const S* const waits = out.s;
+    B* const y = out.y;
+    Pack<V> sums = set(V{0}), squared = set(V{0});
+    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](std::size_t at, auto count) ADDNORM_BODY {
+      const std::size_t i = begin + at;
+      Pack<V> x_hat;  // before the row that is read takes the place of s
+      if constexpr (kWrites) x_hat = normalize(load(waits + i, count));
       if constexpr (kReads) {
-        V part[kRows];
-        if constexpr (Mode::kCentred) {
-          tree_sums(sum, part);
-          for (std::size_t g = 0; g < kRows; ++g) sums[g] += part[g];
+        const Pack<V> exact = row.exact(i, count);
+        if constexpr (Mode::kTo == StoreTo::kMemory) {
+          row.prefetch(ahead, i);
+          if (past_cache != nullptr) store<Mode::kTo>(exact, past_cache + i, count);
         }
-        tree_sums(squared, part);
-        for (std::size_t g = 0; g < kRows; ++g) squares[g] += part[g];
+        if (Mode::kAdd == Add::kPlain || (Mode::kAdd == Add::kGeneral && kept != nullptr)) {
+          store(exact, kept + i, count);
+        }
+        const Pack<V> s = Mode::kAdd == Add::kNone ? exact : rounded_to(S(), exact);
+        if constexpr (Mode::kCentred) {
+          const Pack<V> d = keep(s - shift, count);
+          sums = sums + d;
+          squared = squared + d * d;
+        } else {
+          squared = squared + s * s;
+        }
       }
+      if constexpr (kWrites) store<Mode::kTo>(affine<Mode>(x_hat, g, b, i, count), y + i, count);
+    });
+    sum = sums;
+    squares = squared;
+  }
+  // The first group has none before it, the last none after it.
+  template <typename Mode>
+  HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, const Ahead& ahead,
+                         Pack<V>& sum, Pack<V>& squares) const {
+    sweep<Mode, true, false>(in, shift, {}, Normalize<V>({}), begin, ahead, sum, squares);
+  }
+  template <typename Mode>
+  HWY_NOINLINE void write(const Write& out, const Normalize<V>& normalize) const {
+    Pack<V> none[2];
+    for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+      sweep<Mode, false, true>({}, V{0}, out, normalize, begin, Ahead(cols, 1, 0, begin), none[0],
+                               none[1]);
     }
   }
 
   /// Where row r goes, place `g` of its group.
-  HWY_INLINE Read reading(std::size_t r, std::size_t g, bool past_cache) const {
-    Read in{r, args.sum.empty() ? nullptr : args.sum.row(r).data(), nullptr, nullptr};
-    if constexpr (std::is_same_v<S, V>) {
-      if (in.sum != nullptr && !past_cache) {
-        in.s = in.sum;
-        return in;
-      }
-      if (args.add.branch.empty() && args.add.skip.is_one()) {
-        in.s = args.add.x.row(r).data();
-        return in;
-      }
-    }
-    in.s = in.waiting = waiting + g * cols;
-    return in;
+  template <typename Mode>
+  HWY_INLINE Read reading(std::size_t r, std::size_t g) const {
+    S* sum = args.sum.empty() ? nullptr : args.sum.row(r).data();
+    const bool is_x = Mode::kAdd == Add::kNone ||
+                      (Mode::kAdd == Add::kGeneral && sum == nullptr && args.add.branch.empty() &&
+                       args.add.skip.is_one());
+    if (is_x) return {r, nullptr, nullptr, args.add.x.row(r).data()};
+    if (Mode::kTo == StoreTo::kCache && sum != nullptr) return {r, sum, nullptr, sum};
+    return {r, waiting + g * cols, sum, waiting + g * cols};
   }
 
-  template <std::size_t kRows, typename Mode>
-  HWY_NOINLINE std::size_t groups(Mode mode, std::size_t r, std::size_t end) const {
-    if (r + kRows > end) return r;
-    Read in[kRows];
-    Write out[kRows];
-    V no_sums[kRows], no_squares[kRows], shift[kRows] = {};
-    const std::size_t last = args.add.x.rows - kRows;
-    bool first = true;
-    for (; r + kRows <= end; r += kRows) {
-      Pack<V> heads[kRows];
-      for (std::size_t g = 0; g < kRows; ++g) {
-        in[g] = reading(r + g, g, Mode::kTo == StoreTo::kMemory);
+  /// Rows from r on in groups of `step`; gives the row behind the last whole group.
+  template <typename Mode>
+  HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
+    if (r + step > end) return r;
+    Read in[kRowGroup];
+    Write out[kRowGroup];
+    GroupStatistics<V> found;
+    Pack<V> sum[kRowGroup], squared[kRowGroup];
+    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = squared[g] = set(V{0});
+    const Group<V> zero = set<kRowGroup>(V{0});
+    for (bool first = true; r + step <= end; r += step, first = false) {
+      Group<V> shift = zero, sums = zero, squares = zero;
+      for (std::size_t g = 0; g < step; ++g) {
+        in[g] = reading<Mode>(r + g, g);
         if constexpr (Mode::kCentred) {
-          heads[g] = head<V>(cols, ResidualRow<S, B, Mode::kAdd>(args.add, r + g));
+          sum[g] = head<V>(cols, ResidualRow<S, B, Mode::kAdd>(args.add, r + g));
         }
       }
       if (Mode::kCentred && from_moments.centred) {
-        tree_sums(heads, shift);
-        for (V& s : shift) s = s / head_size<V>(cols);
+        shift = tree_sums(sum) / set<kRowGroup>(head_size<V>(cols));
       }
-      V sums[kRows] = {}, squares[kRows] = {};
-      const std::size_t next = HWY_MIN(r + kRows, last);
-      if (first) {
-        blocks<kRows, true, false>(mode, in, out, shift, next, sums, squares);
-      } else {
-        blocks<kRows, true, true>(mode, in, out, shift, next, sums, squares);
-      }
-      first = false;
-      NormStatistics<V> statistics[kRows];
-      if (!from_moments(shift, sums, squares, statistics)) {
-        for (std::size_t g = 0; g < kRows; ++g) {
-          NormStatistics<V> one[1];
-          const bool enough = from_moments({shift[g]}, {sums[g]}, {squares[g]}, one);
-          statistics[g] =
-              enough ? one[0] : careful_statistics<V>(options, cols, Memory<V>{in[g].s});
+      HWY_ALIGN V shifts[kRowGroup];
+      store(shift, shifts, Whole());
+      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+        for (std::size_t g = 0; g < step; ++g) {
+          const Ahead ahead(cols, step, g, begin);
+          if (first) {
+            read<Mode>(in[g], shifts[g], begin, ahead, sum[g], squared[g]);
+          } else {
+            sweep<Mode, true, true>(in[g], shifts[g], out[g], Normalize<V>(found, g), begin, ahead,
+                                    sum[g], squared[g]);
+          }
         }
+        if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
+        squares = squares + tree_sums(squared);
       }
-      for (std::size_t g = 0; g < kRows; ++g) {
-        out[g] = {in[g].s, args.y.row(r + g).data(), statistics[g]};
-        if (!args.statistics.empty()) args.statistics[r + g] = statistics[g];
+      find_statistics(r, step, shift, sums, squares,
+                      [&](std::size_t g) { return in[g].s; }, found);
+      for (std::size_t g = 0; g < step; ++g) out[g] = {in[g].s, args.y.row(r + g).data()};
+    }
+    for (std::size_t g = 0; g < step; ++g) write<Mode>(out[g], Normalize<V>(found, g));
+    return r;
+  }
+
+  /// Whole groups of rows of at most N values, each a pack that stays in registers.
+  template <std::size_t N, typename Mode>
+  HWY_NOINLINE std::size_t short_rows(Mode, std::size_t r, std::size_t end) const {
+    // Copies: a compiler must assume that what is stored could change the members.
+    const Part count{cols};
+    const ResidualAdd<S, B> add = args.add;
+    const MatrixView<S> sum = args.sum;
+    const MatrixView<B> y = args.y;
+    const V* const g_ = args.gamma.data();
+    const V* const b_ = args.beta.data();
+    const Pack<V, N> zero = set<N>(V{0});
+    const Group<V> head_size_ = set<kRowGroup>(head_size<V>(cols));
+    GroupStatistics<V> found;
+    for (; r + kRowGroup <= end; r += kRowGroup) {
+      Pack<V, N> s[kRowGroup], sums[kRowGroup], squared[kRowGroup];
+      ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
+        const Pack<V, N> exact = ResidualRow<S, B, Mode::kAdd>(add, r + g).template exact<N>(0, count);
+        if (!sum.empty()) store(exact, sum.row(r + g).data(), count);
+        s[g] = Mode::kAdd == Add::kNone ? exact : rounded_to(S(), exact);
+        sums[g] = N < kPack ? zero + s[g] : s[g];
+      }
+      Group<V> shift = set<kRowGroup>(V{0});
+      if constexpr (Mode::kCentred) shift = tree_sums(sums) / head_size_;
+      HWY_ALIGN V shifts[kRowGroup];
+      store(shift, shifts, Whole());
+      ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
+        const Pack<V, N> d = keep(s[g] - set<N>(shifts[g]), count);
+        sums[g] = zero + d;
+        squared[g] = d * d;
+      }
+      find_statistics(r, kRowGroup, shift, tree_sums(sums), tree_sums(squared),
+                      [&](std::size_t g) ADDNORM_BODY { return again<Mode>(r + g); }, found);
+      ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
+        const Pack<V, N> x_hat = Normalize<V, N>(found, g)(s[g]);
+        store(affine<Mode>(x_hat, g_, b_, 0, count), y.row(r + g).data(), count);
       }
     }
-    blocks<kRows, false, true>(mode, in, out, shift, last, no_sums, no_squares);
     return r;
+  }
+  /// s of a short row, in memory.
+  template <typename Mode>
+  HWY_INLINE const S* again(std::size_t r) const {
+    if (!args.sum.empty()) return args.sum.row(r).data();
+    const ResidualRow<S, B, Mode::kAdd> row(args.add, r);
+    for_each_pack(cols, [&](std::size_t i, auto count)
+                            ADDNORM_BODY { store(row.exact(i, count), waiting + i, count); });
+    return waiting;
   }
 
   /// s of a row too wide to wait: a block of it at a time, made again whenever it is needed.
@@ -230,12 +294,12 @@ struct ForwardLoop {
       held = wanted;
       const std::size_t begin = held * kBlock;
       for_each_pack(HWY_MIN(kBlock, cols - begin),
-                    [&](auto, std::size_t i, auto count)
+                    [&](std::size_t i, auto count)
                         ADDNORM_BODY { store(row(begin + i, count), block + i, count); });
     }
     /// Stores s, which is not made again then: x or the branch may stand in the same place.
     HWY_NOINLINE void keep_all() const {
-      for_each_pack(cols, [&](auto, std::size_t i, auto count)
+      for_each_pack(cols, [&](std::size_t i, auto count)
                               ADDNORM_BODY { store((*this)(i, count), kept + i, count); });
     }
   };
@@ -245,8 +309,8 @@ struct ForwardLoop {
     const NormStatistics<V> found = statistics<V>(options, cols, s);
     const Normalize<V> normalize(found);
     B* y = args.y.row(r).data();
-    for_each_pack(cols, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
-      store(affine<true, Affine::kGeneral>(normalize(s(i, count)), i, count), y + i, count);
+    for_each_pack(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
+      store(affine<General>(normalize(s(i, count)), nullptr, nullptr, i, count), y + i, count);
     });
     if (!args.statistics.empty()) args.statistics[r] = found;
   }
@@ -260,39 +324,40 @@ struct ForwardLoop {
     finish_wide_row(r, Memory<S>{row.kept});
   }
 
-  template <bool kCentredNorm, Add kAddMode, Affine kAffineMode, StoreTo kStoreTo>
-  struct Mode {
-    static constexpr bool kCentred = kCentredNorm;
-    static constexpr Add kAdd = kAddMode;
-    static constexpr Affine kAffine = kAffineMode;
-    static constexpr StoreTo kTo = kStoreTo;
-  };
-
   template <typename Mode>
   void rows(Mode mode, std::size_t begin, std::size_t end) const {
-    if (kRowGroup * cols <= kWaiting) begin = groups<kRowGroup>(mode, begin, end);
-    groups<1>(mode, begin, end);
+    if constexpr (Mode::kAdd != Add::kGeneral && Mode::kTo == StoreTo::kCache) {
+      if (cols <= 8) {
+        begin = short_rows<8>(mode, begin, end);
+      } else if (cols <= 16) {
+        begin = short_rows<16>(mode, begin, end);
+      } else if (cols <= 32) {
+        begin = short_rows<32>(mode, begin, end);
+      }
+    }
+    if (cols <= kGroupCols) begin = groups(mode, begin, end, kRowGroup);
+    groups(mode, begin, end, 1);
   }
 
   template <bool kCentred, StoreTo kTo>
   void choose(std::size_t begin, std::size_t end) const {
-    [[maybe_unused]] const bool affine = gamma.plain() && args.beta.empty() != kCentred;
-    [[maybe_unused]] const bool plain_skip = args.add.skip.is_one();
-    if constexpr (!kSpecialized<S, B>) {
-      rows(Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>(), begin, end);
-    } else if (affine && plain_skip && args.add.branch.empty()) {
-      rows(Mode<kCentred, Add::kNone, Affine::kPlain, kTo>(), begin, end);
-    } else if (affine && plain_skip && args.add.gain.is_one() && !args.add.dropout.active()) {
-      rows(Mode<kCentred, Add::kPlain, Affine::kPlain, kTo>(), begin, end);
-    } else {
-      rows(Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>(), begin, end);
+    [[maybe_unused]] const bool adds = !args.add.branch.empty();
+    [[maybe_unused]] const bool usual =
+        gamma.plain() && args.beta.empty() != kCentred && args.add.skip.is_one() &&
+        (adds ? args.add.gain.is_one() && !args.add.dropout.active() : args.sum.empty());
+    if constexpr (kSpecialized<S, B>) {
+      if (usual && adds) {
+        return rows(Mode<kCentred, Add::kPlain, Affine::kPlain, kTo>(), begin, end);
+      }
+      if (usual) return rows(Mode<kCentred, Add::kNone, Affine::kPlain, kTo>(), begin, end);
     }
+    rows(General(), begin, end);
   }
 
   void run(std::size_t begin, std::size_t end, bool past_cache) const {
     if (cols > kWaiting) {
       for (std::size_t r = begin; r < end; ++r) wide_row(r);
-    } else if (past_cache) {
+    } else if (past_cache && cols > kPack) {
       from_moments.centred ? choose<true, StoreTo::kMemory>(begin, end)
                            : choose<false, StoreTo::kMemory>(begin, end);
       hwy::FlushStream();
@@ -306,8 +371,8 @@ struct ForwardLoop {
 template <typename S, typename B>
 void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, std::size_t begin,
                   std::size_t end, bool past_cache) {
-  HWY_ALIGN Arithmetic<S> waiting[kWaiting];
-  ForwardLoop<S, B>(options, args, waiting).run(begin, end, past_cache);
+  HWY_ALIGN std::byte waiting[kWaiting * sizeof(S)];  // S would be filled with zeros
+  ForwardLoop<S, B>(options, args, reinterpret_cast<S*>(waiting)).run(begin, end, past_cache);
 }
 
 ADDNORM_TABLE(forward_table, ForwardRows, rows_forward)

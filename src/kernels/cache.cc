@@ -1,19 +1,34 @@
 #include "kernels/cache.h"
 
-#if __has_include(<unistd.h>)
-#include <unistd.h>
+#ifdef __linux__
+#include <algorithm>
+#include <fstream>
+#include <string>
 #endif
 
 namespace addnorm {
+namespace {
 
-bool exceeds_cache(std::size_t bytes) {
-#ifdef _SC_LEVEL3_CACHE_SIZE
-  static const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#else
-  constexpr long last_level = 0;
+/// Of the cores around this one. Linux tells it here; what the C library says is, on some machines,
+/// the sum over all of them.
+std::size_t last_level_cache() {
+  std::size_t largest = 0;
+#ifdef __linux__
+  for (const char* level : {"2", "3", "4"}) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::string(level) + "/size");
+    std::size_t kibibytes = 0;  // as in "32768K"
+    if (file >> kibibytes) largest = std::max(largest, kibibytes << 10);
+  }
 #endif
   constexpr std::size_t kUsual = std::size_t{32} << 20;
-  return bytes >= (last_level > 0 ? static_cast<std::size_t>(last_level) : kUsual) / 2;
+  return largest > 0 ? largest : kUsual;
+}
+
+}  // namespace
+
+bool exceeds_cache(std::size_t bytes) {
+  static const std::size_t last_level = last_level_cache();
+  return bytes >= last_level / 2;
 }
 
 }  // namespace addnorm

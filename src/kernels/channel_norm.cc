@@ -91,7 +91,7 @@ struct ChannelAffine {
 template <typename V, typename Body>
 HWY_INLINE void for_each_channel_pack(const Sets& sets, const Body& body) {
   if (sets.run_length == 1) {  // features last: each value is of another channel
-    for_each_pack(sets.runs, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+    for_each_pack(sets.runs, [&](std::size_t i, auto count) ADDNORM_BODY {
       body(i, count, [&](const auto& values) ADDNORM_BODY {
         HWY_ALIGN V each[kPack] = {};
         for (std::size_t l = 0; l < HWY_MIN(kPack, sets.runs - i); ++l) each[l] = values(i + l);
@@ -101,7 +101,7 @@ HWY_INLINE void for_each_channel_pack(const Sets& sets, const Body& body) {
     return;
   }
   for (std::size_t run = 0; run < sets.runs; ++run) {
-    for_each_pack(sets.run_length, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+    for_each_pack(sets.run_length, [&](std::size_t i, auto count) ADDNORM_BODY {
       body(run * sets.run_length + i, count,
            [&](const auto& values) ADDNORM_BODY { return set(values(run)); });
     });
@@ -135,7 +135,7 @@ void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V*
   V* d_beta = b.args.d_beta.empty() ? nullptr : parts.beta.data + r * b.sets.runs;
   const std::size_t length = b.sets.run_length;
   if (length == 1) {
-    for_each_pack(b.sets.runs, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+    for_each_pack(b.sets.runs, [&](std::size_t i, auto count) ADDNORM_BODY {
       const Pack<V> d = load(dy + i, count);
       if (d_gamma != nullptr) store(d * normalize(load(x + i, count)), d_gamma + i, count);
       if (d_beta != nullptr) store(d, d_beta + i, count);
@@ -192,7 +192,7 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
   const Pack<V> mean = set(sums.mean);
   const Pack<V> projection = set(sums.projection);
   const Pack<V> factor = set(found.reciprocal * found.scale);
-  for_each_pack(b.sets.cols(), [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+  for_each_pack(b.sets.cols(), [&](std::size_t i, auto count) ADDNORM_BODY {
     const Pack<V> g = (load(dx + i, count) - shift) - mean;
     store((g - normalize(load(x + i, count)) * projection) * factor, dx + i, count);
   });

@@ -18,12 +18,10 @@ namespace HWY_NAMESPACE {
 /// The words of so many consecutive Philox blocks, four each, are made at once.
 inline constexpr std::size_t kPhiloxBlocks = 16;
 
-/// The factors that 16 words stand for.
-template <Looped V>
-HWY_INLINE Pack<V> kept(const std::uint32_t* words, std::uint32_t threshold, V factor) {
-  Pack<V> p;
+/// The factors that so many words stand for.
+template <Looped V, std::size_t N>
+HWY_INLINE void kept(const std::uint32_t* words, std::uint32_t threshold, V factor, Pack<V, N>& p) {
   ADDNORM_EACH_LANE p.v[l] = words[l] < threshold ? V{0} : factor;
-  return p;
 }
 
 #if HWY_TARGET == HWY_SCALAR
@@ -36,12 +34,13 @@ inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter,
 }
 #else
 /// Both halves of the 64-bit products of each lane with one factor.
+using Words = hn::CappedTag<std::uint32_t, 16>;
 struct Products {
-  hn::Vec<U32> low, high;
+  hn::Vec<Words> low, high;
 };
-HWY_INLINE Products multiply(hn::Vec<U32> v, std::uint32_t factor) {
-  const U32 d;
-  const hn::RepartitionToWide<U32> wide;
+HWY_INLINE Products multiply(hn::Vec<Words> v, std::uint32_t factor) {
+  const Words d;
+  const hn::RepartitionToWide<Words> wide;
   const auto f = hn::Set(d, factor);
   const auto even = hn::MulEven(v, f);
   const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, v))), f);
@@ -52,8 +51,8 @@ HWY_INLINE Products multiply(hn::Vec<U32> v, std::uint32_t factor) {
 /// philox() of base/philox.h for consecutive counters, one in each lane.
 inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter,
                                       std::uint32_t* words) {
-  const U32 d;
-  for (std::size_t b = 0; b < kPhiloxBlocks; b += kVector) {
+  const Words d;
+  for (std::size_t b = 0; b < kPhiloxBlocks; b += hn::MaxLanes(d)) {
     const std::uint64_t first = counter + b;
     const auto low = hn::Set(d, static_cast<std::uint32_t>(first));
     const auto high = hn::Set(d, static_cast<std::uint32_t>(first >> 32));
@@ -77,14 +76,16 @@ inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter,
   }
 }
 
-HWY_INLINE Pack<float> kept(const std::uint32_t* words, std::uint32_t threshold, float factor) {
-  Pack<float> p;
-  for (std::size_t k = 0; k < kVectors; ++k) {
-    const auto word = hn::LoadU(U32(), words + k * kVector);
-    const auto dropped = hn::RebindMask(F32(), hn::Lt(word, hn::Set(U32(), threshold)));
-    p.v[k] = hn::IfThenZeroElse(dropped, hn::Set(F32(), factor));
+template <std::size_t N>
+HWY_INLINE void kept(const std::uint32_t* words, std::uint32_t threshold, float factor,
+                     Pack<float, N>& p) {
+  const F32<N> f;
+  const U32<F32<N>> u;
+  ADDNORM_EACH_VECTOR {
+    const auto word = hn::LoadU(u, words + k * kVector<N>);
+    const auto dropped = hn::RebindMask(f, hn::Lt(word, hn::Set(u, threshold)));
+    p.v[k] = hn::IfThenZeroElse(dropped, hn::Set(f, factor));
   }
-  return p;
 }
 #endif  // HWY_TARGET != HWY_SCALAR
 
@@ -98,7 +99,7 @@ class DropoutFactors {
         threshold_(static_cast<std::uint32_t>(dropout.probability * 4294967296.0)),
         keep_(static_cast<V>(1.0 / (1.0 - dropout.probability))) {}
 
-  /// Of the 16 elements from `element` on.
+  /// Of the 32 elements from `element` on.
   HWY_INLINE Pack<V> operator()(std::uint64_t element) {
     element += dropout_.offset;
     if (!filled_ || element - first_ > kWords - kPack) {
@@ -106,7 +107,9 @@ class DropoutFactors {
       first_ = element / 4 * 4;
       philox_words(dropout_.seed, first_ / 4, words_);
     }
-    return kept(words_ + (element - first_), threshold_, keep_);
+    Pack<V> factors;
+    kept(words_ + (element - first_), threshold_, keep_, factors);
+    return factors;
   }
 
  private:

@@ -1,5 +1,5 @@
-/// 16 values at a time, in as many vectors as an instruction set needs for them: one of AVX-512,
-/// four of SSE4, NEON or WebAssembly. What is computed with a Pack has the same bits on all of
+/// 32 values at a time, in as many vectors as an instruction set needs for them: two of AVX-512,
+/// eight of SSE4, NEON or WebAssembly. What is computed with a Pack has the same bits on all of
 /// them. Included once for each instruction set (see highway's foreach_target.h).
 
 #if defined(ADDNORM_KERNELS_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -12,6 +12,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,7 +26,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline constexpr std::size_t kPack = 16;
+/// The values that most loops take at a time; a short row has a pack of its own size.
+inline constexpr std::size_t kPack = 32;
 
 /// How many values of a pack are meant: all, or the first ones at the end of a row.
 struct Whole {};
@@ -39,20 +41,20 @@ enum class StoreTo {
 };
 
 // ---------------------------------------------------------------------------------------------
-// Loops over 16 values: for double, which is there for references and tests (and of which
+// Loops over the values: for double, which is there for references and tests (and of which
 // WebAssembly's highway has no vectors), and for every type where there are no vectors.
 
 // Left as loops, for a compiler to vectorize: unrolled they take very long to compile.
 #undef ADDNORM_EACH_LANE
 #ifdef __clang__
-#define ADDNORM_EACH_LANE _Pragma("nounroll") for (std::size_t l = 0; l < kPack; ++l)
+#define ADDNORM_EACH_LANE _Pragma("nounroll") for (std::size_t l = 0; l < N; ++l)
 #else
-#define ADDNORM_EACH_LANE _Pragma("GCC unroll 1") for (std::size_t l = 0; l < kPack; ++l)
+#define ADDNORM_EACH_LANE _Pragma("GCC unroll 1") for (std::size_t l = 0; l < N; ++l)
 #endif
 
-template <typename T>
+template <typename T, std::size_t N = kPack>
 struct Pack {
-  T v[kPack];
+  T v[N];
 };
 
 /// Whether packs of V are loops, and not vectors.
@@ -65,97 +67,108 @@ template <typename S, typename B>
 inline constexpr bool kSpecialized = !Looped<Arithmetic<S>> && HWY_TARGET != HWY_SSE4 &&
                                      HWY_TARGET != HWY_WASM && !std::is_same_v<B, Float16>;
 
-template <typename T>
-HWY_INLINE Pack<T> set(T value) {
-  Pack<T> p;
+template <std::size_t N = kPack, Looped T>
+HWY_INLINE Pack<T, N> set(T value) {
+  Pack<T, N> p;
   ADDNORM_EACH_LANE p.v[l] = value;
   return p;
 }
-template <typename T>
-HWY_INLINE Pack<T> operator+(Pack<T> a, const Pack<T>& b) {
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> operator+(Pack<T, N> a, const Pack<T, N>& b) {
   ADDNORM_EACH_LANE a.v[l] += b.v[l];
   return a;
 }
-template <typename T>
-HWY_INLINE Pack<T> operator-(Pack<T> a, const Pack<T>& b) {
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> operator-(Pack<T, N> a, const Pack<T, N>& b) {
   ADDNORM_EACH_LANE a.v[l] -= b.v[l];
   return a;
 }
-template <typename T>
-HWY_INLINE Pack<T> operator*(Pack<T> a, const Pack<T>& b) {
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> operator*(Pack<T, N> a, const Pack<T, N>& b) {
   ADDNORM_EACH_LANE a.v[l] *= b.v[l];
   return a;
 }
-template <typename T>
-HWY_INLINE Pack<T> max(Pack<T> a, const Pack<T>& b) {
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> operator/(Pack<T, N> a, const Pack<T, N>& b) {
+  ADDNORM_EACH_LANE a.v[l] /= b.v[l];
+  return a;
+}
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> sqrt(Pack<T, N> a) {
+  ADDNORM_EACH_LANE a.v[l] = std::sqrt(a.v[l]);
+  return a;
+}
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> max(Pack<T, N> a, const Pack<T, N>& b) {
   ADDNORM_EACH_LANE a.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l];
   return a;
 }
-template <typename T>
-HWY_INLINE Pack<T> abs(Pack<T> a) {
+/// Bit l is set where lane l of a is below b's; not where one is NaN.
+template <Looped T, std::size_t N>
+HWY_INLINE unsigned below(const Pack<T, N>& a, const Pack<T, N>& b) {
+  unsigned bits = 0;
+  ADDNORM_EACH_LANE bits |= static_cast<unsigned>(a.v[l] < b.v[l]) << l;
+  return bits;
+}
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> abs(Pack<T, N> a) {
   ADDNORM_EACH_LANE a.v[l] = a.v[l] < 0 ? -a.v[l] : a.v[l];
   return a;
 }
 
 /// The values that are meant, and 0 in place of the others.
-template <typename T>
-HWY_INLINE Pack<T> keep(const Pack<T>& p, Whole) {
+template <typename T, std::size_t N>
+HWY_INLINE Pack<T, N> keep(const Pack<T, N>& p, Whole) {
   return p;
 }
-template <typename T>
-HWY_INLINE Pack<T> keep(Pack<T> p, Part part) {
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> keep(Pack<T, N> p, Part part) {
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? p.v[l] : T{0};
   return p;
 }
 
-template <typename T>
-requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>> load(const T* from, Whole) {
-  Pack<Arithmetic<T>> p;
+template <std::size_t N = kPack, typename T>
+requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>, N> load(const T* from, Whole) {
+  Pack<Arithmetic<T>, N> p;
   ADDNORM_EACH_LANE p.v[l] = static_cast<Arithmetic<T>>(from[l]);
   return p;
 }
-template <typename T>
-requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>> load(const T* from, Part part) {
-  Pack<Arithmetic<T>> p;
+template <std::size_t N = kPack, typename T>
+requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>, N> load(const T* from, Part part) {
+  Pack<Arithmetic<T>, N> p;
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? static_cast<Arithmetic<T>>(from[l]) : 0;
   return p;
 }
-template <StoreTo kTo = StoreTo::kCache, Looped V, typename T>
-HWY_INLINE void store(const Pack<V>& p, T* to, Whole) {
+template <StoreTo kTo = StoreTo::kCache, Looped V, std::size_t N, typename T>
+HWY_INLINE void store(const Pack<V, N>& p, T* to, Whole) {
   ADDNORM_EACH_LANE to[l] = static_cast<T>(p.v[l]);
 }
-template <StoreTo kTo = StoreTo::kCache, Looped V, typename T>
-HWY_INLINE void store(const Pack<V>& p, T* to, Part part) {
+template <StoreTo kTo = StoreTo::kCache, Looped V, std::size_t N, typename T>
+HWY_INLINE void store(const Pack<V, N>& p, T* to, Part part) {
   for (std::size_t l = 0; l < part.count; ++l) to[l] = static_cast<T>(p.v[l]);
 }
 
 /// p as it will be read again from memory of type T.
-template <Looped V, typename T>
-HWY_INLINE Pack<V> rounded_to(T, Pack<V> p) {
+template <Looped V, std::size_t N, typename T>
+HWY_INLINE Pack<V, N> rounded_to(T, Pack<V, N> p) {
   if constexpr (!std::is_same_v<V, T>) {
     ADDNORM_EACH_LANE p.v[l] = static_cast<V>(static_cast<T>(p.v[l]));
   }
   return p;
 }
 
-/// Stores p and gives it back as it will be read again.
-template <StoreTo kTo = StoreTo::kCache, Looped V, typename T, typename Count>
-HWY_INLINE Pack<V> store_rounded(const Pack<V>& p, T* to, Count count) {
-  store(p, to, count);
-  return rounded_to(T(), p);
-}
-
-/// Σ of the 16 values of each of kRows packs: lanes l and l + 8 are added, then l and l + 4, l + 2,
-/// l + 1.
-template <Looped V, std::size_t kRows>
-HWY_INLINE void tree_sums(const Pack<V> (&p)[kRows], V (&sums)[kRows]) {
-  for (std::size_t r = 0; r < kRows; ++r) {
-    Pack<V> lanes = p[r];
-    for (std::size_t half = kPack / 2; half > 0; half /= 2) {
-      for (std::size_t l = 0; l < half; ++l) lanes.v[l] += lanes.v[l + half];
-    }
-    sums[r] = lanes.v[0];
+/// Σ of a pack's values, as a tree: lanes l and l + N/2 are added, then l and l + N/4, and so on.
+template <Looped V, std::size_t N>
+HWY_INLINE V tree_sum(Pack<V, N> p) {
+  for (std::size_t half = N / 2; half > 0; half /= 2) {
+    for (std::size_t l = 0; l < half; ++l) p.v[l] += p.v[l + half];
   }
+  return p.v[0];
+}
+/// The same for four packs, which become one.
+template <Looped V, std::size_t N>
+HWY_INLINE Pack<V, 4> tree_sums(const Pack<V, N> (&p)[4]) {
+  return {{tree_sum(p[0]), tree_sum(p[1]), tree_sum(p[2]), tree_sum(p[3])}};
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -163,107 +176,124 @@ HWY_INLINE void tree_sums(const Pack<V> (&p)[kRows], V (&sums)[kRows]) {
 
 #if HWY_TARGET != HWY_SCALAR
 
-using F32 = hn::CappedTag<float, kPack>;
-using U32 = hn::RebindToUnsigned<F32>;
-using U16 = hn::Rebind<std::uint16_t, F32>;
-inline constexpr std::size_t kVector = hn::MaxLanes(F32());  // values of one vector
-inline constexpr std::size_t kVectors = kPack / kVector;
+template <std::size_t N>
+using F32 = hn::CappedTag<float, N>;
+template <class D>
+using U32 = hn::RebindToUnsigned<D>;
+template <class D>
+using U16 = hn::Rebind<std::uint16_t, D>;
 
-template <>
-struct Pack<float> {
-  hn::Vec<F32> v[kVectors];
+/// Values of one vector of a pack, and how many vectors it has.
+template <std::size_t N>
+inline constexpr std::size_t kVector = hn::MaxLanes(F32<N>());
+template <std::size_t N>
+inline constexpr std::size_t kVectors = N / kVector<N>;
+
+template <std::size_t N>
+struct Pack<float, N> {
+  hn::Vec<F32<N>> v[kVectors<N>];
 };
 
-HWY_INLINE Pack<float> set(float value) {
-  Pack<float> p;
-  for (std::size_t k = 0; k < kVectors; ++k) p.v[k] = hn::Set(F32(), value);
+#undef ADDNORM_EACH_VECTOR
+#define ADDNORM_EACH_VECTOR for (std::size_t k = 0; k < kVectors<N>; ++k)
+
+template <std::size_t N = kPack>
+HWY_INLINE Pack<float, N> set(float value) {
+  Pack<float, N> p;
+  ADDNORM_EACH_VECTOR p.v[k] = hn::Set(F32<N>(), value);
   return p;
 }
 
 #define ADDNORM_PACK_OPERATOR(name, function)                                         \
-  HWY_INLINE Pack<float> name(Pack<float> a, const Pack<float>& b) {                  \
-    for (std::size_t k = 0; k < kVectors; ++k) a.v[k] = hn::function(a.v[k], b.v[k]); \
+  template <std::size_t N>                                                            \
+  HWY_INLINE Pack<float, N> name(Pack<float, N> a, const Pack<float, N>& b) {         \
+    ADDNORM_EACH_VECTOR a.v[k] = hn::function(a.v[k], b.v[k]);                        \
     return a;                                                                         \
   }
 ADDNORM_PACK_OPERATOR(operator+, Add)
 ADDNORM_PACK_OPERATOR(operator-, Sub)
 ADDNORM_PACK_OPERATOR(operator*, Mul)
+ADDNORM_PACK_OPERATOR(operator/, Div)
 ADDNORM_PACK_OPERATOR(max, Max)
 #undef ADDNORM_PACK_OPERATOR
 
-HWY_INLINE Pack<float> abs(Pack<float> a) {
-  for (std::size_t k = 0; k < kVectors; ++k) a.v[k] = hn::Abs(a.v[k]);
+template <std::size_t N>
+HWY_INLINE Pack<float, N> sqrt(Pack<float, N> a) {
+  ADDNORM_EACH_VECTOR a.v[k] = hn::Sqrt(a.v[k]);
+  return a;
+}
+HWY_INLINE unsigned below(const Pack<float, 4>& a, const Pack<float, 4>& b) {
+  std::uint8_t bits[8] = {};
+  hn::StoreMaskBits(F32<4>(), hn::Lt(a.v[0], b.v[0]), bits);
+  return bits[0];
+}
+template <std::size_t N>
+HWY_INLINE Pack<float, N> abs(Pack<float, N> a) {
+  ADDNORM_EACH_VECTOR a.v[k] = hn::Abs(a.v[k]);
   return a;
 }
 
-HWY_INLINE Pack<float> keep(Pack<float> p, Part part) {
-  for (std::size_t k = 0; k < kVectors; ++k) {
-    const std::size_t begin = k * kVector;
-    const std::size_t count = part.count > begin ? HWY_MIN(part.count - begin, kVector) : 0;
-    p.v[k] = hn::IfThenElseZero(hn::FirstN(F32(), count), p.v[k]);
+/// How many of vector k's values are among the first `part.count` of a pack.
+template <std::size_t kSize>
+HWY_INLINE std::size_t part_of_vector(Part part, std::size_t k) {
+  const std::size_t begin = k * kSize;
+  return part.count > begin ? HWY_MIN(part.count - begin, kSize) : 0;
+}
+
+template <std::size_t N>
+HWY_INLINE Pack<float, N> keep(Pack<float, N> p, Part part) {
+  ADDNORM_EACH_VECTOR {
+    const auto meant = hn::FirstN(F32<N>(), part_of_vector<kVector<N>>(part, k));
+    p.v[k] = hn::IfThenElseZero(meant, p.v[k]);
   }
   return p;
 }
 
-/// The first `count` values of a vector, and 0; nothing behind them is read.
-template <class D, typename T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_part(D d, const T* from, std::size_t count) {
-#if HWY_TARGET == HWY_AVX3
-  return hn::MaskedLoad(hn::FirstN(d, count), d, from);
-#else
-  HWY_ALIGN T buffer[hn::MaxLanes(D())] = {};
-  std::memcpy(buffer, from, count * sizeof(T));
-  return hn::Load(d, buffer);
-#endif
-}
-template <class D, typename T = hn::TFromD<D>>
-HWY_INLINE void store_part(hn::Vec<D> v, D d, T* to, std::size_t count) {
-#if HWY_TARGET == HWY_AVX3
-  hn::BlendedStore(v, hn::FirstN(d, count), d, to);
-#else
-  HWY_ALIGN T buffer[hn::MaxLanes(D())];
-  hn::Store(v, d, buffer);
-  std::memcpy(to, buffer, count * sizeof(T));
-#endif
-}
+// Vector k of a pack that begins at `from` or `to`. Where it is not whole, nothing behind its part
+// is touched, and the values behind it are 0.
 
-/// Vector k of a pack that begins at `from`.
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Whole) {
-  return hn::LoadU(d, from + k * kVector);
+  return hn::LoadU(d, from + k * hn::MaxLanes(d));
 }
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Part part) {
-  const std::size_t begin = k * kVector;
-  if (part.count >= begin + kVector) return hn::LoadU(d, from + begin);
-  if (part.count <= begin) return hn::Zero(d);
-  return load_part(d, from + begin, part.count - begin);
+  constexpr std::size_t kSize = hn::MaxLanes(D());
+  const std::size_t count = part_of_vector<kSize>(part, k);
+#if HWY_TARGET == HWY_AVX3
+  return hn::MaskedLoad(hn::FirstN(d, count), d, from + k * kSize);
+#else
+  if (count == kSize) return hn::LoadU(d, from + k * kSize);
+  if (count == 0) return hn::Zero(d);
+  HWY_ALIGN T buffer[kSize] = {};
+  std::memcpy(buffer, from + k * kSize, count * sizeof(T));
+  return hn::Load(d, buffer);
+#endif
 }
 
 template <StoreTo kTo, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Whole) {
   if constexpr (kTo == StoreTo::kMemory) {
-    hn::Stream(v, d, to + k * kVector);
+    hn::Stream(v, d, to + k * hn::MaxLanes(d));
   } else {
-    hn::StoreU(v, d, to + k * kVector);
+    hn::StoreU(v, d, to + k * hn::MaxLanes(d));
   }
 }
 template <StoreTo kTo, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Part part) {
-  const std::size_t begin = k * kVector;
-  if (part.count >= begin + kVector) {
-    hn::StoreU(v, d, to + begin);
-  } else if (part.count > begin) {
-    store_part(v, d, to + begin, part.count - begin);
-  }
+  constexpr std::size_t kSize = hn::MaxLanes(D());
+  const std::size_t count = part_of_vector<kSize>(part, k);
+#if HWY_TARGET == HWY_AVX3
+  hn::BlendedStore(v, hn::FirstN(d, count), d, to + k * kSize);
+#else
+  if (count == kSize) return hn::StoreU(v, d, to + k * kSize);
+  if (count == 0) return;
+  HWY_ALIGN T buffer[kSize];
+  hn::Store(v, d, buffer);
+  std::memcpy(to + k * kSize, buffer, count * sizeof(T));
+#endif
 }
 
-// float32 and the 16-bit types to and from a vector of float32.
-
-template <typename Count>
-HWY_INLINE hn::Vec<F32> load_float(const float* from, std::size_t k, Count count) {
-  return load_vector(F32(), from, k, count);
-}
 #undef ADDNORM_HAVE_F16
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
 #define ADDNORM_HAVE_F16 1
@@ -271,20 +301,22 @@ HWY_INLINE hn::Vec<F32> load_float(const float* from, std::size_t k, Count count
 #define ADDNORM_HAVE_F16 0
 #endif
 
-HWY_INLINE hn::Vec<U16> narrow(hn::Vec<U32> v) {
-  return hn::TruncateTo(U16(), v);
+template <class D>
+HWY_INLINE hn::Vec<U16<D>> narrow(D, hn::Vec<U32<D>> v) {
+  return hn::TruncateTo(U16<D>(), v);
 }
 
-HWY_INLINE hn::Vec<F32> from_bits(BFloat16, hn::Vec<U32> bits) {
-  return hn::BitCast(F32(), hn::ShiftLeft<16>(bits));
+template <class D>
+HWY_INLINE hn::Vec<D> from_bits(BFloat16, D f, hn::Vec<U32<D>> bits) {
+  return hn::BitCast(f, hn::ShiftLeft<16>(bits));
 }
 
-HWY_INLINE hn::Vec<F32> from_bits(Float16, hn::Vec<U32> bits) {
+template <class D>
+HWY_INLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
 #if ADDNORM_HAVE_F16
-  return hn::PromoteTo(F32(), hn::BitCast(hn::Rebind<hwy::float16_t, F32>(), narrow(bits)));
+  return hn::PromoteTo(f, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), narrow(f, bits)));
 #else
-  const F32 f;  // as Float16's own conversion
-  const U32 u;
+  const U32<D> u;  // as Float16's own conversion
   const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(u, 0x8000)));
   const auto shifted = hn::ShiftLeft<13>(hn::And(bits, hn::Set(u, 0x7FFF)));
   const auto scale = hn::BitCast(f, hn::Set(u, 239u << 23));
@@ -298,30 +330,29 @@ HWY_INLINE hn::Vec<F32> from_bits(Float16, hn::Vec<U32> bits) {
 #endif
 }
 
-template <typename Half, typename Count>
-HWY_INLINE hn::Vec<F32> load_float(const Half* from, std::size_t k, Count count) {
-  const auto bits = load_vector(U16(), reinterpret_cast<const std::uint16_t*>(from), k, count);
-  return from_bits(Half(), hn::PromoteTo(U32(), bits));
-}
-
-HWY_INLINE hn::Vec<U32> to_bits(BFloat16, hn::Vec<F32> v) {
-  const U32 u;
+/// The bits of v in the upper half of a word, rounded to nearest even; the lower half is anything.
+template <class D>
+HWY_INLINE hn::Vec<U32<D>> rounded_upper(D, hn::Vec<D> v) {
+  const U32<D> u;
   const auto bits = hn::BitCast(u, v);
-  const auto upper = hn::ShiftRight<16>(bits);
-  const auto odd = hn::And(upper, hn::Set(u, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(u, 0x7FFF)), odd));
-  const auto quiet = hn::Or(upper, hn::Set(u, 0x40));
-  const auto is_nan = hn::RebindMask(u, hn::IsNaN(v));
-  return hn::IfThenElse(is_nan, quiet, rounded);
+  const auto odd = hn::TestBit(bits, hn::Set(u, 0x10000));
+  const auto half = hn::IfThenElse(odd, hn::Set(u, 0x8000), hn::Set(u, 0x7FFF));
+  const auto quiet = hn::Or(bits, hn::Set(u, 0x400000));
+  return hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(v)), quiet, hn::Add(bits, half));
 }
 
-HWY_INLINE hn::Vec<U32> to_bits(Float16, hn::Vec<F32> v) {
+template <class D>
+HWY_INLINE hn::Vec<U32<D>> to_bits(BFloat16, D f, hn::Vec<D> v) {
+  return hn::ShiftRight<16>(rounded_upper(f, v));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, D f, hn::Vec<D> v) {
 #if ADDNORM_HAVE_F16
-  return hn::PromoteTo(U32(),
-                       hn::BitCast(U16(), hn::DemoteTo(hn::Rebind<hwy::float16_t, F32>(), v)));
+  return hn::PromoteTo(U32<D>(),
+                       hn::BitCast(U16<D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v)));
 #else
-  const F32 f;  // as Float16's own conversion
-  const U32 u;
+  const U32<D> u;  // as Float16's own conversion
   const auto bits = hn::BitCast(u, v);
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 0x8000));
   const auto magnitude = hn::And(bits, hn::Set(u, 0x7FFFFFFF));
@@ -339,53 +370,98 @@ HWY_INLINE hn::Vec<U32> to_bits(Float16, hn::Vec<F32> v) {
 #endif
 }
 
-template <typename T, typename Count>
-requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float> load(const T* from, Count count) {
-  Pack<float> p;
-  for (std::size_t k = 0; k < kVectors; ++k) p.v[k] = load_float(from, k, count);
+template <class D, typename Count>
+HWY_INLINE hn::Vec<D> load_float(D d, const float* from, std::size_t k, Count count) {
+  return load_vector(d, from, k, count);
+}
+template <class D, typename Half, typename Count>
+HWY_INLINE hn::Vec<D> load_float(D d, const Half* from, std::size_t k, Count count) {
+  const auto bits = load_vector(U16<D>(), reinterpret_cast<const std::uint16_t*>(from), k, count);
+  return from_bits(Half(), d, hn::PromoteTo(U32<D>(), bits));
+}
+
+template <StoreTo kTo, class D, typename Count>
+HWY_INLINE void store_float(hn::Vec<D> v, D d, float* to, std::size_t k, Count count) {
+  store_vector<kTo>(v, d, to, k, count);
+}
+template <StoreTo kTo, class D, typename Half, typename Count>
+HWY_INLINE void store_float(hn::Vec<D> v, D d, Half* to, std::size_t k, Count count) {
+  auto* bits = reinterpret_cast<std::uint16_t*>(to);
+  store_vector<kTo>(narrow(d, to_bits(Half(), d, v)), U16<D>(), bits, k, count);
+}
+
+#undef ADDNORM_BF16_PAIRS
+#if HWY_TARGET == HWY_AVX3
+/// Two vectors of float32 from 32 bfloat16, and back, by one shuffle for each vector: the way over
+/// 32-bit integers takes two or three steps that only half of the units can do.
+#define ADDNORM_BF16_PAIRS 1
+using U16x32 = hn::Full512<std::uint16_t>;
+using F32x16 = hn::Full512<float>;
+
+HWY_INLINE hn::Vec<F32x16> upper_words(hn::Vec<U16x32> bits, int first) {
+  const auto pairs = hn::Iota(hn::Full512<std::uint32_t>(), 0);
+  const auto words = hn::Add(hn::ShiftLeft<16>(pairs), hn::Set(hn::Full512<std::uint32_t>(),
+                                                               static_cast<std::uint32_t>(first) << 16));
+  return hn::Vec<F32x16>{_mm512_castsi512_ps(
+      _mm512_maskz_permutexvar_epi16(0xAAAAAAAA, words.raw, bits.raw))};
+}
+#else
+#define ADDNORM_BF16_PAIRS 0
+#endif
+
+template <std::size_t N = kPack, typename T, typename Count>
+requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Count count) {
+  Pack<float, N> p;
+#if ADDNORM_BF16_PAIRS
+  if constexpr (std::is_same_v<T, BFloat16> && N % 32 == 0) {
+    for (std::size_t k = 0; k < kVectors<N>; k += 2) {
+      const auto* words = reinterpret_cast<const std::uint16_t*>(from);
+      const auto bits = load_vector(U16x32(), words, k / 2, count);
+      p.v[k] = upper_words(bits, 0);
+      p.v[k + 1] = upper_words(bits, 16);
+    }
+    return p;
+  }
+#endif
+  ADDNORM_EACH_VECTOR p.v[k] = load_float(F32<N>(), from, k, count);
   return p;
 }
 
-template <StoreTo kTo = StoreTo::kCache, typename Count>
-HWY_INLINE void store(const Pack<float>& p, float* to, Count count) {
-  for (std::size_t k = 0; k < kVectors; ++k) store_vector<kTo>(p.v[k], F32(), to, k, count);
-}
-template <StoreTo kTo = StoreTo::kCache, typename Half, typename Count>
-HWY_INLINE void store(const Pack<float>& p, Half* to, Count count) {
-  auto* bits = reinterpret_cast<std::uint16_t*>(to);
-  for (std::size_t k = 0; k < kVectors; ++k) {
-    store_vector<kTo>(narrow(to_bits(Half(), p.v[k])), U16(), bits, k, count);
+template <StoreTo kTo = StoreTo::kCache, std::size_t N, typename T, typename Count>
+HWY_INLINE void store(const Pack<float, N>& p, T* to, Count count) {
+#if ADDNORM_BF16_PAIRS
+  if constexpr (std::is_same_v<T, BFloat16> && N % 32 == 0) {
+    for (std::size_t k = 0; k < kVectors<N>; k += 2) {
+      const auto low = hn::BitCast(U16x32(), rounded_upper(F32x16(), p.v[k]));
+      const auto high = hn::BitCast(U16x32(), rounded_upper(F32x16(), p.v[k + 1]));
+      store_vector<kTo>(hn::ConcatOdd(U16x32(), high, low), U16x32(),
+                        reinterpret_cast<std::uint16_t*>(to), k / 2, count);
+    }
+    return;
   }
+#endif
+  ADDNORM_EACH_VECTOR store_float<kTo>(p.v[k], F32<N>(), to, k, count);
 }
 
 /// p as it will be read again from memory of type T.
-HWY_INLINE Pack<float> rounded_to(float, const Pack<float>& p) {
+template <std::size_t N>
+HWY_INLINE Pack<float, N> rounded_to(float, const Pack<float, N>& p) {
   return p;
 }
-template <typename Half>
-HWY_INLINE Pack<float> rounded_to(Half, const Pack<float>& p) {
-  Pack<float> rounded;
-  for (std::size_t k = 0; k < kVectors; ++k) {
-    rounded.v[k] = from_bits(Half(), to_bits(Half(), p.v[k]));
+template <std::size_t N>
+HWY_INLINE Pack<float, N> rounded_to(BFloat16, Pack<float, N> p) {
+  const U32<F32<N>> u;
+  ADDNORM_EACH_VECTOR {
+    const auto bits = rounded_upper(F32<N>(), p.v[k]);
+    p.v[k] = hn::BitCast(F32<N>(), hn::And(bits, hn::Set(u, 0xFFFF0000)));
   }
-  return rounded;
-}
-
-template <StoreTo kTo = StoreTo::kCache, typename Count>
-HWY_INLINE Pack<float> store_rounded(const Pack<float>& p, float* to, Count count) {
-  store<kTo>(p, to, count);
   return p;
 }
-template <StoreTo kTo = StoreTo::kCache, typename Half, typename Count>
-HWY_INLINE Pack<float> store_rounded(const Pack<float>& p, Half* to, Count count) {
-  auto* stored = reinterpret_cast<std::uint16_t*>(to);
-  Pack<float> rounded;
-  for (std::size_t k = 0; k < kVectors; ++k) {
-    const auto bits = to_bits(Half(), p.v[k]);
-    store_vector<kTo>(narrow(bits), U16(), stored, k, count);
-    rounded.v[k] = from_bits(Half(), bits);
-  }
-  return rounded;
+template <std::size_t N>
+HWY_INLINE Pack<float, N> rounded_to(Float16 half, Pack<float, N> p) {
+  const F32<N> d;
+  ADDNORM_EACH_VECTOR p.v[k] = from_bits(half, d, to_bits(half, d, p.v[k]));
+  return p;
 }
 
 using F32x4 = hn::Full128<float>;
@@ -399,52 +475,55 @@ HWY_INLINE hn::Vec<F32x4> fold(D, hn::Vec<D> v) {
     return fold(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
 }
-/// Values l, l + 4, l + 8 and l + 12 of a pack, added as a tree, for l = 0 … 3.
-HWY_INLINE hn::Vec<F32x4> fold(Pack<float> p) {
-  for (std::size_t half = kVectors / 2; half > 0; half /= 2) {
+/// Values l, l + 4, l + 8, … of a pack, added as a tree, for l = 0 … 3.
+template <std::size_t N>
+HWY_INLINE hn::Vec<F32x4> fold(Pack<float, N> p) {
+  for (std::size_t half = kVectors<N> / 2; half > 0; half /= 2) {
     for (std::size_t k = 0; k < half; ++k) p.v[k] = hn::Add(p.v[k], p.v[k + half]);
   }
-  return fold(F32(), p.v[0]);
+  return fold(F32<N>(), p.v[0]);
 }
 
-template <std::size_t kRows>
-HWY_INLINE void tree_sums(const Pack<float> (&p)[kRows], float (&sums)[kRows]) {
+template <std::size_t N>
+HWY_INLINE float tree_sum(const Pack<float, N>& p) {
   const F32x4 d;
-  HWY_ALIGN float lanes[kRows * 4];
-  for (std::size_t r = 0; r < kRows; ++r) hn::Store(fold(p[r]), d, lanes + 4 * r);
-  if constexpr (kRows == 4) {
-    hn::Vec<F32x4> l0, l1, l2, l3;
-    hn::LoadInterleaved4(d, lanes, l0, l1, l2, l3);
-    hn::StoreU(hn::Add(hn::Add(l0, l2), hn::Add(l1, l3)), d, sums);
-  } else {
-    for (std::size_t r = 0; r < kRows; ++r) {
-      const float* l = lanes + 4 * r;
-      sums[r] = (l[0] + l[2]) + (l[1] + l[3]);
-    }
-  }
+  HWY_ALIGN float l[4];
+  hn::Store(fold(p), d, l);
+  return (l[0] + l[2]) + (l[1] + l[3]);
+}
+template <std::size_t N>
+HWY_INLINE Pack<float, 4> tree_sums(const Pack<float, N> (&p)[4]) {
+  const F32x4 d;
+  const auto halves = [d](auto a, auto b) HWY_ATTR {
+    return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+  };
+  const auto first = halves(fold(p[0]), fold(p[1]));
+  const auto last = halves(fold(p[2]), fold(p[3]));
+  return {{hn::Add(hn::ConcatEven(d, last, first), hn::ConcatOdd(d, last, first))}};
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
 // ---------------------------------------------------------------------------------------------
 
+#undef ADDNORM_UNROLL
+/// For loops whose packs must stay in registers.
+#ifdef __clang__
+#define ADDNORM_UNROLL _Pragma("unroll")
+#else
+#define ADDNORM_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 #undef ADDNORM_BODY
 /// For the bodies of loops over packs: a lambda is not of the instruction set around it by itself.
 #define ADDNORM_BODY __attribute__((always_inline)) HWY_ATTR
 
-/// Calls body(parity, i, count) for the packs of 0 … n − 1 that begin at i. The parity, a constant,
-/// is 0 and 1 in turn: two sums run side by side, so that one need not wait for the other.
+/// Calls body(i, count) for the packs of 0 … n − 1 that begin at i.
 template <typename Body>
 HWY_INLINE void for_each_pack(std::size_t n, const Body& body) {
-  constexpr std::integral_constant<std::size_t, 0> kEven;
-  constexpr std::integral_constant<std::size_t, 1> kOdd;
   std::size_t i = 0;
-  for (; i + 2 * kPack <= n; i += 2 * kPack) {
-    body(kEven, i, Whole());
-    body(kOdd, i + kPack, Whole());
-  }
-  if (i < n) body(kEven, i, Part{HWY_MIN(n - i, kPack)});
-  if (i + kPack < n) body(kOdd, i + kPack, Part{n - i - kPack});
+  for (; i + kPack <= n; i += kPack) body(i, Whole());
+  if (i < n) body(i, Part{n - i});
 }
 
 }  // namespace HWY_NAMESPACE

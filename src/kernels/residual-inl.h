@@ -10,6 +10,7 @@
 #include "addnorm/norm.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/pack-inl.h"
+#include "kernels/row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm {
@@ -44,20 +45,21 @@ struct ResidualRow {
         first(r * a.x.cols),
         factors(a.dropout) {}
 
-  template <typename Count>
-  HWY_INLINE Pack<V> operator()(std::size_t i, Count count) const {
-    if constexpr (kAdd == Add::kNone) return exact(i, count);
-    return rounded_to(S(), exact(i, count));
+  template <std::size_t N = kPack, typename Count>
+  HWY_INLINE Pack<V, N> operator()(std::size_t i, Count count) const {
+    if constexpr (kAdd == Add::kNone) return exact<N>(i, count);
+    return rounded_to(S(), exact<N>(i, count));
   }
 
   /// s before it is rounded.
-  template <typename Count>
-  HWY_INLINE Pack<V> exact(std::size_t i, Count count) const {
+  template <std::size_t N = kPack, typename Count>
+  HWY_INLINE Pack<V, N> exact(std::size_t i, Count count) const {
     if constexpr (kAdd == Add::kNone) {
-      return load(x + i, count);
+      return load<N>(x + i, count);
     } else if constexpr (kAdd == Add::kPlain) {
-      return load(x + i, count) + load(f + i, count);
+      return load<N>(x + i, count) + load<N>(f + i, count);
     } else {
+      static_assert(N == kPack);
       // 0·Inf is NaN, but a stack without residual does not look at x.
       const bool without_x = add.skip.vector.empty() && add.skip.constant == 0 && f != nullptr;
       Pack<V> s = set(V{0});
@@ -71,10 +73,10 @@ struct ResidualRow {
     }
   }
 
-  /// Asks for what stands at i, so that it is near when this row is read.
-  HWY_INLINE void prefetch(std::size_t i) const {
-    __builtin_prefetch(x + i, 0, 0);
-    if (kAdd != Add::kNone && f != nullptr) __builtin_prefetch(f + i, 0, 0);
+  /// Asks for what stands at i, seen from there.
+  HWY_INLINE void prefetch(const Ahead& ahead, std::size_t i) const {
+    ahead.prefetch(add.x, x + i);
+    if (kAdd != Add::kNone && f != nullptr) ahead.prefetch(add.branch, f + i);
   }
 };
 

@@ -32,8 +32,8 @@ namespace HWY_NAMESPACE {
 template <Add kAdd, typename S, typename B>
 HWY_NOINLINE void add_row(const ResidualAdd<S, B>& add, std::size_t r, S* sum) {
   const ResidualRow<S, B, kAdd> row(add, r);
-  for_each_pack(add.x.cols, [&](auto, std::size_t i, auto count)
-                                ADDNORM_BODY { store(row(i, count), sum + i, count); });
+  for_each_pack(add.x.cols, [&](std::size_t i, auto count)
+                                ADDNORM_BODY { store(row.exact(i, count), sum + i, count); });
 }
 
 template <typename S, typename B>
@@ -56,7 +56,7 @@ void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::
   for (std::size_t r = begin; r < end; ++r) {
     const S* d_sum = args.d_sum.row(r).data();
     B* d_branch = args.d_branch.row(r).data();
-    for_each_pack(cols, [&](auto, std::size_t i, auto count) ADDNORM_BODY {
+    for_each_pack(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
       Pack<V> d = load(d_sum + i, count);
       if (drops) d = factors(r * cols + i) * d;
       store(scale_pack(args.add.gain, i, count) * d, d_branch + i, count);

@@ -15,6 +15,7 @@
 
 #include "addnorm/norm.h"
 #include "kernels/pack-inl.h"
+#include "kernels/dispatch.h"
 #include "kernels/statistics.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,23 +25,44 @@ namespace HWY_NAMESPACE {
 /// Longer rows are summed in blocks of so many values, so that an error does not grow with length.
 inline constexpr std::size_t kBlock = 1024;
 
-/// Two sums that run side by side, over the even packs and the odd ones.
-template <typename V>
-struct Lanes {
-  Pack<V> part[2];
+/// How far it is from one block of columns to the one that is read next: that of the next row of the
+/// group, or the next block of its first row, or the next group. What comes from memory is asked for
+/// as long before: while the present block is read.
+class Ahead {
+ public:
+  HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin) {
+    if (cols <= kBlock) {
+      rows_ = static_cast<std::ptrdiff_t>(HWY_MAX(std::size_t{1}, kNear / cols));
+    } else if (g + 1 < step) {
+      rows_ = 1;
+    } else if (begin + kBlock < cols) {
+      rows_ = 1 - static_cast<std::ptrdiff_t>(step);
+      cols_ = static_cast<std::ptrdiff_t>(kBlock);
+    } else {
+      rows_ = 1;
+      cols_ = -static_cast<std::ptrdiff_t>(begin);
+    }
+  }
 
-  HWY_INLINE Lanes() : part{set(V{0}), set(V{0})} {}
-  HWY_INLINE void add(std::size_t parity, const Pack<V>& p) { part[parity] = part[parity] + p; }
-  HWY_INLINE Pack<V> total() const { return part[0] + part[1]; }
+  /// Asks for the pack that stands there in a matrix, seen from `here`; behind its end nothing
+  /// happens.
+  template <typename T>
+  HWY_INLINE void prefetch(const MatrixView<const T>& matrix, const T* here) const {
+    const std::ptrdiff_t distance = rows_ * static_cast<std::ptrdiff_t>(matrix.stride) + cols_;
+    const auto* there = reinterpret_cast<const char*>(here) +
+                        distance * static_cast<std::ptrdiff_t>(sizeof(T));
+    constexpr int kSecondCache = 2;
+    for (std::size_t line = 0; line < kPack * sizeof(T); line += 64) {
+      __builtin_prefetch(there + line, 0, kSecondCache);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNear = 512;  ///< values; shorter rows would come too late
+
+  std::ptrdiff_t rows_ = 0;
+  std::ptrdiff_t cols_ = 0;
 };
-
-template <typename V>
-HWY_INLINE V tree_sum(const Pack<V>& p) {
-  const Pack<V> one[1] = {p};
-  V sum[1];
-  tree_sums(one, sum);
-  return sum[0];
-}
 
 /// Σ value(i, count) for the packs of 0 … n − 1; a pack that is not whole must have zeros at its
 /// end.
@@ -48,11 +70,11 @@ template <typename V, typename Value>
 HWY_INLINE V sum(std::size_t n, const Value& value) {
   V total = 0;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    Lanes<V> lanes;
+    Pack<V> lanes = set(V{0});
     for_each_pack(HWY_MIN(kBlock, n - begin),
-                  [&](auto parity, std::size_t i, auto count)
-                      ADDNORM_BODY { lanes.add(parity, value(begin + i, count)); });
-    total += tree_sum(lanes.total());
+                  [&](std::size_t i, auto count)
+                      ADDNORM_BODY { lanes = lanes + value(begin + i, count); });
+    total += tree_sum(lanes);
   }
   return total;
 }
@@ -78,16 +100,15 @@ template <typename V, typename Source>
 HWY_INLINE Moments<V> moments(std::size_t n, const Source& x, V scale, V hi, V lo) {
   Moments<V> total;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    Lanes<V> sums, squares;
-    for_each_pack(HWY_MIN(kBlock, n - begin),
-                  [&](auto parity, std::size_t i, auto count) ADDNORM_BODY {
-                    const auto scaled = x(begin + i, count) * set(scale);
-                    const auto d = keep((scaled - set(hi)) - set(lo), count);
-                    sums.add(parity, d);
-                    squares.add(parity, d * d);
-                  });
-    total.sum += tree_sum(sums.total());
-    total.squares += tree_sum(squares.total());
+    Pack<V> sums = set(V{0}), squares = set(V{0});
+    for_each_pack(HWY_MIN(kBlock, n - begin), [&](std::size_t i, auto count) ADDNORM_BODY {
+      const auto scaled = x(begin + i, count) * set(scale);
+      const auto d = keep((scaled - set(hi)) - set(lo), count);
+      sums = sums + d;
+      squares = squares + d * d;
+    });
+    total.sum += tree_sum(sums);
+    total.squares += tree_sum(squares);
   }
   return total;
 }
@@ -109,7 +130,7 @@ template <typename V, typename Source>
 HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, std::size_t n,
                                                   const Source& x) {
   Pack<V> maxima = set(V{0});
-  for_each_pack(n, [&](auto, std::size_t i, auto count)
+  for_each_pack(n, [&](std::size_t i, auto count)
                        ADDNORM_BODY { maxima = max(maxima, abs(x(i, count))); });
   HWY_ALIGN V largest[kPack];
   store(maxima, largest, Whole());
@@ -144,12 +165,40 @@ HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, st
   return result;
 }
 
+/// One number for each row of a group.
+template <typename V>
+using Group = Pack<V, kRowGroup>;
+
+/// The statistics of a group of rows. Written by packs and read one by one: a value that is read
+/// again before it is in the cache must come from one store, or it waits for all stores before it.
+template <typename V>
+struct GroupStatistics {
+  HWY_ALIGN V mean_hi[kRowGroup] = {};
+  HWY_ALIGN V mean_lo[kRowGroup] = {};
+  HWY_ALIGN V reciprocal[kRowGroup] = {};
+  HWY_ALIGN V scale[kRowGroup] = {};
+  HWY_ALIGN V variance[kRowGroup] = {};
+  HWY_ALIGN V epsilon_ratio[kRowGroup] = {};
+
+  HWY_INLINE NormStatistics<V> get(std::size_t g) const {
+    return {mean_hi[g], mean_lo[g], reciprocal[g], scale[g], variance[g], epsilon_ratio[g]};
+  }
+  HWY_INLINE void put(std::size_t g, const NormStatistics<V>& s) {
+    mean_hi[g] = s.mean_hi;
+    mean_lo[g] = s.mean_lo;
+    reciprocal[g] = s.reciprocal;
+    scale[g] = s.scale;
+    variance[g] = s.variance;
+    epsilon_ratio[g] = s.epsilon_ratio;
+  }
+};
+
 /// The statistics of a norm over n values from the moments about `shift`: variance =
 /// (Σd² − (Σd)²/n)/n and mean = shift + Σd/n.
 template <typename V>
 struct FromMoments {
   const NormOptions& options;
-  V inverse_count;
+  V inverse_count;  ///< 0 where the mean is not taken away
   V inverse_divisor;
   V epsilon;
   V smallest;  ///< of Σd²: below, something may have vanished that matters
@@ -157,7 +206,7 @@ struct FromMoments {
 
   FromMoments(const NormOptions& o, std::size_t n)
       : options(o),
-        inverse_count(V{1} / static_cast<V>(n)),
+        inverse_count(o.kind == NormKind::kRms ? V{0} : V{1} / static_cast<V>(n)),
         inverse_divisor(V{1} / variance_divisor<V>(o, n)),
         epsilon(static_cast<V>(o.epsilon)),
         smallest(o.epsilon > 0 ? V{-1} : 1 / kLargest),
@@ -166,37 +215,36 @@ struct FromMoments {
   /// of Σd²: above, something may have overflowed
   static constexpr V kLargest = std::numeric_limits<V>::max() / (sizeof(V) == 4 ? 0x1p28 : 0x1p224);
 
-  /// For kRows sets at once. False where the moments of one do not say enough.
-  template <std::size_t kRows>
-  HWY_NOINLINE bool operator()(const V (&shift)[kRows], const V (&sum)[kRows],
-                               const V (&squares)[kRows],
-                               NormStatistics<V> (&result)[kRows]) const {
-    V lo[kRows], spread[kRows], variance[kRows], deviation[kRows], reciprocal[kRows];
-    V ratio[kRows];
-    bool enough = true;
-    for (std::size_t r = 0; r < kRows; ++r) {
-      lo[r] = centred ? sum[r] * inverse_count : V{0};
-      spread[r] = squares[r] - sum[r] * lo[r];
-      enough &= squares[r] < kLargest && squares[r] > smallest && spread[r] >= squares[r] / 2;
-    }
-    for (std::size_t r = 0; r < kRows; ++r) variance[r] = spread[r] * inverse_divisor;
+  /// Bit g is set where the moments of row g do not say enough.
+  HWY_INLINE unsigned operator()(const Group<V>& shift, const Group<V>& sum,
+                                 const Group<V>& squares, GroupStatistics<V>& result) const {
+    const Group<V> one = set<kRowGroup>(V{1});
+    const Group<V> lo = sum * set<kRowGroup>(inverse_count);
+    const Group<V> spread = squares - sum * lo;
+    const Group<V> variance = spread * set<kRowGroup>(inverse_divisor);
+    Group<V> deviation;
     if (options.epsilon_at == EpsilonAt::kVariance) {
-      for (std::size_t r = 0; r < kRows; ++r) {
-        deviation[r] = std::sqrt(variance[r] + epsilon);
-        ratio[r] = 1;
-      }
+      deviation = sqrt(variance + set<kRowGroup>(epsilon));
+      store(one, result.epsilon_ratio, Whole());
     } else {
-      for (std::size_t r = 0; r < kRows; ++r) {
-        const V root = std::sqrt(variance[r]);
-        deviation[r] = root + epsilon;
-        ratio[r] = root > 0 ? deviation[r] / root : V{0};
+      const Group<V> root = sqrt(variance);
+      deviation = root + set<kRowGroup>(epsilon);
+      store(deviation / root, result.epsilon_ratio, Whole());
+      HWY_ALIGN V roots[kRowGroup];
+      store(root, roots, Whole());
+      for (std::size_t g = 0; g < kRowGroup; ++g) {
+        if (!(roots[g] > 0)) result.epsilon_ratio[g] = V{0};
       }
     }
-    for (std::size_t r = 0; r < kRows; ++r) reciprocal[r] = V{1} / deviation[r];
-    for (std::size_t r = 0; r < kRows; ++r) {
-      result[r] = {shift[r], lo[r], reciprocal[r], V{1}, variance[r], ratio[r]};
-    }
-    return enough;
+    store(shift, result.mean_hi, Whole());
+    store(lo, result.mean_lo, Whole());
+    store(one / deviation, result.reciprocal, Whole());
+    store(one, result.scale, Whole());
+    store(variance, result.variance, Whole());
+    return ~(below(squares, set<kRowGroup>(kLargest)) &
+             below(set<kRowGroup>(smallest), squares) &
+             ~below(spread + spread, squares)) &
+           ((1u << kRowGroup) - 1);
   }
 };
 
@@ -205,26 +253,31 @@ template <typename V, typename Source>
 HWY_INLINE NormStatistics<V> statistics(const NormOptions& options, std::size_t n,
                                         const Source& x) {
   const FromMoments<V> from_moments(options, n);
-  V shift[1] = {0};
-  if (from_moments.centred) shift[0] = tree_sum(head<V>(n, x)) / head_size<V>(n);
-  const Moments<V> d = moments<V>(n, x, V{1}, shift[0], V{0});
-  NormStatistics<V> result[1];
-  if (!from_moments(shift, {d.sum}, {d.squares}, result))
-    return careful_statistics<V>(options, n, x);
-  return result[0];
+  V shift = 0;
+  if (from_moments.centred) shift = tree_sum(head<V>(n, x)) / head_size<V>(n);
+  const Moments<V> d = moments<V>(n, x, V{1}, shift, V{0});
+  GroupStatistics<V> result;
+  const unsigned unclear = from_moments(set<kRowGroup>(shift), set<kRowGroup>(d.sum),
+                                        set<kRowGroup>(d.squares), result);
+  return unclear == 0 ? result.get(0) : careful_statistics<V>(options, n, x);
 }
 
 /// x̂ of a norm.
-template <typename V>
+template <typename V, std::size_t N = kPack>
 struct Normalize {
-  Pack<V> scale, hi, lo, reciprocal;
+  Pack<V, N> scale, hi, lo, reciprocal;
 
   HWY_INLINE explicit Normalize(const NormStatistics<V>& s)
-      : scale(set(s.scale)),
-        hi(set(s.mean_hi)),
-        lo(set(s.mean_lo)),
-        reciprocal(set(s.reciprocal)) {}
-  HWY_INLINE Pack<V> operator()(const Pack<V>& x) const {
+      : scale(set<N>(s.scale)),
+        hi(set<N>(s.mean_hi)),
+        lo(set<N>(s.mean_lo)),
+        reciprocal(set<N>(s.reciprocal)) {}
+  HWY_INLINE Normalize(const GroupStatistics<V>& s, std::size_t g)
+      : scale(set<N>(s.scale[g])),
+        hi(set<N>(s.mean_hi[g])),
+        lo(set<N>(s.mean_lo[g])),
+        reciprocal(set<N>(s.reciprocal[g])) {}
+  HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const {
     return ((x * scale - hi) - lo) * reciprocal;
   }
 };
