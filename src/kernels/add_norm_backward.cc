@@ -126,6 +126,9 @@ struct BackwardLoop {
     const B* const dy_out = args.dy.row(out).data();
     const S* const past = args.d_residual.empty() ? nullptr : args.d_residual.row(out).data();
     S* const dx = args.dx.row(out).data();
+    const S* const later_s = ahead.from(args.s, s_in);
+    const B* const later_dy = ahead.from(args.dy, dy_in);
+    const S* const later_past = ahead.from(args.d_residual, past);
     const V* const plain_gamma = args.gamma.data();
     V* const d_gamma = range.d_gamma;
     V* const d_beta = range.d_beta;
@@ -151,8 +154,8 @@ struct BackwardLoop {
         const Pack<V> dy = load(dy_in + i, count);
         const Pack<V> x_hat = normalize_in(load(s_in + i, count));
         if constexpr (Mode::kTo == StoreTo::kMemory) {
-          ahead.prefetch(args.s, s_in + i);
-          ahead.prefetch(args.dy, dy_in + i);
+          prefetch_pack(later_s + i);
+          prefetch_pack(later_dy + i);
         }
         Pack<V> g_in = dy * gamma_here;
         if constexpr (Mode::kCentred) {
@@ -165,7 +168,7 @@ struct BackwardLoop {
       }
       if constexpr (kWrites) {
         if constexpr (Mode::kTo == StoreTo::kMemory && Mode::kResidual == Add::kPlain) {
-          ahead.prefetch(args.d_residual, past + i);
+          prefetch_pack(later_past + i);
         }
         store<Mode::kTo>(with_residual<Mode>(d_norm, past, i, count), dx + i, count);
       }
@@ -250,7 +253,8 @@ struct BackwardLoop {
     Pack<V, N> d_beta = zero;
     if (Mode::kCentred) d_beta = load<N>(range.d_beta, count);
     for (; r + kRowGroup <= end; r += kRowGroup) {
-      Pack<V, N> x_hat[kRowGroup], g[kRowGroup], sums[kRowGroup];
+      Pack<V, N> x_hat[kRowGroup], g[kRowGroup];
+      Pack<V, 4> sums[kRowGroup];
       HWY_ALIGN V shifts[kRowGroup], means[kRowGroup], projections[kRowGroup];
       ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
@@ -258,18 +262,18 @@ struct BackwardLoop {
         d_gamma = d_gamma + dy * x_hat[k];
         if (Mode::kCentred) d_beta = d_beta + dy;
         g[k] = dy * gamma_here;
-        sums[k] = N < kPack ? zero + g[k] : g[k];
+        sums[k] = fold(head(g[k]));
       }
       if constexpr (Mode::kCentred) {
         store(tree_sums(sums) / head_size_, shifts, Whole());
         ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
           g[k] = g[k] - set<N>(shifts[k]);
-          sums[k] = zero + keep(g[k], count);
+          sums[k] = fold(zero + keep(g[k], count));
         }
         store(tree_sums(sums) * set<kRowGroup>(inverse_count), means, Whole());
       }
       ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
-        sums[k] = zero + keep(g[k] * x_hat[k], count);
+        sums[k] = fold(zero + keep(g[k] * x_hat[k], count));
       }
       store(tree_sums(sums) * set<kRowGroup>(inverse_divisor), projections, Whole());
       ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
@@ -312,6 +316,8 @@ struct BackwardLoop {
         r = short_rows<16>(mode, r, range.end);
       } else if (cols <= 32) {
         r = short_rows<32>(mode, r, range.end);
+      } else if (cols <= 64) {
+        r = short_rows<64>(mode, r, range.end);
       }
     }
     const std::size_t step = cols <= kGroupCols ? kRowGroup : kRowGroup / 2;
@@ -322,7 +328,7 @@ struct BackwardLoop {
     for (V* gradient : {range.d_gamma, range.d_beta}) {
       if (gradient != nullptr) std::fill_n(gradient, cols, V{0});
     }
-    if (range.past_cache && cols > kPack) {
+    if (range.past_cache && cols > 64) {
       centred ? choose<true, StoreTo::kMemory>() : choose<false, StoreTo::kMemory>();
       hwy::FlushStream();
     } else {

@@ -31,8 +31,8 @@ namespace HWY_NAMESPACE {
 // A row is read from memory once: its sum s is made and stored, and its moments are taken. s waits
 // in the cache until the statistics are known, and is read again to be normalized, in the loop that
 // already reads a later row, so that memory is never idle. Rows go in groups, narrow ones of four:
-// what comes at a row's end, sums over lanes, a root and a division, costs little more for four than
-// for one. A row of a few packs stays in registers.
+// what comes at a row's end, sums over lanes, a root and a division, costs little more for four
+// than for one. A row of a few packs stays in registers.
 
 /// Values of s that may wait; wider rows take a slower way.
 inline constexpr std::size_t kWaiting = 16384;
@@ -105,8 +105,8 @@ struct ForwardLoop {
   /// The statistics of `count` rows from r on; row g of them stands at s(g).
   template <typename Place>
   HWY_INLINE void find_statistics(std::size_t r, std::size_t count, const Group<V>& shift,
-                                  const Group<V>& sums, const Group<V>& squares,
-                                  const Place& s, GroupStatistics<V>& found) const {
+                                  const Group<V>& sums, const Group<V>& squares, const Place& s,
+                                  GroupStatistics<V>& found) const {
     if (const unsigned unclear = from_moments(shift, sums, squares, found); unclear != 0) {
       for (std::size_t g = 0; g < count; ++g) {
         if (unclear >> g & 1) found.put(g, careful_statistics<V>(options, cols, Memory<S>{s(g)}));
@@ -122,6 +122,9 @@ struct ForwardLoop {
                         const Normalize<V>& normalize, std::size_t begin, const Ahead& ahead,
                         Pack<V>& sum, Pack<V>& squares) const {
     const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
+    const S* const later_x = ahead.from(args.add.x, row.x);
+    const B* const later_f =
+        Mode::kAdd == Add::kPlain ? ahead.from(args.add.branch, row.f) : nullptr;
     const Pack<V> shift = set(shift_value);
     const V* const g = args.gamma.data();
     const V* const b = args.beta.data();
@@ -136,14 +139,16 @@ struct ForwardLoop {
       if constexpr (kWrites) x_hat = normalize(load(waits + i, count));
       if constexpr (kReads) {
         const Pack<V> exact = row.exact(i, count);
+        const Stored<S> stored = as_stored(S(), exact);
+        const Pack<V> s = Mode::kAdd == Add::kNone ? exact : value_of(stored);
         if constexpr (Mode::kTo == StoreTo::kMemory) {
-          row.prefetch(ahead, i);
-          if (past_cache != nullptr) store<Mode::kTo>(exact, past_cache + i, count);
+          prefetch_pack(later_x + i);
+          if (Mode::kAdd == Add::kPlain) prefetch_pack(later_f + i);
+          if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
         }
         if (Mode::kAdd == Add::kPlain || (Mode::kAdd == Add::kGeneral && kept != nullptr)) {
-          store(exact, kept + i, count);
+          store(stored, kept + i, count);
         }
-        const Pack<V> s = Mode::kAdd == Add::kNone ? exact : rounded_to(S(), exact);
         if constexpr (Mode::kCentred) {
           const Pack<V> d = keep(s - shift, count);
           sums = sums + d;
@@ -176,9 +181,9 @@ struct ForwardLoop {
   template <typename Mode>
   HWY_INLINE Read reading(std::size_t r, std::size_t g) const {
     S* sum = args.sum.empty() ? nullptr : args.sum.row(r).data();
-    const bool is_x = Mode::kAdd == Add::kNone ||
-                      (Mode::kAdd == Add::kGeneral && sum == nullptr && args.add.branch.empty() &&
-                       args.add.skip.is_one());
+    const bool is_x =
+        Mode::kAdd == Add::kNone || (Mode::kAdd == Add::kGeneral && sum == nullptr &&
+                                     args.add.branch.empty() && args.add.skip.is_one());
     if (is_x) return {r, nullptr, nullptr, args.add.x.row(r).data()};
     if (Mode::kTo == StoreTo::kCache && sum != nullptr) return {r, sum, nullptr, sum};
     return {r, waiting + g * cols, sum, waiting + g * cols};
@@ -220,8 +225,8 @@ struct ForwardLoop {
         if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
         squares = squares + tree_sums(squared);
       }
-      find_statistics(r, step, shift, sums, squares,
-                      [&](std::size_t g) { return in[g].s; }, found);
+      find_statistics(
+          r, step, shift, sums, squares, [&](std::size_t g) { return in[g].s; }, found);
       for (std::size_t g = 0; g < step; ++g) out[g] = {in[g].s, args.y.row(r + g).data()};
     }
     for (std::size_t g = 0; g < step; ++g) write<Mode>(out[g], Normalize<V>(found, g));
@@ -242,12 +247,15 @@ struct ForwardLoop {
     const Group<V> head_size_ = set<kRowGroup>(head_size<V>(cols));
     GroupStatistics<V> found;
     for (; r + kRowGroup <= end; r += kRowGroup) {
-      Pack<V, N> s[kRowGroup], sums[kRowGroup], squared[kRowGroup];
+      Pack<V, N> s[kRowGroup];
+      Pack<V, 4> sums[kRowGroup], squared[kRowGroup];
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
-        const Pack<V, N> exact = ResidualRow<S, B, Mode::kAdd>(add, r + g).template exact<N>(0, count);
-        if (!sum.empty()) store(exact, sum.row(r + g).data(), count);
-        s[g] = Mode::kAdd == Add::kNone ? exact : rounded_to(S(), exact);
-        sums[g] = N < kPack ? zero + s[g] : s[g];
+        const ResidualRow<S, B, Mode::kAdd> row(add, r + g);
+        const Pack<V, N> exact = row.template exact<N>(0, count);
+        const Stored<S, N> stored = as_stored(S(), exact);
+        s[g] = Mode::kAdd == Add::kNone ? exact : value_of(stored);
+        if (!sum.empty()) store(stored, sum.row(r + g).data(), count);
+        sums[g] = fold(head(s[g]));
       }
       Group<V> shift = set<kRowGroup>(V{0});
       if constexpr (Mode::kCentred) shift = tree_sums(sums) / head_size_;
@@ -255,11 +263,12 @@ struct ForwardLoop {
       store(shift, shifts, Whole());
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
         const Pack<V, N> d = keep(s[g] - set<N>(shifts[g]), count);
-        sums[g] = zero + d;
-        squared[g] = d * d;
+        sums[g] = fold(zero + d);
+        squared[g] = fold(d * d);
       }
-      find_statistics(r, kRowGroup, shift, tree_sums(sums), tree_sums(squared),
-                      [&](std::size_t g) ADDNORM_BODY { return again<Mode>(r + g); }, found);
+      find_statistics(
+          r, kRowGroup, shift, tree_sums(sums), tree_sums(squared),
+          [&](std::size_t g) ADDNORM_BODY { return again<Mode>(r + g); }, found);
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
         const Pack<V, N> x_hat = Normalize<V, N>(found, g)(s[g]);
         store(affine<Mode>(x_hat, g_, b_, 0, count), y.row(r + g).data(), count);
@@ -293,9 +302,9 @@ struct ForwardLoop {
     HWY_NOINLINE void make(std::size_t wanted) const {
       held = wanted;
       const std::size_t begin = held * kBlock;
-      for_each_pack(HWY_MIN(kBlock, cols - begin),
-                    [&](std::size_t i, auto count)
-                        ADDNORM_BODY { store(row(begin + i, count), block + i, count); });
+      for_each_pack(HWY_MIN(kBlock, cols - begin), [&](std::size_t i, auto count) ADDNORM_BODY {
+        store(row(begin + i, count), block + i, count);
+      });
     }
     /// Stores s, which is not made again then: x or the branch may stand in the same place.
     HWY_NOINLINE void keep_all() const {

@@ -80,7 +80,7 @@ template <std::size_t N>
 HWY_INLINE void kept(const std::uint32_t* words, std::uint32_t threshold, float factor,
                      Pack<float, N>& p) {
   const F32<N> f;
-  const U32<F32<N>> u;
+  const U32<F32<N> > u;
   ADDNORM_EACH_VECTOR {
     const auto word = hn::LoadU(u, words + k * kVector<N>);
     const auto dropped = hn::RebindMask(f, hn::Lt(word, hn::Set(u, threshold)));

@@ -139,31 +139,45 @@ requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>, N> load(const T* f
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? static_cast<Arithmetic<T>>(from[l]) : 0;
   return p;
 }
-template <StoreTo kTo = StoreTo::kCache, Looped V, std::size_t N, typename T>
-HWY_INLINE void store(const Pack<V, N>& p, T* to, Whole) {
-  ADDNORM_EACH_LANE to[l] = static_cast<T>(p.v[l]);
+/// A pack as memory of type T holds it: rounded.
+template <typename T, std::size_t N = kPack>
+struct Stored {
+  T v[N];
+};
+template <typename T, std::size_t N>
+requires Looped<Arithmetic<T>> HWY_INLINE Stored<T, N> as_stored(T,
+                                                                 const Pack<Arithmetic<T>, N>& p) {
+  Stored<T, N> stored;
+  ADDNORM_EACH_LANE stored.v[l] = static_cast<T>(p.v[l]);
+  return stored;
 }
-template <StoreTo kTo = StoreTo::kCache, Looped V, std::size_t N, typename T>
-HWY_INLINE void store(const Pack<V, N>& p, T* to, Part part) {
-  for (std::size_t l = 0; l < part.count; ++l) to[l] = static_cast<T>(p.v[l]);
+template <typename T, std::size_t N>
+requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>, N> value_of(const Stored<T, N>& s) {
+  return load<N>(s.v, Whole());
+}
+template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
+requires Looped<Arithmetic<T>> HWY_INLINE void store(const Stored<T, N>& s, T* to, Whole) {
+  ADDNORM_EACH_LANE to[l] = s.v[l];
+}
+template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
+requires Looped<Arithmetic<T>> HWY_INLINE void store(const Stored<T, N>& s, T* to, Part part) {
+  for (std::size_t l = 0; l < part.count; ++l) to[l] = s.v[l];
 }
 
-/// p as it will be read again from memory of type T.
-template <Looped V, std::size_t N, typename T>
-HWY_INLINE Pack<V, N> rounded_to(T, Pack<V, N> p) {
-  if constexpr (!std::is_same_v<V, T>) {
-    ADDNORM_EACH_LANE p.v[l] = static_cast<V>(static_cast<T>(p.v[l]));
-  }
-  return p;
-}
-
-/// Σ of a pack's values, as a tree: lanes l and l + N/2 are added, then l and l + N/4, and so on.
+/// A pack's values, added as a tree until four are left: lanes l and l + N/2 are added, then l and
+/// l + N/4, and so on.
 template <Looped V, std::size_t N>
-HWY_INLINE V tree_sum(Pack<V, N> p) {
-  for (std::size_t half = N / 2; half > 0; half /= 2) {
+HWY_INLINE Pack<V, 4> fold(Pack<V, N> p) {
+  for (std::size_t half = N / 2; half >= 4; half /= 2) {
     for (std::size_t l = 0; l < half; ++l) p.v[l] += p.v[l + half];
   }
-  return p.v[0];
+  return {{p.v[0], p.v[1], p.v[2], p.v[3]}};
+}
+/// The same down to one.
+template <Looped V, std::size_t N>
+HWY_INLINE V tree_sum(const Pack<V, N>& p) {
+  const Pack<V, 4> l = fold(p);
+  return (l.v[0] + l.v[2]) + (l.v[1] + l.v[3]);
 }
 /// The same for four packs, which become one.
 template <Looped V, std::size_t N>
@@ -204,11 +218,11 @@ HWY_INLINE Pack<float, N> set(float value) {
   return p;
 }
 
-#define ADDNORM_PACK_OPERATOR(name, function)                                         \
-  template <std::size_t N>                                                            \
-  HWY_INLINE Pack<float, N> name(Pack<float, N> a, const Pack<float, N>& b) {         \
-    ADDNORM_EACH_VECTOR a.v[k] = hn::function(a.v[k], b.v[k]);                        \
-    return a;                                                                         \
+#define ADDNORM_PACK_OPERATOR(name, function)                                 \
+  template <std::size_t N>                                                    \
+  HWY_INLINE Pack<float, N> name(Pack<float, N> a, const Pack<float, N>& b) { \
+    ADDNORM_EACH_VECTOR a.v[k] = hn::function(a.v[k], b.v[k]);                \
+    return a;                                                                 \
   }
 ADDNORM_PACK_OPERATOR(operator+, Add)
 ADDNORM_PACK_OPERATOR(operator-, Sub)
@@ -294,6 +308,124 @@ HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Part part)
 #endif
 }
 
+// Memory of 16-bit types: as many words as a pack has values. One vector of words stands for one
+// vector of float32, or for two.
+
+template <std::size_t N>
+using Word = hn::CappedTag<std::uint16_t, N>;
+template <std::size_t N>
+inline constexpr std::size_t kWordVectors = N / hn::MaxLanes(Word<N>());
+template <std::size_t N>
+inline constexpr bool kPaired = kVectors<N> == 2 * kWordVectors<N>;
+
+template <std::size_t N>
+struct Stored<float, N> {
+  Pack<float, N> pack;
+};
+template <std::size_t N>
+struct Stored<BFloat16, N> {
+  hn::Vec<Word<N>> v[kWordVectors<N>];
+};
+template <std::size_t N>
+struct Stored<Float16, N> {
+  hn::Vec<Word<N>> v[kWordVectors<N>];
+};
+
+template <typename T, std::size_t N, typename Count>
+HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
+  Stored<T, N> s;
+  for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
+    s.v[k] = load_vector(Word<N>(), reinterpret_cast<const std::uint16_t*>(from), k, count);
+  }
+  return s;
+}
+template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N, typename Count>
+HWY_INLINE void store(const Stored<T, N>& s, T* to, Count count) {
+  if constexpr (std::is_same_v<T, float>) {
+    ADDNORM_EACH_VECTOR store_vector<kTo>(s.pack.v[k], F32<N>(), to, k, count);
+  } else {
+    for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
+      store_vector<kTo>(s.v[k], Word<N>(), reinterpret_cast<std::uint16_t*>(to), k, count);
+    }
+  }
+}
+
+template <std::size_t N>
+HWY_INLINE Stored<float, N> as_stored(float, const Pack<float, N>& p) {
+  return {p};
+}
+template <std::size_t N>
+HWY_INLINE Pack<float, N> value_of(const Stored<float, N>& s) {
+  return s.pack;
+}
+
+// bfloat16: the upper halves of float32.
+
+/// The words that belong to vector k of the float32, one in each lane.
+template <std::size_t N, typename T>
+HWY_INLINE hn::Vec<U32<F32<N>>> words_of_vector(const Stored<T, N>& s, std::size_t k) {
+  const U32<F32<N>> u;
+  if constexpr (kPaired<N>) {
+    const hn::Half<Word<N>> half;
+    const auto words = s.v[k / 2];
+    return hn::PromoteTo(u, k % 2 == 0 ? hn::LowerHalf(half, words) : hn::UpperHalf(half, words));
+  } else {
+    return hn::PromoteTo(u, s.v[k]);
+  }
+}
+
+template <std::size_t N>
+HWY_INLINE Pack<float, N> value_of(const Stored<BFloat16, N>& s) {
+  Pack<float, N> p;
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (kPaired<N>) {  // one shuffle in place of two or three steps
+    const hn::Full512<std::uint32_t> u;
+    for (std::size_t k = 0; k < kVectors<N>; ++k) {
+      const auto lanes = hn::ShiftLeft<16>(hn::Iota(u, k % 2 == 0 ? 0 : 16));
+      p.v[k].raw = _mm512_castsi512_ps(
+          _mm512_maskz_permutexvar_epi16(0xAAAAAAAA, lanes.raw, s.v[k / 2].raw));
+    }
+    return p;
+  }
+#endif
+  ADDNORM_EACH_VECTOR {
+    p.v[k] = hn::BitCast(F32<N>(), hn::ShiftLeft<16>(words_of_vector(s, k)));
+  }
+  return p;
+}
+
+/// The upper halves, plus 1 where the lower ones are more than half of it, or half of it and the
+/// upper odd; an arithmetic's NaN, whose highest bit of fraction is set, stays as it is.
+template <class D>
+HWY_INLINE hn::Vec<D> round_to_even(D d, hn::Vec<D> upper, hn::Vec<D> lower) {
+  const auto one = hn::Set(d, 1);
+  const auto quiet = hn::Set(d, 0x7FC0);
+  const auto half = hn::Sub(hn::Set(d, 0x8000), hn::And(upper, one));
+  const auto up = hn::Gt(lower, half);
+  const auto is_nan = hn::Eq(hn::And(upper, quiet), quiet);
+  return hn::IfThenElse(hn::AndNot(is_nan, up), hn::Add(upper, one), upper);
+}
+
+template <std::size_t N>
+HWY_INLINE Stored<BFloat16, N> as_stored(BFloat16, const Pack<float, N>& p) {
+  const Word<N> d;
+  Stored<BFloat16, N> s;
+  for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
+    if constexpr (kPaired<N>) {
+      const auto low = hn::BitCast(d, p.v[2 * k]);
+      const auto high = hn::BitCast(d, p.v[2 * k + 1]);
+      s.v[k] = round_to_even(d, hn::ConcatOdd(d, high, low), hn::ConcatEven(d, high, low));
+    } else {
+      const auto bits = hn::BitCast(U32<F32<N>>(), p.v[k]);
+      s.v[k] =
+          round_to_even(d, hn::TruncateTo(d, hn::ShiftRight<16>(bits)), hn::TruncateTo(d, bits));
+    }
+  }
+  return s;
+}
+
+// float16
+
 #undef ADDNORM_HAVE_F16
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
 #define ADDNORM_HAVE_F16 1
@@ -302,19 +434,10 @@ HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Part part)
 #endif
 
 template <class D>
-HWY_INLINE hn::Vec<U16<D>> narrow(D, hn::Vec<U32<D>> v) {
-  return hn::TruncateTo(U16<D>(), v);
-}
-
-template <class D>
-HWY_INLINE hn::Vec<D> from_bits(BFloat16, D f, hn::Vec<U32<D>> bits) {
-  return hn::BitCast(f, hn::ShiftLeft<16>(bits));
-}
-
-template <class D>
 HWY_INLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
 #if ADDNORM_HAVE_F16
-  return hn::PromoteTo(f, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), narrow(f, bits)));
+  return hn::PromoteTo(
+      f, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), hn::TruncateTo(U16<D>(), bits)));
 #else
   const U32<D> u;  // as Float16's own conversion
   const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(u, 0x8000)));
@@ -328,22 +451,6 @@ HWY_INLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
   const auto is_special = hn::Not(hn::Lt(shifted, infinity));
   return hn::BitCast(f, hn::Or(sign, hn::IfThenElse(is_special, special, finite)));
 #endif
-}
-
-/// The bits of v in the upper half of a word, rounded to nearest even; the lower half is anything.
-template <class D>
-HWY_INLINE hn::Vec<U32<D>> rounded_upper(D, hn::Vec<D> v) {
-  const U32<D> u;
-  const auto bits = hn::BitCast(u, v);
-  const auto odd = hn::TestBit(bits, hn::Set(u, 0x10000));
-  const auto half = hn::IfThenElse(odd, hn::Set(u, 0x8000), hn::Set(u, 0x7FFF));
-  const auto quiet = hn::Or(bits, hn::Set(u, 0x400000));
-  return hn::IfThenElse(hn::RebindMask(u, hn::IsNaN(v)), quiet, hn::Add(bits, half));
-}
-
-template <class D>
-HWY_INLINE hn::Vec<U32<D>> to_bits(BFloat16, D f, hn::Vec<D> v) {
-  return hn::ShiftRight<16>(rounded_upper(f, v));
 }
 
 template <class D>
@@ -370,125 +477,63 @@ HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, D f, hn::Vec<D> v) {
 #endif
 }
 
-template <class D, typename Count>
-HWY_INLINE hn::Vec<D> load_float(D d, const float* from, std::size_t k, Count count) {
-  return load_vector(d, from, k, count);
+template <std::size_t N>
+HWY_INLINE Pack<float, N> value_of(const Stored<Float16, N>& s) {
+  Pack<float, N> p;
+  ADDNORM_EACH_VECTOR p.v[k] = from_bits(Float16(), F32<N>(), words_of_vector(s, k));
+  return p;
 }
-template <class D, typename Half, typename Count>
-HWY_INLINE hn::Vec<D> load_float(D d, const Half* from, std::size_t k, Count count) {
-  const auto bits = load_vector(U16<D>(), reinterpret_cast<const std::uint16_t*>(from), k, count);
-  return from_bits(Half(), d, hn::PromoteTo(U32<D>(), bits));
+template <std::size_t N>
+HWY_INLINE Stored<Float16, N> as_stored(Float16 half, const Pack<float, N>& p) {
+  const F32<N> f;
+  const U16<F32<N>> d;
+  Stored<Float16, N> s;
+  for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
+    if constexpr (kPaired<N>) {
+      s.v[k] = hn::Combine(Word<N>(), hn::TruncateTo(d, to_bits(half, f, p.v[2 * k + 1])),
+                           hn::TruncateTo(d, to_bits(half, f, p.v[2 * k])));
+    } else {
+      s.v[k] = hn::TruncateTo(d, to_bits(half, f, p.v[k]));
+    }
+  }
+  return s;
 }
-
-template <StoreTo kTo, class D, typename Count>
-HWY_INLINE void store_float(hn::Vec<D> v, D d, float* to, std::size_t k, Count count) {
-  store_vector<kTo>(v, d, to, k, count);
-}
-template <StoreTo kTo, class D, typename Half, typename Count>
-HWY_INLINE void store_float(hn::Vec<D> v, D d, Half* to, std::size_t k, Count count) {
-  auto* bits = reinterpret_cast<std::uint16_t*>(to);
-  store_vector<kTo>(narrow(d, to_bits(Half(), d, v)), U16<D>(), bits, k, count);
-}
-
-#undef ADDNORM_BF16_PAIRS
-#if HWY_TARGET == HWY_AVX3
-/// Two vectors of float32 from 32 bfloat16, and back, by one shuffle for each vector: the way over
-/// 32-bit integers takes two or three steps that only half of the units can do.
-#define ADDNORM_BF16_PAIRS 1
-using U16x32 = hn::Full512<std::uint16_t>;
-using F32x16 = hn::Full512<float>;
-
-HWY_INLINE hn::Vec<F32x16> upper_words(hn::Vec<U16x32> bits, int first) {
-  const auto pairs = hn::Iota(hn::Full512<std::uint32_t>(), 0);
-  const auto words = hn::Add(hn::ShiftLeft<16>(pairs), hn::Set(hn::Full512<std::uint32_t>(),
-                                                               static_cast<std::uint32_t>(first) << 16));
-  return hn::Vec<F32x16>{_mm512_castsi512_ps(
-      _mm512_maskz_permutexvar_epi16(0xAAAAAAAA, words.raw, bits.raw))};
-}
-#else
-#define ADDNORM_BF16_PAIRS 0
-#endif
 
 template <std::size_t N = kPack, typename T, typename Count>
 requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Count count) {
-  Pack<float, N> p;
-#if ADDNORM_BF16_PAIRS
-  if constexpr (std::is_same_v<T, BFloat16> && N % 32 == 0) {
-    for (std::size_t k = 0; k < kVectors<N>; k += 2) {
-      const auto* words = reinterpret_cast<const std::uint16_t*>(from);
-      const auto bits = load_vector(U16x32(), words, k / 2, count);
-      p.v[k] = upper_words(bits, 0);
-      p.v[k + 1] = upper_words(bits, 16);
-    }
+  if constexpr (std::is_same_v<T, float>) {
+    Pack<float, N> p;
+    ADDNORM_EACH_VECTOR p.v[k] = load_vector(F32<N>(), from, k, count);
     return p;
+  } else {
+    return value_of(load_stored<T, N>(from, count));
   }
-#endif
-  ADDNORM_EACH_VECTOR p.v[k] = load_float(F32<N>(), from, k, count);
-  return p;
-}
-
-template <StoreTo kTo = StoreTo::kCache, std::size_t N, typename T, typename Count>
-HWY_INLINE void store(const Pack<float, N>& p, T* to, Count count) {
-#if ADDNORM_BF16_PAIRS
-  if constexpr (std::is_same_v<T, BFloat16> && N % 32 == 0) {
-    for (std::size_t k = 0; k < kVectors<N>; k += 2) {
-      const auto low = hn::BitCast(U16x32(), rounded_upper(F32x16(), p.v[k]));
-      const auto high = hn::BitCast(U16x32(), rounded_upper(F32x16(), p.v[k + 1]));
-      store_vector<kTo>(hn::ConcatOdd(U16x32(), high, low), U16x32(),
-                        reinterpret_cast<std::uint16_t*>(to), k / 2, count);
-    }
-    return;
-  }
-#endif
-  ADDNORM_EACH_VECTOR store_float<kTo>(p.v[k], F32<N>(), to, k, count);
-}
-
-/// p as it will be read again from memory of type T.
-template <std::size_t N>
-HWY_INLINE Pack<float, N> rounded_to(float, const Pack<float, N>& p) {
-  return p;
-}
-template <std::size_t N>
-HWY_INLINE Pack<float, N> rounded_to(BFloat16, Pack<float, N> p) {
-  const U32<F32<N>> u;
-  ADDNORM_EACH_VECTOR {
-    const auto bits = rounded_upper(F32<N>(), p.v[k]);
-    p.v[k] = hn::BitCast(F32<N>(), hn::And(bits, hn::Set(u, 0xFFFF0000)));
-  }
-  return p;
-}
-template <std::size_t N>
-HWY_INLINE Pack<float, N> rounded_to(Float16 half, Pack<float, N> p) {
-  const F32<N> d;
-  ADDNORM_EACH_VECTOR p.v[k] = from_bits(half, d, to_bits(half, d, p.v[k]));
-  return p;
 }
 
 using F32x4 = hn::Full128<float>;
 
 template <class D>
-HWY_INLINE hn::Vec<F32x4> fold(D, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<F32x4> fold_vector(D, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) == 4) {
     return v;
   } else {
     const hn::Half<D> half;
-    return fold(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    return fold_vector(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
   }
 }
-/// Values l, l + 4, l + 8, … of a pack, added as a tree, for l = 0 … 3.
 template <std::size_t N>
-HWY_INLINE hn::Vec<F32x4> fold(Pack<float, N> p) {
+HWY_INLINE Pack<float, 4> fold(Pack<float, N> p) {
   for (std::size_t half = kVectors<N> / 2; half > 0; half /= 2) {
     for (std::size_t k = 0; k < half; ++k) p.v[k] = hn::Add(p.v[k], p.v[k + half]);
   }
-  return fold(F32<N>(), p.v[0]);
+  return {{fold_vector(F32<N>(), p.v[0])}};
 }
 
 template <std::size_t N>
 HWY_INLINE float tree_sum(const Pack<float, N>& p) {
   const F32x4 d;
   HWY_ALIGN float l[4];
-  hn::Store(fold(p), d, l);
+  hn::Store(fold(p).v[0], d, l);
   return (l[0] + l[2]) + (l[1] + l[3]);
 }
 template <std::size_t N>
@@ -497,14 +542,19 @@ HWY_INLINE Pack<float, 4> tree_sums(const Pack<float, N> (&p)[4]) {
   const auto halves = [d](auto a, auto b) HWY_ATTR {
     return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
   };
-  const auto first = halves(fold(p[0]), fold(p[1]));
-  const auto last = halves(fold(p[2]), fold(p[3]));
+  const auto first = halves(fold(p[0]).v[0], fold(p[1]).v[0]);
+  const auto last = halves(fold(p[2]).v[0], fold(p[3]).v[0]);
   return {{hn::Add(hn::ConcatEven(d, last, first), hn::ConcatOdd(d, last, first))}};
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
 // ---------------------------------------------------------------------------------------------
+
+template <StoreTo kTo = StoreTo::kCache, typename V, std::size_t N, typename T, typename Count>
+HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
+  store<kTo>(as_stored(T(), p), to, count);
+}
 
 #undef ADDNORM_UNROLL
 /// For loops whose packs must stay in registers.

@@ -10,7 +10,6 @@
 #include "addnorm/norm.h"
 #include "kernels/dropout-inl.h"
 #include "kernels/pack-inl.h"
-#include "kernels/row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm {
@@ -48,7 +47,7 @@ struct ResidualRow {
   template <std::size_t N = kPack, typename Count>
   HWY_INLINE Pack<V, N> operator()(std::size_t i, Count count) const {
     if constexpr (kAdd == Add::kNone) return exact<N>(i, count);
-    return rounded_to(S(), exact<N>(i, count));
+    return value_of(as_stored(S(), exact<N>(i, count)));
   }
 
   /// s before it is rounded.
@@ -71,12 +70,6 @@ struct ResidualRow {
       }
       return s;
     }
-  }
-
-  /// Asks for what stands at i, seen from there.
-  HWY_INLINE void prefetch(const Ahead& ahead, std::size_t i) const {
-    ahead.prefetch(add.x, x + i);
-    if (kAdd != Add::kNone && f != nullptr) ahead.prefetch(add.branch, f + i);
   }
 };
 

@@ -14,8 +14,8 @@
 #include <span>
 
 #include "addnorm/norm.h"
-#include "kernels/pack-inl.h"
 #include "kernels/dispatch.h"
+#include "kernels/pack-inl.h"
 #include "kernels/statistics.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,9 +25,9 @@ namespace HWY_NAMESPACE {
 /// Longer rows are summed in blocks of so many values, so that an error does not grow with length.
 inline constexpr std::size_t kBlock = 1024;
 
-/// How far it is from one block of columns to the one that is read next: that of the next row of the
-/// group, or the next block of its first row, or the next group. What comes from memory is asked for
-/// as long before: while the present block is read.
+/// How far it is from one block of columns to the one that is read next: that of the next row of
+/// the group, or the next block of its first row, or the next group. What comes from memory is
+/// asked for as long before: while the present block is read.
 class Ahead {
  public:
   HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin) {
@@ -44,17 +44,13 @@ class Ahead {
     }
   }
 
-  /// Asks for the pack that stands there in a matrix, seen from `here`; behind its end nothing
-  /// happens.
+  /// The place in a matrix that is read then, seen from `here`. It may lie behind the end.
   template <typename T>
-  HWY_INLINE void prefetch(const MatrixView<const T>& matrix, const T* here) const {
+  HWY_INLINE const T* from(const MatrixView<const T>& matrix, const T* here) const {
     const std::ptrdiff_t distance = rows_ * static_cast<std::ptrdiff_t>(matrix.stride) + cols_;
-    const auto* there = reinterpret_cast<const char*>(here) +
-                        distance * static_cast<std::ptrdiff_t>(sizeof(T));
-    constexpr int kSecondCache = 2;
-    for (std::size_t line = 0; line < kPack * sizeof(T); line += 64) {
-      __builtin_prefetch(there + line, 0, kSecondCache);
-    }
+    const auto address =
+        reinterpret_cast<std::uintptr_t>(here) + static_cast<std::uintptr_t>(distance) * sizeof(T);
+    return reinterpret_cast<const T*>(address);
   }
 
  private:
@@ -64,6 +60,14 @@ class Ahead {
   std::ptrdiff_t cols_ = 0;
 };
 
+/// Asks for a pack, into the second cache.
+template <typename T>
+HWY_INLINE void prefetch_pack(const T* from) {
+  for (std::size_t line = 0; line < kPack * sizeof(T); line += 64) {
+    __builtin_prefetch(reinterpret_cast<const char*>(from) + line, 0, 2);
+  }
+}
+
 /// Σ value(i, count) for the packs of 0 … n − 1; a pack that is not whole must have zeros at its
 /// end.
 template <typename V, typename Value>
@@ -71,9 +75,9 @@ HWY_INLINE V sum(std::size_t n, const Value& value) {
   V total = 0;
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     Pack<V> lanes = set(V{0});
-    for_each_pack(HWY_MIN(kBlock, n - begin),
-                  [&](std::size_t i, auto count)
-                      ADDNORM_BODY { lanes = lanes + value(begin + i, count); });
+    for_each_pack(HWY_MIN(kBlock, n - begin), [&](std::size_t i, auto count) ADDNORM_BODY {
+      lanes = lanes + value(begin + i, count);
+    });
     total += tree_sum(lanes);
   }
   return total;
@@ -123,6 +127,21 @@ HWY_INLINE Pack<V> head(std::size_t n, const Source& x) {
   return n < kPack ? x(0, Part{n}) : x(0, Whole());
 }
 
+/// Of a row that is one pack.
+template <typename V, std::size_t N>
+HWY_INLINE auto head(const Pack<V, N>& row) {
+  if constexpr (N > kPack) {
+    Pack<V, kPack> first;
+    for (std::size_t k = 0; k < sizeof(first.v) / sizeof(first.v[0]); ++k) first.v[k] = row.v[k];
+    return first;
+  } else if constexpr (N == kPack) {
+    return row;
+  } else {
+    return set<N>(V{0}) +
+           row;  // as a longer pack gives where it adds the zeros behind these values
+  }
+}
+
 /// Statistics without haste, for rows where one pass about the mean of the first values does not
 /// do: their squares overflow or vanish, so they must be scaled; or they differ less than that mean
 /// was off, so it takes the mean of all, and where that is off too, a better one.
@@ -130,8 +149,8 @@ template <typename V, typename Source>
 HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, std::size_t n,
                                                   const Source& x) {
   Pack<V> maxima = set(V{0});
-  for_each_pack(n, [&](std::size_t i, auto count)
-                       ADDNORM_BODY { maxima = max(maxima, abs(x(i, count))); });
+  for_each_pack(
+      n, [&](std::size_t i, auto count) ADDNORM_BODY { maxima = max(maxima, abs(x(i, count))); });
   HWY_ALIGN V largest[kPack];
   store(maxima, largest, Whole());
   for (std::size_t l = 1; l < kPack; ++l) largest[0] = HWY_MAX(largest[0], largest[l]);
@@ -241,8 +260,7 @@ struct FromMoments {
     store(one / deviation, result.reciprocal, Whole());
     store(one, result.scale, Whole());
     store(variance, result.variance, Whole());
-    return ~(below(squares, set<kRowGroup>(kLargest)) &
-             below(set<kRowGroup>(smallest), squares) &
+    return ~(below(squares, set<kRowGroup>(kLargest)) & below(set<kRowGroup>(smallest), squares) &
              ~below(spread + spread, squares)) &
            ((1u << kRowGroup) - 1);
   }
@@ -257,8 +275,8 @@ HWY_INLINE NormStatistics<V> statistics(const NormOptions& options, std::size_t 
   if (from_moments.centred) shift = tree_sum(head<V>(n, x)) / head_size<V>(n);
   const Moments<V> d = moments<V>(n, x, V{1}, shift, V{0});
   GroupStatistics<V> result;
-  const unsigned unclear = from_moments(set<kRowGroup>(shift), set<kRowGroup>(d.sum),
-                                        set<kRowGroup>(d.squares), result);
+  const unsigned unclear =
+      from_moments(set<kRowGroup>(shift), set<kRowGroup>(d.sum), set<kRowGroup>(d.squares), result);
   return unclear == 0 ? result.get(0) : careful_statistics<V>(options, n, x);
 }
 
