@@ -410,22 +410,28 @@ void check_backward(const NormOptions& options, const AddNormBackward<S, B>& arg
   }
 }
 
-/// The gradient of γ or β from the sums of the blocks.
+/// The gradients of γ and β from the sums of the blocks.
 template <typename S, typename B, typename V = Arithmetic<S>>
-void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args, const V* partials,
-                std::span<V> gradient) {
-  if (gradient.empty()) return;
-  const PartialSums<V> sums{partials,        count_blocks(args.s.rows),
-                            gradient.size(), static_cast<V>(options.output_scale),
-                            gradient.data(), args.parameter_gradients == GradientMode::kAccumulate};
-  parallel_ranges(gradient.size(), row_grain(sums.blocks), 16,
-                  [&](std::size_t begin, std::size_t end) {
-                    if constexpr (std::is_same_v<V, float>) {
-                      ADDNORM_DISPATCH(add_partials)(sums, begin, end);
-                    } else {
-                      HWY_STATIC_DISPATCH(sum_partials)<V>(sums, begin, end);
-                    }
-                  });
+void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args,
+                const V* gamma_blocks, const V* beta_blocks) {
+  const std::size_t cols = args.s.cols;
+  const std::size_t blocks = count_blocks(args.s.rows);
+  const bool accumulate = args.parameter_gradients == GradientMode::kAccumulate;
+  const V factor = static_cast<V>(options.output_scale);
+  constexpr std::size_t kGrain = 16384;  // values that are worth one thread
+  parallel_ranges(cols, 1 + kGrain / (blocks + 1), 16, [&](std::size_t begin, std::size_t end) {
+    auto add = [&](const V* partials, std::span<V> gradient) {
+      if (gradient.empty()) return;
+      const PartialSums<V> sums{partials, blocks, cols, factor, gradient.data(), accumulate};
+      if constexpr (std::is_same_v<V, float>) {
+        ADDNORM_DISPATCH(add_partials)(sums, begin, end);
+      } else {
+        HWY_STATIC_DISPATCH(sum_partials)<V>(sums, begin, end);
+      }
+    };
+    add(gamma_blocks, args.d_gamma);
+    add(beta_blocks, args.d_beta);
+  });
 }
 
 }  // namespace
@@ -445,18 +451,20 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   V* gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
   V* beta_blocks = args.d_beta.empty() ? nullptr : args.workspace.data() + blocks * cols;
   // In place nothing is won past the cache: what is overwritten stands there already.
-  const bool past_cache = exceeds_cache(bytes_of(args.dx)) && streamable(args.dx) &&
-                          !same_place(args.dx, args.dy) && !same_place(args.dx, args.d_residual);
+  const bool past_cache = exceeds_cache(bytes_of(args.s) + bytes_of(args.dy) +
+                                        bytes_of(args.d_residual) + bytes_of(args.dx)) &&
+                          streamable(args.dx) && !same_place(args.dx, args.dy) &&
+                          !same_place(args.dx, args.d_residual);
 
   const BackwardRows<S, B> kernel = backward_kernel<S, B>();
-  parallel_for(blocks, row_grain(cols * block_rows), [&](std::size_t b) {
+  const std::size_t grain = std::max<std::size_t>(1, row_grain(cols) / block_rows);
+  parallel_for(blocks, grain, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
     const BackwardRange<V> range{b * block_rows, std::min(rows, (b + 1) * block_rows),
                                  place(gamma_blocks), place(beta_blocks), past_cache};
     kernel(options, args, range);
   });
-  add_blocks(options, args, gamma_blocks, args.d_gamma);
-  add_blocks(options, args, beta_blocks, args.d_beta);
+  add_blocks(options, args, gamma_blocks, beta_blocks);
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \

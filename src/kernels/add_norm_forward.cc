@@ -420,7 +420,8 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
   const std::size_t rows = args.add.x.rows;
   const std::size_t cols = args.add.x.cols;
   // In place nothing is won past the cache: what is overwritten stands there already.
-  const bool past_cache = exceeds_cache(bytes_of(args.y) + bytes_of(args.sum)) &&
+  const bool past_cache = exceeds_cache(bytes_of(args.add.x) + bytes_of(args.add.branch) +
+                                        bytes_of(args.sum) + bytes_of(args.y)) &&
                           streamable(args.y) && streamable(args.sum) &&
                           !same_place(args.y, args.add.x) && !same_place(args.y, args.add.branch) &&
                           !same_place(args.sum, args.add.x) &&

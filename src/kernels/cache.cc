@@ -28,7 +28,7 @@ std::size_t last_level_cache() {
 
 bool exceeds_cache(std::size_t bytes) {
   static const std::size_t last_level = last_level_cache();
-  return bytes >= last_level / 2;
+  return bytes >= last_level;
 }
 
 }  // namespace addnorm

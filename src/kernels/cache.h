@@ -7,8 +7,8 @@
 
 namespace addnorm {
 
-/// Whether so many bytes of output leave the caches before anybody reads them, so that it is
-/// faster to write them past the caches (docs/kernels.md).
+/// Whether the caches cannot hold what a kernel reads and writes, so many bytes. Then it is faster to
+/// write past them (docs/kernels.md).
 bool exceeds_cache(std::size_t bytes);
 
 template <typename T>
