@@ -8,8 +8,8 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test bench format lint sanitize clean page module packages packages-bench \
-        packages-browser packages-lint packages-web
+.PHONY: help run serve test bench format lint sanitize clean neon page module packages \
+        packages-bench packages-browser packages-lint packages-neon packages-web
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
@@ -36,6 +36,10 @@ bench: packages packages-bench packages-browser page ## build the benchmarks and
 sanitize: build/asan-ubsan/build.ninja ## run all tests under the address and undefined-behaviour sanitizers
 	@cmake --build --preset asan-ubsan
 	@ctest --preset asan-ubsan
+
+neon: packages-neon build/neon/build.ninja ## check that 64-bit ARM gives the same bits, cross-compiled and in qemu
+	@cmake --build --preset neon
+	@qemu-aarch64 build/neon/bin/addnorm_kernels_test --gtest_filter='SameBits.*:Conversion*'
 
 format: packages-lint $(NODE_MODULES) ## format the sources in place
 	@clang-format -i $(SOURCES)
@@ -66,10 +70,11 @@ $(NODE_MODULES): web/package-lock.json | packages
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-browser packages-lint packages-web: packages-%: packages
+packages-bench packages-browser packages-lint packages-neon packages-web: packages-%: packages
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.
+build/neon/build.ninja: | packages-neon
 build/wasm/build.ninja: | packages-web
 build/%/build.ninja: CMakePresets.json | packages
 	@cmake --preset $* >/dev/null

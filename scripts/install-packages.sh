@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|neon}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -25,14 +25,21 @@ for group in "$@"; do
     # clang needs its own omp.h to read sources that are built with -fopenmp.
     lint)  packages+=(clang clang-format clang-tidy libomp-dev) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread) ;;
+    # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
+    neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64
+                      libgmock-dev:arm64 librapidcheck-dev:arm64 libgomp1:arm64) ;;
     *)     usage ;;
   esac
 done
 
-installed=" $(dpkg-query -W -f '${Package}=${db:Status-Status} ' "${packages[@]}" 2>/dev/null || true)"
+format='${Package}:${Architecture}=${db:Status-Status} '
+installed=" $(dpkg-query -W -f "$format" "${packages[@]}" 2>/dev/null || true)"
 missing=()
+native=$(dpkg --print-architecture)
 for package in "${packages[@]}"; do
-  [[ $installed == *" $package=installed "* ]] || missing+=("$package")
+  [[ $installed == *" $package:all=installed "* ]] && continue
+  [[ $package == *:* ]] && qualified=$package || qualified=$package:$native
+  [[ $installed == *" $qualified=installed "* ]] || missing+=("$package")
 done
 ((${#missing[@]} > 0)) || exit 0
 
@@ -52,6 +59,7 @@ apt() {
     apt-get -qq -o DPkg::Lock::Timeout=600 -o Dpkg::Use-Pty=0 "$@" >/dev/null
 }
 echo "Installing ${missing[*]}"
+[[ ${missing[*]} != *:arm64* ]] || "${as_root[@]}" dpkg --add-architecture arm64
 # The package lists may be absent or too old: only then are they fetched.
 apt install -y --no-install-recommends "${missing[@]}" 2>/dev/null || {
   apt update

@@ -454,7 +454,7 @@ HWY_INLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
 }
 
 template <class D>
-HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, D f, hn::Vec<D> v) {
+HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, [[maybe_unused]] D f, hn::Vec<D> v) {
 #if ADDNORM_HAVE_F16
   return hn::PromoteTo(U32<D>(),
                        hn::BitCast(U16<D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v)));
