@@ -248,7 +248,7 @@ struct BackwardLoop {
     const auto* const statistics = args.statistics.data();
     const Pack<V, N> zero = set<N>(V{0});
     const Pack<V, N> gamma_here = load<N>(args.gamma.data(), count);
-    const Group<V> head_size_ = set<kRowGroup>(head_size<V>(cols));
+    const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
     Pack<V, N> d_beta = zero;
     if (Mode::kCentred) d_beta = load<N>(range.d_beta, count);
@@ -265,7 +265,7 @@ struct BackwardLoop {
         sums[k] = fold(head(g[k]));
       }
       if constexpr (Mode::kCentred) {
-        store(tree_sums(sums) / head_size_, shifts, Whole());
+        store(tree_sums(sums) / head_sizes, shifts, Whole());
         ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
           g[k] = g[k] - set<N>(shifts[k]);
           sums[k] = fold(zero + keep(g[k], count));

@@ -89,11 +89,11 @@ struct ForwardLoop {
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
 
   template <typename Mode, std::size_t N, typename Count>
-  HWY_INLINE Pack<V, N> affine(const Pack<V, N>& x_hat, const V* g, const V* b, std::size_t i,
-                               Count count) const {
+  HWY_INLINE Pack<V, N> affine(const Pack<V, N>& x_hat, const V* gammas, const V* betas,
+                               std::size_t i, Count count) const {
     if constexpr (Mode::kAffine == Affine::kPlain) {
-      const Pack<V, N> y = x_hat * load<N>(g + i, count);
-      if constexpr (Mode::kCentred) return y + load<N>(b + i, count);
+      const Pack<V, N> y = x_hat * load<N>(gammas + i, count);
+      if constexpr (Mode::kCentred) return y + load<N>(betas + i, count);
       return y;
     } else {
       const Pack<V, N> y = x_hat * gamma(i, count);
@@ -126,8 +126,8 @@ struct ForwardLoop {
     const B* const later_f =
         Mode::kAdd == Add::kPlain ? ahead.from(args.add.branch, row.f) : nullptr;
     const Pack<V> shift = set(shift_value);
-    const V* const g = args.gamma.data();
-    const V* const b = args.beta.data();
+    const V* const gammas = args.gamma.data();
+    const V* const betas = args.beta.data();
     S* const kept = in.kept;
     S* const past_cache = in.past_cache;
     const S* const waits = out.s;
@@ -157,7 +157,8 @@ struct ForwardLoop {
           squared = squared + s * s;
         }
       }
-      if constexpr (kWrites) store<Mode::kTo>(affine<Mode>(x_hat, g, b, i, count), y + i, count);
+      if constexpr (kWrites)
+        store<Mode::kTo>(affine<Mode>(x_hat, gammas, betas, i, count), y + i, count);
     });
     sum = sums;
     squares = squared;
@@ -241,10 +242,10 @@ struct ForwardLoop {
     const ResidualAdd<S, B> add = args.add;
     const MatrixView<S> sum = args.sum;
     const MatrixView<B> y = args.y;
-    const V* const g_ = args.gamma.data();
-    const V* const b_ = args.beta.data();
+    const V* const gammas = args.gamma.data();
+    const V* const betas = args.beta.data();
     const Pack<V, N> zero = set<N>(V{0});
-    const Group<V> head_size_ = set<kRowGroup>(head_size<V>(cols));
+    const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
     GroupStatistics<V> found;
     for (; r + kRowGroup <= end; r += kRowGroup) {
       Pack<V, N> s[kRowGroup];
@@ -258,7 +259,7 @@ struct ForwardLoop {
         sums[g] = fold(head(s[g]));
       }
       Group<V> shift = set<kRowGroup>(V{0});
-      if constexpr (Mode::kCentred) shift = tree_sums(sums) / head_size_;
+      if constexpr (Mode::kCentred) shift = tree_sums(sums) / head_sizes;
       HWY_ALIGN V shifts[kRowGroup];
       store(shift, shifts, Whole());
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
@@ -271,7 +272,7 @@ struct ForwardLoop {
           [&](std::size_t g) ADDNORM_BODY { return again<Mode>(r + g); }, found);
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
         const Pack<V, N> x_hat = Normalize<V, N>(found, g)(s[g]);
-        store(affine<Mode>(x_hat, g_, b_, 0, count), y.row(r + g).data(), count);
+        store(affine<Mode>(x_hat, gammas, betas, 0, count), y.row(r + g).data(), count);
       }
     }
     return r;
