@@ -326,6 +326,14 @@ TEST_F(CliTest, BenchShowsATableAndSaysWhyPyTorchIsNotInIt) {
   EXPECT_EQ(result.err, "addnorm bench: without PyTorch's times: /bin/false does not start\n");
 }
 
+TEST_F(CliTest, BenchMeasuresAccuracy) {
+  const Result result = run("bench --accuracy --python /bin/false");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\n     768    100000      1  "),
+                                HasSubstr("\n    4096         0  1e-30  ")));
+  EXPECT_EQ(result.err, "addnorm bench: without PyTorch's errors: /bin/false does not start\n");
+}
+
 TEST_F(CliTest, BenchRefusesBadFlags) {
   const std::pair<const char*, const char*> cases[] = {
       {"--kernel softmax",
@@ -339,6 +347,7 @@ TEST_F(CliTest, BenchRefusesBadFlags) {
       {"--threads many", "--threads: 'many' is no count"},
       {"--repeats 0", "--repeats: is 0; expected at least 1"},
       {"--sweep --shape 4x8", "excludes"},
+      {"--accuracy --json", "excludes"},
       {"--python", "--python"},
       {"extra", "extra"},
   };

@@ -13,7 +13,9 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "lab/norm_accuracy.h"
 #include "lab/norm_race.h"
+#include "report/accuracy_report.h"
 #include "report/race_report.h"
 #include "report/terminal.h"
 
@@ -30,6 +32,9 @@ be oneDNN's, or the race is off. --json prints one line for each kernel, shape a
 --sweep races oneDNN on rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2^27 values,
 and names the worst ratio; by default add_layer_norm and add_layer_norm_backward.
 
+--accuracy measures no time but the largest errors of LayerNorm and its gradient against float64,
+for means up to 1e5 standard deviations, and standard deviations from 1e-30 to 1e30.
+
 Examples:
   addnorm bench --kernel add_layer_norm,add_rms_norm --shape 8192x4096,64x768
   addnorm bench --threads 1 --json > bench.jsonl
@@ -42,6 +47,7 @@ struct BenchFlags {
   std::string python = "/usr/bin/python3";
   bool no_pytorch = false;
   bool sweep = false;
+  bool accuracy = false;
   bool json = false;
 };
 
@@ -104,6 +110,24 @@ void print_json(const RaceResult& result) {
   std::fflush(stdout);
 }
 
+void tell_problem(const TorchNorm& torch, std::string_view missing) {
+  if (torch.problem().empty()) return;
+  fmt::print(stderr, "addnorm bench: without PyTorch's {}: {}\n", missing, torch.problem());
+}
+
+ExitStatus run_accuracy(const BenchFlags& flags) {
+  std::optional<TorchNorm> torch;
+  if (!flags.no_pytorch) torch.emplace(flags.python);
+  std::vector<AccuracyResult> results;
+  for (const AccuracyJob& job : accuracy_jobs()) {
+    results.push_back(measure_accuracy(job, torch ? &*torch : nullptr));
+  }
+  if (torch) tell_problem(*torch, "errors");
+  Terminal terminal(stdout);
+  terminal.write(accuracy_text(results, terminal.width()));
+  return kDone;
+}
+
 ExitStatus run(const BenchFlags& flags) {
   require(flags.threads >= 1 && flags.threads <= 1024, "--threads: is {}; expected 1 to 1024",
           flags.threads);
@@ -118,9 +142,7 @@ ExitStatus run(const BenchFlags& flags) {
                  if (flags.json) print_json(result);
                });
 
-  if (torch && !torch->problem().empty()) {
-    fmt::print(stderr, "addnorm bench: without PyTorch's times: {}\n", torch->problem());
-  }
+  if (torch) tell_problem(*torch, "times");
   if (flags.json) return kDone;
   Terminal terminal(stdout);
   terminal.write(race_text(results, terminal.width()));
@@ -151,8 +173,14 @@ Command bench_command(CLI::App& program) {
   add_file(*app, "--python", flags->python, "which has PyTorch (default /usr/bin/python3)");
   add_switch(*app, "--no-pytorch", flags->no_pytorch, "leave PyTorch out");
   add_switch(*app, "--json", flags->json, "print JSON lines");
+  CLI::Option* accuracy =
+      add_switch(*app, "--accuracy", flags->accuracy, "largest errors instead of times");
+  for (const char* other :
+       {"--kernel", "--shape", "--dtype", "--threads", "--repeats", "--sweep", "--json"}) {
+    accuracy->excludes(app->get_option(other));
+  }
   app->footer(kMeaning);
-  return {app, [flags] { return run(*flags); }};
+  return {app, [flags] { return flags->accuracy ? run_accuracy(*flags) : run(*flags); }};
 }
 
 }  // namespace addnorm

@@ -82,7 +82,7 @@ struct BackwardLoop {
         cols(a.s.cols),
         centred(o.kind != NormKind::kRms),
         gamma{o, a.gamma},
-        inverse_count(centred ? V{1} / static_cast<V>(cols) : V{0}),
+        inverse_count(V{1} / static_cast<V>(cols)),
         inverse_divisor(V{1} / variance_divisor<V>(o, cols)) {}
 
   /// Whether a mode knows all that is asked, or must look.
@@ -222,7 +222,7 @@ struct BackwardLoop {
                                     projected[g]);
           }
         }
-        if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
+        if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
         projections = projections + tree_sums(projected);
       }
       HWY_ALIGN V ratios[kRowGroup] = {};

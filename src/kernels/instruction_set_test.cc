@@ -7,25 +7,18 @@
 #include <omp.h>
 #include <rapidcheck.h>
 
-#include <sstream>
-
 #include "addnorm/error.h"
 #include "base/matrix.h"
+#include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
 namespace addnorm {
 namespace {
 
+using testing::all_instruction_sets;
 using testing::Normal;
 using testing::random_vector;
 using testing::same_bits;
-
-std::vector<std::string> all_instruction_sets() {
-  std::istringstream list{std::string(instruction_sets())};
-  std::vector<std::string> names;
-  for (std::string name; std::getline(list >> std::ws, name, ',');) names.push_back(name);
-  return names;
-}
 
 /// Runs `body` on every instruction set of this machine and with 1, 2, 3 and 8 threads.
 template <typename Body>

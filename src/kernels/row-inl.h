@@ -217,7 +217,7 @@ struct GroupStatistics {
 template <typename V>
 struct FromMoments {
   const NormOptions& options;
-  V inverse_count;  ///< 0 where the mean is not taken away
+  V inverse_count;
   V inverse_divisor;
   V epsilon;
   V smallest;  ///< of Σd²: below, something may have vanished that matters
@@ -225,7 +225,7 @@ struct FromMoments {
 
   FromMoments(const NormOptions& o, std::size_t n)
       : options(o),
-        inverse_count(o.kind == NormKind::kRms ? V{0} : V{1} / static_cast<V>(n)),
+        inverse_count(V{1} / static_cast<V>(n)),
         inverse_divisor(V{1} / variance_divisor<V>(o, n)),
         epsilon(static_cast<V>(o.epsilon)),
         smallest(o.epsilon > 0 ? V{-1} : 1 / kLargest),
@@ -238,7 +238,8 @@ struct FromMoments {
   HWY_INLINE unsigned operator()(const Group<V>& shift, const Group<V>& sum,
                                  const Group<V>& squares, GroupStatistics<V>& result) const {
     const Group<V> one = set<kRowGroup>(V{1});
-    const Group<V> lo = sum * set<kRowGroup>(inverse_count);
+    const Group<V> lo =  // not −0 where the mean is not taken away: that would turn −0 to 0
+        centred ? sum * set<kRowGroup>(inverse_count) : set<kRowGroup>(V{0});
     const Group<V> spread = squares - sum * lo;
     const Group<V> variance = spread * set<kRowGroup>(inverse_divisor);
     Group<V> deviation;

@@ -16,7 +16,6 @@ using dnnl::layer_normalization_forward;
 using dnnl::memory;
 using dnnl::prop_kind;
 
-constexpr float kEpsilon = 1e-5F;
 constexpr auto kFlags = dnnl::normalization_flags::use_scale_shift;
 
 struct Step {
@@ -33,7 +32,8 @@ memory::data_type type_of(const std::string& dtype) {
 class Maker {
  public:
   Maker(const RaceJob& job, const RaceArrays& arrays)
-      : rows_(static_cast<memory::dim>(job.shape.rows)),
+      : epsilon_(job.epsilon),
+        rows_(static_cast<memory::dim>(job.shape.rows)),
         cols_(static_cast<memory::dim>(job.shape.cols)),
         matrix_({rows_, cols_}, type_of(job.dtype), memory::format_tag::ab),
         vectors_({2, cols_}, memory::data_type::f32, memory::format_tag::ab),
@@ -63,7 +63,7 @@ class Maker {
   }
   Step backward(const memory& s, const memory& dy, const memory& dx) const {
     const layer_normalization_backward::primitive_desc description(
-        {prop_kind::backward, matrix_, matrix_, column_, kEpsilon, kFlags}, engine_,
+        {prop_kind::backward, matrix_, matrix_, column_, epsilon_, kFlags}, engine_,
         forward_description());
     return {layer_normalization_backward(description),
             {{DNNL_ARG_SRC, s},
@@ -77,10 +77,11 @@ class Maker {
 
  private:
   layer_normalization_forward::primitive_desc forward_description() const {
-    return {{prop_kind::forward_training, matrix_, column_, kEpsilon, kFlags}, engine_};
+    return {{prop_kind::forward_training, matrix_, column_, epsilon_, kFlags}, engine_};
   }
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  float epsilon_;
   memory::dim rows_, cols_;
   memory::desc matrix_, vectors_, column_;
   std::vector<memory> matrices_;

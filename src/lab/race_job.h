@@ -47,6 +47,7 @@ struct RaceJob {
   RaceKernel kernel;
   RaceShape shape;
   std::string dtype;  ///< one of race_dtypes()
+  float epsilon = 1e-5F;
 };
 
 /// Every kernel with every shape and type, by type, then kernel.

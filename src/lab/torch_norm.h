@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -9,9 +11,9 @@
 
 namespace addnorm {
 
-/// PyTorch in a Python of its own, which does a job when it is told to and says how long that took.
-/// The process ends with the object. What goes wrong is no error but a problem(): then there are no
-/// times.
+/// PyTorch in a Python of its own, which does a job when it is told to and says how long that took,
+/// or gives the results of a norm. The process ends with the object. What goes wrong is no error
+/// but a problem(): then there are no times or results.
 class TorchNorm {
  public:
   explicit TorchNorm(const std::string& python);
@@ -23,6 +25,10 @@ class TorchNorm {
   bool prepare(const RaceJob& job, int threads);
   /// Milliseconds of one call, by so many calls of the prepared job; infinity where it fails.
   double time(std::size_t calls);
+
+  /// LayerNorm without γ and β, and its gradient: of `matrices`, which are x, dy, y and dx of so
+  /// many rows, it writes the last two. False where it fails.
+  bool layer_norm(std::span<float> matrices, std::size_t rows, float epsilon);
 
   /// The first thing that went wrong, in one line; empty: nothing.
   const std::string& problem() const { return problem_; }

@@ -1,0 +1,46 @@
+#include "lab/norm_accuracy.h"
+
+#include <gmock/gmock.h>
+
+namespace addnorm {
+namespace {
+
+using ::testing::IsEmpty;
+
+TEST(NormAccuracy, OursIsAsPromised) {
+  for (const AccuracyJob& job : {AccuracyJob{768, 1e5, 1}, {768, 0, 1e-30}, {768, 0, 1e30}}) {
+    SCOPED_TRACE(testing::Message() << job.features << ", " << job.mean << ", " << job.deviation);
+    const AccuracyResult result = measure_accuracy(job, nullptr);
+    EXPECT_LE(result.ours.y, 2e-6);
+    EXPECT_LE(result.ours.dx, 1e-6);
+    EXPECT_FALSE(result.pytorch.has_value());
+  }
+}
+
+// What they are asked for is the same norm, and where it is easy they are right.
+TEST(NormAccuracy, EachPeerIsRightWhereTheMeanIsSmall) {
+  TorchNorm torch("/usr/bin/python3");
+  const AccuracyResult result = measure_accuracy({.features = 768, .mean = 0.5}, &torch);
+  EXPECT_GT(result.onednn.y, 0);
+  EXPECT_LE(result.onednn.y, 1e-5);
+  EXPECT_LE(result.onednn.dx, 1e-5);
+  if (!result.pytorch) GTEST_SKIP() << torch.problem();
+  EXPECT_GT(result.pytorch->y, 0);
+  EXPECT_LE(result.pytorch->y, 1e-5);
+  EXPECT_LE(result.pytorch->dx, 1e-5);
+}
+
+// A mean of 1e5 in float32 is known to 1/256.
+TEST(NormAccuracy, SeesWhatAPeerLosesToALargeMean) {
+  const AccuracyResult result = measure_accuracy({.features = 768, .mean = 1e5}, nullptr);
+  EXPECT_GT(result.onednn.y, 1e-4);
+}
+
+TEST(NormAccuracy, GoesOnWithoutPyTorch) {
+  TorchNorm torch("/nowhere/python3");
+  EXPECT_FALSE(measure_accuracy({.features = 8}, &torch).pytorch.has_value());
+  EXPECT_THAT(torch.problem(), testing::Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/norm_accuracy.h"
+
+namespace addnorm {
+
+/// The largest errors as a table for a terminal of this width, in full colour and UTF-8.
+std::string accuracy_text(const std::vector<AccuracyResult>& results, int width);
+
+}  // namespace addnorm
