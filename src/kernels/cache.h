@@ -7,8 +7,8 @@
 
 namespace addnorm {
 
-/// Whether the caches cannot hold what a kernel reads and writes, so many bytes. Then it is faster to
-/// write past them (docs/kernels.md).
+/// Whether the caches cannot hold what a kernel reads and writes, so many bytes. Then it is faster
+/// to write past them (docs/kernels.md).
 bool exceeds_cache(std::size_t bytes);
 
 template <typename T>
