@@ -41,21 +41,18 @@ ParameterParts<T> parameter_parts(const ChannelNormBackward<T>& args, const Sets
           {end - samples * channels, samples, channels}};
 }
 
-/// Row r of the sets: its values, its gradient, and where the output goes.
-template <typename T>
-struct SetForward {
+/// What is asked of each set.
+template <typename Args>
+struct SetJob {
   const NormOptions& options;
-  const ChannelNormForward<T>& args;
+  const Args& args;
   const Sets& sets;
   StatisticsFrom from;
 };
 template <typename T>
-struct SetBackward {
-  const NormOptions& options;
-  const ChannelNormBackward<T>& args;
-  const Sets& sets;
-  StatisticsFrom from;
-};
+using SetForward = SetJob<ChannelNormForward<T>>;
+template <typename T>
+using SetBackward = SetJob<ChannelNormBackward<T>>;
 
 }  // namespace addnorm
 #endif
