@@ -1,76 +1,196 @@
 #include "kernels/activation.h"
 
-#include <algorithm>
-#include <numbers>
-
 #include "base/parallel.h"
 #include "kernels/check.h"
-#include "kernels/math.h"
+#include "kernels/dispatch.h"
 
+#ifndef ADDNORM_KERNELS_ACTIVATION_CC
+#define ADDNORM_KERNELS_ACTIVATION_CC
 namespace addnorm {
-namespace {
 
 template <typename T>
-constexpr T kSqrtHalf = std::numbers::sqrt2_v<T> / 2;
-template <typename T>
-constexpr T kSqrtTwoOverPi = std::numbers::sqrt2_v<T>* std::numbers::inv_sqrtpi_v<T>;
+struct ActivationKernels {
+  void (*values)(Activation, const MatrixView<const T>&, const MatrixView<T>&);
+  void (*gradients)(Activation, const ActivateBackward<T>&);
+};
 
-using math::sigmoid;
+}  // namespace addnorm
+#endif
 
-template <typename T>
-T normal_cdf(T x) {
-  return math::erfc(-x * kSqrtHalf<T>) / 2;
-}
-template <typename T>
-T normal_density(T x) {
-  return math::exp(-x * x / 2) * (kSqrtHalf<T> * std::numbers::inv_sqrtpi_v<T>);
-}
-/// (1 + tanh(u))/2 = sigmoid(2u) with GPT-2's u.
-template <typename T>
-T tanh_gate(T x) {
-  return sigmoid(2 * kSqrtTwoOverPi<T> * (x + T(0.044715) * x * x * x));
-}
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/activation.cc"
+#include <hwy/foreach_target.h>
+//
+#include "kernels/math-inl.h"
 
-/// Calls use(value, derivative) with the activation's two functions of x.
-template <typename T, typename Use>
-void with_activation(Activation activation, const Use& use) {
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+template <typename V>
+inline constexpr V kSqrtHalf = std::numbers::sqrt2_v<V> / 2;
+template <typename V>
+inline constexpr V kSqrtTwoOverPi = std::numbers::sqrt2_v<V>* std::numbers::inv_sqrtpi_v<V>;
+
+struct Relu {
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
+    const Pack<V, N> zero = set<N>(V{0});
+    return if_below(x, zero, zero, x);  // keeps NaN
+  }
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
+    const Pack<V, N> zero = set<N>(V{0});
+    return if_below(zero, x, set<N>(V{1}), zero);
+  }
+};
+
+struct Gelu {
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
+    return x * normal_cdf(x);
+  }
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
+    const V factor = kSqrtHalf<V> * std::numbers::inv_sqrtpi_v<V>;
+    const Pack<V, N> density = exp(x * x * set<N>(V(-0.5))) * set<N>(factor);
+    return normal_cdf(x) + x * density;
+  }
+
+ private:
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> normal_cdf(const Pack<V, N>& x) {
+    return erfc(x * set<N>(-kSqrtHalf<V>)) * set<N>(V(0.5));
+  }
+};
+
+struct GeluTanh {
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
+    return x * gate(x);
+  }
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
+    const Pack<V, N> one = set<N>(V{1});
+    const Pack<V, N> far = set<N>(V{64});  // beyond, the gate is 0 or 1
+    const Pack<V, N> size = abs(x);
+    const Pack<V, N> near = if_below(far, size, far, size);
+    const Pack<V, N> of_gate = set<N>(kOuter<V>) * (one + set<N>(V(3 * 0.044715)) * near * near);
+    const Pack<V, N> g = gate(x);
+    return g + x * g * (one - g) * of_gate;
+  }
+
+ private:
+  template <typename V>
+  static constexpr V kOuter = 2 * kSqrtTwoOverPi<V>;
+
+  /// (1 + tanh(u))/2 = sigmoid(2u) with GPT-2's u.
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> gate(const Pack<V, N>& x) {
+    return sigmoid(set<N>(kOuter<V>) * (x + set<N>(V(0.044715)) * x * x * x));
+  }
+};
+
+struct Silu {
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> value(const Pack<V, N>& x) {
+    return x * sigmoid(x);
+  }
+  template <typename V, std::size_t N>
+  static HWY_INLINE Pack<V, N> slope(const Pack<V, N>& x) {
+    const Pack<V, N> one = set<N>(V{1});
+    const Pack<V, N> s = sigmoid(x);
+    return s * (one + x * (one - s));
+  }
+};
+
+template <typename Use>
+HWY_INLINE void with_activation(Activation activation, const Use& use) {
   switch (activation) {
     case Activation::kRelu:
-      return use([](T x) { return x < 0 ? T{0} : x; },  // keeps NaN
-                 [](T x) { return T(x > 0 ? 1 : 0); });
+      return use(Relu());
     case Activation::kGelu:
-      return use([](T x) { return x * normal_cdf(x); },
-                 [](T x) { return normal_cdf(x) + x * normal_density(x); });
+      return use(Gelu());
     case Activation::kGeluTanh:
-      return use([](T x) { return x * tanh_gate(x); },
-                 [](T x) {
-                   const T gate = tanh_gate(x);
-                   const T near = std::clamp(x, T(-64), T(64));  // beyond, the gate is 0 or 1
-                   const T slope = 2 * kSqrtTwoOverPi<T> * (1 + T(3 * 0.044715) * near * near);
-                   return gate + x * gate * (1 - gate) * slope;
-                 });
+      return use(GeluTanh());
     case Activation::kSilu:
-      return use([](T x) { return x * sigmoid(x); },
-                 [](T x) {
-                   const T s = sigmoid(x);
-                   return s * (1 + x * (1 - s));
-                 });
+      return use(Silu());
   }
 }
 
-constexpr std::size_t kRowsGrain = 4096;  // values that are worth one thread
+template <typename F, typename V>
+HWY_NOINLINE void value_rows(F, const MatrixView<const V>& x, const MatrixView<V>& y) {
+  constexpr std::size_t kN = kSmallPack<V>;
+  for (std::size_t r = 0; r < x.rows; ++r) {
+    const V* in = x.row(r).data();
+    V* out = y.row(r).data();
+    for_each_pack<kN>(x.cols, [&](std::size_t i, auto count) ADDNORM_BODY {
+      store(F::value(load<kN>(in + i, count)), out + i, count);
+    });
+  }
+}
+template <typename F, typename V>
+HWY_NOINLINE void gradient_rows(F, const ActivateBackward<V>& args) {
+  constexpr std::size_t kN = kSmallPack<V>;
+  for (std::size_t r = 0; r < args.x.rows; ++r) {
+    const V* in = args.x.row(r).data();
+    const V* dy = args.dy.row(r).data();
+    V* dx = args.dx.row(r).data();
+    for_each_pack<kN>(args.x.cols, [&](std::size_t i, auto count) ADDNORM_BODY {
+      store(F::slope(load<kN>(in + i, count)) * load<kN>(dy + i, count), dx + i, count);
+    });
+  }
+}
+
+template <typename V>
+void values(Activation activation, const MatrixView<const V>& x, const MatrixView<V>& y) {
+  with_activation(activation, [&](auto f) ADDNORM_BODY { value_rows(f, x, y); });
+}
+template <typename V>
+void gradients(Activation activation, const ActivateBackward<V>& args) {
+  with_activation(activation, [&](auto f) ADDNORM_BODY { gradient_rows(f, args); });
+}
+
+template <typename V>
+const ActivationKernels<V>& activation_kernels() {
+  static constexpr ActivationKernels<V> kKernels = {&values<V>, &gradients<V>};
+  return kKernels;
+}
+const ActivationKernels<float>& float_activation_kernels() {
+  return activation_kernels<float>();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace addnorm {
+namespace {
+
+HWY_EXPORT(float_activation_kernels);
+
+// Double is compiled once (kernels/dispatch.h).
+template <typename T>
+const ActivationKernels<T>& kernels() {
+  if constexpr (std::is_same_v<T, double>) {
+    return HWY_STATIC_DISPATCH(activation_kernels)<double>();
+  } else {
+    return ADDNORM_DISPATCH(float_activation_kernels)();
+  }
+}
+
+constexpr std::size_t kGrain = 4096;  // values that are worth one thread
 
 }  // namespace
 
 template <typename T>
 void activate(Activation activation, MatrixView<const T> x, MatrixView<T> y) {
   check_shape("activate", "y", y, x.rows, x.cols);
-  with_activation<T>(activation, [&](const auto& value, const auto&) {
-    parallel_for(x.rows, 1 + kRowsGrain / (x.cols + 1), [&](std::size_t r) {
-      const T* in = x.row(r).data();
-      T* out = y.row(r).data();
-      for (std::size_t i = 0; i < x.cols; ++i) out[i] = value(in[i]);
-    });
+  const auto kernel = kernels<T>().values;
+  parallel_ranges(x.rows, 1 + kGrain / (x.cols + 1), 1, [&](std::size_t begin, std::size_t end) {
+    auto part = [&](const auto& m) { return m.block(begin, 0, end - begin, x.cols); };
+    kernel(activation, part(x), part(y));
   });
 }
 
@@ -79,13 +199,10 @@ void activate_backward(Activation activation, const ActivateBackward<T>& args) {
   const auto& [x, dy, dx] = args;
   check_shape("activate_backward", "dy", dy, x.rows, x.cols);
   check_shape("activate_backward", "dx", dx, x.rows, x.cols);
-  with_activation<T>(activation, [&](const auto&, const auto& derivative) {
-    parallel_for(args.x.rows, 1 + kRowsGrain / (args.x.cols + 1), [&](std::size_t r) {
-      const T* in = args.x.row(r).data();
-      const T* gradient = args.dy.row(r).data();
-      T* out = args.dx.row(r).data();
-      for (std::size_t i = 0; i < args.x.cols; ++i) out[i] = derivative(in[i]) * gradient[i];
-    });
+  const auto kernel = kernels<T>().gradients;
+  parallel_ranges(x.rows, 1 + kGrain / (x.cols + 1), 1, [&](std::size_t begin, std::size_t end) {
+    auto part = [&](const auto& m) { return m.block(begin, 0, end - begin, m.cols); };
+    kernel(activation, {.x = part(args.x), .dy = part(args.dy), .dx = part(args.dx)});
   });
 }
 
@@ -95,3 +212,4 @@ template void activate_backward(Activation, const ActivateBackward<float>&);
 template void activate_backward(Activation, const ActivateBackward<double>&);
 
 }  // namespace addnorm
+#endif  // HWY_ONCE

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "base/parallel.h"
-#include "kernels/row.h"
 
 namespace addnorm {
 
@@ -32,6 +31,15 @@ std::array<T, kTileWidth> tile_sums(std::size_t begin, std::size_t end, std::siz
   return total;
 }
 
+/// The values of a tile, added as a tree.
+template <typename T>
+T tree_sum(std::array<T, kTileWidth> values) {
+  for (std::size_t half = kTileWidth / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) values[i] += values[i + half];
+  }
+  return values[0];
+}
+
 /// sums[i] += Σ over rows of value(r, i); where `sums` is one number, Σ over the columns too. The
 /// order is fixed, whatever the threads.
 template <typename T, typename Value>
@@ -46,8 +54,7 @@ void add_column_sums(std::size_t rows, std::size_t cols, std::span<T> sums, cons
     return;
   }
   for (std::size_t tile = 0; tile < tiles; ++tile) {
-    const auto total = tile_sums<T>(0, rows, tile * kTileWidth, width_of(tile), value);
-    sums[0] += row::sum<T>(width_of(tile), [&](std::size_t i) { return total[i]; });
+    sums[0] += tree_sum(tile_sums<T>(0, rows, tile * kTileWidth, width_of(tile), value));
   }
 }
 

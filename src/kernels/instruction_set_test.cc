@@ -9,6 +9,8 @@
 
 #include "addnorm/error.h"
 #include "base/matrix.h"
+#include "kernels/activation.h"
+#include "kernels/softmax.h"
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
@@ -183,6 +185,66 @@ TYPED_TEST(Storage, OutputsAreThoseOfFloat32Rounded) {
       const float written = static_cast<float>(c.y[i / c.cols * c.stride + i % c.cols]);
       RC_ASSERT(written == static_cast<float>(B(y[i])));
     }
+  }));
+}
+
+/// Normal values of every size, and among them what exp and comparisons treat apart.
+std::vector<float> values_with_extremes(std::size_t size) {
+  constexpr float kMax = std::numeric_limits<float>::max();
+  TorchGenerator generator(size);
+  std::vector<float> values =
+      random_vector<float>(generator, size, {0, *rc::gen::element(1.0, 30.0, 1e4)});
+  for (const float extreme : {-0.0F, 1e-40F, -88.0F, 88.7F, kMax, -kMax, INFINITY, -INFINITY}) {
+    if (*rc::gen::arbitrary<bool>()) values[*rc::gen::inRange<std::size_t>(0, size)] = extreme;
+  }
+  return values;
+}
+
+TEST(InstructionSet, ActivationsHaveTheSameBitsOnEveryOneAndAnyNumberOfThreads) {
+  EXPECT_TRUE(rc::check("same bits", [] {
+    const auto activation = *rc::gen::element(Activation::kRelu, Activation::kGelu,
+                                              Activation::kGeluTanh, Activation::kSilu);
+    const auto rows = *rc::gen::inRange<std::size_t>(1, 70);
+    const auto cols = *rc::gen::inRange<std::size_t>(1, 300);
+    const std::vector<float> x = values_with_extremes(rows * cols);
+    const MatrixView<const float> in{x.data(), rows, cols};
+    auto outputs = [&] {
+      Matrix<float> both(2 * rows, cols);
+      activate<float>(activation, in, both.view().block(0, 0, rows, cols));
+      activate_backward<float>(activation,
+                               {.x = in, .dy = in, .dx = both.view().block(rows, 0, rows, cols)});
+      return both;
+    };
+    const Matrix<float> expected = outputs();
+    everywhere([&](const std::string& where) {
+      if (!same_bits(outputs().flat(), expected.flat())) RC_FAIL("other bits: " + where);
+    });
+  }));
+}
+
+TEST(InstructionSet, SoftmaxHasTheSameBitsOnEveryOne) {
+  EXPECT_TRUE(rc::check("same bits", [] {
+    const auto n = *rc::gen::inRange<std::size_t>(1, 3000);
+    const auto visible = *rc::gen::inRange<std::size_t>(0, n + 1);
+    const std::vector<float> scores = values_with_extremes(n);
+    const auto blocked = *rc::gen::container<std::vector<std::uint8_t>>(
+        n, rc::gen::element<std::uint8_t>(0, 0, 0, 1));
+    auto outputs = [&] {
+      std::vector<float> p = scores;
+      softmax_row<float>({p, visible, blocked, {}});
+      std::vector<float> dp = scores;
+      softmax_row_backward<float>(p, dp);
+      std::vector<float> terms(n);
+      const auto [maximum, sum] = softmax_terms<float>(scores, terms);
+      for (const auto& more : {dp, terms, {maximum, sum}}) {
+        p.insert(p.end(), more.begin(), more.end());
+      }
+      return p;
+    };
+    const std::vector<float> expected = outputs();
+    everywhere([&](const std::string& where) {
+      if (!same_bits(outputs(), expected)) RC_FAIL("other bits: " + where);
+    });
   }));
 }
 

@@ -115,6 +115,20 @@ HWY_INLINE Pack<T, N> abs(Pack<T, N> a) {
   ADDNORM_EACH_LANE a.v[l] = a.v[l] < 0 ? -a.v[l] : a.v[l];
   return a;
 }
+/// `yes` where a is below b, elsewhere `no`, and where one of them is NaN.
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> if_below(const Pack<T, N>& a, const Pack<T, N>& b, const Pack<T, N>& yes,
+                               Pack<T, N> no) {
+  ADDNORM_EACH_LANE no.v[l] = a.v[l] < b.v[l] ? yes.v[l] : no.v[l];
+  return no;
+}
+/// The largest value; any value where one is NaN.
+template <Looped T, std::size_t N>
+HWY_INLINE T largest(const Pack<T, N>& p) {
+  T value = p.v[0];
+  ADDNORM_EACH_LANE value = value > p.v[l] ? value : p.v[l];
+  return value;
+}
 
 /// The values that are meant, and 0 in place of the others.
 template <typename T, std::size_t N>
@@ -124,6 +138,16 @@ HWY_INLINE Pack<T, N> keep(const Pack<T, N>& p, Whole) {
 template <Looped T, std::size_t N>
 HWY_INLINE Pack<T, N> keep(Pack<T, N> p, Part part) {
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? p.v[l] : T{0};
+  return p;
+}
+/// The same with `other` in their place.
+template <typename T, std::size_t N>
+HWY_INLINE Pack<T, N> keep(const Pack<T, N>& p, Whole, T) {
+  return p;
+}
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> keep(Pack<T, N> p, Part part, T other) {
+  ADDNORM_EACH_LANE p.v[l] = l < part.count ? p.v[l] : other;
   return p;
 }
 
@@ -246,6 +270,18 @@ HWY_INLINE Pack<float, N> abs(Pack<float, N> a) {
   ADDNORM_EACH_VECTOR a.v[k] = hn::Abs(a.v[k]);
   return a;
 }
+template <std::size_t N>
+HWY_INLINE Pack<float, N> if_below(const Pack<float, N>& a, const Pack<float, N>& b,
+                                   const Pack<float, N>& yes, Pack<float, N> no) {
+  ADDNORM_EACH_VECTOR no.v[k] = hn::IfThenElse(hn::Lt(a.v[k], b.v[k]), yes.v[k], no.v[k]);
+  return no;
+}
+template <std::size_t N>
+HWY_INLINE float largest(const Pack<float, N>& p) {
+  auto value = p.v[0];
+  ADDNORM_EACH_VECTOR value = hn::Max(value, p.v[k]);
+  return hn::GetLane(hn::MaxOfLanes(F32<N>(), value));
+}
 
 /// How many of vector k's values are among the first `part.count` of a pack.
 template <std::size_t kSize>
@@ -259,6 +295,14 @@ HWY_INLINE Pack<float, N> keep(Pack<float, N> p, Part part) {
   ADDNORM_EACH_VECTOR {
     const auto meant = hn::FirstN(F32<N>(), part_of_vector<kVector<N>>(part, k));
     p.v[k] = hn::IfThenElseZero(meant, p.v[k]);
+  }
+  return p;
+}
+template <std::size_t N>
+HWY_INLINE Pack<float, N> keep(Pack<float, N> p, Part part, float other) {
+  ADDNORM_EACH_VECTOR {
+    const auto meant = hn::FirstN(F32<N>(), part_of_vector<kVector<N>>(part, k));
+    p.v[k] = hn::IfThenElse(meant, p.v[k], hn::Set(F32<N>(), other));
   }
   return p;
 }
@@ -568,11 +612,20 @@ HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
 /// For the bodies of loops over packs: a lambda is not of the instruction set around it by itself.
 #define ADDNORM_BODY __attribute__((always_inline)) HWY_ATTR
 
+/// What goes through many operations one by one does so in packs of two vectors: longer ones would
+/// not stay in registers.
+template <typename V>
+inline constexpr std::size_t kSmallPack = 4;
+#if HWY_TARGET != HWY_SCALAR
+template <>
+inline constexpr std::size_t kSmallPack<float> = 2 * kVector<kPack>;
+#endif
+
 /// Calls body(i, count) for the packs of 0 … n − 1 that begin at i.
-template <typename Body>
+template <std::size_t N = kPack, typename Body>
 HWY_INLINE void for_each_pack(std::size_t n, const Body& body) {
   std::size_t i = 0;
-  for (; i + kPack <= n; i += kPack) body(i, Whole());
+  for (; i + N <= n; i += N) body(i, Whole());
   if (i < n) body(i, Part{n - i});
 }
 

@@ -1,48 +1,148 @@
 #include "kernels/softmax.h"
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
-#include "kernels/math.h"
-#include "kernels/row.h"
+#include "kernels/check.h"
+#include "kernels/dispatch.h"
 
+#ifndef ADDNORM_KERNELS_SOFTMAX_CC
+#define ADDNORM_KERNELS_SOFTMAX_CC
 namespace addnorm {
 
 template <typename T>
-void softmax_row(const SoftmaxRow<T>& row) {
-  constexpr T kBlocked = -std::numeric_limits<T>::infinity();
-  const std::size_t n = row.visible;
-  T* s = row.scores.data();
-  for (const auto& blocked : {row.blocked1, row.blocked2}) {
-    for (std::size_t i = 0; i < std::min(n, blocked.size()); ++i) {
-      if (blocked[i] != 0) s[i] = kBlocked;
-    }
-  }
-  T maximum = kBlocked;
-  bool visible = false;  // a NaN is, and makes the whole row NaN
-  for (std::size_t i = 0; i < n; ++i) {
-    maximum = std::max(maximum, s[i]);
-    visible |= s[i] != kBlocked;
-  }
-  std::fill(s + n, s + row.scores.size(), T{0});
-  if (!visible) {
-    std::fill_n(s, n, T{0});
-    return;
-  }
-  for (std::size_t i = 0; i < n; ++i) s[i] = math::exp(s[i] - maximum);
-  const T factor = T{1} / row::sum<T>(n, [&](std::size_t i) { return s[i]; });
-  for (std::size_t i = 0; i < n; ++i) s[i] *= factor;
-}
-
-template <typename T>
-void softmax_row_backward(std::span<const T> p, std::span<T> dp) {
-  const T mean = row::sum<T>(p.size(), [&](std::size_t i) { return p[i] * dp[i]; });
-  for (std::size_t i = 0; i < p.size(); ++i) dp[i] = p[i] * (dp[i] - mean);
-}
-
-template void softmax_row(const SoftmaxRow<float>&);
-template void softmax_row(const SoftmaxRow<double>&);
-template void softmax_row_backward(std::span<const float>, std::span<float>);
-template void softmax_row_backward(std::span<const double>, std::span<double>);
+struct SoftmaxKernels {
+  SoftmaxSum<T> (*terms)(const T* x, std::size_t n, T* terms);
+  void (*softmax)(const SoftmaxRow<T>&);
+  void (*gradient)(const T* p, std::size_t n, T* dp);
+};
 
 }  // namespace addnorm
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/softmax.cc"
+#include <hwy/foreach_target.h>
+//
+#include "kernels/math-inl.h"
+#include "kernels/row-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+template <typename V>
+inline constexpr V kBlocked = -std::numeric_limits<V>::infinity();
+
+template <typename V>
+HWY_INLINE V largest(const V* x, std::size_t n) {
+  Pack<V> maxima = set(kBlocked<V>);
+  for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+    maxima = max(maxima, keep(load(x + i, count), count, kBlocked<V>));
+  });
+  return largest(maxima);
+}
+
+/// Σ exp(x_i − maximum), and each of them where `terms` is not null.
+template <typename V>
+HWY_INLINE V sum_terms(const V* x, std::size_t n, V maximum, V* terms) {
+  return sum<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+    const Pack<V> term = exp(load(x + i, count) - set(maximum));
+    if (terms != nullptr) store(term, terms + i, count);
+    return keep(term, count);
+  });
+}
+
+template <typename V>
+SoftmaxSum<V> terms(const V* x, std::size_t n, V* terms) {
+  const V maximum = largest(x, n);
+  return {maximum, sum_terms(x, n, maximum, terms)};
+}
+
+template <typename V>
+void softmax(const SoftmaxRow<V>& row) {
+  const std::size_t n = row.visible;
+  V* s = row.scores.data();
+  for (const auto& blocked : {row.blocked1, row.blocked2}) {
+    for (std::size_t i = 0; i < HWY_MIN(n, blocked.size()); ++i) {
+      s[i] = blocked[i] != 0 ? kBlocked<V> : s[i];
+    }
+  }
+  std::fill(s + n, s + row.scores.size(), V{0});
+  const V maximum = largest(s, n);
+  const bool visible =  // a NaN is, and makes the whole row NaN
+      maximum > kBlocked<V> || std::any_of(s, s + n, [](V v) { return v != kBlocked<V>; });
+  if (!visible) {
+    std::fill_n(s, n, V{0});
+    return;
+  }
+  const Pack<V> factor = set(V{1} / sum_terms(s, n, maximum, s));
+  for_each_pack(n, [&](std::size_t i, auto count)
+                       ADDNORM_BODY { store(load(s + i, count) * factor, s + i, count); });
+}
+
+template <typename V>
+void softmax_gradient(const V* p, std::size_t n, V* dp) {
+  const Pack<V> mean = set(sum<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+    return load(p + i, count) * load(dp + i, count);
+  }));
+  for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+    store(load(p + i, count) * (load(dp + i, count) - mean), dp + i, count);
+  });
+}
+
+template <typename V>
+const SoftmaxKernels<V>& softmax_kernels() {
+  static constexpr SoftmaxKernels<V> kKernels = {&terms<V>, &softmax<V>, &softmax_gradient<V>};
+  return kKernels;
+}
+const SoftmaxKernels<float>& float_softmax_kernels() {
+  return softmax_kernels<float>();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace addnorm {
+namespace {
+
+HWY_EXPORT(float_softmax_kernels);
+
+// Double is compiled once (kernels/dispatch.h).
+template <typename T>
+const SoftmaxKernels<T>& kernels() {
+  if constexpr (std::is_same_v<T, double>) {
+    return HWY_STATIC_DISPATCH(softmax_kernels)<double>();
+  } else {
+    return ADDNORM_DISPATCH(float_softmax_kernels)();
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void softmax_row(const SoftmaxRow<T>& row) {
+  kernels<T>().softmax(row);
+}
+template <typename T>
+void softmax_row_backward(std::span<const T> p, std::span<T> dp) {
+  kernels<T>().gradient(p.data(), p.size(), dp.data());
+}
+template <typename T>
+SoftmaxSum<T> softmax_terms(std::span<const T> x, std::span<T> terms) {
+  check_optional_length("softmax_terms", "terms", terms, x.size());
+  return kernels<T>().terms(x.data(), x.size(), terms.data());
+}
+
+#define ADDNORM_INSTANTIATE(T)                                          \
+  template void softmax_row(const SoftmaxRow<T>&);                      \
+  template void softmax_row_backward(std::span<const T>, std::span<T>); \
+  template SoftmaxSum<T> softmax_terms(std::span<const T>, std::span<T>);
+ADDNORM_INSTANTIATE(float)
+ADDNORM_INSTANTIATE(double)
+#undef ADDNORM_INSTANTIATE
+
+}  // namespace addnorm
+#endif  // HWY_ONCE

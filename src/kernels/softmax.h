@@ -25,4 +25,14 @@ void softmax_row(const SoftmaxRow<T>& row);
 template <typename T>
 void softmax_row_backward(std::span<const T> p, std::span<T> dp);
 
+/// What softmax divides: exp(x_i − max x), written to `terms`, which may be x, or be empty where
+/// only the sum is wanted.
+template <typename T>
+struct SoftmaxSum {
+  T maximum;  ///< of x
+  T sum;      ///< of the terms
+};
+template <typename T>
+SoftmaxSum<T> softmax_terms(std::span<const T> x, std::span<T> terms);
+
 }  // namespace addnorm

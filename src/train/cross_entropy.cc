@@ -1,12 +1,10 @@
 #include "train/cross_entropy.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/require.h"
 #include "kernels/check.h"
-#include "kernels/math.h"
-#include "kernels/row.h"
+#include "kernels/softmax.h"
 
 namespace addnorm {
 
@@ -24,16 +22,12 @@ double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> t
     const auto target = static_cast<std::size_t>(targets[r]);
     require(target < values.size(), "cross_entropy: target {} is outside the vocabulary of {}",
             targets[r], values.size());
-    const T maximum = *std::max_element(values.begin(), values.end());
     const T at_target = values[target];
-    const T* x = values.data();
-    const T sum =
-        row::sum<T>(values.size(), [&](std::size_t i) { return math::exp(x[i] - maximum); });
+    const std::span<T> terms = d_logits.empty() ? std::span<T>() : d_logits.row(r);
+    const auto [maximum, sum] = softmax_terms<T>(values, terms);
     loss += std::log(static_cast<double>(sum)) - static_cast<double>(at_target - maximum);
     if (d_logits.empty()) continue;
-    T* dx = d_logits.row(r).data();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      dx[i] = math::exp(x[i] - maximum) * (share / sum);
+    for (T& term : terms) term *= share / sum;
     d_logits(r, target) -= share;
   }
   return loss / static_cast<double>(logits.rows);
