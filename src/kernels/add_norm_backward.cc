@@ -252,31 +252,43 @@ struct BackwardLoop {
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
     Pack<V, N> d_beta = zero;
     if (Mode::kCentred) d_beta = load<N>(range.d_beta, count);
-    for (; r + kRowGroup <= end; r += kRowGroup) {
-      Pack<V, N> x_hat[kRowGroup], g[kRowGroup];
-      Pack<V, 4> sums[kRowGroup];
-      HWY_ALIGN V shifts[kRowGroup], means[kRowGroup], projections[kRowGroup];
-      ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
+    constexpr std::size_t kGroups = N <= 32 ? 2 : 1;  // what stays in registers
+    constexpr std::size_t kRows = kGroups * kRowGroup;
+    for (; r + kRows <= end; r += kRows) {
+      Pack<V, N> x_hat[kRows], g[kRows];
+      Pack<V, 4> sums[kGroups][kRowGroup];
+      HWY_ALIGN V shifts[kRows], means[kRows], projections[kRows];
+      const auto sum_of = [&](std::size_t k) ADDNORM_BODY -> Pack<V, 4>& {
+        return sums[k / kRowGroup][k % kRowGroup];
+      };
+      const auto finish = [&](const Group<V>& factor, V* results) ADDNORM_BODY {
+        ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
+          store(tree_sums(sums[k]) * factor, results + k * kRowGroup, Whole());
+        }
+      };
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
         x_hat[k] = Normalize<V, N>(statistics[r + k])(load<N>(s_view.row(r + k).data(), count));
         d_gamma = d_gamma + dy * x_hat[k];
         if (Mode::kCentred) d_beta = d_beta + dy;
         g[k] = dy * gamma_here;
-        sums[k] = fold(head(g[k]));
+        sum_of(k) = fold(head(g[k]));
       }
       if constexpr (Mode::kCentred) {
-        store(tree_sums(sums) / head_sizes, shifts, Whole());
-        ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
-          g[k] = g[k] - set<N>(shifts[k]);
-          sums[k] = fold(zero + keep(g[k], count));
+        ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
+          store(tree_sums(sums[k]) / head_sizes, shifts + k * kRowGroup, Whole());
         }
-        store(tree_sums(sums) * set<kRowGroup>(inverse_count), means, Whole());
+        ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
+          g[k] = g[k] - set<N>(shifts[k]);
+          sum_of(k) = fold(zero + keep(g[k], count));
+        }
+        finish(set<kRowGroup>(inverse_count), means);
       }
-      ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
-        sums[k] = fold(zero + keep(g[k] * x_hat[k], count));
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
+        sum_of(k) = fold(zero + keep(g[k] * x_hat[k], count));
       }
-      store(tree_sums(sums) * set<kRowGroup>(inverse_divisor), projections, Whole());
-      ADDNORM_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
+      finish(set<kRowGroup>(inverse_divisor), projections);
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
         const NormStatistics<V>& found = statistics[r + k];
         if (Mode::kCentred) g[k] = g[k] - set<N>(means[k]);
         const Pack<V, N> projection = set<N>(projections[k] * found.epsilon_ratio);

@@ -14,6 +14,9 @@ template <typename S, typename B>
 using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, std::size_t begin,
                              std::size_t end, bool past_cache);
 
+/// Wider rows go alone: s of a group of them would not stay in the first cache.
+inline constexpr std::size_t kGroupCols = 1024;
+
 }  // namespace addnorm
 #endif
 
@@ -36,8 +39,6 @@ namespace HWY_NAMESPACE {
 
 /// Values of s that may wait; wider rows take a slower way.
 inline constexpr std::size_t kWaiting = 16384;
-/// Wider rows go alone: s of four of them would not stay in the first cache.
-inline constexpr std::size_t kGroupCols = 1024;
 
 enum class Affine {
   kPlain,    ///< γ·x̂ + β, or γ·x̂ of RMSNorm
@@ -234,7 +235,8 @@ struct ForwardLoop {
     return r;
   }
 
-  /// Whole groups of rows of at most N values, each a pack that stays in registers.
+  /// Rows of at most N values, each a pack that stays in registers; two groups at a time, since one
+  /// alone would wait for its own sums. Gives the row behind the last whole pair of groups.
   template <std::size_t N, typename Mode>
   HWY_NOINLINE std::size_t short_rows(Mode, std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
@@ -246,32 +248,38 @@ struct ForwardLoop {
     const V* const betas = args.beta.data();
     const Pack<V, N> zero = set<N>(V{0});
     const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
-    GroupStatistics<V> found;
-    for (; r + kRowGroup <= end; r += kRowGroup) {
-      Pack<V, N> s[kRowGroup];
-      Pack<V, 4> sums[kRowGroup], squared[kRowGroup];
-      ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
+    constexpr std::size_t kRows = 2 * kRowGroup;
+    GroupStatistics<V> found[2];
+    for (; r + kRows <= end; r += kRows) {
+      Pack<V, N> s[kRows];
+      Pack<V, 4> sums[2][kRowGroup], squared[2][kRowGroup];
+      ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         const ResidualRow<S, B, Mode::kAdd> row(add, r + g);
         const Pack<V, N> exact = row.template exact<N>(0, count);
         const Stored<S, N> stored = as_stored(S(), exact);
         s[g] = Mode::kAdd == Add::kNone ? exact : value_of(stored);
         if (!sum.empty()) store(stored, sum.row(r + g).data(), count);
-        sums[g] = fold(head(s[g]));
+        sums[g / kRowGroup][g % kRowGroup] = fold(head(s[g]));
       }
-      Group<V> shift = set<kRowGroup>(V{0});
-      if constexpr (Mode::kCentred) shift = tree_sums(sums) / head_sizes;
-      HWY_ALIGN V shifts[kRowGroup];
-      store(shift, shifts, Whole());
-      ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
+      Group<V> shift[2] = {set<kRowGroup>(V{0}), set<kRowGroup>(V{0})};
+      HWY_ALIGN V shifts[kRows];
+      ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
+        if constexpr (Mode::kCentred) shift[k] = tree_sums(sums[k]) / head_sizes;
+        store(shift[k], shifts + k * kRowGroup, Whole());
+      }
+      ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         const Pack<V, N> d = keep(s[g] - set<N>(shifts[g]), count);
-        sums[g] = fold(zero + d);
-        squared[g] = fold(d * d);
+        sums[g / kRowGroup][g % kRowGroup] = fold(zero + d);
+        squared[g / kRowGroup][g % kRowGroup] = fold(d * d);
       }
-      find_statistics(
-          r, kRowGroup, shift, tree_sums(sums), tree_sums(squared),
-          [&](std::size_t g) ADDNORM_BODY { return again<Mode>(r + g); }, found);
-      ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
-        const Pack<V, N> x_hat = Normalize<V, N>(found, g)(s[g]);
+      ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
+        const std::size_t first = r + k * kRowGroup;
+        find_statistics(
+            first, kRowGroup, shift[k], tree_sums(sums[k]), tree_sums(squared[k]),
+            [&](std::size_t g) ADDNORM_BODY { return again<Mode>(first + g); }, found[k]);
+      }
+      ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
+        const Pack<V, N> x_hat = Normalize<V, N>(found[g / kRowGroup], g % kRowGroup)(s[g]);
         store(affine<Mode>(x_hat, gammas, betas, 0, count), y.row(r + g).data(), count);
       }
     }
@@ -343,6 +351,8 @@ struct ForwardLoop {
         begin = short_rows<16>(mode, begin, end);
       } else if (cols <= 32) {
         begin = short_rows<32>(mode, begin, end);
+      } else if constexpr (sizeof(S) == 2) {  // float32 would not stay in registers
+        if (cols <= 64) begin = short_rows<64>(mode, begin, end);
       }
     }
     if (cols <= kGroupCols) begin = groups(mode, begin, end, kRowGroup);
@@ -428,7 +438,8 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
                           !same_place(args.sum, args.add.x) &&
                           !same_place(args.sum, args.add.branch);
   const ForwardRows<S, B> kernel = forward_kernel<S, B>();
-  parallel_ranges(rows, row_grain(cols), kRowGroup, [&](std::size_t begin, std::size_t end) {
+  const std::size_t step = cols <= kGroupCols ? kRowGroup : 1;
+  parallel_ranges(rows, row_grain(cols), step, [&](std::size_t begin, std::size_t end) {
     kernel(options, args, begin, end, past_cache);
   });
 }

@@ -454,12 +454,33 @@ HWY_INLINE hn::Vec<D> round_to_even(D d, hn::Vec<D> upper, hn::Vec<D> lower) {
 /// AVX512_BF16, which Highway's target does not take for granted.
 inline const bool kRoundsToBFloat16 = __builtin_cpu_supports("avx512bf16") != 0;
 
-/// The same by one instruction; false where there is none, or where it may have taken a subnormal
-/// number for 0.
-HWY_INLINE bool round_at_once(__m512 low, __m512 high, __m512i& words) {
+HWY_INLINE bool has_subnormal(hn::Vec<hn::Full512<float>> v) {
+  return _mm512_fpclass_ps_mask(v.raw, 0x20) != 0;
+}
+HWY_INLINE bool has_subnormal(hn::Vec<hn::Full256<float>> v) {
+  return _mm256_fpclass_ps_mask(v.raw, 0x20) != 0;
+}
+HWY_INLINE bool has_subnormal(hn::Vec<hn::Full128<float>> v) {
+  return _mm_fpclass_ps_mask(v.raw, 0x20) != 0;
+}
+
+template <class Words, class V>
+HWY_INLINE void convert(Words& words, const V& v) {
+  asm("vcvtneps2bf16 %1, %0" : "=v"(words.raw) : "v"(v.raw));
+}
+template <class Words, class V>
+HWY_INLINE void convert(Words& words, const V& low, const V& high) {
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words.raw) : "v"(low.raw), "v"(high.raw));
+}
+
+/// The same by one instruction, of one vector or two; false where there is none, or where it took a
+/// subnormal number for 0.
+template <class D, class... Vectors>
+HWY_INLINE bool round_at_once(D d, hn::Vec<D>& words, const Vectors&... v) {
   if (!kRoundsToBFloat16) return false;
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words) : "v"(low), "v"(high));
-  return _mm512_testn_epi16_mask(words, _mm512_set1_epi16(0x7F80)) == 0;
+  convert(words, v...);
+  const auto no_exponent = hn::Eq(hn::And(words, hn::Set(d, 0x7F80)), hn::Zero(d));
+  return hn::AllFalse(d, no_exponent) || !(has_subnormal(v) || ...);
 }
 #endif
 
@@ -470,12 +491,15 @@ HWY_INLINE Stored<BFloat16, N> as_stored(BFloat16, const Pack<float, N>& p) {
   for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
     if constexpr (kPaired<N>) {
 #if HWY_TARGET == HWY_AVX3
-      if (HWY_LIKELY(round_at_once(p.v[2 * k].raw, p.v[2 * k + 1].raw, s.v[k].raw))) continue;
+      if (HWY_LIKELY(round_at_once(d, s.v[k], p.v[2 * k], p.v[2 * k + 1]))) continue;
 #endif
       const auto low = hn::BitCast(d, p.v[2 * k]);
       const auto high = hn::BitCast(d, p.v[2 * k + 1]);
       s.v[k] = round_to_even(d, hn::ConcatOdd(d, high, low), hn::ConcatEven(d, high, low));
     } else {
+#if HWY_TARGET == HWY_AVX3
+      if (HWY_LIKELY(round_at_once(d, s.v[k], p.v[k]))) continue;
+#endif
       const auto bits = hn::BitCast(U32<F32<N>>(), p.v[k]);
       s.v[k] =
           round_to_even(d, hn::TruncateTo(d, hn::ShiftRight<16>(bits)), hn::TruncateTo(d, bits));
