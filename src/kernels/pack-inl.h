@@ -454,14 +454,11 @@ HWY_INLINE hn::Vec<D> round_to_even(D d, hn::Vec<D> upper, hn::Vec<D> lower) {
 /// AVX512_BF16, which Highway's target does not take for granted.
 inline const bool kRoundsToBFloat16 = __builtin_cpu_supports("avx512bf16") != 0;
 
-HWY_INLINE bool has_subnormal(hn::Vec<hn::Full512<float>> v) {
-  return _mm512_fpclass_ps_mask(v.raw, 0x20) != 0;
-}
-HWY_INLINE bool has_subnormal(hn::Vec<hn::Full256<float>> v) {
-  return _mm256_fpclass_ps_mask(v.raw, 0x20) != 0;
-}
-HWY_INLINE bool has_subnormal(hn::Vec<hn::Full128<float>> v) {
-  return _mm_fpclass_ps_mask(v.raw, 0x20) != 0;
+template <class V>
+HWY_INLINE bool has_subnormal(V v) {
+  const hn::RebindToUnsigned<hn::DFromV<V>> u;
+  const auto size = hn::And(hn::BitCast(u, v), hn::Set(u, 0x7FFFFFFF));
+  return !hn::AllFalse(u, hn::Lt(hn::Sub(size, hn::Set(u, 1)), hn::Set(u, 0x7FFFFF)));
 }
 
 template <class Words, class V>
