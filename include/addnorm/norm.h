@@ -1,8 +1,26 @@
 #pragma once
 
-/// Normalization and Add & Norm, forward and backward. Every function allocates nothing, checks its
-/// arguments (addnorm::Error) and gives the same bits on every instruction set and for any number
-/// of threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
+/// Normalization and Add & Norm, forward and backward. Every function allocates nothing after its
+/// first call, checks its arguments (addnorm::Error) and gives the same bits on every instruction
+/// set and for any number of threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
+///
+/// Rows are divided among OpenMP's threads (OMP_NUM_THREADS, omp_set_num_threads) where that pays;
+/// calls from several threads at once are safe. All threads must handle subnormal numbers alike: a
+/// thread that flushes them to zero (FTZ, DAZ) gives other bits.
+///
+/// Memory may overlap only where a member's comment says so, and then must be the same matrix (same
+/// type, first element and stride). Other overlaps are not detected, but for sum = y.
+///
+/// A sublayer F of a pre-norm stack, h = norm(x), s = x + F(h), forward and back:
+///   add_norm_forward(o, {.add = {.x = x}, .y = h, .statistics = st});  F: f from h
+///   residual_add({.x = x, .branch = f}, s);  or in the next sublayer's add_norm_forward
+///   F back: dh from ds
+///   add_norm_backward(o, {.s = x, .statistics = st, .dy = dh, .d_residual = ds, .dx = dx});
+/// Of a post-norm stack, s = x + F(x), y = norm(s):
+///   F: f from x;  add_norm_forward(o, {.add = {x, f}, .sum = s, .y = y, .statistics = st});
+///   add_norm_backward(o, {.s = s, .statistics = st, .dy = dy, .dx = ds});
+///   F back: dx from ds;  residual_add({.x = ds, .branch = dx}, dx);
+/// With dropout or a gain, F's gradient is residual_add_backward's d_branch, and not ds.
 ///
 /// A matrix of the residual stream has type Stream, a branch and an output of a norm type Branch:
 /// float and float, double and double, BFloat16 and BFloat16, Float16 and Float16, float and
@@ -45,7 +63,7 @@ enum class GammaForm {
 /// A norm as data. y = output_scale·(γ ⊙ (x − mean)/deviation + β), where kRms has mean 0.
 struct NormOptions {
   NormKind kind = NormKind::kLayer;
-  double epsilon = 1e-5;  ///< 0 is allowed; a set of equal values then gives NaN
+  double epsilon = 1e-5;  ///< from 0 to 1e30; where it is 0, a set of equal values gives NaN
   EpsilonAt epsilon_at = EpsilonAt::kVariance;
   Variance variance = Variance::kPopulation;
   GammaForm gamma_form = GammaForm::kPlain;
@@ -93,27 +111,28 @@ struct Dropout {
 /// The branch's way into the residual sum: s = skip ⊙ x + gain ⊙ dropout(branch).
 template <typename Stream, typename Branch = Stream>
 struct ResidualAdd {
-  MatrixView<const Stream> x;       ///< rows × features, the residual stream
-  MatrixView<const Branch> branch;  ///< the same shape; absent: s = skip ⊙ x
-  Scale<Arithmetic<Stream>> skip;
-  Scale<Arithmetic<Stream>> gain;
-  Dropout dropout;
+  MatrixView<const Stream> x = {};       ///< rows × features, the residual stream
+  MatrixView<const Branch> branch = {};  ///< the same shape; absent: s = skip ⊙ x
+  Scale<Arithmetic<Stream>> skip = {};
+  Scale<Arithmetic<Stream>> gain = {};
+  Dropout dropout = {};
 };
 
 /// s = skip ⊙ x + gain ⊙ dropout(branch). `sum` may be x or branch itself.
 template <typename Stream, typename Branch = Stream>
 void residual_add(const ResidualAdd<Stream, Branch>& add, MatrixView<Stream> sum);
 
-/// The gradients of residual_add's inputs, from `d_sum`, the gradient of s.
+/// The gradients of residual_add's branch and factors, from `d_sum`, the gradient of s. That of x
+/// by this way is skip ⊙ d_sum: AddNormBackward::d_residual, or residual_add({.x = d_sum, .skip}).
 template <typename Stream, typename Branch = Stream>
 struct ResidualAddBackward {
   using Value = Arithmetic<Stream>;
 
-  ResidualAdd<Stream, Branch> add;  ///< as in forward; x and branch are read for d_skip and d_gain
-  MatrixView<const Stream> d_sum;
-  MatrixView<Branch> d_branch;  ///< gain ⊙ mask ⊙ d_sum; absent: not wanted
-  std::span<Value> d_skip;      ///< += Σ over rows of x ⊙ d_sum; empty: not wanted
-  std::span<Value> d_gain;      ///< += Σ over rows of dropout(branch) ⊙ d_sum; empty: not wanted
+  ResidualAdd<Stream, Branch> add = {};  ///< as in forward; its branch is read for d_gain alone
+  MatrixView<const Stream> d_sum = {};
+  MatrixView<Branch> d_branch = {};  ///< gain ⊙ mask ⊙ d_sum; absent: not wanted
+  std::span<Value> d_skip = {};  ///< += Σ over rows of x ⊙ d_sum, 1 value or one for each feature
+  std::span<Value> d_gain = {};  ///< += Σ over rows of dropout(branch) ⊙ d_sum, likewise
 };
 template <typename Stream, typename Branch = Stream>
 void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args);
@@ -124,12 +143,12 @@ template <typename Stream, typename Branch = Stream>
 struct AddNormForward {
   using Value = Arithmetic<Stream>;
 
-  ResidualAdd<Stream, Branch> add;  ///< without a branch this is the norm alone
-  MatrixView<Stream> sum;           ///< where s goes; may be x or branch; absent: s is not kept
-  std::span<const Value> gamma;     ///< one for each feature; empty: 1
-  std::span<const Value> beta;      ///< one for each feature; empty: 0
-  MatrixView<Branch> y;             ///< may be x or branch
-  std::span<NormStatistics<Value>> statistics;  ///< one for each row, for backward; empty: not kept
+  ResidualAdd<Stream, Branch> add = {};  ///< without a branch this is the norm alone
+  MatrixView<Stream> sum = {};           ///< where s goes; may be x or branch; absent: not kept
+  std::span<const Value> gamma = {};     ///< one for each feature; empty: 1
+  std::span<const Value> beta = {};      ///< one for each feature; empty: 0
+  MatrixView<Branch> y = {};             ///< may be x or branch, but not sum
+  std::span<NormStatistics<Value>> statistics = {};  ///< one for each row, for backward; or none
 };
 template <typename Stream, typename Branch = Stream>
 void add_norm_forward(const NormOptions& options, const AddNormForward<Stream, Branch>& args);
@@ -140,41 +159,42 @@ enum class GradientMode {
   kOverwrite,   ///< they are replaced
 };
 
-/// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass.
+/// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass. dx
+/// is the gradient of s, which the norm read; d_residual that of the next sum, which s enters past
+/// the norm and its sublayer, there multiplied with that sum's `skip`.
 ///   dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
 /// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
 template <typename Stream, typename Branch = Stream>
 struct AddNormBackward {
   using Value = Arithmetic<Stream>;
 
-  MatrixView<const Stream> s;                         ///< what forward normalized
-  std::span<const NormStatistics<Value>> statistics;  ///< from forward
-  std::span<const Value> gamma;
-  MatrixView<const Branch> dy;
-  MatrixView<const Stream> d_residual;  ///< the gradient that reaches s past the norm; absent: none
-  Scale<Value> skip;                    ///< what d_residual is multiplied with
-  MatrixView<Stream> dx;                ///< may be dy or d_residual
-  std::span<Value> d_gamma;             ///< empty: not wanted
-  std::span<Value> d_beta;              ///< empty: not wanted
-  std::span<Value>
-      workspace;  ///< add_norm_workspace(rows, features) values where d_gamma or d_beta
+  MatrixView<const Stream> s = {};                         ///< what forward normalized
+  std::span<const NormStatistics<Value>> statistics = {};  ///< from forward
+  std::span<const Value> gamma = {};
+  MatrixView<const Branch> dy = {};
+  MatrixView<const Stream> d_residual = {};  ///< absent: none
+  Scale<Value> skip = {};
+  MatrixView<Stream> dx = {};       ///< may be s, dy or d_residual
+  std::span<Value> d_gamma = {};    ///< empty: not wanted
+  std::span<Value> d_beta = {};     ///< empty: not wanted
+  std::span<Value> workspace = {};  ///< needed for d_gamma and d_beta; holds nothing between calls
   GradientMode parameter_gradients = GradientMode::kAccumulate;
 };
 template <typename Stream, typename Branch = Stream>
 void add_norm_backward(const NormOptions& options, const AddNormBackward<Stream, Branch>& args);
 
-/// How many values AddNormBackward::workspace holds.
+/// How many values AddNormBackward::workspace must hold at least.
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
 
 /// BatchNorm, InstanceNorm or GroupNorm of an (N, C, S) tensor, by the statistics of the data.
 template <typename T>
 struct ChannelNormForward {
-  TensorView<const T> x;
-  std::span<const T> gamma;                 ///< one for each channel; empty: 1
-  std::span<const T> beta;                  ///< one for each channel; empty: 0
-  TensorView<T> y;                          ///< may be x
-  std::span<NormStatistics<T>> statistics;  ///< channel_norm_sets() of them, for backward
-  std::span<T> workspace;                   ///< channel_norm_workspace() values
+  TensorView<const T> x = {};
+  std::span<const T> gamma = {};                 ///< one for each channel; empty: 1
+  std::span<const T> beta = {};                  ///< one for each channel; empty: 0
+  TensorView<T> y = {};                          ///< may be x
+  std::span<NormStatistics<T>> statistics = {};  ///< channel_norm_sets() of them, for backward
+  std::span<T> workspace = {};                   ///< channel_norm_workspace() values
 };
 template <typename T>
 void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args);
@@ -182,14 +202,14 @@ void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T
 /// dx = dnorm(dy) as in AddNormBackward, with means over each set; d_gamma and d_beta are added to.
 template <typename T>
 struct ChannelNormBackward {
-  TensorView<const T> x;
-  std::span<const NormStatistics<T>> statistics;
-  std::span<const T> gamma;
-  TensorView<const T> dy;
-  TensorView<T> dx;        ///< may be dy
-  std::span<T> d_gamma;    ///< empty: not wanted
-  std::span<T> d_beta;     ///< empty: not wanted
-  std::span<T> workspace;  ///< channel_norm_workspace() values
+  TensorView<const T> x = {};
+  std::span<const NormStatistics<T>> statistics = {};
+  std::span<const T> gamma = {};
+  TensorView<const T> dy = {};
+  TensorView<T> dx = {};        ///< may be dy
+  std::span<T> d_gamma = {};    ///< empty: not wanted
+  std::span<T> d_beta = {};     ///< empty: not wanted
+  std::span<T> workspace = {};  ///< channel_norm_workspace() values
 };
 template <typename T>
 void channel_norm_backward(const NormOptions& options, const ChannelNormBackward<T>& args);
@@ -204,8 +224,8 @@ std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<
 /// BatchNorm's memory of the batches it has seen, one value for each channel.
 template <typename T>
 struct RunningStatistics {
-  std::span<T> mean;      ///< 0 at first
-  std::span<T> variance;  ///< 1 at first
+  std::span<T> mean = {};      ///< 0 at first
+  std::span<T> variance = {};  ///< 1 at first
   T momentum = T(0.1);
 };
 /// running = (1 − momentum)·running + momentum·(of this batch); the variance is the unbiased one

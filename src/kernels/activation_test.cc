@@ -78,7 +78,7 @@ TEST(ActivationErrors, NameTheArgumentThatIsWrong) {
   EXPECT_THAT([&] { activate<float>(Activation::kRelu, in, small); },
               ThrowsMessage<Error>(HasSubstr("y is 2 × 2")));
   EXPECT_THAT([&] { activate<float>(Activation::kRelu, in, {}); },
-              ThrowsMessage<Error>(HasSubstr("y is 0 × 0")));
+              ThrowsMessage<Error>(HasSubstr("y is absent, must be 3 × 4")));
   EXPECT_THAT(
       [&] {
         activate_backward<float>(Activation::kRelu, {in, small, x});

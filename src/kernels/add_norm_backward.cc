@@ -417,7 +417,7 @@ void check_backward(const NormOptions& options, const AddNormBackward<S, B>& arg
   check_optional_length(kWhere, "d_beta", args.d_beta, cols);
   if (!args.d_gamma.empty() || !args.d_beta.empty()) {
     require(args.workspace.size() >= add_norm_workspace(rows, cols),
-            "{}: workspace has {} values, must have {}", kWhere, args.workspace.size(),
+            "{}: workspace has {} values, must have at least {}", kWhere, args.workspace.size(),
             add_norm_workspace(rows, cols));
   }
 }

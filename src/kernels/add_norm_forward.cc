@@ -418,6 +418,8 @@ void check_forward(const NormOptions& options, const AddNormForward<S, B>& args)
   check_residual_add(kWhere, args.add);
   check_optional_shape(kWhere, "sum", args.sum, rows, cols);
   check_shape(kWhere, "y", args.y, rows, cols);
+  require(args.sum.empty() || !same_place(args.sum, args.y),
+          "{}: sum and y are the same matrix, each needs one of its own", kWhere);
   check_optional_length(kWhere, "gamma", args.gamma, cols);
   check_optional_length(kWhere, "beta", args.beta, cols);
   check_optional_length(kWhere, "statistics", args.statistics, rows);

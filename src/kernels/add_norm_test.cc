@@ -6,6 +6,7 @@
 
 #include "addnorm/error.h"
 #include "addnorm/norm.h"
+#include "kernels/cache.h"
 #include "support/gradient_check.h"
 #include "support/norm_case.h"
 
@@ -98,25 +99,36 @@ TYPED_TEST(AddNorm, GradientsAreAddedToWhatIsThere) {
   }
 }
 
+struct AddNormShape {
+  std::size_t rows = 7;
+  std::size_t cols = 37;
+  bool factors = true;  ///< skip and gain are vectors
+};
+/// Each goes through other loops: short rows, groups, single rows, rows too wide to wait; with
+/// factors and without.
+constexpr AddNormShape kShapes[] = {{13, 5, false},  {13, 32, false},  {13, 37, false},
+                                    {13, 64, false}, {3, 1100, false}, {3, 16385, false},
+                                    {7, 37, true},   {3, 16385, true}};
+
 /// One Add & Norm with everything that it can have.
 template <typename T>
 struct AddNormCase {
-  static constexpr std::size_t kRows = 7;
-  static constexpr std::size_t kCols = 37;
-
+  AddNormShape shape;
   TorchGenerator generator{1};
-  Matrix<T> x = random_matrix<T>(generator, kRows, kCols);
-  Matrix<T> branch = random_matrix<T>(generator, kRows, kCols);
-  Matrix<T> dy = random_matrix<T>(generator, kRows, kCols);
-  Matrix<T> d_residual = random_matrix<T>(generator, kRows, kCols);
-  Matrix<T> sum{kRows, kCols}, y{kRows, kCols}, dx{kRows, kCols};
-  std::vector<T> gamma = random_vector<T>(generator, kCols);
-  std::vector<T> beta = random_vector<T>(generator, kCols);
-  std::vector<T> skip = random_vector<T>(generator, kCols);
-  std::vector<T> gain = random_vector<T>(generator, kCols);
-  std::vector<NormStatistics<T>> statistics{kRows};
-  std::vector<T> d_gamma = std::vector<T>(kCols), d_beta = std::vector<T>(kCols);
-  std::vector<T> workspace = std::vector<T>(add_norm_workspace(kRows, kCols));
+  Matrix<T> x = random_matrix<T>(generator, shape.rows, shape.cols);
+  Matrix<T> branch = random_matrix<T>(generator, shape.rows, shape.cols);
+  Matrix<T> dy = random_matrix<T>(generator, shape.rows, shape.cols);
+  Matrix<T> d_residual = random_matrix<T>(generator, shape.rows, shape.cols);
+  Matrix<T> sum{shape.rows, shape.cols}, y{shape.rows, shape.cols}, dx{shape.rows, shape.cols};
+  std::vector<T> gamma = random_vector<T>(generator, shape.cols);
+  std::vector<T> beta = random_vector<T>(generator, shape.cols);
+  std::vector<T> skip = random_vector<T>(generator, shape.factors ? shape.cols : 0);
+  std::vector<T> gain = random_vector<T>(generator, shape.factors ? shape.cols : 0);
+  std::vector<NormStatistics<T>> statistics{shape.rows};
+  std::vector<T> d_gamma = std::vector<T>(shape.cols), d_beta = std::vector<T>(shape.cols);
+  std::vector<T> workspace = std::vector<T>(add_norm_workspace(shape.rows, shape.cols));
+
+  explicit AddNormCase(const AddNormShape& s = {}) : shape(s) {}
 
   AddNormForward<T> forward() {
     return {.add = {.x = x, .branch = branch, .skip = {.vector = skip}, .gain = {.vector = gain}},
@@ -191,10 +203,10 @@ TYPED_TEST(AddNorm, BackwardAddsTheResidualGradient) {
   }
 }
 
-TYPED_TEST(AddNorm, OutputsMayBeTheInputsThatTheHeaderNames) {
-  using T = TypeParam;
+template <typename T>
+void expect_outputs_may_be_inputs(const AddNormShape& shape) {
   using Case = AddNormCase<T>;
-  Case plain;
+  Case plain(shape);
   add_norm_forward({}, plain.forward());
   add_norm_backward({}, plain.backward());
 
@@ -204,12 +216,13 @@ TYPED_TEST(AddNorm, OutputsMayBeTheInputsThatTheHeaderNames) {
     Matrix<T> Case::*y;
   };
   const Alias aliases[] = {{"sum = x", &Case::x, &Case::y},
+                           {"sum = branch", &Case::branch, &Case::y},
                            {"y = x", &Case::sum, &Case::x},
                            {"y = branch", &Case::sum, &Case::branch},
                            {"sum = x, y = branch", &Case::x, &Case::branch}};
   for (const Alias& alias : aliases) {
     SCOPED_TRACE(alias.what);
-    Case c;
+    Case c(shape);
     AddNormForward<T> args = c.forward();
     args.sum = c.*alias.sum;
     args.y = c.*alias.y;
@@ -218,21 +231,27 @@ TYPED_TEST(AddNorm, OutputsMayBeTheInputsThatTheHeaderNames) {
     EXPECT_TRUE(same_bits((c.*alias.y).flat(), plain.y.flat()));
   }
   for (const auto y : {&Case::x, &Case::branch}) {  // no sum kept
-    Case c;
+    Case c(shape);
     AddNormForward<T> args = c.forward();
     args.sum = {};
     args.y = c.*y;
     add_norm_forward({}, args);
     EXPECT_TRUE(same_bits((c.*y).flat(), plain.y.flat()));
   }
-  for (const auto dx : {&Case::dy, &Case::d_residual}) {
-    Case c;
+  for (const auto dx : {&Case::sum, &Case::dy, &Case::d_residual}) {
+    Case c(shape);
     add_norm_forward({}, c.forward());
     AddNormBackward<T> args = c.backward();
     args.dx = c.*dx;
     add_norm_backward({}, args);
     EXPECT_TRUE(same_bits((c.*dx).flat(), plain.dx.flat()));
     EXPECT_TRUE(same_bits(c.d_gamma, plain.d_gamma));
+  }
+}
+TYPED_TEST(AddNorm, OutputsMayBeTheInputsThatTheHeaderNames) {
+  for (const AddNormShape& shape : kShapes) {
+    SCOPED_TRACE(shape.cols);
+    expect_outputs_may_be_inputs<TypeParam>(shape);
   }
 }
 
@@ -263,9 +282,9 @@ struct Inset {
   }
 };
 
-TYPED_TEST(AddNorm, ViewsIntoWiderMatricesAreReadAndWrittenInsideOnly) {
-  using T = TypeParam;
-  AddNormCase<T> c;
+template <typename T>
+void expect_views_are_kept_to(const AddNormShape& shape) {
+  AddNormCase<T> c(shape);
   add_norm_forward({}, c.forward());
   add_norm_backward({}, c.backward());
 
@@ -287,6 +306,47 @@ TYPED_TEST(AddNorm, ViewsIntoWiderMatricesAreReadAndWrittenInsideOnly) {
   backward.dx = dx.view;
   add_norm_backward({}, backward);
   dx.expect_holds(c.dx);
+}
+TYPED_TEST(AddNorm, ViewsIntoWiderMatricesAreReadAndWrittenInsideOnly) {
+  for (const AddNormShape& shape : kShapes) {
+    SCOPED_TRACE(shape.cols);
+    expect_views_are_kept_to<TypeParam>(shape);
+  }
+}
+
+// What goes past the caches takes loops of its own.
+TEST(AddNormPastTheCaches, GivesTheSameBits) {
+  constexpr std::size_t kCols = 1000, kPart = 64;
+  std::size_t rows = 2000;
+  while (!exceeds_cache(3 * rows * kCols * sizeof(float))) rows *= 2;
+  if (rows > 100'000) GTEST_SKIP() << "the cache is too large to exceed";
+  AddNormCase<float> c({rows, kCols, false});
+  add_norm_forward({}, c.forward());
+  add_norm_backward({}, c.backward());
+
+  AddNormCase<float> parts({rows, kCols, false});
+  for (std::size_t r = 0; r < rows; r += kPart) {
+    const std::size_t count = std::min(kPart, rows - r);
+    const auto part = [&](const auto& matrix) { return matrix.block(r, 0, count, kCols); };
+    AddNormForward<float> forward = parts.forward();
+    forward.add.x = part(forward.add.x);
+    forward.add.branch = part(forward.add.branch);
+    forward.sum = part(forward.sum);
+    forward.y = part(forward.y);
+    forward.statistics = forward.statistics.subspan(r, count);
+    add_norm_forward({}, forward);
+    AddNormBackward<float> backward = parts.backward();
+    backward.s = part(backward.s);
+    backward.statistics = backward.statistics.subspan(r, count);
+    backward.dy = part(backward.dy);
+    backward.d_residual = part(backward.d_residual);
+    backward.dx = part(backward.dx);
+    add_norm_backward({}, backward);
+  }
+  EXPECT_TRUE(same_bits(c.sum.flat(), parts.sum.flat()));
+  EXPECT_TRUE(same_bits(c.y.flat(), parts.y.flat()));
+  EXPECT_TRUE(same_bits(c.dx.flat(), parts.dx.flat()));
+  EXPECT_LE(max_error(c.d_gamma, to_double(parts.d_gamma)), 1e-3);  // summed in other blocks
 }
 
 TEST(AddNormGradient, EqualsCentralDifferencesForEveryOption) {
@@ -326,11 +386,16 @@ TEST(AddNormErrors, ForwardNamesTheArgumentThatIsWrong) {
          o.variance = Variance::kUnbiased;
          a.add.x.cols = 1;
        }},
-      {"x is 7 × 37 (stride 1)", [](auto&, auto& a) { a.add.x.stride = 1; }},
+      {"the stride of x is 1, must be at least its 37 columns",
+       [](auto&, auto& a) { a.add.x.stride = 1; }},
       {"branch is 2 × 2", [&](auto&, auto& a) { a.add.branch = small; }},
+      {"x has 7 rows of stride 4611686018427387904, more than there is memory",
+       [](auto&, auto& a) { a.add.x.stride = std::size_t{1} << 62; }},
+      {"branch is 7 × 37 but has no memory", [](auto&, auto& a) { a.add.branch.data = nullptr; }},
       {"sum is 2 × 2", [&](auto&, auto& a) { a.sum = small; }},
+      {"sum and y are the same matrix", [](auto&, auto& a) { a.sum = a.y; }},
       {"y is 2 × 2", [&](auto&, auto& a) { a.y = small; }},
-      {"y is 0 × 0", [&](auto&, auto& a) { a.y = {}; }},
+      {"y is absent, must be 7 × 37", [&](auto&, auto& a) { a.y = {}; }},
       {"skip has 3 values", [&](auto&, auto& a) { a.add.skip.vector = three; }},
       {"gain has 3 values", [&](auto&, auto& a) { a.add.gain.vector = three; }},
       {"gamma has 3 values", [&](auto&, auto& a) { a.gamma = three; }},
@@ -358,12 +423,13 @@ TEST(AddNormErrors, BackwardNamesTheArgumentThatIsWrong) {
   const BackwardMistake mistakes[] = {
       {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
       {"kind must be kLayer or kRms", [](auto& o, auto&) { o.kind = NormKind::kGroup; }},
-      {"s is 7 × 37 (stride 1)", [](auto&, auto& a) { a.s.stride = 1; }},
+      {"the stride of s is 1, must be at least its 37 columns",
+       [](auto&, auto& a) { a.s.stride = 1; }},
       {"dy is 2 × 2", [&](auto&, auto& a) { a.dy = small; }},
-      {"dy is 0 × 0", [&](auto&, auto& a) { a.dy = {}; }},
+      {"dy is absent, must be 7 × 37", [&](auto&, auto& a) { a.dy = {}; }},
       {"d_residual is 2 × 2", [&](auto&, auto& a) { a.d_residual = small; }},
       {"dx is 2 × 2", [&](auto&, auto& a) { a.dx = small; }},
-      {"dx is 0 × 0", [&](auto&, auto& a) { a.dx = {}; }},
+      {"dx is absent, must be 7 × 37", [&](auto&, auto& a) { a.dx = {}; }},
       {"skip has 3 values", [&](auto&, auto& a) { a.skip.vector = three; }},
       {"gamma has 3 values", [&](auto&, auto& a) { a.gamma = three; }},
       {"d_gamma has 3 values", [&](auto&, auto& a) { a.d_gamma = three; }},

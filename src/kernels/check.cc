@@ -8,10 +8,13 @@ void check_norm_options(std::string_view where, const NormOptions& options, std:
   require(std::isfinite(options.epsilon) && options.epsilon >= 0,
           "{}: epsilon is {}, must be a finite number that is not negative", where,
           options.epsilon);
+  constexpr double kMost = 1e30;  // so that a float holds it, and its root times any scale
+  require(options.epsilon <= kMost, "{}: epsilon is {}, must be at most {}", where, options.epsilon,
+          kMost);
   require(std::isfinite(options.output_scale), "{}: output_scale is {}, must be finite", where,
           options.output_scale);
-  require(set_size > 0, "{}: there are no values to normalize, at least one feature is needed",
-          where);
+  require(set_size > 0,
+          "{}: there are no values to normalize: the input is absent, or has no features", where);
   require(options.variance == Variance::kPopulation || set_size > 1,
           "{}: the unbiased variance needs at least 2 values, there is 1", where);
 }

@@ -3,6 +3,7 @@
 /// The argument checks that the norm kernels share.
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -30,17 +31,26 @@ void check_optional_length(std::string_view where, std::string_view name, std::s
   if (!values.empty()) check_length(where, name, values, expected);
 }
 
-/// Throws unless `matrix` has the given shape.
+/// Throws unless `matrix` has the given shape, and memory for it.
 template <typename T>
 void check_shape(std::string_view where, std::string_view name, const MatrixView<T>& matrix,
                  std::size_t rows, std::size_t cols) {
-  require(matrix.rows == rows && matrix.cols == cols && matrix.stride >= cols,
-          "{}: {} is {} × {} (stride {}), must be {} × {}", where, name, matrix.rows, matrix.cols,
-          matrix.stride, rows, cols);
+  require(!matrix.empty() || rows == 0, "{}: {} is absent, must be {} × {}", where, name, rows,
+          cols);
+  require(matrix.rows == rows && matrix.cols == cols, "{}: {} is {} × {}, must be {} × {}", where,
+          name, matrix.rows, matrix.cols, rows, cols);
+  require(matrix.stride >= cols, "{}: the stride of {} is {}, must be at least its {} columns",
+          where, name, matrix.stride, cols);
+  constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T);
+  require(rows == 0 || matrix.stride <= kMost / rows,
+          "{}: {} has {} rows of stride {}, more than there is memory", where, name, rows,
+          matrix.stride);
 }
 template <typename T>
 void check_optional_shape(std::string_view where, std::string_view name,
                           const MatrixView<T>& matrix, std::size_t rows, std::size_t cols) {
+  require(!matrix.empty() || matrix.rows == 0 || matrix.cols == 0,
+          "{}: {} is {} × {} but has no memory", where, name, matrix.rows, matrix.cols);
   if (!matrix.empty()) check_shape(where, name, matrix, rows, cols);
 }
 

@@ -261,6 +261,13 @@ void expect_conversions_as_in_scalar_code() {
       between.push_back(std::bit_cast<float>(exact + offset));
     }
   }
+  // Once more with a subnormal number among any 32: some processors' own instruction takes it for
+  // 0.
+  const std::size_t all = between.size();
+  between.insert(between.end(), between.begin(), between.end());
+  for (std::size_t i = all, lane = 0; i < between.size(); i += 32, ++lane) {
+    between[i + lane % 32] = 1e-39F;
+  }
   const Matrix<float> zero(1, between.size());
   std::vector<Half> expected, converted(between.size());
   for (const float value : between) expected.emplace_back(value);
@@ -273,11 +280,11 @@ void expect_conversions_as_in_scalar_code() {
     residual_add<Half>({.x = {expected.data(), 1, between.size()}},
                        {back.data(), 1, between.size()});
     for (std::size_t i = 0; i < between.size(); ++i) {
-      const bool nan = std::isnan(between[i]);
-      ASSERT_EQ(converted[i].bits & (nan ? 0x7E00 : 0xFFFF),
-                expected[i].bits & (nan ? 0x7E00 : 0xFFFF))
-          << between[i] << " " << where;
-      if (nan) continue;
+      if (std::isnan(between[i])) {
+        ASSERT_TRUE(std::isnan(static_cast<float>(converted[i]))) << between[i] << " " << where;
+        continue;
+      }
+      ASSERT_EQ(converted[i].bits, expected[i].bits) << between[i] << " " << where;
       ASSERT_EQ(back[i].bits, expected[i].bits) << between[i] << " " << where;
     }
   });

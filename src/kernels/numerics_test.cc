@@ -240,6 +240,30 @@ TEST(Numerics, TinyValuesAreRightWhereEpsilonIsZero) {
   }
 }
 
+// Such an ε does not hide the squares that vanish.
+TEST(Numerics, TinyValuesAreRightWhereEpsilonIsTinyToo) {
+  struct Tiny {
+    double epsilon;
+    EpsilonAt at;
+    double size;
+  };
+  for (const auto& [epsilon, at, size] : {Tiny{1e-30, EpsilonAt::kDeviation, 1e-25},
+                                          {1e-38, EpsilonAt::kDeviation, 1e-22},
+                                          {1e-40, EpsilonAt::kDeviation, 1e-25},
+                                          {1e-50, EpsilonAt::kVariance, 1e-25},
+                                          {1e-60, EpsilonAt::kVariance, 1e-30},
+                                          {1e-70, EpsilonAt::kVariance, 1e-30}}) {
+    for (const NormKind kind : {NormKind::kLayer, NormKind::kRms}) {
+      SCOPED_TRACE(fmt::format("epsilon {} at {}, size {}, kind {}", epsilon, static_cast<int>(at),
+                               size, static_cast<int>(kind)));
+      NormOptions options = options_of(kind);
+      options.epsilon = epsilon;
+      options.epsilon_at = at;
+      expect_right({options, shape_of(kind, 64), {0, size}}, 1e-5, 1e-5);
+    }
+  }
+}
+
 TEST(Numerics, ParameterGradientsStayRightOverManySamples) {
   constexpr std::size_t kSamples = 300'000;
   const std::vector<float> x(kSamples * 2, 1.0F);

@@ -461,13 +461,14 @@ HWY_INLINE bool has_subnormal(V v) {
   return !hn::AllFalse(u, hn::Lt(hn::Sub(size, hn::Set(u, 1)), hn::Set(u, 0x7FFFFF)));
 }
 
+// volatile: else a compiler may move the instruction to where it is not known to be there.
 template <class Words, class V>
 HWY_INLINE void convert(Words& words, const V& v) {
-  asm("vcvtneps2bf16 %1, %0" : "=v"(words.raw) : "v"(v.raw));
+  asm volatile("vcvtneps2bf16 %1, %0" : "=v"(words.raw) : "v"(v.raw));
 }
 template <class Words, class V>
 HWY_INLINE void convert(Words& words, const V& low, const V& high) {
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words.raw) : "v"(low.raw), "v"(high.raw));
+  asm volatile("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words.raw) : "v"(low.raw), "v"(high.raw));
 }
 
 /// The same by one instruction, of one vector or two; false where there is none, or where it took a

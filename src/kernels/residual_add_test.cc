@@ -141,10 +141,10 @@ TEST(ResidualAddErrors, NameTheArgumentThatIsWrong) {
   EXPECT_THAT([&] { residual_add<float>({.x = c.x, .branch = c.branch}, small); },
               ThrowsMessage<Error>(HasSubstr("residual_add: sum is 2 × 2")));
   EXPECT_THAT([&] { residual_add<float>({.x = c.x}, {}); },
-              ThrowsMessage<Error>(HasSubstr("residual_add: sum is 0 × 0")));
+              ThrowsMessage<Error>(HasSubstr("residual_add: sum is absent, must be 70 × 37")));
   const Mistake mistakes[] = {
       {"branch is 2 × 2", [&](auto& a) { a.add.branch = small; }},
-      {"branch is 0 × 0",
+      {"branch is absent, must be 70 × 37",
        [&](auto& a) {
          a.add.branch = {};
          a.d_gain = three;

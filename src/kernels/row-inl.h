@@ -158,7 +158,7 @@ HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, st
   const V inverse_count = V{1} / static_cast<V>(n);
   const V inverse_divisor = V{1} / variance_divisor<V>(options, n);
   NormStatistics<V> result;
-  result.scale = safe_scale(largest[0], options.epsilon);
+  result.scale = safe_scale(largest[0], options);
   const V scale = result.scale;
   if (options.kind == NormKind::kRms) {
     const V squares = moments<V>(n, x, scale, 0, 0).squares;
@@ -228,7 +228,7 @@ struct FromMoments {
         inverse_count(V{1} / static_cast<V>(n)),
         inverse_divisor(V{1} / variance_divisor<V>(o, n)),
         epsilon(static_cast<V>(o.epsilon)),
-        smallest(o.epsilon > 0 ? V{-1} : 1 / kLargest),
+        smallest(epsilon_hides_underflow<V>(o) ? V{-1} : 1 / kLargest),
         centred(o.kind != NormKind::kRms) {}
 
   /// of Σd²: above, something may have overflowed

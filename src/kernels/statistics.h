@@ -17,38 +17,57 @@ T variance_divisor(const NormOptions& options, std::size_t n) {
   return static_cast<T>(options.variance == Variance::kPopulation ? n : n - 1);
 }
 
-/// 1, or where the squares of values up to `abs_max` could overflow, or vanish with no ε beside
-/// them, a power of two that brings them far from that, but not so far that the scale itself or
-/// √ε·scale would be lost.
+/// ε as it is beside the variance.
+inline double epsilon_of_variance(const NormOptions& options) {
+  const double epsilon = options.epsilon;
+  return options.epsilon_at == EpsilonAt::kVariance ? epsilon : epsilon * epsilon;
+}
+
+/// Whether ε is so large that squares which vanish do not matter beside it.
 template <typename T>
-T safe_scale(T abs_max, double epsilon) {
+bool epsilon_hides_underflow(const NormOptions& options) {
+  using Limits = std::numeric_limits<T>;
+  return epsilon_of_variance(options) > Limits::min() / Limits::epsilon();
+}
+
+/// 1, or where the squares of values up to `abs_max` could overflow, or vanish and ε does not hide
+/// it, a power of two that brings them far from that, but not so far that the scale itself,
+/// √ε·scale or ε·scale² would be lost.
+template <typename T>
+T safe_scale(T abs_max, const NormOptions& options) {
   constexpr int kMaxExponent = std::numeric_limits<T>::max_exponent;
   constexpr int kSafe = kMaxExponent * 3 / 8;
   if (!std::isfinite(abs_max) || abs_max == 0) return T{1};
   const int exponent = std::ilogb(abs_max);
-  if (exponent < kSafe && (exponent > -kSafe || epsilon > 0)) return T{1};
-  return std::ldexp(T{1}, std::min(kMaxExponent - 2, kMaxExponent / 4 - exponent));
+  if (exponent < kSafe && (exponent > -kSafe || epsilon_hides_underflow<T>(options))) return T{1};
+  int most = kMaxExponent - 2;
+  if (const double epsilon = epsilon_of_variance(options); epsilon > 0) {
+    most = std::min(most, (kMaxExponent - 8 - std::ilogb(epsilon)) / 2);
+  }
+  return std::ldexp(T{1}, std::min(most, kMaxExponent / 4 - exponent));
 }
 
 /// deviation and epsilon_ratio from a variance of values that were multiplied with `scale`.
 template <typename T>
 void set_deviation(const NormOptions& options, T variance, NormStatistics<T>& statistics) {
-  const T scale = statistics.scale;
-  const T epsilon = static_cast<T>(options.epsilon);
+  const double scale = statistics.scale;  // ε·scale² may leave T's range on the way
   const T root = std::sqrt(std::max(variance, T{0}));
   statistics.variance = variance;
   T deviation;
   if (options.epsilon_at == EpsilonAt::kVariance) {
     // Of equal values ε is all there is, though ε·scale² may vanish.
-    deviation =
-        root == 0 ? std::sqrt(epsilon) * scale : std::sqrt(variance + epsilon * scale * scale);
+    deviation = root == 0 ? std::sqrt(static_cast<T>(options.epsilon)) * statistics.scale
+                          : std::sqrt(variance + static_cast<T>(options.epsilon * scale * scale));
   } else {
-    deviation = root + epsilon * scale;
+    deviation = root + static_cast<T>(options.epsilon * scale);
     statistics.epsilon_ratio = root > 0 ? deviation / root : T{0};
   }
-  // A row that holds NaN or Inf becomes NaN whole, and not partly 0.
-  statistics.reciprocal =
-      std::isfinite(deviation) ? T{1} / deviation : std::numeric_limits<T>::quiet_NaN();
+  // A row that holds NaN or Inf becomes NaN whole, and not partly 0. Where there is an ε, however
+  // small, equal values become 0, and not 0·∞.
+  constexpr T kMost = std::numeric_limits<T>::max();
+  statistics.reciprocal = T{1} / deviation;
+  if (options.epsilon > 0) statistics.reciprocal = std::min(statistics.reciprocal, kMost);
+  if (!std::isfinite(deviation)) statistics.reciprocal = std::numeric_limits<T>::quiet_NaN();
 }
 
 /// What γ means to the output: γ or 1 + γ, times the output scale.
