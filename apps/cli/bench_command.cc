@@ -27,7 +27,9 @@ constexpr const char* kMeaning =
 non-temporal stores, whichever is faster), with oneDNN and with PyTorch, all on as many threads.
 Backward kernels give dx and the gradients of γ and β; add_… has the residual sum in the same pass,
 backward the residual's gradient. oneDNN adds, then normalizes; it has no RMSNorm. Our results must
-be oneDNN's, or the race is off. --json prints one line for each kernel, shape and type.
+be oneDNN's, or the race is off. × above 1: addnorm is faster; –: the rival has no such kernel.
+--json prints one line for each kernel, shape and type: kernel, rows, cols, dtype, threads, isa, ms,
+copy_ms, onednn_ms, pytorch_ms; null where there is no rival. ADDNORM_CPU forces an instruction set.
 
 --sweep races oneDNN on rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2^27 values,
 and names the worst ratio; by default add_layer_norm and add_layer_norm_backward.

@@ -28,6 +28,7 @@ constexpr const char* kExamples =
   addnorm serve                                 the interactive tutorial, in the browser
 
 'addnorm COMMAND --help' says more about a command.
+ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbids colour.
 Exit status: 0 done, 1 a verdict failed, 2 bad usage or bad input.)";
 
 /// One line on standard error, whatever characters a file name or an argument brings along.

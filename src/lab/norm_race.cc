@@ -94,7 +94,8 @@ class RaceData {
   void copy(Stores stores) {
     auto* bytes = reinterpret_cast<std::byte*>(memory_.data());
     const std::size_t half = memory_.flat().size_bytes() / 2 / 64 * 64;
-    memory_copy(bytes, bytes + half, half, stores);
+    const std::size_t values = job_.kernel.matrices() * job_.shape.size();
+    memory_copy(bytes, bytes + half, values * sizeof(T) / 2, stores);
   }
 
   RaceArrays arrays() {
