@@ -1,0 +1,83 @@
+#include "lab/silent_bug.h"
+
+#include <fmt/ranges.h>
+
+#include "base/require.h"
+
+namespace addnorm {
+namespace {
+
+constexpr DepthFactor kOne{};
+
+void in_every_sublayer(StackPlan& plan, void (*change)(Placement&)) {
+  for (BlockPlacement& block : plan.placements) {
+    change(block.attention);
+    change(block.feed_forward);
+  }
+}
+/// The attention in the middle of the stack.
+Placement& one_sublayer(StackPlan& plan) {
+  return plan.placements[plan.placements.size() / 2].attention;
+}
+
+constexpr SilentBug kBugs[] = {
+    {"residual-missing", "one sublayer's output replaces the stream",
+     [](StackPlan& plan) {
+       one_sublayer(plan).skip = {.initial = {"0", [](Depth) { return 0.0; }}};
+     }},
+    {"residual-twice", "one sublayer adds the stream twice",
+     [](StackPlan& plan) {
+       one_sublayer(plan).skip = {.initial = {"2", [](Depth) { return 2.0; }}};
+     }},
+    {"no-residual", "no sublayer adds the stream",
+     [](StackPlan& plan) {
+       in_every_sublayer(plan, [](Placement& p) {
+         p.skip = {.initial = {"0", [](Depth) { return 0.0; }}};
+       });
+     }},
+    {"norm-over-stream", "the norm of the stream is written over the stream itself",
+     [](StackPlan& plan) {
+       in_every_sublayer(plan, [](Placement& p) {
+         p.before = Slot::kNothing;
+         p.after = Slot::kNorm;
+       });
+     }},
+    {"norm-missing", "no sublayer has a norm",
+     [](StackPlan& plan) {
+       in_every_sublayer(plan,
+                         [](Placement& p) { p.before = p.inside = p.after = Slot::kNothing; });
+       plan.final_norm = FinalNorm::kNo;
+     }},
+    {"final-norm-missing", "the stack ends without its norm",
+     [](StackPlan& plan) { plan.final_norm = FinalNorm::kNo; }},
+    {"scale-lost", "factors that depend on depth are 1",
+     [](StackPlan& plan) {
+       in_every_sublayer(plan, [](Placement& p) {
+         p.skip.initial = p.gain.initial = p.before_scale = p.initial_gain = kOne;
+       });
+     }},
+    {"rms-for-layer", "RMSNorm where LayerNorm is meant",
+     [](StackPlan& plan) { plan.block.norm.kind = NormKind::kRms; }},
+    {"one-plus-gamma", "gamma, which is 1, is read as 1 + gamma",
+     [](StackPlan& plan) { plan.block.norm.output_scale = 2; }},
+    {"epsilon-outside", "epsilon is added to the deviation, not to the variance",
+     [](StackPlan& plan) { plan.block.norm.epsilon_at = EpsilonAt::kDeviation; }},
+};
+
+}  // namespace
+
+std::span<const SilentBug> silent_bugs() {
+  return kBugs;
+}
+
+const SilentBug& find_silent_bug(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const SilentBug& bug : kBugs) {
+    if (bug.name == name) return bug;
+    names.push_back(bug.name);
+  }
+  fail(
+      fmt::format("silent bug \"{}\" is unknown, must be one of {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace addnorm

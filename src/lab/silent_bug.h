@@ -1,0 +1,30 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "nn/block.h"
+#include "nn/stack.h"
+
+namespace addnorm {
+
+/// What a stack is made of, before anything is drawn.
+struct StackPlan {
+  BlockOptions block;
+  std::vector<BlockPlacement> placements;
+  FinalNorm final_norm = FinalNorm::kAsPlacement;
+};
+
+/// A mistake in a network's plumbing that raises no error. Each of them has happened.
+struct SilentBug {
+  std::string_view name;
+  std::string_view meaning;
+  void (*put_into)(StackPlan& plan);
+};
+
+std::span<const SilentBug> silent_bugs();
+/// The bug with this name; an Error that lists the names if there is none.
+const SilentBug& find_silent_bug(std::string_view name);
+
+}  // namespace addnorm

@@ -1,0 +1,71 @@
+#include "lab/specimen.h"
+
+#include "base/matrix.h"
+#include "base/parallel.h"
+
+namespace addnorm {
+namespace {
+
+StackPlan plan_of(const WideStack& stack, const SilentBug* bug) {
+  StackPlan plan{.block = {.d_model = stack.d_model,
+                           .d_ff = stack.d_ff,
+                           .feed_forward = FeedForwardKind::kRelu,
+                           .norm = {.epsilon = stack.epsilon}},
+                 .placements = stack.placements,
+                 .final_norm = stack.final_norm};
+  if (bug != nullptr) bug->put_into(plan);
+  return plan;
+}
+
+Stack<float> draw(const StackPlan& plan, const WideStack& stack, TorchGenerator& generator) {
+  Stack<float> drawn(plan.block, plan.placements, plan.final_norm);
+  for (std::size_t i = 0; i < plan.placements.size(); ++i) {
+    Block<float>& block = drawn.blocks()[i];
+    initialize(block, plan.placements[i], {i + 1, plan.placements.size()}, stack.initialization,
+               generator);
+    Linear<float>& query = block.attention().query();
+    query.weight().value.fill(0);
+    query.bias().value.fill(0);
+  }
+  return drawn;
+}
+
+double squared_norm(MatrixView<const float> m) {
+  double sum = 0;
+  for (std::size_t r = 0; r < m.rows; ++r) {
+    for (const float v : m.row(r)) sum += static_cast<double>(v) * v;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Specimen draw_specimen(const WideStack& stack, std::uint64_t seed, const SilentBug* bug) {
+  TorchGenerator generator(seed);
+  Stack<float> drawn = draw(plan_of(stack, bug), stack, generator);
+  Matrix<float> x(stack.tokens, stack.d_model);
+  Matrix<float> y(stack.tokens, stack.d_model);
+  Matrix<float> gradient(stack.tokens, stack.d_model);
+  generator.fill_normal(x.flat(), 0, 1);
+  generator.fill_normal(gradient.flat(), 0, 1);
+
+  Scratch<float> scratch;
+  Profiler<float> profiler(stack.tokens);
+  const Pass<float> pass{.length = stack.tokens, .scratch = &scratch, .probe = &profiler};
+  drawn.forward(x, y, pass);
+  drawn.backward(gradient, pass);
+  Specimen specimen{.profile = profiler.entries()};
+  for (Block<float>& block : drawn.blocks()) {
+    specimen.down_gradient.push_back(squared_norm(block.feed_forward().down().weight().gradient));
+  }
+  return specimen;
+}
+
+std::vector<Specimen> draw_specimens(const WideStack& stack, std::uint64_t first, std::size_t seeds,
+                                     const SilentBug* bug) {
+  std::vector<Specimen> specimens(seeds);
+  parallel_jobs(seeds, [&](std::size_t i) { specimens[i] = draw_specimen(stack, first + i, bug); });
+  return specimens;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,83 @@
+#include "lab/specimen.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace addnorm {
+namespace {
+
+WideStack wide_stack(const std::string& placement) {
+  return {.placements = parse_placements(placement, 3), .tokens = 8, .d_model = 256, .d_ff = 512};
+}
+
+/// Second moments over many draws, where theory has them.
+StackMoments mean_moments(const std::vector<Specimen>& specimens, StackMoments mean) {
+  const double part = 1 / static_cast<double>(specimens.size());
+  for (SiteMoments& m : mean.sites) {
+    m.value = m.gradient = {};
+    for (const Specimen& specimen : specimens) {
+      const ProfileEntry* entry = find_entry(specimen.profile, m.site);
+      const double power = entry->rms * entry->rms;
+      m.value.power += part * power;
+      m.value.overlap += part * power * entry->token_cosine;
+      m.gradient.power += part * entry->grad_rms * entry->grad_rms;
+    }
+  }
+  for (std::size_t l = 0; l < mean.down_gradient.size(); ++l) {
+    mean.down_gradient[l] = 0;
+    for (const Specimen& s : specimens) mean.down_gradient[l] += part * s.down_gradient[l];
+  }
+  return mean;
+}
+
+void expect_as_predicted(const WideStack& stack) {
+  constexpr double kTolerance = 0.12;
+  const StackMoments want = predict(stack, {1, 0}, {1, 0});
+  const StackMoments have = mean_moments(draw_specimens(stack, 0, 12), want);
+  for (std::size_t i = 0; i < want.sites.size(); ++i) {
+    const SiteMoments& w = want.sites[i];
+    const SiteMoments& h = have.sites[i];
+    SCOPED_TRACE("layer " + std::to_string(w.site.layer) + " sublayer " +
+                 std::to_string(int(w.site.sublayer)) + " point " +
+                 std::to_string(int(w.site.point)));
+    EXPECT_NEAR(h.value.power / w.value.power, 1, kTolerance);
+    EXPECT_NEAR(h.value.cosine(), w.value.cosine(), kTolerance);
+    EXPECT_NEAR(h.gradient.power / w.gradient.power, 1, 2 * kTolerance);
+  }
+  for (std::size_t l = 0; l < want.down_gradient.size(); ++l) {
+    EXPECT_NEAR(have.down_gradient[l] / want.down_gradient[l], 1, 3 * kTolerance) << l;
+  }
+}
+
+TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryPlacement) {
+  for (const Placement& placement : placements()) {
+    // ReZero's branches have no gradient at first; Admin's skips are profiled.
+    if (placement.name == "rezero" || placement.name == "admin") continue;
+    SCOPED_TRACE(placement.name);
+    expect_as_predicted(wide_stack(std::string(placement.name)));
+  }
+}
+
+TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryInitialization) {
+  for (const Initialization initialization : kInitializations) {
+    SCOPED_TRACE(name_of(initialization));
+    WideStack stack = wide_stack("pre/post");
+    stack.initialization = initialization;
+    expect_as_predicted(stack);
+  }
+}
+
+TEST(Specimen, IsNotWhenABugIsInIt) {
+  const WideStack stack = wide_stack("pre");
+  const Site last{2, SublayerKind::kFeedForward, Point::kSum};
+  const double sound = predict(stack, {1, 0}, {1, 0}).at(last).value.power;
+  for (const char* name : {"no-residual", "residual-twice", "norm-missing", "one-plus-gamma"}) {
+    const Specimen specimen = draw_specimen(stack, 0, &find_silent_bug(name));
+    const double rms = find_entry(specimen.profile, last)->rms;
+    EXPECT_GT(std::abs(rms * rms / sound - 1), 0.3) << name;
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

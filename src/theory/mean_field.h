@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "nn/initialize.h"
+#include "nn/placement.h"
+#include "nn/probe.h"
+#include "nn/stack.h"
+
+/// What theory predicts for a stack of random weights, site by site, as a probe measures it
+/// (docs/theory.md derives it). Mean field: each layer is so wide that a feature is a sum of many
+/// independent ones, so that second moments of tokens determine those behind the layer (Poole et
+/// al. 2016; Schoenholz et al. 2017).
+
+namespace addnorm {
+
+/// Second moments of the tokens of one sequence, per feature.
+struct TokenMoments {
+  double power = 0;    ///< E[x_i²] of a token
+  double overlap = 0;  ///< E[x_i·x_j] of two tokens
+
+  double cosine() const { return overlap / power; }
+};
+
+/// An encoder before its first step. Assumed of it: queries are 0, so that attention averages over
+/// all tokens; the feed-forward has ReLU; γ = 1 and β = 0; no dropout.
+struct WideStack {
+  std::vector<BlockPlacement> placements;
+  FinalNorm final_norm = FinalNorm::kAsPlacement;
+  std::size_t tokens = 1;  ///< of the sequence
+  std::size_t d_model = 0;
+  std::size_t d_ff = 0;
+  double epsilon = 1e-5;  ///< in the variance
+  Initialization initialization = Initialization::kXavier;
+};
+
+/// Of the values at a site, and of the loss's gradient there.
+struct SiteMoments {
+  Site site;
+  TokenMoments value;
+  TokenMoments gradient;
+};
+
+struct StackMoments {
+  std::vector<SiteMoments> sites;  ///< in the order of the forward pass
+  std::vector<double>
+      down_gradient;  ///< of each layer: E‖∂loss/∂W‖² of the feed-forward's second W
+
+  /// Error if the stack has no such site.
+  const SiteMoments& at(const Site& site) const;
+};
+
+/// `input`: of what the stack reads; `gradient`: of the loss's gradient by what it gives.
+StackMoments predict(const WideStack& stack, const TokenMoments& input,
+                     const TokenMoments& gradient);
+
+}  // namespace addnorm
