@@ -44,6 +44,7 @@ struct Shape {
   }
   template <typename T>
   MatrixView<T> matrix(T* data) const {
+    if (data == nullptr) return {};
     return {data, samples, features()};
   }
   template <typename T>
