@@ -53,13 +53,14 @@ namespace HWY_NAMESPACE {
 // parameters' gradients are in the first cache for all but one of them.
 
 /// Wider rows go in pairs: s and dy of four of them would not stay in the first cache.
-inline constexpr std::size_t kGroupCols = 512;
+inline constexpr std::size_t kWidestOfFour = 512;
 
 template <typename S, typename B>
 struct BackwardLoop {
   using V = Arithmetic<S>;
 
-  /// What rows need to become gradients, with factor = reciprocal·scale (see RowSums).
+  /// What rows need to become gradients:
+  /// dx = ((g − shift) − mean − x̂·projection)/deviation with g = γ·dy
   struct GroupSums {
     HWY_ALIGN V shift[kRowGroup] = {};
     HWY_ALIGN V mean[kRowGroup] = {};
@@ -236,7 +237,8 @@ struct BackwardLoop {
     return r;
   }
 
-  /// Whole groups of rows of at most N values, each a pack that stays in registers.
+  /// Rows of at most N values, each a pack that stays in registers; two groups at a time where they
+  /// fit, since one alone would wait for its own sums. Gives the row behind the last of them.
   template <std::size_t N, typename Mode>
   HWY_NOINLINE std::size_t short_rows(Mode, std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
@@ -332,7 +334,7 @@ struct BackwardLoop {
         r = short_rows<64>(mode, r, range.end);
       }
     }
-    const std::size_t step = cols <= kGroupCols ? kRowGroup : kRowGroup / 2;
+    const std::size_t step = cols <= kWidestOfFour ? kRowGroup : kRowGroup / 2;
     groups(mode, groups(mode, r, range.end, step), range.end, 1);
   }
 

@@ -151,14 +151,23 @@ void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V*
   }
 }
 
+/// What the gradient of one set's values needs beside each of them, with g = γ·dy:
+/// dx = ((g − shift) − mean − x̂·projection)/deviation.
+template <typename V>
+struct SetSums {
+  V shift = 0;       ///< the mean of the first values of g, or 0 where the norm does not centre
+  V mean = 0;        ///< of g − shift
+  V projection = 0;  ///< Σ(g − shift)·x̂ ÷ the variance's divisor, where Σx̂ is 0
+};
+
 /// What dx needs of the set, with g in its place.
 template <typename V>
-RowSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
+SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
   if (b.from == StatisticsFrom::kGiven) return {};  // they do not depend on x
   const std::size_t n = b.sets.cols();
   const NormStatistics<V>& found = b.args.statistics[r];
   const Normalize<V> normalize(found);
-  RowSums<V> sums;
+  SetSums<V> sums;
   sums.shift = tree_sum(head<V>(n, Memory<V>{g})) / head_size<V>(n);
   const Pack<V> shift = set(sums.shift);
   const V total = sum<V>(n, [&](std::size_t i, auto count)
@@ -183,7 +192,7 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
     const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
     store(load(dy + i, count) * gamma, dx + i, count);
   });
-  const RowSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(dx));
+  const SetSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(dx));
   const Normalize<V> normalize(found);
   const Pack<V> shift = set(sums.shift);
   const Pack<V> mean = set(sums.mean);

@@ -151,14 +151,10 @@ HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, st
   Pack<V> maxima = set(V{0});
   for_each_pack(
       n, [&](std::size_t i, auto count) ADDNORM_BODY { maxima = max(maxima, abs(x(i, count))); });
-  HWY_ALIGN V largest[kPack];
-  store(maxima, largest, Whole());
-  for (std::size_t l = 1; l < kPack; ++l) largest[0] = HWY_MAX(largest[0], largest[l]);
-
   const V inverse_count = V{1} / static_cast<V>(n);
   const V inverse_divisor = V{1} / variance_divisor<V>(options, n);
   NormStatistics<V> result;
-  result.scale = safe_scale(largest[0], options);
+  result.scale = safe_scale(largest(maxima), options);
   const V scale = result.scale;
   if (options.kind == NormKind::kRms) {
     const V squares = moments<V>(n, x, scale, 0, 0).squares;
@@ -319,15 +315,6 @@ struct GammaPacks {
   bool plain() const {
     return !gamma.empty() && options.gamma_form == GammaForm::kPlain && options.output_scale == 1;
   }
-};
-
-/// What the gradient of one set's values needs beside each of them, with g = γ·dy:
-/// dx = ((g − shift) − mean − x̂·projection)/deviation.
-template <typename V>
-struct RowSums {
-  V shift = 0;       ///< the mean of the first values of g, or 0 where the norm does not centre
-  V mean = 0;        ///< of g − shift
-  V projection = 0;  ///< Σ(g − shift)·x̂ ÷ the variance's divisor, where Σx̂ is 0
 };
 
 }  // namespace HWY_NAMESPACE
