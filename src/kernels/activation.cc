@@ -169,16 +169,7 @@ namespace addnorm {
 namespace {
 
 HWY_EXPORT(float_activation_kernels);
-
-// Double is compiled once (kernels/dispatch.h).
-template <typename T>
-const ActivationKernels<T>& kernels() {
-  if constexpr (std::is_same_v<T, double>) {
-    return HWY_STATIC_DISPATCH(activation_kernels)<double>();
-  } else {
-    return ADDNORM_DISPATCH(float_activation_kernels)();
-  }
-}
+ADDNORM_KERNELS_OF(ActivationKernels, activation_kernels, float_activation_kernels)
 
 constexpr std::size_t kGrain = 4096;  // values that are worth one thread
 

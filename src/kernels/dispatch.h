@@ -65,3 +65,15 @@ void choose_instruction_set();
       return std::get<Kernel<S, B>>(ADDNORM_DISPATCH(table)()); \
     }                                                           \
   }
+
+/// Defines kernels<T>(), which gives a Kernels<T>: float_table() of the instruction set in use, or
+/// table<double>().
+#define ADDNORM_KERNELS_OF(Kernels, table, float_table) \
+  template <typename T>                                 \
+  const Kernels<T>& kernels() {                         \
+    if constexpr (std::is_same_v<T, double>) {          \
+      return HWY_STATIC_DISPATCH(table)<double>();      \
+    } else {                                            \
+      return ADDNORM_DISPATCH(float_table)();           \
+    }                                                   \
+  }

@@ -109,16 +109,7 @@ namespace addnorm {
 namespace {
 
 HWY_EXPORT(float_softmax_kernels);
-
-// Double is compiled once (kernels/dispatch.h).
-template <typename T>
-const SoftmaxKernels<T>& kernels() {
-  if constexpr (std::is_same_v<T, double>) {
-    return HWY_STATIC_DISPATCH(softmax_kernels)<double>();
-  } else {
-    return ADDNORM_DISPATCH(float_softmax_kernels)();
-  }
-}
+ADDNORM_KERNELS_OF(SoftmaxKernels, softmax_kernels, float_softmax_kernels)
 
 }  // namespace
 

@@ -8,6 +8,8 @@ namespace addnorm {
 namespace {
 
 constexpr DepthFactor kOne{};
+constexpr ResidualFactor kNoSkip{.initial = {"0", [](Depth) { return 0.0; }}};
+constexpr ResidualFactor kSkipTwice{.initial = {"2", [](Depth) { return 2.0; }}};
 
 void in_every_sublayer(StackPlan& plan, void (*change)(Placement&)) {
   for (BlockPlacement& block : plan.placements) {
@@ -22,19 +24,11 @@ Placement& one_sublayer(StackPlan& plan) {
 
 constexpr SilentBug kBugs[] = {
     {"residual-missing", "one sublayer's output replaces the stream",
-     [](StackPlan& plan) {
-       one_sublayer(plan).skip = {.initial = {"0", [](Depth) { return 0.0; }}};
-     }},
+     [](StackPlan& plan) { one_sublayer(plan).skip = kNoSkip; }},
     {"residual-twice", "one sublayer adds the stream twice",
-     [](StackPlan& plan) {
-       one_sublayer(plan).skip = {.initial = {"2", [](Depth) { return 2.0; }}};
-     }},
+     [](StackPlan& plan) { one_sublayer(plan).skip = kSkipTwice; }},
     {"no-residual", "no sublayer adds the stream",
-     [](StackPlan& plan) {
-       in_every_sublayer(plan, [](Placement& p) {
-         p.skip = {.initial = {"0", [](Depth) { return 0.0; }}};
-       });
-     }},
+     [](StackPlan& plan) { in_every_sublayer(plan, [](Placement& p) { p.skip = kNoSkip; }); }},
     {"norm-over-stream", "the norm of the stream is written over the stream itself",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {

@@ -30,11 +30,9 @@ Stack<float> draw(const StackPlan& plan, const WideStack& stack, TorchGenerator&
   return drawn;
 }
 
-double squared_norm(MatrixView<const float> m) {
+double squared_norm(std::span<const float> values) {
   double sum = 0;
-  for (std::size_t r = 0; r < m.rows; ++r) {
-    for (const float v : m.row(r)) sum += static_cast<double>(v) * v;
-  }
+  for (const float v : values) sum += static_cast<double>(v) * v;
   return sum;
 }
 
@@ -56,7 +54,8 @@ Specimen draw_specimen(const WideStack& stack, std::uint64_t seed, const SilentB
   drawn.backward(gradient, pass);
   Specimen specimen{.profile = profiler.entries()};
   for (Block<float>& block : drawn.blocks()) {
-    specimen.down_gradient.push_back(squared_norm(block.feed_forward().down().weight().gradient));
+    specimen.down_gradient.push_back(
+        squared_norm(block.feed_forward().down().weight().gradient.flat()));
   }
   return specimen;
 }
