@@ -222,6 +222,15 @@ const SiteMoments& StackMoments::at(const Site& site) const {
   return *found;
 }
 
+const SiteMoments& StackMoments::stream(std::size_t place) const {
+  using enum SublayerKind;
+  const std::size_t layers = down_gradient.size();
+  if (place < layers) return at({place, kAttention, Point::kX});
+  const Site after{layers - 1, kFeedForward, Point::kAfter};
+  const bool normalized = std::ranges::find(sites, after, &SiteMoments::site) != sites.end();
+  return normalized ? at(after) : at({layers - 1, kFeedForward, Point::kSum});
+}
+
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient) {
   StackMoments out;

@@ -49,6 +49,8 @@ struct StackMoments {
 
   /// Error if the stack has no such site.
   const SiteMoments& at(const Site& site) const;
+  /// The stream that layer `place` reads, or that the last one leaves (as stream_entry).
+  const SiteMoments& stream(std::size_t place) const;
 };
 
 /// `input`: of what the stack reads; `gradient`: of the loss's gradient by what it gives.

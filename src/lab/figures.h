@@ -1,0 +1,11 @@
+#pragma once
+
+#include "lab/figure.h"
+
+/// What the figures of figures() run; each stands in a file of its name.
+
+namespace addnorm {
+
+FigureResult gradient_flow(const FigureOptions& options);
+
+}  // namespace addnorm
