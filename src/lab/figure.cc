@@ -88,23 +88,15 @@ FigureOptions complete(const Figure& figure, FigureOptions options) {
 
 namespace {
 
-Curve spread_curve(std::string name, std::vector<double> x,
-                   const std::vector<std::vector<double>>& draws, double (*map)(double)) {
-  Curve curve{std::move(name), std::move(x), {}};
-  for (std::size_t i = 0; i < curve.x.size(); ++i) {
-    double sum = 0;
-    double low = std::numeric_limits<double>::infinity();
-    double high = -low;
-    for (const std::vector<double>& draw : draws) {
-      sum += draw.at(i);
-      low = std::min(low, draw[i]);
-      high = std::max(high, draw[i]);
-    }
-    curve.y.push_back(map(sum / static_cast<double>(draws.size())));
-    curve.low.push_back(map(low));
-    curve.high.push_back(map(high));
-  }
-  return curve;
+constexpr double kStandardErrors = 4;
+
+/// √(Σ(v − mean)²/(n − 1)/n) of the draws at i; 0 of one draw.
+double standard_error(const std::vector<std::vector<double>>& draws, std::size_t i, double mean) {
+  if (draws.size() < 2) return 0;
+  double squares = 0;
+  for (const std::vector<double>& draw : draws) squares += (draw[i] - mean) * (draw[i] - mean);
+  const double n = static_cast<double>(draws.size());
+  return std::sqrt(squares / (n - 1) / n);
 }
 
 /// How far the value is from the middle, in parts of the way to the limit on its side.
@@ -115,17 +107,55 @@ double distance(double value, double middle, double low, double high) {
   return std::isnan(part) ? std::numeric_limits<double>::infinity() : part;
 }
 
+/// The value moved toward the middle by its error, at most onto it. Positive ones are moved by a
+/// factor, so that what grew beyond all bounds stays there, however much its seeds differ.
+double toward(double middle, double value, double error) {
+  if (!std::isfinite(value) || error == 0) return value;
+  const bool by_factor = value > 0 && middle > 0;
+  const double factor = 1 + error / value;
+  if (value > middle) return std::max(middle, by_factor ? value / factor : value - error);
+  return std::min(middle, by_factor ? value * factor : value + error);
+}
+
 }  // namespace
 
 Curve mean_curve(std::string name, std::vector<double> x,
                  const std::vector<std::vector<double>>& draws) {
-  return spread_curve(std::move(name), std::move(x), draws, [](double mean) { return mean; });
+  Curve curve{std::move(name), std::move(x), {}};
+  for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    double sum = 0;
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (const std::vector<double>& draw : draws) {
+      sum += draw.at(i);
+      low = std::min(low, draw[i]);
+      high = std::max(high, draw[i]);
+    }
+    curve.y.push_back(sum / static_cast<double>(draws.size()));
+    curve.low.push_back(low);
+    curve.high.push_back(high);
+    curve.error.push_back(standard_error(draws, i, curve.y.back()));
+  }
+  return curve;
 }
 
 Curve rms_curve(std::string name, std::vector<double> x,
                 const std::vector<std::vector<double>>& squares) {
-  return spread_curve(std::move(name), std::move(x), squares,
-                      [](double mean) { return std::sqrt(mean); });
+  Curve curve = mean_curve(std::move(name), std::move(x), squares);
+  for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    curve.error[i] /= 2 * std::sqrt(curve.y[i]);  // d√m = dm/(2√m)
+    for (auto* values : {&curve.y, &curve.low, &curve.high}) (*values)[i] = std::sqrt((*values)[i]);
+  }
+  return curve;
+}
+
+Curve within(std::string name, std::vector<double> x, std::vector<double> y, double tolerance) {
+  Curve curve{std::move(name), std::move(x), std::move(y)};
+  for (const double v : curve.y) {
+    curve.low.push_back(v - tolerance);
+    curve.high.push_back(v + tolerance);
+  }
+  return curve;
 }
 
 Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor) {
@@ -140,16 +170,20 @@ Curve within_factor(std::string name, std::vector<double> x, std::vector<double>
 Check check_curve(std::string claim, std::string source, const Curve& measured,
                   const Curve& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source), .measured = -1, .high = 1};
+  double farthest = -1;
   for (std::size_t i = 0; i < predicted.x.size(); ++i) {
     const auto at = std::ranges::find(measured.x, predicted.x[i]);
     if (at == measured.x.end()) continue;
-    const double value = measured.y[static_cast<std::size_t>(at - measured.x.begin())];
+    const auto m = static_cast<std::size_t>(at - measured.x.begin());
+    const double value = measured.y[m];
     const double low = predicted.low[i];
     const double high = predicted.high[i];
     const double middle = predicted.y.empty() ? (low + high) / 2 : predicted.y[i];
-    const double here = distance(value, middle, low, high);
-    if (here <= check.measured) continue;
-    check.measured = here;
+    const double error = measured.error.empty() ? 0 : kStandardErrors * measured.error[m];
+    const double certain = distance(toward(middle, value, error), middle, low, high);
+    check.measured = std::max(check.measured, certain);
+    if (distance(value, middle, low, high) <= farthest) continue;
+    farthest = distance(value, middle, low, high);
     check.detail = fmt::format("farthest at {:g}: {:.4g}, predicted {:.4g} to {:.4g}",
                                predicted.x[i], value, low, high);
   }

@@ -13,20 +13,24 @@
 
 namespace addnorm {
 
-/// Values over x; NaN is a gap. Measured: y is the mean over seeds, low and high their extremes.
-/// Predicted: y is what theory says, or empty, and low to high is what counts as agreement.
+/// Values over x; NaN is a gap. Measured: y is the mean over seeds, with its standard error, low
+/// and high are the seeds' extremes. Predicted: y is what theory says, or empty, and low to high is
+/// what counts as agreement.
 struct Curve {
   std::string name;
   std::vector<double> x;
   std::vector<double> y;
   std::vector<double> low = {};
   std::vector<double> high = {};
+  std::vector<double> error = {};
 };
 
 enum class Spacing { kLinear, kLog };
 struct PanelAxis {
   std::string label;
   Spacing spacing = Spacing::kLinear;
+  std::vector<std::string> names =
+      {};  ///< of the places 0, 1, …: no numbers but things side by side
 };
 struct Panel {
   std::string title;
@@ -97,11 +101,14 @@ Curve mean_curve(std::string name, std::vector<double> x,
 /// The same of √mean, where the values are squares.
 Curve rms_curve(std::string name, std::vector<double> x,
                 const std::vector<std::vector<double>>& squares);
+/// From y − tolerance to y + tolerance.
+Curve within(std::string name, std::vector<double> x, std::vector<double> y, double tolerance);
 /// From y/factor to y·factor.
 Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor);
 
-/// Whether the curve is between low and high at every x of both. What is measured is its largest
-/// distance from what is predicted, in parts of the distance that is allowed: from 0 to 1.
+/// Whether the curve is between low and high at every x of both, give or take four standard errors.
+/// What is measured is its largest distance from what is predicted, less these errors, in parts of
+/// the distance that is allowed: from 0 to 1.
 Check check_curve(std::string claim, std::string source, const Curve& measured,
                   const Curve& predicted);
 

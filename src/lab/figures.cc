@@ -12,6 +12,45 @@ constexpr Figure kFigures[] = {
      .defaults = [] { return FigureOptions{.layers = {12}, .width = 128, .seeds = 8}; },
      .most_layers = 96,
      .run = gradient_flow},
+    {.name = "placement",
+     .title = "Pre-norm against post-norm",
+     .question = "How large is the gradient of a deep stack before its first step?",
+     .source = "Xiong et al. 2020; Wang et al. 2022",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {6, 12, 24, 48},
+                                .width = 128,
+                                .seeds = 8,
+                                .placements = {"post", "pre", "deepnorm"}};
+         },
+     .most_layers = 96,
+     .run = placement},
+    {.name = "variance",
+     .title = "How the stream's variance grows with depth",
+     .question = "What does each layer add to the residual stream?",
+     .source = "Xiong et al. 2020, lemma 2; Liu et al. 2022; Sun et al. 2025",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {48},
+                                .width = 64,
+                                .seeds = 200,
+                                .placements = {"pre", "reordered", "depth-scaled", "post", "none"}};
+         },
+     .most_layers = 96,
+     .run = variance},
+    {.name = "rank-collapse",
+     .title = "How attention makes tokens alike",
+     .question = "Are tokens still different from each other behind many layers?",
+     .source = "Dong et al. 2021; Noci et al. 2022",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {24},
+                                .width = 128,
+                                .seeds = 8,
+                                .placements = {"plain", "none", "pre", "post", "scaled-branch"}};
+         },
+     .most_layers = 96,
+     .run = rank_collapse},
 };
 
 }  // namespace

@@ -7,5 +7,8 @@
 namespace addnorm {
 
 FigureResult gradient_flow(const FigureOptions& options);
+FigureResult placement(const FigureOptions& options);
+FigureResult variance(const FigureOptions& options);
+FigureResult rank_collapse(const FigureOptions& options);
 
 }  // namespace addnorm

@@ -3,49 +3,67 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 namespace addnorm {
 namespace {
 
-/// At the place, of one seed; squared where the quantity is a root.
-double draw(const Specimen& specimen, Quantity quantity, std::size_t place, std::size_t layers) {
-  const ProfileEntry& entry = stream_entry(specimen.profile, place, layers);
-  switch (quantity) {
-    case Quantity::kGradientRms:
-      return entry.grad_rms * entry.grad_rms;
-    case Quantity::kTokenCosine:
-      return entry.token_cosine;
-    default:
-      return entry.rms * entry.rms;
-  }
+std::size_t places(Quantity quantity, std::size_t layers) {
+  const bool in_layers = quantity == Quantity::kWeightGradient || quantity == Quantity::kSumPower;
+  return in_layers ? layers : layers + 1;
+}
+bool is_root(Quantity quantity) {
+  using enum Quantity;
+  return quantity == kStreamRms || quantity == kGradientRms || quantity == kWeightGradient;
+}
+Site sum_site(std::size_t layer) {
+  return {layer, SublayerKind::kFeedForward, Point::kSum};
 }
 
-double in_theory(const SiteMoments& site, Quantity quantity) {
-  switch (quantity) {
-    case Quantity::kStreamPower:
-      return site.value.power;
-    case Quantity::kStreamRms:
-      return std::sqrt(site.value.power);
-    case Quantity::kGradientRms:
-      return std::sqrt(site.gradient.power);
-    default:
-      return site.value.cosine();
-  }
+/// Of one seed; squared where the quantity is a root.
+double draw(const Specimen& specimen, Quantity quantity, std::size_t place) {
+  if (quantity == Quantity::kWeightGradient) return specimen.down_gradient[place];
+  const ProfileEntry& entry =
+      quantity == Quantity::kSumPower
+          ? *find_entry(specimen.profile, sum_site(place))
+          : stream_entry(specimen.profile, place, specimen.down_gradient.size());
+  if (quantity == Quantity::kTokenCosine) return entry.token_cosine;
+  const double rms = quantity == Quantity::kGradientRms ? entry.grad_rms : entry.rms;
+  return rms * rms;
+}
+double draw(const StackMoments& theory, Quantity quantity, std::size_t place) {
+  if (quantity == Quantity::kWeightGradient) return theory.down_gradient[place];
+  const SiteMoments& site =
+      quantity == Quantity::kSumPower ? theory.at(sum_site(place)) : theory.stream(place);
+  if (quantity == Quantity::kTokenCosine) return site.value.cosine();
+  return quantity == Quantity::kGradientRms ? site.gradient.power : site.value.power;
 }
 
-std::vector<double> places(std::size_t layers) {
-  std::vector<double> x;
-  for (std::size_t l = 0; l <= layers; ++l) x.push_back(static_cast<double>(l));
+template <typename Drawn>
+std::vector<double> draws(const Drawn& drawn, Quantity quantity) {
+  std::vector<double> values;
+  for (std::size_t l = 0; l < places(quantity, drawn.down_gradient.size()); ++l) {
+    values.push_back(draw(drawn, quantity, l));
+  }
+  return values;
+}
+
+std::vector<double> indices(std::size_t count) {
+  std::vector<double> x(count);
+  std::iota(x.begin(), x.end(), 0.0);
   return x;
 }
 
-/// What the papers call it, in a claim.
 std::string_view name_of(Quantity quantity) {
   switch (quantity) {
     case Quantity::kGradientRms:
       return "the gradient";
     case Quantity::kTokenCosine:
       return "the cosine of tokens";
+    case Quantity::kWeightGradient:
+      return "the weights' gradient";
+    case Quantity::kSumPower:
+      return "the sum";
     default:
       return "the stream";
   }
@@ -59,36 +77,30 @@ WideStack wide_stack(std::vector<BlockPlacement> placements, std::size_t d_model
 
 StackSample::StackSample(const WideStack& stack, const FigureOptions& options)
     : specimens_(draw_specimens(stack, options.seed, options.seeds, options.bug)),
-      theory_(predict(stack, {1, 0}, {1, 0})) {}
+      theory_(stack.queries == Queries::kZero ? predict(stack, {1, 0}, {1, 0}) : StackMoments{}) {}
 
 Curve StackSample::measured(Quantity quantity, std::string name) const {
-  std::vector<std::vector<double>> draws;
-  for (const Specimen& specimen : specimens_) {
-    std::vector<double>& values = draws.emplace_back();
-    for (std::size_t l = 0; l <= layers(); ++l) {
-      values.push_back(draw(specimen, quantity, l, layers()));
-    }
-  }
-  const bool is_root = quantity == Quantity::kStreamRms || quantity == Quantity::kGradientRms;
-  return (is_root ? rms_curve : mean_curve)(std::move(name), places(layers()), draws);
+  std::vector<std::vector<double>> all;
+  for (const Specimen& specimen : specimens_) all.push_back(draws(specimen, quantity));
+  return (is_root(quantity) ? rms_curve : mean_curve)(std::move(name), indices(all[0].size()), all);
 }
 
 Curve StackSample::predicted(Quantity quantity, std::string name, double factor) const {
-  std::vector<double> values;
-  for (std::size_t l = 0; l <= layers(); ++l) {
-    values.push_back(in_theory(theory_.stream(l), quantity));
+  std::vector<double> values = draws(theory_, quantity);
+  if (is_root(quantity)) {
+    for (double& v : values) v = std::sqrt(v);
   }
-  return within_factor(std::move(name), places(layers()), std::move(values), factor);
+  const std::vector<double> x = indices(values.size());
+  if (quantity == Quantity::kTokenCosine) return within(std::move(name), x, values, factor - 1);
+  return within_factor(std::move(name), x, values, factor);
 }
 
-std::vector<double> StackSample::last_weight_gradients() const {
-  std::vector<double> norms;
-  for (const Specimen& s : specimens_) norms.push_back(std::sqrt(s.down_gradient.back()));
-  return norms;
-}
-
-double StackSample::predicted_last_weight_gradient() const {
-  return std::sqrt(theory_.down_gradient.back());
+std::vector<double> StackSample::last_over_first() const {
+  std::vector<double> ratios;
+  for (const Specimen& s : specimens_) {
+    ratios.push_back(std::sqrt(s.down_gradient.back() / s.down_gradient.front()));
+  }
+  return ratios;
 }
 
 Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
@@ -96,8 +108,10 @@ Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
   panel.measured.push_back(sample.measured(quantity, name));
   panel.predicted.push_back(sample.predicted(quantity, name, factor));
   return check_curve(
-      fmt::format("{}: {} is within a factor of {:g} of mean-field theory at every layer", name,
-                  name_of(quantity), factor),
+      fmt::format("{}: {} is within {} of mean-field theory at every layer", name,
+                  name_of(quantity),
+                  quantity == Quantity::kTokenCosine ? fmt::format("{:.2g}", factor - 1)
+                                                     : fmt::format("a factor of {:g}", factor)),
       "docs/theory.md", panel.measured.back(), panel.predicted.back());
 }
 

@@ -233,6 +233,7 @@ const SiteMoments& StackMoments::stream(std::size_t place) const {
 
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient) {
+  require(stack.queries == Queries::kZero, "predict: the queries are drawn, must be 0");
   StackMoments out;
   out.down_gradient.resize(stack.placements.size());
   std::vector<AddNormMoments> all = sublayers(stack);
