@@ -51,6 +51,44 @@ constexpr Figure kFigures[] = {
          },
      .most_layers = 96,
      .run = rank_collapse},
+    {.name = "warm-up",
+     .title = "What warm-up is for",
+     .question = "Which stacks train when the learning rate has its full size from the first step?",
+     .source = "Xiong et al. 2020",
+     .defaults =
+         [] {
+           return FigureOptions{
+               .layers = {3, 6, 12}, .width = 32, .seeds = 4, .placements = {"post", "pre"}};
+         },
+     .most_layers = 96,
+     .trains = true,
+     .run = warm_up},
+    {.name = "learning-rate",
+     .title = "What a norm allows the learning rate to be",
+     .question = "How high may the learning rate be, with and without a norm?",
+     .source = "Ioffe and Szegedy 2015",
+     .defaults =
+         [] {
+           return FigureOptions{
+               .layers = {8}, .width = 32, .seeds = 3, .placements = {"pre", "none"}};
+         },
+     .most_layers = 96,
+     .trains = true,
+     .run = learning_rate},
+    {.name = "depth",
+     .title = "Which stacks still train when they are deep",
+     .question = "How many layers can be stacked before the first steps teach nothing?",
+     .source = "Bachlechner et al. 2020; Noci et al. 2022",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {6, 24, 96, 256},
+                                .width = 32,
+                                .seeds = 2,
+                                .placements = {"none", "post", "pre", "scaled-branch", "rezero"}};
+         },
+     .most_layers = 1000,
+     .trains = true,
+     .run = depth},
 };
 
 }  // namespace
