@@ -128,6 +128,16 @@ Curve rms_curve(std::string name, std::vector<double> x,
                       [](double mean) { return std::sqrt(mean); });
 }
 
+Curve within(std::string name, std::vector<double> x, std::vector<double> y,
+             const std::vector<double>& tolerance) {
+  Curve curve{std::move(name), std::move(x), std::move(y)};
+  for (std::size_t i = 0; i < curve.y.size(); ++i) {
+    curve.low.push_back(curve.y[i] - tolerance.at(i));
+    curve.high.push_back(curve.y[i] + tolerance.at(i));
+  }
+  return curve;
+}
+
 Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor) {
   Curve curve{std::move(name), std::move(x), std::move(y)};
   for (const double v : curve.y) {

@@ -97,6 +97,9 @@ Curve mean_curve(std::string name, std::vector<double> x,
 /// The same of √mean, where the values are squares.
 Curve rms_curve(std::string name, std::vector<double> x,
                 const std::vector<std::vector<double>>& squares);
+/// From y − tolerance to y + tolerance.
+Curve within(std::string name, std::vector<double> x, std::vector<double> y,
+             const std::vector<double>& tolerance);
 /// From y/factor to y·factor.
 Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor);
 

@@ -7,5 +7,9 @@
 namespace addnorm {
 
 FigureResult gradient_flow(const FigureOptions& options);
+FigureResult instability(const FigureOptions& options);
+FigureResult layer_vs_batch(const FigureOptions& options);
+FigureResult layernorm(const FigureOptions& options);
+FigureResult pipeline(const FigureOptions& options);
 
 }  // namespace addnorm
