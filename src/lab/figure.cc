@@ -100,6 +100,7 @@ Curve spread_curve(std::string name, std::vector<double> x,
       low = std::min(low, draw[i]);
       high = std::max(high, draw[i]);
     }
+    if (std::isnan(sum)) low = high = sum;
     curve.y.push_back(map(sum / static_cast<double>(draws.size())));
     curve.low.push_back(map(low));
     curve.high.push_back(map(high));

@@ -4,6 +4,12 @@ namespace addnorm {
 namespace {
 
 constexpr Figure kFigures[] = {
+    {.name = "epsilon",
+     .title = "Small rows, large rows, and 16 bits",
+     .question = "Which rows does a norm not bring to standard deviation 1?",
+     .source = "docs/numerics.md; IEEE 754",
+     .defaults = [] { return FigureOptions{.width = 512, .seeds = 8}; },
+     .run = epsilon},
     {.name = "gradient-flow",
      .title = "What residual and norm do for the gradient",
      .question = "Does the gradient reach the first layer, with and without a residual, with and "
@@ -31,6 +37,12 @@ constexpr Figure kFigures[] = {
      .source = "Ba et al. 2016",
      .defaults = [] { return FigureOptions{.width = 512, .seeds = 8}; },
      .run = layernorm},
+    {.name = "norm-backward",
+     .title = "What LayerNorm does to the gradient",
+     .question = "Which part of a gradient passes a norm, and how large is it?",
+     .source = "Xu et al. 2019",
+     .defaults = [] { return FigureOptions{.width = 64, .seeds = 8}; },
+     .run = norm_backward},
     {.name = "pipeline",
      .title = "One token on its way through Add & Norm",
      .question = "What does each step of a sublayer do to a token?",

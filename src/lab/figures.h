@@ -6,10 +6,12 @@
 
 namespace addnorm {
 
+FigureResult epsilon(const FigureOptions& options);
 FigureResult gradient_flow(const FigureOptions& options);
 FigureResult instability(const FigureOptions& options);
 FigureResult layer_vs_batch(const FigureOptions& options);
 FigureResult layernorm(const FigureOptions& options);
+FigureResult norm_backward(const FigureOptions& options);
 FigureResult pipeline(const FigureOptions& options);
 
 }  // namespace addnorm

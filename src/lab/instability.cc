@@ -41,11 +41,10 @@ Draw draw(std::uint64_t seed) {
 }
 
 StackPlan plan_with(Residual residual, const SilentBug* bug) {
-  StackPlan plan = post_norm_plan({.epsilon = kEpsilon}, kFeatures);
+  StackPlan plan = post_norm_plan({.epsilon = kEpsilon}, kFeatures, bug);
   if (residual == Residual::kOff) {
     plan.placements[0].attention.skip = find_placement("plain").skip;
   }
-  if (bug != nullptr) bug->put_into(plan);
   return plan;
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/parallel.h"
 #include "base/torch_generator.h"
 #include "lab/figures.h"
 #include "lab/norm_sample.h"
@@ -237,14 +238,14 @@ double output_of_one_token(const FigureOptions& options) {
 }
 
 void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
-  std::vector<std::vector<double>> means, variances, layer, batch;
-  for (std::size_t s = 0; s < options.seeds; ++s) {
-    BatchErrors errors = batch_errors(options, options.seed + s);
-    means.push_back(std::move(errors.mean));
-    variances.push_back(std::move(errors.variance));
-    layer.push_back(std::move(errors.layer_change));
-    batch.push_back(std::move(errors.batch_change));
-  }
+  std::vector<BatchErrors> seeds(options.seeds);
+  parallel_jobs(options.seeds,
+                [&](std::size_t s) { seeds[s] = batch_errors(options, options.seed + s); });
+  auto curve = [&](const char* name, std::vector<double> BatchErrors::*squares) {
+    std::vector<std::vector<double>> draws;
+    for (const BatchErrors& seed : seeds) draws.push_back(seed.*squares);
+    return rms_curve(name, batch_axis(), draws);
+  };
   const double n = static_cast<double>(options.seeds * options.width * kTrials);
   const std::vector<double> of_normal(std::size(kBatches), std::sqrt(2.0));
   Panel estimates{
@@ -254,8 +255,7 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
       .caption =
           "Of the mean, in standard deviations, and of the variance: four times "
           "the batch halves the error.",
-      .measured = {rms_curve("mean", batch_axis(), means),
-                   rms_curve("variance", batch_axis(), variances)},
+      .measured = {curve("mean", &BatchErrors::mean), curve("variance", &BatchErrors::variance)},
       .predicted = {within_sampling("mean", over_batches(batch_mean_error), of_normal, n),
                     within_sampling("variance", over_batches(batch_variance_error),
                                     over_batches(batch_variance_error_spread), n)}};
@@ -266,8 +266,8 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
       .caption =
           "All other tokens of the batch are drawn again. BatchNorm's output of the "
           "token changes, LayerNorm's does not.",
-      .measured = {rms_curve("LayerNorm", batch_axis(), layer),
-                   rms_curve("BatchNorm", batch_axis(), batch)},
+      .measured = {curve("LayerNorm", &BatchErrors::layer_change),
+                   curve("BatchNorm", &BatchErrors::batch_change)},
       .predicted = {within("LayerNorm", batch_axis(), std::vector<double>(of_normal.size()),
                            std::vector<double>(of_normal.size()))}};
   result.checks.push_back(check_curve("BatchNorm's mean is off by 1/√B deviations", kSource,
@@ -357,21 +357,19 @@ PaddingDraw draw_padding(const FigureOptions& options, std::uint64_t seed) {
 }
 
 void add_padding(FigureResult& result, const FigureOptions& options) {
-  std::vector<std::vector<double>> means, variances, predicted_means, predicted_variances;
-  std::vector<double> share;
+  std::vector<PaddingDraw> seeds(options.seeds);
+  parallel_jobs(options.seeds,
+                [&](std::size_t s) { seeds[s] = draw_padding(options, options.seed + s); });
   std::size_t changed = 0;
-  for (std::size_t s = 0; s < options.seeds; ++s) {
-    PaddingDraw draw = draw_padding(options, options.seed + s);
-    share = draw.share;
-    means.push_back(draw.mean);
-    variances.push_back(draw.variance);
-    predicted_means.push_back(draw.predicted_mean);
-    predicted_variances.push_back(draw.predicted_variance);
-    changed += draw.changed;
-  }
-  auto predict = [&](const char* name, const std::vector<std::vector<double>>& draws) {
-    return within(name, share, mean_curve(name, share, draws).y,
-                  std::vector<double>(share.size(), kRounding));
+  for (const PaddingDraw& seed : seeds) changed += seed.changed;
+  const std::vector<double> share = seeds[0].share;
+  auto curve = [&](const char* name, std::vector<double> PaddingDraw::*values) {
+    std::vector<std::vector<double>> draws;
+    for (const PaddingDraw& seed : seeds) draws.push_back(seed.*values);
+    return mean_curve(name, share, draws);
+  };
+  auto predict = [&](const char* name, std::vector<double> PaddingDraw::*values) {
+    return within(name, share, curve(name, values).y, std::vector<double>(share.size(), kRounding));
   };
   Panel panel{.title = "Sequences of different lengths, padded with 0",
               .x = {"padded share of the batch"},
@@ -379,10 +377,10 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
               .caption =
                   "Tokens have mean 2 and variance 1. BatchNorm takes the padding for data: "
                   "its mean falls, its variance first grows.",
-              .measured = {mean_curve("BatchNorm's mean", share, means),
-                           mean_curve("BatchNorm's variance", share, variances)},
-              .predicted = {predict("BatchNorm's mean", predicted_means),
-                            predict("BatchNorm's variance", predicted_variances)}};
+              .measured = {curve("BatchNorm's mean", &PaddingDraw::mean),
+                           curve("BatchNorm's variance", &PaddingDraw::variance)},
+              .predicted = {predict("BatchNorm's mean", &PaddingDraw::predicted_mean),
+                            predict("BatchNorm's variance", &PaddingDraw::predicted_variance)}};
   result.checks.push_back(check_curve("A padded share p leaves BatchNorm (1 − p) of the mean",
                                       kSource, panel.measured[0], panel.predicted[0]));
   result.checks.push_back(check_curve("… and makes its variance (1 − p)·(σ² + p·μ²)", kSource,

@@ -114,6 +114,16 @@ void half_norm(const NormOptions& norm, MatrixView<const float> x, MatrixView<fl
   for (std::size_t r = 0; r < x.rows; ++r) half_norm_of_row(norm, x.row(r), y.row(r));
 }
 
+Matrix<float> draw_row(double center, double spread, std::size_t features,
+                       TorchGenerator& generator) {
+  Matrix<float> row(1, features);
+  generator.fill_normal(row.flat());
+  const double drawn_mean = mean(row.flat());
+  const double scale = spread / deviation(row.flat());
+  for (float& v : row.flat()) v = static_cast<float>((v - drawn_mean) * scale + center);
+  return row;
+}
+
 double mean(std::span<const float> values) {
   double sum = 0;
   for (const float v : values) sum += v;

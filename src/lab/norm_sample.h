@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/matrix.h"
+#include "base/torch_generator.h"
 #include "lab/silent_bug.h"
 #include "nn/pass.h"
 
@@ -37,6 +38,10 @@ NormSample sample_norm(const StackPlan& plan, const NormSampleArgs& args);
 /// A norm of rows that is wrong: each of its steps gives a tensor in float16, as where a network is
 /// cast to it whole. Sums alone have float32, as PyTorch's.
 void half_norm(const NormOptions& norm, MatrixView<const float> x, MatrixView<float> y);
+
+/// One row of normal values whose own mean and deviation these are, to the precision of float32.
+Matrix<float> draw_row(double mean, double deviation, std::size_t features,
+                       TorchGenerator& generator);
 
 /// In float64.
 double mean(std::span<const float> values);

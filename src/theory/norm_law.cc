@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 namespace addnorm {
@@ -64,6 +65,16 @@ Moments padded(const Moments& values, double share) {
 
 double vanishes_to(const StorageFormat& format) {
   return std::ldexp(1.0, format.least_exponent - format.fraction_bits - 1);
+}
+
+double stored(const StorageFormat& format, double value) {
+  if (value >= format.overflows_from) return std::numeric_limits<double>::infinity();
+  return value <= vanishes_to(format) ? 0 : value;
+}
+
+double stored_statistics_output(const StorageFormat& format, double deviation, double epsilon) {
+  const double variance = stored(format, deviation * deviation) + stored(format, epsilon);
+  return stored(format, deviation) / std::sqrt(variance);
 }
 
 double storage_error(const StorageFormat& format, double deviation) {

@@ -73,8 +73,13 @@ struct StorageFormat {
 inline constexpr StorageFormat kFloat16Format{10, -14, 65520};
 inline constexpr StorageFormat kBFloat16Format{7, -126, 0x1.FFp127};
 
-/// Below this all is stored as 0: half of the smallest subnormal, which ties with 0.
+/// Up to this all is stored as 0: half of the smallest subnormal, a tie that goes to even.
 double vanishes_to(const StorageFormat& format);
+/// What is stored of a value ≥ 0, but for its rounding: itself, 0 or infinity.
+double stored(const StorageFormat& format, double value);
+/// The standard deviation of the output where the values are ±σ and every step of the norm is
+/// stored in the format.
+double stored_statistics_output(const StorageFormat& format, double deviation, double epsilon);
 /// √E[rounding error²] of a value of N(0, σ²): uniform within ±half of the distance of numbers.
 double storage_error(const StorageFormat& format, double deviation);
 
