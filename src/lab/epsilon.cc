@@ -46,8 +46,8 @@ void add_deviations(Panel& panel, const NormOptions& norm, const std::string& na
       draw.push_back(deviation(sample_norm(plan, {x}).y.flat()));
     }
   }
-  std::vector<double> expected;
-  for (const double sigma : sigmas) expected.push_back(output_deviation(norm, sigma));
+  const std::vector<double> expected =
+      mapped(sigmas, [&](double sigma) { return output_deviation(norm, sigma); });
   panel.measured.push_back(mean_curve(name, sigmas, draws));
   panel.predicted.push_back(within_factor(name, sigmas, expected, 1 + kRounding));
 }
@@ -83,9 +83,7 @@ std::vector<double> stored_norm(const NormOptions& norm, const Matrix<float>& x)
   Matrix<T> y(x.rows(), x.cols());
   std::ranges::transform(x.flat(), stored.data(), [](float v) { return T(v); });
   add_norm_forward<T>(norm, {.add = {.x = stored}, .y = y});
-  std::vector<double> output;
-  for (const T v : y.flat()) output.push_back(static_cast<float>(v));
-  return output;
+  return mapped(y.flat(), [](T v) { return double{static_cast<float>(v)}; });
 }
 
 struct Storage {
@@ -155,8 +153,8 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
         draw.push_back(mean_square_error(storage, norm, x));
       }
     }
-    std::vector<double> expected;
-    for (const double sigma : sigmas) expected.push_back(predicted_error(storage.format, sigma));
+    const std::vector<double> expected =
+        mapped(sigmas, [&](double sigma) { return predicted_error(storage.format, sigma); });
     panel.measured.push_back(rms_curve(storage.name, sigmas, draws));
     panel.predicted.push_back(within_factor_or_gap(storage.name, sigmas, expected, factor));
     result.checks.push_back(

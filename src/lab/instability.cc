@@ -78,7 +78,10 @@ std::vector<double> jacobians(const StackPlan& plan, const Matrix<float>& x,
   return norms;
 }
 
+/// NaN if one value is.
 double median(std::vector<double> values) {
+  const auto nan = std::ranges::find_if(values, [](double v) { return std::isnan(v); });
+  if (nan != values.end()) return *nan;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
@@ -141,9 +144,8 @@ struct Medians {
 };
 
 Curve curve(const std::vector<Curves>& seeds, Quantity quantity, const char* name) {
-  std::vector<std::vector<double>> draws;
-  for (const Curves& seed : seeds) draws.push_back(seed[quantity]);
-  return mean_curve(name, {std::begin(kFactors), std::end(kFactors)}, draws);
+  return mean_curve(name, {std::begin(kFactors), std::end(kFactors)},
+                    mapped(seeds, [&](const Curves& seed) { return seed[quantity]; }));
 }
 
 Medians run(Residual residual, const FigureOptions& options) {

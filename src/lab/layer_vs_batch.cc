@@ -82,7 +82,7 @@ double deviation_error(const Matrix<float>& x, const Matrix<float>& y) {
   return largest;
 }
 
-/// Token i of 16 is shifted by from −2 to 2, and so is each feature.
+/// Token i of 16 is shifted, from −2 for the first to 2 for the last, and so is each feature.
 Matrix<float> shifted_tokens(std::size_t features, TorchGenerator& generator) {
   constexpr std::size_t kTokens = 16;
   Matrix<float> x(kTokens, features);
@@ -208,12 +208,6 @@ BatchErrors batch_errors(const FigureOptions& options, std::uint64_t seed) {
   return errors;
 }
 
-std::vector<double> over_batches(double (*law)(std::size_t)) {
-  std::vector<double> values;
-  for (const std::size_t batch : kBatches) values.push_back(law(batch));
-  return values;
-}
-
 /// A root of a mean of n squares, each of which varies by `spread` of its mean, varies by
 /// spread/2√n of itself.
 Curve within_sampling(std::string name, const std::vector<double>& y,
@@ -232,9 +226,7 @@ double output_of_one_token(const FigureOptions& options) {
   Matrix<float> x(1, options.width);
   generator.fill_normal(x.flat(), 3, 2);
   const Matrix<float> output = Norms(options).batch(x).y;
-  double largest = 0;
-  for (const float y : output.flat()) largest = std::max(largest, double{std::abs(y)});
-  return largest;
+  return std::ranges::max(mapped(output.flat(), [](float y) { return std::abs(y); }));
 }
 
 void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
@@ -242,9 +234,7 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
   parallel_jobs(options.seeds,
                 [&](std::size_t s) { seeds[s] = batch_errors(options, options.seed + s); });
   auto curve = [&](const char* name, std::vector<double> BatchErrors::*squares) {
-    std::vector<std::vector<double>> draws;
-    for (const BatchErrors& seed : seeds) draws.push_back(seed.*squares);
-    return rms_curve(name, batch_axis(), draws);
+    return rms_curve(name, batch_axis(), mapped(seeds, squares));
   };
   const double n = static_cast<double>(options.seeds * options.width * kTrials);
   const std::vector<double> of_normal(std::size(kBatches), std::sqrt(2.0));
@@ -256,9 +246,9 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
           "Of the mean, in standard deviations, and of the variance: four times "
           "the batch halves the error.",
       .measured = {curve("mean", &BatchErrors::mean), curve("variance", &BatchErrors::variance)},
-      .predicted = {within_sampling("mean", over_batches(batch_mean_error), of_normal, n),
-                    within_sampling("variance", over_batches(batch_variance_error),
-                                    over_batches(batch_variance_error_spread), n)}};
+      .predicted = {within_sampling("mean", mapped(kBatches, batch_mean_error), of_normal, n),
+                    within_sampling("variance", mapped(kBatches, batch_variance_error),
+                                    mapped(kBatches, batch_variance_error_spread), n)}};
   Panel change{
       .title = "The same token among other tokens",
       .x = {"batch size", Spacing::kLog},
@@ -283,75 +273,52 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
   result.panels.push_back(std::move(change));
 }
 
-constexpr std::size_t kSequences = 8;
-constexpr std::size_t kSlots = 32;  // as long as the longest may be
-
-/// How many tokens the sequence has, so that step/8 of all slots are padding.
-std::size_t length(std::size_t sequence, std::size_t step) {
-  if (step == 0) return kSlots;
-  return kSlots - 4 * step + (sequence % 2 == 0 ? 2 : -2);
-}
-
-/// The same tokens with what pads them, and without.
-struct Sequences {
-  Matrix<float> padded, tokens;
-  std::vector<std::size_t> places;  ///< of the tokens in `padded`
-};
-
-Sequences draw_sequences(std::size_t step, std::size_t features, TorchGenerator& generator) {
-  Sequences s{.padded = Matrix<float>(kSequences * kSlots, features)};
-  for (std::size_t i = 0; i < kSequences; ++i) {
-    for (std::size_t t = 0; t < length(i, step); ++t) s.places.push_back(i * kSlots + t);
-  }
-  s.tokens.resize(s.places.size(), features);
-  generator.fill_normal(s.tokens.flat(), 2, 1);
-  for (std::size_t t = 0; t < s.places.size(); ++t) {
-    std::ranges::copy(s.tokens.view().row(t), s.padded.view().row(s.places[t]).begin());
-  }
-  return s;
-}
-
-/// By padded share: means over features, and how many values of LayerNorm's output padding changes.
+/// A batch of 8 sequences in 16 slots each, for each share of padding: statistics of the first
+/// feature, and how many tokens LayerNorm gives other bits because of the padding.
 struct PaddingDraw {
-  std::vector<double> share, mean, variance, predicted_mean, predicted_variance;
+  std::vector<double> mean, variance, predicted_mean, predicted_variance;
   std::size_t changed = 0;
 };
+constexpr std::size_t kSlots = 16;
+const std::vector<double> kShares{0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875};
 
-std::size_t changed_by_padding(const Norms& norms, const Sequences& s) {
-  const Matrix<float> padded = norms.layer(s.padded);
-  const Matrix<float> tokens = norms.layer(s.tokens);
-  std::size_t changed = 0;
-  for (std::size_t t = 0; t < s.places.size(); ++t) {
-    for (std::size_t c = 0; c < s.tokens.cols(); ++c) {
-      changed += padded(s.places[t], c) != tokens(t, c);
+/// Whether the slot holds a token; every second sequence is a little longer than the others.
+bool holds_token(std::size_t slot, double share) {
+  const double spread = share == 0 ? 0 : slot / kSlots % 2 == 0 ? 1 : -1;
+  return static_cast<double>(slot % kSlots) < kSlots * (1 - share) + spread;
+}
+
+void add_share(const Norms& norms, double share, Matrix<float>& x, PaddingDraw& draw) {
+  const Matrix<float> unpadded = norms.layer(x);
+  std::vector<float> tokens;  // the first feature of each
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    if (holds_token(r, share)) {
+      tokens.push_back(x(r, 0));
+    } else {
+      std::ranges::fill(x.view().row(r), 0.0F);
     }
   }
-  return changed;
+  const Matrix<float> layer = norms.layer(x);
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    const bool same = std::ranges::equal(layer.view().row(r), unpadded.view().row(r));
+    draw.changed += holds_token(r, share) && !same;
+  }
+  const Moments measured = norms.batch(x).statistics[0];
+  const Moments predicted = padded({mean(tokens), covariance(tokens, tokens)}, share);
+  draw.mean.push_back(measured.mean);
+  draw.variance.push_back(measured.variance);
+  draw.predicted_mean.push_back(predicted.mean);
+  draw.predicted_variance.push_back(predicted.variance);
 }
 
 PaddingDraw draw_padding(const FigureOptions& options, std::uint64_t seed) {
   const Norms norms(options);
   TorchGenerator generator(seed);
   PaddingDraw draw;
-  for (std::size_t step = 0; step < 8; ++step) {
-    const double share = static_cast<double>(step) / 8;
-    const Sequences sequences = draw_sequences(step, options.width, generator);
-    const Matrix<float> columns = transpose(sequences.tokens);
-    const std::vector<Moments> measured = norms.batch(sequences.padded).statistics;
-    Moments sum, predicted;
-    for (std::size_t c = 0; c < options.width; ++c) {
-      const auto column = columns.view().row(c);
-      const Moments m = padded({mean(column), covariance(column, column)}, share);
-      sum = {sum.mean + measured[c].mean, sum.variance + measured[c].variance};
-      predicted = {predicted.mean + m.mean, predicted.variance + m.variance};
-    }
-    const double n = static_cast<double>(options.width);
-    draw.share.push_back(share);
-    draw.mean.push_back(sum.mean / n);
-    draw.variance.push_back(sum.variance / n);
-    draw.predicted_mean.push_back(predicted.mean / n);
-    draw.predicted_variance.push_back(predicted.variance / n);
-    draw.changed += changed_by_padding(norms, sequences);
+  for (const double share : kShares) {
+    Matrix<float> x(8 * kSlots, options.width);
+    generator.fill_normal(x.flat(), 2, 1);
+    add_share(norms, share, x, draw);
   }
   return draw;
 }
@@ -362,20 +329,18 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
                 [&](std::size_t s) { seeds[s] = draw_padding(options, options.seed + s); });
   std::size_t changed = 0;
   for (const PaddingDraw& seed : seeds) changed += seed.changed;
-  const std::vector<double> share = seeds[0].share;
   auto curve = [&](const char* name, std::vector<double> PaddingDraw::*values) {
-    std::vector<std::vector<double>> draws;
-    for (const PaddingDraw& seed : seeds) draws.push_back(seed.*values);
-    return mean_curve(name, share, draws);
+    return mean_curve(name, kShares, mapped(seeds, values));
   };
   auto predict = [&](const char* name, std::vector<double> PaddingDraw::*values) {
-    return within(name, share, curve(name, values).y, std::vector<double>(share.size(), kRounding));
+    return within(name, kShares, curve(name, values).y,
+                  std::vector<double>(kShares.size(), kRounding));
   };
   Panel panel{.title = "Sequences of different lengths, padded with 0",
               .x = {"padded share of the batch"},
               .y = {"over batch and positions"},
               .caption =
-                  "Tokens have mean 2 and variance 1. BatchNorm takes the padding for data: "
+                  "One feature of mean 2 and variance 1. BatchNorm takes the padding for data: "
                   "its mean falls, its variance first grows.",
               .measured = {curve("BatchNorm's mean", &PaddingDraw::mean),
                            curve("BatchNorm's variance", &PaddingDraw::variance)},

@@ -114,9 +114,10 @@ Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
 }
 
 Curve predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
-  std::vector<double> values;
-  for (const double sigma : sigmas) values.push_back(jacobian_norm(d, sigma, kNorm.epsilon));
-  return within_factor("derivative", sigmas, values, 1 + 10 * kRounding);
+  return within_factor(
+      "derivative", sigmas,
+      mapped(sigmas, [&](double sigma) { return jacobian_norm(d, sigma, kNorm.epsilon); }),
+      1 + 10 * kRounding);
 }
 Curve predicted_part(const char* name, const std::vector<double>& sigmas,
                      double (*law)(double deviation, double epsilon)) {
@@ -138,9 +139,7 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
   parallel_jobs(options.seeds,
                 [&](std::size_t s) { seeds[s] = measure_scales(plan, sigmas, options.seed + s); });
   auto curve = [&](const char* name, std::vector<double> Scales::*values) {
-    std::vector<std::vector<double>> draws;
-    for (const Scales& seed : seeds) draws.push_back(seed.*values);
-    return mean_curve(name, sigmas, draws);
+    return mean_curve(name, sigmas, mapped(seeds, values));
   };
   Panel size{.title = "Its size",
              .x = {"standard deviation σ of the row", Spacing::kLog},

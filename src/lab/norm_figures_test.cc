@@ -53,7 +53,7 @@ TEST(NormFigures, SeeBugs) {
     const char* figure;
     std::vector<const char*> bugs;
   };
-  const Breakage kBreakages[] = {
+  const Breakage breakages[] = {
       {"epsilon",
        {"half-statistics", "residual-missing", "norm-missing", "rms-for-layer", "one-plus-gamma",
         "epsilon-outside"}},
@@ -73,7 +73,7 @@ TEST(NormFigures, SeeBugs) {
        {"half-statistics", "residual-missing", "residual-twice", "no-residual", "norm-missing",
         "rms-for-layer", "one-plus-gamma", "epsilon-outside"}},
   };
-  for (const auto& [figure, bugs] : kBreakages) {
+  for (const auto& [figure, bugs] : breakages) {
     for (const char* bug : bugs) {
       EXPECT_EQ(run(figure, {.bug = &find_silent_bug(bug)}).verdict(), Verdict::kOutside)
           << figure << " with " << bug;

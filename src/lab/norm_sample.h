@@ -1,6 +1,10 @@
 #pragma once
 
+#include <functional>
+#include <iterator>
 #include <span>
+#include <type_traits>
+#include <vector>
 
 #include "base/matrix.h"
 #include "base/torch_generator.h"
@@ -42,6 +46,15 @@ void half_norm(const NormOptions& norm, MatrixView<const float> x, MatrixView<fl
 /// One row of normal values whose own mean and deviation these are, to the precision of float32.
 Matrix<float> draw_row(double mean, double deviation, std::size_t features,
                        TorchGenerator& generator);
+
+/// f of each value, which may be a member of it.
+template <typename Range, typename F>
+auto mapped(const Range& range, const F& f) {
+  std::vector<std::decay_t<decltype(std::invoke(f, *std::begin(range)))>> values;
+  values.reserve(std::size(range));
+  for (const auto& v : range) values.push_back(std::invoke(f, v));
+  return values;
+}
 
 /// In float64.
 double mean(std::span<const float> values);

@@ -70,10 +70,9 @@ std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
   for (const double s : sum) {
     moments.variance += std::pow(s - moments.mean, 2) / static_cast<double>(d);
   }
-  std::vector<double> normalized;
-  for (const double s : sum) {
-    normalized.push_back((s - moments.mean) / divisor({}, std::sqrt(moments.variance)));
-  }
+  const double divide_by = divisor({}, std::sqrt(moments.variance));
+  const std::vector<double> normalized =
+      mapped(sum, [&](double s) { return (s - moments.mean) / divide_by; });
   return {{"Input x", "What the sublayer reads: one token, drawn from N(0, 1).", x,
            first_token(given), std::vector<double>(d)},
           {"Branch F(x)", "What self-attention makes of it.", branch, {}, {}},
