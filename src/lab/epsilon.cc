@@ -94,7 +94,7 @@ struct Storage {
 constexpr Storage kStorages[] = {{"float16", kFloat16Format, stored_norm<Float16>},
                                  {"bfloat16", kBFloat16Format, stored_norm<BFloat16>}};
 
-/// Mean square error of a row against the exact output of what was not rounded.
+/// Mean square error of rows against the exact output of what was not rounded.
 double mean_square_error(const Storage& storage, const NormOptions& norm, const Matrix<float>& x) {
   const std::vector<double> y = storage.norm(norm, x);
   const reference::Values exact = reference::norm_forward({.options = kTinyEpsilon,
@@ -130,8 +130,9 @@ Curve within_factor_or_gap(std::string name, const std::vector<double>& x,
 }
 
 void add_storage(FigureResult& result, const FigureOptions& options) {
+  constexpr std::size_t kRows = 4;  // of each seed
   // Squares of rounding errors vary by less than twice their mean.
-  const double n = static_cast<double>(options.seeds * options.width);
+  const double n = static_cast<double>(options.seeds * kRows * options.width);
   const double factor = 1 + 5 / std::sqrt(n) + 2 / static_cast<double>(options.width);
   const NormOptions norm = post_norm_plan(kTinyEpsilon, options.width, options.bug).block.norm;
   const std::vector<double> sigmas = decades(-9, 5);
@@ -148,7 +149,7 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
       TorchGenerator generator(options.seed + s);
       std::vector<double>& draw = draws.emplace_back();
       for (const double sigma : sigmas) {
-        Matrix<float> x(1, options.width);
+        Matrix<float> x(kRows, options.width);
         generator.fill_normal(x.flat(), 0, sigma);
         draw.push_back(mean_square_error(storage, norm, x));
       }
