@@ -49,10 +49,8 @@ FigureResult depth(const FigureOptions& options) {
       return TrainedCurves::Claim{fmt::format("{}: {} layers {}", curve, layers, what), source,
                                   curve, depth};
     };
-    result.checks.push_back(
-        trained.trains(claim("rezero", "train", "Bachlechner et al. 2020")));
-    result.checks.push_back(
-        trained.trains(claim("scaled-branch", "train", "Noci et al. 2022")));
+    result.checks.push_back(trained.trains(claim("rezero", "train", "Bachlechner et al. 2020")));
+    result.checks.push_back(trained.trains(claim("scaled-branch", "train", "Noci et al. 2022")));
     if (layers >= 24) {
       result.checks.push_back(trained.fails(claim("post", "do not train", "Xiong et al. 2020")));
     }

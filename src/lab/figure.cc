@@ -131,6 +131,7 @@ Curve mean_curve(std::string name, std::vector<double> x,
       low = std::min(low, draw[i]);
       high = std::max(high, draw[i]);
     }
+    if (std::isnan(sum)) low = high = sum;
     curve.y.push_back(sum / static_cast<double>(draws.size()));
     curve.low.push_back(low);
     curve.high.push_back(high);
@@ -149,11 +150,12 @@ Curve rms_curve(std::string name, std::vector<double> x,
   return curve;
 }
 
-Curve within(std::string name, std::vector<double> x, std::vector<double> y, double tolerance) {
+Curve within(std::string name, std::vector<double> x, std::vector<double> y,
+             const std::vector<double>& tolerance) {
   Curve curve{std::move(name), std::move(x), std::move(y)};
-  for (const double v : curve.y) {
-    curve.low.push_back(v - tolerance);
-    curve.high.push_back(v + tolerance);
+  for (std::size_t i = 0; i < curve.y.size(); ++i) {
+    curve.low.push_back(curve.y[i] - tolerance.at(i));
+    curve.high.push_back(curve.y[i] + tolerance.at(i));
   }
   return curve;
 }

@@ -102,7 +102,8 @@ Curve mean_curve(std::string name, std::vector<double> x,
 Curve rms_curve(std::string name, std::vector<double> x,
                 const std::vector<std::vector<double>>& squares);
 /// From y − tolerance to y + tolerance.
-Curve within(std::string name, std::vector<double> x, std::vector<double> y, double tolerance);
+Curve within(std::string name, std::vector<double> x, std::vector<double> y,
+             const std::vector<double>& tolerance);
 /// From y/factor to y·factor.
 Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor);
 

@@ -91,7 +91,9 @@ Curve StackSample::predicted(Quantity quantity, std::string name, double factor)
     for (double& v : values) v = std::sqrt(v);
   }
   const std::vector<double> x = indices(values.size());
-  if (quantity == Quantity::kTokenCosine) return within(std::move(name), x, values, factor - 1);
+  if (quantity == Quantity::kTokenCosine) {
+    return within(std::move(name), x, values, std::vector<double>(x.size(), factor - 1));
+  }
   return within_factor(std::move(name), x, values, factor);
 }
 

@@ -103,9 +103,9 @@ Check TrainedCurves::gain_between(const Claim& claim, double low, double high) c
   }
   const double loss = curve->y[static_cast<std::size_t>(at - curve->x.begin())];
   check.measured = unigram_loss_ - loss;
-  check.detail = std::isfinite(loss) ? fmt::format("loss {:.2f}, byte frequencies {:.2f}", loss,
-                                                   unigram_loss_)
-                                     : "a run diverged";
+  check.detail = std::isfinite(loss)
+                     ? fmt::format("loss {:.2f}, byte frequencies {:.2f}", loss, unigram_loss_)
+                     : "a run diverged";
   return check;
 }
 
