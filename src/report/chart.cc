@@ -8,7 +8,7 @@
 namespace addnorm {
 namespace {
 
-constexpr double kMargin = 0.04;  // of the y axis, below and above the data
+constexpr double kMargin = 0.04;    // of the y axis, below and above the data
 constexpr double kLargest = 1e300;  // leaves room for the margin
 
 // What the axis shows of data in `range`: the ends that it sets; else the data with a margin.

@@ -257,18 +257,21 @@ void Plot::shade_between(double left, Span first, double right, Span last, const
 }
 
 void Plot::draw_measured() {
+  std::vector<std::size_t> measured;
   std::size_t most = 0;
-  for (const Series& s : chart_.series) {
-    if (s.look != Look::kPrediction) most = std::max(most, s.y.size());
+  for (std::size_t i = 0; i < chart_.series.size(); ++i) {
+    if (chart_.series[i].look == Look::kPrediction) continue;
+    measured.push_back(i);
+    most = std::max(most, chart_.series[i].y.size());
   }
-  const std::size_t n = chart_.series.size();
+  const std::size_t n = measured.size();
   const std::size_t step = kBetweenMarks * most / static_cast<std::size_t>(columns_) + 1;
   for (std::size_t point = 0; point < most; ++point) {
     for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t series = (point / step + i) % n;  // what comes last lies above
-      const Series& s = chart_.series[series];
-      if (s.look == Look::kPrediction || point >= s.y.size()) continue;
-      if (point % step == step * series / n || breaks_at(s) == point) draw_point(series, point);
+      const std::size_t turn = (point / step + i) % n;  // what comes last lies above
+      const Series& s = chart_.series[measured[turn]];
+      const bool is_due = point % step == step * turn / n || breaks_at(s) == point;
+      if (is_due && point < s.y.size()) draw_point(measured[turn], point);
     }
   }
 }
