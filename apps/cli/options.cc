@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <sstream>
 #include <string_view>
 
 namespace addnorm {
@@ -51,6 +52,13 @@ void append_numbers(const std::string& flag, std::string_view text, std::vector<
   } while (comma != text.npos);
 }
 
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> items;
+  std::istringstream rest(text + ',');
+  for (std::string item; std::getline(rest, item, ',');) items.push_back(item);
+  return items;
+}
+
 }  // namespace
 
 std::string hide_sign(const std::string& argument) {
@@ -83,21 +91,16 @@ CLI::Option* add_count(CLI::App& app, const std::string& flag, std::uint64_t& co
 
 CLI::Option* add_counts(CLI::App& app, const std::string& flag, std::vector<std::size_t>& counts,
                         const std::string& help) {
-  const auto read = [flag, &counts](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) counts.push_back(parse_count(flag, text));
+  const auto read = [flag, &counts](const std::string& text) {
+    for (const std::string& item : split_list(text)) counts.push_back(parse_count(flag, item));
   };
-  return app.add_option_function<std::vector<std::string>>(flag, read, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("N,N...");
+  return app.add_option_function<std::string>(flag, read, help)->type_name("N,N...");
 }
 
 CLI::Option* add_names(CLI::App& app, const std::string& flag, std::vector<std::string>& names,
                        const std::string& help) {
-  return app.add_option(flag, names, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("LIST");
+  const auto read = [&names](const std::string& text) { names = split_list(text); };
+  return app.add_option_function<std::string>(flag, read, help)->type_name("LIST");
 }
 
 CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,

@@ -67,15 +67,16 @@ Cell verdict_cell(Verdict verdict) {
   return {std::string(name_of(verdict)), ink_of(verdict)};
 }
 
-/// "7 inside, 3 outside"
+/// "7 of 10 checks, 2 not applicable"
 std::string tally(const FigureResult& result) {
-  std::vector<std::string> parts;
-  for (const Verdict v : {Verdict::kInside, Verdict::kOutside, Verdict::kNotApplicable}) {
-    const auto count =
-        std::ranges::count_if(result.checks, [v](const Check& c) { return c.verdict() == v; });
-    if (count > 0) parts.push_back(fmt::format("{} {}", count, name_of(v)));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  const auto count = [&](Verdict v) {
+    return std::ranges::count(result.checks, v, &Check::verdict);
+  };
+  const auto inside = count(Verdict::kInside);
+  const auto not_applicable = count(Verdict::kNotApplicable);
+  const std::string rest =
+      not_applicable == 0 ? "" : fmt::format(", {} not applicable", not_applicable);
+  return fmt::format("{} of {} checks{}", inside, inside + count(Verdict::kOutside), rest);
 }
 
 std::string count_of(std::size_t count, const char* what) {
@@ -152,14 +153,14 @@ std::string lab_text(const LabRun& run, int width) {
   }
   const Cell verdict = verdict_cell(run.result.verdict());
   return out +
-         fmt::format("Verdict: {} ({})\n", paint(verdict.ink, verdict.text), tally(run.result));
+         fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text), tally(run.result));
 }
 
 namespace {
 
 /// The figures go by the label.
 Table summary(std::span<const LabRun> runs, std::string_view Figure::*label) {
-  Table table({{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"checks", Align::kLeft}});
+  Table table({{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"inside", Align::kLeft}});
   for (const LabRun& run : runs) {
     table.add_row({{std::string(run.figure.*label), Ink::kPlain, std::string(run.figure.name)},
                    verdict_cell(run.result.verdict()),
@@ -238,7 +239,7 @@ std::string lab_svg(const LabRun& run) {
   ChartSheet sheet{
       .title = std::string(run.figure.title),
       .lead = {std::string(run.figure.question), setting(run),
-               fmt::format("Verdict: {} ({})", name_of(run.result.verdict()), tally(run.result))}};
+               fmt::format("Verdict: {}, {}", name_of(run.result.verdict()), tally(run.result))}};
   for (const Panel& panel : run.result.panels) {
     sheet.parts.push_back({to_chart(panel), panel.caption + how_to_read(panel)});
   }
@@ -251,14 +252,15 @@ std::string lab_html(std::span<const LabRun> runs) {
                 "drawn at random, by the same axes. Each claim gets a verdict: inside if what was "
                 "measured keeps to what is predicted, outside if it does not, not applicable if an "
                 "assumption of the claim does not hold here.");
-  page.table(summary(runs, &Figure::title), "Checks: how many claims of the figure came out how.");
+  page.table(summary(runs, &Figure::title),
+             "Inside: how many claims of the figure were measured as predicted.");
   for (const LabRun& run : runs) {
     page.section(run.figure.title, run.figure.name);
     page.paragraph(run.figure.question);
+    page.paragraph(tally(run.result), verdict_cell(run.result.verdict()));
     for (const Panel& panel : run.result.panels) {
       page.figure(to_chart(panel), panel.caption + how_to_read(panel));
     }
-    page.paragraph(tally(run.result), verdict_cell(run.result.verdict()));
     std::vector<HtmlPage::Item> checks;
     for (const Check& c : run.result.checks) {
       checks.push_back({verdict_cell(c.verdict()), check_text(c)});

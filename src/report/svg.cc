@@ -415,7 +415,10 @@ std::string to_svg(const ChartSheet& sheet, int width) {
     image.body += paragraph(text, css_class, size, width, image.height);
   };
   write(sheet.title, "heading", kHeadingSize);
-  for (const std::string& text : sheet.lead) write(text, "muted", kTextSize);
+  for (const std::string& text : sheet.lead) {
+    image.height += kKeyGap;
+    write(text, "muted", kTextSize);
+  }
   for (const ChartSheet::Part& part : sheet.parts) {
     check(part.chart);
     const Image chart = Drawing(part.chart, width).draw();
