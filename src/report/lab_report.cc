@@ -67,8 +67,8 @@ Cell verdict_cell(Verdict verdict) {
   return {std::string(name_of(verdict)), ink_of(verdict)};
 }
 
-/// "7 of 10 checks, 2 not applicable"
-std::string tally(const FigureResult& result) {
+/// "7 of 10 checks inside, 2 not applicable"
+std::string tally(const FigureResult& result, std::string_view what = " checks") {
   const auto count = [&](Verdict v) {
     return std::ranges::count(result.checks, v, &Check::verdict);
   };
@@ -76,7 +76,7 @@ std::string tally(const FigureResult& result) {
   const auto not_applicable = count(Verdict::kNotApplicable);
   const std::string rest =
       not_applicable == 0 ? "" : fmt::format(", {} not applicable", not_applicable);
-  return fmt::format("{} of {} checks{}", inside, inside + count(Verdict::kOutside), rest);
+  return fmt::format("{} of {}{} inside{}", inside, inside + count(Verdict::kOutside), what, rest);
 }
 
 std::string count_of(std::size_t count, const char* what) {
@@ -160,11 +160,11 @@ namespace {
 
 /// The figures go by the label.
 Table summary(std::span<const LabRun> runs, std::string_view Figure::*label) {
-  Table table({{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"inside", Align::kLeft}});
+  Table table({{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"checks", Align::kLeft}});
   for (const LabRun& run : runs) {
     table.add_row({{std::string(run.figure.*label), Ink::kPlain, std::string(run.figure.name)},
                    verdict_cell(run.result.verdict()),
-                   tally(run.result)});
+                   tally(run.result, "")});
   }
   return table;
 }
@@ -253,11 +253,12 @@ std::string lab_html(std::span<const LabRun> runs) {
                 "measured keeps to what is predicted, outside if it does not, not applicable if an "
                 "assumption of the claim does not hold here.");
   page.table(summary(runs, &Figure::title),
-             "Inside: how many claims of the figure were measured as predicted.");
+             "Checks: how many of the figure's claims were measured as predicted.");
   for (const LabRun& run : runs) {
     page.section(run.figure.title, run.figure.name);
     page.paragraph(run.figure.question);
-    page.paragraph(tally(run.result), verdict_cell(run.result.verdict()));
+    page.paragraph(fmt::format("{}. After {}.", setting(run), run.figure.source), "Setting");
+    page.paragraph(tally(run.result) + ".", verdict_cell(run.result.verdict()));
     for (const Panel& panel : run.result.panels) {
       page.figure(to_chart(panel), panel.caption + how_to_read(panel));
     }
@@ -266,7 +267,6 @@ std::string lab_html(std::span<const LabRun> runs) {
       checks.push_back({verdict_cell(c.verdict()), check_text(c)});
     }
     page.list(checks);
-    page.paragraph(fmt::format("{}. After {}.", setting(run), run.figure.source), "Setting");
   }
   return page.str();
 }

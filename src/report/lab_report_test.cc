@@ -69,12 +69,12 @@ TEST(LabReport, SaysWhatWasFoundAndOfWhat) {
         "inside: It is so; measured 1.500, expected 1.000 to 2.000 (a book).\n",
         "outside: It is so; measured 3.000",
         "not applicable: It is so; but the stack has no skip; measured 9.000",
-        "Verdict: outside, 1 of 2 checks, 1 not applicable\n"}) {
+        "Verdict: outside, 1 of 2 checks inside, 1 not applicable\n"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   const std::vector<LabRun> runs{some_run()};
   EXPECT_THAT(adapt(lab_summary(runs, 80), {}),
-              HasSubstr("a-figure  outside  1 of 2 checks, 1 not applicable\n"));
+              HasSubstr("a-figure  outside  1 of 2 inside, 1 not applicable\n"));
 }
 
 TEST(LabReport, NamesALimitThatThereIsOnly) {

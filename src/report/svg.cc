@@ -24,7 +24,9 @@ constexpr double kEdge = 12;      // of the image, around all that is drawn
 constexpr double kInset = 8;      // room for markers between the frame and the first and last x
 constexpr double kKeyWidth = 30;  // of the sample before a name in the legend
 constexpr double kKeyGap = 8;
-constexpr double kFar = 50;               // heights of the plot; beyond, coordinates are cut
+constexpr double kFar = 50;   // heights of the plot; beyond, coordinates are cut
+constexpr double kAlone = 3;  // to both sides of a single point, less than its marker
+constexpr double kAlonePredicted = 12;
 constexpr std::size_t kMostMarkers = 24;  // a longer curve has markers at a few points only
 constexpr std::size_t kFewMarkers = 5;
 
@@ -201,6 +203,12 @@ class Drawing {
   bool has_point(const Series& s, std::size_t i) const {
     return has_place(s.x[i], chart_.x.scale) && has_place(s.y[i], chart_.y.scale);
   }
+  // Where a point of the series is drawn.
+  struct Place {
+    double x;
+    std::size_t point;
+  };
+  std::vector<Place> places_of(const Series& s, std::size_t first, std::size_t last) const;
   double x_of(double value) const;
   double y_of(double value) const;
 
@@ -233,6 +241,16 @@ Image Drawing::draw() {
   draw_x_axis();
   draw_series();
   return {width_, top_, chart_.title, describe(chart_), body_};
+}
+
+// Those in [first, last); a point that stands alone is as wide as it must be to be seen.
+std::vector<Drawing::Place> Drawing::places_of(const Series& s, std::size_t first,
+                                               std::size_t last) const {
+  std::vector<Place> places;
+  for (std::size_t i = first; i < last; ++i) places.push_back({x_of(s.x[i]), i});
+  if (last - first > 1) return places;
+  const double half = s.look == Look::kPrediction ? kAlonePredicted : kAlone;
+  return {{places[0].x - half, first}, {places[0].x + half, first}};
 }
 
 double Drawing::x_of(double value) const {
@@ -360,9 +378,11 @@ void Drawing::draw_band(std::size_t series) {
     return has_place(s.x[i], chart_.x.scale) && !std::isnan(s.low[i]) && !std::isnan(s.high[i]);
   };
   for (auto [first, last] : stretches(s.low.size(), has_band)) {
+    std::vector<Place> places = places_of(s, first, last);
     std::string path;
-    for (std::size_t i = first; i < last; ++i) append_point(path, x_of(s.x[i]), y_of(s.high[i]));
-    for (std::size_t i = last; i-- > first;) append_point(path, x_of(s.x[i]), y_of(s.low[i]));
+    for (const auto& [x, i] : places) append_point(path, x, y_of(s.high[i]));
+    std::ranges::reverse(places);
+    for (const auto& [x, i] : places) append_point(path, x, y_of(s.low[i]));
     add("<path class=\"band {}\" style=\"color:var(--c{})\" d=\"{}z\"/>", class_of(s.look),
         color_of(series), path);
   }
@@ -374,9 +394,9 @@ void Drawing::draw_line(std::size_t series) {
   add("<g style=\"color:var(--c{})\"><title>{}</title>", color_of(series), escape(s.name));
   for (auto [first, last] : stretches(s.y.size(), has_point)) {
     std::string path;
-    for (std::size_t i = first; i < last; ++i) append_point(path, x_of(s.x[i]), y_of(s.y[i]));
+    for (const auto& [x, i] : places_of(s, first, last)) append_point(path, x, y_of(s.y[i]));
     add("<path class=\"line {}\" d=\"{}\"/>", class_of(s.look), path);
-    if (last - first > 1) continue;
+    if (last - first > 1 || s.look == Look::kPrediction) continue;
     add_mark(marker(s.look, color_of(series)), x_of(s.x[first]), y_of(s.y[first]));
   }
   add("</g>");

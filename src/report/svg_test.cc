@@ -131,6 +131,17 @@ TEST(Svg, WrapsWhatIsTooLongForAPhone) {
   EXPECT_EQ(count(to_svg(chart, kNarrowChart), "class=\"title\""), 2u);
 }
 
+TEST(Svg, ShowsAPredictionForASinglePoint) {
+  Chart chart = chart_of({5});
+  chart.series[0].look = Look::kPrediction;
+  chart.series[0].low = {4};
+  chart.series[0].high = {6};
+  const std::string svg = to_svg(chart);
+  EXPECT_THAT(svg, Not(HasSubstr("class=\"full\""))) << "it looks measured";
+  EXPECT_THAT(
+      svg, ::testing::ContainsRegex("line prediction\" d=\"M[0-9.]+,([0-9.]+)L[0-9.]+,[0-9.]+\""));
+}
+
 TEST(Svg, PutsChartsOnASheet) {
   Chart second = chart_of({4, 8});
   second.title = "Second";
