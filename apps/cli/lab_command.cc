@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -100,18 +99,19 @@ std::vector<LabRun> plan_named(const LabFlags& flags, const std::vector<FigureOp
 /// Gives the option to the figures that take it; an Error if none does.
 void give_to_all(std::vector<LabRun>& runs, const FigureOption& option,
                  const FigureOptions& asked) {
-  std::optional<Error> refusal;
+  std::string refusal;
   std::size_t refusals = 0;
   for (LabRun& run : runs) {
     try {
       run.options = complete(run.figure, add_option(run.figure, run.options, option, asked));
     } catch (const Error& error) {
       // That of a figure that has such an option says more.
-      if (!refusal || option.is_of(run.figure, run.figure.defaults())) refusal = error;
+      const bool says_more = option.is_of(run.figure, run.figure.defaults());
+      if (refusal.empty() || says_more) refusal = error.what();
       ++refusals;
     }
   }
-  if (refusals == runs.size()) throw *refusal;
+  if (refusals == runs.size()) fail(refusal);
 }
 
 std::vector<LabRun> plan_all(const LabFlags& flags, const std::vector<FigureOption>& given) {
@@ -179,7 +179,7 @@ std::vector<std::string> output_names(const std::vector<LabRun>& runs) {
       names.push_back(fmt::format("{}.{}", run.figure.name, extension));
     }
   }
-  names.push_back("index.html");
+  names.emplace_back("index.html");
   return names;
 }
 
@@ -194,9 +194,8 @@ void write_all(const std::vector<LabRun>& runs, const std::vector<std::string>& 
 }
 
 void print_json(const std::vector<LabRun>& runs, bool as_array) {
-  std::vector<std::string> documents;
-  for (const LabRun& run : runs) documents.push_back(lab_json(run));
-  const std::string text = fmt::format("{}", fmt::join(documents, ","));
+  std::string text;
+  for (const LabRun& run : runs) text += (text.empty() ? "" : ",") + lab_json(run);
   fmt::print("{}", as_array ? "[" + text + "]\n" : text);
 }
 

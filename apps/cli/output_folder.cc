@@ -1,5 +1,6 @@
 #include "cli/output_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/require.h"
@@ -13,8 +14,10 @@ std::vector<std::string> prepare_outputs(const std::string& folder,
   std::error_code error;
   fs::create_directories(folder, error);
   require(!error, "--out: {} cannot be made: {}", folder, error.message());
-  std::vector<std::string> files;
-  for (const std::string& name : names) files.push_back((fs::path(folder) / name).string());
+  std::vector<std::string> files(names.size());
+  std::ranges::transform(names, files.begin(), [&](const std::string& name) {
+    return (fs::path(folder) / name).string();
+  });
   check_outputs(files);
   return files;
 }

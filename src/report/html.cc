@@ -71,7 +71,7 @@ std::string lead_of(const Cell& lead) {
 }
 
 std::string text_of(const Cell& cell) {
-  const std::string text = escape(cell.text);
+  std::string text = escape(cell.text);
   if (cell.anchor.empty()) return text;
   return fmt::format("<a href=\"#{}\">{}</a>", escape(cell.anchor), text);
 }

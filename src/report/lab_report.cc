@@ -283,7 +283,7 @@ std::string flags_of(const Figure& figure) {
   if (!own.placements.empty()) {
     flags.push_back(fmt::format("--placement {}", fmt::join(own.placements, ",")));
   }
-  if (figure.trains) flags.push_back("--text FILE...");
+  if (figure.trains) flags.emplace_back("--text FILE...");
   return fmt::format("{}", fmt::join(flags, " "));
 }
 

@@ -46,7 +46,7 @@ class Canvas {
 
   void put(int column, int row, const Mark& mark) {
     if (column < 0 || column >= columns_ || row < 0 || row >= rows_) return;
-    cells_[static_cast<std::size_t>(row * columns_ + column)] = mark;
+    cells_[cell(column, row)] = mark;
   }
   void write(int column, int row, std::string_view text) {
     for (; !text.empty(); text.remove_prefix(first_glyph(text).bytes.size())) {
@@ -59,7 +59,7 @@ class Canvas {
     for (int row = 0; row < rows_; ++row) {
       Mark run{""};  // of one colour, painted at once
       for (int column = 0; column < columns_; ++column) {
-        const Mark& mark = cells_[static_cast<std::size_t>(row * columns_ + column)];
+        const Mark& mark = cells_[cell(column, row)];
         if (mark.color != run.color) text += std::exchange(run, {"", mark.color}).str();
         run.glyph += mark.glyph;
       }
@@ -70,6 +70,11 @@ class Canvas {
   }
 
  private:
+  std::size_t cell(int column, int row) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
+           static_cast<std::size_t>(column);
+  }
+
   int columns_, rows_;
   std::vector<Mark> cells_;
 };
