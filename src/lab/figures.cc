@@ -1,7 +1,15 @@
 #include "lab/figures.h"
 
+#include "nn/placement.h"
+
 namespace addnorm {
 namespace {
+
+std::vector<std::string> placement_names() {
+  std::vector<std::string> names;
+  for (const Placement& placement : placements()) names.emplace_back(placement.name);
+  return names;
+}
 
 constexpr Figure kFigures[] = {
     {.name = "gradient-flow",
@@ -100,6 +108,18 @@ constexpr Figure kFigures[] = {
          },
      .most_layers = 96,
      .run = rank_collapse},
+    {.name = "placements",
+     .title = "Every placement beside the others",
+     .question = "What does each arrangement do to stream, gradient and loss?",
+     .source = "ARCHITECTURE.md, the table of placements",
+     .defaults =
+         [] {
+           return FigureOptions{
+               .layers = {12}, .width = 64, .seeds = 4, .placements = placement_names()};
+         },
+     .most_layers = 96,
+     .trains = true,
+     .run = placements},
     {.name = "depth",
      .title = "Which stacks still train when they are deep",
      .question = "How many layers can be stacked before the first steps teach nothing?",

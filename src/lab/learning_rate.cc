@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "lab/figures.h"
 #include "lab/training.h"
 
@@ -47,10 +45,17 @@ FigureResult learning_rate(const FigureOptions& options) {
   const TrainedCurves large(plan(options, Initialization::kXavier), options);
   result.panels = {panel_of("Small first weights (PyTorch's)", small),
                    panel_of("Larger first weights (Xavier's)", large)};
-  constexpr const char* kSource = "Ioffe and Szegedy 2015";
+  constexpr const char* kSource = "Ioffe and Szegedy 2015; Zhang et al. 2019";
   result.checks = {
-      small.trains({"small weights: with a norm a rate of 8e-3 trains", kSource, "pre", 8e-3}),
-      large.trains({"larger weights: with a norm a rate of 8e-3 trains", kSource, "pre", 8e-3}),
+      small.trains({"small weights: with a norm a rate of 0.008 trains", kSource, "pre", 8e-3}),
+      small.diverges(
+          {"small weights: without a norm a rate of 0.128 diverges", kSource, "none", 128e-3}),
+      small.stays_finite({"small weights: with a norm a rate of 0.128 is too high to learn by, but "
+                          "does not diverge",
+                          kSource, "pre", 128e-3}),
+      large.trains({"larger weights: with a norm a rate of 0.008 trains", kSource, "pre", 8e-3}),
+      large.fails({"larger weights: without a norm a rate of 0.0005 is already too high", kSource,
+                   "none", 5e-4}),
   };
   return result;
 }

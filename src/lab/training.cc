@@ -70,17 +70,16 @@ std::vector<Run> runs_of(const std::vector<TrainingCurve>& plan, const FigureOpt
 TrainedCurves::TrainedCurves(const std::vector<TrainingCurve>& plan, const FigureOptions& options) {
   const ByteText text(options.text, plan.at(0).jobs.at(0).context);
   unigram_loss_ = text.unigram_loss();
-  std::vector<std::vector<std::vector<double>>> losses;  // by curve, seed and x
   for (const TrainingCurve& curve : plan) {
-    losses.emplace_back(options.seeds, std::vector<double>(curve.x.size()));
+    runs_.emplace_back(options.seeds, std::vector<double>(curve.x.size()));
   }
   const std::vector<Run> runs = runs_of(plan, options);
   parallel_jobs(runs.size(), [&](std::size_t i) {
     const auto [c, x, s] = runs[i];
-    losses[c][s][x] = train(plan[c].jobs[x], text, options.seed + s, options.bug);
+    runs_[c][s][x] = train(plan[c].jobs[x], text, options.seed + s, options.bug);
   });
   for (std::size_t c = 0; c < plan.size(); ++c) {
-    losses_.push_back(mean_curve(plan[c].name, plan[c].x, losses[c]));
+    losses_.push_back(mean_curve(plan[c].name, plan[c].x, runs_[c]));
   }
 }
 
@@ -89,28 +88,57 @@ Curve TrainedCurves::unigram_curve() const {
   return {"byte frequencies alone", {first, last}, {unigram_loss_, unigram_loss_}};
 }
 
-Check TrainedCurves::gain_between(const Claim& claim, double low, double high) const {
-  Check check{.claim = claim.text, .source = claim.source, .low = low, .high = high};
+std::vector<double> TrainedCurves::losses_of(const Claim& claim, Check& check) const {
   const auto curve = std::ranges::find(losses_, claim.curve, &Curve::name);
   if (curve == losses_.end()) {
     check.unmet = fmt::format("{} was not trained", claim.curve);
-    return check;
+    return {};
   }
   const auto at = std::ranges::find(curve->x, claim.x);
   if (at == curve->x.end()) {
     check.unmet = fmt::format("{} was not trained at {:g}", claim.curve, claim.x);
-    return check;
+    return {};
   }
-  const double loss = curve->y[static_cast<std::size_t>(at - curve->x.begin())];
-  check.measured = unigram_loss_ - loss;
-  check.detail = std::isfinite(loss)
-                     ? fmt::format("loss {:.2f}, byte frequencies {:.2f}", loss, unigram_loss_)
+  std::vector<double> losses;
+  for (const auto& seed : runs_[static_cast<std::size_t>(curve - losses_.begin())]) {
+    losses.push_back(seed[static_cast<std::size_t>(at - curve->x.begin())]);
+  }
+  return losses;
+}
+
+Check TrainedCurves::gain_between(const Claim& claim, double low, double high) const {
+  Check check{.claim = claim.text, .source = claim.source, .low = low, .high = high};
+  const std::vector<double> losses = losses_of(claim, check);
+  if (losses.empty()) return check;
+  const double mean =
+      std::reduce(losses.begin(), losses.end()) / static_cast<double>(losses.size());
+  check.measured = unigram_loss_ - mean;
+  check.detail = std::isfinite(mean)
+                     ? fmt::format("loss {:.2f}, byte frequencies {:.2f}", mean, unigram_loss_)
                      : "a run diverged";
+  return check;
+}
+
+Check TrainedCurves::diverged_share(const Claim& claim, double share) const {
+  Check check{.claim = claim.text, .source = claim.source, .low = share, .high = share};
+  const std::vector<double> losses = losses_of(claim, check);
+  if (losses.empty()) return check;
+  const auto diverged = std::ranges::count(losses, kInfinity);
+  check.measured = static_cast<double>(diverged) / static_cast<double>(losses.size());
+  check.detail = fmt::format("{} of {} runs diverged", diverged, losses.size());
   return check;
 }
 
 Check TrainedCurves::trains(const Claim& claim) const {
   return gain_between(claim, kLearned, unigram_loss_);
+}
+
+Check TrainedCurves::diverges(const Claim& claim) const {
+  return diverged_share(claim, 1);
+}
+
+Check TrainedCurves::stays_finite(const Claim& claim) const {
+  return diverged_share(claim, 0);
 }
 
 Check TrainedCurves::fails(const Claim& claim) const {

@@ -51,10 +51,17 @@ class TrainedCurves {
   };
   Check trains(const Claim& claim) const;
   Check fails(const Claim& claim) const;
+  /// That every run of the curve at x diverged, or none.
+  Check diverges(const Claim& claim) const;
+  Check stays_finite(const Claim& claim) const;
 
  private:
+  /// The losses of the claim's runs, by seed; empty, with check.unmet, where there are none.
+  std::vector<double> losses_of(const Claim& claim, Check& check) const;
   Check gain_between(const Claim& claim, double low, double high) const;
+  Check diverged_share(const Claim& claim, double share) const;
 
+  std::vector<std::vector<std::vector<double>>> runs_;  ///< by curve, seed and x
   std::vector<Curve> losses_;
   double unigram_loss_;
 };

@@ -54,6 +54,8 @@ void check(const Chart& chart) {
 }
 
 Range x_range(const Chart& chart) {
+  if (const std::size_t n = chart.x.names.size(); n > 0)
+    return {-0.5, static_cast<double>(n) - 0.5};
   Range range;
   for (const Series& s : chart.series) range = widen(range, s.x, chart.x.scale);
   return shown(chart.x, range, 0);
@@ -65,6 +67,15 @@ Range y_range(const Chart& chart) {
     for (const auto* values : {&s.y, &s.low, &s.high}) range = widen(range, *values, chart.y.scale);
   }
   return shown(chart.y, range, kMargin);
+}
+
+std::vector<Tick> x_ticks(const Chart& chart, const Range& range, int most) {
+  if (chart.x.names.empty()) return ticks(range, chart.x.scale, most);
+  std::vector<Tick> named;
+  for (const std::string& name : chart.x.names) {
+    named.push_back({static_cast<double>(named.size()), name});
+  }
+  return named;
 }
 
 std::optional<std::size_t> breaks_at(const Series& s) {

@@ -28,8 +28,9 @@ struct Series {
 struct Axis {
   std::string label;
   AxisScale scale = AxisScale::kLinear;
-  std::optional<double> low = {};   ///< Where the axis begins; unset: where the data do.
-  std::optional<double> high = {};  ///< Where it ends; what lies beyond is cut off.
+  std::optional<double> low = {};       ///< Where the axis begins; unset: where the data do.
+  std::optional<double> high = {};      ///< Where it ends; what lies beyond is cut off.
+  std::vector<std::string> names = {};  ///< Of x only: of the places 0, 1, … instead of numbers.
 };
 
 /// A line chart. What says how it reads (what a band is) belongs in its caption.
@@ -46,6 +47,9 @@ void check(const Chart& chart);
 /// What the axes show: the ends that they set; else the data, on y with a margin.
 Range x_range(const Chart& chart);
 Range y_range(const Chart& chart);
+
+/// At the names, or about `most` at round numbers.
+std::vector<Tick> x_ticks(const Chart& chart, const Range& range, int most);
 
 /// Where a curve is finite for the last time before it ends in infinities or NaN.
 std::optional<std::size_t> breaks_at(const Series& series);

@@ -31,9 +31,10 @@ Series to_series(const Curve& curve, Look look, std::size_t color) {
 }  // namespace
 
 Chart to_chart(const Panel& panel) {
-  Chart chart{.title = panel.title,
-              .x = {.label = panel.x.label, .scale = scale_of(panel.x.spacing)},
-              .y = {.label = panel.y.label, .scale = scale_of(panel.y.spacing)}};
+  Chart chart{
+      .title = panel.title,
+      .x = {.label = panel.x.label, .scale = scale_of(panel.x.spacing), .names = panel.x.names},
+      .y = {.label = panel.y.label, .scale = scale_of(panel.y.spacing)}};
   for (const Curve& curve : panel.measured) {
     const std::size_t color = chart.series.size();
     const Look look = color < kSeriesColors ? Look::kSolid : Look::kDashed;
@@ -46,6 +47,12 @@ Chart to_chart(const Panel& panel) {
                                    : chart.series.size();
     chart.series.push_back(to_series(curve, Look::kPrediction, color));
     if (is_measured) chart.series.back().name.clear();
+  }
+  if (!panel.x.names.empty()) {  // the axis names them, in one colour
+    for (Series& s : chart.series) {
+      if (std::ranges::count(panel.x.names, s.name) > 0) s.name.clear();
+      if (s.name.empty()) s.color = 0;
+    }
   }
   return chart;
 }
@@ -193,13 +200,16 @@ Json options_json(const Figure& figure, const FigureOptions& options) {
 }
 
 Json axis_json(const PanelAxis& axis) {
-  return {{"label", axis.label}, {"spacing", axis.spacing == Spacing::kLog ? "log" : "linear"}};
+  Json json{{"label", axis.label}, {"spacing", axis.spacing == Spacing::kLog ? "log" : "linear"}};
+  if (!axis.names.empty()) json["names"] = axis.names;
+  return json;
 }
 
 Json curves_json(const std::vector<Curve>& curves) {
   Json json = Json::array();
   for (const Curve& c : curves) {
     json.push_back({{"name", c.name}, {"x", c.x}, {"y", c.y}, {"low", c.low}, {"high", c.high}});
+    if (!c.error.empty()) json.back()["standard_error"] = c.error;
   }
   return json;
 }

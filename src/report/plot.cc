@@ -37,6 +37,11 @@ struct Mark {
   }
 };
 
+// A named place goes by its number, counted from 1: a column has no room for a name.
+std::string number_of(double place) {
+  return std::to_string(std::lround(place) + 1);
+}
+
 // Cells to draw in, each one column wide; what lies outside is cut off.
 class Canvas {
  public:
@@ -102,6 +107,7 @@ class Plot {
   Mark mark_of(std::size_t series) const;
 
   std::string legend() const;
+  std::string x_label() const;
   void draw_y_axis();
   void draw_x_axis();
   void draw_predictions();
@@ -136,11 +142,20 @@ std::string Plot::draw() {
   draw_x_axis();
   draw_predictions();
   draw_measured();
+  return wrap(paint(Ink::kStrong, chart_.title), width_) + "\n" + legend() +
+         paint(Ink::kFaint, wrap(chart_.y.label, width_)) + "\n" + canvas_.str() + x_label();
+}
+
+std::string Plot::x_label() const {
+  std::string names;
+  for (const std::string& name : chart_.x.names) {
+    const double place = static_cast<double>(&name - chart_.x.names.data());
+    names += (names.empty() ? "" : ", ") + number_of(place) + " " + name;
+  }
+  if (!names.empty()) return paint(Ink::kFaint, wrap(chart_.x.label + ": " + names, width_)) + "\n";
   const std::string label = wrap(chart_.x.label, columns_);
   const int before = left_ + std::max(0, (columns_ - display_width(label)) / 2);
-  return wrap(paint(Ink::kStrong, chart_.title), width_) + "\n" + legend() +
-         paint(Ink::kFaint, wrap(chart_.y.label, width_)) + "\n" + canvas_.str() +
-         repeat(" ", before) + paint(Ink::kFaint, label) + "\n";
+  return repeat(" ", before) + paint(Ink::kFaint, label) + "\n";
 }
 
 double Plot::column_of(double x) const {
@@ -201,7 +216,8 @@ void Plot::draw_y_axis() {
 void Plot::draw_x_axis() {
   canvas_.write(left_ - 1, kRows, "└" + repeat("─", columns_));
   int free = 0;  // the first column behind the last label
-  for (const Tick& tick : ticks(x_range_, chart_.x.scale, columns_ / 8)) {
+  for (Tick tick : x_ticks(chart_, x_range_, columns_ / 8)) {
+    if (!chart_.x.names.empty()) tick.label = number_of(tick.value);
     const int column = static_cast<int>(std::lround(column_of(tick.value)));
     const int size = display_width(tick.label);
     const int first = std::min(column - size / 2, left_ + columns_ - size);

@@ -343,15 +343,24 @@ void Drawing::draw_y_axis() {
 
 void Drawing::draw_x_axis() {
   add("<path class=\"axis\" d=\"M{:.1f},{:.1f}H{:.1f}\"/>", plot_.left, plot_.bottom, plot_.right);
+  const bool named = !chart_.x.names.empty();
   const int most = static_cast<int>((plot_.right - plot_.left) / 65);
-  for (const Tick& tick : ticks(x_range_, chart_.x.scale, most)) {
+  double widest = 0;
+  for (const Tick& tick : x_ticks(chart_, x_range_, most)) {
     const double x = x_of(tick.value);
+    const double size = text_width(tick.label, kTextSize);
+    widest = std::max(widest, size);
     add("<path class=\"axis\" d=\"M{:.1f},{:.1f}v{}\"/>", x, top_, tick.label.empty() ? 3 : 5);
-    const double half = text_width(tick.label, kTextSize) / 2;
-    add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
-        std::min(x, width_ - 2 - half), top_ + 19, tick.label);
+    if (named) {
+      add("<text class=\"muted\" text-anchor=\"end\" transform=\"translate({:.1f},{:.1f}) "
+          "rotate(-90)\">{}</text>",
+          x + 4.5, top_ + 9, escape(tick.label));
+    } else {
+      add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
+          std::min(x, width_ - 2 - size / 2), top_ + 19, tick.label);
+    }
   }
-  top_ += 40;
+  top_ += named ? widest + 30 : 40;
   add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
       (plot_.left + plot_.right) / 2, top_, escape(chart_.x.label));
   top_ += kEdge;
