@@ -168,8 +168,8 @@ Vector numbers(const Json& array) {
 }
 
 TEST_F(CliTest, HelpAndVersionAreOnStandardOutput) {
-  for (const char* words :
-       {"--help", "trace --help", "norm -h", "reproduce --help", "study --help", "bench --help"}) {
+  for (const char* words : {"--help", "trace --help", "norm -h", "reproduce --help", "study --help",
+                            "lab --help", "bench --help"}) {
     const Result result = run(words);
     EXPECT_EQ(result.status, 0);
     EXPECT_THAT(result.out, HasSubstr("Usage: addnorm"));
@@ -420,6 +420,82 @@ TEST_F(CliTest, StudyRefusesInOneLineAndWritesNothing) {
   for (const auto& c : cases) {
     SCOPED_TRACE(c.flags);
     expect_error(split("study "s + c.flags), c.part);
+  }
+}
+
+constexpr const char* kSmallFigure = "lab gradient-flow --layers 3 --width 64 --seeds 2";
+
+TEST_F(CliTest, LabListsFiguresAndBugs) {
+  const Result list = run("lab list");
+  EXPECT_EQ(list.status, 0);
+  EXPECT_THAT(list.out, AllOf(HasSubstr("gradient-flow\n"), HasSubstr("--seeds 8"),
+                              HasSubstr("residual-missing")));
+  EXPECT_EQ(run("lab").out, list.out);
+  const Json json = run_json("lab --json");
+  const auto figure = std::ranges::find_if(
+      json["figures"], [](const Json& f) { return f["name"] == "gradient-flow"; });
+  ASSERT_NE(figure, json["figures"].end());
+  EXPECT_EQ((*figure)["options"],
+            Json({{"layers", {12}}, {"width", 128}, {"seeds", 8}, {"seed", 0}}));
+  EXPECT_EQ(json["bugs"][0]["name"], "residual-missing");
+  EXPECT_THAT(contents(), IsEmpty());
+}
+
+TEST_F(CliTest, LabWritesItsFiguresAndTheSameOnesAgain) {
+  const Result first = run(std::string(kSmallFigure) + " --out one/deep");
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_THAT(first.err, IsEmpty()) << "no progress bar in a pipe";
+  EXPECT_THAT(first.out, AllOf(HasSubstr("\nVerdict: inside, "), HasSubstr("● neither"),
+                               HasSubstr("one/deep/index.html")));
+  const Json json = run_json(std::string(kSmallFigure) + " --json --out two");
+  for (const char* name : {"gradient-flow.svg", "gradient-flow.json", "index.html"}) {
+    EXPECT_EQ(read_file(folder_ / "one/deep" / name), read_file(folder_ / "two" / name)) << name;
+  }
+  EXPECT_EQ(json, Json::parse(read_file(folder_ / "two/gradient-flow.json")));
+  EXPECT_EQ(json["options"], Json({{"layers", {3}}, {"width", 64}, {"seeds", 2}, {"seed", 0}}));
+  EXPECT_EQ(json["panels"][0]["measured"][0]["x"], Json({0.0, 1.0, 2.0, 3.0}));
+  EXPECT_EQ(json["panels"][0]["measured"].size(), json["panels"][0]["predicted"].size());
+  EXPECT_NE(json, Json::parse(run(std::string(kSmallFigure) + " --seed 1 --json").out));
+}
+
+TEST_F(CliTest, LabSeesWhatIsBroken) {
+  const Result broken = run(std::string(kSmallFigure) + " --break residual-missing --json");
+  EXPECT_EQ(broken.status, 1) << broken.err;
+  const Json json = Json::parse(broken.out);
+  EXPECT_EQ(json["options"]["bug"], "residual-missing");
+  EXPECT_EQ(json["verdict"], "outside");
+  EXPECT_TRUE(fs::exists(folder_ / "out/lab/index.html")) << "the verdict's evidence";
+}
+
+TEST_F(CliTest, LabRefusesInOneLineAndWritesNothing) {
+  write("file", "");
+  const struct {
+    const char* words;
+    const char* part;
+  } cases[] = {
+      {"nothing", "gradient-flow"},
+      {"gradient-flow nothing", "gradient-flow"},
+      {"all gradient-flow", "'all': expected no other name"},
+      {"list gradient-flow", "'list': expected no other name"},
+      {"--layers 3", "--layers: no figure is named"},
+      {"gradient-flow --layers 0", "--layers is 0"},
+      {"gradient-flow --layers 3,6", "--layers: gradient-flow takes one number"},
+      {"gradient-flow --layers 3,x", "--layers: 'x' is no count"},
+      {"gradient-flow --layers 97", "1 to 96"},
+      {"gradient-flow --width 0", "--width: is 0"},
+      {"gradient-flow --width 8", "16 to 1024"},
+      {"gradient-flow --seeds 0", "--seeds: is 0"},
+      {"gradient-flow --seed -1", "--seed: '-1'"},
+      {"gradient-flow --placement pre", "--placement: gradient-flow has no such option"},
+      {"gradient-flow --text file", "--text: gradient-flow has no such option"},
+      {"gradient-flow --break everything", "--break: 'everything' is unknown"},
+      {"gradient-flow --out file", "file"},
+      {"gradient-flow --out file/deeper", "file/deeper"},
+      {"all --width 8", "16 to 1024"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.words);
+    expect_error(split("lab "s + c.words), c.part);
   }
 }
 

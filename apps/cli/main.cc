@@ -24,6 +24,7 @@ constexpr const char* kExamples =
   addnorm trace 1 2 3 4 --branch 0.5 -1 2 0     add a branch's output, then normalize
   addnorm norm --input x.npy --output y.npy     the same for whole arrays
   addnorm reproduce                             the numbers of the tutorial, digit for digit
+  addnorm lab gradient-flow                     theory laid over measurement, with a verdict
   addnorm bench                                 the kernels against a copy, oneDNN and PyTorch
   addnorm serve                                 the interactive tutorial, in the browser
 
@@ -75,7 +76,8 @@ ExitStatus run(std::vector<std::string> arguments) {
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{
       study_command(program),     trace_command(program), norm_command(program),
-      reproduce_command(program), bench_command(program), serve_command(program),
+      reproduce_command(program), lab_command(program),   bench_command(program),
+      serve_command(program),
   };
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));

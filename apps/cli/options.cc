@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <sstream>
 #include <string_view>
 
 namespace addnorm {
@@ -33,6 +34,13 @@ double parse_number(const std::string& flag, std::string_view text) {
   return value;
 }
 
+std::uint64_t parse_count(const std::string& flag, std::string_view text) {
+  std::uint64_t count = 0;
+  require(parse(text, count) == std::errc{}, "{}: '{}' is no count; expected a whole number ≥ 0",
+          flag, trim(text));
+  return count;
+}
+
 /// "1,2,3" or "1," with the comma that may separate it from the next argument.
 void append_numbers(const std::string& flag, std::string_view text, std::vector<double>& numbers) {
   if (text.size() > 1 && text.ends_with(',')) text.remove_suffix(1);
@@ -42,6 +50,13 @@ void append_numbers(const std::string& flag, std::string_view text, std::vector<
     numbers.push_back(parse_number(flag, text.substr(0, comma)));
     text.remove_prefix(std::min(comma + 1, text.size()));
   } while (comma != text.npos);
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> items;
+  std::istringstream rest(text + ',');
+  for (std::string item; std::getline(rest, item, ',');) items.push_back(item);
+  return items;
 }
 
 }  // namespace
@@ -70,11 +85,22 @@ CLI::Option* add_number(CLI::App& app, const std::string& flag, double& number,
 
 CLI::Option* add_count(CLI::App& app, const std::string& flag, std::uint64_t& count,
                        const std::string& help) {
-  const auto read = [flag, &count](const std::string& text) {
-    require(parse(text, count) == std::errc{}, "{}: '{}' is no count; expected a whole number ≥ 0",
-            flag, trim(text));
-  };
+  const auto read = [flag, &count](const std::string& text) { count = parse_count(flag, text); };
   return app.add_option_function<std::string>(flag, read, help)->type_name("N");
+}
+
+CLI::Option* add_counts(CLI::App& app, const std::string& flag, std::vector<std::size_t>& counts,
+                        const std::string& help) {
+  const auto read = [flag, &counts](const std::string& text) {
+    for (const std::string& item : split_list(text)) counts.push_back(parse_count(flag, item));
+  };
+  return app.add_option_function<std::string>(flag, read, help)->type_name("N,N...");
+}
+
+CLI::Option* add_names(CLI::App& app, const std::string& flag, std::vector<std::string>& names,
+                       const std::string& help) {
+  const auto read = [&names](const std::string& text) { names = split_list(text); };
+  return app.add_option_function<std::string>(flag, read, help)->type_name("LIST");
 }
 
 CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -27,6 +28,11 @@ CLI::Option* add_numbers(CLI::App& app, const std::string& flag, std::vector<dou
 CLI::Option* add_number(CLI::App& app, const std::string& flag, double& number,
                         const std::string& help);
 CLI::Option* add_count(CLI::App& app, const std::string& flag, std::uint64_t& count,
+                       const std::string& help);
+/// A list in one argument, with commas between: whole numbers, or names.
+CLI::Option* add_counts(CLI::App& app, const std::string& flag, std::vector<std::size_t>& counts,
+                        const std::string& help);
+CLI::Option* add_names(CLI::App& app, const std::string& flag, std::vector<std::string>& names,
                        const std::string& help);
 CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
                       const std::string& help);

@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/require.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/output_folder.h"
+#include "cli/own_text.h"
 #include "io/file.h"
 #include "lab/study.h"
 #include "nn/placement.h"
@@ -15,8 +15,6 @@
 
 namespace addnorm {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct StudyFlags {
   StudyOptions options;
@@ -46,44 +44,6 @@ std::string meaning() {
          "whether they\nhold or not, the exit status is 0.";
 }
 
-/// The project's own documents and sources, in the order of their names.
-std::vector<std::string> own_text() {
-  const fs::path root = ADDNORM_SOURCE_DIR;
-  std::vector<std::string> files;
-  auto add = [&](const fs::path& file) {
-    const std::string extension = file.extension().string();
-    if (extension == ".md" || extension == ".h" || extension == ".cc") {
-      files.push_back(file.string());
-    }
-  };
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(root, error)) add(entry.path());
-  for (const char* folder : {"apps", "docs", "include", "src"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder, error)) {
-      add(entry.path());
-    }
-  }
-  require(!files.empty(), "--text: the project's own documents are no longer at {}; name a file",
-          root.string());
-  std::ranges::sort(files);
-  return files;
-}
-
-std::vector<std::string> output_names(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const char* name : {"results.json", "profile.jsonl", "report.html"}) {
-    names.push_back((fs::path(folder) / name).string());
-  }
-  return names;
-}
-
-void prepare_folder(const std::string& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  require(!error, "--out: {} cannot be made: {}", folder, error.message());
-  check_outputs(output_names(folder));
-}
-
 Study run_with_progress(const StudyFlags& flags, const ByteText& text) {
   Terminal screen(stderr);
   ProgressBar bar(screen, "training", 1000);
@@ -104,12 +64,11 @@ ExitStatus run(StudyFlags flags) {
     flags.options.warm_up = std::max<std::uint64_t>(1, flags.options.steps / 2);
   }
   check_study(flags.options);
-  const ByteText text(read_text(flags.text.empty() ? own_text() : flags.text),
-                      flags.options.context);
-  prepare_folder(flags.out);
+  const ByteText text(read_text_or_own(flags.text), flags.options.context);
+  const std::vector<std::string> names =
+      prepare_outputs(flags.out, {"results.json", "profile.jsonl", "report.html"});
   const Study study = run_with_progress(flags, text);
   const StudyReport report(study);
-  const std::vector<std::string> names = output_names(flags.out);
   write_files({{names[0], study_json(report)},
                {names[1], study_profile(report)},
                {names[2], study_html(report)}});
@@ -153,8 +112,7 @@ Command study_command(CLI::App& program) {
   flags->options.warm_up = 0;  // not given
   CLI::App* app = program.add_subcommand(
       "study", "Train small Transformers on text and show which stacks keep signal and gradient");
-  app->add_option("--text", flags->text, "text to train on (default: this project's own files)")
-      ->type_name("FILE...");
+  add_text(*app, flags->text);
   add_training_flags(*app, flags->options);
   add_count(*app, "--seeds", flags->options.seeds, "models for each placement (default 3)");
   add_file(*app, "--out", flags->out, "folder for the results (default out/study)");

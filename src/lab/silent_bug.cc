@@ -56,6 +56,9 @@ constexpr SilentBug kBugs[] = {
      [](StackPlan& plan) { plan.block.norm.output_scale = 2; }},
     {"epsilon-outside", "epsilon is added to the deviation, not to the variance",
      [](StackPlan& plan) { plan.block.norm.epsilon_at = EpsilonAt::kDeviation; }},
+    {"half-statistics",
+     "a norm's mean and deviation are computed in float16, in figures of one norm",
+     [](StackPlan& plan) { plan.statistics = StatisticsType::kFloat16; }},
 };
 
 }  // namespace

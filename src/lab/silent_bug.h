@@ -9,11 +9,14 @@
 
 namespace addnorm {
 
+enum class StatisticsType { kFloat32, kFloat16 };
+
 /// What a stack is made of, before anything is drawn.
 struct StackPlan {
   BlockOptions block;
   std::vector<BlockPlacement> placements;
   FinalNorm final_norm = FinalNorm::kAsPlacement;
+  StatisticsType statistics = StatisticsType::kFloat32;  ///< for norm_sample.h; no stack has others
 };
 
 /// A mistake in a network's plumbing that raises no error. Each of them has happened.

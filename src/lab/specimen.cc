@@ -23,6 +23,7 @@ Stack<float> draw(const StackPlan& plan, const WideStack& stack, TorchGenerator&
     Block<float>& block = drawn.blocks()[i];
     initialize(block, plan.placements[i], {i + 1, plan.placements.size()}, stack.initialization,
                generator);
+    if (stack.queries == Queries::kDrawn) continue;
     Linear<float>& query = block.attention().query();
     query.weight().value.fill(0);
     query.bias().value.fill(0);

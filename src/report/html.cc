@@ -27,6 +27,10 @@ constexpr std::string_view kCss =
     "th,td{padding:.3rem 1rem .3rem 0;text-align:left;white-space:nowrap;"
     "border-bottom:1px solid var(--grid)}"
     "th{border-color:var(--muted)}"
+    "ul{margin:1rem 0;padding:0;list-style:none;font-size:.92rem;line-height:1.5}"
+    "li{margin:.4rem 0;padding-left:1.2rem;text-indent:-1.2rem}"
+    "a{color:inherit;text-decoration-color:var(--muted);text-underline-offset:.2em}"
+    "td a{white-space:normal}"
     ".right{text-align:right}"
     ".strong{font-weight:600}.faint{color:var(--muted)}.good{color:var(--good)}.bad{color:var(--"
     "bad)}"
@@ -61,20 +65,40 @@ std::string_view class_of(Align align) {
   return align == Align::kRight ? "right" : "left";
 }
 
+std::string lead_of(const Cell& lead) {
+  if (lead.text.empty()) return "";
+  return fmt::format("<strong class=\"{}\">{}:</strong> ", class_of(lead.ink), escape(lead.text));
+}
+
+std::string text_of(const Cell& cell) {
+  std::string text = escape(cell.text);
+  if (cell.anchor.empty()) return text;
+  return fmt::format("<a href=\"#{}\">{}</a>", escape(cell.anchor), text);
+}
+
 }  // namespace
 
 HtmlPage::HtmlPage(std::string_view title, std::string_view lead) : title_(escape(title)) {
   body_ = fmt::format("<h1>{}</h1>\n<p class=\"lead\">{}</p>\n", title_, escape(lead));
 }
 
-HtmlPage& HtmlPage::section(std::string_view heading) {
-  body_ += fmt::format("<h2>{}</h2>\n", escape(heading));
+HtmlPage& HtmlPage::section(std::string_view heading, std::string_view anchor) {
+  const std::string id = anchor.empty() ? "" : fmt::format(" id=\"{}\"", escape(anchor));
+  body_ += fmt::format("<h2{}>{}</h2>\n", id, escape(heading));
   return *this;
 }
 
-HtmlPage& HtmlPage::paragraph(std::string_view text, std::string_view lead) {
-  const std::string strong = lead.empty() ? "" : fmt::format("<strong>{}:</strong> ", escape(lead));
-  body_ += fmt::format("<p>{}{}</p>\n", strong, escape(text));
+HtmlPage& HtmlPage::paragraph(std::string_view text, const Cell& lead) {
+  body_ += fmt::format("<p>{}{}</p>\n", lead_of(lead), escape(text));
+  return *this;
+}
+
+HtmlPage& HtmlPage::list(const std::vector<Item>& items) {
+  body_ += "<ul>\n";
+  for (const Item& item : items) {
+    body_ += fmt::format("<li>{}{}</li>\n", lead_of(item.lead), escape(item.text));
+  }
+  body_ += "</ul>\n";
   return *this;
 }
 
@@ -97,7 +121,7 @@ HtmlPage& HtmlPage::table(const Table& table, std::string_view caption) {
     fmt::format_to(out, "</tr>\n<tr>");
     for (std::size_t c = 0; c < row.size(); ++c) {
       fmt::format_to(out, "<td class=\"{} {}\">{}</td>", class_of(table.columns()[c].align),
-                     class_of(row[c].ink), escape(row[c].text));
+                     class_of(row[c].ink), text_of(row[c]));
     }
   }
   fmt::format_to(out, "</tr>\n</table></div>\n<figcaption>{}</figcaption>\n</figure>\n",

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "report/svg.h"
 #include "report/table.h"
@@ -16,9 +17,16 @@ class HtmlPage {
  public:
   HtmlPage(std::string_view title, std::string_view lead);
 
-  HtmlPage& section(std::string_view heading);
+  /// `anchor`: what cells of tables lead to; or none.
+  HtmlPage& section(std::string_view heading, std::string_view anchor = {});
   /// `lead`: words before the text, in bold with a colon; or none.
-  HtmlPage& paragraph(std::string_view text, std::string_view lead = {});
+  HtmlPage& paragraph(std::string_view text, const Cell& lead = "");
+
+  struct Item {
+    Cell lead;  ///< as of a paragraph
+    std::string text;
+  };
+  HtmlPage& list(const std::vector<Item>& items);
   HtmlPage& figure(const Chart& chart, std::string_view caption);
   HtmlPage& table(const Table& table, std::string_view caption);
 

@@ -46,5 +46,21 @@ TEST(HtmlPage, KeepsTheInkOfCells) {
   EXPECT_THAT(page(), HasSubstr("<td class=\"right good\">2.3</td>"));
 }
 
+TEST(HtmlPage, LeadsFromTablesToSections) {
+  Table table({{"figure"}});
+  table.add_row({{"A & B", Ink::kPlain, "a-b"}});
+  const std::string html =
+      HtmlPage("Title", "Lead.").table(table, "").section("A and B", "a-b").str();
+  EXPECT_THAT(html, HasSubstr("<a href=\"#a-b\">A &amp; B</a>"));
+  EXPECT_THAT(html, HasSubstr("<h2 id=\"a-b\">A and B</h2>"));
+}
+
+TEST(HtmlPage, ListsItems) {
+  const std::string html =
+      HtmlPage("Title", "Lead.").list({{{"outside", Ink::kBad}, "1 < 2"}, {"", "plain"}}).str();
+  EXPECT_THAT(html, HasSubstr("<li><strong class=\"bad\">outside:</strong> 1 &lt; 2</li>"));
+  EXPECT_THAT(html, HasSubstr("<li>plain</li>"));
+}
+
 }  // namespace
 }  // namespace addnorm

@@ -16,6 +16,7 @@
 namespace addnorm {
 namespace {
 
+constexpr double kHeadingSize = 22;  // of a sheet
 constexpr double kTitleSize = 17;
 constexpr double kTextSize = 13;
 constexpr double kLine = 21;      // of the legend
@@ -23,8 +24,9 @@ constexpr double kEdge = 12;      // of the image, around all that is drawn
 constexpr double kInset = 8;      // room for markers between the frame and the first and last x
 constexpr double kKeyWidth = 30;  // of the sample before a name in the legend
 constexpr double kKeyGap = 8;
-constexpr double kFar = 50;               // heights of the plot; beyond, coordinates are cut
-constexpr double kMargin = 0.04;          // of the y axis, below and above the data
+constexpr double kFar = 50;   // heights of the plot; beyond, coordinates are cut
+constexpr double kAlone = 3;  // to both sides of a single point, less than its marker
+constexpr double kAlonePredicted = 12;
 constexpr std::size_t kMostMarkers = 24;  // a longer curve has markers at a few points only
 constexpr std::size_t kFewMarkers = 5;
 
@@ -32,6 +34,7 @@ constexpr std::size_t kFewMarkers = 5;
 constexpr std::string_view kCss =
     ".chart{font:13px system-ui,sans-serif;font-variant-numeric:tabular-nums;color:var(--muted)}"
     ".chart text{fill:var(--ink)}"
+    ".chart .heading{font-size:22px;font-weight:600}"
     ".chart .title{font-size:17px;font-weight:600}"
     ".chart .muted{fill:var(--muted)}"
     ".chart .grid{stroke:var(--grid)}"
@@ -86,6 +89,40 @@ std::vector<std::string> lines_of(std::string_view text, double width, double si
   return lines;
 }
 
+// A paragraph in lines from `top` on, which moves below it.
+std::string paragraph(std::string_view text, std::string_view css_class, double size, double width,
+                      double& top) {
+  std::string out;
+  for (const std::string& line : lines_of(text, width - 2 * kEdge, size)) {
+    fmt::format_to(std::back_inserter(out), "<text class=\"{}\" x=\"{}\" y=\"{:.1f}\">{}</text>",
+                   css_class, kEdge, top + size - 3, escape(line));
+    top += size + 5;
+  }
+  return out;
+}
+
+// What is drawn, without what surrounds it.
+struct Image {
+  double width, height;
+  std::string title, description;
+  std::string body;
+};
+
+// The image as a part of another one, at this height.
+std::string nested(const Image& image, double top) {
+  return fmt::format("<svg y=\"{:.0f}\" width=\"{}\" height=\"{:.0f}\">{}</svg>", top, image.width,
+                     image.height, image.body);
+}
+
+std::string alone(const Image& image) {
+  return fmt::format(
+      "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{0}\" "
+      "height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\"><title>{2}</title><desc>{3}</desc>"
+      "<style>{4}{5}</style><rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>{6}</svg>",
+      image.width, image.height, escape(image.title), escape(image.description),
+      theme_css(".chart"), kCss, image.body);
+}
+
 // The stretches [first, last) of the indices below `count` that satisfy `holds`.
 template <typename Holds>
 std::vector<std::pair<std::size_t, std::size_t>> stretches(std::size_t count, const Holds& holds) {
@@ -97,52 +134,6 @@ std::vector<std::pair<std::size_t, std::size_t>> stretches(std::size_t count, co
     found.emplace_back(first, i);
   }
   return found;
-}
-
-void check(const Chart& chart) {
-  for (const Axis* axis : {&chart.x, &chart.y}) {
-    const double least = axis->scale == AxisScale::kLog ? 0 : -HUGE_VAL;
-    require(axis->low.value_or(HUGE_VAL) > least && axis->high.value_or(HUGE_VAL) > least &&
-                axis->low.value_or(-HUGE_VAL) < axis->high.value_or(HUGE_VAL),
-            "the axis '{}' of chart '{}' has an end out of place", axis->label, chart.title);
-  }
-  for (const Series& s : chart.series) {
-    const std::size_t n = s.x.size();
-    require((s.y.size() == n || s.y.empty()) && s.low.size() == s.high.size() &&
-                (s.low.size() == n || s.low.empty()),
-            "series '{}': {} x, {} y, a band of {} and {}", s.name, n, s.y.size(), s.low.size(),
-            s.high.size());
-    require(std::all_of(s.x.begin(), s.x.end(), [](double x) { return std::isfinite(x); }),
-            "series '{}': its x are not all finite", s.name);
-  }
-}
-
-// What the axis shows of data in `range`: the ends that it sets; else the data with a margin.
-Range shown(const Axis& axis, Range range, double margin) {
-  const bool log = axis.scale == AxisScale::kLog;
-  if (range.empty()) range = {1, 1};
-  if (axis.low) range = {*axis.low, std::max(range.high, *axis.low)};
-  if (axis.high) range = {std::min(range.low, *axis.high), *axis.high};
-  if (range.low == range.high) {
-    const double half = range.low == 0 ? 1 : std::abs(range.low) / 2;
-    range = {range.low - half, range.high + half};
-  }
-  const double part =
-      log ? std::pow(range.high / range.low, margin) : margin * (range.high - range.low);
-  if (!axis.high) range.high = log ? range.high * part : range.high + part;
-  if (!axis.low) {
-    const double below = log ? range.low / part : range.low - part;
-    range.low = range.low >= 0 ? std::max(0.0, below) : below;
-  }
-  return range;
-}
-
-// Where a curve is finite for the last time before it ends in infinities or NaN.
-std::optional<std::size_t> breaks_at(const Series& s) {
-  const auto finite =
-      std::find_if(s.y.rbegin(), s.y.rend(), [](double y) { return std::isfinite(y); });
-  if (finite == s.y.rbegin() || finite == s.y.rend()) return {};
-  return s.y.rend() - finite - 1;
 }
 
 std::string describe(const Chart& chart) {
@@ -178,16 +169,12 @@ void append_point(std::string& path, double x, double y) {
   fmt::format_to(std::back_inserter(path), "{}{:.1f},{:.1f}", path.empty() ? 'M' : 'L', x, y);
 }
 
-bool is_zero_of_log(double value, const Axis& axis) {
-  return axis.scale == AxisScale::kLog && std::isfinite(value) && value <= 0;
-}
-
 // Draws from top to bottom.
 class Drawing {
  public:
   Drawing(const Chart& chart, int width);
 
-  std::string draw();
+  Image draw();
 
  private:
   // A sample drawn around the origin, kKeyWidth wide, and what it stands for.
@@ -216,10 +203,15 @@ class Drawing {
   bool has_point(const Series& s, std::size_t i) const {
     return has_place(s.x[i], chart_.x.scale) && has_place(s.y[i], chart_.y.scale);
   }
+  // Where a point of the series is drawn.
+  struct Place {
+    double x;
+    std::size_t point;
+  };
+  std::vector<Place> places_of(const Series& s, std::size_t first, std::size_t last) const;
   double x_of(double value) const;
   double y_of(double value) const;
 
-  void draw_title();
   std::vector<Key> keys() const;
   std::string sample_of(std::size_t series) const;
   void draw_legend();
@@ -238,29 +230,27 @@ class Drawing {
   std::string body_;
 };
 
-Drawing::Drawing(const Chart& chart, int width) : chart_(chart), width_(width) {
-  for (const Series& s : chart.series) {
-    x_range_ = widen(x_range_, s.x, chart.x.scale);
-    for (const auto* values : {&s.y, &s.low, &s.high}) {
-      y_range_ = widen(y_range_, *values, chart.y.scale);
-    }
-  }
-  x_range_ = shown(chart.x, x_range_, 0);
-  y_range_ = shown(chart.y, y_range_, kMargin);
-}
+Drawing::Drawing(const Chart& chart, int width)
+    : chart_(chart), width_(width), x_range_(x_range(chart)), y_range_(y_range(chart)) {}
 
-std::string Drawing::draw() {
-  draw_title();
+Image Drawing::draw() {
+  body_ = paragraph(chart_.title, "title", kTitleSize, width_, top_);
+  top_ += 4;
   draw_legend();
   draw_y_axis();
   draw_x_axis();
   draw_series();
-  return fmt::format(
-      "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{0}\" "
-      "height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\"><title>{2}</title><desc>{3}</desc>"
-      "<style>{4}{5}</style><rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>{6}</svg>",
-      width_, top_, escape(chart_.title), escape(describe(chart_)), theme_css(".chart"), kCss,
-      body_);
+  return {width_, top_, chart_.title, describe(chart_), body_};
+}
+
+// Those in [first, last); a point that stands alone is as wide as it must be to be seen.
+std::vector<Drawing::Place> Drawing::places_of(const Series& s, std::size_t first,
+                                               std::size_t last) const {
+  std::vector<Place> places;
+  for (std::size_t i = first; i < last; ++i) places.push_back({x_of(s.x[i]), i});
+  if (last - first > 1) return places;
+  const double half = s.look == Look::kPrediction ? kAlonePredicted : kAlone;
+  return {{places[0].x - half, first}, {places[0].x + half, first}};
 }
 
 double Drawing::x_of(double value) const {
@@ -271,15 +261,6 @@ double Drawing::x_of(double value) const {
 double Drawing::y_of(double value) const {
   const double part = std::clamp(place(value, y_range_, chart_.y.scale), -kFar, kFar);
   return plot_.bottom - part * (plot_.bottom - plot_.top);
-}
-
-void Drawing::draw_title() {
-  for (const std::string& line : lines_of(chart_.title, width_ - 2 * kEdge, kTitleSize)) {
-    add("<text class=\"title\" x=\"{}\" y=\"{:.1f}\">{}</text>", kEdge, top_ + kTitleSize - 3,
-        escape(line));
-    top_ += kTitleSize + 5;
-  }
-  top_ += 4;
 }
 
 std::string Drawing::sample_of(std::size_t series) const {
@@ -300,20 +281,15 @@ std::string Drawing::sample_of(std::size_t series) const {
 
 std::vector<Drawing::Key> Drawing::keys() const {
   std::vector<Key> keys;
-  bool breaks = false;
-  bool zeros = false;
   for (std::size_t i = 0; i < chart_.series.size(); ++i) {
     const Series& s = chart_.series[i];
     const bool unseen = !s.y.empty() && widen({}, s.y, chart_.y.scale).empty();
     if (!s.name.empty()) {
       keys.push_back({sample_of(i), s.name + (unseen ? ": nothing to show" : "")});
     }
-    breaks = breaks || breaks_at(s);
-    zeros = zeros || std::any_of(s.y.begin(), s.y.end(),
-                                 [&](double y) { return is_zero_of_log(y, chart_.y); });
   }
-  if (breaks) keys.push_back({std::string(kBreak), "no longer finite"});
-  if (zeros) keys.push_back({std::string(kZero), "zero or less"});
+  if (has_break(chart_)) keys.push_back({std::string(kBreak), "no longer finite"});
+  if (has_zero_of_log(chart_)) keys.push_back({std::string(kZero), "zero or less"});
   return keys;
 }
 
@@ -367,15 +343,24 @@ void Drawing::draw_y_axis() {
 
 void Drawing::draw_x_axis() {
   add("<path class=\"axis\" d=\"M{:.1f},{:.1f}H{:.1f}\"/>", plot_.left, plot_.bottom, plot_.right);
+  const bool named = !chart_.x.names.empty();
   const int most = static_cast<int>((plot_.right - plot_.left) / 65);
-  for (const Tick& tick : ticks(x_range_, chart_.x.scale, most)) {
+  double widest = 0;
+  for (const Tick& tick : x_ticks(chart_, x_range_, most)) {
     const double x = x_of(tick.value);
+    const double size = text_width(tick.label, kTextSize);
+    widest = std::max(widest, size);
     add("<path class=\"axis\" d=\"M{:.1f},{:.1f}v{}\"/>", x, top_, tick.label.empty() ? 3 : 5);
-    const double half = text_width(tick.label, kTextSize) / 2;
-    add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
-        std::min(x, width_ - 2 - half), top_ + 19, tick.label);
+    if (named) {
+      add("<text class=\"muted\" text-anchor=\"end\" transform=\"translate({:.1f},{:.1f}) "
+          "rotate(-90)\">{}</text>",
+          x + 4.5, top_ + 9, escape(tick.label));
+    } else {
+      add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
+          std::min(x, width_ - 2 - size / 2), top_ + 19, tick.label);
+    }
   }
-  top_ += 40;
+  top_ += named ? widest + 30 : 40;
   add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
       (plot_.left + plot_.right) / 2, top_, escape(chart_.x.label));
   top_ += kEdge;
@@ -402,9 +387,11 @@ void Drawing::draw_band(std::size_t series) {
     return has_place(s.x[i], chart_.x.scale) && !std::isnan(s.low[i]) && !std::isnan(s.high[i]);
   };
   for (auto [first, last] : stretches(s.low.size(), has_band)) {
+    std::vector<Place> places = places_of(s, first, last);
     std::string path;
-    for (std::size_t i = first; i < last; ++i) append_point(path, x_of(s.x[i]), y_of(s.high[i]));
-    for (std::size_t i = last; i-- > first;) append_point(path, x_of(s.x[i]), y_of(s.low[i]));
+    for (const auto& [x, i] : places) append_point(path, x, y_of(s.high[i]));
+    std::ranges::reverse(places);
+    for (const auto& [x, i] : places) append_point(path, x, y_of(s.low[i]));
     add("<path class=\"band {}\" style=\"color:var(--c{})\" d=\"{}z\"/>", class_of(s.look),
         color_of(series), path);
   }
@@ -416,9 +403,9 @@ void Drawing::draw_line(std::size_t series) {
   add("<g style=\"color:var(--c{})\"><title>{}</title>", color_of(series), escape(s.name));
   for (auto [first, last] : stretches(s.y.size(), has_point)) {
     std::string path;
-    for (std::size_t i = first; i < last; ++i) append_point(path, x_of(s.x[i]), y_of(s.y[i]));
+    for (const auto& [x, i] : places_of(s, first, last)) append_point(path, x, y_of(s.y[i]));
     add("<path class=\"line {}\" d=\"{}\"/>", class_of(s.look), path);
-    if (last - first > 1) continue;
+    if (last - first > 1 || s.look == Look::kPrediction) continue;
     add_mark(marker(s.look, color_of(series)), x_of(s.x[first]), y_of(s.y[first]));
   }
   add("</g>");
@@ -448,7 +435,30 @@ void Drawing::draw_markers(std::size_t series) {
 
 std::string to_svg(const Chart& chart, int width) {
   check(chart);
-  return Drawing(chart, width).draw();
+  return alone(Drawing(chart, width).draw());
+}
+
+std::string to_svg(const ChartSheet& sheet, int width) {
+  Image image{.width = static_cast<double>(width), .height = kEdge, .title = sheet.title};
+  auto write = [&](std::string_view text, std::string_view css_class, double size) {
+    image.body += paragraph(text, css_class, size, width, image.height);
+  };
+  write(sheet.title, "heading", kHeadingSize);
+  for (const std::string& text : sheet.lead) {
+    image.height += kKeyGap;
+    write(text, "muted", kTextSize);
+  }
+  for (const ChartSheet::Part& part : sheet.parts) {
+    check(part.chart);
+    const Image chart = Drawing(part.chart, width).draw();
+    image.height += kLine;
+    image.body += nested(chart, image.height);
+    image.height += chart.height;
+    image.description += fmt::format("{}: {} ", chart.title, chart.description);
+    write(part.caption, "muted", kTextSize);
+  }
+  image.height += kEdge;
+  return alone(image);
 }
 
 }  // namespace addnorm

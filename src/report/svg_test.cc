@@ -131,6 +131,37 @@ TEST(Svg, WrapsWhatIsTooLongForAPhone) {
   EXPECT_EQ(count(to_svg(chart, kNarrowChart), "class=\"title\""), 2u);
 }
 
+TEST(Svg, ShowsAPredictionForASinglePoint) {
+  Chart chart = chart_of({5});
+  chart.series[0].look = Look::kPrediction;
+  chart.series[0].low = {4};
+  chart.series[0].high = {6};
+  const std::string svg = to_svg(chart);
+  EXPECT_THAT(svg, Not(HasSubstr("class=\"full\""))) << "it looks measured";
+  EXPECT_THAT(
+      svg, ::testing::ContainsRegex("line prediction\" d=\"M[0-9.]+,([0-9.]+)L[0-9.]+,[0-9.]+\""));
+}
+
+TEST(Svg, PutsChartsOnASheet) {
+  Chart second = chart_of({4, 8});
+  second.title = "Second";
+  const ChartSheet sheet{.title = "Both < all",
+                         .lead = {"A question?", "An answer."},
+                         .parts = {{chart_of({1, 2}), "One & two."}, {second, "Four."}}};
+  for (int width : {kWideChart, kNarrowChart}) {
+    const std::string svg = to_svg(sheet, width);
+    EXPECT_TRUE(is_well_formed(svg)) << svg;
+    EXPECT_EQ(count(svg, "xmlns="), 1u);
+    EXPECT_EQ(count(svg, "<style>"), 1u);
+    EXPECT_EQ(count(svg, "<svg y="), 2u);
+    EXPECT_THAT(svg, HasSubstr("<title>Both &lt; all</title>"));
+    for (const char* part : {">A question?</text>", ">One &amp; two.</text>", ">Second</text>",
+                             "Second: loss over step. curve: 4.00 at 0, 8.00 at 1.00."}) {
+      EXPECT_THAT(svg, HasSubstr(part));
+    }
+  }
+}
+
 TEST(Svg, RefusesWhatMakesNoChart) {
   Chart lengths = chart_of({1, 2});
   lengths.series[0].x.pop_back();

@@ -10,11 +10,13 @@ namespace addnorm {
 
 /// One cell of a table: plain text, without codes.
 struct Cell {
-  Cell(std::string text_, Ink ink_ = Ink::kPlain) : text(std::move(text_)), ink(ink_) {}
+  Cell(std::string text_, Ink ink_ = Ink::kPlain, std::string anchor_ = {})
+      : text(std::move(text_)), ink(ink_), anchor(std::move(anchor_)) {}
   Cell(const char* text_) : Cell(std::string(text_)) {}
 
   std::string text;
   Ink ink;
+  std::string anchor;  ///< of the section of the page that it leads to, if any
 };
 
 struct Column {

@@ -43,9 +43,13 @@ Glyphs glyphs_of_locale() {
 
 // For each ASCII character those that it stands for.
 constexpr std::pair<char, std::string_view> kNearest[] = {
-    {'#', "█▉▊▋▌▐"}, {' ', "▍▎▏"}, {'%', "▇"},  {'*', "▆"}, {'+', "▅"},
-    {'=', "▄━╸"},    {':', "▃"},   {'.', "▂…"}, {'_', "▁"}, {'-', "─−–"},
-    {'|', "│"},      {'!', "∞"},   {'~', "±"},  {'x', "×"}, {'>', "→"},
+    {'#', "█▉▊▋▌▐■"}, {' ', "▍▎▏"}, {'%', "▇◇"}, {'*', "▆◆"},   {'+', "▅└┬"}, {'=', "▄━╸"},
+    {':', "▃░"},      {'.', "▂…·"}, {'_', "▁"},  {'-', "─−–⁻"}, {'|', "│┤"},  {'!', "∞"},
+    {'~', "±"},       {'x', "×"},   {'>', "→▷"}, {'<', "◁"},    {'@', "●"},   {'o', "○"},
+    {'A', "▲"},       {'^', "△"},   {'V', "▼"},  {'v', "▽"},    {'H', "□"},   {'&', "★"},
+    {'$', "☆"},       {'D', "▶"},   {'C', "◀"},  {'0', "⁰"},    {'1', "¹"},   {'2', "²"},
+    {'3', "³"},       {'4', "⁴"},   {'5', "⁵"},  {'6', "⁶"},    {'7', "⁷"},   {'8', "⁸"},
+    {'9', "⁹"},
 };
 
 char nearest(std::string_view glyph) {
@@ -70,6 +74,17 @@ std::string without_inversion(std::string_view text) {
   return out += text;
 }
 
+// 10⁻⁵ as 1e-5; the superscripts have their nearest characters.
+std::string spell_powers(std::string text) {
+  for (std::size_t at = 0; (at = text.find("10", at)) != text.npos; ++at) {
+    const std::string_view next = first_glyph(std::string_view(text).substr(at + 2)).bytes;
+    if (next.size() > 1 && std::string_view("⁻⁰¹²³⁴⁵⁶⁷⁸⁹").find(next) != std::string_view::npos) {
+      text[at + 1] = 'e';
+    }
+  }
+  return text;
+}
+
 std::string format_time(double seconds) {
   const auto whole = static_cast<long>(seconds);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
@@ -92,7 +107,8 @@ std::string adapt(std::string_view text, const Style& style) {
   const bool colored = style.color == Color::kOn;
   const bool ascii = style.glyphs == Glyphs::kAscii;
   if (colored && !ascii) return std::string(text);
-  const std::string source = without_inversion(text);
+  std::string source = without_inversion(text);
+  if (ascii) source = spell_powers(source);
   std::string out;
   for (std::string_view rest = source; !rest.empty();) {
     const Glyph glyph = first_glyph(rest);

@@ -102,6 +102,7 @@ TEST_F(TerminalTest, AdaptsTextToWhatTheOutputShows) {
   EXPECT_EQ(adapt(text, {}), "2 ± 1 █▁");
   EXPECT_EQ(adapt(text, {.glyphs = Glyphs::kAscii}), "2 ~ 1 #_");
   EXPECT_EQ(adapt("漢\x1b[7m", {.glyphs = Glyphs::kAscii}), "?? ");
+  EXPECT_EQ(adapt("10⁻¹⁰ 5×10² 10", {.glyphs = Glyphs::kAscii}), "1e-10 5x1e2 10");
 }
 
 TEST_F(TerminalTest, PrintsAtOnce) {

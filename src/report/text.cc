@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "report/theme.h"
+
 namespace addnorm {
 namespace {
 
@@ -29,6 +31,8 @@ std::string_view code_of(Ink ink) {
   }
   return "";
 }
+
+constexpr int kSeriesCodes[kSeriesColors] = {32, 172, 29, 162, 100, 37, 97, 174};
 
 std::size_t code_length(std::string_view text) {
   const std::size_t end =
@@ -61,6 +65,10 @@ int width_of(char32_t code) {
 std::string paint(Ink ink, std::string_view text) {
   if (ink == Ink::kPlain || text.empty()) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", code_of(ink), text);
+}
+
+std::string paint_series(int color, std::string_view text) {
+  return fmt::format("\x1b[38;5;{}m{}\x1b[0m", kSeriesCodes[color % kSeriesColors], text);
 }
 
 Glyph first_glyph(std::string_view text) {

@@ -12,6 +12,9 @@ enum class Ink { kPlain, kStrong, kFaint, kPositive, kNegative, kGood, kBad };
 /// colour, so text is always drawn in full: in colour and in UTF-8.
 std::string paint(Ink ink, std::string_view text);
 
+/// The same in the colour of a series, the nearest to that of theme.h.
+std::string paint_series(int color, std::string_view text);
+
 /// The first thing in a text, a UTF-8 character or a terminal code, and how many columns it takes.
 struct Glyph {
   std::string_view bytes;

@@ -222,8 +222,18 @@ const SiteMoments& StackMoments::at(const Site& site) const {
   return *found;
 }
 
+const SiteMoments& StackMoments::stream(std::size_t place) const {
+  using enum SublayerKind;
+  const std::size_t layers = down_gradient.size();
+  if (place < layers) return at({place, kAttention, Point::kX});
+  const Site after{layers - 1, kFeedForward, Point::kAfter};
+  const bool normalized = std::ranges::find(sites, after, &SiteMoments::site) != sites.end();
+  return normalized ? at(after) : at({layers - 1, kFeedForward, Point::kSum});
+}
+
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient) {
+  require(stack.queries == Queries::kZero, "predict: the queries are drawn, must be 0");
   StackMoments out;
   out.down_gradient.resize(stack.placements.size());
   std::vector<AddNormMoments> all = sublayers(stack);

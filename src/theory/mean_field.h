@@ -23,8 +23,10 @@ struct TokenMoments {
   double cosine() const { return overlap / power; }
 };
 
-/// An encoder before its first step. Assumed of it: queries are 0, so that attention averages over
-/// all tokens; the feed-forward has ReLU; γ = 1 and β = 0; no dropout.
+/// How attention's queries start. Theory is about kZero: attention averages over all tokens.
+enum class Queries { kZero, kDrawn };
+
+/// An encoder before its first step, with ReLU in the feed-forward, γ = 1 and β = 0, no dropout.
 struct WideStack {
   std::vector<BlockPlacement> placements;
   FinalNorm final_norm = FinalNorm::kAsPlacement;
@@ -33,6 +35,7 @@ struct WideStack {
   std::size_t d_ff = 0;
   double epsilon = 1e-5;  ///< in the variance
   Initialization initialization = Initialization::kXavier;
+  Queries queries = Queries::kZero;
 };
 
 /// Of the values at a site, and of the loss's gradient there.
@@ -49,9 +52,12 @@ struct StackMoments {
 
   /// Error if the stack has no such site.
   const SiteMoments& at(const Site& site) const;
+  /// The stream that layer `place` reads, or that the last one leaves (as stream_entry).
+  const SiteMoments& stream(std::size_t place) const;
 };
 
-/// `input`: of what the stack reads; `gradient`: of the loss's gradient by what it gives.
+/// Error unless the queries are 0. `input`: of what the stack reads; `gradient`: of the loss's
+/// gradient by what it gives.
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient);
 

@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "addnorm/error.h"
+#include "base/require.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/output_folder.h"
+#include "cli/own_text.h"
+#include "io/file.h"
+#include "report/lab_report.h"
+#include "report/terminal.h"
+
+namespace addnorm {
+namespace {
+
+constexpr const char* kMeaning =
+    R"(Draws networks at random or trains them, measures them, and lays what theory predicts over it by
+the same axes. Each claim gets a verdict: inside what is predicted, outside, or not applicable.
+Prints plots and verdicts; writes FIGURE.svg, FIGURE.json and index.html with all figures.
+
+Without a figure, or with `list`, says which figures there are, and which options each of them takes.
+`all` runs all of them; an option then counts for the figures that take it. --break puts a silent bug
+into what is measured, of which theory knows nothing: a verdict is then outside, and the exit status 1.
+
+The same flags give the same numbers.)";
+
+constexpr const char* kNext = R"(
+Try next:
+  addnorm lab gradient-flow --layers 24 --seeds 16
+  addnorm lab gradient-flow --break norm-missing
+  addnorm lab all --out out/lab
+)";
+
+struct LabFlags {
+  std::vector<std::string> figures;
+  FigureOptions options;
+  std::vector<std::string> text;  // empty: the project's own documents and sources
+  std::string out = "out/lab";
+  bool json = false;
+};
+
+/// An option of figures, and which of them have it.
+struct FigureOption {
+  const char* flag;
+  bool (*is_of)(const Figure& figure, const FigureOptions& own);
+  void (*copy)(const FigureOptions& from, FigureOptions& to);
+};
+constexpr FigureOption kOptions[] = {
+    {"--layers", [](const Figure&, const FigureOptions& own) { return !own.layers.empty(); },
+     [](const FigureOptions& from, FigureOptions& to) { to.layers = from.layers; }},
+    {"--width", [](const Figure&, const FigureOptions& own) { return own.width != 0; },
+     [](const FigureOptions& from, FigureOptions& to) { to.width = from.width; }},
+    {"--seeds", [](const Figure&, const FigureOptions& own) { return own.seeds != 0; },
+     [](const FigureOptions& from, FigureOptions& to) { to.seeds = from.seeds; }},
+    {"--seed", [](const Figure&, const FigureOptions& own) { return own.seeds != 0; },
+     [](const FigureOptions& from, FigureOptions& to) { to.seed = from.seed; }},
+    {"--placement", [](const Figure&, const FigureOptions& own) { return !own.placements.empty(); },
+     [](const FigureOptions& from, FigureOptions& to) { to.placements = from.placements; }},
+    {"--text", [](const Figure& figure, const FigureOptions&) { return figure.trains; },
+     [](const FigureOptions& from, FigureOptions& to) { to.text = from.text; }},
+};
+
+std::vector<FigureOption> given_options(const CLI::App& app) {
+  std::vector<FigureOption> given;
+  std::ranges::copy_if(kOptions, std::back_inserter(given),
+                       [&](const FigureOption& option) { return app.count(option.flag) > 0; });
+  return given;
+}
+
+/// The options with one more of those that were asked for; an Error if the figure does not take it.
+FigureOptions add_option(const Figure& figure, FigureOptions options, const FigureOption& option,
+                         const FigureOptions& asked) {
+  require(option.is_of(figure, figure.defaults()), "{}: {} has no such option", option.flag,
+          figure.name);
+  option.copy(asked, options);
+  return options;
+}
+
+std::vector<LabRun> plan_named(const LabFlags& flags, const std::vector<FigureOption>& given) {
+  for (const std::string& name : flags.figures) find_figure(name);
+  std::vector<LabRun> runs;
+  for (const Figure& figure : figures()) {
+    if (std::ranges::count(flags.figures, figure.name) == 0) continue;
+    FigureOptions options{.bug = flags.options.bug};
+    for (const FigureOption& option : given) {
+      options = add_option(figure, options, option, flags.options);
+    }
+    runs.push_back({figure, complete(figure, options), {}});
+  }
+  return runs;
+}
+
+/// Gives the option to the figures that take it; an Error if none does.
+void give_to_all(std::vector<LabRun>& runs, const FigureOption& option,
+                 const FigureOptions& asked) {
+  std::string refusal;
+  std::size_t refusals = 0;
+  for (LabRun& run : runs) {
+    try {
+      run.options = complete(run.figure, add_option(run.figure, run.options, option, asked));
+    } catch (const Error& error) {
+      // That of a figure that has such an option says more.
+      const bool says_more = option.is_of(run.figure, run.figure.defaults());
+      if (refusal.empty() || says_more) refusal = error.what();
+      ++refusals;
+    }
+  }
+  if (refusals == runs.size()) fail(refusal);
+}
+
+std::vector<LabRun> plan_all(const LabFlags& flags, const std::vector<FigureOption>& given) {
+  std::vector<LabRun> runs;
+  for (const Figure& figure : figures()) {
+    runs.push_back({figure, complete(figure, {.bug = flags.options.bug}), {}});
+  }
+  for (const FigureOption& option : given) give_to_all(runs, option, flags.options);
+  return runs;
+}
+
+bool names_only(const LabFlags& flags, std::string_view word) {
+  const bool is_there = std::ranges::count(flags.figures, word) > 0;
+  require(!is_there || flags.figures.size() == 1, "'{}': expected no other name beside it", word);
+  return is_there;
+}
+
+/// What is to be run, checked before anything is.
+std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
+  for (const auto& [flag, value] :
+       {std::pair{"--width", flags.options.width}, {"--seeds", flags.options.seeds}}) {
+    require(app.count(flag) == 0 || value > 0, "{}: is 0; expected at least 1", flag);
+  }
+  const std::vector<FigureOption> given = given_options(app);
+  std::vector<LabRun> runs =
+      names_only(flags, "all") ? plan_all(flags, given) : plan_named(flags, given);
+  if (std::ranges::any_of(runs, [](const LabRun& run) { return run.figure.trains; })) {
+    const std::string text = read_text_or_own(flags.text);
+    for (LabRun& run : runs) {
+      if (run.figure.trains) run.options.text = text;
+    }
+  }
+  return runs;
+}
+
+ExitStatus list(const LabFlags& flags, const CLI::App& app) {
+  for (const FigureOption& option : given_options(app)) {
+    fail(fmt::format("{}: no figure is named; expected one that 'addnorm lab list' shows, or all",
+                     option.flag));
+  }
+  Terminal terminal(stdout);
+  if (flags.json) {
+    fmt::print("{}", lab_list_json(figures()));
+  } else {
+    terminal.write(lab_list_text(figures(), terminal.width()));
+    terminal.write(kNext);
+  }
+  return kDone;
+}
+
+void measure(std::vector<LabRun>& runs) {
+  Terminal screen(stderr);
+  ProgressBar bar(screen, "measuring", runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    bar.update(i, runs[i].figure.name);
+    runs[i].result = runs[i].figure.run(runs[i].options);
+  }
+}
+
+/// Two files for each run, and the page.
+std::vector<std::string> output_names(const std::vector<LabRun>& runs) {
+  std::vector<std::string> names;
+  for (const LabRun& run : runs) {
+    for (const char* extension : {"svg", "json"}) {
+      names.push_back(fmt::format("{}.{}", run.figure.name, extension));
+    }
+  }
+  names.emplace_back("index.html");
+  return names;
+}
+
+void write_all(const std::vector<LabRun>& runs, const std::vector<std::string>& names) {
+  std::vector<OutputFile> files;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    files.push_back({names[2 * i], lab_svg(runs[i])});
+    files.push_back({names[2 * i + 1], lab_json(runs[i])});
+  }
+  files.push_back({names.back(), lab_html(runs)});
+  write_files(files);
+}
+
+void print_json(const std::vector<LabRun>& runs, bool as_array) {
+  std::string text;
+  for (const LabRun& run : runs) text += (text.empty() ? "" : ",") + lab_json(run);
+  fmt::print("{}", as_array ? "[" + text + "]\n" : text);
+}
+
+void print_text(const std::vector<LabRun>& runs, const std::vector<std::string>& names) {
+  Terminal terminal(stdout);
+  for (const LabRun& run : runs) terminal.write(lab_text(run, terminal.width()) + "\n");
+  if (runs.size() > 1) terminal.write(lab_summary(runs, terminal.width()) + "\n");
+  terminal.print("The page: {}\nThe images and numbers beside it: FIGURE.svg, FIGURE.json\n",
+                 names.back());
+  terminal.write(kNext);
+}
+
+ExitStatus run(const LabFlags& flags, const CLI::App& app) {
+  if (flags.figures.empty() || names_only(flags, "list")) return list(flags, app);
+  std::vector<LabRun> runs = plan(flags, app);
+  const std::vector<std::string> names = prepare_outputs(flags.out, output_names(runs));
+  measure(runs);
+  write_all(runs, names);
+  if (flags.json) {
+    print_json(runs, runs.size() > 1 || flags.figures[0] == "all");
+  } else {
+    print_text(runs, names);
+  }
+  const bool any_outside = std::ranges::any_of(
+      runs, [](const LabRun& run) { return run.result.verdict() == Verdict::kOutside; });
+  return any_outside ? kVerdictFailed : kDone;
+}
+
+}  // namespace
+
+Command lab_command(CLI::App& program) {
+  const auto flags = std::make_shared<LabFlags>();
+  FigureOptions& o = flags->options;
+  CLI::App* app = program.add_subcommand(
+      "lab", "Lay theory over measurement, figure by figure, with a verdict on each claim");
+  app->add_option("FIGURE", flags->figures, "figures to run, or all, or list (default list)")
+      ->type_name("");
+  add_counts(*app, "--layers", o.layers, "blocks; several depths where a figure compares them");
+  add_count(*app, "--width", o.width, "d_model");
+  add_count(*app, "--seeds", o.seeds, "networks of each kind");
+  add_count(*app, "--seed", o.seed, "the first seed (default 0)");
+  add_names(*app, "--placement", o.placements, "placements to measure, with commas between");
+  add_text(*app, flags->text);
+  Choices<const SilentBug*> bugs;
+  for (const SilentBug& bug : silent_bugs()) bugs.emplace_back(bug.name, &bug);
+  add_choice(*app, "--break", o.bug, bugs, "put a silent bug into what is measured")
+      ->type_name("BUG");
+  add_file(*app, "--out", flags->out, "folder for the results (default out/lab)");
+  add_switch(*app, "--json", flags->json, "print one JSON document");
+  app->footer(kMeaning);
+  return {app, [flags, app] { return run(*flags, *app); }};
+}
+
+}  // namespace addnorm

@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include "lab/figures.h"
+#include "lab/training.h"
+
+namespace addnorm {
+namespace {
+
+constexpr std::size_t kSteps = 100;
+constexpr std::size_t kWarmUp = 20;
+constexpr double kLearningRate = 4e-3;
+
+std::vector<TrainingCurve> plan(const FigureOptions& options) {
+  std::vector<TrainingCurve> curves;
+  for (const std::string& placement : options.placements) {
+    TrainingCurve& curve = curves.emplace_back(TrainingCurve{placement, {}, {}});
+    for (const std::size_t layers : options.layers) {
+      curve.x.push_back(static_cast<double>(layers));
+      curve.jobs.push_back({.placement = placement,
+                            .layers = layers,
+                            .width = options.width,
+                            .context = 16,
+                            .steps = kSteps,
+                            .learning_rate = {kLearningRate, kWarmUp}});
+    }
+  }
+  return curves;
+}
+
+}  // namespace
+
+FigureResult depth(const FigureOptions& options) {
+  const TrainedCurves trained(plan(options), options);
+  FigureResult result;
+  result.panels = {
+      {.title = "The same few steps, at every depth",
+       .x = {"layers", Spacing::kLog},
+       .y = {"loss after training, nats a byte"},
+       .caption = fmt::format(
+           "On text kept aside, after {} steps at a learning rate of {} that grows over the first "
+           "{}. More steps bring more of these stacks below byte frequencies; a skip that each "
+           "branch disturbs little needs few.",
+           kSteps, kLearningRate, kWarmUp),
+       .measured = trained.losses(),
+       .predicted = {trained.unigram_curve()}}};
+  for (const std::size_t layers : options.layers) {
+    const double depth = static_cast<double>(layers);
+    auto claim = [&](const char* curve, const char* what, const char* source) {
+      return TrainedCurves::Claim{fmt::format("{}: {} layers {}", curve, layers, what), source,
+                                  curve, depth};
+    };
+    result.checks.push_back(trained.trains(claim("rezero", "train", "Bachlechner et al. 2020")));
+    result.checks.push_back(trained.trains(claim("scaled-branch", "train", "Noci et al. 2022")));
+    if (layers >= 24) {
+      result.checks.push_back(trained.fails(claim("post", "do not train", "Xiong et al. 2020")));
+    }
+  }
+  return result;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "addnorm/float16.h"
+#include "base/torch_generator.h"
+#include "kernels/reference.h"
+#include "lab/figures.h"
+#include "lab/norm_sample.h"
+#include "theory/norm_law.h"
+
+namespace addnorm {
+namespace {
+
+constexpr char kSource[] = "docs/theory.md";
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> decades(int first, int last) {
+  std::vector<double> x;
+  for (int e = first; e <= last; ++e) x.push_back(std::pow(10, e));
+  return x;
+}
+
+// Where ε is added.
+
+struct Place {
+  EpsilonAt at;
+  const char* text;
+};
+constexpr Place kPlaces[] = {{EpsilonAt::kVariance, "√(σ² + ε)"}, {EpsilonAt::kDeviation, "σ + ε"}};
+constexpr double kEpsilons[] = {1e-12, 1e-6, 1e-5};
+
+void add_deviations(Panel& panel, const NormOptions& norm, const std::string& name,
+                    const FigureOptions& options) {
+  constexpr double kRounding = 1e-5;  // several times that of float32, relative
+  const StackPlan plan = post_norm_plan(norm, options.width, options.bug);
+  const std::vector<double> sigmas = decades(-6, 3);
+  std::vector<std::vector<double>> draws;
+  for (std::size_t s = 0; s < options.seeds; ++s) {
+    TorchGenerator generator(options.seed + s);
+    std::vector<double>& draw = draws.emplace_back();
+    for (const double sigma : sigmas) {
+      const Matrix<float> x = draw_row(3 * sigma, sigma, options.width, generator);
+      draw.push_back(deviation(sample_norm(plan, {x}).y.flat()));
+    }
+  }
+  const std::vector<double> expected =
+      mapped(sigmas, [&](double sigma) { return output_deviation(norm, sigma); });
+  panel.measured.push_back(mean_curve(name, sigmas, draws));
+  panel.predicted.push_back(within_factor(name, sigmas, expected, 1 + kRounding));
+}
+
+void add_places(FigureResult& result, const FigureOptions& options) {
+  Panel panel{.title = "Where ε hides a row",
+              .x = {"standard deviation σ of the row", Spacing::kLog},
+              .y = {"standard deviation of the output", Spacing::kLog},
+              .caption =
+                  "1 is what a norm promises. In the variance, ε lowers rows below √ε; at "
+                  "the deviation, rows below ε itself."};
+  for (const auto& [at, text] : kPlaces) {
+    for (const double epsilon : kEpsilons) {
+      add_deviations(panel, {.epsilon = epsilon, .epsilon_at = at},
+                     fmt::format("{}, ε = {:g}", text, epsilon), options);
+      result.checks.push_back(check_curve(
+          fmt::format("The output of a row has deviation σ ÷ ({}), ε = {:g}", text, epsilon),
+          kSource, panel.measured.back(), panel.predicted.back()));
+    }
+  }
+  result.panels.push_back(std::move(panel));
+}
+
+// What storage in 16 bits costs.
+
+/// So small that storage alone counts.
+constexpr NormOptions kTinyEpsilon{.epsilon = 1e-20};
+
+/// Rows that hold x as T, normalized by our kernels, which compute in float32.
+template <typename T>
+std::vector<double> stored_norm(const NormOptions& norm, const Matrix<float>& x) {
+  Matrix<T> stored(x.rows(), x.cols());
+  Matrix<T> y(x.rows(), x.cols());
+  std::ranges::transform(x.flat(), stored.data(), [](float v) { return T(v); });
+  add_norm_forward<T>(norm, {.add = {.x = stored}, .y = y});
+  return mapped(y.flat(), [](T v) { return double{static_cast<float>(v)}; });
+}
+
+struct Storage {
+  const char* name;
+  StorageFormat format;
+  std::vector<double> (*norm)(const NormOptions&, const Matrix<float>&);
+};
+constexpr Storage kStorages[] = {{"float16", kFloat16Format, stored_norm<Float16>},
+                                 {"bfloat16", kBFloat16Format, stored_norm<BFloat16>}};
+
+/// Mean square error of rows against the exact output of what was not rounded.
+double mean_square_error(const Storage& storage, const NormOptions& norm, const Matrix<float>& x) {
+  const std::vector<double> y = storage.norm(norm, x);
+  const reference::Values exact = reference::norm_forward({.options = kTinyEpsilon,
+                                                           .shape = {x.rows(), x.cols()},
+                                                           .x = {x.flat().begin(), x.flat().end()}})
+                                      .y;
+  double sum = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) sum += std::pow(y[i] - exact[i], 2);
+  return sum / static_cast<double>(y.size());
+}
+
+/// The error of what is read, ÷ σ, and that of what is written. No number: more of the row is lost
+/// than this says (kNaN where nothing simple is true), or all.
+double predicted_error(const StorageFormat& format, double sigma) {
+  constexpr double kSmall = 0.1;  // so that the statistics hold
+  constexpr double kReach = 8;    // N(0, 1) has nothing beyond
+  if (kReach * sigma < vanishes_to(format)) return 1;
+  if (sigma >= format.overflows_from) return kNaN;
+  const double read = storage_error(format, sigma) / sigma;
+  return read < kSmall ? std::hypot(read, storage_error(format, 1)) : kNaN;
+}
+
+/// The predicted curve where there is a number.
+Curve within_factor_or_gap(std::string name, const std::vector<double>& x,
+                           const std::vector<double>& y, double factor) {
+  std::vector<double> known_x, known_y;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!std::isfinite(y[i])) continue;
+    known_x.push_back(x[i]);
+    known_y.push_back(y[i]);
+  }
+  return within_factor(std::move(name), std::move(known_x), std::move(known_y), factor);
+}
+
+void add_storage(FigureResult& result, const FigureOptions& options) {
+  constexpr std::size_t kRows = 4;  // of each seed
+  // Squares of rounding errors vary by less than twice their mean.
+  const double n = static_cast<double>(options.seeds * kRows * options.width);
+  const double factor = 1 + 5 / std::sqrt(n) + 2 / static_cast<double>(options.width);
+  const NormOptions norm = post_norm_plan(kTinyEpsilon, options.width, options.bug).block.norm;
+  const std::vector<double> sigmas = decades(-9, 5);
+  Panel panel{.title = "Rows stored in 16 bits",
+              .x = {"standard deviation σ of the row", Spacing::kLog},
+              .y = {"error of the output", Spacing::kLog},
+              .caption =
+                  "Statistics are computed in float32. bfloat16 is coarse everywhere; "
+                  "float16 is finer, but rounds small rows to 0 (error 1) and has no "
+                  "number above 65504: there the row becomes NaN, a gap."};
+  for (const Storage& storage : kStorages) {
+    std::vector<std::vector<double>> draws;
+    for (std::size_t s = 0; s < options.seeds; ++s) {
+      TorchGenerator generator(options.seed + s);
+      std::vector<double>& draw = draws.emplace_back();
+      for (const double sigma : sigmas) {
+        Matrix<float> x(kRows, options.width);
+        generator.fill_normal(x.flat(), 0, sigma);
+        draw.push_back(mean_square_error(storage, norm, x));
+      }
+    }
+    const std::vector<double> expected =
+        mapped(sigmas, [&](double sigma) { return predicted_error(storage.format, sigma); });
+    panel.measured.push_back(rms_curve(storage.name, sigmas, draws));
+    panel.predicted.push_back(within_factor_or_gap(storage.name, sigmas, expected, factor));
+    result.checks.push_back(
+        check_curve(fmt::format("{}: the error is that of rounding what is read and what is "
+                                "written",
+                                storage.name),
+                    kSource, panel.measured.back(), panel.predicted.back()));
+  }
+  result.checks.push_back(
+      {.claim = "float16 loses a row of σ = 1e5, which overflows, and none below",
+       .source = "IEEE 754",
+       .measured = static_cast<double>(
+           std::ranges::count_if(panel.measured[0].y, [](double y) { return std::isnan(y); })),
+       .low = 1,
+       .high = 1});
+  result.panels.push_back(std::move(panel));
+}
+
+// Statistics in float16.
+
+/// ±a, as float16 stores it.
+Matrix<float> two_valued_row(double a) {
+  Matrix<float> row(1, 64);
+  for (std::size_t i = 0; i < row.cols(); ++i) {
+    row(0, i) = static_cast<float>(Float16(static_cast<float>(i % 2 == 0 ? a : -a)));
+  }
+  return row;
+}
+
+void add_half_statistics(FigureResult& result, const FigureOptions& options) {
+  constexpr NormOptions kNorm{.epsilon = 1e-12};
+  constexpr double kHalfRounding = 0x1p-10;
+  const StackPlan plan = post_norm_plan(kNorm, 64, options.bug);
+  std::vector<double> sizes, sound, half, sound_expected, half_expected;
+  auto or_gap = [](double value) { return std::isfinite(value) ? value : kNaN; };
+  for (int e = -26; e <= 17; ++e) {
+    const double a = std::ldexp(1.0, e);
+    const Matrix<float> x = two_valued_row(a);
+    Matrix<float> y(1, x.cols());
+    half_norm(plan.block.norm, x, y);
+    sizes.push_back(a);
+    sound.push_back(or_gap(deviation(sample_norm(plan, {x}).y.flat())));
+    half.push_back(or_gap(deviation(y.flat())));
+    sound_expected.push_back(output_deviation(kNorm, stored(kFloat16Format, a)));
+    half_expected.push_back(stored_statistics_output(kFloat16Format, a, kNorm.epsilon));
+  }
+  Panel panel{
+      .title = "Statistics computed in float16",
+      .x = {"size of the values, ±a", Spacing::kLog},
+      .y = {"standard deviation of the output"},
+      .caption =
+          "ε is 1e-12. In float16 a² overflows from a = 256 on, and the output is "
+          "0; it vanishes, as ε does, up to 2^-13, and the output is divided by 0: "
+          "a gap.",
+      .measured = {{"float32", sizes, sound}, {"float16", sizes, half}},
+      .predicted = {within_factor_or_gap("float32", sizes, sound_expected, 1 + kHalfRounding),
+                    within_factor_or_gap("float16", sizes, half_expected, 1 + kHalfRounding)}};
+  result.checks.push_back(check_curve("Statistics in float32 hold for all that float16 can store",
+                                      kSource, panel.measured[0], panel.predicted[0]));
+  result.checks.push_back(check_curve("Statistics in float16 give 0 from |x − μ| = 256 on", kSource,
+                                      panel.measured[1], panel.predicted[1]));
+  const auto gaps = [](const std::vector<double>& values) {
+    return static_cast<double>(
+        std::ranges::count_if(values, [](double v) { return !std::isfinite(v); }));
+  };
+  result.checks.push_back({.claim = "… and no number up to |x − μ| = 2^-13, nor where x overflows",
+                           .source = kSource,
+                           .measured = gaps(half),
+                           .low = gaps(half_expected),
+                           .high = gaps(half_expected)});
+  result.panels.push_back(std::move(panel));
+}
+
+}  // namespace
+
+FigureResult epsilon(const FigureOptions& options) {
+  FigureResult result;
+  add_places(result, options);
+  add_storage(result, options);
+  add_half_statistics(result, options);
+  return result;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,197 @@
+#include "lab/figure.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/require.h"
+#include "nn/placement.h"
+
+namespace addnorm {
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kInside:
+      return "inside";
+    case Verdict::kOutside:
+      return "outside";
+    default:
+      return "not applicable";
+  }
+}
+
+Verdict Check::verdict() const {
+  if (!unmet.empty()) return Verdict::kNotApplicable;
+  return low <= measured && measured <= high ? Verdict::kInside : Verdict::kOutside;
+}
+
+Verdict FigureResult::verdict() const {
+  auto any = [&](Verdict v) {
+    return std::ranges::any_of(checks, [v](const Check& c) { return c.verdict() == v; });
+  };
+  if (any(Verdict::kOutside)) return Verdict::kOutside;
+  return any(Verdict::kInside) ? Verdict::kInside : Verdict::kNotApplicable;
+}
+
+const Figure& find_figure(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Figure& figure : figures()) {
+    if (figure.name == name) return figure;
+    names.push_back(figure.name);
+  }
+  fail(fmt::format("figure \"{}\" is unknown, must be one of {}", name, fmt::join(names, ", ")));
+}
+
+namespace {
+
+void check_count(const char* flag, std::size_t value, std::size_t least, std::size_t most) {
+  require(least <= value && value <= most, "{} is {}, must be from {} to {}", flag, value, least,
+          most);
+}
+
+void check_layers(const Figure& figure, std::size_t own, const std::vector<std::size_t>& given) {
+  for (const std::size_t layers : given) check_count("--layers", layers, 1, figure.most_layers);
+  require(own > 1 || given.size() == 1, "--layers: {} takes one number", figure.name);
+  require(own == 1 || given.size() > 1, "--layers: {} compares depths, must be two or more",
+          figure.name);
+  require(std::ranges::is_sorted(given, std::less_equal<>()), "--layers: {} must grow",
+          fmt::join(given, ","));
+}
+
+/// Takes what the figure has for what is not given.
+template <typename T>
+void fill_in(const Figure& figure, const char* flag, T& option, const T& own) {
+  require(option == T{} || own != T{}, "{}: {} has no such option", flag, figure.name);
+  if (option == T{}) option = own;
+}
+
+}  // namespace
+
+FigureOptions complete(const Figure& figure, FigureOptions options) {
+  const FigureOptions own = figure.defaults();
+  if (!options.layers.empty() && !own.layers.empty()) {
+    check_layers(figure, own.layers.size(), options.layers);
+  }
+  fill_in(figure, "--layers", options.layers, own.layers);
+  fill_in(figure, "--width", options.width, own.width);
+  fill_in(figure, "--seeds", options.seeds, own.seeds);
+  fill_in(figure, "--placement", options.placements, own.placements);
+  if (own.width != 0) check_count("--width", options.width, 16, 1024);
+  if (own.seeds != 0) check_count("--seeds", options.seeds, 1, 1000);
+  for (const std::string& placement : options.placements) {
+    for (const std::size_t layers : options.layers) parse_placements(placement, layers);
+  }
+  return options;
+}
+
+namespace {
+
+constexpr double kStandardErrors = 4;
+
+/// √(Σ(v − mean)²/(n − 1)/n) of the draws at i; 0 of one draw.
+double standard_error(const std::vector<std::vector<double>>& draws, std::size_t i, double mean) {
+  if (draws.size() < 2) return 0;
+  double squares = 0;
+  for (const std::vector<double>& draw : draws) squares += (draw[i] - mean) * (draw[i] - mean);
+  const double n = static_cast<double>(draws.size());
+  return std::sqrt(squares / (n - 1) / n);
+}
+
+/// How far the value is from the middle, in parts of the way to the limit on its side.
+double distance(double value, double middle, double low, double high) {
+  if (value == middle) return 0;
+  const double part =
+      value > middle ? (value - middle) / (high - middle) : (middle - value) / (middle - low);
+  return std::isnan(part) ? std::numeric_limits<double>::infinity() : part;
+}
+
+/// The value moved toward the middle by its error, at most onto it. Positive ones are moved by a
+/// factor, so that what grew beyond all bounds stays there, however much its seeds differ.
+double toward(double middle, double value, double error) {
+  if (!std::isfinite(value) || error == 0) return value;
+  const bool by_factor = value > 0 && middle > 0;
+  const double factor = 1 + error / value;
+  if (value > middle) return std::max(middle, by_factor ? value / factor : value - error);
+  return std::min(middle, by_factor ? value * factor : value + error);
+}
+
+}  // namespace
+
+Curve mean_curve(std::string name, std::vector<double> x,
+                 const std::vector<std::vector<double>>& draws) {
+  Curve curve{std::move(name), std::move(x), {}};
+  for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    double sum = 0;
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (const std::vector<double>& draw : draws) {
+      sum += draw.at(i);
+      low = std::min(low, draw[i]);
+      high = std::max(high, draw[i]);
+    }
+    if (std::isnan(sum)) low = high = sum;
+    curve.y.push_back(sum / static_cast<double>(draws.size()));
+    curve.low.push_back(low);
+    curve.high.push_back(high);
+    curve.error.push_back(standard_error(draws, i, curve.y.back()));
+  }
+  return curve;
+}
+
+Curve rms_curve(std::string name, std::vector<double> x,
+                const std::vector<std::vector<double>>& squares) {
+  Curve curve = mean_curve(std::move(name), std::move(x), squares);
+  for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    curve.error[i] /= 2 * std::sqrt(curve.y[i]);  // d√m = dm/(2√m)
+    for (auto* values : {&curve.y, &curve.low, &curve.high}) (*values)[i] = std::sqrt((*values)[i]);
+  }
+  return curve;
+}
+
+Curve within(std::string name, std::vector<double> x, std::vector<double> y,
+             const std::vector<double>& tolerance) {
+  Curve curve{std::move(name), std::move(x), std::move(y)};
+  for (std::size_t i = 0; i < curve.y.size(); ++i) {
+    curve.low.push_back(curve.y[i] - tolerance.at(i));
+    curve.high.push_back(curve.y[i] + tolerance.at(i));
+  }
+  return curve;
+}
+
+Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor) {
+  Curve curve{std::move(name), std::move(x), std::move(y)};
+  for (const double v : curve.y) {
+    curve.low.push_back(v / factor);
+    curve.high.push_back(v * factor);
+  }
+  return curve;
+}
+
+Check check_curve(std::string claim, std::string source, const Curve& measured,
+                  const Curve& predicted) {
+  Check check{.claim = std::move(claim), .source = std::move(source), .measured = -1, .high = 1};
+  double farthest = -1;
+  for (std::size_t i = 0; i < predicted.x.size(); ++i) {
+    const auto at = std::ranges::find(measured.x, predicted.x[i]);
+    if (at == measured.x.end()) continue;
+    const auto m = static_cast<std::size_t>(at - measured.x.begin());
+    const double value = measured.y[m];
+    const double low = predicted.low[i];
+    const double high = predicted.high[i];
+    const double middle = predicted.y.empty() ? (low + high) / 2 : predicted.y[i];
+    const double error = measured.error.empty() ? 0 : kStandardErrors * measured.error[m];
+    const double certain = distance(toward(middle, value, error), middle, low, high);
+    check.measured = std::max(check.measured, certain);
+    if (distance(value, middle, low, high) <= farthest) continue;
+    farthest = distance(value, middle, low, high);
+    check.detail = fmt::format("farthest at {:g}: {:.4g}, predicted {:.4g} to {:.4g}",
+                               predicted.x[i], value, low, high);
+  }
+  require(check.measured >= 0, "check_curve: nothing was measured where '{}' is predicted",
+          predicted.name);
+  return check;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,157 @@
+#include "lab/figures.h"
+
+#include "nn/placement.h"
+
+namespace addnorm {
+namespace {
+
+std::vector<std::string> placement_names() {
+  std::vector<std::string> names;
+  for (const Placement& placement : placements()) names.emplace_back(placement.name);
+  return names;
+}
+
+constexpr Figure kFigures[] = {
+    {.name = "gradient-flow",
+     .title = "What residual and norm do for the gradient",
+     .question = "Does the gradient reach the first layer, with and without a residual, with and "
+                 "without a norm?",
+     .source = "He et al. 2016; Schoenholz et al. 2017",
+     .defaults = [] { return FigureOptions{.layers = {12}, .width = 128, .seeds = 8}; },
+     .most_layers = 96,
+     .run = gradient_flow},
+    {.name = "layer-vs-batch",
+     .title = "LayerNorm and BatchNorm",
+     .question = "Which values does each of them normalize together, and what follows for small "
+                 "batches and for sequences of different lengths?",
+     .source = "Ba et al. 2016; Ioffe and Szegedy 2015",
+     .defaults = [] { return FigureOptions{.width = 64, .seeds = 8}; },
+     .run = layer_vs_batch},
+    {.name = "pipeline",
+     .title = "One token on its way through Add & Norm",
+     .question = "What does each step of a sublayer do to a token?",
+     .source = "Vaswani et al. 2017",
+     .defaults = [] { return FigureOptions{.width = 64}; },
+     .run = pipeline},
+    {.name = "layernorm",
+     .title = "What LayerNorm does to a token",
+     .question = "What becomes of a token's features, and what does not change them?",
+     .source = "Ba et al. 2016",
+     .defaults = [] { return FigureOptions{.width = 512, .seeds = 8}; },
+     .run = layernorm},
+    {.name = "placement",
+     .title = "Pre-norm against post-norm",
+     .question = "How large is the gradient of a deep stack before its first step?",
+     .source = "Xiong et al. 2020; Wang et al. 2022",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {6, 12, 24, 48},
+                                .width = 128,
+                                .seeds = 8,
+                                .placements = {"post", "pre", "deepnorm"}};
+         },
+     .most_layers = 96,
+     .run = placement},
+    {.name = "variance",
+     .title = "How the stream's variance grows with depth",
+     .question = "What does each layer add to the residual stream?",
+     .source = "Xiong et al. 2020, lemma 2; Liu et al. 2022; Sun et al. 2025",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {48},
+                                .width = 64,
+                                .seeds = 200,
+                                .placements = {"pre", "reordered", "depth-scaled", "post", "none"}};
+         },
+     .most_layers = 96,
+     .run = variance},
+    {.name = "instability",
+     .title = "F × 1 to F × 1000",
+     .question = "A sublayer's output F(x) becomes much too large: does the norm repair it?",
+     .source = "Ba et al. 2016, section 5.1",
+     .defaults = [] { return FigureOptions{.seeds = 8}; },
+     .run = instability},
+    {.name = "warm-up",
+     .title = "What warm-up is for",
+     .question = "Which stacks train when the learning rate has its full size from the first step?",
+     .source = "Xiong et al. 2020",
+     .defaults =
+         [] {
+           return FigureOptions{
+               .layers = {3, 6, 12}, .width = 32, .seeds = 4, .placements = {"post", "pre"}};
+         },
+     .most_layers = 96,
+     .trains = true,
+     .run = warm_up},
+    {.name = "learning-rate",
+     .title = "What a norm allows the learning rate to be",
+     .question = "How high may the learning rate be, with and without a norm?",
+     .source = "Ioffe and Szegedy 2015",
+     .defaults =
+         [] {
+           return FigureOptions{
+               .layers = {8}, .width = 32, .seeds = 3, .placements = {"pre", "none"}};
+         },
+     .most_layers = 96,
+     .trains = true,
+     .run = learning_rate},
+    {.name = "rank-collapse",
+     .title = "How attention makes tokens alike",
+     .question = "Are tokens still different from each other behind many layers?",
+     .source = "Dong et al. 2021; Noci et al. 2022",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {24},
+                                .width = 128,
+                                .seeds = 8,
+                                .placements = {"plain", "none", "pre", "post", "scaled-branch"}};
+         },
+     .most_layers = 96,
+     .run = rank_collapse},
+    {.name = "placements",
+     .title = "Every placement beside the others",
+     .question = "What does each arrangement do to stream, gradient and loss?",
+     .source = "ARCHITECTURE.md, the table of placements",
+     .defaults =
+         [] {
+           return FigureOptions{
+               .layers = {12}, .width = 64, .seeds = 4, .placements = placement_names()};
+         },
+     .most_layers = 96,
+     .trains = true,
+     .run = placements},
+    {.name = "depth",
+     .title = "Which stacks still train when they are deep",
+     .question = "How many layers can be stacked before the first steps teach nothing?",
+     .source = "Bachlechner et al. 2020; Noci et al. 2022",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {6, 24, 96, 256},
+                                .width = 32,
+                                .seeds = 2,
+                                .placements = {"none", "post", "pre", "scaled-branch", "rezero"}};
+         },
+     .most_layers = 1000,
+     .trains = true,
+     .run = depth},
+    {.name = "epsilon",
+     .title = "Small rows, large rows, and 16 bits",
+     .question = "Which rows does a norm not bring to standard deviation 1?",
+     .source = "docs/numerics.md; IEEE 754",
+     .defaults = [] { return FigureOptions{.width = 512, .seeds = 8}; },
+     .run = epsilon},
+    {.name = "norm-backward",
+     .title = "What LayerNorm does to the gradient",
+     .question = "Which part of a gradient passes a norm, and how large is it?",
+     .source = "Xu et al. 2019",
+     .defaults = [] { return FigureOptions{.width = 64, .seeds = 8}; },
+     .run = norm_backward},
+};
+
+}  // namespace
+
+std::span<const Figure> figures() {
+  return kFigures;
+}
+
+}  // namespace addnorm

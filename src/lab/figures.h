@@ -1,0 +1,24 @@
+#pragma once
+
+#include "lab/figure.h"
+
+/// What the figures of figures() run; each stands in a file of its name.
+
+namespace addnorm {
+
+FigureResult gradient_flow(const FigureOptions& options);
+FigureResult layer_vs_batch(const FigureOptions& options);
+FigureResult pipeline(const FigureOptions& options);
+FigureResult layernorm(const FigureOptions& options);
+FigureResult placement(const FigureOptions& options);
+FigureResult variance(const FigureOptions& options);
+FigureResult instability(const FigureOptions& options);
+FigureResult warm_up(const FigureOptions& options);
+FigureResult learning_rate(const FigureOptions& options);
+FigureResult rank_collapse(const FigureOptions& options);
+FigureResult placements(const FigureOptions& options);
+FigureResult depth(const FigureOptions& options);
+FigureResult epsilon(const FigureOptions& options);
+FigureResult norm_backward(const FigureOptions& options);
+
+}  // namespace addnorm

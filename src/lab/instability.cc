@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/parallel.h"
+#include "base/torch_generator.h"
+#include "lab/figures.h"
+#include "lab/norm_sample.h"
+#include "theory/norm_law.h"
+
+namespace addnorm {
+namespace {
+
+constexpr char kSource[] = "docs/theory.md";
+constexpr std::size_t kFeatures = 5;
+constexpr std::size_t kTokens = 1000;         // of each seed
+constexpr std::size_t kGradientTokens = 200;  // the first of them
+constexpr double kEpsilon = 1e-8;
+constexpr double kFactors[] = {1, 3, 10, 30, 100, 300, 1000};
+
+/// Several times the rounding of float32, relative; a median is one of its values.
+constexpr double kRounding = 1e-5;
+
+enum class Residual { kOn, kOff };
+
+/// What is looked at, for one factor of F.
+enum Quantity { kStableCosine, kBranchCosine, kGrowth, kJacobian, kQuantities };
+
+struct Draw {
+  Matrix<float> x{kTokens, kFeatures};
+  Matrix<float> branch{kTokens, kFeatures};
+};
+Draw draw(std::uint64_t seed) {
+  Draw drawn;
+  TorchGenerator generator(seed);
+  generator.fill_uniform(drawn.x.flat(), -1, 1);
+  generator.fill_uniform(drawn.branch.flat(), -1, 1);
+  return drawn;
+}
+
+StackPlan plan_with(Residual residual, const SilentBug* bug) {
+  StackPlan plan = post_norm_plan({.epsilon = kEpsilon}, kFeatures, bug);
+  if (residual == Residual::kOff) {
+    plan.placements[0].attention.skip = find_placement("plain").skip;
+  }
+  return plan;
+}
+
+Matrix<float> times(double factor, const Matrix<float>& values) {
+  Matrix<float> product(values.rows(), values.cols());
+  std::ranges::transform(values.flat(), product.data(),
+                         [&](float v) { return static_cast<float>(factor) * v; });
+  return product;
+}
+
+/// Each of the first kGradientTokens rows, once for every feature.
+Matrix<float> repeated(const Matrix<float>& values) {
+  Matrix<float> rows(kGradientTokens * kFeatures, kFeatures);
+  for (std::size_t r = 0; r < rows.rows(); ++r) {
+    std::ranges::copy(values.view().row(r / kFeatures), rows.view().row(r).begin());
+  }
+  return rows;
+}
+
+/// ‖∂y/∂s‖ of each of these tokens: the gradients that unit vectors give.
+std::vector<double> jacobians(const StackPlan& plan, const Matrix<float>& x,
+                              const Matrix<float>& branch) {
+  Matrix<float> dy(kGradientTokens * kFeatures, kFeatures);
+  for (std::size_t r = 0; r < dy.rows(); ++r) dy(r, r % kFeatures) = 1;
+  const Matrix<float> d_sum = sample_norm(plan, {repeated(x), repeated(branch), dy}).d_sum;
+  std::vector<double> norms;
+  for (std::size_t t = 0; t < kGradientTokens; ++t) {
+    const auto all = d_sum.flat().subspan(t * kFeatures * kFeatures, kFeatures * kFeatures);
+    norms.push_back(kFeatures * std::sqrt(mean_product(all, all)));
+  }
+  return norms;
+}
+
+/// NaN if one value is.
+double median(std::vector<double> values) {
+  const auto nan = std::ranges::find_if(values, [](double v) { return std::isnan(v); });
+  if (nan != values.end()) return *nan;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+/// Medians over tokens, for each factor.
+using Curves = std::array<std::vector<double>, kQuantities>;
+
+Curves measure(const StackPlan& plan, const Draw& drawn) {
+  const NormSample stable = sample_norm(plan, {drawn.x, drawn.branch});
+  const NormSample alone = sample_norm(plan_with(Residual::kOff, nullptr), {drawn.x, drawn.branch});
+  auto divisor_of = [](const NormSample& sample, std::size_t token) {
+    return deviation(sample.sum.view().row(token)) / deviation(sample.y.view().row(token));
+  };
+  Curves curves;
+  for (const double factor : kFactors) {
+    const Matrix<float> branch = times(factor, drawn.branch);
+    const NormSample now = sample_norm(plan, {drawn.x, branch});
+    std::array<std::vector<double>, kQuantities> tokens;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const auto y = now.y.view().row(t);
+      tokens[kStableCosine].push_back(cosine(y, stable.y.view().row(t)));
+      tokens[kBranchCosine].push_back(cosine(y, alone.y.view().row(t)));
+      tokens[kGrowth].push_back(divisor_of(now, t) / divisor_of(stable, t));
+    }
+    tokens[kJacobian] = jacobians(plan, drawn.x, branch);
+    for (std::size_t q = 0; q < kQuantities; ++q) curves[q].push_back(median(tokens[q]));
+  }
+  return curves;
+}
+
+SumMoments moments(Residual residual, std::span<const float> x, std::span<const float> f) {
+  if (residual == Residual::kOff) return {.branch = covariance(f, f)};
+  return {covariance(x, x), covariance(f, f), covariance(x, f)};
+}
+
+Curves predict(Residual residual, const Draw& drawn) {
+  const NormOptions norm{.epsilon = kEpsilon};
+  Curves curves;
+  for (const double factor : kFactors) {
+    std::array<std::vector<double>, kQuantities> tokens;
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const SumMoments sum = moments(residual, drawn.x.view().row(t), drawn.branch.view().row(t));
+      const double sigma = std::sqrt(sum.variance(factor));
+      tokens[kStableCosine].push_back(sum.cosine(1, factor));
+      tokens[kBranchCosine].push_back(sum.branch_cosine(factor));
+      tokens[kGrowth].push_back(divisor(norm, sigma) / divisor(norm, std::sqrt(sum.variance(1))));
+      if (t < kGradientTokens) {
+        tokens[kJacobian].push_back(jacobian_norm(kFeatures, sigma, kEpsilon));
+      }
+    }
+    for (std::size_t q = 0; q < kQuantities; ++q) curves[q].push_back(median(tokens[q]));
+  }
+  return curves;
+}
+
+/// Of every seed.
+struct Medians {
+  std::vector<Curves> measured, predicted;
+};
+
+Curve curve(const std::vector<Curves>& seeds, Quantity quantity, const char* name) {
+  return mean_curve(name, {std::begin(kFactors), std::end(kFactors)},
+                    mapped(seeds, [&](const Curves& seed) { return seed[quantity]; }));
+}
+
+Medians run(Residual residual, const FigureOptions& options) {
+  const StackPlan plan = plan_with(residual, options.bug);
+  Medians medians{std::vector<Curves>(options.seeds), std::vector<Curves>(options.seeds)};
+  parallel_jobs(options.seeds, [&](std::size_t s) {
+    const Draw drawn = draw(options.seed + s);
+    medians.measured[s] = measure(plan, drawn);
+    medians.predicted[s] = predict(residual, drawn);
+  });
+  return medians;
+}
+
+struct QuantityText {
+  Quantity quantity;
+  const char* title;
+  const char* y;
+  const char* caption;
+  Spacing spacing;
+  const char* claim;
+};
+constexpr QuantityText kTexts[] = {
+    {kStableCosine, "Is the output what it was?", "cosine with the output for F × 1",
+     "1 means the same direction. Without a residual the norm removes the factor; with one only F "
+     "was scaled, so x̂ turns towards F.",
+     Spacing::kLinear, "x̂ turns away from the stable x̂ as the moments of x and F say"},
+    {kBranchCosine, "Is x still in it?", "cosine with LayerNorm(F)",
+     "At 1 the output is that of F alone: x is drowned out.", Spacing::kLinear,
+     "x̂ turns towards LayerNorm(F) as the moments say"},
+    {kGrowth, "The deviation that the norm divides by", "÷ that for F × 1",
+     "It grows in step with F; that is how the norm keeps its output in range.", Spacing::kLog,
+     "σ grows as √(σx² + 2k·cov + k²·σF²)"},
+    {kJacobian, "The gradient through the norm", "size of the derivative",
+     "It is divided by the same deviation: x behind a loud F learns slowly.", Spacing::kLog,
+     "the gradient through the norm is √(d − 2)/σ"},
+};
+
+void add_curves(FigureResult& result, const char* name, const Medians& run) {
+  for (std::size_t i = 0; i < std::size(kTexts); ++i) {
+    const QuantityText& text = kTexts[i];
+    Panel& panel = result.panels[i];
+    const Curve line = curve(run.predicted, text.quantity, name);
+    panel.measured.push_back(curve(run.measured, text.quantity, name));
+    panel.predicted.push_back(within_factor(name, line.x, line.y, 1 + kRounding));
+    result.checks.push_back(check_curve(fmt::format("{}: {}", name, text.claim), kSource,
+                                        panel.measured.back(), panel.predicted.back()));
+  }
+}
+
+/// A median over uniform draws, to the digits that are given, and how far medians over one seed's
+/// tokens are from it (one standard deviation).
+struct KnownMedian {
+  Quantity quantity;
+  const char* claim;
+  double value, half_digit, spread;
+};
+constexpr KnownMedian kKnown[] = {
+    {kStableCosine, "F × 10: the median cosine with the stable x̂ is 0.81", 0.81, 0.005, 0.0075},
+    {kBranchCosine, "F × 10: the median cosine with LayerNorm(F) is 0.996", 0.996, 0.0005, 0.00014},
+    {kGrowth, "F × 10: the median deviation grows 7.1 times", 7.1, 0.05, 0.072},
+};
+
+void add_known_medians(FigureResult& result, const Medians& run) {
+  constexpr double kStandardErrors = 5;
+  const auto at = std::ranges::find(kFactors, 10.0) - std::begin(kFactors);
+  for (const KnownMedian& known : kKnown) {
+    const double measured = curve(run.measured, known.quantity, "").y[static_cast<std::size_t>(at)];
+    const double tolerance =
+        known.half_digit +
+        kStandardErrors * known.spread / std::sqrt(static_cast<double>(run.measured.size()));
+    result.checks.push_back({.claim = known.claim,
+                             .source = kSource,
+                             .measured = measured,
+                             .low = known.value - tolerance,
+                             .high = known.value + tolerance});
+  }
+}
+
+}  // namespace
+
+FigureResult instability(const FigureOptions& options) {
+  FigureResult result;
+  for (const QuantityText& text : kTexts) {
+    result.panels.push_back({.title = text.title,
+                             .x = {"factor of F", Spacing::kLog},
+                             .y = {text.y, text.spacing},
+                             .caption = text.caption});
+  }
+  const Medians on = run(Residual::kOn, options);
+  add_curves(result, "residual on", on);
+  add_curves(result, "residual off", run(Residual::kOff, options));
+  add_known_medians(result, on);
+  return result;
+}
+
+}  // namespace addnorm

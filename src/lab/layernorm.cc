@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/torch_generator.h"
+#include "lab/figures.h"
+#include "lab/norm_sample.h"
+#include "theory/norm_law.h"
+
+namespace addnorm {
+namespace {
+
+constexpr char kSource[] = "Ba et al. 2016; docs/theory.md";
+/// Of an output, in float32: docs/numerics.md promises it.
+constexpr double kRounding = 2e-6;
+constexpr double kHalfUlp = 0x1p-24;
+constexpr Moments kBefore{5, 100};
+
+/// One token for each seed.
+struct Tokens {
+  Matrix<float> x, y;
+};
+Tokens draw_tokens(const StackPlan& plan, const FigureOptions& options) {
+  Tokens tokens{.x = Matrix<float>(options.seeds, options.width)};
+  for (std::size_t s = 0; s < options.seeds; ++s) {
+    TorchGenerator generator(options.seed + s);
+    generator.fill_normal(tokens.x.view().row(s), kBefore.mean, std::sqrt(kBefore.variance));
+  }
+  tokens.y = sample_norm(plan, {tokens.x}).y;
+  return tokens;
+}
+
+/// Beyond this, counts of n draws that have this share do not come once in 200,000 times:
+/// Bernstein's inequality, exp(−t²/2(v + t/3)) for each side.
+double count_tolerance(double share, double n) {
+  constexpr double kLog = 12.5;
+  return kLog / 3 + std::sqrt(kLog * kLog / 9 + 2 * kLog * n * share * (1 - share));
+}
+
+/// A histogram from −2.5 to 2.5 standard deviations, and the normal one.
+Panel density(std::string title, std::string caption, std::span<const float> values,
+              Moments normal) {
+  constexpr int kBins = 20;
+  constexpr double kReach = 2.5;
+  constexpr double kStep = 2 * kReach / kBins;
+  const double sigma = std::sqrt(normal.variance);
+  const double n = static_cast<double>(values.size());
+  std::vector<double> x, shares, expected, tolerance;
+  for (int i = 0; i < kBins; ++i) {
+    const double low = -kReach + i * kStep;
+    const auto count = std::ranges::count_if(values, [&](float v) {
+      const double z = (v - normal.mean) / sigma;
+      return low <= z && z < low + kStep;
+    });
+    const double share = normal_share(low, low + kStep);
+    const double unit = 1 / (kStep * sigma);  // a density is a share for each unit
+    x.push_back(normal.mean + (low + kStep / 2) * sigma);
+    shares.push_back(static_cast<double>(count) / n * unit);
+    expected.push_back(share * unit);
+    tolerance.push_back(count_tolerance(share, n) / n * unit);
+  }
+  Curve predicted = within("features", x, expected, tolerance);
+  for (double& low : predicted.low) low = std::max(low, 0.0);
+  return {.title = std::move(title),
+          .x = {"value of a feature"},
+          .y = {"density"},
+          .caption = std::move(caption),
+          .measured = {{"features", x, shares}},
+          .predicted = {predicted}};
+}
+
+void add_densities(FigureResult& result, const Tokens& tokens) {
+  result.panels.push_back(density("Features before",
+                                  "Drawn from N(5, 10²); the line is its density.", tokens.x.flat(),
+                                  kBefore));
+  result.panels.push_back(density("Features after",
+                                  "The same bell at mean 0 and standard deviation 1: a norm moves "
+                                  "and rescales, it does not change the shape.",
+                                  tokens.y.flat(), {0, 1}));
+  for (const Panel& panel : result.panels) {
+    result.checks.push_back(check_curve(panel.title + ": counts of a normal distribution", kSource,
+                                        panel.measured[0], panel.predicted[0]));
+  }
+}
+
+/// The outputs of one token over its inputs.
+void add_one_token(FigureResult& result, const Tokens& tokens) {
+  const auto x = tokens.x.view().row(0);
+  const auto y = tokens.y.view().row(0);
+  const double divide_by = divisor({}, deviation(x));
+  std::vector<std::pair<double, double>> points;
+  for (std::size_t i = 0; i < x.size(); ++i) points.emplace_back(x[i], y[i]);
+  std::ranges::sort(points);
+  std::vector<double> before, after, expected;
+  std::size_t out_of_order = 0;
+  for (const auto& [a, b] : points) {
+    if (!after.empty() && !(b >= after.back())) ++out_of_order;
+    before.push_back(a);
+    after.push_back(b);
+    expected.push_back((a - mean(x)) / divide_by);
+  }
+  const std::vector<double> tolerance(before.size(), kRounding);
+  const Panel panel{.title = "One token, feature by feature",
+                    .x = {"before"},
+                    .y = {"after"},
+                    .caption =
+                        "All features of a token are on one straight line, so their order "
+                        "and their distances' ratios stay.",
+                    .measured = {{"features", before, after}},
+                    .predicted = {within("features", before, expected, tolerance)}};
+  result.checks.push_back(check_curve("Every feature is (x − μ)/√(σ² + ε)", kSource,
+                                      panel.measured[0], panel.predicted[0]));
+  result.checks.push_back({.claim = "No feature has changed its place in the order",
+                           .source = kSource,
+                           .measured = static_cast<double>(out_of_order)});
+  result.panels.push_back(panel);
+}
+
+void add_moments(FigureResult& result, const Tokens& tokens) {
+  double farthest_mean = 0, farthest_variance = 0;
+  auto keep_larger = [](double& largest, double value) {
+    if (!(std::abs(value) <= largest)) largest = std::abs(value);
+  };
+  for (std::size_t r = 0; r < tokens.x.rows(); ++r) {
+    const auto y = tokens.y.view().row(r);
+    const double want = output_deviation({}, deviation(tokens.x.view().row(r)));
+    keep_larger(farthest_mean, mean(y));
+    keep_larger(farthest_variance, covariance(y, y) - want * want);
+  }
+  result.checks.push_back({.claim = "After it, every token has mean 0",
+                           .source = kSource,
+                           .measured = farthest_mean,
+                           .high = kRounding});
+  result.checks.push_back({.claim = "… and variance σ²/(σ² + ε), but for what is given here",
+                           .source = kSource,
+                           .measured = farthest_variance,
+                           .high = 2 * kRounding});
+}
+
+/// LayerNorm(a·x + b) beside LayerNorm(x): the largest difference in one token, for each a.
+struct Rescaled {
+  std::vector<double> a, measured, low, high;
+};
+
+Rescaled rescale(const StackPlan& plan, const FigureOptions& options) {
+  Rescaled result;
+  Matrix<float> x(1, options.width);
+  Matrix<float> rescaled(1, options.width);
+  TorchGenerator generator(options.seed);
+  generator.fill_normal(x.flat(), kBefore.mean, std::sqrt(kBefore.variance));
+  const Matrix<float> plain = sample_norm(plan, {x}).y;
+  const double sigma = deviation(x.flat());
+  const auto [least, most] = std::ranges::minmax(x.flat());
+  const double reach = std::max(most - mean(x.flat()), mean(x.flat()) - least);
+  for (int exponent = -5; exponent <= 3; ++exponent) {
+    const double a = std::pow(10, exponent);
+    const double b = 20 * a;
+    double largest = 0, largest_input = 0;
+    for (std::size_t i = 0; i < x.cols(); ++i) {
+      rescaled(0, i) = static_cast<float>(a * x(0, i) + b);
+      largest_input = std::max(largest_input, double{std::abs(rescaled(0, i))});
+    }
+    const Matrix<float> y = sample_norm(plan, {rescaled}).y;
+    for (std::size_t i = 0; i < x.cols(); ++i) {
+      const double change = std::abs(double{y(0, i)} - plain(0, i));
+      if (!(change <= largest)) largest = change;
+    }
+    const double expected = reach * std::abs(1 / divisor({}, sigma) - a / divisor({}, a * sigma));
+    // The rounding of a·x + b moves a value, the mean and the deviation.
+    const double tolerance = 2 * kRounding + 3 * largest_input * kHalfUlp / (a * sigma);
+    result.a.push_back(a);
+    result.measured.push_back(largest);
+    result.low.push_back(std::max(0.0, expected - tolerance));
+    result.high.push_back(expected + tolerance);
+  }
+  return result;
+}
+
+void add_invariance(FigureResult& result, const StackPlan& plan, const FigureOptions& options) {
+  const Rescaled rescaled = rescale(plan, options);
+  const Panel panel{
+      .title = "LayerNorm of a·x + b",
+      .x = {"a", Spacing::kLog},
+      .y = {"largest change of a feature", Spacing::kLog},
+      .caption =
+          "b is 20·a. Scale and shift make no difference beyond rounding, until a is so "
+          "small that ε = 1e-5 is no longer small beside the variance.",
+      .measured = {{"change", rescaled.a, rescaled.measured}},
+      .predicted = {{"change", rescaled.a, {}, rescaled.low, rescaled.high}}};
+  result.checks.push_back(check_curve("LayerNorm(a·x + b) is LayerNorm(x), but for ε and rounding",
+                                      kSource, panel.measured[0], panel.predicted[0]));
+  result.panels.push_back(panel);
+}
+
+}  // namespace
+
+FigureResult layernorm(const FigureOptions& options) {
+  const StackPlan plan = post_norm_plan({}, options.width, options.bug);
+  const Tokens tokens = draw_tokens(plan, options);
+  FigureResult result;
+  add_densities(result, tokens);
+  add_one_token(result, tokens);
+  add_moments(result, tokens);
+  add_invariance(result, plan, options);
+  return result;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include "lab/figures.h"
+#include "lab/training.h"
+
+namespace addnorm {
+namespace {
+
+constexpr std::size_t kSteps = 150;
+constexpr double kRates[] = {5e-4, 2e-3, 8e-3, 32e-3, 128e-3};
+
+std::vector<TrainingCurve> plan(const FigureOptions& options, Initialization initialization) {
+  std::vector<TrainingCurve> curves;
+  for (const std::string& placement : options.placements) {
+    TrainingCurve& curve = curves.emplace_back(TrainingCurve{placement, {}, {}});
+    for (const double rate : kRates) {
+      curve.x.push_back(rate);
+      curve.jobs.push_back({.placement = placement,
+                            .layers = options.layers[0],
+                            .width = options.width,
+                            .steps = kSteps,
+                            .learning_rate = {rate, 0},
+                            .initialization = initialization});
+    }
+  }
+  return curves;
+}
+
+Panel panel_of(const char* title, const TrainedCurves& trained) {
+  return {.title = title,
+          .x = {"learning rate", Spacing::kLog},
+          .y = {"loss after training, nats a byte"},
+          .caption = fmt::format("On text kept aside, after {} steps of AdamW without warm-up. A "
+                                 "curve that ends in a cross diverged.",
+                                 kSteps),
+          .measured = trained.losses(),
+          .predicted = {trained.unigram_curve()}};
+}
+
+}  // namespace
+
+FigureResult learning_rate(const FigureOptions& options) {
+  FigureResult result;
+  const TrainedCurves small(plan(options, Initialization::kTorch), options);
+  const TrainedCurves large(plan(options, Initialization::kXavier), options);
+  result.panels = {panel_of("Small first weights (PyTorch's)", small),
+                   panel_of("Larger first weights (Xavier's)", large)};
+  constexpr const char* kSource = "Ioffe and Szegedy 2015; Zhang et al. 2019";
+  result.checks = {
+      small.trains({"small weights: with a norm a rate of 0.008 trains", kSource, "pre", 8e-3}),
+      small.diverges(
+          {"small weights: without a norm a rate of 0.128 diverges", kSource, "none", 128e-3}),
+      small.stays_finite({"small weights: with a norm a rate of 0.128 is too high to learn by, but "
+                          "does not diverge",
+                          kSource, "pre", 128e-3}),
+      large.trains({"larger weights: with a norm a rate of 0.008 trains", kSource, "pre", 8e-3}),
+      large.fails({"larger weights: without a norm a rate of 0.0005 is already too high", kSource,
+                   "none", 5e-4}),
+  };
+  return result;
+}
+
+}  // namespace addnorm

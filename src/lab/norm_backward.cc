@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "base/parallel.h"
+#include "base/torch_generator.h"
+#include "kernels/reference.h"
+#include "lab/figures.h"
+#include "lab/norm_sample.h"
+#include "theory/norm_law.h"
+
+namespace addnorm {
+namespace {
+
+constexpr char kSource[] = "Xu et al. 2019, eq. 3–5; docs/theory.md";
+constexpr NormOptions kNorm{};
+/// Of a gradient, in parts of its largest value: docs/numerics.md promises it.
+constexpr double kRounding = 1e-6;
+
+struct Row {
+  Matrix<float> x, dy;
+};
+/// The gradient has a part along 1 and one along x̂.
+Row draw(double sigma, std::size_t d, TorchGenerator& generator) {
+  Row row{draw_row(3 * sigma, sigma, d, generator), Matrix<float>(1, d)};
+  generator.fill_normal(row.dy.flat());
+  for (std::size_t i = 0; i < d; ++i) {
+    row.dy(0, i) += static_cast<float>(row.x(0, i) / sigma - 2);  // 1 + x̂
+  }
+  return row;
+}
+
+/// ∂(y · dy)/∂x by central differences of the float64 forward.
+std::vector<double> central_differences(const Row& row) {
+  constexpr double kStep = 1e-5;
+  const auto x = row.x.flat();
+  reference::Norm norm{kNorm, {1, x.size()}, {x.begin(), x.end()}, {}, {}};
+  auto loss = [&] {
+    const reference::Values y = norm_forward(norm).y;
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * row.dy(0, i);
+    return sum;
+  };
+  std::vector<double> gradient;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    norm.x[i] = x[i] + kStep;
+    const double above = loss();
+    norm.x[i] = x[i] - kStep;
+    const double below = loss();
+    norm.x[i] = x[i];
+    gradient.push_back((above - below) / (2 * kStep));
+  }
+  return gradient;
+}
+
+void add_one_gradient(FigureResult& result, const FigureOptions& options) {
+  TorchGenerator generator(options.seed);
+  const Row row = draw(1, options.width, generator);
+  const Matrix<float> dx =
+      sample_norm(post_norm_plan(kNorm, options.width, options.bug), {row.x, {}, row.dy}).d_sum;
+  std::vector<double> feature;
+  for (std::size_t i = 1; i <= options.width; ++i) feature.push_back(static_cast<double>(i));
+  const std::vector<double> expected = central_differences(row);
+  const auto [least, most] = std::ranges::minmax(expected);
+  const std::vector<double> tolerance(expected.size(), kRounding * std::max(most, -least));
+  const Panel panel{
+      .title = "One gradient",
+      .x = {"feature"},
+      .y = {"gradient"},
+      .caption =
+          "What comes in from behind the norm, and what leaves it. The line is a truth "
+          "that knows no formula: each feature moved a little, and the loss computed again.",
+      .measured = {{"in", feature, {row.dy.flat().begin(), row.dy.flat().end()}},
+                   {"out", feature, {dx.flat().begin(), dx.flat().end()}}},
+      .predicted = {within("out", feature, expected, tolerance)}};
+  result.checks.push_back(check_curve("dx is what central differences in float64 give", kSource,
+                                      panel.measured[1], panel.predicted[0]));
+  result.panels.push_back(panel);
+}
+
+/// ‖∂y/∂x‖, from the gradients that unit vectors give.
+double jacobian(const StackPlan& plan, const Matrix<float>& x) {
+  const std::size_t d = x.cols();
+  Matrix<float> rows(d, d), unit(d, d);
+  for (std::size_t i = 0; i < d; ++i) {
+    std::ranges::copy(x.flat(), rows.view().row(i).begin());
+    unit(i, i) = 1;
+  }
+  const Matrix<float> dx = sample_norm(plan, {rows, {}, unit}).d_sum;
+  return static_cast<double>(d) * std::sqrt(mean_product(dx.flat(), dx.flat()));
+}
+
+/// For each scale of the row.
+struct Scales {
+  std::vector<double> jacobian;
+  std::vector<double> along_one, along_x_hat;  ///< what is left of the gradient's part there
+};
+
+Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
+                      std::uint64_t seed) {
+  TorchGenerator generator(seed);
+  Scales result;
+  for (const double sigma : sigmas) {
+    const Row row = draw(sigma, plan.block.d_model, generator);
+    const Matrix<float> dx = sample_norm(plan, {row.x, {}, row.dy}).d_sum;
+    const double divide_by = divisor(kNorm, sigma);
+    const double along =
+        covariance(dx.flat(), row.x.flat()) / covariance(row.dy.flat(), row.x.flat());
+    result.jacobian.push_back(jacobian(plan, row.x));
+    result.along_one.push_back(std::abs(mean(dx.flat()) / mean(row.dy.flat())) * divide_by);
+    result.along_x_hat.push_back(std::abs(along) * divide_by);
+  }
+  return result;
+}
+
+Curve predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
+  return within_factor(
+      "derivative", sigmas,
+      mapped(sigmas, [&](double sigma) { return jacobian_norm(d, sigma, kNorm.epsilon); }),
+      1 + 10 * kRounding);
+}
+Curve predicted_part(const char* name, const std::vector<double>& sigmas,
+                     double (*law)(double deviation, double epsilon)) {
+  constexpr double kLargest = 5;  // of the gradient's values, in which kRounding counts
+  Curve curve{name, sigmas, {}};
+  for (const double sigma : sigmas) {
+    const double value = law(sigma, kNorm.epsilon);
+    curve.low.push_back(std::max(0.0, value - kLargest * kRounding));
+    curve.high.push_back(value + kLargest * kRounding);
+  }
+  return curve;
+}
+
+void add_scales(FigureResult& result, const FigureOptions& options) {
+  const StackPlan plan = post_norm_plan(kNorm, options.width, options.bug);
+  std::vector<double> sigmas;
+  for (int e = -6; e <= 6; ++e) sigmas.push_back(std::pow(10, 0.5 * e));
+  std::vector<Scales> seeds(options.seeds);
+  parallel_jobs(options.seeds,
+                [&](std::size_t s) { seeds[s] = measure_scales(plan, sigmas, options.seed + s); });
+  auto curve = [&](const char* name, std::vector<double> Scales::*values) {
+    return mean_curve(name, sigmas, mapped(seeds, values));
+  };
+  Panel size{.title = "Its size",
+             .x = {"standard deviation σ of the row", Spacing::kLog},
+             .y = {"size of the derivative", Spacing::kLog},
+             .caption =
+                 "The gradient is divided by σ: ten times the row, a tenth of the gradient. "
+                 "Only below √ε = 0.003 it grows no more.",
+             .measured = {curve("derivative", &Scales::jacobian)},
+             .predicted = {predicted_jacobian(sigmas, options.width)}};
+  Panel parts{
+      .title = "What is left along two directions",
+      .x = {"standard deviation σ of the row", Spacing::kLog},
+      .y = {"share that passes", Spacing::kLog},
+      .caption =
+          "To shift a row or to rescale it changes nothing behind the norm, so no "
+          "gradient asks for it: its mean goes, and its part along x̂, but for ε. "
+          "Below 1e-6 all is rounding.",
+      .measured = {curve("mean", &Scales::along_one), curve("along x̂", &Scales::along_x_hat)},
+      .predicted = {predicted_part("mean", sigmas, [](double, double) { return 0.0; }),
+                    predicted_part("along x̂", sigmas, left_along_x_hat)}};
+  result.checks.push_back(check_curve("The derivative has size √(d − 2 + (ε/(σ² + ε))²)/√(σ² + ε)",
+                                      kSource, size.measured[0], size.predicted[0]));
+  result.checks.push_back(check_curve("Nothing is left of the gradient's mean", kSource,
+                                      parts.measured[0], parts.predicted[0]));
+  result.checks.push_back(check_curve("ε/(σ² + ε) is left of its part along x̂", kSource,
+                                      parts.measured[1], parts.predicted[1]));
+  result.panels.push_back(std::move(size));
+  result.panels.push_back(std::move(parts));
+}
+
+constexpr std::size_t kWidths[] = {4, 8, 16, 32, 64, 128, 256, 512, 1024};
+constexpr std::size_t kRows = 32;  // of each seed and width
+
+/// Which share of ‖g‖² the norm takes from a gradient g of N(0, 1), on average over rows.
+double removed(const FigureOptions& options, std::size_t d, TorchGenerator& generator) {
+  Matrix<float> x(kRows, d), dy(kRows, d);
+  generator.fill_normal(x.flat());
+  generator.fill_normal(dy.flat());
+  const Matrix<float> dx = sample_norm(post_norm_plan(kNorm, d, options.bug), {x, {}, dy}).d_sum;
+  double share = 0;
+  for (std::size_t r = 0; r < kRows; ++r) {
+    const auto in = dy.view().row(r);
+    const auto out = dx.view().row(r);
+    const double divide_by = divisor(kNorm, deviation(x.view().row(r)));
+    share += 1 - mean_product(out, out) / mean_product(in, in) * divide_by * divide_by;
+  }
+  return share / kRows;
+}
+
+void add_widths(FigureResult& result, const FigureOptions& options) {
+  constexpr double kStandardErrors = 5;
+  std::vector<std::vector<double>> draws(options.seeds);
+  parallel_jobs(options.seeds, [&](std::size_t s) {
+    TorchGenerator generator(options.seed + s);
+    for (const std::size_t d : kWidths) draws[s].push_back(removed(options, d, generator));
+  });
+  const std::vector<double> widths{std::begin(kWidths), std::end(kWidths)};
+  const double n = static_cast<double>(options.seeds * kRows);
+  std::vector<double> expected, tolerance;
+  for (const std::size_t d : kWidths) {
+    expected.push_back(removed_share(d, 1, kNorm.epsilon));
+    tolerance.push_back(kStandardErrors * std::sqrt(removed_share_variance(d) / n) + kNorm.epsilon);
+  }
+  const Panel panel{.title = "How much it loses",
+                    .x = {"width d", Spacing::kLog},
+                    .y = {"share of its square", Spacing::kLog},
+                    .caption =
+                        "Of a gradient without preferred direction, 2 of d dimensions go: "
+                        "half of it at d = 4, nearly nothing in a wide model.",
+                    .measured = {mean_curve("removed", widths, draws)},
+                    .predicted = {within("removed", widths, expected, tolerance)}};
+  result.checks.push_back(check_curve("The norm takes 2/d of a random gradient's square", kSource,
+                                      panel.measured[0], panel.predicted[0]));
+  result.panels.push_back(panel);
+}
+
+}  // namespace
+
+FigureResult norm_backward(const FigureOptions& options) {
+  FigureResult result;
+  add_one_gradient(result, options);
+  add_scales(result, options);
+  add_widths(result, options);
+  return result;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lab/figure.h"
+
+/// The figures of one norm: they agree with theory on any seed, and no longer when a bug is in what
+/// they measure.
+
+namespace addnorm {
+namespace {
+
+FigureResult run(const std::string& name, const FigureOptions& options) {
+  const Figure& figure = find_figure(name);
+  return figure.run(complete(figure, options));
+}
+
+/// The claims that do not hold, with what was measured.
+std::string outside(const FigureResult& result) {
+  std::string claims;
+  for (const Check& check : result.checks) {
+    if (check.verdict() != Verdict::kOutside) continue;
+    claims += check.claim + ": " + std::to_string(check.measured) + " " + check.detail + "\n";
+  }
+  return claims;
+}
+
+constexpr const char* kNames[] = {"epsilon",   "instability",   "layer-vs-batch",
+                                  "layernorm", "norm-backward", "pipeline"};
+
+TEST(NormFigures, AgreeWithTheoryOnSeedsThatTheyWereNotMadeWith) {
+  for (const char* name : kNames) {
+    for (std::uint64_t seed = 1000; seed < 21'000; seed += 1000) {
+      const FigureResult result = run(name, {.seed = seed});
+      EXPECT_EQ(result.verdict(), Verdict::kInside) << name << ", seed " << seed << "\n"
+                                                    << outside(result);
+    }
+  }
+}
+
+TEST(NormFigures, AgreeWithTheoryAtTheSmallestAndWhereSamplingErrorsAreSmall) {
+  for (const char* name : kNames) {
+    const FigureOptions own = find_figure(name).defaults();
+    FigureOptions smallest{.width = own.width == 0 ? 0U : 16U, .seeds = own.seeds == 0 ? 0U : 1U};
+    EXPECT_EQ(outside(run(name, smallest)), "") << name;
+    if (own.seeds == 0) continue;
+    EXPECT_EQ(outside(run(name, {.width = smallest.width, .seeds = 40})), "") << name;
+  }
+}
+
+TEST(NormFigures, SeeBugs) {
+  struct Breakage {
+    const char* figure;
+    std::vector<const char*> bugs;
+  };
+  const Breakage breakages[] = {
+      {"epsilon",
+       {"half-statistics", "residual-missing", "norm-missing", "rms-for-layer", "one-plus-gamma",
+        "epsilon-outside"}},
+      {"instability",
+       {"half-statistics", "residual-missing", "residual-twice", "norm-missing", "rms-for-layer",
+        "one-plus-gamma"}},
+      {"layer-vs-batch",
+       {"half-statistics", "residual-missing", "norm-missing", "rms-for-layer", "one-plus-gamma",
+        "epsilon-outside"}},
+      {"layernorm",
+       {"half-statistics", "residual-missing", "residual-twice", "norm-missing", "rms-for-layer",
+        "one-plus-gamma", "epsilon-outside"}},
+      {"norm-backward",
+       {"residual-missing", "residual-twice", "norm-missing", "rms-for-layer", "one-plus-gamma",
+        "epsilon-outside"}},
+      {"pipeline",
+       {"half-statistics", "residual-missing", "residual-twice", "no-residual", "norm-missing",
+        "rms-for-layer", "one-plus-gamma", "epsilon-outside"}},
+  };
+  for (const auto& [figure, bugs] : breakages) {
+    for (const char* bug : bugs) {
+      EXPECT_EQ(run(figure, {.bug = &find_silent_bug(bug)}).verdict(), Verdict::kOutside)
+          << figure << " with " << bug;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,115 @@
+#include <cmath>
+
+#include "lab/figures.h"
+#include "lab/norm_sample.h"
+#include "nn/initialize.h"
+#include "theory/norm_law.h"
+
+namespace addnorm {
+namespace {
+
+constexpr char kSource[] = "Vaswani et al. 2017; Ba et al. 2016";
+/// Of an output, in float32: docs/numerics.md promises it.
+constexpr double kRounding = 2e-6;
+/// Half of the distance of float32 numbers, relative.
+constexpr double kHalfUlp = 0x1p-24;
+
+/// Self-attention over 8 tokens with Xavier's weights, in its Add & Norm.
+NormSample draw_sublayer(const FigureOptions& options, Matrix<float>& x) {
+  TorchGenerator generator(options.seed);
+  MultiHeadAttention<float> attention(options.width, 1);
+  for (Linear<float>* linear :
+       {&attention.query(), &attention.key(), &attention.value(), &attention.output()}) {
+    initialize(*linear, Initialization::kXavier, generator);
+  }
+  x.resize(8, options.width);
+  generator.fill_normal(x.flat());
+  return sample_sublayer(post_norm_plan({}, options.width, options.bug), attention, x);
+}
+
+std::vector<double> first_token(const Matrix<float>& values) {
+  const auto row = values.view().row(0);
+  return {row.begin(), row.end()};
+}
+
+struct Step {
+  std::string title, caption;
+  std::vector<double> measured;
+  std::vector<double> predicted;  ///< empty: anything may come
+  std::vector<double> tolerance;
+};
+
+Panel panel_of(const Step& step) {
+  std::vector<double> feature;
+  for (std::size_t i = 1; i <= step.measured.size(); ++i) {
+    feature.push_back(static_cast<double>(i));
+  }
+  Panel panel{.title = step.title,
+              .x = {"feature"},
+              .y = {"value"},
+              .caption = step.caption,
+              .measured = {{"measured", feature, step.measured}}};
+  if (!step.predicted.empty()) {
+    panel.predicted = {within("measured", feature, step.predicted, step.tolerance)};
+  }
+  return panel;
+}
+
+/// x + F of what was measured, and what the norm of it must be, in float64.
+std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
+  const std::vector<double> x = first_token(sample.x);
+  const std::vector<double> branch = first_token(sample.branch);
+  const std::size_t d = x.size();
+  std::vector<double> sum(d), half_ulps(d);
+  Moments moments;
+  for (std::size_t i = 0; i < d; ++i) {
+    sum[i] = x[i] + branch[i];
+    half_ulps[i] = std::abs(sum[i]) * kHalfUlp;
+    moments.mean += sum[i] / static_cast<double>(d);
+  }
+  for (const double s : sum) {
+    moments.variance += std::pow(s - moments.mean, 2) / static_cast<double>(d);
+  }
+  const double divide_by = divisor({}, std::sqrt(moments.variance));
+  const std::vector<double> normalized =
+      mapped(sum, [&](double s) { return (s - moments.mean) / divide_by; });
+  return {{"Input x", "What the sublayer reads: one token, drawn from N(0, 1).", x,
+           first_token(given), std::vector<double>(d)},
+          {"Branch F(x)", "What self-attention makes of it.", branch, {}, {}},
+          {"Sum x + F(x)", "The residual connection adds the input back: look for x's peaks.",
+           first_token(sample.sum), sum, half_ulps},
+          {"Normalized", "The sum with mean 0 and standard deviation 1: the same shape, rescaled.",
+           first_token(sample.y), normalized, std::vector<double>(d, kRounding)}};
+}
+
+}  // namespace
+
+FigureResult pipeline(const FigureOptions& options) {
+  Matrix<float> x;
+  const NormSample sample = draw_sublayer(options, x);
+  FigureResult result;
+  for (const Step& step : steps(sample, x)) result.panels.push_back(panel_of(step));
+  const std::vector<Panel>& panels = result.panels;
+  auto check = [&](const char* claim, const Panel& panel) {
+    result.checks.push_back(check_curve(claim, kSource, panel.measured[0], panel.predicted[0]));
+  };
+  check("The sublayer reads x as it is", panels[0]);
+  check("The sum is x + F(x), rounded once", panels[2]);
+  check("The output is (s − μ)/√(σ² + ε) of the sum s", panels[3]);
+  const auto sum = sample.sum.view().row(0);
+  const auto y = sample.y.view().row(0);
+  const double variance = std::pow(output_deviation({}, deviation(sum)), 2);
+  result.checks.push_back({.claim = "The output has mean 0",
+                           .source = kSource,
+                           .measured = mean(y),
+                           .low = -kRounding,
+                           .high = kRounding});
+  result.checks.push_back({.claim = "The output has variance σ²/(σ² + ε), which is 1",
+                           .source = kSource,
+                           .measured = covariance(y, y),
+                           .low = variance - 2 * kRounding,
+                           .high = variance + 2 * kRounding});
+  return result;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lab/figures.h"
+#include "lab/stack_sample.h"
+#include "lab/training.h"
+
+namespace addnorm {
+namespace {
+
+constexpr double kStreamFactor = 1.3;
+/// The first layers of a post-norm stack stand behind all that its norms divide by.
+constexpr double kGradientFactor = 2;
+constexpr std::size_t kSteps = 150;
+constexpr std::size_t kWarmUp = 75;
+constexpr double kLearningRate = 2e-3;
+
+/// One value of a curve, at the placement's place.
+Curve point_of(const Curve& curve, std::size_t at, double place) {
+  Curve point{curve.name, {place}, {curve.y.at(at)}, {curve.low.at(at)}, {curve.high.at(at)}, {}};
+  if (!curve.error.empty()) point.error = {curve.error[at]};
+  return point;
+}
+
+struct Panels {
+  Panel stream, gradient, loss;
+
+  explicit Panels(const FigureOptions& options) {
+    const PanelAxis rows{.label = "placement", .names = options.placements};
+    stream = {
+        .title = fmt::format("The stream behind {} layers, before training", options.layers[0]),
+        .x = rows,
+        .y = {"root mean square; 1 in front of the first layer", Spacing::kLog},
+        .caption =
+            "Above 1 the layers add to the stream; at 1 a norm closes each of them, or "
+            "their branches start at 0."};
+    gradient = {.title = "The gradient that reaches the first layer, before training",
+                .x = rows,
+                .y = {"root mean square; 1 behind the last layer", Spacing::kLog},
+                .caption =
+                    "Far above or below 1 the first layers learn at another rate than the "
+                    "last."};
+    loss = {.title = fmt::format("Loss after {} steps", kSteps),
+            .x = rows,
+            .y = {"nats a byte, on text kept aside"},
+            .caption = fmt::format("With PyTorch's first weights, at a learning rate of {} that "
+                                   "grows over {} steps.",
+                                   kLearningRate, kWarmUp)};
+  }
+};
+
+/// Before training, of one placement.
+void add_sample(const std::string& name, double place, const FigureOptions& options, Panels& panels,
+                std::vector<Check>& checks) {
+  const StackSample sample(wide_stack(parse_placements(name, options.layers[0]), options.width),
+                           options);
+  auto add = [&](Panel& panel, Quantity quantity, std::size_t at, double factor, const char* what) {
+    panel.measured.push_back(point_of(sample.measured(quantity, name), at, place));
+    panel.predicted.push_back(point_of(sample.predicted(quantity, name, factor), at, place));
+    checks.push_back(check_curve(
+        fmt::format("{}: {} is within a factor of {} of mean-field theory", name, what, factor),
+        "docs/theory.md", panel.measured.back(), panel.predicted.back()));
+  };
+  add(panels.stream, Quantity::kStreamRms, sample.layers(), kStreamFactor, "the last stream");
+  add(panels.gradient, Quantity::kGradientRms, 0, kGradientFactor, "the first gradient");
+}
+
+/// After training, of all of them.
+void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& checks) {
+  TrainingCurve curve{"loss", {}, {}};
+  for (const std::string& placement : options.placements) {
+    curve.x.push_back(static_cast<double>(curve.x.size()));
+    curve.jobs.push_back({.placement = placement,
+                          .layers = options.layers[0],
+                          .width = options.width,
+                          .steps = kSteps,
+                          .learning_rate = {kLearningRate, kWarmUp}});
+  }
+  const TrainedCurves trained({curve}, options);
+  for (std::size_t i = 0; i < options.placements.size(); ++i) {
+    panel.measured.push_back(point_of(trained.losses()[0], i, static_cast<double>(i)));
+    panel.measured.back().name = options.placements[i];
+  }
+  panel.predicted.push_back(trained.unigram_curve());
+  auto claim = [&](const char* placement, const char* text, const char* source) {
+    const auto at = std::ranges::find(options.placements, placement) - options.placements.begin();
+    return TrainedCurves::Claim{fmt::format("{} {}", placement, text), source, "loss",
+                                static_cast<double>(at)};
+  };
+  checks.push_back(trained.fails(claim("plain", "does not train", "He et al. 2016")));
+  for (const char* placement : {"pre", "rezero", "scaled-branch"}) {
+    checks.push_back(trained.trains(claim(placement, "trains", "their papers")));
+  }
+}
+
+}  // namespace
+
+FigureResult placements(const FigureOptions& options) {
+  FigureResult result;
+  Panels panels(options);
+  for (std::size_t i = 0; i < options.placements.size(); ++i) {
+    add_sample(options.placements[i], static_cast<double>(i), options, panels, result.checks);
+  }
+  add_losses(options, panels.loss, result.checks);
+  result.panels = {panels.stream, panels.gradient, panels.loss};
+  return result;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include "lab/figures.h"
+#include "lab/stack_sample.h"
+
+namespace addnorm {
+namespace {
+
+/// Of a cosine, ± 0.06.
+constexpr double kFactor = 1.06;
+
+Check collapses(const std::string& claim, const Curve& cosine, std::size_t layer) {
+  return {.claim = claim,
+          .source = "Dong et al. 2021",
+          .measured = cosine.y.at(layer),
+          .low = 0.95,
+          .high = 1.000001};
+}
+
+}  // namespace
+
+FigureResult rank_collapse(const FigureOptions& options) {
+  Panel uniform{.title = "How alike tokens become where attention averages",
+                .x = {"layer"},
+                .y = {"mean cosine of two tokens"},
+                .caption =
+                    "0: tokens have nothing in common; 1: all point the same way, and nothing "
+                    "behind can tell them apart. Queries are 0, as theory takes them."};
+  Panel chosen{.title = "The same where attention chooses",
+               .x = {"layer"},
+               .y = {"mean cosine of two tokens"},
+               .caption =
+                   "Queries are drawn like all other weights. Theory's averages no longer "
+                   "hold to the letter."};
+  FigureResult result;
+  for (const std::string& name : options.placements) {
+    WideStack stack = wide_stack(parse_placements(name, options.layers[0]), options.width);
+    const StackSample sample(stack, options);
+    result.checks.push_back(add_curves(uniform, sample, Quantity::kTokenCosine, name, kFactor));
+    stack.queries = Queries::kDrawn;
+    chosen.measured.push_back(StackSample(stack, options).measured(Quantity::kTokenCosine, name));
+    if (name == "plain") {
+      result.checks.push_back(collapses("plain: without a skip tokens are one behind one average",
+                                        uniform.measured.back(), 1));
+      result.checks.push_back(collapses("plain: and soon also where attention chooses",
+                                        chosen.measured.back(),
+                                        std::min<std::size_t>(3, options.layers[0])));
+    } else if (name == "scaled-branch") {
+      result.checks.push_back({.claim = "scaled-branch: 1/√L keeps tokens apart at any depth",
+                               .source = "Noci et al. 2022",
+                               .measured = uniform.measured.back().y.back(),
+                               .low = 0,
+                               .high = 0.5});
+    }
+  }
+  result.panels = {uniform, chosen};
+  return result;
+}
+
+}  // namespace addnorm

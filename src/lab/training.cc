@@ -1,0 +1,148 @@
+#include "lab/training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/parallel.h"
+#include "base/require.h"
+#include "lab/study.h"
+
+namespace addnorm {
+namespace {
+
+constexpr std::size_t kHeadWidth = 16;
+constexpr std::size_t kValidationBatches = 8;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Worse than a guess among 256 bytes, 5.5, by more than chance.
+constexpr double kDiverged = 10;
+
+Decoder<float> draw(const TrainingJob& job, std::uint64_t seed, const SilentBug* bug) {
+  StackPlan plan{.block = {.d_model = job.width,
+                           .n_heads = job.width / kHeadWidth,
+                           .d_ff = job.width,
+                           .feed_forward = FeedForwardKind::kRelu},
+                 .placements = parse_placements(job.placement, job.layers)};
+  if (bug != nullptr) bug->put_into(plan);
+  Decoder<float> decoder({.block = plan.block,
+                          .placements = plan.placements,
+                          .context = job.context,
+                          .final_norm = plan.final_norm});
+  TorchGenerator generator(seed);
+  initialize(decoder, job.initialization, generator);
+  return decoder;
+}
+
+double train(const TrainingJob& job, const ByteText& text, std::uint64_t seed,
+             const SilentBug* bug) {
+  Decoder<float> decoder = draw(job, seed, bug);
+  Trainer<float> trainer(
+      decoder, text, {.batch = job.batch, .learning_rate = job.learning_rate, .seed = seed + 1});
+  trainer.profile_admin();
+  for (std::size_t step = 0; step < job.steps; ++step) {
+    if (!std::isfinite(trainer.step())) return kInfinity;
+  }
+  const double loss = trainer.validate(kValidationBatches);
+  return loss < kDiverged ? loss : kInfinity;
+}
+
+/// All runs: of each curve, x and seed.
+struct Run {
+  std::size_t curve, x;
+  std::uint64_t seed;
+};
+std::vector<Run> runs_of(const std::vector<TrainingCurve>& plan, const FigureOptions& options) {
+  std::vector<Run> runs;
+  for (std::size_t c = 0; c < plan.size(); ++c) {
+    for (std::size_t x = 0; x < plan[c].x.size(); ++x) {
+      for (std::uint64_t s = 0; s < options.seeds; ++s) runs.push_back({c, x, s});
+    }
+  }
+  // The longest first, so that no thread is left alone with it.
+  auto cost = [&](const Run& r) { return plan[r.curve].jobs[r.x].layers; };
+  std::ranges::stable_sort(runs, std::greater<>(), cost);
+  return runs;
+}
+
+}  // namespace
+
+TrainedCurves::TrainedCurves(const std::vector<TrainingCurve>& plan, const FigureOptions& options) {
+  const ByteText text(options.text, plan.at(0).jobs.at(0).context);
+  unigram_loss_ = text.unigram_loss();
+  for (const TrainingCurve& curve : plan) {
+    runs_.emplace_back(options.seeds, std::vector<double>(curve.x.size()));
+  }
+  const std::vector<Run> runs = runs_of(plan, options);
+  parallel_jobs(runs.size(), [&](std::size_t i) {
+    const auto [c, x, s] = runs[i];
+    runs_[c][s][x] = train(plan[c].jobs[x], text, options.seed + s, options.bug);
+  });
+  for (std::size_t c = 0; c < plan.size(); ++c) {
+    losses_.push_back(mean_curve(plan[c].name, plan[c].x, runs_[c]));
+  }
+}
+
+Curve TrainedCurves::unigram_curve() const {
+  const auto [first, last] = std::ranges::minmax(losses_.at(0).x);
+  return {"byte frequencies alone", {first, last}, {unigram_loss_, unigram_loss_}};
+}
+
+std::vector<double> TrainedCurves::losses_of(const Claim& claim, Check& check) const {
+  const auto curve = std::ranges::find(losses_, claim.curve, &Curve::name);
+  if (curve == losses_.end()) {
+    check.unmet = fmt::format("{} was not trained", claim.curve);
+    return {};
+  }
+  const auto at = std::ranges::find(curve->x, claim.x);
+  if (at == curve->x.end()) {
+    check.unmet = fmt::format("{} was not trained at {:g}", claim.curve, claim.x);
+    return {};
+  }
+  std::vector<double> losses;
+  for (const auto& seed : runs_[static_cast<std::size_t>(curve - losses_.begin())]) {
+    losses.push_back(seed[static_cast<std::size_t>(at - curve->x.begin())]);
+  }
+  return losses;
+}
+
+Check TrainedCurves::gain_between(const Claim& claim, double low, double high) const {
+  Check check{.claim = claim.text, .source = claim.source, .low = low, .high = high};
+  const std::vector<double> losses = losses_of(claim, check);
+  if (losses.empty()) return check;
+  const double mean =
+      std::reduce(losses.begin(), losses.end()) / static_cast<double>(losses.size());
+  check.measured = unigram_loss_ - mean;
+  check.detail = std::isfinite(mean)
+                     ? fmt::format("loss {:.2f}, byte frequencies {:.2f}", mean, unigram_loss_)
+                     : "a run diverged";
+  return check;
+}
+
+Check TrainedCurves::diverged_share(const Claim& claim, double share) const {
+  Check check{.claim = claim.text, .source = claim.source, .low = share, .high = share};
+  const std::vector<double> losses = losses_of(claim, check);
+  if (losses.empty()) return check;
+  const auto diverged = std::ranges::count(losses, kInfinity);
+  check.measured = static_cast<double>(diverged) / static_cast<double>(losses.size());
+  check.detail = fmt::format("{} of {} runs diverged", diverged, losses.size());
+  return check;
+}
+
+Check TrainedCurves::trains(const Claim& claim) const {
+  return gain_between(claim, kLearned, unigram_loss_);
+}
+
+Check TrainedCurves::diverges(const Claim& claim) const {
+  return diverged_share(claim, 1);
+}
+
+Check TrainedCurves::stays_finite(const Claim& claim) const {
+  return diverged_share(claim, 0);
+}
+
+Check TrainedCurves::fails(const Claim& claim) const {
+  return gain_between(claim, -kInfinity, kLearned);
+}
+
+}  // namespace addnorm

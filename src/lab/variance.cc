@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include "lab/figures.h"
+#include "lab/stack_sample.h"
+
+namespace addnorm {
+namespace {
+
+constexpr double kFactor = 1.15;
+/// A stream that grows further is shown on a scale of powers of ten.
+constexpr double kSteep = 1000;
+
+/// From 1 + l/2 to 1 + 3l/2 for l = 1 … layers.
+Curve pre_norm_bounds(std::size_t layers) {
+  Curve bounds{"pre, bounds", {}, {}};
+  for (std::size_t l = 1; l <= layers; ++l) {
+    const double depth = static_cast<double>(l);
+    bounds.x.push_back(depth);
+    bounds.low.push_back(1 + depth / 2);
+    bounds.high.push_back(1 + 3 * depth / 2);
+  }
+  return bounds;
+}
+
+struct Panels {
+  Panel linear{.title = "The stream's variance, by layer",
+               .x = {"layer"},
+               .y = {"mean square of what each layer reads"},
+               .caption =
+                   "Each branch adds its variance to that of the stream. Dotted: the bounds "
+                   "of Xiong et al. for pre-norm."};
+  Panel steep{.title = "The stream's variance where nothing holds it",
+              .x = {"layer"},
+              .y = {"mean square of what each layer reads", Spacing::kLog},
+              .caption =
+                  "Without a norm a branch is as large as the stream it reads, so that each "
+                  "layer multiplies."};
+  Panel sums{.title = "What post-norm's second norm divides by",
+             .x = {"layer"},
+             .y = {"mean square of x + F(x) in the feed-forward"},
+             .caption =
+                 "The sum has variance 3/2 in every layer; behind the norm it is 1 again, "
+                 "so that nothing grows with depth."};
+};
+
+/// What is said of single placements, beside mean-field theory.
+void add_claims(const std::string& name, const StackSample& sample, Panels& panels,
+                std::vector<Check>& checks) {
+  const Curve stream = sample.measured(Quantity::kStreamPower, name);
+  const double layers = static_cast<double>(sample.layers());
+  if (name == "pre") {
+    panels.linear.predicted.push_back(pre_norm_bounds(sample.layers()));
+    checks.push_back(check_curve("pre: the stream is between 1 + l/2 and 1 + 3l/2",
+                                 "Xiong et al. 2020, lemma 2", stream,
+                                 panels.linear.predicted.back()));
+  } else if (name == "reordered" || name == "sandwich") {
+    const double sum = 1 + 2 * layers;
+    checks.push_back(check_curve(
+        fmt::format("{}: each normalized branch adds 1: the stream ends within 3 % of 1 + 2L",
+                    name),
+        "algebra", stream, {name, {layers}, {sum}, {0.97 * sum}, {1.03 * sum}}));
+  } else if (name == "post") {
+    panels.sums.measured.push_back(sample.measured(Quantity::kSumPower, name));
+    const Curve& x = panels.sums.measured.back();
+    panels.sums.predicted.push_back(
+        within_factor(name, x.x, std::vector<double>(x.x.size(), 1.5), kFactor));
+    checks.push_back(check_curve("post: the sum before the second norm has variance 3/2",
+                                 "Xiong et al. 2020, lemma 2", x, panels.sums.predicted.back()));
+  }
+}
+
+}  // namespace
+
+FigureResult variance(const FigureOptions& options) {
+  Panels panels;
+  FigureResult result;
+  for (const std::string& name : options.placements) {
+    const StackSample sample(wide_stack(parse_placements(name, options.layers[0]), options.width),
+                             options);
+    const bool is_steep = sample.predicted(Quantity::kStreamPower, name, 1).y.back() > kSteep;
+    result.checks.push_back(add_curves(is_steep ? panels.steep : panels.linear, sample,
+                                       Quantity::kStreamPower, name, kFactor));
+    add_claims(name, sample, panels, result.checks);
+  }
+  for (Panel* panel : {&panels.linear, &panels.sums, &panels.steep}) {
+    if (!panel->measured.empty()) result.panels.push_back(*panel);
+  }
+  return result;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include "lab/figures.h"
+#include "lab/training.h"
+
+namespace addnorm {
+namespace {
+
+constexpr std::size_t kSteps = 300;
+constexpr std::size_t kWarmUp = 150;
+constexpr double kLearningRate = 4e-3;
+
+std::vector<TrainingCurve> plan(const FigureOptions& options) {
+  std::vector<TrainingCurve> curves;
+  for (const std::string& placement : options.placements) {
+    for (const std::size_t warm_up : {std::size_t{0}, kWarmUp}) {
+      TrainingCurve& curve = curves.emplace_back();
+      curve.name = placement + (warm_up > 0 ? ", warm-up" : "");
+      for (const std::size_t layers : options.layers) {
+        curve.x.push_back(static_cast<double>(layers));
+        curve.jobs.push_back({.placement = placement,
+                              .layers = layers,
+                              .width = options.width,
+                              .steps = kSteps,
+                              .learning_rate = {kLearningRate, warm_up}});
+      }
+    }
+  }
+  return curves;
+}
+
+}  // namespace
+
+FigureResult warm_up(const FigureOptions& options) {
+  constexpr const char* kSource = "Xiong et al. 2020";
+  constexpr double kDepth = 12;
+  const TrainedCurves trained(plan(options), options);
+  FigureResult result;
+  result.panels = {
+      {.title = "With and without warm-up",
+       .x = {"layers", Spacing::kLog},
+       .y = {"loss after training, nats a byte"},
+       .caption = fmt::format(
+           "On text kept aside, after {} steps at a learning rate of {}, which is there from the "
+           "first step or grows over {} steps. At the loss of byte frequencies alone a model has "
+           "learned nothing of their order.",
+           kSteps, kLearningRate, kWarmUp),
+       .measured = trained.losses(),
+       .predicted = {trained.unigram_curve()}}};
+  result.checks = {
+      trained.fails({"post does not train 12 layers without warm-up", kSource, "post", kDepth}),
+      trained.trains({"post trains 12 layers with warm-up", kSource, "post, warm-up", kDepth}),
+      trained.trains({"pre trains 12 layers without warm-up", kSource, "pre", kDepth}),
+  };
+  return result;
+}
+
+}  // namespace addnorm

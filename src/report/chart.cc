@@ -1,0 +1,102 @@
+#include "report/chart.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/require.h"
+
+namespace addnorm {
+namespace {
+
+constexpr double kMargin = 0.04;    // of the y axis, below and above the data
+constexpr double kLargest = 1e300;  // leaves room for the margin
+
+// What the axis shows of data in `range`: the ends that it sets; else the data with a margin.
+Range shown(const Axis& axis, Range range, double margin) {
+  const bool log = axis.scale == AxisScale::kLog;
+  if (range.empty()) range = {1, 1};
+  const double least = log ? 1 / kLargest : -kLargest;
+  range = {std::clamp(range.low, least, kLargest), std::clamp(range.high, least, kLargest)};
+  if (axis.low) range = {*axis.low, std::max(range.high, *axis.low)};
+  if (axis.high) range = {std::min(range.low, *axis.high), *axis.high};
+  if (range.low == range.high) {
+    const double half = range.low == 0 ? 1 : std::abs(range.low) / 2;
+    range = {range.low - half, range.high + half};
+  }
+  const double part = log ? std::pow(range.high, margin) / std::pow(range.low, margin)
+                          : margin * (range.high - range.low);
+  if (!axis.high) range.high = log ? range.high * part : range.high + part;
+  if (!axis.low) {
+    const double below = log ? range.low / part : range.low - part;
+    range.low = range.low >= 0 ? std::max(0.0, below) : below;
+  }
+  return range;
+}
+
+}  // namespace
+
+void check(const Chart& chart) {
+  for (const Axis* axis : {&chart.x, &chart.y}) {
+    const double least = axis->scale == AxisScale::kLog ? 0 : -HUGE_VAL;
+    require(axis->low.value_or(HUGE_VAL) > least && axis->high.value_or(HUGE_VAL) > least &&
+                axis->low.value_or(-HUGE_VAL) < axis->high.value_or(HUGE_VAL),
+            "the axis '{}' of chart '{}' has an end out of place", axis->label, chart.title);
+  }
+  for (const Series& s : chart.series) {
+    const std::size_t n = s.x.size();
+    require((s.y.size() == n || s.y.empty()) && s.low.size() == s.high.size() &&
+                (s.low.size() == n || s.low.empty()),
+            "series '{}': {} x, {} y, a band of {} and {}", s.name, n, s.y.size(), s.low.size(),
+            s.high.size());
+    require(std::all_of(s.x.begin(), s.x.end(), [](double x) { return std::isfinite(x); }),
+            "series '{}': its x are not all finite", s.name);
+  }
+}
+
+Range x_range(const Chart& chart) {
+  if (const std::size_t n = chart.x.names.size(); n > 0)
+    return {-0.5, static_cast<double>(n) - 0.5};
+  Range range;
+  for (const Series& s : chart.series) range = widen(range, s.x, chart.x.scale);
+  return shown(chart.x, range, 0);
+}
+
+Range y_range(const Chart& chart) {
+  Range range;
+  for (const Series& s : chart.series) {
+    for (const auto* values : {&s.y, &s.low, &s.high}) range = widen(range, *values, chart.y.scale);
+  }
+  return shown(chart.y, range, kMargin);
+}
+
+std::vector<Tick> x_ticks(const Chart& chart, const Range& range, int most) {
+  if (chart.x.names.empty()) return ticks(range, chart.x.scale, most);
+  std::vector<Tick> named;
+  for (const std::string& name : chart.x.names) {
+    named.push_back({static_cast<double>(named.size()), name});
+  }
+  return named;
+}
+
+std::optional<std::size_t> breaks_at(const Series& s) {
+  const auto finite =
+      std::find_if(s.y.rbegin(), s.y.rend(), [](double y) { return std::isfinite(y); });
+  if (finite == s.y.rbegin() || finite == s.y.rend()) return {};
+  return s.y.rend() - finite - 1;
+}
+
+bool is_zero_of_log(double value, const Axis& axis) {
+  return axis.scale == AxisScale::kLog && std::isfinite(value) && value <= 0;
+}
+
+bool has_break(const Chart& chart) {
+  return std::ranges::any_of(chart.series, [](const Series& s) { return !!breaks_at(s); });
+}
+
+bool has_zero_of_log(const Chart& chart) {
+  return std::ranges::any_of(chart.series, [&](const Series& s) {
+    return std::ranges::any_of(s.y, [&](double y) { return is_zero_of_log(y, chart.y); });
+  });
+}
+
+}  // namespace addnorm

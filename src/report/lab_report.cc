@@ -1,0 +1,331 @@
+#include "report/lab_report.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/html.h"
+#include "report/plot.h"
+#include "report/table.h"
+#include "report/theme.h"
+
+namespace addnorm {
+namespace {
+
+AxisScale scale_of(Spacing spacing) {
+  return spacing == Spacing::kLog ? AxisScale::kLog : AxisScale::kLinear;
+}
+
+Series to_series(const Curve& curve, Look look, std::size_t color) {
+  return {.name = curve.name,
+          .x = curve.x,
+          .y = curve.y,
+          .low = curve.low,
+          .high = curve.high,
+          .look = look,
+          .color = static_cast<int>(color)};
+}
+
+}  // namespace
+
+Chart to_chart(const Panel& panel) {
+  Chart chart{
+      .title = panel.title,
+      .x = {.label = panel.x.label, .scale = scale_of(panel.x.spacing), .names = panel.x.names},
+      .y = {.label = panel.y.label, .scale = scale_of(panel.y.spacing)}};
+  for (const Curve& curve : panel.measured) {
+    const std::size_t color = chart.series.size();
+    const Look look = color < kSeriesColors ? Look::kSolid : Look::kDashed;
+    chart.series.push_back(to_series(curve, look, color));
+  }
+  for (const Curve& curve : panel.predicted) {
+    const auto measured = std::ranges::find(panel.measured, curve.name, &Curve::name);
+    const bool is_measured = measured != panel.measured.end();
+    const auto color = is_measured ? static_cast<std::size_t>(measured - panel.measured.begin())
+                                   : chart.series.size();
+    chart.series.push_back(to_series(curve, Look::kPrediction, color));
+    if (is_measured) chart.series.back().name.clear();
+  }
+  if (!panel.x.names.empty()) {  // the axis names them, in one colour
+    for (Series& s : chart.series) {
+      if (std::ranges::count(panel.x.names, s.name) > 0) s.name.clear();
+      if (s.name.empty()) s.color = 0;
+    }
+  }
+  return chart;
+}
+
+namespace {
+
+Ink ink_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kInside:
+      return Ink::kGood;
+    case Verdict::kOutside:
+      return Ink::kBad;
+    default:
+      return Ink::kFaint;
+  }
+}
+
+Cell verdict_cell(Verdict verdict) {
+  return {std::string(name_of(verdict)), ink_of(verdict)};
+}
+
+/// "7 of 10 checks inside, 2 not applicable"
+std::string tally(const FigureResult& result, std::string_view what = " checks") {
+  const auto count = [&](Verdict v) {
+    return std::ranges::count(result.checks, v, &Check::verdict);
+  };
+  const auto inside = count(Verdict::kInside);
+  const auto not_applicable = count(Verdict::kNotApplicable);
+  const std::string rest =
+      not_applicable == 0 ? "" : fmt::format(", {} not applicable", not_applicable);
+  return fmt::format("{} of {}{} inside{}", inside, inside + count(Verdict::kOutside), what, rest);
+}
+
+std::string count_of(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// "12 layers, width 128, 8 seeds from 0"
+std::string setting(const LabRun& run) {
+  const FigureOptions& o = run.options;
+  std::vector<std::string> parts;
+  if (o.layers.size() == 1) parts.push_back(count_of(o.layers[0], "layer"));
+  if (o.layers.size() > 1) parts.push_back(fmt::format("{} layers", fmt::join(o.layers, ", ")));
+  if (o.width != 0) parts.push_back(fmt::format("width {}", o.width));
+  if (o.seeds != 0) parts.push_back(fmt::format("{} from {}", count_of(o.seeds, "seed"), o.seed));
+  if (!o.placements.empty()) parts.push_back(fmt::format("{}", fmt::join(o.placements, ", ")));
+  if (run.figure.trains) parts.push_back(format_count(o.text.size()) + " bytes of text");
+  std::string text = fmt::format("{}", fmt::join(parts, "; "));
+  if (o.bug != nullptr) text += fmt::format("; broken on purpose: {}", o.bug->meaning);
+  return text;
+}
+
+/// "measured 0.52, expected 0.4 to 0.6"
+std::string numbers(const Check& check) {
+  if (!check.detail.empty()) return check.detail;
+  auto text = [](double value) { return format_number(value, 4); };
+  const std::string measured = fmt::format("measured {}, expected ", text(check.measured));
+  if (std::isinf(check.high)) return measured + "at least " + text(check.low);
+  if (std::isinf(check.low)) return measured + "at most " + text(check.high);
+  return fmt::format("{}{} to {}", measured, text(check.low), text(check.high));
+}
+
+std::string check_text(const Check& check) {
+  const std::string unmet = check.unmet.empty() ? "" : fmt::format("; but {}", check.unmet);
+  return fmt::format("{}{}; {} ({}).", check.claim, unmet, numbers(check), check.source);
+}
+
+/// What a reader must know of the panel's curves.
+std::string how_to_read(const Panel& panel) {
+  auto any = [](const std::vector<Curve>& curves, std::vector<double> Curve::*values) {
+    return std::ranges::any_of(curves, [&](const Curve& c) { return !(c.*values).empty(); });
+  };
+  std::string text;
+  if (any(panel.predicted, &Curve::y)) text += " Pale and wide: what theory predicts.";
+  if (any(panel.predicted, &Curve::low)) text += " Dotted edges: what still agrees with it.";
+  if (any(panel.measured, &Curve::low)) text += " Band of a line: from smallest to largest seed.";
+  return text;
+}
+
+/// Lines of at most `width` columns, the second and what follows indented.
+std::string hanging(std::string_view text, int width) {
+  std::string lines = wrap(text, width - 2);
+  for (std::size_t at = 0; (at = lines.find('\n', at)) != lines.npos; at += 3) {
+    lines.replace(at, 1, "\n  ");
+  }
+  return lines + "\n";
+}
+
+}  // namespace
+
+std::string lab_text(const LabRun& run, int width) {
+  const auto lines = [&](std::string_view text) { return wrap(text, width) + "\n"; };
+  const auto faint = [&](std::string_view text) {
+    return paint(Ink::kFaint, wrap(text, width)) + "\n";
+  };
+  std::string out = paint(Ink::kStrong, wrap(run.figure.title, width)) + "\n" +
+                    lines(run.figure.question) + faint(setting(run));
+  for (const Panel& panel : run.result.panels) {
+    out += "\n" + draw_plot(to_chart(panel), width) + faint(panel.caption);
+  }
+  out += "\n";
+  for (const Check& c : run.result.checks) {
+    const Cell verdict = verdict_cell(c.verdict());
+    out += hanging(paint(verdict.ink, verdict.text) + ": " + check_text(c), width);
+  }
+  const Cell verdict = verdict_cell(run.result.verdict());
+  return out +
+         fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text), tally(run.result));
+}
+
+namespace {
+
+/// The figures go by the label.
+Table summary(std::span<const LabRun> runs, std::string_view Figure::*label) {
+  Table table({{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"checks", Align::kLeft}});
+  for (const LabRun& run : runs) {
+    table.add_row({{std::string(run.figure.*label), Ink::kPlain, std::string(run.figure.name)},
+                   verdict_cell(run.result.verdict()),
+                   tally(run.result, "")});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string lab_summary(std::span<const LabRun> runs, int width) {
+  return to_text(summary(runs, &Figure::name), width);
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What the figure can be asked.
+Json options_json(const Figure& figure, const FigureOptions& options) {
+  const FigureOptions own = figure.defaults();
+  Json json = Json::object();
+  if (!own.layers.empty()) json["layers"] = options.layers;
+  if (own.width != 0) json["width"] = options.width;
+  if (own.seeds != 0) json["seeds"] = options.seeds;
+  if (own.seeds != 0) json["seed"] = options.seed;
+  if (!own.placements.empty()) json["placements"] = options.placements;
+  if (options.bug != nullptr) json["bug"] = options.bug->name;
+  return json;
+}
+
+Json axis_json(const PanelAxis& axis) {
+  Json json{{"label", axis.label}, {"spacing", axis.spacing == Spacing::kLog ? "log" : "linear"}};
+  if (!axis.names.empty()) json["names"] = axis.names;
+  return json;
+}
+
+Json curves_json(const std::vector<Curve>& curves) {
+  Json json = Json::array();
+  for (const Curve& c : curves) {
+    json.push_back({{"name", c.name}, {"x", c.x}, {"y", c.y}, {"low", c.low}, {"high", c.high}});
+    if (!c.error.empty()) json.back()["standard_error"] = c.error;
+  }
+  return json;
+}
+
+Json panel_json(const Panel& panel) {
+  return {{"title", panel.title},
+          {"x", axis_json(panel.x)},
+          {"y", axis_json(panel.y)},
+          {"measured", curves_json(panel.measured)},
+          {"predicted", curves_json(panel.predicted)}};
+}
+
+Json check_json(const Check& c) {
+  return {{"claim", c.claim},       {"source", c.source},
+          {"measured", c.measured}, {"low", c.low},
+          {"high", c.high},         {"detail", c.detail},
+          {"unmet", c.unmet},       {"verdict", name_of(c.verdict())}};
+}
+
+}  // namespace
+
+std::string lab_json(const LabRun& run) {
+  Json json{{"figure", run.figure.name},
+            {"title", run.figure.title},
+            {"question", run.figure.question},
+            {"source", run.figure.source},
+            {"options", options_json(run.figure, run.options)},
+            {"panels", Json::array()},
+            {"checks", Json::array()},
+            {"verdict", name_of(run.result.verdict())}};
+  for (const Panel& panel : run.result.panels) json["panels"].push_back(panel_json(panel));
+  for (const Check& check : run.result.checks) json["checks"].push_back(check_json(check));
+  return json.dump(1) + "\n";
+}
+
+std::string lab_svg(const LabRun& run) {
+  ChartSheet sheet{
+      .title = std::string(run.figure.title),
+      .lead = {std::string(run.figure.question), setting(run),
+               fmt::format("Verdict: {}, {}", name_of(run.result.verdict()), tally(run.result))}};
+  for (const Panel& panel : run.result.panels) {
+    sheet.parts.push_back({to_chart(panel), panel.caption + how_to_read(panel)});
+  }
+  return to_svg(sheet);
+}
+
+std::string lab_html(std::span<const LabRun> runs) {
+  HtmlPage page("The lab: theory laid over measurement",
+                "What theory says of residual connections and norms, and what networks do that are "
+                "drawn at random, by the same axes. Each claim gets a verdict: inside if what was "
+                "measured keeps to what is predicted, outside if it does not, not applicable if an "
+                "assumption of the claim does not hold here.");
+  page.table(summary(runs, &Figure::title),
+             "Checks: how many of the figure's claims were measured as predicted.");
+  for (const LabRun& run : runs) {
+    page.section(run.figure.title, run.figure.name);
+    page.paragraph(run.figure.question);
+    page.paragraph(fmt::format("{}. After {}.", setting(run), run.figure.source), "Setting");
+    page.paragraph(tally(run.result) + ".", verdict_cell(run.result.verdict()));
+    for (const Panel& panel : run.result.panels) {
+      page.figure(to_chart(panel), panel.caption + how_to_read(panel));
+    }
+    std::vector<HtmlPage::Item> checks;
+    for (const Check& c : run.result.checks) {
+      checks.push_back({verdict_cell(c.verdict()), check_text(c)});
+    }
+    page.list(checks);
+  }
+  return page.str();
+}
+
+namespace {
+
+/// The figure's options as flags with its own values.
+std::string flags_of(const Figure& figure) {
+  const FigureOptions own = figure.defaults();
+  std::vector<std::string> flags;
+  if (!own.layers.empty()) flags.push_back(fmt::format("--layers {}", fmt::join(own.layers, ",")));
+  if (own.width != 0) flags.push_back(fmt::format("--width {}", own.width));
+  if (own.seeds != 0) flags.push_back(fmt::format("--seeds {} --seed {}", own.seeds, own.seed));
+  if (!own.placements.empty()) {
+    flags.push_back(fmt::format("--placement {}", fmt::join(own.placements, ",")));
+  }
+  if (figure.trains) flags.emplace_back("--text FILE...");
+  return fmt::format("{}", fmt::join(flags, " "));
+}
+
+}  // namespace
+
+std::string lab_list_text(std::span<const Figure> figures, int width) {
+  std::string out;
+  for (const Figure& figure : figures) {
+    out += fmt::format("{}\n{}\n{}\n", paint(Ink::kStrong, figure.name), wrap(figure.title, width),
+                       paint(Ink::kFaint, wrap(flags_of(figure), width)));
+  }
+  Table bugs({{"--break", Align::kLeft}, {"what is then measured", Align::kLeft}});
+  for (const SilentBug& bug : silent_bugs()) {
+    bugs.add_row({std::string(bug.name), std::string(bug.meaning)});
+  }
+  return out + "\n" + to_text(bugs, width);
+}
+
+std::string lab_list_json(std::span<const Figure> figures) {
+  Json json{{"figures", Json::array()}, {"bugs", Json::array()}};
+  for (const Figure& figure : figures) {
+    json["figures"].push_back({{"name", figure.name},
+                               {"title", figure.title},
+                               {"question", figure.question},
+                               {"source", figure.source},
+                               {"options", options_json(figure, figure.defaults())},
+                               {"trains", figure.trains}});
+  }
+  for (const SilentBug& bug : silent_bugs()) {
+    json["bugs"].push_back({{"name", bug.name}, {"meaning", bug.meaning}});
+  }
+  return json.dump(1) + "\n";
+}
+
+}  // namespace addnorm

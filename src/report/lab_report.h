@@ -1,0 +1,41 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lab/figure.h"
+#include "report/chart.h"
+
+namespace addnorm {
+
+/// A figure of the lab with what was asked of it and what came out.
+struct LabRun {
+  const Figure& figure;
+  FigureOptions options;
+  FigureResult result;
+};
+
+/// What is predicted has the colour of the measured curve of its name, and then no name of its own.
+Chart to_chart(const Panel& panel);
+
+/// The plots, the checks and the verdict for a terminal of this width, in full colour and UTF-8.
+std::string lab_text(const LabRun& run, int width);
+
+/// A table of the verdicts.
+std::string lab_summary(std::span<const LabRun> runs, int width);
+
+/// FIGURE.json: options, curves, checks, verdict.
+std::string lab_json(const LabRun& run);
+
+/// FIGURE.svg: the figure's panels in one image.
+std::string lab_svg(const LabRun& run);
+
+/// index.html: one file with all figures.
+std::string lab_html(std::span<const LabRun> runs);
+
+/// What there is: the figures with the options that each takes, and the silent bugs.
+std::string lab_list_text(std::span<const Figure> figures, int width);
+std::string lab_list_json(std::span<const Figure> figures);
+
+}  // namespace addnorm

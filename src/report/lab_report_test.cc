@@ -1,0 +1,143 @@
+#include "report/lab_report.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "report/terminal.h"
+#include "report/theme.h"
+
+namespace addnorm {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Figure kFigure{.name = "a-figure",
+                         .title = "A title",
+                         .question = "Is 1 < 2?",
+                         .source = "Nobody 2000",
+                         .defaults = [] { return FigureOptions{.layers = {4}, .seeds = 2}; }};
+
+Check check_of(double measured) {
+  return {.claim = "It is so", .source = "a book", .measured = measured, .low = 1, .high = 2};
+}
+
+LabRun some_run() {
+  LabRun run{kFigure, {.layers = {4}, .seeds = 2, .seed = 7}, {}};
+  Panel panel{.title = "A panel",
+              .x = {"layer"},
+              .y = {"size", Spacing::kLog},
+              .caption = "What it shows.",
+              .measured = {{"here", {0, 1}, {1, NAN}, {1, 1}, {2, HUGE_VAL}}},
+              .predicted = {{"here", {0, 1}, {1, 2}}, {"there", {0, 1}, {}, {1, 1}, {3, 3}}}};
+  run.result = {{panel}, {check_of(1.5), check_of(3)}};
+  run.result.checks.push_back(check_of(9));
+  run.result.checks.back().unmet = "the stack has no skip";
+  return run;
+}
+
+TEST(LabReport, LaysAPredictionOverItsMeasurement) {
+  const Chart chart = to_chart(some_run().result.panels[0]);
+  ASSERT_EQ(chart.series.size(), 3u);
+  EXPECT_EQ(chart.y.scale, AxisScale::kLog);
+  EXPECT_EQ(chart.series[0].look, Look::kSolid);
+  EXPECT_EQ(chart.series[1].look, Look::kPrediction);
+  EXPECT_EQ(chart.series[1].color, chart.series[0].color);
+  EXPECT_EQ(chart.series[1].name, "");
+  EXPECT_EQ(chart.series[2].look, Look::kPrediction);
+  EXPECT_NE(chart.series[2].color, chart.series[0].color);
+  EXPECT_EQ(chart.series[2].name, "there");
+}
+
+TEST(LabReport, TellsMoreCurvesThanColorsApart) {
+  Panel panel;
+  for (int i = 0; i < 12; ++i) panel.measured.push_back({std::to_string(i), {0}, {1}});
+  panel.predicted = {{"10", {0}, {1}}};
+  const Chart chart = to_chart(panel);
+  EXPECT_EQ(chart.series[7].look, Look::kSolid);
+  EXPECT_EQ(chart.series[8].look, Look::kDashed);
+  EXPECT_EQ(chart.series[12].color, chart.series[10].color);
+}
+
+TEST(LabReport, SaysWhatWasFoundAndOfWhat) {
+  const std::string text = adapt(lab_text(some_run(), 80), {});
+  for (const char* part :
+       {"A title\n", "Is 1 < 2?\n", "4 layers; 2 seeds from 7\n", "What it shows.\n",
+        "inside: It is so; measured 1.500, expected 1.000 to 2.000 (a book).\n",
+        "outside: It is so; measured 3.000",
+        "not applicable: It is so; but the stack has no skip; measured 9.000",
+        "Verdict: outside, 1 of 2 checks inside, 1 not applicable\n"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  const std::vector<LabRun> runs{some_run()};
+  EXPECT_THAT(adapt(lab_summary(runs, 80), {}),
+              HasSubstr("a-figure  outside  1 of 2 inside, 1 not applicable\n"));
+}
+
+TEST(LabReport, NamesALimitThatThereIsOnly) {
+  LabRun run = some_run();
+  run.result.checks = {check_of(1.5), check_of(1.5), check_of(1.5)};
+  run.result.checks[0].high = HUGE_VAL;
+  run.result.checks[1].low = -HUGE_VAL;
+  run.result.checks[2].detail = "farthest at 3";
+  const std::string text = adapt(lab_text(run, 80), {});
+  EXPECT_THAT(text, HasSubstr("measured 1.500, expected at least 1.000 (a book)"));
+  EXPECT_THAT(text, HasSubstr("measured 1.500, expected at most 2.000 (a book)"));
+  EXPECT_THAT(text, HasSubstr("It is so; farthest at 3 (a book)"));
+}
+
+TEST(LabReport, SaysWhatWasBroken) {
+  LabRun run = some_run();
+  run.options.bug = &find_silent_bug("rms-for-layer");
+  EXPECT_THAT(adapt(lab_text(run, 80), {}), HasSubstr("RMSNorm where LayerNorm is meant"));
+  EXPECT_EQ(Json::parse(lab_json(run))["options"]["bug"], "rms-for-layer");
+}
+
+TEST(LabReport, IsThePromisedJson) {
+  const Json json = Json::parse(lab_json(some_run()));
+  EXPECT_EQ(json["figure"], "a-figure");
+  EXPECT_EQ(json["options"], Json({{"layers", {4}}, {"seeds", 2}, {"seed", 7}}));
+  const Json& panel = json["panels"][0];
+  EXPECT_EQ(panel["y"], Json({{"label", "size"}, {"spacing", "log"}}));
+  EXPECT_EQ(panel["x"]["spacing"], "linear");
+  EXPECT_EQ(panel["measured"][0]["y"], Json({1.0, nullptr}));
+  EXPECT_EQ(panel["measured"][0]["high"], Json({2.0, nullptr}));
+  EXPECT_EQ(panel["predicted"][1]["y"], Json::array());
+  EXPECT_EQ(json["checks"][1]["verdict"], "outside");
+  EXPECT_EQ(json["checks"][2]["unmet"], "the stack has no skip");
+  EXPECT_EQ(json["verdict"], "outside");
+}
+
+TEST(LabReport, DrawsAllPanelsInOneImage) {
+  const std::string svg = lab_svg(some_run());
+  for (const char* part : {"<title>A title</title>", "Is 1 &lt; 2?", "Verdict: outside", "A panel",
+                           "What it shows. Pale and wide"}) {
+    EXPECT_THAT(svg, HasSubstr(part));
+  }
+}
+
+TEST(LabReport, IsAPageThatLeadsToItsFigures) {
+  const std::vector<LabRun> runs{some_run()};
+  const std::string html = lab_html(runs);
+  for (const char* part : {"<a href=\"#a-figure\">A title</a>", "<h2 id=\"a-figure\">A title</h2>",
+                           "Is 1 &lt; 2?", "<strong class=\"bad\">outside:</strong>"}) {
+    EXPECT_THAT(html, HasSubstr(part));
+  }
+  EXPECT_THAT(html, Not(HasSubstr("<script")));
+}
+
+TEST(LabReport, ListsFiguresWithTheirOptionsAndBugs) {
+  const std::string text = adapt(lab_list_text({&kFigure, 1}, 80), {});
+  EXPECT_THAT(text, HasSubstr("a-figure\nA title\n--layers 4 --seeds 2 --seed 0\n"));
+  EXPECT_THAT(text, HasSubstr("residual-twice"));
+  const Json json = Json::parse(lab_list_json({&kFigure, 1}));
+  EXPECT_EQ(json["figures"][0]["options"], Json({{"layers", {4}}, {"seeds", 2}, {"seed", 0}}));
+  EXPECT_EQ(json["figures"][0]["trains"], false);
+  EXPECT_EQ(json["bugs"].size(), silent_bugs().size());
+}
+
+}  // namespace
+}  // namespace addnorm
