@@ -13,8 +13,8 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "lab/norm_accuracy.h"
-#include "lab/norm_race.h"
+#include "race/norm_accuracy.h"
+#include "race/norm_race.h"
 #include "report/accuracy_report.h"
 #include "report/race_report.h"
 #include "report/terminal.h"

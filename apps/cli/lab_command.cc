@@ -140,6 +140,8 @@ std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
       names_only(flags, "all") ? plan_all(flags, given) : plan_named(flags, given);
   if (std::ranges::any_of(runs, [](const LabRun& run) { return run.figure.trains; })) {
     const std::string text = read_text_or_own(flags.text);
+    require(text.size() >= kLeastText, "--text: has {} bytes; expected at least {}", text.size(),
+            kLeastText);
     for (LabRun& run : runs) {
       if (run.figure.trains) run.options.text = text;
     }

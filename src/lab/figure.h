@@ -76,6 +76,8 @@ struct FigureOptions {
   const SilentBug* bug = nullptr;  ///< put into what is measured; theory does not know of it
 };
 
+inline constexpr std::size_t kLeastText = 4096;  ///< bytes, of what is trained on
+
 struct Figure {
   std::string_view name;
   std::string_view title;

@@ -43,32 +43,35 @@ ByDepth by_depth(const std::string& name, const FigureOptions& options) {
   return all;
 }
 
-/// The power of the depth that the curve grows with, from its first point to its last.
-double exponent(const Curve& curve) {
-  return std::log(curve.y.back() / curve.y.front()) / std::log(curve.x.back() / curve.x.front());
+/// depth^exponent through the curve's middle, and what is within kFactor of it.
+Curve power_law(const Curve& curve, double exponent) {
+  double log_scale = 0;
+  for (std::size_t i = 0; i < curve.x.size(); ++i) {
+    log_scale += std::log(curve.y[i]) - exponent * std::log(curve.x[i]);
+  }
+  log_scale /= static_cast<double>(curve.x.size());
+  std::vector<double> y;
+  for (const double depth : curve.x) {
+    y.push_back(std::exp(log_scale + exponent * std::log(depth)));
+  }
+  return within_factor(curve.name, curve.x, y, kFactor);
 }
 
 /// What theorem 1 of Xiong et al. 2020 and Wang et al. 2022 say of single placements.
 void add_claims(const std::string& name, const ByDepth& all, const Curve& ratio,
                 std::vector<Check>& checks) {
   constexpr const char* kTheorem1 = "Xiong et al. 2020, theorem 1";
+  const Curve& last = all.last_measured;
   if (name == "post") {
-    checks.push_back({.claim = "post: the last layer's gradient is flat, its exponent of depth 0",
-                      .source = kTheorem1,
-                      .measured = exponent(all.last_measured),
-                      .low = -0.1,
-                      .high = 0.1});
+    checks.push_back(check_curve("post: the last layer's gradient is the same at every depth",
+                                 kTheorem1, last, power_law(last, 0)));
   } else if (name == "pre") {
-    checks.push_back({.claim = "pre: the last layer's gradient falls near 1/√L, its exponent −1/2",
-                      .source = kTheorem1,
-                      .measured = exponent(all.last_measured),
-                      .low = -0.65,
-                      .high = -0.45});
+    checks.push_back(check_curve("pre: the last layer's gradient falls with depth as 1/√L",
+                                 kTheorem1, last, power_law(last, -0.5)));
   } else if (name == "deepnorm") {
-    checks.push_back(check_curve(
-        "deepnorm: first and last layer have gradients of one size", "Wang et al. 2022", ratio,
-        {name, ratio.x, std::vector<double>(ratio.x.size(), 1.0),
-         std::vector<double>(ratio.x.size(), 0.9), std::vector<double>(ratio.x.size(), 1.1)}));
+    const std::vector<double> one(ratio.x.size(), 1), tenth(ratio.x.size(), 0.1);
+    checks.push_back(check_curve("deepnorm: first and last layer have gradients of one size",
+                                 "Wang et al. 2022", ratio, within(name, ratio.x, one, tenth)));
   }
 }
 

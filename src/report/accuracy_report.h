@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/norm_accuracy.h"
+#include "race/norm_accuracy.h"
 
 namespace addnorm {
 

@@ -51,7 +51,9 @@ Chart to_chart(const Panel& panel) {
   if (!panel.x.names.empty()) {  // the axis names them, in one colour
     for (Series& s : chart.series) {
       if (std::ranges::count(panel.x.names, s.name) > 0) s.name.clear();
-      if (s.name.empty()) s.color = 0;
+      if (!s.name.empty()) continue;
+      s.color = 0;
+      if (s.look == Look::kDashed) s.look = Look::kSolid;
     }
   }
   return chart;
@@ -122,13 +124,19 @@ std::string check_text(const Check& check) {
 
 /// What a reader must know of the panel's curves.
 std::string how_to_read(const Panel& panel) {
-  auto any = [](const std::vector<Curve>& curves, std::vector<double> Curve::*values) {
-    return std::ranges::any_of(curves, [&](const Curve& c) { return !(c.*values).empty(); });
+  auto any = [](const std::vector<Curve>& curves, const auto& holds) {
+    return std::ranges::any_of(curves, holds);
   };
+  auto is_measured = [&](const Curve& predicted) {
+    return !predicted.y.empty() && any(panel.measured, [&](const Curve& measured) {
+      return measured.name == predicted.name;
+    });
+  };
+  auto has_band = [](const Curve& curve) { return !curve.low.empty(); };
   std::string text;
-  if (any(panel.predicted, &Curve::y)) text += " Pale and wide: what theory predicts.";
-  if (any(panel.predicted, &Curve::low)) text += " Dotted edges: what still agrees with it.";
-  if (any(panel.measured, &Curve::low)) text += " Band of a line: from smallest to largest seed.";
+  if (any(panel.predicted, is_measured)) text += " Pale and wide: what theory predicts.";
+  if (any(panel.predicted, has_band)) text += " Dotted edges: what still agrees with it.";
+  if (any(panel.measured, has_band)) text += " Band of a line: from smallest to largest seed.";
   return text;
 }
 
@@ -195,6 +203,7 @@ Json options_json(const Figure& figure, const FigureOptions& options) {
   if (own.seeds != 0) json["seeds"] = options.seeds;
   if (own.seeds != 0) json["seed"] = options.seed;
   if (!own.placements.empty()) json["placements"] = options.placements;
+  if (figure.trains && !options.text.empty()) json["text_bytes"] = options.text.size();
   if (options.bug != nullptr) json["bug"] = options.bug->name;
   return json;
 }
@@ -301,15 +310,16 @@ std::string flags_of(const Figure& figure) {
 
 std::string lab_list_text(std::span<const Figure> figures, int width) {
   std::string out;
+  auto add = [&](std::string_view name, std::string_view text) {
+    out += hanging(fmt::format("{}: {}", paint(Ink::kStrong, name), text), width);
+  };
   for (const Figure& figure : figures) {
-    out += fmt::format("{}\n{}\n{}\n", paint(Ink::kStrong, figure.name), wrap(figure.title, width),
-                       paint(Ink::kFaint, wrap(flags_of(figure), width)));
+    add(figure.name, figure.title);
+    out += "  " + paint(Ink::kFaint, hanging(flags_of(figure), width - 2));
   }
-  Table bugs({{"--break", Align::kLeft}, {"what is then measured", Align::kLeft}});
-  for (const SilentBug& bug : silent_bugs()) {
-    bugs.add_row({std::string(bug.name), std::string(bug.meaning)});
-  }
-  return out + "\n" + to_text(bugs, width);
+  out += "\n" + wrap("--break puts one of these into what is measured:", width) + "\n";
+  for (const SilentBug& bug : silent_bugs()) add(bug.name, bug.meaning);
+  return out;
 }
 
 std::string lab_list_json(std::span<const Figure> figures) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/norm_race.h"
+#include "race/norm_race.h"
 
 namespace addnorm {
 

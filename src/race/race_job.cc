@@ -1,4 +1,4 @@
-#include "lab/race_job.h"
+#include "race/race_job.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "lab/norm_race.h"
+#include "race/norm_race.h"
 
 #include <gmock/gmock.h>
 

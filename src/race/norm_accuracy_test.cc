@@ -1,4 +1,4 @@
-#include "lab/norm_accuracy.h"
+#include "race/norm_accuracy.h"
 
 #include <gmock/gmock.h>
 

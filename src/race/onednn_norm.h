@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "lab/race_job.h"
+#include "race/race_job.h"
 
 namespace addnorm {
 

@@ -1,4 +1,4 @@
-#include "lab/norm_accuracy.h"
+#include "race/norm_accuracy.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "base/matrix.h"
 #include "base/torch_generator.h"
 #include "kernels/reference.h"
-#include "lab/onednn_norm.h"
+#include "race/onednn_norm.h"
 
 namespace addnorm {
 namespace {

@@ -1,4 +1,4 @@
-#include "lab/torch_norm.h"
+#include "race/torch_norm.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

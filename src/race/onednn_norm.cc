@@ -1,4 +1,4 @@
-#include "lab/onednn_norm.h"
+#include "race/onednn_norm.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "lab/race_job.h"
+#include "race/race_job.h"
 
 namespace addnorm {
 

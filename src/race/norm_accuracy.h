@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "lab/torch_norm.h"
+#include "race/torch_norm.h"
 
 namespace addnorm {
 

@@ -1,4 +1,4 @@
-#include "lab/norm_race.h"
+#include "race/norm_race.h"
 
 #include <omp.h>
 
@@ -11,8 +11,8 @@
 #include "base/matrix.h"
 #include "base/parallel.h"
 #include "base/require.h"
-#include "lab/memory_copy.h"
-#include "lab/onednn_norm.h"
+#include "race/memory_copy.h"
+#include "race/onednn_norm.h"
 
 namespace addnorm {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lab/race_job.h"
-#include "lab/torch_norm.h"
+#include "race/race_job.h"
+#include "race/torch_norm.h"
 
 namespace addnorm {
 

@@ -1,4 +1,4 @@
-#include "lab/memory_copy.h"
+#include "race/memory_copy.h"
 
 #include <omp.h>
 

@@ -1,0 +1,115 @@
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "lab/figure.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::IsEmpty;
+
+/// The claims that the measurement denies.
+std::vector<std::string> denied(const FigureResult& result) {
+  std::vector<std::string> claims;
+  for (const Check& check : result.checks) {
+    if (check.verdict() != Verdict::kOutside) continue;
+    claims.push_back(check.claim + ": " + std::to_string(check.measured) + " " + check.detail);
+  }
+  return claims;
+}
+
+FigureResult run(std::string_view name, const FigureOptions& options) {
+  const Figure& figure = find_figure(name);
+  return figure.run(complete(figure, options));
+}
+
+/// A text that does not change.
+std::string license() {
+  std::ifstream file(ADDNORM_SOURCE_DIR "/LICENSE", std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A figure at a size at which a test takes no longer than it must, and bugs that it must see.
+struct Quick {
+  std::string_view figure;
+  FigureOptions options;
+  std::vector<std::string> bugs;
+};
+
+std::vector<Quick> untrained() {
+  return {{"gradient-flow",
+           {.layers = {6}, .width = 64},
+           {"no-residual", "norm-over-stream", "norm-missing", "scale-lost"}},
+          {"placement",
+           {.layers = {4, 16}, .width = 64},
+           {"no-residual", "norm-over-stream", "final-norm-missing", "one-plus-gamma"}},
+          {"variance",
+           {.layers = {8}, .width = 64, .seeds = 16},
+           {"residual-missing", "residual-twice", "norm-over-stream", "scale-lost"}},
+          {"rank-collapse", {.layers = {8}, .width = 64}, {"no-residual", "scale-lost"}}};
+}
+
+std::vector<Quick> trained() {
+  const std::string text = license();
+  return {{"warm-up", {.layers = {2, 12}, .seeds = 1, .text = text}, {"norm-over-stream"}},
+          {"learning-rate", {.layers = {6}, .seeds = 1, .text = text}, {"norm-missing"}},
+          {"depth",
+           {.layers = {6, 24}, .seeds = 1, .placements = {"post", "rezero"}, .text = text},
+           {"no-residual"}},
+          {"placements",
+           {.layers = {4},
+            .width = 32,
+            .seeds = 2,
+            .placements = {"plain", "pre", "rezero"},
+            .text = text},
+           {"no-residual"}}};
+}
+
+void expect_seen(std::vector<Quick> figures) {
+  for (auto& [figure, options, bugs] : figures) {
+    for (const std::string& bug : bugs) {
+      options.bug = &find_silent_bug(bug);
+      EXPECT_EQ(run(figure, options).verdict(), Verdict::kOutside) << figure << ", " << bug;
+    }
+  }
+}
+
+TEST(StackFigures, SeeBugs) {
+  expect_seen(untrained());
+}
+
+TEST(StackFigures, SeeBugsAfterTraining) {
+  expect_seen(trained());
+}
+
+TEST(StackFigures, OfTwentyFurtherSeedsAreInside) {
+  for (auto& [figure, options, bugs] : untrained()) {
+    for (std::uint64_t seed = 1000; seed < 21000; seed += 1000) {
+      options.seed = seed;
+      EXPECT_THAT(denied(run(figure, options)), IsEmpty()) << figure << ", seed " << seed;
+    }
+  }
+}
+
+TEST(StackFigures, AreInsideAfterTraining) {
+  for (auto& [figure, options, bugs] : trained()) {
+    options.seed = 1000;
+    EXPECT_THAT(denied(run(figure, options)), IsEmpty()) << figure;
+  }
+}
+
+TEST(StackFigures, GiveTheSameBitsTwice) {
+  const FigureOptions options{.layers = {4}, .width = 32};
+  const FigureResult first = run("gradient-flow", options);
+  const FigureResult second = run("gradient-flow", options);
+  for (std::size_t i = 0; i < first.panels[0].measured.size(); ++i) {
+    EXPECT_EQ(first.panels[0].measured[i].y, second.panels[0].measured[i].y);
+  }
+}
+
+}  // namespace
+}  // namespace addnorm
