@@ -428,7 +428,7 @@ constexpr const char* kSmallFigure = "lab gradient-flow --layers 3 --width 64 --
 TEST_F(CliTest, LabListsFiguresAndBugs) {
   const Result list = run("lab list");
   EXPECT_EQ(list.status, 0);
-  EXPECT_THAT(list.out, AllOf(HasSubstr("gradient-flow\n"), HasSubstr("--seeds 8"),
+  EXPECT_THAT(list.out, AllOf(HasSubstr("gradient-flow: "), HasSubstr("--seeds 8"),
                               HasSubstr("residual-missing")));
   EXPECT_EQ(run("lab").out, list.out);
   const Json json = run_json("lab --json");

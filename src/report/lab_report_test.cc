@@ -131,7 +131,7 @@ TEST(LabReport, IsAPageThatLeadsToItsFigures) {
 
 TEST(LabReport, ListsFiguresWithTheirOptionsAndBugs) {
   const std::string text = adapt(lab_list_text({&kFigure, 1}, 80), {});
-  EXPECT_THAT(text, HasSubstr("a-figure\nA title\n--layers 4 --seeds 2 --seed 0\n"));
+  EXPECT_THAT(text, HasSubstr("a-figure: A title\n  --layers 4 --seeds 2 --seed 0\n"));
   EXPECT_THAT(text, HasSubstr("residual-twice"));
   const Json json = Json::parse(lab_list_json({&kFigure, 1}));
   EXPECT_EQ(json["figures"][0]["options"], Json({{"layers", {4}}, {"seeds", 2}, {"seed", 0}}));
