@@ -20,7 +20,7 @@ constexpr double kDiverged = 10;
 
 Decoder<float> draw(const TrainingJob& job, std::uint64_t seed, const SilentBug* bug) {
   StackPlan plan{.block = {.d_model = job.width,
-                           .n_heads = job.width / kHeadWidth,
+                           .n_heads = job.width % kHeadWidth == 0 ? job.width / kHeadWidth : 1,
                            .d_ff = job.width,
                            .feed_forward = FeedForwardKind::kRelu},
                  .placements = parse_placements(job.placement, job.layers)};
