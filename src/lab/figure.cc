@@ -88,24 +88,32 @@ FigureOptions complete(const Figure& figure, FigureOptions options) {
 
 namespace {
 
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kStandardErrors = 4;
+constexpr std::size_t kLeastDraws = 4;  // of which a spread is worth something
 
-/// √(Σ(v − mean)²/(n − 1)/n) of the draws at i; 0 of one draw.
+/// √(Σ(v − mean)²/(n − 1)/n) of the draws at i.
 double standard_error(const std::vector<std::vector<double>>& draws, std::size_t i, double mean) {
-  if (draws.size() < 2) return 0;
+  if (draws.size() < kLeastDraws) return kNan;
   double squares = 0;
   for (const std::vector<double>& draw : draws) squares += (draw[i] - mean) * (draw[i] - mean);
   const double n = static_cast<double>(draws.size());
   return std::sqrt(squares / (n - 1) / n);
 }
 
-/// How far the value is from the middle, in parts of the way to the limit on its side.
-double distance(double value, double middle, double low, double high) {
-  if (value == middle) return 0;
-  const double part =
-      value > middle ? (value - middle) / (high - middle) : (middle - value) / (middle - low);
-  return std::isnan(part) ? std::numeric_limits<double>::infinity() : part;
-}
+/// Of one point: what is allowed, and the value.
+struct CurvePoint {
+  double x, value, error, low, middle, high;
+
+  /// How far `at` is from the middle, in parts of the way to the limit on its side.
+  double distance(double at) const {
+    if (at == middle) return 0;
+    const double part =
+        at > middle ? (at - middle) / (high - middle) : (middle - at) / (middle - low);
+    return std::isnan(part) ? std::numeric_limits<double>::infinity() : part;
+  }
+  bool is_certain() const { return error <= 2 * std::min(high - middle, middle - low); }
+};
 
 /// The value moved toward the middle by its error, at most onto it. Positive ones are moved by a
 /// factor, so that what grew beyond all bounds stays there, however much its seeds differ.
@@ -169,28 +177,72 @@ Curve within_factor(std::string name, std::vector<double> x, std::vector<double>
   return curve;
 }
 
-Check check_curve(std::string claim, std::string source, const Curve& measured,
-                  const Curve& predicted) {
-  Check check{.claim = std::move(claim), .source = std::move(source), .measured = -1, .high = 1};
-  double farthest = -1;
+namespace {
+
+/// The points that both curves have; an Error if there are none.
+std::vector<CurvePoint> common_points(const Curve& measured, const Curve& predicted) {
+  std::vector<CurvePoint> points;
   for (std::size_t i = 0; i < predicted.x.size(); ++i) {
     const auto at = std::ranges::find(measured.x, predicted.x[i]);
     if (at == measured.x.end()) continue;
     const auto m = static_cast<std::size_t>(at - measured.x.begin());
-    const double value = measured.y[m];
     const double low = predicted.low[i];
     const double high = predicted.high[i];
-    const double middle = predicted.y.empty() ? (low + high) / 2 : predicted.y[i];
-    const double error = measured.error.empty() ? 0 : kStandardErrors * measured.error[m];
-    const double certain = distance(toward(middle, value, error), middle, low, high);
-    check.measured = std::max(check.measured, certain);
-    if (distance(value, middle, low, high) <= farthest) continue;
-    farthest = distance(value, middle, low, high);
-    check.detail = fmt::format("farthest at {:g}: {:.4g}, predicted {:.4g} to {:.4g}",
-                               predicted.x[i], value, low, high);
+    points.push_back({.x = predicted.x[i],
+                      .value = measured.y[m],
+                      .error = measured.error.empty() ? 0 : kStandardErrors * measured.error[m],
+                      .low = low,
+                      .middle = predicted.y.empty() ? (low + high) / 2 : predicted.y[i],
+                      .high = high});
   }
-  require(check.measured >= 0, "check_curve: nothing was measured where '{}' is predicted",
-          predicted.name);
+  require(!points.empty(), "nothing was measured where '{}' is predicted", predicted.name);
+  return points;
+}
+
+/// Notes the point if none before it was farther.
+void note(const CurvePoint& point, double distance, const std::string& uncertainty, Check& check) {
+  if (distance < check.measured || (distance == check.measured && !check.detail.empty())) return;
+  check.measured = distance;
+  check.detail = fmt::format("farthest at {:g}: {:.4g}{}, allowed {:.4g} to {:.4g}", point.x,
+                             point.value, uncertainty, point.low, point.high);
+}
+
+}  // namespace
+
+Check check_curve(std::string claim, std::string source, const Curve& measured,
+                  const Curve& predicted) {
+  Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
+  for (const CurvePoint& p : common_points(measured, predicted)) {
+    note(p, p.distance(p.value), "", check);
+  }
+  return check;
+}
+
+Check check_mean(std::string claim, std::string source, const Curve& measured,
+                 const Curve& predicted) {
+  Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
+  std::size_t judged = 0;
+  std::vector<CurvePoint> points = common_points(measured, predicted);
+  // Of two that are forgiven to the middle the one that lies farther from it.
+  std::ranges::stable_sort(points, std::greater<>(),
+                           [](const CurvePoint& p) { return p.distance(p.value); });
+  for (const CurvePoint& p : points) {
+    const double distance = p.distance(toward(p.middle, p.value, p.error));
+    if (distance <= 1 && !p.is_certain()) continue;
+    ++judged;
+    note(p, distance, fmt::format(" ± {:.2g}", p.error), check);
+  }
+  const auto has_no_error = [](const CurvePoint& p) {
+    return std::isfinite(p.value) && std::isnan(p.error);
+  };
+  if (std::ranges::any_of(points, has_no_error)) {
+    check.unmet = fmt::format("fewer than {} seeds say little of a mean", kLeastDraws);
+  } else if (judged == 0) {
+    check.unmet = "the seeds differ by more than what is allowed";
+  } else if (judged < points.size()) {
+    check.detail += fmt::format("; {} of {} points are too uncertain to judge",
+                                points.size() - judged, points.size());
+  }
   return check;
 }
 

@@ -109,10 +109,14 @@ Curve within(std::string name, std::vector<double> x, std::vector<double> y,
 /// From y/factor to y·factor.
 Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor);
 
-/// Whether the curve is between low and high at every x of both, give or take four standard errors.
-/// What is measured is its largest distance from what is predicted, less these errors, in parts of
-/// the distance that is allowed: from 0 to 1.
+/// Whether the curve is between low and high at every x of both. What is measured is its largest
+/// distance from what is predicted, in parts of the distance that is allowed: from 0 to 1.
 Check check_curve(std::string claim, std::string source, const Curve& measured,
                   const Curve& predicted);
+/// The same of an expected value: a mean over seeds is inside if it is so give or take four
+/// standard errors. Where these exceed twice what is allowed it is not judged; not applicable if
+/// that is so everywhere, or of fewer than four seeds.
+Check check_mean(std::string claim, std::string source, const Curve& measured,
+                 const Curve& predicted);
 
 }  // namespace addnorm

@@ -18,9 +18,13 @@ using ::testing::ThrowsMessage;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Verdict verdict_of(double measured, double error = 0) {
-  const Curve band{"c", {1}, {2}, {1}, {4}};
-  return check_curve("claim", "source", {"c", {1}, {measured}, {}, {}, {error}}, band).verdict();
+const Curve kBand{"c", {1}, {2}, {1}, {4}};
+
+Verdict verdict_of(double measured) {
+  return check_curve("claim", "source", {"c", {1}, {measured}}, kBand).verdict();
+}
+Verdict verdict_of_mean(double measured, double error) {
+  return check_mean("claim", "source", {"c", {1}, {measured}, {}, {}, {error}}, kBand).verdict();
 }
 
 TEST(Check, IsInsideBetweenItsLimits) {
@@ -37,22 +41,28 @@ TEST(Check, OfACurveAsksForEveryPoint) {
   EXPECT_EQ(verdict_of(4.01), Verdict::kOutside);
   for (const double wrong : {kNan, kInfinity, -kInfinity}) {
     EXPECT_EQ(verdict_of(wrong), Verdict::kOutside) << wrong;
-    EXPECT_EQ(verdict_of(wrong, 1), Verdict::kOutside) << wrong;
-    EXPECT_EQ(verdict_of(wrong, wrong), Verdict::kOutside) << wrong;
+    EXPECT_EQ(verdict_of_mean(wrong, 0.1), Verdict::kOutside) << wrong;
+    EXPECT_EQ(verdict_of_mean(wrong, kNan), Verdict::kOutside) << wrong;
   }
   const Curve measured{"c", {1, 2, 3}, {1, 9, 1}};
   const Curve predicted{"c", {1, 2}, {1, 1}, {0, 0}, {2, 2}};
   const Check check = check_curve("claim", "source", measured, predicted);
   EXPECT_DOUBLE_EQ(check.measured, 8);
-  EXPECT_THAT(check.detail, HasSubstr("farthest at 2: 9, predicted 0 to 2"));
+  EXPECT_THAT(check.detail, HasSubstr("farthest at 2: 9, allowed 0 to 2"));
 }
 
-TEST(Check, OfACurveForgivesFourStandardErrors) {
-  EXPECT_EQ(verdict_of(5, 0.2), Verdict::kOutside);     // 5/(1 + 4·0.2/5) = 4.31
-  EXPECT_EQ(verdict_of(5, 0.32), Verdict::kInside);     // 3.98
-  EXPECT_EQ(verdict_of(0.8, 0.04), Verdict::kOutside);  // 0.96
-  EXPECT_EQ(verdict_of(0.8, 0.051), Verdict::kInside);
-  EXPECT_EQ(verdict_of(1e20, 0.4e20), Verdict::kOutside);  // what explodes stays outside
+TEST(Check, OfAMeanForgivesFourStandardErrors) {
+  EXPECT_EQ(verdict_of_mean(5, 0.2), Verdict::kOutside);     // 5/(1 + 4·0.2/5) = 4.31
+  EXPECT_EQ(verdict_of_mean(5, 0.32), Verdict::kInside);     // 3.98
+  EXPECT_EQ(verdict_of_mean(0.8, 0.04), Verdict::kOutside);  // 0.96
+  EXPECT_EQ(verdict_of_mean(0.8, 0.051), Verdict::kInside);
+  EXPECT_EQ(verdict_of_mean(1e20, 0.4e20), Verdict::kOutside);  // what explodes stays outside
+}
+
+TEST(Check, OfAMeanDoesNotJudgeWhatIsTooUncertain) {
+  EXPECT_EQ(verdict_of_mean(2, 0.49), Verdict::kInside);  // 4·0.49 of at most 2·1
+  EXPECT_EQ(verdict_of_mean(2, 0.51), Verdict::kNotApplicable);
+  EXPECT_EQ(verdict_of_mean(2, kNan), Verdict::kNotApplicable);  // of fewer than four draws
 }
 
 TEST(Check, OfACurveNeedsAPointThatBothHave) {
@@ -64,15 +74,16 @@ TEST(Check, OfACurveNeedsAPointThatBothHave) {
 }
 
 TEST(Curve, OfDrawsHasTheirMeanExtremesAndStandardError) {
-  const Curve mean = mean_curve("c", {0, 1}, {{1, 7}, {3, 7}});
+  const Curve mean = mean_curve("c", {0, 1}, {{1, 7}, {1, 7}, {3, 7}, {3, 7}});
   EXPECT_THAT(mean.y, ElementsAre(2, 7));
   EXPECT_THAT(mean.low, ElementsAre(1, 7));
   EXPECT_THAT(mean.high, ElementsAre(3, 7));
-  EXPECT_THAT(mean.error, ElementsAre(DoubleEq(1), 0));  // √(2/1/2)
-  const Curve rms = rms_curve("c", {0}, {{1}, {7}});
+  EXPECT_THAT(mean.error, ElementsAre(DoubleEq(std::sqrt(4.0 / 3 / 4)), 0));
+  const Curve rms = rms_curve("c", {0}, {{1}, {1}, {7}, {7}});
   EXPECT_THAT(rms.y, ElementsAre(2));
   EXPECT_THAT(rms.high, ElementsAre(std::sqrt(7.0)));
-  EXPECT_THAT(rms.error, ElementsAre(DoubleEq(3 / (2 * 2.0))));  // of the mean 3
+  EXPECT_THAT(rms.error, ElementsAre(DoubleEq(std::sqrt(36.0 / 3 / 4) / (2 * 2.0))));
+  EXPECT_TRUE(std::isnan(mean_curve("c", {0}, {{1}, {2}, {3}}).error[0])) << "too few";
 }
 
 TEST(Figure, TakesItsOwnOptionsForWhatIsNotGiven) {

@@ -63,15 +63,15 @@ void add_claims(const std::string& name, const ByDepth& all, const Curve& ratio,
   constexpr const char* kTheorem1 = "Xiong et al. 2020, theorem 1";
   const Curve& last = all.last_measured;
   if (name == "post") {
-    checks.push_back(check_curve("post: the last layer's gradient is the same at every depth",
-                                 kTheorem1, last, power_law(last, 0)));
+    checks.push_back(check_mean("post: the last layer's gradient is the same at every depth",
+                                kTheorem1, last, power_law(last, 0)));
   } else if (name == "pre") {
-    checks.push_back(check_curve("pre: the last layer's gradient falls with depth as 1/√L",
-                                 kTheorem1, last, power_law(last, -0.5)));
+    checks.push_back(check_mean("pre: the last layer's gradient falls with depth as 1/√L",
+                                kTheorem1, last, power_law(last, -0.5)));
   } else if (name == "deepnorm") {
     const std::vector<double> one(ratio.x.size(), 1), tenth(ratio.x.size(), 0.1);
-    checks.push_back(check_curve("deepnorm: first and last layer have gradients of one size",
-                                 "Wang et al. 2022", ratio, within(name, ratio.x, one, tenth)));
+    checks.push_back(check_mean("deepnorm: first and last layer have gradients of one size",
+                                "Wang et al. 2022", ratio, within(name, ratio.x, one, tenth)));
   }
 }
 
@@ -102,7 +102,7 @@ FigureResult placement(const FigureOptions& options) {
     ratio.measured.push_back(mean_curve(name, all.last_measured.x, all.ratios));
     layers.measured.push_back(all.layers_measured);
     layers.predicted.push_back(all.layers_predicted);
-    result.checks.push_back(check_curve(
+    result.checks.push_back(check_mean(
         fmt::format("{}: the last layer's gradient is within a factor of {} of mean-field theory",
                     name, kFactor),
         "docs/theory.md", all.last_measured, all.last_predicted));

@@ -65,7 +65,7 @@ void add_sample(const std::string& name, double place, const FigureOptions& opti
   auto add = [&](Panel& panel, Quantity quantity, std::size_t at, double factor, const char* what) {
     panel.measured.push_back(point_of(sample.measured(quantity, name), at, place));
     panel.predicted.push_back(point_of(sample.predicted(quantity, name, factor), at, place));
-    checks.push_back(check_curve(
+    checks.push_back(check_mean(
         fmt::format("{}: {} is within a factor of {} of mean-field theory", name, what, factor),
         "docs/theory.md", panel.measured.back(), panel.predicted.back()));
   };

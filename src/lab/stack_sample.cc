@@ -109,7 +109,7 @@ Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
                  const std::string& name, double factor) {
   panel.measured.push_back(sample.measured(quantity, name));
   panel.predicted.push_back(sample.predicted(quantity, name, factor));
-  return check_curve(
+  return check_mean(
       fmt::format("{}: {} is within {} of mean-field theory at every layer", name,
                   name_of(quantity),
                   quantity == Quantity::kTokenCosine ? fmt::format("{:.2g}", factor - 1)

@@ -10,8 +10,8 @@
 
 namespace addnorm {
 
-/// A small decoder over bytes, and how it is trained. Its heads are 16 features wide; where these do
-/// not divide the width it has one.
+/// A small decoder over bytes, and how it is trained. Its heads are 16 features wide; where these
+/// do not divide the width it has one.
 struct TrainingJob {
   std::string placement;  ///< parse_placements()
   std::size_t layers = 0;
