@@ -25,10 +25,11 @@ the same axes. Each claim gets a verdict: inside what is predicted, outside, or 
 Prints plots and verdicts; writes FIGURE.svg, FIGURE.json and index.html with all figures.
 
 Without a figure, or with `list`, says which figures there are, and which options each of them takes.
-`all` runs all of them; an option then counts for the figures that take it. --break puts a silent bug
-into what is measured, of which theory knows nothing: a verdict is then outside, and the exit status 1.
+`all` runs all of them; an option then counts for the figures that take it, the others keep their own.
+--break puts a silent bug into what is measured, of which theory knows nothing: where a figure can see
+it a verdict is then outside, and the exit status 1.
 
-The same flags give the same numbers.)";
+The same flags and the same text give the same numbers.)";
 
 constexpr const char* kNext = R"(
 Try next:

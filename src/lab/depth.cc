@@ -43,16 +43,18 @@ FigureResult depth(const FigureOptions& options) {
            kSteps, kLearningRate, kWarmUp),
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
+  const std::string unmet = options.width == 32 ? "" : "it is about a width of 32";
   for (const std::size_t layers : options.layers) {
     const double depth = static_cast<double>(layers);
     auto claim = [&](const char* curve, const char* what, const char* source) {
       return TrainedCurves::Claim{fmt::format("{}: {} layers {}", curve, layers, what), source,
-                                  curve, depth};
+                                  curve, depth, unmet};
     };
     result.checks.push_back(trained.trains(claim("rezero", "train", "Bachlechner et al. 2020")));
     result.checks.push_back(trained.trains(claim("scaled-branch", "train", "Noci et al. 2022")));
     if (layers >= 24) {
-      result.checks.push_back(trained.fails(claim("post", "do not train", "Xiong et al. 2020")));
+      result.checks.push_back(
+          trained.fails(claim("post", "do not train", "after Wang et al. 2022")));
     }
   }
   return result;

@@ -60,6 +60,18 @@ void check_layers(const Figure& figure, std::size_t own, const std::vector<std::
           fmt::join(given, ","));
 }
 
+void check_placements(const FigureOptions& options) {
+  for (const std::string& placement : options.placements) {
+    require(std::ranges::count(options.placements, placement) == 1,
+            "--placement: {} is there twice", placement);
+    try {
+      for (const std::size_t layers : options.layers) parse_placements(placement, layers);
+    } catch (const Error& error) {
+      fail(fmt::format("--placement: {}", error.what()));
+    }
+  }
+}
+
 /// Takes what the figure has for what is not given.
 template <typename T>
 void fill_in(const Figure& figure, const char* flag, T& option, const T& own) {
@@ -80,9 +92,7 @@ FigureOptions complete(const Figure& figure, FigureOptions options) {
   fill_in(figure, "--placement", options.placements, own.placements);
   if (own.width != 0) check_count("--width", options.width, 16, 1024);
   if (own.seeds != 0) check_count("--seeds", options.seeds, 1, 1000);
-  for (const std::string& placement : options.placements) {
-    for (const std::size_t layers : options.layers) parse_placements(placement, layers);
-  }
+  check_placements(options);
   return options;
 }
 

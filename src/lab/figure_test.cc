@@ -105,7 +105,8 @@ TEST(Figure, RefusesWhatItCannotRun) {
   refused("variance", {.layers = {97}}, "--layers is 97, must be from 1 to 96");
   refused("placement", {.layers = {6}}, "--layers: placement compares depths");
   refused("placement", {.layers = {6, 6}}, "--layers: 6,6 must grow");
-  refused("placement", {.placements = {"x"}}, "placement \"x\" is unknown");
+  refused("placement", {.placements = {"x"}}, "--placement: placement \"x\" is unknown");
+  refused("placement", {.placements = {"pre", "pre"}}, "--placement: pre is there twice");
   EXPECT_THAT([] { find_figure("x"); }, ThrowsMessage<Error>(HasSubstr("figure \"x\" is unknown")));
 }
 

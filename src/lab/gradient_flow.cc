@@ -6,28 +6,38 @@
 namespace addnorm {
 namespace {
 
-/// What a mean over 8 draws of 12 layers may differ from theory by. Without a skip the weights of
-/// all layers are multiplied, and with them their fluctuations.
 constexpr double kFactor = 1.4;
-constexpr double kWithoutSkip = 2.5;
 
 struct Arrangement {
   std::string name;
   std::vector<BlockPlacement> placements;
-  double factor;
+  const char* fate;  ///< of the gradient on its way to the first of 12 layers
+  double least, most;
 };
 
 /// Residual and norm, each there or not.
 std::vector<Arrangement> arrangements(std::size_t layers) {
-  Arrangement norm_alone{"norm alone", parse_placements("post", layers), kWithoutSkip};
+  Arrangement norm_alone{"norm alone", parse_placements("post", layers), "keeps its size", 0.05,
+                         20};
   for (BlockPlacement& block : norm_alone.placements) {
     block.attention.skip = block.feed_forward.skip = find_placement("plain").skip;
   }
-  return {{"neither", parse_placements("plain", layers), kWithoutSkip},
+  return {{"neither", parse_placements("plain", layers), "vanishes", 0, 0.02},
           norm_alone,
-          {"residual alone", parse_placements("none", layers), kFactor},
-          {"post-norm", parse_placements("post", layers), kFactor},
-          {"pre-norm", parse_placements("pre", layers), kFactor}};
+          {"residual alone", parse_placements("none", layers), "explodes", 10, 1e30},
+          {"post-norm", parse_placements("post", layers), "keeps its size", 0.05, 20},
+          {"pre-norm", parse_placements("pre", layers), "keeps its size", 0.05, 20}};
+}
+
+Check check_fate(const Arrangement& a, const Curve& gradient, std::size_t layers) {
+  Check check{
+      .claim = fmt::format("{}: the gradient {} on its way to the first layer", a.name, a.fate),
+      .source = "after Schoenholz et al. 2017",
+      .measured = gradient.y[0],
+      .low = a.least,
+      .high = a.most};
+  if (layers != 12) check.unmet = "the limits are those of 12 layers";
+  return check;
 }
 
 }  // namespace
@@ -38,16 +48,18 @@ FigureResult gradient_flow(const FigureOptions& options) {
                  .x = {"layer"},
                  .y = {"root mean square", Spacing::kLog},
                  .caption =
-                     "Of the loss's gradient with respect to what each layer reads; it is 1 "
-                     "where it starts, behind the last layer."};
+                     "Of the loss's gradient with respect to what each layer reads. It is 1 "
+                     "where it starts: behind the last layer, or behind pre-norm's final "
+                     "norm, which divides it by the size of the stream."};
   Panel stream{.title = "The signal on its way forward",
                .x = {"layer"},
                .y = {"root mean square", Spacing::kLog},
                .caption = "Of what each layer reads; the last point is what the last one leaves."};
-  for (const auto& [name, placements, factor] : arrangements(options.layers[0])) {
-    const StackSample sample(wide_stack(placements, options.width), options);
-    result.checks.push_back(add_curves(gradient, sample, Quantity::kGradientRms, name, factor));
-    result.checks.push_back(add_curves(stream, sample, Quantity::kStreamRms, name, factor));
+  for (const Arrangement& a : arrangements(options.layers[0])) {
+    const StackSample sample(wide_stack(a.placements, options.width), options);
+    result.checks.push_back(add_curves(gradient, sample, Quantity::kGradientRms, a.name, kFactor));
+    result.checks.push_back(add_curves(stream, sample, Quantity::kStreamRms, a.name, kFactor));
+    result.checks.push_back(check_fate(a, gradient.measured.back(), options.layers[0]));
   }
   result.panels = {gradient, stream};
   return result;

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "lab/figures.h"
@@ -12,72 +11,69 @@ namespace {
 /// What a mean over seeds may differ from theory by; at width 64 it does by a tenth.
 constexpr double kFactor = 1.25;
 
-/// The last value of a curve by layer, for each depth.
-void append_last(Curve& by_depth, const Curve& by_layer, double depth) {
-  by_depth.x.push_back(depth);
-  by_depth.y.push_back(by_layer.y.back());
-  by_depth.low.push_back(by_layer.low.back());
-  by_depth.high.push_back(by_layer.high.back());
+using Samples = std::vector<StackSample>;  // of one placement, by depth
+using Draws = std::vector<std::vector<double>>;
+
+std::vector<double> depths(const Samples& samples) {
+  std::vector<double> x;
+  for (const StackSample& sample : samples) x.push_back(static_cast<double>(sample.layers()));
+  return x;
 }
 
-/// One placement, at every depth.
-struct ByDepth {
-  Curve last_measured, last_predicted;      ///< the last layer's weight gradient
-  std::vector<std::vector<double>> ratios;  ///< of each seed, at each depth: last over first
-  Curve layers_measured, layers_predicted;  ///< of the deepest stack, by layer
-};
-
-ByDepth by_depth(const std::string& name, const FigureOptions& options) {
-  ByDepth all{.last_measured = {name},
-              .last_predicted = {name},
-              .ratios = std::vector<std::vector<double>>(options.seeds)};
-  for (const std::size_t layers : options.layers) {
-    const StackSample sample(wide_stack(parse_placements(name, layers), options.width), options);
-    all.layers_measured = sample.measured(Quantity::kWeightGradient, name);
-    all.layers_predicted = sample.predicted(Quantity::kWeightGradient, name, kFactor);
-    append_last(all.last_measured, all.layers_measured, static_cast<double>(layers));
-    append_last(all.last_predicted, all.layers_predicted, static_cast<double>(layers));
-    const std::vector<double> ratios = sample.last_over_first();
-    for (std::size_t s = 0; s < ratios.size(); ++s) all.ratios[s].push_back(ratios[s]);
+/// A number of each seed's weight gradients, ‖∂loss/∂W‖² by layer, at each depth.
+Draws draws(const Samples& samples, double (*value)(const std::vector<double>& squares)) {
+  Draws all(samples[0].specimens().size());
+  for (const StackSample& sample : samples) {
+    for (std::size_t seed = 0; seed < all.size(); ++seed) {
+      all[seed].push_back(value(sample.specimens()[seed].down_gradient));
+    }
   }
   return all;
 }
-
-/// depth^exponent through the curve's middle, and what is within kFactor of it.
-Curve power_law(const Curve& curve, double exponent) {
-  double log_scale = 0;
-  for (std::size_t i = 0; i < curve.x.size(); ++i) {
-    log_scale += std::log(curve.y[i]) - exponent * std::log(curve.x[i]);
-  }
-  log_scale /= static_cast<double>(curve.x.size());
+Curve in_theory(const std::string& name, const Samples& samples,
+                double (*value)(const std::vector<double>& squares)) {
   std::vector<double> y;
-  for (const double depth : curve.x) {
-    y.push_back(std::exp(log_scale + exponent * std::log(depth)));
-  }
-  return within_factor(curve.name, curve.x, y, kFactor);
+  for (const StackSample& sample : samples) y.push_back(value(sample.theory().down_gradient));
+  return within_factor(name, depths(samples), y, kFactor);
 }
 
-/// What theorem 1 of Xiong et al. 2020 and Wang et al. 2022 say of single placements.
-void add_claims(const std::string& name, const ByDepth& all, const Curve& ratio,
-                std::vector<Check>& checks) {
-  constexpr const char* kTheorem1 = "Xiong et al. 2020, theorem 1";
-  const Curve& last = all.last_measured;
-  if (name == "post") {
-    checks.push_back(check_mean("post: the last layer's gradient is the same at every depth",
-                                kTheorem1, last, power_law(last, 0)));
-  } else if (name == "pre") {
-    checks.push_back(check_mean("pre: the last layer's gradient falls with depth as 1/√L",
-                                kTheorem1, last, power_law(last, -0.5)));
-  } else if (name == "deepnorm") {
-    const std::vector<double> one(ratio.x.size(), 1), tenth(ratio.x.size(), 0.1);
-    checks.push_back(check_mean("deepnorm: first and last layer have gradients of one size",
-                                "Wang et al. 2022", ratio, within(name, ratio.x, one, tenth)));
-  }
+double last(const std::vector<double>& squares) {
+  return std::sqrt(squares.back());
+}
+double last_over_first(const std::vector<double>& squares) {
+  return std::sqrt(squares.back() / squares.front());
 }
 
-}  // namespace
+/// The slope of log y over log x, by least squares.
+double log_slope(const std::vector<double>& x, const std::vector<double>& y) {
+  const double n = static_cast<double>(x.size());
+  double sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double lx = std::log(x[i]);
+    const double ly = std::log(y[i]);
+    sx += lx;
+    sy += ly;
+    sxx += lx * lx;
+    sxy += lx * ly;
+  }
+  return (n * sxy - sx * sy) / (n * sxx - sx * sx);
+}
 
-FigureResult placement(const FigureOptions& options) {
+/// That the last layer's gradient grows with this power of depth.
+Check check_power(const std::string& claim, const Samples& samples, double power) {
+  constexpr double kTolerance = 0.15;
+  constexpr double kLeastRange = 4;  // of depths; over fewer a slope says little
+  const std::vector<double> x = depths(samples);
+  Draws slopes;
+  for (const std::vector<double>& y : draws(samples, last)) slopes.push_back({log_slope(x, y)});
+  Check check =
+      check_mean(claim, "after the bound of Xiong et al. 2020, theorem 1",
+                 mean_curve("slope", {0}, slopes), within("slope", {0}, {power}, {kTolerance}));
+  if (x.back() / x.front() < kLeastRange) check.unmet = "the depths are too close for a slope";
+  return check;
+}
+
+struct Panels {
   Panel last{.title = "The last layer's gradient, by depth",
              .x = {"layers", Spacing::kLog},
              .y = {"norm of the gradient of the feed-forward's second weight", Spacing::kLog},
@@ -89,26 +85,60 @@ FigureResult placement(const FigureOptions& options) {
               .x = {"layers", Spacing::kLog},
               .y = {"ratio", Spacing::kLog},
               .caption =
-                  "At 1 all layers learn at one rate. Pre-norm's first layers have the "
-                  "larger gradients."};
-  Panel layers{.title = fmt::format("Gradient by layer, of {} layers", options.layers.back()),
+                  "At 1 the gradients of both ends have one size. Pre-norm's first layers "
+                  "have the larger ones."};
+  Panel layers;
+
+  explicit Panels(std::size_t deepest)
+      : layers{.title = fmt::format("Gradient by layer, of {} layers", deepest),
                .x = {"layer"},
-               .y = {"norm of the gradient of the feed-forward's second weight", Spacing::kLog}};
+               .y = {"norm of the gradient of the feed-forward's second weight", Spacing::kLog},
+               .caption = "How much each layer is asked to change at the first step."} {}
+};
+
+void add_placement(const std::string& name, const Samples& samples, Panels& panels,
+                   std::vector<Check>& checks) {
+  auto add = [&](Panel& panel, double (*value)(const std::vector<double>&), const char* what) {
+    panel.measured.push_back(mean_curve(name, depths(samples), draws(samples, value)));
+    panel.predicted.push_back(in_theory(name, samples, value));
+    checks.push_back(
+        check_theory(fmt::format("{}: {} is as mean-field theory says, at every depth", name, what),
+                     "docs/theory.md", samples.back(), Quantity::kWeightGradient,
+                     panel.measured.back(), panel.predicted.back()));
+  };
+  add(panels.last, last, "the last layer's gradient");
+  add(panels.ratio, last_over_first, "its ratio to the first layer's");
+  checks.push_back(
+      add_curves(panels.layers, samples.back(), Quantity::kWeightGradient, name, kFactor));
+  if (name == "post") {
+    checks.push_back(check_power(
+        "post: the last layer's gradient does not depend on depth, its power is 0 ± 0.15", samples,
+        0));
+  } else if (name == "pre") {
+    checks.push_back(check_power(
+        "pre: the last layer's gradient falls near 1/√L, its power is −0.5 ± 0.15", samples, -0.5));
+  } else if (name == "deepnorm") {
+    const Curve& ratio = panels.ratio.measured.back();
+    const std::vector<double> one(ratio.x.size(), 1), tenth(ratio.x.size(), 0.1);
+    checks.push_back(check_mean("deepnorm: the last gradient over the first is 0.9 to 1.1",
+                                "after Wang et al. 2022", ratio,
+                                within(name, ratio.x, one, tenth)));
+  }
+}
+
+}  // namespace
+
+FigureResult placement(const FigureOptions& options) {
+  Panels panels(options.layers.back());
   FigureResult result;
   for (const std::string& name : options.placements) {
-    const ByDepth all = by_depth(name, options);
-    last.measured.push_back(all.last_measured);
-    last.predicted.push_back(all.last_predicted);
-    ratio.measured.push_back(mean_curve(name, all.last_measured.x, all.ratios));
-    layers.measured.push_back(all.layers_measured);
-    layers.predicted.push_back(all.layers_predicted);
-    result.checks.push_back(check_mean(
-        fmt::format("{}: the last layer's gradient is within a factor of {} of mean-field theory",
-                    name, kFactor),
-        "docs/theory.md", all.last_measured, all.last_predicted));
-    add_claims(name, all, ratio.measured.back(), result.checks);
+    Samples samples;
+    for (const std::size_t layers : options.layers) {
+      samples.emplace_back(wide_stack(parse_placements(name, layers), options.width), options);
+    }
+    add_placement(name, samples, panels, result.checks);
   }
-  result.panels = {last, ratio, layers};
+  result.panels = {panels.last, panels.ratio, panels.layers};
   return result;
 }
 

@@ -12,8 +12,6 @@ namespace {
 constexpr double kStreamFactor = 1.3;
 /// The first layers of a post-norm stack stand behind all that its norms divide by.
 constexpr double kGradientFactor = 2;
-/// Without a skip the weights of all layers are multiplied, and with them their fluctuations.
-constexpr double kWithoutSkip = 2.5;
 /// Stacks that are drawn for one that is trained: they cost little.
 constexpr std::size_t kDraws = 8;
 constexpr std::size_t kSteps = 150;
@@ -41,7 +39,7 @@ struct Panels {
             "their branches start at 0."};
     gradient = {.title = "The gradient that reaches the first layer, before training",
                 .x = rows,
-                .y = {"root mean square; 1 behind the last layer", Spacing::kLog},
+                .y = {"root mean square; 1 where it starts", Spacing::kLog},
                 .caption =
                     "Far above or below 1 the first layers learn at another rate than the "
                     "last."};
@@ -57,50 +55,46 @@ struct Panels {
 /// Before training, of one placement.
 void add_sample(const std::string& name, double place, const FigureOptions& options, Panels& panels,
                 std::vector<Check>& checks) {
-  const WideStack stack = wide_stack(parse_placements(name, options.layers[0]), options.width);
   FigureOptions draws = options;
   draws.seeds *= kDraws;
-  const StackSample sample(stack, draws);
-  const bool skips = stack.placements[0].attention.skip.initial.value({}) != 0;
+  const StackSample sample(wide_stack(parse_placements(name, options.layers[0]), options.width),
+                           draws);
   auto add = [&](Panel& panel, Quantity quantity, std::size_t at, double factor, const char* what) {
     panel.measured.push_back(point_of(sample.measured(quantity, name), at, place));
     panel.predicted.push_back(point_of(sample.predicted(quantity, name, factor), at, place));
-    checks.push_back(check_mean(
-        fmt::format("{}: {} is within a factor of {} of mean-field theory", name, what, factor),
-        "docs/theory.md", panel.measured.back(), panel.predicted.back()));
+    checks.push_back(check_theory(fmt::format("{}: {} is as mean-field theory says", name, what),
+                                  "docs/theory.md", sample, quantity, panel.measured.back(),
+                                  panel.predicted.back()));
   };
-  add(panels.stream, Quantity::kStreamRms, sample.layers(), skips ? kStreamFactor : kWithoutSkip,
-      "the last stream");
-  add(panels.gradient, Quantity::kGradientRms, 0, skips ? kGradientFactor : kWithoutSkip,
-      "the first gradient");
+  add(panels.stream, Quantity::kStreamRms, sample.layers(), kStreamFactor, "the last stream");
+  add(panels.gradient, Quantity::kGradientRms, 0, kGradientFactor, "the first gradient");
 }
 
 /// After training, of all of them.
 void add_losses(const FigureOptions& options, Panel& panel, std::vector<Check>& checks) {
-  TrainingCurve curve{"loss", {}, {}};
+  std::vector<TrainingCurve> curves;
   for (const std::string& placement : options.placements) {
-    curve.x.push_back(static_cast<double>(curve.x.size()));
-    curve.jobs.push_back({.placement = placement,
-                          .layers = options.layers[0],
-                          .width = options.width,
-                          .steps = kSteps,
-                          .learning_rate = {kLearningRate, kWarmUp}});
+    curves.push_back({placement,
+                      {static_cast<double>(curves.size())},
+                      {{.placement = placement,
+                        .layers = options.layers[0],
+                        .width = options.width,
+                        .steps = kSteps,
+                        .learning_rate = {kLearningRate, kWarmUp}}}});
   }
-  const TrainedCurves trained({curve}, options);
-  for (std::size_t i = 0; i < options.placements.size(); ++i) {
-    panel.measured.push_back(point_of(trained.losses()[0], i, static_cast<double>(i)));
-    panel.measured.back().name = options.placements[i];
-  }
-  panel.predicted.push_back(trained.unigram_curve());
-  auto claim = [&](const char* placement, const char* text, const char* source) {
+  const TrainedCurves trained(curves, options);
+  panel.measured = trained.losses();
+  panel.predicted = {trained.unigram_curve()};
+  auto claim = [&](const char* placement, const char* what, const char* source) {
     const auto at = std::ranges::find(options.placements, placement) - options.placements.begin();
-    return TrainedCurves::Claim{fmt::format("{} {}", placement, text), source, "loss",
+    return TrainedCurves::Claim{fmt::format("{} {}", placement, what), source, placement,
                                 static_cast<double>(at)};
   };
-  checks.push_back(trained.fails(claim("plain", "does not train", "He et al. 2016")));
-  for (const char* placement : {"pre", "rezero", "scaled-branch"}) {
-    checks.push_back(trained.trains(claim(placement, "trains", "their papers")));
-  }
+  checks.push_back(trained.fails(
+      claim("plain", "does not train, as its signal has vanished", "docs/theory.md")));
+  checks.push_back(trained.trains(claim("pre", "trains", "Xiong et al. 2020")));
+  checks.push_back(trained.trains(claim("rezero", "trains", "Bachlechner et al. 2020")));
+  checks.push_back(trained.trains(claim("scaled-branch", "trains", "Noci et al. 2022")));
 }
 
 }  // namespace

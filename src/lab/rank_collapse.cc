@@ -9,12 +9,15 @@ namespace {
 /// Of a cosine, ± 0.06.
 constexpr double kFactor = 1.06;
 
-Check collapses(const std::string& claim, const Curve& cosine, std::size_t layer) {
-  return {.claim = claim,
-          .source = "Dong et al. 2021",
-          .measured = cosine.y.at(layer),
-          .low = 0.95,
-          .high = 1.000001};
+Check collapses(const std::string& claim, const std::string& source, const Curve& cosine,
+                std::size_t layer) {
+  Check check{.claim = claim, .source = source, .low = 0.95, .high = 1.000001};
+  if (layer < cosine.y.size()) {
+    check.measured = cosine.y[layer];
+  } else {
+    check.unmet = fmt::format("there are fewer than {} layers", layer);
+  }
+  return check;
 }
 
 }  // namespace
@@ -41,10 +44,10 @@ FigureResult rank_collapse(const FigureOptions& options) {
     chosen.measured.push_back(StackSample(stack, options).measured(Quantity::kTokenCosine, name));
     if (name == "plain") {
       result.checks.push_back(collapses("plain: without a skip tokens are one behind one average",
-                                        uniform.measured.back(), 1));
-      result.checks.push_back(collapses("plain: and soon also where attention chooses",
-                                        chosen.measured.back(),
-                                        std::min<std::size_t>(3, options.layers[0])));
+                                        "docs/theory.md", uniform.measured.back(), 1));
+      result.checks.push_back(
+          collapses("plain: where attention chooses they are nearly one behind three layers",
+                    "after Dong et al. 2021", chosen.measured.back(), 3));
     } else if (name == "scaled-branch") {
       result.checks.push_back({.claim = "scaled-branch: 1/√L keeps tokens apart at any depth",
                                .source = "Noci et al. 2022",

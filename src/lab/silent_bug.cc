@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "base/require.h"
 
 namespace addnorm {
@@ -16,6 +18,12 @@ void in_every_sublayer(StackPlan& plan, void (*change)(Placement&)) {
     change(block.attention);
     change(block.feed_forward);
   }
+}
+/// 1 where the factor depends on depth; what is the same at every depth stays.
+void lose_depth(DepthFactor& factor) {
+  const bool varies =
+      factor.value({1, 4}) != factor.value({1, 8}) || factor.value({1, 8}) != factor.value({5, 8});
+  if (varies) factor = kOne;
 }
 /// The attention in the middle of the stack.
 Placement& one_sublayer(StackPlan& plan) {
@@ -32,8 +40,7 @@ constexpr SilentBug kBugs[] = {
     {"norm-over-stream", "the norm of the stream is written over the stream itself",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
-         p.before = Slot::kNothing;
-         p.after = Slot::kNorm;
+         if (p.before == Slot::kNorm) std::swap(p.before, p.after);
        });
      }},
     {"norm-missing", "no sublayer has a norm",
@@ -47,7 +54,10 @@ constexpr SilentBug kBugs[] = {
     {"scale-lost", "factors that depend on depth are 1",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
-         p.skip.initial = p.gain.initial = p.before_scale = p.initial_gain = kOne;
+         for (DepthFactor* f :
+              {&p.skip.initial, &p.gain.initial, &p.before_scale, &p.initial_gain}) {
+           lose_depth(*f);
+         }
        });
      }},
     {"rms-for-layer", "RMSNorm where LayerNorm is meant",

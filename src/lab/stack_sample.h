@@ -31,18 +31,25 @@ class StackSample {
   StackSample(const WideStack& stack, const FigureOptions& options);
 
   std::size_t layers() const { return specimens_[0].down_gradient.size(); }
-  Curve measured(Quantity quantity, std::string name) const;
-  /// Within the factor; cosines give or take factor − 1.
-  Curve predicted(Quantity quantity, std::string name, double factor) const;
+  const std::vector<Specimen>& specimens() const { return specimens_; }
+  const StackMoments& theory() const { return theory_; }
 
-  /// Of the weight gradients, of each seed.
-  std::vector<double> last_over_first() const;
+  Curve measured(Quantity quantity, std::string name) const;
+  /// Within the factor, or one of 2.5 without a skip: then the weights of all layers are
+  /// multiplied, and with them their fluctuations. Cosines give or take factor − 1.
+  Curve predicted(Quantity quantity, std::string name, double factor) const;
+  /// Why theory says nothing of the quantity here; empty if it does.
+  std::string unmet(Quantity quantity) const;
 
  private:
+  WideStack stack_;
   std::vector<Specimen> specimens_;
   StackMoments theory_;
 };
 
+/// Whether they agree, where the sample's theory says something of the quantity.
+Check check_theory(std::string claim, std::string source, const StackSample& sample,
+                   Quantity quantity, const Curve& measured, const Curve& predicted);
 /// Puts what was measured and what is predicted into the panel, and says whether they agree.
 Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
                  const std::string& name, double factor);

@@ -84,7 +84,12 @@ TrainedCurves::TrainedCurves(const std::vector<TrainingCurve>& plan, const Figur
 }
 
 Curve TrainedCurves::unigram_curve() const {
-  const auto [first, last] = std::ranges::minmax(losses_.at(0).x);
+  double first = losses_.at(0).x.at(0);
+  double last = first;
+  for (const Curve& curve : losses_) {
+    first = std::min(first, curve.x.front());
+    last = std::max(last, curve.x.back());
+  }
   return {"byte frequencies alone", {first, last}, {unigram_loss_, unigram_loss_}};
 }
 
@@ -107,9 +112,10 @@ std::vector<double> TrainedCurves::losses_of(const Claim& claim, Check& check) c
 }
 
 Check TrainedCurves::gain_between(const Claim& claim, double low, double high) const {
-  Check check{.claim = claim.text, .source = claim.source, .low = low, .high = high};
+  Check check{
+      .claim = claim.text, .source = claim.source, .low = low, .high = high, .unmet = claim.unmet};
   const std::vector<double> losses = losses_of(claim, check);
-  if (losses.empty()) return check;
+  if (losses.empty()) return check;  // not applicable
   const double mean =
       std::reduce(losses.begin(), losses.end()) / static_cast<double>(losses.size());
   check.measured = unigram_loss_ - mean;
@@ -120,7 +126,11 @@ Check TrainedCurves::gain_between(const Claim& claim, double low, double high) c
 }
 
 Check TrainedCurves::diverged_share(const Claim& claim, double share) const {
-  Check check{.claim = claim.text, .source = claim.source, .low = share, .high = share};
+  Check check{.claim = claim.text,
+              .source = claim.source,
+              .low = share,
+              .high = share,
+              .unmet = claim.unmet};
   const std::vector<double> losses = losses_of(claim, check);
   if (losses.empty()) return check;
   const auto diverged = std::ranges::count(losses, kInfinity);

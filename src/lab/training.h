@@ -49,6 +49,7 @@ class TrainedCurves {
     std::string source;
     std::string curve;
     double x = 0;
+    std::string unmet = {};  ///< what it assumes and does not hold
   };
   Check trains(const Claim& claim) const;
   Check fails(const Claim& claim) const;

@@ -36,6 +36,7 @@ std::vector<TrainingCurve> plan(const FigureOptions& options) {
 FigureResult warm_up(const FigureOptions& options) {
   constexpr const char* kSource = "Xiong et al. 2020";
   constexpr double kDepth = 12;
+  const std::string unmet = options.width == 32 ? "" : "it is about a width of 32";
   const TrainedCurves trained(plan(options), options);
   FigureResult result;
   result.panels = {
@@ -50,9 +51,11 @@ FigureResult warm_up(const FigureOptions& options) {
        .measured = trained.losses(),
        .predicted = {trained.unigram_curve()}}};
   result.checks = {
-      trained.fails({"post does not train 12 layers without warm-up", kSource, "post", kDepth}),
-      trained.trains({"post trains 12 layers with warm-up", kSource, "post, warm-up", kDepth}),
-      trained.trains({"pre trains 12 layers without warm-up", kSource, "pre", kDepth}),
+      trained.fails(
+          {"post does not train 12 layers without warm-up", kSource, "post", kDepth, unmet}),
+      trained.trains(
+          {"post trains 12 layers with warm-up", kSource, "post, warm-up", kDepth, unmet}),
+      trained.trains({"pre trains 12 layers without warm-up", kSource, "pre", kDepth, unmet}),
   };
   return result;
 }

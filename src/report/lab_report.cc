@@ -118,8 +118,10 @@ std::string numbers(const Check& check) {
 }
 
 std::string check_text(const Check& check) {
-  const std::string unmet = check.unmet.empty() ? "" : fmt::format("; but {}", check.unmet);
-  return fmt::format("{}{}; {} ({}).", check.claim, unmet, numbers(check), check.source);
+  if (!check.unmet.empty()) {
+    return fmt::format("{}; but {} ({}).", check.claim, check.unmet, check.source);
+  }
+  return fmt::format("{}; {} ({}).", check.claim, numbers(check), check.source);
 }
 
 /// What a reader must know of the panel's curves.
@@ -133,9 +135,13 @@ std::string how_to_read(const Panel& panel) {
     });
   };
   auto has_band = [](const Curve& curve) { return !curve.low.empty(); };
+  auto is_cut = [](const Curve& curve) {
+    return std::ranges::any_of(curve.y, [](double y) { return std::isinf(y); });
+  };
   std::string text;
   if (any(panel.predicted, is_measured)) text += " Pale and wide: what theory predicts.";
   if (any(panel.predicted, has_band)) text += " Dotted edges: what still agrees with it.";
+  if (any(panel.measured, is_cut)) text += " Cross: from here on a run diverged.";
   if (any(panel.measured, has_band)) text += " Band of a line: from smallest to largest seed.";
   return text;
 }
@@ -167,8 +173,11 @@ std::string lab_text(const LabRun& run, int width) {
     out += hanging(paint(verdict.ink, verdict.text) + ": " + check_text(c), width);
   }
   const Cell verdict = verdict_cell(run.result.verdict());
-  return out +
-         fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text), tally(run.result));
+  out += fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text), tally(run.result));
+  if (run.options.bug != nullptr && run.result.verdict() != Verdict::kOutside) {
+    out += lines(fmt::format("This figure does not see the bug: {}.", run.options.bug->meaning));
+  }
+  return out;
 }
 
 namespace {

@@ -68,7 +68,7 @@ TEST(LabReport, SaysWhatWasFoundAndOfWhat) {
        {"A title\n", "Is 1 < 2?\n", "4 layers; 2 seeds from 7\n", "What it shows.\n",
         "inside: It is so; measured 1.500, expected 1.000 to 2.000 (a book).\n",
         "outside: It is so; measured 3.000",
-        "not applicable: It is so; but the stack has no skip; measured 9.000",
+        "not applicable: It is so; but the stack has no skip (a book)",
         "Verdict: outside, 1 of 2 checks inside, 1 not applicable\n"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
