@@ -54,6 +54,33 @@ TEST(NormLaw, OutputDeviationIsThatOfAnActualRow) {
   EXPECT_DOUBLE_EQ(divisor({.epsilon = 9}, 4), 5);
 }
 
+TEST(NormLaw, NormalizedShareIsUniformForFourFeaturesAndNormalForMany) {
+  EXPECT_NEAR(normalized_share(4, -1, 0.5), 1.5 / (2 * std::sqrt(3)), 1e-12);
+  EXPECT_NEAR(normalized_share(10'000'000, 0.3, 0.8), normal_share(0.3, 0.8), 1e-7);
+}
+
+TEST(NormLaw, NormalizedShareIsThatOfDrawnRows) {
+  constexpr std::size_t kRows = 40'000;
+  constexpr double kStandardErrors = 5;
+  std::mt19937_64 engine(7);
+  for (const std::size_t d : {5U, 16U}) {
+    Vector features;
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const Vector row = normalize(draw(d, std::normal_distribution<>(5, 10), engine), 0);
+      features.insert(features.end(), row.begin(), row.end());
+    }
+    const double n = static_cast<double>(features.size());
+    for (double low = -2; low < 1.9; low += 0.25) {
+      const auto count =
+          std::ranges::count_if(features, [&](double z) { return low <= z && z < low + 0.25; });
+      const double share = normalized_share(d, low, low + 0.25);
+      EXPECT_NEAR(static_cast<double>(count) / n, share,
+                  kStandardErrors * std::sqrt(share * (1 - share) / n))
+          << d << ", " << low;
+    }
+  }
+}
+
 Vector sum(const Vector& x, double k, const Vector& f) {
   Vector s = x;
   for (std::size_t i = 0; i < s.size(); ++i) s[i] += k * f[i];
