@@ -458,6 +458,12 @@ TEST_F(CliTest, LabWritesItsFiguresAndTheSameOnesAgain) {
   EXPECT_NE(json, Json::parse(run(std::string(kSmallFigure) + " --seed 1 --json").out));
 }
 
+TEST_F(CliTest, LabTakesASeedForAFigureThatDrawsOnce) {
+  const Json json = run_json("lab pipeline --width 16 --seed 3 --json");
+  EXPECT_EQ(json["options"], Json({{"width", 16}, {"seed", 3}}));
+  EXPECT_NE(json["panels"], run_json("lab pipeline --width 16 --json")["panels"]);
+}
+
 TEST_F(CliTest, LabSeesWhatIsBroken) {
   const Result broken = run(std::string(kSmallFigure) + " --break residual-missing --json");
   EXPECT_EQ(broken.status, 1) << broken.err;
@@ -486,6 +492,7 @@ TEST_F(CliTest, LabRefusesInOneLineAndWritesNothing) {
       {"gradient-flow --width 8", "16 to 1024"},
       {"gradient-flow --seeds 0", "--seeds: is 0"},
       {"gradient-flow --seed -1", "--seed: '-1'"},
+      {"pipeline --seeds 2", "--seeds: pipeline has no such option"},
       {"gradient-flow --placement pre", "--placement: gradient-flow has no such option"},
       {"gradient-flow --text file", "--text: gradient-flow has no such option"},
       {"gradient-flow --break everything", "--break: 'everything' is unknown"},

@@ -59,7 +59,7 @@ constexpr FigureOption kOptions[] = {
      [](const FigureOptions& from, FigureOptions& to) { to.width = from.width; }},
     {"--seeds", [](const Figure&, const FigureOptions& own) { return own.seeds != 0; },
      [](const FigureOptions& from, FigureOptions& to) { to.seeds = from.seeds; }},
-    {"--seed", [](const Figure&, const FigureOptions& own) { return own.seeds != 0; },
+    {"--seed", [](const Figure&, const FigureOptions&) { return true; },
      [](const FigureOptions& from, FigureOptions& to) { to.seed = from.seed; }},
     {"--placement", [](const Figure&, const FigureOptions& own) { return !own.placements.empty(); },
      [](const FigureOptions& from, FigureOptions& to) { to.placements = from.placements; }},

@@ -69,8 +69,8 @@ struct FigureResult {
 struct FigureOptions {
   std::vector<std::size_t> layers;  ///< one depth, or several to compare
   std::size_t width = 0;
-  std::size_t seeds = 0;
-  std::uint64_t seed = 0;  ///< the first; the others follow
+  std::size_t seeds = 0;   ///< 0: the figure shows a single draw
+  std::uint64_t seed = 0;  ///< the first, of any figure; the others follow
   std::vector<std::string> placements;
   std::string text;                ///< what is trained on
   const SilentBug* bug = nullptr;  ///< put into what is measured; theory does not know of it
@@ -83,7 +83,7 @@ struct Figure {
   std::string_view title;
   std::string_view question;
   std::string_view source;
-  FigureOptions (*defaults)();  ///< what is empty or 0 here is nothing that it can be asked
+  FigureOptions (*defaults)();  ///< what is empty or 0, but for `seed`, is no option of it
   std::size_t most_layers = 0;
   bool trains = false;  ///< reads a text
   FigureResult (*run)(const FigureOptions& options);

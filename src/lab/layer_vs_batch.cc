@@ -243,8 +243,8 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
       .x = {"batch size", Spacing::kLog},
       .y = {"relative error", Spacing::kLog},
       .caption =
-          "Of the mean, in standard deviations, and of the variance: four times "
-          "the batch halves the error.",
+          "Of the mean, in standard deviations, and of the variance. Four times the batch halves "
+          "the error of the mean and, of a large batch, that of the variance.",
       .measured = {curve("mean", &BatchErrors::mean), curve("variance", &BatchErrors::variance)},
       .predicted = {within_sampling("mean", mapped(kBatches, batch_mean_error), of_normal, n),
                     within_sampling("variance", mapped(kBatches, batch_variance_error),
@@ -338,7 +338,7 @@ void add_padding(FigureResult& result, const FigureOptions& options) {
   };
   Panel panel{.title = "Sequences of different lengths, padded with 0",
               .x = {"padded share of the batch"},
-              .y = {"over batch and positions"},
+              .y = {"the feature's statistics"},
               .caption =
                   "One feature of mean 2 and variance 1. BatchNorm takes the padding for data: "
                   "its mean falls, its variance first grows.",

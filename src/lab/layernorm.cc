@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "base/torch_generator.h"
 #include "lab/figures.h"
@@ -29,31 +30,38 @@ Tokens draw_tokens(const StackPlan& plan, const FigureOptions& options) {
   return tokens;
 }
 
-/// Beyond this, counts of n draws that have this share do not come once in 200,000 times:
-/// Bernstein's inequality, exp(−t²/2(v + t/3)) for each side.
+/// Beyond this, counts of n draws that have this share do not come once in 134,000 times:
+/// Bernstein's inequality, exp(−t²/2(v + t/3)) for each side. What a norm puts under the constraint
+/// of mean 0 and deviation 1 varies less.
 double count_tolerance(double share, double n) {
   constexpr double kLog = 12.5;
   return kLog / 3 + std::sqrt(kLog * kLog / 9 + 2 * kLog * n * share * (1 - share));
 }
 
-/// A histogram from −2.5 to 2.5 standard deviations, and the normal one.
+struct Distribution {
+  Moments moments;
+  std::function<double(double low, double high)> share;  ///< between these standard deviations
+};
+
+/// A histogram from −2.5 to 2.5 standard deviations, and the expected one.
 Panel density(std::string title, std::string caption, std::span<const float> values,
-              Moments normal) {
+              const Distribution& distribution) {
   constexpr int kBins = 20;
   constexpr double kReach = 2.5;
   constexpr double kStep = 2 * kReach / kBins;
-  const double sigma = std::sqrt(normal.variance);
+  const auto& [center, variance] = distribution.moments;
+  const double sigma = std::sqrt(variance);
   const double n = static_cast<double>(values.size());
   std::vector<double> x, shares, expected, tolerance;
   for (int i = 0; i < kBins; ++i) {
     const double low = -kReach + i * kStep;
     const auto count = std::ranges::count_if(values, [&](float v) {
-      const double z = (v - normal.mean) / sigma;
+      const double z = (v - center) / sigma;
       return low <= z && z < low + kStep;
     });
-    const double share = normal_share(low, low + kStep);
+    const double share = distribution.share(low, low + kStep);
     const double unit = 1 / (kStep * sigma);  // a density is a share for each unit
-    x.push_back(normal.mean + (low + kStep / 2) * sigma);
+    x.push_back(center + (low + kStep / 2) * sigma);
     shares.push_back(static_cast<double>(count) / n * unit);
     expected.push_back(share * unit);
     tolerance.push_back(count_tolerance(share, n) / n * unit);
@@ -71,14 +79,20 @@ Panel density(std::string title, std::string caption, std::span<const float> val
 void add_densities(FigureResult& result, const Tokens& tokens) {
   result.panels.push_back(density("Features before",
                                   "Drawn from N(5, 10²); the line is its density.", tokens.x.flat(),
-                                  kBefore));
+                                  {kBefore, normal_share}));
+  auto after = [d = tokens.y.cols()](double low, double high) {
+    return normalized_share(d, low, high);
+  };
   result.panels.push_back(density("Features after",
-                                  "The same bell at mean 0 and standard deviation 1: a norm moves "
-                                  "and rescales, it does not change the shape.",
-                                  tokens.y.flat(), {0, 1}));
-  for (const Panel& panel : result.panels) {
-    result.checks.push_back(check_curve(panel.title + ": counts of a normal distribution", kSource,
-                                        panel.measured[0], panel.predicted[0]));
+                                  "Mean 0 and standard deviation 1: a norm moves and rescales each "
+                                  "token. The line is the exact density; the more features, the "
+                                  "nearer to the normal one.",
+                                  tokens.y.flat(), {{0, 1}, after}));
+  const char* claims[] = {"Before it, counts are those of N(5, 10²)",
+                          "After it, counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
+  for (std::size_t i = 0; i < std::size(claims); ++i) {
+    const Panel& panel = result.panels[i];
+    result.checks.push_back(check_curve(claims[i], kSource, panel.measured[0], panel.predicted[0]));
   }
 }
 

@@ -99,7 +99,8 @@ std::string setting(const LabRun& run) {
   if (o.layers.size() == 1) parts.push_back(count_of(o.layers[0], "layer"));
   if (o.layers.size() > 1) parts.push_back(fmt::format("{} layers", fmt::join(o.layers, ", ")));
   if (o.width != 0) parts.push_back(fmt::format("width {}", o.width));
-  if (o.seeds != 0) parts.push_back(fmt::format("{} from {}", count_of(o.seeds, "seed"), o.seed));
+  parts.push_back(o.seeds == 0 ? fmt::format("seed {}", o.seed)
+                               : fmt::format("{} from {}", count_of(o.seeds, "seed"), o.seed));
   if (!o.placements.empty()) parts.push_back(fmt::format("{}", fmt::join(o.placements, ", ")));
   if (run.figure.trains) parts.push_back(format_count(o.text.size()) + " bytes of text");
   std::string text = fmt::format("{}", fmt::join(parts, "; "));
@@ -210,7 +211,7 @@ Json options_json(const Figure& figure, const FigureOptions& options) {
   if (!own.layers.empty()) json["layers"] = options.layers;
   if (own.width != 0) json["width"] = options.width;
   if (own.seeds != 0) json["seeds"] = options.seeds;
-  if (own.seeds != 0) json["seed"] = options.seed;
+  json["seed"] = options.seed;
   if (!own.placements.empty()) json["placements"] = options.placements;
   if (figure.trains && !options.text.empty()) json["text_bytes"] = options.text.size();
   if (options.bug != nullptr) json["bug"] = options.bug->name;
@@ -307,7 +308,8 @@ std::string flags_of(const Figure& figure) {
   std::vector<std::string> flags;
   if (!own.layers.empty()) flags.push_back(fmt::format("--layers {}", fmt::join(own.layers, ",")));
   if (own.width != 0) flags.push_back(fmt::format("--width {}", own.width));
-  if (own.seeds != 0) flags.push_back(fmt::format("--seeds {} --seed {}", own.seeds, own.seed));
+  if (own.seeds != 0) flags.push_back(fmt::format("--seeds {}", own.seeds));
+  flags.push_back(fmt::format("--seed {}", own.seed));
   if (!own.placements.empty()) {
     flags.push_back(fmt::format("--placement {}", fmt::join(own.placements, ",")));
   }

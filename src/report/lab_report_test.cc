@@ -111,6 +111,14 @@ TEST(LabReport, IsThePromisedJson) {
   EXPECT_EQ(json["verdict"], "outside");
 }
 
+TEST(LabReport, NamesTheSeedOfAFigureThatDrawsOnce) {
+  constexpr Figure kOnce{.name = "once", .defaults = [] { return FigureOptions{.width = 16}; }};
+  const LabRun run{kOnce, {.width = 16, .seed = 3}, {}};
+  EXPECT_THAT(adapt(lab_text(run, 80), {}), HasSubstr("width 16; seed 3\n"));
+  EXPECT_EQ(Json::parse(lab_json(run))["options"], Json({{"width", 16}, {"seed", 3}}));
+  EXPECT_THAT(adapt(lab_list_text({&kOnce, 1}, 80), {}), HasSubstr("--width 16 --seed 0\n"));
+}
+
 TEST(LabReport, DrawsAllPanelsInOneImage) {
   const std::string svg = lab_svg(some_run());
   for (const char* part : {"<title>A title</title>", "Is 1 &lt; 2?", "Verdict: outside", "A panel",

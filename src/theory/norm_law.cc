@@ -16,6 +16,21 @@ double output_deviation(const NormOptions& norm, double deviation) {
   return deviation / divisor(norm, deviation);
 }
 
+// z²/(d − 1) has the distribution Beta(1/2, (d − 2)/2).
+double normalized_share(std::size_t d, double low, double high) {
+  constexpr int kSteps = 16;  // of Simpson's rule
+  const double n = static_cast<double>(d);
+  const double scale = std::exp(std::lgamma((n - 1) / 2) - std::lgamma((n - 2) / 2)) /
+                       std::sqrt(std::numbers::pi * (n - 1));
+  double sum = 0;
+  for (int i = 0; i <= kSteps; ++i) {
+    const double z = low + i * (high - low) / kSteps;
+    const double weight = i == 0 || i == kSteps ? 1 : i % 2 == 0 ? 2 : 4;
+    sum += weight * std::pow(1 - z * z / (n - 1), (n - 4) / 2);
+  }
+  return scale * sum * (high - low) / (3 * kSteps);
+}
+
 double SumMoments::cosine(double j, double k) const {
   return between(j, k) / std::sqrt(variance(j) * variance(k));
 }

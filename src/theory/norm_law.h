@@ -20,6 +20,10 @@ double divisor(const NormOptions& norm, double deviation);
 /// The standard deviation of the output: σ ÷ divisor.
 double output_deviation(const NormOptions& norm, double deviation);
 
+/// The share of the features of x̂ from low to high, within ±√(d − 1), where the d ≥ 4 features of x
+/// are of N(μ, σ²) and ε is 0.
+double normalized_share(std::size_t d, double low, double high);
+
 /// Variances over the features of a token x and of its branch F, and their covariance: they
 /// determine what a norm without ε makes of every sum x + k·F (bilinearity of the covariance).
 struct SumMoments {

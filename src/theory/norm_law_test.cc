@@ -54,6 +54,33 @@ TEST(NormLaw, OutputDeviationIsThatOfAnActualRow) {
   EXPECT_DOUBLE_EQ(divisor({.epsilon = 9}, 4), 5);
 }
 
+TEST(NormLaw, NormalizedShareIsUniformForFourFeaturesAndNormalForMany) {
+  EXPECT_NEAR(normalized_share(4, -1, 0.5), 1.5 / (2 * std::sqrt(3)), 1e-12);
+  EXPECT_NEAR(normalized_share(10'000'000, 0.3, 0.8), normal_share(0.3, 0.8), 1e-7);
+}
+
+TEST(NormLaw, NormalizedShareIsThatOfDrawnRows) {
+  constexpr std::size_t kRows = 40'000;
+  constexpr double kStandardErrors = 5;
+  std::mt19937_64 engine(7);
+  for (const std::size_t d : {5U, 16U}) {
+    Vector features;
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const Vector row = normalize(draw(d, std::normal_distribution<>(5, 10), engine), 0);
+      features.insert(features.end(), row.begin(), row.end());
+    }
+    const double n = static_cast<double>(features.size());
+    for (double low = -2; low < 1.9; low += 0.25) {
+      const auto count =
+          std::ranges::count_if(features, [&](double z) { return low <= z && z < low + 0.25; });
+      const double share = normalized_share(d, low, low + 0.25);
+      EXPECT_NEAR(static_cast<double>(count) / n, share,
+                  kStandardErrors * std::sqrt(share * (1 - share) / n))
+          << d << ", " << low;
+    }
+  }
+}
+
 Vector sum(const Vector& x, double k, const Vector& f) {
   Vector s = x;
   for (std::size_t i = 0; i < s.size(); ++i) s[i] += k * f[i];
@@ -82,19 +109,55 @@ TEST(NormLaw, SumMomentsAreThoseOfTheSum) {
   }
 }
 
-TEST(NormLaw, OverUniformDrawsTheCosineWithTheBranchHasMean0994AndMedian0996) {
-  // The standard errors are 2e-5 and 1e-5.
-  constexpr std::size_t kDraws = 100'001;
+// What docs/theory.md and the lab say of F × 10, without any of the laws above.
+
+/// The middle of an odd number of values.
+double median(Vector values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+double deviation(const Vector& values) {
+  double squares = 0;
+  for (const double v : values) squares += std::pow(v - mean(values), 2);
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+TEST(NormLaw, MediansOverUniformDrawsAreTheKnownOnes) {
+  constexpr std::size_t kSeeds = 400;
+  constexpr std::size_t kTokens = 1001;
+  enum Quantity { kStableCosine, kBranchCosine, kGrowth, kQuantities };
   std::mt19937_64 engine(2);
-  Vector cosines;
-  for (std::size_t i = 0; i < kDraws; ++i) {
-    const Vector x = draw(5, std::uniform_real_distribution<>(-1, 1), engine);
-    const Vector f = draw(5, std::uniform_real_distribution<>(-1, 1), engine);
-    cosines.push_back(moments(x, f).branch_cosine(10));
+  Vector all[kQuantities], medians[kQuantities];
+  for (std::size_t seed = 0; seed < kSeeds; ++seed) {
+    Vector tokens[kQuantities];
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const Vector x = draw(5, std::uniform_real_distribution<>(-1, 1), engine);
+      const Vector f = draw(5, std::uniform_real_distribution<>(-1, 1), engine);
+      const Vector stable = sum(x, 1, f), loud = sum(x, 10, f);
+      const Vector x_hat = normalize(loud, 0);
+      tokens[kStableCosine].push_back(cosine(x_hat, normalize(stable, 0)));
+      tokens[kBranchCosine].push_back(cosine(x_hat, normalize(f, 0)));
+      tokens[kGrowth].push_back(deviation(loud) / deviation(stable));
+    }
+    for (int q = 0; q < kQuantities; ++q) {
+      medians[q].push_back(median(tokens[q]));
+      all[q].insert(all[q].end(), tokens[q].begin(), tokens[q].end());
+    }
   }
-  EXPECT_NEAR(mean(cosines), 0.994, 5e-4);
-  std::ranges::sort(cosines);
-  EXPECT_NEAR(cosines[kDraws / 2], 0.996, 5e-4);
+  struct Known {
+    Quantity quantity;
+    double median, half_digit;
+    double spread;  // of medians over one seed; its standard error is spread/√800
+  };
+  for (const Known& known :
+       {Known{kStableCosine, 0.81, 0.005, 0.0075}, Known{kBranchCosine, 0.996, 0.0005, 0.00013},
+        Known{kGrowth, 7.1, 0.05, 0.085}}) {
+    const int q = known.quantity;
+    EXPECT_NEAR(median(all[q]), known.median, known.half_digit) << q;
+    EXPECT_NEAR(deviation(medians[q]) / known.spread, 1, 0.12) << q;
+  }
+  EXPECT_NEAR(mean(all[kBranchCosine]), 0.994, 0.0005);
 }
 
 /// ∂x̂_i/∂x_j by central differences.
