@@ -69,11 +69,12 @@ std::vector<Quick> trained() {
            {"no-residual"}}};
 }
 
-void expect_seen(std::vector<Quick> figures) {
-  for (auto& [figure, options, bugs] : figures) {
+void expect_seen(const std::vector<Quick>& figures) {
+  for (const auto& [figure, options, bugs] : figures) {
     for (const std::string& bug : bugs) {
-      options.bug = &find_silent_bug(bug);
-      EXPECT_EQ(run(figure, options).verdict(), Verdict::kOutside) << figure << ", " << bug;
+      FigureOptions broken = options;
+      broken.bug = &find_silent_bug(bug);
+      EXPECT_EQ(run(figure, broken).verdict(), Verdict::kOutside) << figure << ", " << bug;
     }
   }
 }

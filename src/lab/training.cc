@@ -44,7 +44,8 @@ double train(const TrainingJob& job, const ByteText& text, std::uint64_t seed,
     if (!std::isfinite(trainer.step())) return kInfinity;
   }
   const double loss = trainer.validate(kValidationBatches);
-  return loss < kDiverged ? loss : kInfinity;
+  if (!(loss < kDiverged)) return kInfinity;
+  return loss;
 }
 
 /// All runs: of each curve, x and seed.

@@ -246,9 +246,8 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
         {{all.size() / 2, SublayerKind::kFinalNorm, Point::kOutput}, factor * x, gradient});
     d = factor * d;
   }
-  for (auto sublayer = all.rbegin(); sublayer != all.rend(); ++sublayer) {
-    d = sublayer->backward(d, out);
-  }
+  std::ranges::reverse(all);
+  for (AddNormMoments& sublayer : all) d = sublayer.backward(d, out);
   return out;
 }
 
