@@ -49,7 +49,8 @@ Panel density(std::string title, std::string caption, std::span<const float> val
   constexpr int kBins = 20;
   constexpr double kReach = 2.5;
   constexpr double kStep = 2 * kReach / kBins;
-  const auto& [center, variance] = distribution.moments;
+  const double center = distribution.moments.mean;
+  const double variance = distribution.moments.variance;
   const double sigma = std::sqrt(variance);
   const double n = static_cast<double>(values.size());
   std::vector<double> x, shares, expected, tolerance;
