@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <random>
 
 #include "kernels/dropout.h"
@@ -25,6 +26,7 @@ using testing::same_bits;
 /// The error that float32 arithmetic may make, some 8 roundings, relative to the terms that a
 /// result is made of.
 constexpr double kArithmetic = 5e-7;
+constexpr float kUntouched = 7;  ///< stands behind the rows of what is written
 
 /// How a type rounds.
 template <typename T>
@@ -163,8 +165,9 @@ struct RowsCase {
   std::vector<float> gamma = choose.normals(with_gamma ? cols : 0, 1, 0.3);
   std::vector<float> beta = choose.normals(with_beta ? cols : 0);
 
-  std::vector<S> s = std::vector<S>(x.size()), dx = s;
-  std::vector<B> y = std::vector<B>(x.size()), y_alone = y;  ///< where the sum is not kept
+  std::vector<S> s = std::vector<S>(x.size(), S(kUntouched)), dx = s;
+  std::vector<B> y = std::vector<B>(x.size(), B(kUntouched));
+  std::vector<B> y_alone = y;  ///< where the sum is not kept
   std::vector<float> d_gamma = std::vector<float>(gamma.size());
   std::vector<float> d_beta = std::vector<float>(beta.size());
   std::vector<float> workspace = std::vector<float>(add_norm_workspace(rows, cols));
@@ -172,10 +175,10 @@ struct RowsCase {
 
   explicit RowsCase(std::uint64_t seed) : choose(seed) {}
 
-  /// `rows` times what `make_row` gives.
+  /// `rows` times what `make_row` gives. Behind each row stands NaN, which nobody may read.
   template <typename T, typename MakeRow>
   std::vector<T> stored(const MakeRow& make_row) {
-    std::vector<T> values(rows * stride);
+    std::vector<T> values(rows * stride, T(std::numeric_limits<float>::quiet_NaN()));
     for (std::size_t r = 0; r < rows; ++r) {
       const std::vector<float> row = make_row();
       for (std::size_t i = 0; i < cols; ++i) values[r * stride + i] = T(row[i]);
@@ -227,6 +230,18 @@ struct RowsCase {
       numbers[i] = static_cast<float>(values[r * stride + i]);
     }
     return numbers;
+  }
+
+  /// That nothing was written behind the rows.
+  void expect_margins() const {
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t at = r * stride + cols; at < (r + 1) * stride; ++at) {
+        const bool is_kept = static_cast<float>(s[at]) == kUntouched &&
+                             static_cast<float>(dx[at]) == kUntouched &&
+                             static_cast<float>(y[at]) == kUntouched;
+        ASSERT_TRUE(is_kept) << "behind row " << r;
+      }
+    }
   }
 
   void expect_sums() const {
@@ -309,6 +324,7 @@ struct RowsCase {
   }
 
   void expect_right() const {
+    expect_margins();
     expect_sums();
     expect_norms();
   }
