@@ -76,8 +76,8 @@ Cell verdict_cell(Verdict verdict) {
   return {std::string(name_of(verdict)), ink_of(verdict)};
 }
 
-/// "7 of 10 checks inside, 2 not applicable"
-std::string tally(const FigureResult& result, std::string_view what = " checks") {
+/// "7 of 10, 2 not applicable", with `what` behind the 10.
+std::string tally(const FigureResult& result, std::string_view what) {
   const auto count = [&](Verdict v) {
     return std::ranges::count(result.checks, v, &Check::verdict);
   };
@@ -85,8 +85,9 @@ std::string tally(const FigureResult& result, std::string_view what = " checks")
   const auto not_applicable = count(Verdict::kNotApplicable);
   const std::string rest =
       not_applicable == 0 ? "" : fmt::format(", {} not applicable", not_applicable);
-  return fmt::format("{} of {}{} inside{}", inside, inside + count(Verdict::kOutside), what, rest);
+  return fmt::format("{} of {}{}{}", inside, inside + count(Verdict::kOutside), what, rest);
 }
+constexpr std::string_view kInWords = " checks inside";
 
 std::string count_of(std::size_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -174,7 +175,8 @@ std::string lab_text(const LabRun& run, int width) {
     out += hanging(paint(verdict.ink, verdict.text) + ": " + check_text(c), width);
   }
   const Cell verdict = verdict_cell(run.result.verdict());
-  out += fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text), tally(run.result));
+  out += fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text),
+                     tally(run.result, kInWords));
   if (run.options.bug != nullptr && run.result.verdict() != Verdict::kOutside) {
     out += lines(fmt::format("This figure does not see the bug: {}.", run.options.bug->meaning));
   }
@@ -185,7 +187,8 @@ namespace {
 
 /// The figures go by the label.
 Table summary(std::span<const LabRun> runs, std::string_view Figure::*label) {
-  Table table({{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"checks", Align::kLeft}});
+  Table table(
+      {{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"checks inside", Align::kLeft}});
   for (const LabRun& run : runs) {
     table.add_row({{std::string(run.figure.*label), Ink::kPlain, std::string(run.figure.name)},
                    verdict_cell(run.result.verdict()),
@@ -265,10 +268,10 @@ std::string lab_json(const LabRun& run) {
 }
 
 std::string lab_svg(const LabRun& run) {
-  ChartSheet sheet{
-      .title = std::string(run.figure.title),
-      .lead = {std::string(run.figure.question), setting(run),
-               fmt::format("Verdict: {}, {}", name_of(run.result.verdict()), tally(run.result))}};
+  ChartSheet sheet{.title = std::string(run.figure.title),
+                   .lead = {std::string(run.figure.question), setting(run),
+                            fmt::format("Verdict: {}, {}", name_of(run.result.verdict()),
+                                        tally(run.result, kInWords))}};
   for (const Panel& panel : run.result.panels) {
     sheet.parts.push_back({to_chart(panel), panel.caption + how_to_read(panel)});
   }
@@ -281,13 +284,14 @@ std::string lab_html(std::span<const LabRun> runs) {
                 "drawn at random, by the same axes. Each claim gets a verdict: inside if what was "
                 "measured keeps to what is predicted, outside if it does not, not applicable if an "
                 "assumption of the claim does not hold here.");
-  page.table(summary(runs, &Figure::title),
-             "Checks: how many of the figure's claims were measured as predicted.");
+  page.table(
+      summary(runs, &Figure::title),
+      "Each figure checks several claims; inside are those that were measured as predicted.");
   for (const LabRun& run : runs) {
     page.section(run.figure.title, run.figure.name);
     page.paragraph(run.figure.question);
     page.paragraph(fmt::format("{}. After {}.", setting(run), run.figure.source), "Setting");
-    page.paragraph(tally(run.result) + ".", verdict_cell(run.result.verdict()));
+    page.paragraph(tally(run.result, kInWords) + ".", verdict_cell(run.result.verdict()));
     for (const Panel& panel : run.result.panels) {
       page.figure(to_chart(panel), panel.caption + how_to_read(panel));
     }

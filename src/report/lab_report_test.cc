@@ -74,7 +74,7 @@ TEST(LabReport, SaysWhatWasFoundAndOfWhat) {
   }
   const std::vector<LabRun> runs{some_run()};
   EXPECT_THAT(adapt(lab_summary(runs, 80), {}),
-              HasSubstr("a-figure  outside  1 of 2 inside, 1 not applicable\n"));
+              HasSubstr("a-figure  outside  1 of 2, 1 not applicable\n"));
 }
 
 TEST(LabReport, NamesALimitThatThereIsOnly) {
