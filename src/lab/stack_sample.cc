@@ -58,6 +58,8 @@ std::vector<double> indices(std::size_t count) {
 // One draw's power without a skip has a logarithm of variance 11·L/d (docs/theory.md): 2 at most.
 constexpr double kFactorWithoutSkip = 2.5;
 constexpr double kDeepestWithoutSkip = 0.19;
+// Beside a skip of the same size it is some 3.7·L/d: 1 at most.
+constexpr double kDeepestWithoutNorm = 0.27;
 constexpr double kDeepest = 1;
 
 bool any_sublayer(const WideStack& stack, bool (*holds)(const Placement&, Depth)) {
@@ -71,6 +73,20 @@ bool any_sublayer(const WideStack& stack, bool (*holds)(const Placement&, Depth)
 bool skips(const WideStack& stack) {
   return !any_sublayer(
       stack, [](const Placement& p, Depth depth) { return p.skip.initial.value(depth) == 0; });
+}
+/// A branch as large as the stream that it reads.
+bool grows_without_norm(const WideStack& stack) {
+  return any_sublayer(stack, [](const Placement& p, Depth depth) {
+    const bool has_norm =
+        p.before == Slot::kNorm || p.inside == Slot::kNorm || p.after == Slot::kNorm;
+    return !has_norm && p.gain.initial.value(depth) >= 1;
+  });
+}
+/// A norm behind each sum makes the skip's share smaller, as if it were hardly there.
+bool is_post_norm(const WideStack& stack) {
+  return any_sublayer(stack, [](const Placement& p, Depth depth) {
+    return p.after == Slot::kNorm && p.skip.initial.value(depth) <= 1;
+  });
 }
 bool has_learned_skip(const WideStack& stack) {
   return any_sublayer(stack, [](const Placement& p, Depth) {
@@ -123,12 +139,20 @@ Curve StackSample::predicted(Quantity quantity, std::string name, double factor)
   return within_factor(std::move(name), x, values, factor);
 }
 
-std::string StackSample::unmet(Quantity quantity) const {
+std::string StackSample::unmet(Quantity quantity, Reach reach) const {
   const double layers_over_width =
       static_cast<double>(layers()) / static_cast<double>(stack_.d_model);
   if (layers_over_width > kDeepest) return "the stack is deeper than wide";
   if (!skips(stack_) && layers_over_width > kDeepestWithoutSkip) {
     return "without a skip so many layers of this width fluctuate too much";
+  }
+  if (grows_without_norm(stack_) && layers_over_width > kDeepestWithoutNorm) {
+    return "without a norm so many layers of this width fluctuate too much";
+  }
+  const bool goes_back = reach == Reach::kEveryLayer && (quantity == Quantity::kGradientRms ||
+                                                         quantity == Quantity::kWeightGradient);
+  if (goes_back && is_post_norm(stack_) && layers_over_width > kDeepestWithoutSkip) {
+    return "behind so many post-norms of this width gradients fluctuate too much";
   }
   if (has_learned_skip(stack_)) return "Admin's skips are not profiled here";
   if (quantity == Quantity::kWeightGradient && theory_.down_gradient.back() == 0) {

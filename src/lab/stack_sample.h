@@ -23,6 +23,9 @@ enum class Quantity {
   kWeightGradient,  ///< √E‖∂loss/∂W‖² of each layer's second feed-forward weight
 };
 
+/// Which layers a claim is about.
+enum class Reach { kEveryLayer, kLastLayer };
+
 /// One stack, drawn with several seeds and, where its queries are 0, predicted. Tokens are N(0, 1),
 /// and so is the gradient that goes in at the end.
 class StackSample {
@@ -39,7 +42,7 @@ class StackSample {
   /// multiplied, and with them their fluctuations. Cosines give or take factor − 1.
   Curve predicted(Quantity quantity, std::string name, double factor) const;
   /// Why theory says nothing of the quantity here; empty if it does.
-  std::string unmet(Quantity quantity) const;
+  std::string unmet(Quantity quantity, Reach reach = Reach::kEveryLayer) const;
 
  private:
   WideStack stack_;
