@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/find_named.h"
 #include "base/require.h"
 #include "nn/placement.h"
 
@@ -36,12 +37,7 @@ Verdict FigureResult::verdict() const {
 }
 
 const Figure& find_figure(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Figure& figure : figures()) {
-    if (figure.name == name) return figure;
-    names.push_back(figure.name);
-  }
-  fail(fmt::format("figure \"{}\" is unknown, must be one of {}", name, fmt::join(names, ", ")));
+  return find_named(figures(), "figure", name);
 }
 
 namespace {

@@ -1,10 +1,8 @@
 #include "lab/silent_bug.h"
 
-#include <fmt/ranges.h>
-
 #include <utility>
 
-#include "base/require.h"
+#include "base/find_named.h"
 
 namespace addnorm {
 namespace {
@@ -78,13 +76,7 @@ std::span<const SilentBug> silent_bugs() {
 }
 
 const SilentBug& find_silent_bug(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const SilentBug& bug : kBugs) {
-    if (bug.name == name) return bug;
-    names.push_back(bug.name);
-  }
-  fail(
-      fmt::format("silent bug \"{}\" is unknown, must be one of {}", name, fmt::join(names, ", ")));
+  return find_named(silent_bugs(), "silent bug", name);
 }
 
 }  // namespace addnorm

@@ -1,12 +1,11 @@
 #include "nn/placement.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
 
+#include "base/find_named.h"
 #include "base/require.h"
 
 namespace addnorm {
@@ -75,12 +74,7 @@ std::span<const Placement> placements() {
 }
 
 const Placement& find_placement(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const Placement& placement : kPlacements) {
-    if (placement.name == name) return placement;
-    names.push_back(placement.name);
-  }
-  fail(fmt::format("placement \"{}\" is unknown, must be one of {}", name, fmt::join(names, ", ")));
+  return find_named(placements(), "placement", name);
 }
 
 namespace {
