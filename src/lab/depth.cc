@@ -13,16 +13,13 @@ constexpr double kLearningRate = 4e-3;
 std::vector<TrainingCurve> plan(const FigureOptions& options) {
   std::vector<TrainingCurve> curves;
   for (const std::string& placement : options.placements) {
-    TrainingCurve& curve = curves.emplace_back(TrainingCurve{placement, {}, {}});
-    for (const std::size_t layers : options.layers) {
-      curve.x.push_back(static_cast<double>(layers));
-      curve.jobs.push_back({.placement = placement,
-                            .layers = layers,
-                            .width = options.width,
-                            .context = 16,
-                            .steps = kSteps,
-                            .learning_rate = {kLearningRate, kWarmUp}});
-    }
+    curves.push_back(at_depths(placement,
+                               {.placement = placement,
+                                .width = options.width,
+                                .context = 16,
+                                .steps = kSteps,
+                                .learning_rate = {kLearningRate, kWarmUp}},
+                               options.layers));
   }
   return curves;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/parallel.h"
 #include "base/require.h"
@@ -67,6 +68,16 @@ std::vector<Run> runs_of(const std::vector<TrainingCurve>& plan, const FigureOpt
 }
 
 }  // namespace
+
+TrainingCurve at_depths(std::string name, TrainingJob job, const std::vector<std::size_t>& layers) {
+  TrainingCurve curve{std::move(name), {}, {}};
+  for (const std::size_t depth : layers) {
+    job.layers = depth;
+    curve.x.push_back(static_cast<double>(depth));
+    curve.jobs.push_back(job);
+  }
+  return curve;
+}
 
 TrainedCurves::TrainedCurves(const std::vector<TrainingCurve>& plan, const FigureOptions& options) {
   const ByteText text(options.text, plan.at(0).jobs.at(0).context);

@@ -30,6 +30,9 @@ struct TrainingCurve {
   std::vector<TrainingJob> jobs;
 };
 
+/// The job at each of these depths.
+TrainingCurve at_depths(std::string name, TrainingJob job, const std::vector<std::size_t>& layers);
+
 /// What training on the options' text leads to, with their seeds and their bug: the loss in nats a
 /// byte on text kept aside, infinite where a run diverged.
 class TrainedCurves {
@@ -37,9 +40,8 @@ class TrainedCurves {
   TrainedCurves(const std::vector<TrainingCurve>& plan, const FigureOptions& options);
 
   const std::vector<Curve>& losses() const { return losses_; }
-  /// The loss of a model that knows how frequent bytes are, and nothing else.
-  double unigram_loss() const { return unigram_loss_; }
-  /// The same as a line to be laid under the losses.
+  /// The loss of a model that knows how frequent bytes are, and nothing else: a line to be laid
+  /// under the losses.
   Curve unigram_curve() const;
 
   /// That the curve at x has learned more than byte frequencies, by 0.1 nats, or has not. Not

@@ -16,16 +16,12 @@ std::vector<TrainingCurve> plan(const FigureOptions& options) {
   std::vector<TrainingCurve> curves;
   for (const std::string& placement : options.placements) {
     for (const std::size_t warm_up : {std::size_t{0}, kWarmUp}) {
-      TrainingCurve& curve = curves.emplace_back();
-      curve.name = placement + (warm_up > 0 ? ", warm-up" : "");
-      for (const std::size_t layers : options.layers) {
-        curve.x.push_back(static_cast<double>(layers));
-        curve.jobs.push_back({.placement = placement,
-                              .layers = layers,
-                              .width = options.width,
-                              .steps = kSteps,
-                              .learning_rate = {kLearningRate, warm_up}});
-      }
+      curves.push_back(at_depths(placement + (warm_up > 0 ? ", warm-up" : ""),
+                                 {.placement = placement,
+                                  .width = options.width,
+                                  .steps = kSteps,
+                                  .learning_rate = {kLearningRate, warm_up}},
+                                 options.layers));
     }
   }
   return curves;
