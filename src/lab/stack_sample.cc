@@ -162,9 +162,9 @@ std::string StackSample::unmet(Quantity quantity, Reach reach) const {
 }
 
 Check check_theory(std::string claim, std::string source, const StackSample& sample,
-                   Quantity quantity, const Curve& measured, const Curve& predicted) {
+                   Quantity quantity, const Curve& measured, const Curve& predicted, Reach reach) {
   Check check = check_mean(std::move(claim), std::move(source), measured, predicted);
-  if (const std::string unmet = sample.unmet(quantity); !unmet.empty()) check.unmet = unmet;
+  if (const std::string unmet = sample.unmet(quantity, reach); !unmet.empty()) check.unmet = unmet;
   return check;
 }
 

@@ -42,7 +42,7 @@ class StackSample {
   /// multiplied, and with them their fluctuations. Cosines give or take factor − 1.
   Curve predicted(Quantity quantity, std::string name, double factor) const;
   /// Why theory says nothing of the quantity here; empty if it does.
-  std::string unmet(Quantity quantity, Reach reach = Reach::kEveryLayer) const;
+  std::string unmet(Quantity quantity, Reach reach) const;
 
  private:
   WideStack stack_;
@@ -52,7 +52,8 @@ class StackSample {
 
 /// Whether they agree, where the sample's theory says something of the quantity.
 Check check_theory(std::string claim, std::string source, const StackSample& sample,
-                   Quantity quantity, const Curve& measured, const Curve& predicted);
+                   Quantity quantity, const Curve& measured, const Curve& predicted,
+                   Reach reach = Reach::kEveryLayer);
 /// Puts what was measured and what is predicted into the panel, and says whether they agree.
 Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
                  const std::string& name, double factor);
