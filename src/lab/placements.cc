@@ -35,14 +35,17 @@ struct Panels {
         .x = rows,
         .y = {"root mean square; 1 in front of the first layer", Spacing::kLog},
         .caption =
-            "Above 1 the layers add to the stream; at 1 a norm closes each of them, or "
-            "their branches start at 0."};
-    gradient = {.title = "The gradient that reaches the first layer, before training",
-                .x = rows,
-                .y = {"root mean square; 1 where it starts", Spacing::kLog},
-                .caption =
-                    "Far above or below 1 the first layers learn at another rate than the "
-                    "last."};
+            "Above 1 the layers add to the stream, below it they take from it; at 1 a norm closes "
+            "each of them, or their branches start at 0. Before training 8 stacks are drawn for "
+            "each "
+            "seed; Admin's skips are not yet profiled."};
+    gradient = {
+        .title = "The gradient that reaches the first layer, before training",
+        .x = rows,
+        .y = {"root mean square; 1 where it starts", Spacing::kLog},
+        .caption =
+            "It starts behind the last layer, or behind the final norm of those that have one, "
+            "which divides it by the size of the stream."};
     loss = {.title = fmt::format("Loss after {} steps", kSteps),
             .x = rows,
             .y = {"nats a byte, on text kept aside"},
