@@ -8,21 +8,13 @@
 
 #include "report/terminal.h"
 #include "report/text.h"
+#include "support/chart_of.h"
 
 namespace addnorm {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-Chart chart_of(std::vector<double> y, AxisScale scale = AxisScale::kLinear) {
-  Series series{.name = "curve", .x = {}, .y = std::move(y)};
-  for (std::size_t i = 0; i < series.y.size(); ++i) series.x.push_back(static_cast<double>(i));
-  return {.title = "Title",
-          .x = {.label = "step"},
-          .y = {.label = "loss", .scale = scale},
-          .series = {series}};
-}
 
 std::vector<std::string> lines_of(const Chart& chart, int width, Glyphs glyphs = Glyphs::kUnicode) {
   std::istringstream text(adapt(draw_plot(chart, width), {.glyphs = glyphs}));

@@ -6,21 +6,13 @@
 #include <string_view>
 
 #include "addnorm/error.h"
+#include "support/chart_of.h"
 
 namespace addnorm {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-Chart chart_of(std::vector<double> y, AxisScale scale = AxisScale::kLinear) {
-  Series series{.name = "curve", .x = {}, .y = std::move(y)};
-  for (std::size_t i = 0; i < series.y.size(); ++i) series.x.push_back(static_cast<double>(i));
-  return {.title = "Title",
-          .x = {.label = "step"},
-          .y = {.label = "loss", .scale = scale},
-          .series = {series}};
-}
 
 std::size_t count(std::string_view text, std::string_view part) {
   std::size_t found = 0;
