@@ -22,11 +22,14 @@ function(addnorm_tests name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
 endfunction()
 
-# addnorm_folder(<folder> DEPENDS <targets>): src/<folder>/*.cc as addnorm_<folder>,
-# src/<folder>/*_test.cc as addnorm_<folder>_test.
+# addnorm_folder(<folder> DEPENDS <targets> [WITHOUT <units>]): src/<folder>/*.cc as
+# addnorm_<folder>, src/<folder>/*_test.cc as addnorm_<folder>_test.
 function(addnorm_folder folder)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  foreach(unit ${ARG_WITHOUT})
+    list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/src/${folder}/${unit}.cc)
+  endforeach()
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

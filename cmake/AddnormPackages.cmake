@@ -43,6 +43,8 @@ if(ADDNORM_WASM)
     "-DFMT_ASSERT(condition,message)=((condition)?(void)0:__builtin_trap())")
   addnorm_require_headers(hwy::hwy /usr/include/hwy libhwy-dev)
   addnorm_require_headers(Eigen3::Eigen /usr/include/eigen3/Eigen libeigen3-dev)
+  addnorm_require_headers(nlohmann_json::nlohmann_json /usr/include/nlohmann nlohmann-json3-dev)
+  target_compile_definitions(nlohmann_json::nlohmann_json INTERFACE JSON_NO_IO JSON_NOEXCEPTION)
   return()
 endif()
 

@@ -16,6 +16,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^#root/, replacement: root.slice(0, -1) },
+      { find: /^#lab/, replacement: `${root}build/wasm/bin/lab.wasm` },
       { find: /^#module/, replacement: `${root}build/wasm/bin/addnorm.wasm` },
     ],
   },

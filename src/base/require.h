@@ -24,4 +24,19 @@ void require(bool condition, fmt::format_string<Args...> format, Args&&... args)
   if (!condition) fail(fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// Runs body(); an Error in it is thrown again with `prefix` before its message.
+template <typename Body>
+void with_prefix(std::string_view prefix, const Body& body) {
+#ifdef __cpp_exceptions
+  try {
+    body();
+  } catch (const Error& error) {
+    fail(fmt::format("{}{}", prefix, error.what()));
+  }
+#else
+  static_cast<void>(prefix);
+  body();
+#endif
+}
+
 }  // namespace addnorm

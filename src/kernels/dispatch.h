@@ -15,16 +15,8 @@ namespace addnorm {
 /// Rows that go through a kernel together.
 inline constexpr std::size_t kRowGroup = 4;
 
-/// What a matrix may be stored in: the residual stream, and branch and output. The 16-bit types are
-/// left out of the tutorial's module. Double is there for references and tests: it is compiled
-/// once, for the instruction set that every machine has.
-#ifdef __wasm__
-#define ADDNORM_FOR_STORAGES(use) use(float, float) use(double, double)
-#define ADDNORM_STORAGE_TABLE(function) \
-  { &function<float, float> }
-template <template <typename, typename> typename F>
-using PerStorage = std::tuple<F<float, float>>;
-#else
+/// What a matrix may be stored in: the residual stream, and branch and output. Double is there for
+/// references and tests: it is compiled once, for the instruction set that every machine has.
 #define ADDNORM_FOR_STORAGES(use)                                                     \
   use(float, float) use(double, double) use(BFloat16, BFloat16) use(Float16, Float16) \
       use(float, BFloat16) use(float, Float16)
@@ -36,7 +28,6 @@ using PerStorage = std::tuple<F<float, float>>;
 template <template <typename, typename> typename F>
 using PerStorage = std::tuple<F<float, float>, F<BFloat16, BFloat16>, F<Float16, Float16>,
                               F<float, BFloat16>, F<float, Float16>>;
-#endif
 
 /// Defines table(), which gives function<S, B> for each pair of types.
 #define ADDNORM_TABLE(table, Kernel, function)                                    \

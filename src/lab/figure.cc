@@ -60,11 +60,9 @@ void check_placements(const FigureOptions& options) {
   for (const std::string& placement : options.placements) {
     require(std::ranges::count(options.placements, placement) == 1,
             "--placement: {} is there twice", placement);
-    try {
+    with_prefix("--placement: ", [&] {
       for (const std::size_t layers : options.layers) parse_placements(placement, layers);
-    } catch (const Error& error) {
-      fail(fmt::format("--placement: {}", error.what()));
-    }
+    });
   }
 }
 

@@ -251,9 +251,7 @@ Json check_json(const Check& c) {
           {"unmet", c.unmet},       {"verdict", name_of(c.verdict())}};
 }
 
-}  // namespace
-
-std::string lab_json(const LabRun& run) {
+Json run_json(const LabRun& run) {
   Json json{{"figure", run.figure.name},
             {"title", run.figure.title},
             {"question", run.figure.question},
@@ -264,7 +262,30 @@ std::string lab_json(const LabRun& run) {
             {"verdict", name_of(run.result.verdict())}};
   for (const Panel& panel : run.result.panels) json["panels"].push_back(panel_json(panel));
   for (const Check& check : run.result.checks) json["checks"].push_back(check_json(check));
-  return json.dump(1) + "\n";
+  return json;
+}
+
+}  // namespace
+
+std::string lab_json(const LabRun& run) {
+  return run_json(run).dump(1) + "\n";
+}
+
+std::string lab_page_json(const LabRun& run) {
+  Json json = run_json(run);
+  json["setting"] = setting(run);
+  json["tally"] = tally(run.result, kInWords);
+  for (std::size_t i = 0; i < run.result.panels.size(); ++i) {
+    const Panel& panel = run.result.panels[i];
+    const Chart chart = to_chart(panel);
+    json["panels"][i]["wide"] = to_svg(chart, kWideChart);
+    json["panels"][i]["narrow"] = to_svg(chart, kNarrowChart);
+    json["panels"][i]["caption"] = panel.caption + how_to_read(panel);
+  }
+  for (std::size_t i = 0; i < run.result.checks.size(); ++i) {
+    json["checks"][i]["text"] = check_text(run.result.checks[i]);
+  }
+  return json.dump();
 }
 
 std::string lab_svg(const LabRun& run) {

@@ -28,6 +28,10 @@ std::string lab_summary(std::span<const LabRun> runs, int width);
 /// FIGURE.json: options, curves, checks, verdict.
 std::string lab_json(const LabRun& run);
 
+/// The same with what a page shows: the setting and the tally in words, each panel's caption and
+/// its images for a page and a phone, each check's sentence.
+std::string lab_page_json(const LabRun& run);
+
 /// FIGURE.svg: the figure's panels in one image.
 std::string lab_svg(const LabRun& run);
 

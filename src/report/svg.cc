@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -83,9 +82,11 @@ double text_width(std::string_view text, double size) {
 
 // Lines that fit into `width` pixels in a broad and bold font.
 std::vector<std::string> lines_of(std::string_view text, double width, double size) {
-  std::istringstream wrapped(wrap(text, static_cast<int>(width / (0.65 * size))));
+  const std::string wrapped = wrap(text, static_cast<int>(width / (0.65 * size)));
   std::vector<std::string> lines;
-  for (std::string line; std::getline(wrapped, line);) lines.push_back(line);
+  for (std::size_t begin = 0; begin < wrapped.size(); begin += lines.back().size() + 1) {
+    lines.push_back(wrapped.substr(begin, wrapped.find('\n', begin) - begin));
+  }
   return lines;
 }
 

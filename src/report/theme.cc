@@ -18,6 +18,10 @@ constexpr std::string_view kDark =
 
 }  // namespace
 
+std::string_view theme_variables(Ground ground) {
+  return ground == Ground::kDark ? kDark : kLight;
+}
+
 // On paper the colours are always the light ones.
 std::string theme_css(std::string_view selector) {
   return fmt::format(

@@ -12,4 +12,9 @@ constexpr int kSeriesColors = 8;
 /// --muted, --grid, --good, --bad and those of the series.
 std::string theme_css(std::string_view selector);
 
+enum class Ground { kLight, kDark };
+
+/// The colours on one ground, as declarations of CSS.
+std::string_view theme_variables(Ground ground);
+
 }  // namespace addnorm

@@ -13,6 +13,8 @@ import { state as block } from './block/state';
 import { BlockChapter } from './block/view';
 import { state as highway } from './highway/state';
 import { Highway } from './highway/view';
+import { state as lab } from './lab/state';
+import { LabChapter } from './lab/view';
 import { state as placement } from './placement/state';
 import { resetTraining } from './placement/train';
 import { PlacementChapter } from './placement/view';
@@ -44,4 +46,5 @@ export const chapters: Chapter[] = [
   },
   { id: 'block', title: 'The block', View: BlockChapter, state: block },
   { id: 'quiz', title: 'Quiz', View: Quiz, state: quiz },
+  { id: 'lab', title: 'The lab', View: LabChapter, state: lab },
 ];

@@ -3,7 +3,8 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { KernelError, type Kernels, type Kind, type NormOptions, type Shape } from './kernels';
+import { KernelError } from './instance';
+import { type Kernels, type Kind, type NormOptions, type Shape } from './kernels';
 import { loadKernels, loadModule, native, readNpy, withFolder, writeNpy } from './native';
 
 let kernels: Kernels;
@@ -36,7 +37,9 @@ function flags(o: NormOptions): (string | number)[] {
 }
 
 test('the module imports nothing', async () => {
-  expect(WebAssembly.Module.imports(await loadModule())).toEqual([]);
+  for (const name of ['addnorm', 'lab'] as const) {
+    expect(WebAssembly.Module.imports(await loadModule(name))).toEqual([]);
+  }
 });
 
 describe('float64, beside addnorm trace: the same bits', () => {

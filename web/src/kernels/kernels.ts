@@ -1,5 +1,7 @@
 // The library's kernels: the WebAssembly module behind typed functions. The order of the options
-// here is that of apps/wasm/exports.cc and session.h.
+// here is that of apps/wasm/tutorial.cc and session.h.
+
+import { type Arena, Instance, KernelError, type Values } from './instance';
 
 export const KINDS = ['layer', 'rms', 'batch', 'instance', 'group'] as const;
 export const EPSILON_AT = ['variance', 'deviation'] as const;
@@ -28,9 +30,6 @@ export interface Shape {
   channels: number;
   positions?: number;
 }
-
-/** float32 or float64: the arrays that go in decide. */
-export type Values = Float32Array | Float64Array;
 
 export interface NormInput<V extends Values> {
   x: V;
@@ -98,26 +97,21 @@ export interface Measurement {
   tokenCosine: number[];
 }
 
-/** What the library says about an argument that it cannot use. */
-export class KernelError extends Error {}
-
-type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
-
-/** One instance of the module. */
+/** The kernels of one instance of the module. */
 export class Kernels {
-  #exports: Exports;
+  #instance: Instance;
 
   constructor(readonly module: WebAssembly.Module) {
-    this.#exports = this.#start();
+    this.#instance = new Instance(module);
   }
 
   /** s = x + branch, x̂ and γ·x̂ + β, with the statistics. */
   norm<V extends Values>(options: NormOptions, shape: Shape, input: NormInput<V>): NormOutput<V> {
-    return this.#call((arena) => {
+    return this.#instance.call((arena) => {
       const choice = arena.put(normChoice(options));
       const dims = dimensions(shape);
-      const sets = this.#exports.norm_sets(choice, ...dims);
-      const forward = this.#exports[`norm_forward_${suffix(input.x)}`];
+      const sets = arena.exports.norm_sets(choice, ...dims);
+      const forward = arena.exports[`norm_forward_${suffix(input.x)}`];
       const [x, branch] = [arena.put(input.x), arena.put(input.branch)];
       const [gamma, beta] = [arena.put(input.gamma), arena.put(input.beta)];
       const sum = arena.like(input.x);
@@ -142,13 +136,13 @@ export class Kernels {
     shape: Shape,
     input: { x: V; gamma?: V; dy: V },
   ): NormGradients<V> {
-    return this.#call((arena) => {
+    return this.#instance.call((arena) => {
       const ofRows = options.kind === 'layer' || options.kind === 'rms' || !options.kind;
       const parameters = ofRows ? shape.channels * (shape.positions ?? 1) : shape.channels;
       const zero = new (input.x.constructor as new (n: number) => V)(parameters);
       const dx = arena.like(input.x);
       const [dGamma, dBeta] = [arena.put(zero), arena.put(zero)];
-      this.#exports[`norm_backward_${suffix(input.x)}`](
+      arena.exports[`norm_backward_${suffix(input.x)}`](
         arena.put(normChoice(options)),
         ...dimensions(shape),
         arena.put(input.x),
@@ -168,7 +162,7 @@ export class Kernels {
 
   /** The library's table of placements. */
   placements(): Placement[] {
-    const lines = this.#text(this.#call(() => this.#exports.placement_lines()));
+    const lines = this.#instance.text(this.#instance.exports.placement_lines());
     return lines.trimEnd().split('\n').map(placementOf);
   }
 
@@ -176,8 +170,8 @@ export class Kernels {
    * lives in: with the first call that fails. */
   session(arrangement: Arrangement, options: SessionOptions, text: Uint8Array): Session {
     const choice = this.#arrangement(arrangement);
-    const handle = this.#call((arena) =>
-      this.#exports.session_create(
+    const handle = this.#instance.call((arena) =>
+      arena.exports.session_create(
         arena.put(choice),
         arena.put(sessionChoice(options)),
         arena.put(text),
@@ -185,10 +179,11 @@ export class Kernels {
       ),
     );
     const places = options.layers + 1;
-    const home = this.#exports;
+    const home = this.#instance.exports;
+    const isAlive = () => home === this.#instance.exports;
     const call = <R>(body: (arena: Arena) => R): R => {
-      if (home !== this.#exports) throw new KernelError('the session ended with an earlier error');
-      return this.#call(body);
+      if (!isAlive()) throw new KernelError('the session ended with an earlier error');
+      return this.#instance.call(body);
     };
     return {
       parameters: home.session_parameters(handle),
@@ -208,37 +203,9 @@ export class Kernels {
       step: () => call(() => home.session_step(handle)),
       validate: (batches) => call(() => home.session_validate(handle, batches)),
       destroy: () => {
-        if (home === this.#exports) home.session_destroy(handle);
+        if (isAlive()) home.session_destroy(handle);
       },
     };
-  }
-
-  #start(): Exports {
-    const { exports } = new WebAssembly.Instance(this.module);
-    const started = exports as unknown as Exports;
-    started._initialize();
-    return started;
-  }
-
-  /** Runs `body`; what it puts into the module's memory is given back. A trap becomes a
-   * KernelError, and a fresh instance takes the place of the one that it spoiled. */
-  #call<R>(body: (arena: Arena) => R): R {
-    const arena = new Arena(this.#exports);
-    try {
-      return body(arena);
-    } catch (error) {
-      // A trap, or the stack's end: either way the instance is spoiled.
-      const message = this.#text(this.#exports.last_failure());
-      this.#exports = this.#start();
-      throw new KernelError(message || String(error));
-    } finally {
-      if (arena.exports === this.#exports) arena.release();
-    }
-  }
-
-  #text(address: number): string {
-    const bytes = new Uint8Array(this.#exports.memory.buffer);
-    return new TextDecoder().decode(bytes.slice(address, bytes.indexOf(0, address)));
   }
 
   #arrangement(a: Arrangement): Float64Array {
@@ -256,38 +223,6 @@ export interface Session {
   step(): number; // one step of training; the loss before it, in nats a byte
   validate(batches: number): number;
   destroy(): void;
-}
-
-/** What one call has in the module's memory. Views are made when they are used: memory may grow. */
-class Arena {
-  #addresses: number[] = [];
-
-  constructor(readonly exports: Exports) {}
-
-  reserve(bytes: number): number {
-    const address = this.exports.allocate(bytes) >>> 0;
-    this.#addresses.push(address);
-    return address;
-  }
-  like(values: Values | Uint8Array): number {
-    return this.reserve(values.byteLength);
-  }
-  /** The address of a copy; 0 of what is absent. */
-  put(values: Values | Uint8Array | undefined): number {
-    if (values === undefined) return 0;
-    const address = this.like(values);
-    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-    new Uint8Array(this.exports.memory.buffer, address, values.byteLength).set(bytes);
-    return address;
-  }
-  /** A copy of what stands at `address`, with the type and the size of `like`. */
-  take<V extends Values>(address: number, like: V): V {
-    const buffer = this.exports.memory.buffer.slice(address, address + like.byteLength);
-    return new (like.constructor as new (buffer: ArrayBuffer) => V)(buffer);
-  }
-  release(): void {
-    for (const address of this.#addresses) this.exports.release(address);
-  }
 }
 
 function suffix(values: Values): 'f32' | 'f64' {

@@ -13,7 +13,7 @@ export function hasSimd(): boolean {
   return typeof WebAssembly === 'object' && WebAssembly.validate(SIMD_PROBE);
 }
 
-/** Fetches and compiles the module; an Error in words where that fails. */
+/** The page's own module; an Error in words where that fails. */
 export async function loadKernels(): Promise<Kernels> {
   if (!hasSimd()) {
     throw new Error(
@@ -21,9 +21,14 @@ export async function loadKernels(): Promise<Kernels> {
         'Chrome and Edge have it from version 91, Firefox from 89, Safari from 16.4.',
     );
   }
+  return new Kernels(await loadModule(url));
+}
+
+/** Fetches and compiles a module; an Error in words where that fails. */
+export async function loadModule(url: string): Promise<WebAssembly.Module> {
   const response = await fetch(url).catch(() => {
     throw new Error('The kernels could not be loaded; is the server still there?');
   });
   if (!response.ok) throw new Error(`The kernels could not be loaded: ${url}: ${response.status}.`);
-  return new Kernels(await WebAssembly.compile(await response.arrayBuffer()));
+  return WebAssembly.compile(await response.arrayBuffer());
 }

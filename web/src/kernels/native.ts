@@ -5,16 +5,22 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Kernels, type Values } from './kernels';
+import type { Values } from './instance';
+import { Kernels } from './kernels';
+import { Lab } from './lab';
 
 const build = fileURLToPath(new URL('../../../build', import.meta.url));
 
-export async function loadModule(): Promise<WebAssembly.Module> {
-  return WebAssembly.compile(readFileSync(`${build}/wasm/bin/addnorm.wasm`));
+export async function loadModule(name: 'addnorm' | 'lab'): Promise<WebAssembly.Module> {
+  return WebAssembly.compile(readFileSync(`${build}/wasm/bin/${name}.wasm`));
 }
 
 export async function loadKernels(): Promise<Kernels> {
-  return new Kernels(await loadModule());
+  return new Kernels(await loadModule('addnorm'));
+}
+
+export async function loadLab(): Promise<Lab> {
+  return new Lab(await loadModule('lab'));
 }
 
 /** What `addnorm …` prints. */

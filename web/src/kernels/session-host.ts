@@ -15,30 +15,12 @@ export interface Opened {
 
 export type Timed<T> = T & { milliseconds: number };
 
-/** The call with this number is to run; `args` are those of the method. */
-export interface Request {
-  id: number;
-  method: Method;
-  args: unknown[];
-}
-export type Answer = { id: number; value: unknown } | { id: number; problem: string };
-export type Method = Exclude<keyof SessionHost, 'answer'>;
-
 export class SessionHost {
   #kernels: Kernels;
   #session: Session | undefined;
 
   constructor(kernels: Kernels) {
     this.#kernels = kernels;
-  }
-
-  answer({ id, method, args }: Request): Answer {
-    try {
-      return { id, value: (this[method] as (...args: unknown[]) => unknown).apply(this, args) };
-    } catch (error) {
-      this.#session = undefined; // gone with the instance that had it
-      return { id, problem: error instanceof Error ? error.message : String(error) };
-    }
   }
 
   /** A stack with its first weights. */

@@ -2,8 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { inProcessWorker } from './in-process';
 import type { Kernels, SessionOptions } from './kernels';
 import { loadKernels } from './native';
-import type { Stack } from './session-host';
-import { newest, type Port, SessionWorker, textBytes } from './sessions';
+import type { SessionHost, Stack } from './session-host';
+import { newest, type Port, Remote } from './remote';
+import { textBytes } from './sessions';
 
 const OPTIONS: SessionOptions = {
   layers: 2,
@@ -75,7 +76,7 @@ test('answers find their calls whatever their order; a lost worker fails all', a
     postMessage: () => {},
     terminate: () => {},
   };
-  const worker = new SessionWorker(port);
+  const worker = new Remote<SessionHost>(port);
   const [one, two, three] = [1, 2, 3].map((n) => worker.call('validate', n));
   listeners.message({ data: { id: 2, value: 'two' } });
   listeners.message({ data: { id: 1, value: 'one' } });

@@ -34,6 +34,25 @@ export function choice<V extends string>(values: readonly V[], initial: V): Fiel
   };
 }
 
+/** Some of `known`, at least one, in their order. */
+export function subset(
+  known: () => readonly string[],
+  initial: readonly string[],
+): Field<readonly string[]> {
+  return {
+    initial,
+    write: (values) => values.join(','),
+    read(text) {
+      const names = text.split(',').map((name) => name.trim());
+      const stranger = names.find((name) => !known().includes(name));
+      if (stranger !== undefined) {
+        throw new FieldError(`has “${shorten(stranger)}”, must be of ${known().join(', ')}`);
+      }
+      return known().filter((name) => names.includes(name));
+    },
+  };
+}
+
 export interface Range {
   min: number;
   max: number;

@@ -91,6 +91,56 @@ export function Choice<V extends string>({ label, item, options }: ChoiceProps<V
   );
 }
 
+export interface ChoicesProps extends ControlProps<readonly string[]> {
+  options: readonly string[];
+}
+
+/** Some of a few, at least one. */
+export function Choices({ label, item, options }: ChoicesProps) {
+  const chosen = item.value;
+  const toggle = (name: string) =>
+    (item.value = options.filter((o) => chosen.includes(o) !== (o === name)));
+  return (
+    <fieldset class="control choice">
+      <legend>{label}</legend>
+      {options.map((name) => (
+        <label key={name}>
+          <input
+            type="checkbox"
+            checked={chosen.includes(name)}
+            disabled={chosen.length === 1 && chosen[0] === name}
+            onChange={() => toggle(name)}
+          />
+          <span>{name}</span>
+        </label>
+      ))}
+      <Problem text={item.problem.value} />
+    </fieldset>
+  );
+}
+
+/** One of several, in a list that opens. */
+export function Select<V extends string>({ label, item, options }: ChoiceProps<V>) {
+  const id = useId();
+  return (
+    <div class="control select">
+      <label for={id}>{label}</label>
+      <select
+        id={id}
+        value={item.value}
+        onChange={(event) => (item.value = options[event.currentTarget.selectedIndex].value)}
+      >
+        {options.map(({ value, label: text }) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+      <Problem text={item.problem.value} />
+    </div>
+  );
+}
+
 export interface TextFieldProps<T> extends ControlProps<T> {
   rows?: number; // more than one: a text area
   hint?: string;

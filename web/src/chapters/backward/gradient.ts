@@ -1,7 +1,7 @@
 // The gradient through a norm, and what it is made of.
 
 import { kernels } from '../../kernels/current';
-import type { Values } from '../../kernels/kernels';
+import type { Values } from '../../kernels/instance';
 import type { TokenNorm } from '../../ui/norms';
 import { length } from '../../ui/vectors';
 

@@ -1,7 +1,8 @@
 // The steps of one vector, by the kernels.
 
 import { kernels } from '../../kernels/current';
-import { KernelError, type NormOptions } from '../../kernels/kernels';
+import { KernelError } from '../../kernels/instance';
+import type { NormOptions } from '../../kernels/kernels';
 import type { TokenNorm } from '../../ui/norms';
 
 export interface Steps {

@@ -1,10 +1,7 @@
-// The module's functions. Numbers come and go in the module's own memory; options come as arrays of
-// float64, in the order that each comment here and web/src/kernels/ both have. A function that
-// cannot use its arguments traps, and last_failure() says why; after that the instance is spent.
+// The tutorial's module: norms, placements, sessions. Options come as arrays of float64, in the
+// order that each comment here and web/src/kernels/ both have.
 
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,9 +9,8 @@
 #include "addnorm/norm.h"
 #include "base/require.h"
 #include "nn/placement.h"
+#include "wasm/module.h"
 #include "wasm/session.h"
-
-#define ADDNORM_EXPORT(name) extern "C" [[clang::export_name(#name)]]
 
 namespace addnorm {
 namespace {
@@ -171,21 +167,6 @@ std::string placement_table() {
 }
 
 }  // namespace
-
-/// Why the last call trapped.
-ADDNORM_EXPORT(last_failure) const char* last_failure_of_module() {
-  return last_failure();
-}
-
-ADDNORM_EXPORT(allocate) void* allocate(std::size_t bytes) {
-  constexpr std::size_t kMost = SIZE_MAX / 2;
-  void* memory = bytes <= kMost ? std::aligned_alloc(64, (bytes + 63) / 64 * 64) : nullptr;
-  require(memory != nullptr, "there is no memory for {} bytes", bytes);
-  return memory;
-}
-ADDNORM_EXPORT(release) void release(void* memory) {
-  std::free(memory);
-}
 
 // clang-format off
 #define ADDNORM_EXPORT_NORM(suffix, T)                                                          \

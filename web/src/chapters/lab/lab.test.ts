@@ -1,0 +1,80 @@
+// Chapter 9's figures are the program's: the same list, the same options, the same numbers.
+
+import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { setKernels } from '../../kernels/current';
+import type { Lab, LabCurve, LabRun } from '../../kernels/lab';
+import { loadKernels, loadLab, native, withFolder } from '../../kernels/native';
+import { resetState } from '../../state/store';
+import { BUGS, command, FIGURES, request, state } from './state';
+
+let lab: Lab;
+beforeAll(async () => {
+  setKernels(await loadKernels());
+  lab = await loadLab();
+});
+beforeEach(() => resetState(state));
+
+function runNative(): LabRun {
+  const [, ...flags] = command(request()).split(' ');
+  return withFolder((path) => JSON.parse(native(...flags, '--json', '--out', path('lab'))));
+}
+
+/** To what float32 products differ by, which a deep stack makes larger. */
+function expectSameCurves(found: LabCurve[], expected: LabCurve[]) {
+  expect(found.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
+  found.forEach(({ name, x, y }, c) => {
+    expect(x, name).toEqual(expected[c].x);
+    y.forEach((value, i) => {
+      const other = expected[c].y[i];
+      if (value === null || other === null) expect(value, name).toBe(other);
+      else expect(Math.abs(value - other), name).toBeLessThanOrEqual(1e-3 * Math.abs(other) + 1e-5);
+    });
+  });
+}
+
+test('the page has the figures that train nothing, with their options, and all bugs', () => {
+  const { figures, bugs } = lab.list();
+  const untrained = figures.filter(({ trains }) => !trains);
+  expect(untrained.map(({ name }) => name)).toEqual(FIGURES);
+  for (const { name, options } of untrained) {
+    state.figure.read(name);
+    const { figure, ...asked } = request();
+    expect(Object.keys(asked).sort(), figure).toEqual(Object.keys(options).sort());
+  }
+  expect(['none', ...bugs.map(({ name }) => name)]).toEqual(BUGS);
+});
+
+test.each(FIGURES)('%s is that of the program', (figure) => {
+  state.figure.value = figure;
+  const [found, expected] = [lab.run(request()), runNative()];
+  expect(found.verdict).toBe('inside');
+  expect(expected.verdict).toBe('inside');
+  expect(found.checks.map(({ verdict }) => verdict)).toEqual(
+    expected.checks.map(({ verdict }) => verdict),
+  );
+  found.panels.forEach(({ measured, predicted, wide, narrow, caption }, i) => {
+    expectSameCurves(measured, expected.panels[i].measured);
+    expectSameCurves(predicted, expected.panels[i].predicted);
+    expect(wide).toMatch(/^<svg[^]*<\/svg>\s*$/);
+    expect(narrow).toMatch(/^<svg[^]*<\/svg>\s*$/);
+    expect(caption).not.toBe('');
+  });
+});
+
+test('a bug is seen here as there', () => {
+  state.figure.value = 'gradient-flow';
+  state.bug.value = 'no-residual';
+  expect(lab.run(request()).verdict).toBe('outside');
+  expect(command(request())).toBe(
+    'addnorm lab gradient-flow --layers 12 --width 64 --seeds 8 --break no-residual',
+  );
+});
+
+test('the program’s words come back, and the lab can be used again', () => {
+  expect(() => lab.run({ figure: 'variance', layers: [0] })).toThrow(
+    '--layers is 0, must be from 1 to 96',
+  );
+  expect(() => lab.run({ figure: 'depth' })).toThrow('addnorm lab depth');
+  expect(() => lab.run({ figure: 'x' })).toThrow('figure "x" is unknown');
+  expect(lab.run({ figure: 'pipeline' }).verdict).toBe('inside');
+});

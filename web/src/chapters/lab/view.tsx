@@ -1,0 +1,237 @@
+// Chapter 9: the lab's figures, drawn by the library itself, with what it says of them.
+
+import { useEffect } from 'preact/hooks';
+import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
+import { Choice, Choices, Code, Select, Slider, TextField } from '../../ui/controls';
+import { useNear } from '../../ui/near';
+import { exactNumber } from '../../ui/numbers';
+import { ScrollTable } from '../../ui/table';
+import { colours, list, problem, type Ran, ran, run, running } from './runner';
+import {
+  BUGS,
+  chosenFigure,
+  command,
+  DEPTHS,
+  FIGURES,
+  LAYERS,
+  placementNames,
+  request,
+  ROW_WIDTHS,
+  seedsRange,
+  STACK_WIDTHS,
+  state,
+} from './state';
+import './style.css';
+
+export function LabChapter() {
+  const [element, near] = useNear<HTMLDivElement>();
+  const wanted = request();
+  useEffect(() => {
+    if (near) run(wanted);
+  }, [near, JSON.stringify(wanted)]);
+  return (
+    <div ref={element}>
+      <Story />
+      <Controls />
+      {problem.value && (
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
+      )}
+      {colours.value && <Colours {...colours.value} />}
+      <div aria-busy={running.value} class={running.value ? 'lab-result busy' : 'lab-result'}>
+        {ran.value ? <Result {...ran.value} /> : <p class="lab-wait">The figure is being drawn.</p>}
+      </div>
+      <Trained />
+    </div>
+  );
+}
+
+function Story() {
+  return (
+    <p>
+      The chapters before made claims. Here each is laid over what networks do that are drawn at
+      random: pale and wide what theory predicts, over it what is measured, and under it a verdict
+      that can fail. Try it: put a bug into the network that raises no error, and see which claims
+      no longer hold.
+    </p>
+  );
+}
+
+const labels = <V extends string>(values: readonly V[]) =>
+  values.map((value) => ({ value, label: value.replaceAll('-', ' ') }));
+
+function Controls() {
+  const { layers, depths, stackWidth, rowWidth, seeds, placements } = chosenFigure();
+  return (
+    <>
+      <Choice label="Figure" item={state.figure} options={labels(FIGURES)} />
+      <div class="controls">
+        {layers && <Slider label="Layers" item={layers} {...LAYERS} />}
+        {depths && (
+          <Choice
+            label="Layers"
+            item={depths}
+            options={DEPTHS.map((value) => ({ value, label: value.replaceAll(',', ', ') }))}
+          />
+        )}
+        {stackWidth && <Choice label="d_model" item={stackWidth} options={labels(STACK_WIDTHS)} />}
+        {rowWidth && <Choice label="Features" item={rowWidth} options={labels(ROW_WIDTHS)} />}
+        {seeds && <Slider label="Seeds" item={seeds} {...seedsRange(state.figure.value)} />}
+        <div class="lab-seed">
+          <TextField label="First seed" item={state.seed} />
+        </div>
+      </div>
+      {placements && <Choices label="Placements" item={placements} options={placementNames()} />}
+      <Bugs />
+    </>
+  );
+}
+
+function Bugs() {
+  const chosen = list.value?.bugs.find(({ name }) => name === state.bug.value);
+  return (
+    <div class="lab-bug">
+      <Select
+        label="Break it"
+        item={state.bug}
+        options={BUGS.map((value) => ({
+          value,
+          label: value === 'none' ? 'no, leave it sound' : value.replaceAll('-', ' '),
+        }))}
+      />
+      {chosen && <p class="hint">{chosen.meaning}.</p>}
+    </div>
+  );
+}
+
+/** The images' colours follow the page's theme, not the system's. */
+function Colours({ light, dark }: { light: string; dark: string }) {
+  const paper = '--paper:var(--ground)';
+  const css =
+    `#lab .chart{${light};${paper}}` + `:root[data-theme='dark'] #lab .chart{${dark};${paper}}`;
+  return <style dangerouslySetInnerHTML={{ __html: css }} />;
+}
+
+const CLASSES: Record<Verdict, string> = {
+  inside: 'lab-verdict good',
+  outside: 'lab-verdict bad',
+  'not applicable': 'lab-verdict',
+};
+
+function Mark({ verdict }: { verdict: Verdict }) {
+  return <strong class={CLASSES[verdict]}>{verdict}</strong>;
+}
+
+function Result({ run, request, milliseconds }: Ran) {
+  const unseen = request.bug !== undefined && run.verdict !== 'outside';
+  return (
+    <>
+      <h3 data-figure={run.figure}>{run.title}</h3>
+      <p>{run.question}</p>
+      <p class="lab-sum" data-verdict={run.verdict} role="status">
+        <Mark verdict={run.verdict} /> {run.tally}.{unseen && ' This figure does not see the bug.'}
+      </p>
+      {run.panels.map((panel, i) => (
+        <PanelFigure key={i} panel={panel} />
+      ))}
+      <h4>What is claimed</h4>
+      <ul class="lab-checks">
+        {run.checks.map(({ verdict, text }, i) => (
+          <li key={i} data-check={verdict}>
+            <Mark verdict={verdict} /> {text}
+          </li>
+        ))}
+      </ul>
+      <p class="hint">
+        {run.setting}. After {run.source}. Computed here in {Math.round(milliseconds)} ms; the same
+        from the program:
+      </p>
+      <Code name="command" text={command(request)} />
+    </>
+  );
+}
+
+function PanelFigure({ panel }: { panel: LabPanel }) {
+  return (
+    <figure class="lab-figure">
+      <div class="wide" dangerouslySetInnerHTML={{ __html: panel.wide }} />
+      <div class="narrow" dangerouslySetInnerHTML={{ __html: panel.narrow }} />
+      <figcaption class="hint">{panel.caption}</figcaption>
+      <div class="numbers">
+        <Numbers panel={panel} />
+      </div>
+    </figure>
+  );
+}
+
+interface Row {
+  name: string;
+  at: Map<number, number | null>;
+}
+
+/** One row for each list of numbers that the curve has. */
+function rowsOf(curve: LabCurve, suffix: string): Row[] {
+  const lists: [string, (number | null)[]][] = [
+    [`${curve.name}${suffix}`, curve.y],
+    [`${curve.name}${suffix}, from`, curve.low],
+    [`${curve.name}${suffix}, to`, curve.high],
+  ];
+  return lists
+    .filter(([, values]) => values.length > 0)
+    .map(([name, values]) => ({ name, at: new Map(curve.x.map((x, i) => [x ?? NaN, values[i]])) }));
+}
+
+function Numbers({ panel }: { panel: LabPanel }) {
+  const rows = [
+    ...panel.measured.flatMap((curve) => rowsOf(curve, '')),
+    ...panel.predicted.flatMap((curve) => rowsOf(curve, ' (theory)')),
+  ];
+  const places = [...new Set(rows.flatMap(({ at }) => [...at.keys()]))].sort((a, b) => a - b);
+  const { names } = panel.x;
+  return (
+    <ScrollTable caption={`${panel.title}: ${panel.y.label}`}>
+      <thead>
+        <tr>
+          <th scope="col">{panel.x.label}</th>
+          {places.map((x) => (
+            <th scope="col" key={x}>
+              {names?.[x] ?? exactNumber(x)}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ name, at }, i) => (
+          <tr key={i} data-curve={name}>
+            <th scope="row">{name}</th>
+            {places.map((x) => {
+              const value = at.get(x);
+              return <td key={x}>{value == null ? '' : exactNumber(value)}</td>;
+            })}
+          </tr>
+        ))}
+      </tbody>
+    </ScrollTable>
+  );
+}
+
+const TRAINED = `addnorm lab warm-up
+addnorm lab learning-rate
+addnorm lab placements
+addnorm lab depth`;
+
+function Trained() {
+  return (
+    <>
+      <h3>Four more, which train</h3>
+      <p>
+        What warm-up is for, what a norm allows the learning rate to be, every placement beside the
+        others, how deep a stack still trains: these figures train dozens of networks, half a minute
+        of two cores each, and so belong to the program. It draws the figures above too, in the
+        terminal, as SVG and as one page.
+      </p>
+      <Code name="commands" text={TRAINED} />
+    </>
+  );
+}

@@ -1,0 +1,84 @@
+// The lab's figures: its WebAssembly module behind typed functions.
+
+import { Instance } from './instance';
+
+/** What a figure can be asked; what is left out is the figure's own. */
+export interface LabRequest {
+  figure: string;
+  layers?: readonly number[];
+  width?: number;
+  seeds?: number;
+  seed?: number;
+  placements?: readonly string[];
+  bug?: string; // '': none
+}
+
+export type Verdict = 'inside' | 'outside' | 'not applicable';
+
+/** JSON has no infinities and NaN: they are null. */
+type JsonNumber = number | null;
+
+export interface LabCurve {
+  name: string;
+  x: JsonNumber[];
+  y: JsonNumber[]; // of a prediction perhaps none
+  low: JsonNumber[]; // the band's, or none
+  high: JsonNumber[];
+}
+
+export interface LabPanel {
+  title: string;
+  caption: string;
+  x: { label: string; names?: string[] };
+  y: { label: string };
+  measured: LabCurve[];
+  predicted: LabCurve[];
+  wide: string; // SVG
+  narrow: string;
+}
+
+/** A figure that has run, as lab_page_json() writes it. */
+export interface LabRun {
+  figure: string;
+  title: string;
+  question: string;
+  source: string;
+  setting: string;
+  panels: LabPanel[];
+  checks: { verdict: Verdict; text: string }[];
+  verdict: Verdict;
+  tally: string;
+}
+
+export interface LabList {
+  figures: { name: string; title: string; trains: boolean; options: LabRequest }[];
+  bugs: { name: string; meaning: string }[];
+}
+
+export class Lab {
+  #instance: Instance;
+
+  constructor(module: WebAssembly.Module) {
+    this.#instance = new Instance(module);
+  }
+
+  list(): LabList {
+    const { exports } = this.#instance;
+    return JSON.parse(this.#instance.text(exports.lab_list()));
+  }
+
+  run(request: LabRequest): LabRun {
+    const text = new TextEncoder().encode(JSON.stringify(request));
+    return this.#instance.call((arena) => {
+      const answer = arena.exports.lab_run(arena.put(text), text.length);
+      return JSON.parse(this.#instance.text(answer));
+    });
+  }
+
+  /** The colours of the images, as declarations of CSS. */
+  colours(): { light: string; dark: string } {
+    const { exports } = this.#instance;
+    const of = (dark: 0 | 1) => this.#instance.text(exports.lab_theme(dark));
+    return { light: of(0), dark: of(1) };
+  }
+}

@@ -1,0 +1,108 @@
+// Chapter 9: the lab's figures, run in a worker.
+
+import type { Locator, Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chapter, openPage, seriousFindings } from './page';
+
+/** Opens the chapter, and waits for the figure. */
+async function open(query: string, figure: string, options = {}): Promise<[Page, Locator]> {
+  const page = await openPage(`#lab${query && `?${query}`}`, options);
+  const part = chapter(page, 'lab');
+  await part.locator(`h3[data-figure="${figure}"]`).waitFor();
+  return [page, part];
+}
+
+const verdict = (part: Locator) => part.locator('.lab-sum').getAttribute('data-verdict');
+
+test('runs every figure, and finds it inside', async () => {
+  const [, part] = await open('', 'gradient-flow');
+  const names = await part
+    .getByRole('group', { name: 'Figure' })
+    .locator('label')
+    .allTextContents();
+  expect(names).toHaveLength(10);
+  for (const name of names) {
+    await part.getByRole('radio', { name, exact: true }).check();
+    await part.locator(`h3[data-figure="${name.replaceAll(' ', '-')}"]`).waitFor();
+    expect(await verdict(part), name).toBe('inside');
+    expect(await part.locator('.lab-figure').count(), name).toBeGreaterThan(0);
+  }
+});
+
+test('a bug turns the verdict, with what it is beside it', async () => {
+  const [page, part] = await open('', 'gradient-flow');
+  await part.getByLabel('Break it').selectOption('no residual');
+  await part.locator('[data-verdict="outside"]').waitFor();
+  expect(await part.locator('[data-check="outside"]').count()).toBeGreaterThan(0);
+  await part.getByText('no sublayer adds the stream.', { exact: true }).waitFor();
+  await part.getByLabel('Break it').selectOption('half statistics');
+  await part.getByText('This figure does not see the bug.').waitFor();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await part.locator('[data-verdict="outside"]').waitFor();
+  await part.getByRole('button', { name: 'Reset chapter' }).click();
+  await part.locator('[data-verdict="inside"]').waitFor();
+});
+
+test('a link carries figure and options; the command is the same run', async () => {
+  const query =
+    'lab.figure=variance&lab.variance.layers=6&lab.variance.placements=post,pre&lab.seed=3';
+  const [page, part] = await open(query, 'variance');
+  expect(await part.getByLabel('command', { exact: true }).textContent()).toBe(
+    'addnorm lab variance --layers 6 --width 64 --seeds 32 --seed 3 --placement post,pre',
+  );
+  await part.getByRole('checkbox', { name: 'reordered' }).check();
+  await part.getByText('--placement post,pre,reordered').waitFor();
+  await page.waitForURL(/lab\.variance\.placements=post,pre,reordered/);
+});
+
+test('at least one placement stays', async () => {
+  const [, part] = await open(
+    'lab.figure=rank-collapse&lab.rank-collapse.placements=pre',
+    'rank-collapse',
+  );
+  expect(await part.getByRole('checkbox', { name: 'pre', exact: true }).isDisabled()).toBe(true);
+});
+
+test('the tables have the numbers of the drawing', async () => {
+  const [, part] = await open('lab.figure=placement', 'placement');
+  const rows = part.locator('.lab-figure').first().locator('tr[data-curve]');
+  const names = await rows.evaluateAll((all) => all.map((row) => row.getAttribute('data-curve')!));
+  expect(names).toContain('deepnorm');
+  expect(names).toContain('deepnorm (theory)');
+  const cells = await rows.first().locator('td').allTextContents();
+  expect(cells).toHaveLength(3);
+  expect(cells.every((cell) => Number(cell) > 0)).toBe(true);
+});
+
+test('the drawing has the colours of the page’s theme', async () => {
+  const [page, part] = await open('lab.figure=pipeline', 'pipeline');
+  const ink = () =>
+    part
+      .locator('.lab-figure .wide .title')
+      .first()
+      .evaluate((element) => getComputedStyle(element).fill);
+  const light = await ink();
+  await page.getByLabel('Theme').selectOption('dark');
+  await expect.poll(ink).not.toBe(light);
+});
+
+test('says so when the module cannot be loaded', async () => {
+  const page = await openPage('', {});
+  await page.route(/lab-[^/]*\.(js|wasm)/, (route) => route.fulfill({ status: 200, body: '' }));
+  await page.evaluate(() => document.getElementById('lab')!.scrollIntoView());
+  await chapter(page, 'lab').getByRole('alert').waitFor();
+});
+
+test.each(['light', 'dark'] as const)(
+  'has no serious accessibility findings, %s',
+  async (theme) => {
+    const [page] = await open('lab.figure=placement', 'placement', { theme });
+    expect(await seriousFindings(page, '#lab')).toEqual([]);
+  },
+);
+
+test('fits into 360 pixels', async () => {
+  const [page] = await open('lab.figure=variance', 'variance', { width: 360 });
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(width).toBeLessThanOrEqual(360);
+});
