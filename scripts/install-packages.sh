@@ -20,7 +20,7 @@ for group in "$@"; do
     test)  packages+=(libgtest-dev libgmock-dev librapidcheck-dev) ;;
     web)   packages+=(clang-19 lld-19 llvm-19 wasi-libc libc++-19-dev-wasm32
                       libclang-rt-19-dev-wasm32) ;;
-    browser) packages+=(chromium) ;;
+    browser) packages+=(chromium-headless-shell) ;;  # the same engine, without windows
     node)  packages+=(npm) ;;
     # clang needs its own omp.h to read sources that are built with -fopenmp.
     lint)  packages+=(clang clang-format clang-tidy libomp-dev) ;;
