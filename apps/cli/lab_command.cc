@@ -1,6 +1,8 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +27,7 @@ the same axes. Each claim gets a verdict: inside what is predicted, outside, or 
 Prints plots and verdicts; writes FIGURE.svg, FIGURE.json and index.html with all figures.
 
 Without a figure, or with `list`, says which figures there are, and which options each of them takes.
-`all` runs all of them; an option then counts for the figures that take it, the others keep their own.
+`all` runs all of them; an option then counts for the figures that can run it, the others keep their own.
 --break puts a silent bug into what is measured, of which theory knows nothing: where a figure can see
 it a verdict is then outside, and the exit status 1.
 
@@ -46,81 +48,49 @@ struct LabFlags {
   bool json = false;
 };
 
-/// An option of figures, and which of them have it.
-struct FigureOption {
-  const char* flag;
-  bool (*is_of)(const Figure& figure, const FigureOptions& own);
-  void (*copy)(const FigureOptions& from, FigureOptions& to);
-};
-constexpr FigureOption kOptions[] = {
-    {"--layers", [](const Figure&, const FigureOptions& own) { return !own.layers.empty(); },
-     [](const FigureOptions& from, FigureOptions& to) { to.layers = from.layers; }},
-    {"--width", [](const Figure&, const FigureOptions& own) { return own.width != 0; },
-     [](const FigureOptions& from, FigureOptions& to) { to.width = from.width; }},
-    {"--seeds", [](const Figure&, const FigureOptions& own) { return own.seeds != 0; },
-     [](const FigureOptions& from, FigureOptions& to) { to.seeds = from.seeds; }},
-    {"--seed", [](const Figure&, const FigureOptions&) { return true; },
-     [](const FigureOptions& from, FigureOptions& to) { to.seed = from.seed; }},
-    {"--placement", [](const Figure&, const FigureOptions& own) { return !own.placements.empty(); },
-     [](const FigureOptions& from, FigureOptions& to) { to.placements = from.placements; }},
-    {"--text", [](const Figure& figure, const FigureOptions&) { return figure.trains; },
-     [](const FigureOptions& from, FigureOptions& to) { to.text = from.text; }},
-};
-
-std::vector<FigureOption> given_options(const CLI::App& app) {
-  std::vector<FigureOption> given;
-  std::ranges::copy_if(kOptions, std::back_inserter(given),
-                       [&](const FigureOption& option) { return app.count(option.flag) > 0; });
-  return given;
-}
-
-/// The options with one more of those that were asked for; an Error if the figure does not take it.
-FigureOptions add_option(const Figure& figure, FigureOptions options, const FigureOption& option,
-                         const FigureOptions& asked) {
-  require(option.is_of(figure, figure.defaults()), "{}: {} has no such option", option.flag,
-          figure.name);
-  option.copy(asked, options);
-  return options;
-}
-
-std::vector<LabRun> plan_named(const LabFlags& flags, const std::vector<FigureOption>& given) {
+std::vector<LabRun> plan_named(const LabFlags& flags) {
   for (const std::string& name : flags.figures) find_figure(name);
   std::vector<LabRun> runs;
   for (const Figure& figure : figures()) {
     if (std::ranges::count(flags.figures, figure.name) == 0) continue;
-    FigureOptions options{.bug = flags.options.bug};
-    for (const FigureOption& option : given) {
-      options = add_option(figure, options, option, flags.options);
-    }
-    runs.push_back({figure, complete(figure, options), {}});
+    require(figure.trains || flags.text.empty(), "--text: {} has no such option", figure.name);
+    runs.push_back({figure, complete(figure, flags.options), {}});
   }
   return runs;
 }
 
-/// Gives the option to the figures that take it; an Error if none does.
+/// Gives the option to the figures that take it, and tells which of them cannot run its value; an
+/// Error if none can.
 void give_to_all(std::vector<LabRun>& runs, const FigureOption& option,
                  const FigureOptions& asked) {
-  std::string refusal;
-  std::size_t refusals = 0;
+  std::string notes;
+  std::set<std::string> refusals;
+  std::size_t takers = 0;
   for (LabRun& run : runs) {
+    if (!option.is_set(run.figure.defaults())) continue;
+    FigureOptions options = run.options;
+    option.copy(asked, options);
     try {
-      run.options = complete(run.figure, add_option(run.figure, run.options, option, asked));
+      run.options = complete(run.figure, options);
+      ++takers;
     } catch (const Error& error) {
-      // That of a figure that has such an option says more.
-      const bool says_more = option.is_of(run.figure, run.figure.defaults());
-      if (refusal.empty() || says_more) refusal = error.what();
-      ++refusals;
+      refusals.insert(error.what());
+      notes += fmt::format("{} keeps its own: {}\n", run.figure.name, error.what());
     }
   }
-  if (refusals == runs.size()) fail(refusal);
+  if (takers == 0) fail(fmt::format("{}", fmt::join(refusals, "; ")));
+  fmt::print(stderr, "{}", notes);
 }
 
-std::vector<LabRun> plan_all(const LabFlags& flags, const std::vector<FigureOption>& given) {
+std::vector<LabRun> plan_all(const LabFlags& flags) {
   std::vector<LabRun> runs;
   for (const Figure& figure : figures()) {
-    runs.push_back({figure, complete(figure, {.bug = flags.options.bug}), {}});
+    const FigureOptions asked{.seed = flags.options.seed, .bug = flags.options.bug};
+    runs.push_back({figure, complete(figure, asked), {}});
   }
-  for (const FigureOption& option : given) give_to_all(runs, option, flags.options);
+  for (const FigureOption& option : figure_options()) {
+    if (option.is_set(flags.options)) give_to_all(runs, option, flags.options);
+  }
   return runs;
 }
 
@@ -136,9 +106,7 @@ std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
        {std::pair{"--width", flags.options.width}, {"--seeds", flags.options.seeds}}) {
     require(app.count(flag) == 0 || value > 0, "{}: is 0; expected at least 1", flag);
   }
-  const std::vector<FigureOption> given = given_options(app);
-  std::vector<LabRun> runs =
-      names_only(flags, "all") ? plan_all(flags, given) : plan_named(flags, given);
+  std::vector<LabRun> runs = names_only(flags, "all") ? plan_all(flags) : plan_named(flags);
   if (std::ranges::any_of(runs, [](const LabRun& run) { return run.figure.trains; })) {
     const std::string text = read_text_or_own(flags.text);
     require(text.size() >= kLeastText, "--text: has {} bytes; expected at least {}", text.size(),
@@ -151,9 +119,9 @@ std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
 }
 
 ExitStatus list(const LabFlags& flags, const CLI::App& app) {
-  for (const FigureOption& option : given_options(app)) {
-    fail(fmt::format("{}: no figure is named; expected one that 'addnorm lab list' shows, or all",
-                     option.flag));
+  for (const char* flag : {"--layers", "--width", "--seeds", "--seed", "--placement", "--text"}) {
+    require(app.count(flag) == 0,
+            "{}: no figure is named; expected one that 'addnorm lab list' shows, or all", flag);
   }
   Terminal terminal(stdout);
   if (flags.json) {

@@ -66,24 +66,32 @@ void check_placements(const FigureOptions& options) {
   }
 }
 
-/// Takes what the figure has for what is not given.
-template <typename T>
-void fill_in(const Figure& figure, const char* flag, T& option, const T& own) {
-  require(option == T{} || own != T{}, "{}: {} has no such option", flag, figure.name);
-  if (option == T{}) option = own;
+template <auto kMember>
+constexpr FigureOption option_of(std::string_view flag) {
+  return {flag, [](const FigureOptions& o) { return o.*kMember != FigureOptions().*kMember; },
+          [](const FigureOptions& from, FigureOptions& to) { to.*kMember = from.*kMember; }};
 }
+constexpr FigureOption kOptions[] = {option_of<&FigureOptions::layers>("--layers"),
+                                     option_of<&FigureOptions::width>("--width"),
+                                     option_of<&FigureOptions::seeds>("--seeds"),
+                                     option_of<&FigureOptions::placements>("--placement")};
 
 }  // namespace
+
+std::span<const FigureOption> figure_options() {
+  return kOptions;
+}
 
 FigureOptions complete(const Figure& figure, FigureOptions options) {
   const FigureOptions own = figure.defaults();
   if (!options.layers.empty() && !own.layers.empty()) {
     check_layers(figure, own.layers.size(), options.layers);
   }
-  fill_in(figure, "--layers", options.layers, own.layers);
-  fill_in(figure, "--width", options.width, own.width);
-  fill_in(figure, "--seeds", options.seeds, own.seeds);
-  fill_in(figure, "--placement", options.placements, own.placements);
+  for (const FigureOption& option : kOptions) {
+    const bool is_given = option.is_set(options);
+    require(!is_given || option.is_set(own), "{}: {} has no such option", option.flag, figure.name);
+    if (!is_given) option.copy(own, options);
+  }
   if (own.width != 0) check_count("--width", options.width, 16, 1024);
   if (own.seeds != 0) check_count("--seeds", options.seeds, 1, 1000);
   check_placements(options);

@@ -76,6 +76,15 @@ struct FigureOptions {
   const SilentBug* bug = nullptr;  ///< put into what is measured; theory does not know of it
 };
 
+/// An option that some figures have and others not.
+struct FigureOption {
+  std::string_view flag;
+  bool (*is_set)(const FigureOptions& options);  ///< not empty, not 0
+  void (*copy)(const FigureOptions& from, FigureOptions& to);
+};
+/// Layers, width, seeds, placements. A figure has those that its defaults have.
+std::span<const FigureOption> figure_options();
+
 inline constexpr std::size_t kLeastText = 4096;  ///< bytes, of what is trained on
 
 struct Figure {
