@@ -44,7 +44,7 @@ if(ADDNORM_WASM)
   addnorm_require_headers(hwy::hwy /usr/include/hwy libhwy-dev)
   addnorm_require_headers(Eigen3::Eigen /usr/include/eigen3/Eigen libeigen3-dev)
   addnorm_require_headers(nlohmann_json::nlohmann_json /usr/include/nlohmann nlohmann-json3-dev)
-  target_compile_definitions(nlohmann_json::nlohmann_json INTERFACE JSON_NO_IO JSON_NOEXCEPTION)
+  target_compile_definitions(nlohmann_json::nlohmann_json INTERFACE JSON_NO_IO)
   return()
 endif()
 

@@ -1,55 +1,41 @@
 #include "gemm/gemm.h"
 
-#ifdef ADDNORM_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
-#endif
-
 #include <Eigen/Core>
+#include <type_traits>
 
+#include "base/matrix.h"
 #include "base/require.h"
+#include "gemm/onednn_matmul.h"
 
 namespace addnorm {
 namespace {
 
-struct Sizes {
-  std::size_t m, n, k;
-};
-
-template <typename T>
-Sizes check(const Gemm<T>& g) {
-  const bool ta = g.transpose_a == Transpose::kYes;
-  const bool tb = g.transpose_b == Transpose::kYes;
-  const Sizes sizes{ta ? g.a.cols : g.a.rows, tb ? g.b.rows : g.b.cols, ta ? g.a.rows : g.a.cols};
-  const std::size_t k_of_b = tb ? g.b.cols : g.b.rows;
-  require(sizes.k == k_of_b && g.c.rows == sizes.m && g.c.cols == sizes.n,
-          "gemm: {} × {} times {} × {} does not give {} × {}", sizes.m, sizes.k, k_of_b, sizes.n,
+template <typename In, typename Out>
+void check(const Gemm<In, Out>& g) {
+  const std::size_t k_of_b = g.transpose_b == Transpose::kYes ? g.b.cols : g.b.rows;
+  require(g.k() == k_of_b && g.c.rows == g.m() && g.c.cols == g.n(),
+          "gemm: {} × {} times {} × {} does not give {} × {}", g.m(), g.k(), k_of_b, g.n(),
           g.c.rows, g.c.cols);
-  return sizes;
+  require(g.bias.empty() || g.bias.size() == g.n(),
+          "gemm: the bias has {} values, must have {}, one for each column", g.bias.size(), g.n());
+  require(g.bias.empty() || g.alpha == 1, "gemm: with a bias alpha must be 1, is {}", g.alpha);
 }
 
-/// c = beta·c, where 0 also clears NaN.
-template <typename T>
-void scale(MatrixView<T> c, T beta) {
-  for (std::size_t r = 0; r < c.rows; ++r) {
-    for (T& value : c.row(r)) value = beta == 0 ? T{0} : beta * value;
+/// c = beta·c + bias, where 0 also clears NaN.
+template <typename In, typename Out>
+void start(const Gemm<In, Out>& g) {
+  for (std::size_t r = 0; r < g.c.rows; ++r) {
+    for (std::size_t i = 0; i < g.c.cols; ++i) {
+      Arithmetic<Out> value = g.bias.empty() ? Arithmetic<Out>{0} : g.bias[i];
+      if (g.beta != 0) value += g.beta * static_cast<Arithmetic<Out>>(g.c(r, i));
+      g.c(r, i) = static_cast<Out>(value);
+    }
   }
 }
 
-#ifdef ADDNORM_ONEDNN
-/// Preferred to the template below.
-void multiply(const Gemm<float>& g, const Sizes& s) {
-  if (s.k == 0) return scale(g.c, g.beta);  // oneDNN leaves c alone
-  auto dim = [](std::size_t v) { return static_cast<dnnl_dim_t>(v); };
-  auto flag = [](Transpose t) { return t == Transpose::kYes ? 'T' : 'N'; };
-  const dnnl_status_t status = dnnl_sgemm(
-      flag(g.transpose_a), flag(g.transpose_b), dim(s.m), dim(s.n), dim(s.k), g.alpha, g.a.data,
-      dim(g.a.stride), g.b.data, dim(g.b.stride), g.beta, g.c.data, dim(g.c.stride));
-  require(status == dnnl_success, "gemm: oneDNN reports status {}", static_cast<int>(status));
-}
-#endif
-
+/// float and double.
 template <typename T>
-void multiply(const Gemm<T>& g, const Sizes&) {
+void multiply_by_eigen(const Gemm<T>& g) {
   using Stored = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Strided = Eigen::OuterStride<>;
   auto map = [](MatrixView<const T> v) {
@@ -62,7 +48,7 @@ void multiply(const Gemm<T>& g, const Sizes&) {
   Eigen::Map<Stored, 0, Strided> c(g.c.data, static_cast<Eigen::Index>(g.c.rows),
                                    static_cast<Eigen::Index>(g.c.cols),
                                    Strided(static_cast<Eigen::Index>(g.c.stride)));
-  scale(g.c, g.beta);
+  start(g);
   const bool ta = g.transpose_a == Transpose::kYes;
   const bool tb = g.transpose_b == Transpose::kYes;
   if (ta && tb) {
@@ -76,16 +62,56 @@ void multiply(const Gemm<T>& g, const Sizes&) {
   }
 }
 
+template <typename From, typename To>
+void convert(MatrixView<const From> from, MatrixView<To> to) {
+  for (std::size_t r = 0; r < from.rows; ++r) {
+    for (std::size_t i = 0; i < from.cols; ++i) {
+      to(r, i) = static_cast<To>(static_cast<float>(from(r, i)));
+    }
+  }
+}
+
+/// 16-bit factors, through copies in float32.
+template <typename In, typename Out>
+void multiply_widened(const Gemm<In, Out>& g) {
+  Matrix<float> a(g.a.rows, g.a.cols), b(g.b.rows, g.b.cols), c(g.c.rows, g.c.cols);
+  convert<In, float>(g.a, a);
+  convert<In, float>(g.b, b);
+  if (g.beta != 0) convert<Out, float>(g.c, c);
+  multiply_by_eigen<float>({a, g.transpose_a, b, g.transpose_b, c, g.bias, g.alpha, g.beta});
+  convert<float, Out>(c.view(), g.c);
+}
+
+template <typename In, typename Out>
+void multiply(const Gemm<In, Out>& g) {
+  if constexpr (std::is_same_v<In, double>) {
+    multiply_by_eigen(g);
+  } else {
+#ifdef ADDNORM_ONEDNN
+    multiply_by_onednn(g);
+#else
+    if constexpr (std::is_same_v<In, float>) {
+      multiply_by_eigen(g);
+    } else {
+      multiply_widened(g);
+    }
+#endif
+  }
+}
+
 }  // namespace
 
-template <typename T>
-void gemm(const Gemm<T>& args) {
-  const Sizes sizes = check(args);
-  if (sizes.m == 0 || sizes.n == 0) return;
-  multiply(args, sizes);
+template <typename In, typename Out>
+void gemm(const Gemm<In, Out>& args) {
+  check(args);
+  if (args.m() == 0 || args.n() == 0) return;
+  if (args.k() == 0) return start(args);
+  multiply(args);
 }
 
 template void gemm(const Gemm<float>&);
 template void gemm(const Gemm<double>&);
+template void gemm(const Gemm<BFloat16>&);
+template void gemm(const Gemm<BFloat16, float>&);
 
 }  // namespace addnorm

@@ -1,25 +1,38 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+
+#include "addnorm/float16.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
 
 enum class Transpose { kNo, kYes };
 
-/// c = alpha·op(a)·op(b) + beta·c, row-major, op(m) = m or mᵀ. With beta = 0, c is not read. c must
-/// not overlap a or b. float32 through oneDNN, float64 and WebAssembly through Eigen; both give the
-/// same bits every time on one machine with one number of threads.
-template <typename T>
+/// c = alpha·op(a)·op(b) + beta·c + bias, row-major, op(m) = m or mᵀ; bias has one value for each
+/// column, and alpha is then 1. With beta = 0, c is not read. c must not overlap a or b. BFloat16
+/// factors are multiplied and added up in float32; c is rounded once. oneDNN's matmul, where there
+/// is oneDNN, for all but float64, else Eigen; both give the same bits every time on one machine
+/// with one number of threads.
+template <typename In, typename Out = In>
 struct Gemm {
-  MatrixView<const T> a;
+  MatrixView<const In> a;
   Transpose transpose_a = Transpose::kNo;
-  MatrixView<const T> b;
+  MatrixView<const In> b;
   Transpose transpose_b = Transpose::kNo;
-  MatrixView<T> c;
-  T alpha = 1;
-  T beta = 0;
+  MatrixView<Out> c;
+  std::span<const Arithmetic<Out>> bias = {};  ///< empty: none
+  Arithmetic<Out> alpha = 1;
+  Arithmetic<Out> beta = 0;
+
+  // op(a) is m × k, op(b) k × n.
+  std::size_t m() const { return transpose_a == Transpose::kYes ? a.cols : a.rows; }
+  std::size_t n() const { return transpose_b == Transpose::kYes ? b.rows : b.cols; }
+  std::size_t k() const { return transpose_a == Transpose::kYes ? a.rows : a.cols; }
 };
-template <typename T>
-void gemm(const Gemm<T>& args);
+/// For float, double, BFloat16, and BFloat16 to float.
+template <typename In, typename Out = In>
+void gemm(const Gemm<In, Out>& args);
 
 }  // namespace addnorm

@@ -14,39 +14,59 @@ using ::testing::HasSubstr;
 using testing::random_matrix;
 using ::testing::ThrowsMessage;
 
-template <typename T>
+template <typename In_, typename Out_ = In_>
+struct Product {
+  using In = In_;
+  using Out = Out_;
+};
+template <typename P>
 class GemmTest : public ::testing::Test {};
-using Types = ::testing::Types<float, double>;
+using Types =
+    ::testing::Types<Product<float>, Product<double>, Product<BFloat16>, Product<BFloat16, float>>;
 TYPED_TEST_SUITE(GemmTest, Types);
 
 struct Problem {
   std::size_t m, n, k;
   Transpose transpose_a, transpose_b;
   double alpha, beta;
+  bool has_bias;
   std::size_t padding;  ///< columns of every matrix beyond those that are shown
 };
 
 template <typename T>
+Matrix<T> rounded(const Matrix<Arithmetic<T>>& values) {
+  Matrix<T> matrix(values.rows(), values.cols());
+  for (std::size_t i = 0; i < values.flat().size(); ++i) matrix.flat()[i] = T(values.flat()[i]);
+  return matrix;
+}
+
+template <typename P>
 void expect_equals_naive_product(const Problem& p) {
+  using In = typename P::In;
+  using Out = typename P::Out;
+  using Value = Arithmetic<Out>;
   SCOPED_TRACE(::testing::Message() << p.m << " × " << p.k << " × " << p.n << ", transposed "
                                     << int(p.transpose_a) << int(p.transpose_b) << ", alpha "
                                     << p.alpha << ", beta " << p.beta << ", padding " << p.padding);
   TorchGenerator generator(p.m * 100 + p.n);
   auto random = [&](std::size_t rows, std::size_t cols, Transpose transpose) {
     if (transpose == Transpose::kYes) std::swap(rows, cols);
-    return random_matrix<T>(generator, rows, cols + p.padding);
+    return random_matrix<Value>(generator, rows, cols + p.padding);
   };
   auto shown = [&](auto& matrix) {
     return matrix.view().block(0, 0, matrix.rows(), matrix.cols() - p.padding);
   };
-  Matrix<T> a = random(p.m, p.k, p.transpose_a);
-  Matrix<T> b = random(p.k, p.n, p.transpose_b);
-  Matrix<T> c = random(p.m, p.n, Transpose::kNo);
-  if (p.beta == 0) c.fill(NAN);  // must not be read
-  auto at = [](const Matrix<T>& matrix, Transpose transpose, std::size_t row, std::size_t col) {
-    return static_cast<double>(transpose == Transpose::kYes ? matrix(col, row) : matrix(row, col));
+  Matrix<In> a = rounded<In>(random(p.m, p.k, p.transpose_a));
+  Matrix<In> b = rounded<In>(random(p.k, p.n, p.transpose_b));
+  Matrix<Out> c = rounded<Out>(random(p.m, p.n, Transpose::kNo));
+  const Matrix<Value> bias = random_matrix<Value>(generator, 1, p.n);
+  if (p.beta == 0) c.fill(Out(NAN));  // must not be read
+  auto number = [](auto v) { return static_cast<double>(static_cast<Value>(v)); };
+  auto at = [&](const Matrix<In>& matrix, Transpose transpose, std::size_t row, std::size_t col) {
+    return number(transpose == Transpose::kYes ? matrix(col, row) : matrix(row, col));
   };
-  std::vector<double> expected = testing::to_double(c.flat());
+  std::vector<double> expected;
+  for (const Out v : c.flat()) expected.push_back(number(v));
   for (std::size_t i = 0; i < p.m; ++i) {
     for (std::size_t j = 0; j < p.n; ++j) {
       double sum = 0;
@@ -55,21 +75,25 @@ void expect_equals_naive_product(const Problem& p) {
       }
       double& value = expected[i * c.cols() + j];
       value = p.alpha * sum + (p.beta == 0 ? 0 : p.beta * value);
+      if (p.has_bias) value += number(bias(0, j));
     }
   }
-  gemm<T>({.a = shown(a),
-           .transpose_a = p.transpose_a,
-           .b = shown(b),
-           .transpose_b = p.transpose_b,
-           .c = shown(c),
-           .alpha = static_cast<T>(p.alpha),
-           .beta = static_cast<T>(p.beta)});
+  gemm<In, Out>({.a = shown(a),
+                 .transpose_a = p.transpose_a,
+                 .b = shown(b),
+                 .transpose_b = p.transpose_b,
+                 .c = shown(c),
+                 .bias = p.has_bias ? bias.flat() : std::span<const Value>(),
+                 .alpha = static_cast<Value>(p.alpha),
+                 .beta = static_cast<Value>(p.beta)});
+  const double rounding = sizeof(Out) == 2 ? 1.0 / 256 : 0;  // of c, once
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (std::isnan(expected[i])) {
-      ASSERT_TRUE(std::isnan(c.flat()[i])) << "written outside at " << i;
+      ASSERT_TRUE(std::isnan(number(c.flat()[i]))) << "written outside at " << i;
     } else {
-      ASSERT_NEAR(c.flat()[i], expected[i],
-                  4 * std::numeric_limits<T>::epsilon() * static_cast<double>(p.k + 1))
+      ASSERT_NEAR(number(c.flat()[i]), expected[i],
+                  4 * std::numeric_limits<Value>::epsilon() * static_cast<double>(p.k + 1) +
+                      rounding * std::abs(expected[i]))
           << "at " << i;
     }
   }
@@ -85,8 +109,11 @@ TYPED_TEST(GemmTest, EqualsTheNaiveProduct) {
         for (const double alpha : {1.0, 0.5, 0.0}) {
           for (const double beta : {0.0, 1.0, -2.0}) {
             for (const std::size_t padding : {0, 3}) {
-              expect_equals_naive_product<TypeParam>(
-                  {m, n, k, transpose_a, transpose_b, alpha, beta, padding});
+              for (const bool has_bias : {false, true}) {
+                if (has_bias && alpha != 1) continue;
+                expect_equals_naive_product<TypeParam>(
+                    {m, n, k, transpose_a, transpose_b, alpha, beta, has_bias, padding});
+              }
             }
           }
         }
@@ -101,6 +128,9 @@ TEST(GemmErrors, NameTheShapesThatDoNotFit) {
               ThrowsMessage<Error>(HasSubstr("2 × 3 times 4 × 5 does not give 2 × 5")));
   EXPECT_THAT([&] { gemm<float>({.a = a, .b = a, .transpose_b = Transpose::kYes, .c = c}); },
               ThrowsMessage<Error>(HasSubstr("2 × 3 times 3 × 2 does not give 2 × 5")));
+  Matrix<float> square(2, 2);
+  EXPECT_THAT([&] { gemm<float>({.a = square, .b = square, .c = square, .bias = a.flat()}); },
+              ThrowsMessage<Error>(HasSubstr("the bias has 6 values, must have 2")));
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "nn/linear.h"
 
-#include <algorithm>
-
-#include "base/parallel.h"
 #include "gemm/gemm.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
@@ -18,15 +15,11 @@ Linear<T>::Linear(std::size_t in, std::size_t out, Bias bias)
 template <typename T>
 void Linear<T>::forward(MatrixView<const T> x, MatrixView<T> y) const {
   check_shape("linear", "y", y, x.rows, weight_.value.rows());
-  if (!bias_.empty()) {
-    parallel_for(y.rows, row_grain(y.cols),
-                 [&](std::size_t r) { std::copy_n(bias_.value.data(), y.cols, y.row(r).data()); });
-  }
   gemm<T>({.a = x,
            .b = weight_.value,
            .transpose_b = Transpose::kYes,
            .c = y,
-           .beta = T(bias_.empty() ? 0 : 1)});
+           .bias = bias_.value.flat()});
 }
 
 template <typename T>

@@ -1,0 +1,137 @@
+#include "gemm/onednn_matmul.h"
+
+#include <omp.h>
+
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <type_traits>
+#include <unordered_map>
+
+#include "base/require.h"
+
+// Written for oneDNN 2; what changes with oneDNN 3 is the making of descriptors in make().
+
+namespace addnorm {
+namespace {
+
+using dnnl::memory;
+
+template <typename T>
+constexpr memory::data_type kType =
+    std::is_same_v<T, BFloat16> ? memory::data_type::bf16 : memory::data_type::f32;
+
+/// What oneDNN prepares for and keeps.
+struct Problem {
+  memory::dim m, n, k, stride_a, stride_b, stride_c;
+  bool transpose_a, transpose_b, has_bias;
+  memory::data_type in, out;
+  float alpha, beta;
+  int threads;  // which it chooses its blocks for
+
+  auto operator<=>(const Problem&) const = default;
+};
+
+template <typename In, typename Out>
+Problem problem_of(const Gemm<In, Out>& g) {
+  auto dim = [](std::size_t v) { return static_cast<memory::dim>(v); };
+  return {dim(g.m()),
+          dim(g.n()),
+          dim(g.k()),
+          dim(g.a.stride),
+          dim(g.b.stride),
+          dim(g.c.stride),
+          g.transpose_a == Transpose::kYes,
+          g.transpose_b == Transpose::kYes,
+          !g.bias.empty(),
+          kType<In>,
+          kType<Out>,
+          g.alpha,
+          g.beta,
+          omp_in_parallel() ? 1 : omp_get_max_threads()};
+}
+
+memory::desc describe(memory::dim rows, memory::dim cols, memory::data_type type,
+                      memory::dim stride, bool transposed) {
+  return {{rows, cols}, type, transposed ? memory::dims{1, stride} : memory::dims{stride, 1}};
+}
+
+/// A problem's primitive, with memory that takes other pointers at each call.
+class Matmul {
+ public:
+  Matmul(const Problem& p, const dnnl::engine& engine)
+      : a_(describe(p.m, p.k, p.in, p.stride_a, p.transpose_a), engine, nullptr),
+        b_(describe(p.k, p.n, p.in, p.stride_b, p.transpose_b), engine, nullptr),
+        c_(describe(p.m, p.n, p.out, p.stride_c, false), engine, nullptr),
+        bias_({{1, p.n}, memory::data_type::f32, memory::format_tag::ab}, engine, nullptr),
+        primitive_(make(p, engine)),
+        arguments_{{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}} {
+    if (p.has_bias) arguments_.emplace(DNNL_ARG_BIAS, bias_);
+  }
+
+  template <typename In, typename Out>
+  void operator()(const Gemm<In, Out>& g, const dnnl::stream& stream) {
+    a_.set_data_handle(const_cast<In*>(g.a.data));
+    b_.set_data_handle(const_cast<In*>(g.b.data));
+    c_.set_data_handle(g.c.data);
+    if (!g.bias.empty()) bias_.set_data_handle(const_cast<float*>(g.bias.data()));
+    primitive_.execute(stream, arguments_);
+  }
+
+ private:
+  dnnl::matmul make(const Problem& p, const dnnl::engine& engine) const {
+    dnnl::post_ops after;  // (a·b + bias)·alpha + beta·c
+    if (p.alpha != 1) after.append_eltwise(1, dnnl::algorithm::eltwise_linear, p.alpha, 0);
+    if (p.beta != 0) after.append_sum(p.beta);
+    dnnl::primitive_attr attributes;
+    attributes.set_post_ops(after);
+    const auto description =
+        p.has_bias
+            ? dnnl::matmul::desc(a_.get_desc(), b_.get_desc(), bias_.get_desc(), c_.get_desc())
+            : dnnl::matmul::desc(a_.get_desc(), b_.get_desc(), c_.get_desc());
+    return dnnl::matmul({description, attributes, engine});
+  }
+
+  memory a_, b_, c_, bias_;
+  dnnl::matmul primitive_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+/// The primitives of one thread: oneDNN gives each memory to work in.
+class Matmuls {
+ public:
+  template <typename In, typename Out>
+  void run(const Gemm<In, Out>& g) {
+    const Problem problem = problem_of(g);
+    auto found = known_.find(problem);
+    if (found == known_.end()) {
+      if (known_.size() == kMost) known_.clear();
+      found = known_.try_emplace(problem, problem, engine_).first;
+    }
+    found->second(g, stream_);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 1024;
+
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  std::map<Problem, Matmul> known_;
+};
+
+}  // namespace
+
+template <typename In, typename Out>
+void multiply_by_onednn(const Gemm<In, Out>& args) {
+  static thread_local Matmuls matmuls;
+  try {
+    matmuls.run(args);
+  } catch (const dnnl::error& error) {
+    fail(fmt::format("gemm: oneDNN reports: {}", error.what()));
+  }
+}
+
+template void multiply_by_onednn(const Gemm<float>&);
+template void multiply_by_onednn(const Gemm<BFloat16>&);
+template void multiply_by_onednn(const Gemm<BFloat16, float>&);
+
+}  // namespace addnorm

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "gemm/gemm.h"
+
+namespace addnorm {
+
+/// The product by oneDNN; neither m, n nor k is 0. Not in WebAssembly.
+template <typename In, typename Out>
+void multiply_by_onednn(const Gemm<In, Out>& args);
+
+}  // namespace addnorm
