@@ -55,7 +55,7 @@ lint: packages packages-lint $(NODE_MODULES) ## check formats and clang-tidy; fa
 clean: ## remove everything that was built
 	@rm -rf build web/dist web/node_modules bench/web/node_modules
 
-# The tutorial: the library as a WebAssembly module, and the page over it.
+# The tutorial: the library as WebAssembly modules, and the page over them.
 page: $(NODE_MODULES) module
 	@$(NPM) run --silent build
 

@@ -499,6 +499,7 @@ TEST_F(CliTest, LabRefusesInOneLineAndWritesNothing) {
       {"gradient-flow --out file", "file"},
       {"gradient-flow --out file/deeper", "file/deeper"},
       {"all --width 8", "16 to 1024"},
+      {"all --layers 24 --text file", "--text: has"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.words);

@@ -59,11 +59,10 @@ std::vector<LabRun> plan_named(const LabFlags& flags) {
   return runs;
 }
 
-/// Gives the option to the figures that take it, and tells which of them cannot run its value; an
+/// Gives the option to the figures that take it, and notes which of them cannot run its value; an
 /// Error if none can.
-void give_to_all(std::vector<LabRun>& runs, const FigureOption& option,
-                 const FigureOptions& asked) {
-  std::string notes;
+void give_to_all(std::vector<LabRun>& runs, const FigureOption& option, const FigureOptions& asked,
+                 std::string& notes) {
   std::set<std::string> refusals;
   std::size_t takers = 0;
   for (LabRun& run : runs) {
@@ -79,17 +78,16 @@ void give_to_all(std::vector<LabRun>& runs, const FigureOption& option,
     }
   }
   if (takers == 0) fail(fmt::format("{}", fmt::join(refusals, "; ")));
-  fmt::print(stderr, "{}", notes);
 }
 
-std::vector<LabRun> plan_all(const LabFlags& flags) {
+std::vector<LabRun> plan_all(const LabFlags& flags, std::string& notes) {
   std::vector<LabRun> runs;
   for (const Figure& figure : figures()) {
     const FigureOptions asked{.seed = flags.options.seed, .bug = flags.options.bug};
     runs.push_back({figure, complete(figure, asked), {}});
   }
   for (const FigureOption& option : figure_options()) {
-    if (option.is_set(flags.options)) give_to_all(runs, option, flags.options);
+    if (option.is_set(flags.options)) give_to_all(runs, option, flags.options, notes);
   }
   return runs;
 }
@@ -106,7 +104,8 @@ std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
        {std::pair{"--width", flags.options.width}, {"--seeds", flags.options.seeds}}) {
     require(app.count(flag) == 0 || value > 0, "{}: is 0; expected at least 1", flag);
   }
-  std::vector<LabRun> runs = names_only(flags, "all") ? plan_all(flags) : plan_named(flags);
+  std::string notes;
+  std::vector<LabRun> runs = names_only(flags, "all") ? plan_all(flags, notes) : plan_named(flags);
   if (std::ranges::any_of(runs, [](const LabRun& run) { return run.figure.trains; })) {
     const std::string text = read_text_or_own(flags.text);
     require(text.size() >= kLeastText, "--text: has {} bytes; expected at least {}", text.size(),
@@ -115,11 +114,14 @@ std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
       if (run.figure.trains) run.options.text = text;
     }
   }
+  fmt::print(stderr, "{}", notes);
   return runs;
 }
 
 ExitStatus list(const LabFlags& flags, const CLI::App& app) {
-  for (const char* flag : {"--layers", "--width", "--seeds", "--seed", "--placement", "--text"}) {
+  std::vector<std::string> of_figures{"--seed", "--text"};
+  for (const FigureOption& option : figure_options()) of_figures.emplace_back(option.flag);
+  for (const std::string& flag : of_figures) {
     require(app.count(flag) == 0,
             "{}: no figure is named; expected one that 'addnorm lab list' shows, or all", flag);
   }

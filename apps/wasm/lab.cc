@@ -1,6 +1,7 @@
 // The lab's module: figures as JSON. What a function returns is valid until its next call.
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -8,7 +9,6 @@
 
 #include "base/require.h"
 #include "report/lab_report.h"
-#include "report/theme.h"
 #include "wasm/module.h"
 
 namespace addnorm {
@@ -24,7 +24,7 @@ LabRun planned(const nlohmann::json& request) {
   const FigureOptions asked{.layers = request.value("layers", std::vector<std::size_t>()),
                             .width = request.value("width", std::size_t{0}),
                             .seeds = request.value("seeds", std::size_t{0}),
-                            .seed = request.value("seed", std::size_t{0}),
+                            .seed = request.value("seed", std::uint64_t{0}),
                             .placements = request.value("placements", std::vector<std::string>()),
                             .bug = bug.empty() ? nullptr : &find_silent_bug(bug)};
   return {figure, complete(figure, asked), {}};
@@ -48,11 +48,6 @@ ADDNORM_EXPORT(lab_run) const char* lab_run(const char* request, std::size_t byt
   run.result = run.figure.run(run.options);
   answer = lab_page_json(run);
   return answer.c_str();
-}
-
-/// The colours of the images, as declarations of CSS.
-ADDNORM_EXPORT(lab_theme) const char* lab_theme(bool dark) {
-  return theme_variables(dark ? Ground::kDark : Ground::kLight).data();
 }
 
 }  // namespace addnorm

@@ -71,9 +71,7 @@ Session::Session(const BlockPlacement& placement, const SessionOptions& options,
       trainer_(decoder_, text_,
                {.batch = options.batch,
                 .learning_rate = {options.learning_rate, options.warm_up},
-                .seed = options.seed + 1}) {
-  trainer_.profile_admin();
-}
+                .seed = options.seed + 1}) {}
 
 double Session::measure(double* by_layer) {
   Profiler<float> profiler(options_.context);

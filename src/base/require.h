@@ -24,9 +24,10 @@ void require(bool condition, fmt::format_string<Args...> format, Args&&... args)
   if (!condition) fail(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Runs body(); an Error in it is thrown again with `prefix` before its message.
+/// Runs body(); an Error in it is thrown again with `prefix` before its message. Where there are no
+/// exceptions the message stays without it.
 template <typename Body>
-void with_prefix(std::string_view prefix, const Body& body) {
+void with_prefix([[maybe_unused]] std::string_view prefix, const Body& body) {
 #ifdef __cpp_exceptions
   try {
     body();
@@ -34,7 +35,6 @@ void with_prefix(std::string_view prefix, const Body& body) {
     fail(fmt::format("{}{}", prefix, error.what()));
   }
 #else
-  static_cast<void>(prefix);
   body();
 #endif
 }

@@ -37,15 +37,10 @@ void add_deviations(Panel& panel, const NormOptions& norm, const std::string& na
   constexpr double kRounding = 1e-5;  // several times that of float32, relative
   const StackPlan plan = post_norm_plan(norm, options.width, options.bug);
   const std::vector<double> sigmas = decades(-6, 3);
-  std::vector<std::vector<double>> draws;
-  for (std::size_t s = 0; s < options.seeds; ++s) {
-    TorchGenerator generator(options.seed + s);
-    std::vector<double>& draw = draws.emplace_back();
-    for (const double sigma : sigmas) {
-      const Matrix<float> x = draw_row(3 * sigma, sigma, options.width, generator);
-      draw.push_back(deviation(sample_norm(plan, {x}).y.flat()));
-    }
-  }
+  const auto draws = draws_of(options, sigmas, [&](double sigma, TorchGenerator& generator) {
+    const Matrix<float> x = draw_row(3 * sigma, sigma, options.width, generator);
+    return deviation(sample_norm(plan, {x}).y.flat());
+  });
   const std::vector<double> expected =
       mapped(sigmas, [&](double sigma) { return output_deviation(norm, sigma); });
   panel.measured.push_back(mean_curve(name, sigmas, draws));
@@ -155,16 +150,11 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
                   "float16 is finer, but rounds small rows to 0 (error 1) and has no "
                   "number above 65504: there the row becomes NaN, a gap."};
   for (const Storage& storage : kStorages) {
-    std::vector<std::vector<double>> draws;
-    for (std::size_t s = 0; s < options.seeds; ++s) {
-      TorchGenerator generator(options.seed + s);
-      std::vector<double>& draw = draws.emplace_back();
-      for (const double sigma : sigmas) {
-        Matrix<float> x(kRows, options.width);
-        generator.fill_normal(x.flat(), 0, sigma);
-        draw.push_back(mean_square_error(storage, norm, x));
-      }
-    }
+    const auto draws = draws_of(options, sigmas, [&](double sigma, TorchGenerator& generator) {
+      Matrix<float> x(kRows, options.width);
+      generator.fill_normal(x.flat(), 0, sigma);
+      return mean_square_error(storage, norm, x);
+    });
     const std::vector<double> expected =
         mapped(sigmas, [&](double sigma) { return predicted_error(storage.format, sigma); });
     panel.measured.push_back(rms_curve(storage.name, sigmas, draws));

@@ -66,10 +66,19 @@ void check_placements(const FigureOptions& options) {
   }
 }
 
+std::string written(std::size_t value) {
+  return fmt::to_string(value);
+}
+template <typename T>
+std::string written(const std::vector<T>& values) {
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
 template <auto kMember>
 constexpr FigureOption option_of(std::string_view flag) {
   return {flag, [](const FigureOptions& o) { return o.*kMember != FigureOptions().*kMember; },
-          [](const FigureOptions& from, FigureOptions& to) { to.*kMember = from.*kMember; }};
+          [](const FigureOptions& from, FigureOptions& to) { to.*kMember = from.*kMember; },
+          [](const FigureOptions& o) { return written(o.*kMember); }};
 }
 constexpr FigureOption kOptions[] = {option_of<&FigureOptions::layers>("--layers"),
                                      option_of<&FigureOptions::width>("--width"),
@@ -84,14 +93,12 @@ std::span<const FigureOption> figure_options() {
 
 FigureOptions complete(const Figure& figure, FigureOptions options) {
   const FigureOptions own = figure.defaults();
-  if (!options.layers.empty() && !own.layers.empty()) {
-    check_layers(figure, own.layers.size(), options.layers);
-  }
   for (const FigureOption& option : kOptions) {
     const bool is_given = option.is_set(options);
     require(!is_given || option.is_set(own), "{}: {} has no such option", option.flag, figure.name);
     if (!is_given) option.copy(own, options);
   }
+  if (!own.layers.empty()) check_layers(figure, own.layers.size(), options.layers);
   if (own.width != 0) check_count("--width", options.width, 16, 1024);
   if (own.seeds != 0) check_count("--seeds", options.seeds, 1, 1000);
   check_placements(options);

@@ -81,6 +81,7 @@ struct FigureOption {
   std::string_view flag;
   bool (*is_set)(const FigureOptions& options);  ///< not empty, not 0
   void (*copy)(const FigureOptions& from, FigureOptions& to);
+  std::string (*text)(const FigureOptions& options);  ///< as the flag takes it
 };
 /// Layers, width, seeds, placements. A figure has those that its defaults have.
 std::span<const FigureOption> figure_options();

@@ -55,29 +55,6 @@ Matrix<float> times(double factor, const Matrix<float>& values) {
   return product;
 }
 
-/// Each of the first kGradientTokens rows, once for every feature.
-Matrix<float> repeated(const Matrix<float>& values) {
-  Matrix<float> rows(kGradientTokens * kFeatures, kFeatures);
-  for (std::size_t r = 0; r < rows.rows(); ++r) {
-    std::ranges::copy(values.view().row(r / kFeatures), rows.view().row(r).begin());
-  }
-  return rows;
-}
-
-/// ‖∂y/∂s‖ of each of these tokens: the gradients that unit vectors give.
-std::vector<double> jacobians(const StackPlan& plan, const Matrix<float>& x,
-                              const Matrix<float>& branch) {
-  Matrix<float> dy(kGradientTokens * kFeatures, kFeatures);
-  for (std::size_t r = 0; r < dy.rows(); ++r) dy(r, r % kFeatures) = 1;
-  const Matrix<float> d_sum = sample_norm(plan, {repeated(x), repeated(branch), dy}).d_sum;
-  std::vector<double> norms;
-  for (std::size_t t = 0; t < kGradientTokens; ++t) {
-    const auto all = d_sum.flat().subspan(t * kFeatures * kFeatures, kFeatures * kFeatures);
-    norms.push_back(kFeatures * std::sqrt(mean_product(all, all)));
-  }
-  return norms;
-}
-
 /// NaN if one value is.
 double median(std::vector<double> values) {
   const auto nan = std::ranges::find_if(values, [](double v) { return std::isnan(v); });
@@ -107,7 +84,8 @@ Curves measure(const StackPlan& plan, const Draw& drawn) {
       tokens[kBranchCosine].push_back(cosine(y, alone.y.view().row(t)));
       tokens[kGrowth].push_back(divisor_of(now, t) / divisor_of(stable, t));
     }
-    tokens[kJacobian] = jacobians(plan, drawn.x, branch);
+    tokens[kJacobian] = jacobian_norms(plan, drawn.x.view().block(0, 0, kGradientTokens, kFeatures),
+                                       branch.view().block(0, 0, kGradientTokens, kFeatures));
     for (std::size_t q = 0; q < kQuantities; ++q) curves[q].push_back(median(tokens[q]));
   }
   return curves;

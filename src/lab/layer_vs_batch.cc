@@ -51,12 +51,6 @@ class Norms {
   StackPlan plan_;
 };
 
-std::vector<double> count_up(std::size_t n) {
-  std::vector<double> x(n);
-  for (std::size_t i = 0; i < n; ++i) x[i] = static_cast<double>(i + 1);
-  return x;
-}
-
 Matrix<float> transpose(const Matrix<float>& x) {
   Matrix<float> t(x.cols(), x.rows());
   for (std::size_t r = 0; r < x.rows(); ++r) {

@@ -58,8 +58,7 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
   const Row row = draw(1, options.width, generator);
   const Matrix<float> dx =
       sample_norm(post_norm_plan(kNorm, options.width, options.bug), {row.x, {}, row.dy}).d_sum;
-  std::vector<double> feature;
-  for (std::size_t i = 1; i <= options.width; ++i) feature.push_back(static_cast<double>(i));
+  const std::vector<double> feature = count_up(options.width);
   const std::vector<double> expected = central_differences(row);
   const auto [least, most] = std::ranges::minmax(expected);
   const std::vector<double> tolerance(expected.size(), kRounding * std::max(most, -least));
@@ -78,18 +77,6 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
   result.panels.push_back(panel);
 }
 
-/// ‖∂y/∂x‖, from the gradients that unit vectors give.
-double jacobian(const StackPlan& plan, const Matrix<float>& x) {
-  const std::size_t d = x.cols();
-  Matrix<float> rows(d, d), unit(d, d);
-  for (std::size_t i = 0; i < d; ++i) {
-    std::ranges::copy(x.flat(), rows.view().row(i).begin());
-    unit(i, i) = 1;
-  }
-  const Matrix<float> dx = sample_norm(plan, {rows, {}, unit}).d_sum;
-  return static_cast<double>(d) * std::sqrt(mean_product(dx.flat(), dx.flat()));
-}
-
 /// For each scale of the row.
 struct Scales {
   std::vector<double> jacobian;
@@ -106,7 +93,7 @@ Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
     const double divide_by = divisor(kNorm, sigma);
     const double along =
         covariance(dx.flat(), row.x.flat()) / covariance(row.dy.flat(), row.x.flat());
-    result.jacobian.push_back(jacobian(plan, row.x));
+    result.jacobian.push_back(jacobian_norms(plan, row.x)[0]);
     result.along_one.push_back(std::abs(mean(dx.flat()) / mean(row.dy.flat())) * divide_by);
     result.along_x_hat.push_back(std::abs(along) * divide_by);
   }
@@ -191,12 +178,10 @@ double removed(const FigureOptions& options, std::size_t d, TorchGenerator& gene
 
 void add_widths(FigureResult& result, const FigureOptions& options) {
   constexpr double kStandardErrors = 5;
-  std::vector<std::vector<double>> draws(options.seeds);
-  parallel_jobs(options.seeds, [&](std::size_t s) {
-    TorchGenerator generator(options.seed + s);
-    for (const std::size_t d : kWidths) draws[s].push_back(removed(options, d, generator));
-  });
   const std::vector<double> widths{std::begin(kWidths), std::end(kWidths)};
+  const auto draws = draws_of(options, widths, [&](double width, TorchGenerator& generator) {
+    return removed(options, static_cast<std::size_t>(width), generator);
+  });
   const double n = static_cast<double>(options.seeds * kRows);
   std::vector<double> expected, tolerance;
   for (const std::size_t d : kWidths) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "addnorm/float16.h"
+#include "base/parallel.h"
 #include "nn/add_norm.h"
 
 namespace addnorm {
@@ -88,6 +90,34 @@ NormSample sample_norm(const StackPlan& plan, const NormSampleArgs& args) {
 
 namespace {
 
+/// Each row once for every feature.
+Matrix<float> repeated(MatrixView<const float> values) {
+  Matrix<float> rows(values.size(), values.cols);
+  for (std::size_t r = 0; r < rows.rows(); ++r) {
+    std::ranges::copy(values.row(r / values.cols), rows.view().row(r).begin());
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<double> jacobian_norms(const StackPlan& plan, MatrixView<const float> x,
+                                   MatrixView<const float> branch) {
+  const std::size_t d = x.cols;
+  Matrix<float> dy(x.size(), d);
+  for (std::size_t r = 0; r < dy.rows(); ++r) dy(r, r % d) = 1;
+  const Matrix<float> repeated_branch = branch.empty() ? Matrix<float>() : repeated(branch);
+  const Matrix<float> d_sum = sample_norm(plan, {repeated(x), repeated_branch, dy}).d_sum;
+  std::vector<double> norms;
+  for (std::size_t r = 0; r < x.rows; ++r) {
+    const auto all = d_sum.flat().subspan(r * d * d, d * d);
+    norms.push_back(static_cast<double>(d) * std::sqrt(mean_product(all, all)));
+  }
+  return norms;
+}
+
+namespace {
+
 float half(double value) {
   return static_cast<float>(Float16(static_cast<float>(value)));
 }
@@ -122,6 +152,23 @@ Matrix<float> draw_row(double center, double spread, std::size_t features,
   const double scale = spread / deviation(row.flat());
   for (float& v : row.flat()) v = static_cast<float>((v - drawn_mean) * scale + center);
   return row;
+}
+
+std::vector<double> count_up(std::size_t n) {
+  std::vector<double> values(n);
+  std::iota(values.begin(), values.end(), 1.0);
+  return values;
+}
+
+std::vector<std::vector<double>> draws_of(const FigureOptions& options,
+                                          const std::vector<double>& values,
+                                          const std::function<double(double, TorchGenerator&)>& f) {
+  std::vector<std::vector<double>> draws(options.seeds);
+  parallel_jobs(options.seeds, [&](std::size_t s) {
+    TorchGenerator generator(options.seed + s);
+    for (const double value : values) draws[s].push_back(f(value, generator));
+  });
+  return draws;
 }
 
 double mean(std::span<const float> values) {

@@ -8,7 +8,7 @@
 
 #include "base/matrix.h"
 #include "base/torch_generator.h"
-#include "lab/silent_bug.h"
+#include "lab/figure.h"
 #include "nn/pass.h"
 
 /// One sublayer, for figures that look at a norm more closely than a stack lets them.
@@ -39,6 +39,10 @@ struct NormSampleArgs {
 };
 NormSample sample_norm(const StackPlan& plan, const NormSampleArgs& args);
 
+/// ‖∂y/∂s‖ of each row: the gradients that unit vectors give.
+std::vector<double> jacobian_norms(const StackPlan& plan, MatrixView<const float> x,
+                                   MatrixView<const float> branch = {});
+
 /// A norm of rows that is wrong: each of its steps gives a tensor in float16, as where a network is
 /// cast to it whole. Sums alone have float32, as PyTorch's.
 void half_norm(const NormOptions& norm, MatrixView<const float> x, MatrixView<float> y);
@@ -55,6 +59,14 @@ auto mapped(const Range& range, const F& f) {
   for (const auto& v : range) values.push_back(std::invoke(f, v));
   return values;
 }
+
+/// 1, 2, … n.
+std::vector<double> count_up(std::size_t n);
+
+/// Of each seed what f(value, generator) gives for each value in turn.
+std::vector<std::vector<double>> draws_of(
+    const FigureOptions& options, const std::vector<double>& values,
+    const std::function<double(double value, TorchGenerator& generator)>& f);
 
 /// In float64.
 double mean(std::span<const float> values);

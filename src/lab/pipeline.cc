@@ -40,10 +40,7 @@ struct Step {
 };
 
 Panel panel_of(const Step& step) {
-  std::vector<double> feature;
-  for (std::size_t i = 1; i <= step.measured.size(); ++i) {
-    feature.push_back(static_cast<double>(i));
-  }
+  const std::vector<double> feature = count_up(step.measured.size());
   Panel panel{.title = step.title,
               .x = {"feature"},
               .y = {"value"},

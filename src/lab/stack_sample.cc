@@ -77,9 +77,7 @@ bool skips(const WideStack& stack) {
 /// A branch as large as the stream that it reads.
 bool grows_without_norm(const WideStack& stack) {
   return any_sublayer(stack, [](const Placement& p, Depth depth) {
-    const bool has_norm =
-        p.before == Slot::kNorm || p.inside == Slot::kNorm || p.after == Slot::kNorm;
-    return !has_norm && p.gain.initial.value(depth) >= 1;
+    return !p.has_norm() && p.gain.initial.value(depth) >= 1;
   });
 }
 /// A norm behind each sum makes the skip's share smaller, as if it were hardly there.

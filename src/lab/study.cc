@@ -1,7 +1,6 @@
 #include "lab/study.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
 #include <set>
 
@@ -54,8 +53,6 @@ void check_study(const StudyOptions& options) {
 
 namespace {
 
-constexpr std::size_t kValidationBatches = 8;
-
 DecoderOptions decoder_options(const StudyOptions& options, const std::string& placement) {
   return {.block = {.d_model = options.width,
                     .n_heads = options.heads,
@@ -78,7 +75,6 @@ struct Subject {
                 {.batch = options.batch,
                  .learning_rate = {options.learning_rate, run.warm_up},
                  .seed = run.seed + 1}) {
-    trainer.profile_admin();
     Profiler<float> profiler(options.context);
     trainer.probe(profiler);
     run.initial = profiler.entries();
@@ -98,13 +94,11 @@ void train(const StudyOptions& options, const ByteText& text, StudyRun& run,
            const std::function<void()>& on_step) {
   Subject subject(options, text, run);
   run.losses.reserve(options.steps);
-  bool finite = true;
-  for (std::size_t step = 0; step < options.steps; ++step) {
-    if (finite) run.losses.push_back(subject.trainer.step());
-    finite = std::isfinite(run.losses.back());
+  run.validation_loss = subject.trainer.run(options.steps, [&](double loss) {
+    run.losses.push_back(loss);
     on_step();
-  }
-  run.validation_loss = finite ? subject.trainer.validate(kValidationBatches) : std::nan("");
+  });
+  for (std::size_t left = run.losses.size(); left < options.steps; ++left) on_step();
 }
 
 /// Empty runs for everything that is to be measured.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "addnorm/norm.h"
+#include "lab/training.h"
 #include "nn/feed_forward.h"
 #include "nn/initialize.h"
 #include "probe/profiler.h"
@@ -42,7 +43,7 @@ struct StudyRun {
   std::vector<ProfileEntry> initial;  ///< forward and backward on one batch before training
   std::size_t parameters = 0;
   std::vector<double> losses;  ///< at each step, until the end or the first not finite one
-  double validation_loss = 0;  ///< NaN if the run diverged
+  double validation_loss = 0;  ///< infinite if the run diverged
   bool diverged() const;
 };
 
@@ -85,10 +86,6 @@ struct EndRatios {
   double gradient = 1;  ///< RMS of layer 0's gradient over the last layer's
   bool sound() const;   ///< both between 1/100 and 100
 };
-
-/// Nats a byte below byte frequencies alone from which on a model counts as trained, and which a
-/// difference of losses must exceed, besides twice its spread over the seeds.
-inline constexpr double kLearned = 0.1;
 
 enum class Strength { kVanishes, kKeeps, kExplodes };
 enum class Training { kFails, kNeedsWarmUp, kTrains };

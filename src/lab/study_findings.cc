@@ -112,8 +112,7 @@ std::string verdict_of(const StudyFinding& finding, const Study& study) {
   const Placement last = parse_placements(finding.placement, layers).back().feed_forward;
   const bool cut = last.skip.form == ResidualFactor::Form::kConstant &&
                    last.skip.initial.value({layers, layers}) == 0;
-  const bool normed =
-      last.before == Slot::kNorm || last.inside == Slot::kNorm || last.after == Slot::kNorm;
+  const bool normed = last.has_norm();
   const std::string lead = cut && !normed ? "without a residual and without a norm "
                            : cut          ? "without a residual "
                            : !normed      ? "without a norm "
@@ -144,9 +143,7 @@ StudyFinding find(const Study& study, const std::string& placement) {
   for (const StudyRun& run : study.runs) {
     if (run.placement != placement) continue;
     if (run.warm_up == 0) initial.push_back(&run);
-    const double loss =
-        run.diverged() ? std::numeric_limits<double>::infinity() : run.validation_loss;
-    (run.warm_up == 0 ? without : with).push_back(loss);
+    (run.warm_up == 0 ? without : with).push_back(run.validation_loss);
     finding.diverged += run.diverged() ? 1 : 0;
   }
   const std::size_t layers = study.options.layers;

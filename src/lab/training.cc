@@ -8,13 +8,12 @@
 
 #include "base/parallel.h"
 #include "base/require.h"
-#include "lab/study.h"
+#include "nn/placement.h"
 
 namespace addnorm {
 namespace {
 
 constexpr std::size_t kHeadWidth = 16;
-constexpr std::size_t kValidationBatches = 8;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Worse than a guess among 256 bytes, 5.5, by more than chance.
 constexpr double kDiverged = 10;
@@ -40,13 +39,8 @@ double train(const TrainingJob& job, const ByteText& text, std::uint64_t seed,
   Decoder<float> decoder = draw(job, seed, bug);
   Trainer<float> trainer(
       decoder, text, {.batch = job.batch, .learning_rate = job.learning_rate, .seed = seed + 1});
-  trainer.profile_admin();
-  for (std::size_t step = 0; step < job.steps; ++step) {
-    if (!std::isfinite(trainer.step())) return kInfinity;
-  }
-  const double loss = trainer.validate(kValidationBatches);
-  if (!(loss < kDiverged)) return kInfinity;
-  return loss;
+  const double loss = trainer.run(job.steps);
+  return loss < kDiverged ? loss : kInfinity;
 }
 
 /// All runs: of each curve, x and seed.

@@ -10,6 +10,10 @@
 
 namespace addnorm {
 
+/// Nats a byte below byte frequencies alone from which on a model counts as trained, and which a
+/// difference of losses must exceed, besides twice its spread over the seeds.
+inline constexpr double kLearned = 0.1;
+
 /// A small decoder over bytes, and how it is trained. Its heads are 16 features wide; where these
 /// do not divide the width it has one.
 struct TrainingJob {

@@ -1,5 +1,6 @@
 #include "nn/initialize.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/require.h"
@@ -129,6 +130,11 @@ class BranchVariance : public Probe<T> {
 template <typename T>
 void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens,
                       std::size_t batch) {
+  const bool is_learned = std::ranges::any_of(decoder.stack().blocks(), [](Block<T>& block) {
+    return !block.attention_add_norm().skip().empty() ||
+           !block.feed_forward_add_norm().skip().empty();
+  });
+  if (!is_learned) return;
   BranchVariance<T> probe;
   decoder.forward(tokens, {.batch = batch, .mode = Mode::kEvaluation, .probe = &probe});
   double total = 0;

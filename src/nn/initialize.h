@@ -43,7 +43,7 @@ void initialize(Decoder<T>& decoder, Initialization initialization, TorchGenerat
 
 /// Admin's profiling (Liu et al. 2020, section 4.2): sets each learned skip vector to
 /// ω_i = √(Var[x_0] + Σ_{j<i} Var[f_j]) from one forward of `tokens`, with ω = 1 until then.
-/// Does nothing to sublayers whose skip is not learned.
+/// Does nothing to sublayers whose skip is not learned, and nothing at all if none is.
 template <typename T>
 void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens, std::size_t batch);
 

@@ -42,6 +42,11 @@ struct Placement {
   DepthFactor before_scale;          ///< the output of `before` is multiplied with it
   DepthFactor initial_gain;          ///< of F's value, output and feed-forward weights
   Slot final_norm = Slot::kNothing;  ///< whether a stack of these ends with a norm
+
+  /// Whether a norm stands in one of the three slots of a sublayer.
+  bool has_norm() const {
+    return before == Slot::kNorm || inside == Slot::kNorm || after == Slot::kNorm;
+  }
 };
 
 /// Every row of the table, in the order of ARCHITECTURE.md.

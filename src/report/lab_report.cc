@@ -331,13 +331,10 @@ namespace {
 std::string flags_of(const Figure& figure) {
   const FigureOptions own = figure.defaults();
   std::vector<std::string> flags;
-  if (!own.layers.empty()) flags.push_back(fmt::format("--layers {}", fmt::join(own.layers, ",")));
-  if (own.width != 0) flags.push_back(fmt::format("--width {}", own.width));
-  if (own.seeds != 0) flags.push_back(fmt::format("--seeds {}", own.seeds));
-  flags.push_back(fmt::format("--seed {}", own.seed));
-  if (!own.placements.empty()) {
-    flags.push_back(fmt::format("--placement {}", fmt::join(own.placements, ",")));
+  for (const FigureOption& option : figure_options()) {
+    if (option.is_set(own)) flags.push_back(fmt::format("{} {}", option.flag, option.text(own)));
   }
+  flags.push_back(fmt::format("--seed {}", own.seed));
   if (figure.trains) flags.emplace_back("--text FILE...");
   return fmt::format("{}", fmt::join(flags, " "));
 }

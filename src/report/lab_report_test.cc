@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "report/svg.h"
 #include "report/terminal.h"
 #include "report/theme.h"
 
@@ -109,6 +110,21 @@ TEST(LabReport, IsThePromisedJson) {
   EXPECT_EQ(json["checks"][1]["verdict"], "outside");
   EXPECT_EQ(json["checks"][2]["unmet"], "the stack has no skip");
   EXPECT_EQ(json["verdict"], "outside");
+}
+
+TEST(LabReport, HasWhatAPageShowsBesideTheNumbers) {
+  const LabRun run = some_run();
+  Json json = Json::parse(lab_page_json(run));
+  const Json numbers = Json::parse(lab_json(run));
+  EXPECT_EQ(json["panels"][0]["measured"], numbers["panels"][0]["measured"]);
+  EXPECT_THAT(json["panels"][0]["caption"].get<std::string>(),
+              HasSubstr("What it shows. Pale and wide"));
+  const Chart chart = to_chart(run.result.panels[0]);
+  EXPECT_EQ(json["panels"][0]["wide"], to_svg(chart, kWideChart));
+  EXPECT_EQ(json["panels"][0]["narrow"], to_svg(chart, kNarrowChart));
+  EXPECT_THAT(json["checks"][2]["text"].get<std::string>(), HasSubstr("the stack has no skip"));
+  EXPECT_THAT(json["tally"].get<std::string>(), HasSubstr("checks inside"));
+  EXPECT_THAT(json["setting"].get<std::string>(), HasSubstr("2 seeds from 7"));
 }
 
 TEST(LabReport, NamesTheSeedOfAFigureThatDrawsOnce) {

@@ -9,12 +9,8 @@ namespace addnorm {
 constexpr int kSeriesColors = 8;
 
 /// The colours of charts and pages as CSS variables of `selector`, light and dark: --paper, --ink,
-/// --muted, --grid, --good, --bad and those of the series.
+/// --muted, --grid, --good, --bad and those of the series. Within an element with data-theme they
+/// are what that says, elsewhere what the system does.
 std::string theme_css(std::string_view selector);
-
-enum class Ground { kLight, kDark };
-
-/// The colours on one ground, as declarations of CSS.
-std::string_view theme_variables(Ground ground);
 
 }  // namespace addnorm

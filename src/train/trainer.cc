@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <cmath>
+#include <limits>
 
 #include "nn/initialize.h"
 #include "train/cross_entropy.h"
@@ -16,7 +17,11 @@ Trainer<T>::Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOpti
       adamw_(parameters_, options.adamw),
       generator_(options.seed),
       inputs_(options.batch * decoder.options().context),
-      targets_(inputs_.size()) {}
+      targets_(inputs_.size()) {
+  TorchGenerator generator(options_.seed);
+  text_.sample(generator, inputs_, targets_);
+  initialize_admin<T>(decoder_, inputs_, options_.batch);
+}
 
 template <typename T>
 double Trainer<T>::step() {
@@ -29,10 +34,16 @@ double Trainer<T>::step() {
 }
 
 template <typename T>
-void Trainer<T>::profile_admin() {
-  TorchGenerator generator(options_.seed);
-  text_.sample(generator, inputs_, targets_);
-  initialize_admin<T>(decoder_, inputs_, options_.batch);
+double Trainer<T>::run(std::size_t steps, const std::function<void(double)>& on_step) {
+  constexpr std::size_t kValidationBatches = 8;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (std::size_t s = 0; s < steps; ++s) {
+    const double loss = step();
+    if (on_step) on_step(loss);
+    if (!std::isfinite(loss)) return kInfinity;
+  }
+  const double loss = validate(kValidationBatches);
+  return std::isfinite(loss) ? loss : kInfinity;
 }
 
 template <typename T>

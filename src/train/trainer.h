@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "nn/decoder.h"
@@ -34,6 +35,8 @@ struct TrainerOptions {
 template <typename T>
 class Trainer {
  public:
+  /// Profiles the decoder on one batch of the text where a placement asks for it
+  /// (initialize_admin).
   Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOptions& options);
 
   /// Draws a batch, goes forward and backward, updates. Returns the loss before the update, in nats
@@ -43,9 +46,9 @@ class Trainer {
   /// The loss on the validation windows, `batches` batches of them, in evaluation mode.
   double validate(std::size_t batches);
 
-  /// Admin's profiling on one batch of the training text (initialize_admin), where a placement asks
-  /// for it.
-  void profile_admin();
+  /// At most `steps` steps, up to the first whose loss is not finite, each told to on_step. Returns
+  /// the loss on 8 batches of the validation windows, infinite where a loss was not finite.
+  double run(std::size_t steps, const std::function<void(double loss)>& on_step = {});
 
   /// Forward and backward on one batch of the training text, told to `probe`; no update. Returns
   /// the loss.
