@@ -23,7 +23,8 @@ namespace {
 
 constexpr const char* kMeaning =
     R"(Draws networks at random or trains them, measures them, and lays what theory predicts over it by
-the same axes. Each claim gets a verdict: inside what is predicted, outside, or not applicable.
+the same axes. Each claim gets a verdict: inside what is predicted, outside, or not applicable. Behind
+± stand four standard errors of a mean over seeds.
 Prints plots and verdicts; writes FIGURE.svg, FIGURE.json and index.html with all figures.
 
 Without a figure, or with `list`, says which figures there are, and which options each of them takes.

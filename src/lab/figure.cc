@@ -50,7 +50,7 @@ void check_count(const char* flag, std::size_t value, std::size_t least, std::si
 void check_layers(const Figure& figure, std::size_t own, const std::vector<std::size_t>& given) {
   for (const std::size_t layers : given) check_count("--layers", layers, 1, figure.most_layers);
   require(own > 1 || given.size() == 1, "--layers: {} takes one number", figure.name);
-  require(own == 1 || given.size() > 1, "--layers: {} compares depths, must be two or more",
+  require(own == 1 || given.size() > 1, "--layers: {} compares depths, give two or more, as in 3,6",
           figure.name);
   require(std::ranges::is_sorted(given, std::less_equal<>()), "--layers: {} must grow",
           fmt::join(given, ","));
@@ -123,6 +123,7 @@ double standard_error(const std::vector<std::vector<double>>& draws, std::size_t
 /// Of one point: what is allowed, and the value.
 struct CurvePoint {
   double x, value, error, low, middle, high;
+  bool is_alone = false;  ///< the curves have no other in common
 
   /// How far `at` is from the middle, in parts of the way to the limit on its side.
   double distance(double at) const {
@@ -203,7 +204,7 @@ std::vector<CurvePoint> common_points(const Curve& measured, const Curve& predic
   std::vector<CurvePoint> points;
   for (std::size_t i = 0; i < predicted.x.size(); ++i) {
     const auto at = std::ranges::find(measured.x, predicted.x[i]);
-    if (at == measured.x.end()) continue;
+    if (at == measured.x.end() || std::isnan(predicted.low[i])) continue;
     const auto m = static_cast<std::size_t>(at - measured.x.begin());
     const double low = predicted.low[i];
     const double high = predicted.high[i];
@@ -214,6 +215,7 @@ std::vector<CurvePoint> common_points(const Curve& measured, const Curve& predic
                       .middle = predicted.y.empty() ? (low + high) / 2 : predicted.y[i],
                       .high = high});
   }
+  if (points.size() == 1) points[0].is_alone = true;
   require(!points.empty(), "nothing was measured where '{}' is predicted", predicted.name);
   return points;
 }
@@ -222,8 +224,9 @@ std::vector<CurvePoint> common_points(const Curve& measured, const Curve& predic
 void note(const CurvePoint& point, double distance, const std::string& uncertainty, Check& check) {
   if (distance < check.measured || (distance == check.measured && !check.detail.empty())) return;
   check.measured = distance;
-  check.detail = fmt::format("farthest at {:g}: {:.4g}{}, allowed {:.4g} to {:.4g}", point.x,
-                             point.value, uncertainty, point.low, point.high);
+  const std::string place = point.is_alone ? "measured" : fmt::format("farthest at {:g}:", point.x);
+  check.detail = fmt::format("{} {:.4g}{}, allowed {:.4g} to {:.4g}", place, point.value,
+                             uncertainty, point.low, point.high);
 }
 
 }  // namespace

@@ -135,11 +135,13 @@ void add_directions(FigureResult& result, const FigureOptions& options) {
                                       panels[0].measured[1], panels[0].predicted[0]));
   result.checks.push_back(check_curve("BatchNorm: each feature has mean 0", kSource,
                                       panels[1].measured[2], panels[1].predicted[0]));
-  result.checks.push_back({.claim = "LayerNorm: each token has deviation σ/√(σ² + ε), which is 1",
+  result.checks.push_back({.claim = "LayerNorm: the largest distance of a token's deviation from "
+                                    "σ/√(σ² + ε), almost 1",
                            .source = kSource,
                            .measured = deviation_error(x, layer),
                            .high = kRounding});
-  result.checks.push_back({.claim = "BatchNorm: each feature has deviation σ/√(σ² + ε), which is 1",
+  result.checks.push_back({.claim = "BatchNorm: the largest distance of a feature's deviation from "
+                                    "σ/√(σ² + ε), almost 1",
                            .source = kSource,
                            .measured = deviation_error(features, batch_features),
                            .high = kRounding});

@@ -1,7 +1,10 @@
 #include "report/chart.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/require.h"
 
@@ -69,8 +72,32 @@ Range y_range(const Chart& chart) {
   return shown(chart.y, range, kMargin);
 }
 
+namespace {
+
+/// At the places of the data, where they are few and apart; or none.
+std::vector<Tick> data_ticks(const Chart& chart, const Range& range, int most) {
+  constexpr std::size_t kFew = 6;
+  std::set<double> places;
+  for (const Series& s : chart.series) places.insert(s.x.begin(), s.x.end());
+  if (places.size() < 3 || places.size() > kFew) return {};
+  auto at = [&](double x) { return chart.x.scale == AxisScale::kLog ? std::log(x) : x; };
+  const double apart = (at(range.high) - at(range.low)) / (1.5 * most);
+  std::vector<Tick> ticks;
+  for (const double x : places) {
+    if (!has_place(x, chart.x.scale)) return {};
+    if (!ticks.empty() && at(x) - at(ticks.back().value) < apart) return {};
+    ticks.push_back({x, fmt::format("{:g}", x)});
+  }
+  return ticks;
+}
+
+}  // namespace
+
 std::vector<Tick> x_ticks(const Chart& chart, const Range& range, int most) {
-  if (chart.x.names.empty()) return ticks(range, chart.x.scale, most);
+  if (chart.x.names.empty()) {
+    const std::vector<Tick> of_data = data_ticks(chart, range, most);
+    return of_data.empty() ? ticks(range, chart.x.scale, most) : of_data;
+  }
   std::vector<Tick> named;
   for (const std::string& name : chart.x.names) {
     named.push_back({static_cast<double>(named.size()), name});

@@ -48,7 +48,7 @@ void check(const Chart& chart);
 Range x_range(const Chart& chart);
 Range y_range(const Chart& chart);
 
-/// At the names, or about `most` at round numbers.
+/// At the names, or at the data where they are few, or about `most` at round numbers.
 std::vector<Tick> x_ticks(const Chart& chart, const Range& range, int most);
 
 /// Where a curve is finite for the last time before it ends in infinities or NaN.

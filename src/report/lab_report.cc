@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "report/html.h"
@@ -28,24 +29,43 @@ Series to_series(const Curve& curve, Look look, std::size_t color) {
           .color = static_cast<int>(color)};
 }
 
-}  // namespace
+using Colors = std::map<std::string, std::size_t>;
 
-Chart to_chart(const Panel& panel) {
+/// Gives each of the panel's curves a colour: that of its name in panels before, or the first that
+/// no other of them has.
+void choose_colors(const Panel& panel, Colors& colors) {
+  std::vector<std::string> names;
+  for (const auto* curves : {&panel.measured, &panel.predicted}) {
+    for (const Curve& curve : *curves) names.push_back(curve.name);
+  }
+  auto is_taken = [&](std::size_t color) {
+    return std::ranges::any_of(names, [&](const std::string& name) {
+      const auto chosen = colors.find(name);
+      return chosen != colors.end() && chosen->second == color;
+    });
+  };
+  for (const std::string& name : names) {
+    if (colors.contains(name)) continue;
+    std::size_t color = 0;
+    while (is_taken(color)) ++color;
+    colors.emplace(name, color);
+  }
+}
+
+/// What is predicted has the colour of the measured curve of its name, and then no name of its own.
+Chart to_chart(const Panel& panel, const Colors& colors) {
   Chart chart{
       .title = panel.title,
       .x = {.label = panel.x.label, .scale = scale_of(panel.x.spacing), .names = panel.x.names},
       .y = {.label = panel.y.label, .scale = scale_of(panel.y.spacing)}};
   for (const Curve& curve : panel.measured) {
-    const std::size_t color = chart.series.size();
+    const std::size_t color = colors.at(curve.name);
     const Look look = color < kSeriesColors ? Look::kSolid : Look::kDashed;
     chart.series.push_back(to_series(curve, look, color));
   }
   for (const Curve& curve : panel.predicted) {
-    const auto measured = std::ranges::find(panel.measured, curve.name, &Curve::name);
-    const bool is_measured = measured != panel.measured.end();
-    const auto color = is_measured ? static_cast<std::size_t>(measured - panel.measured.begin())
-                                   : chart.series.size();
-    chart.series.push_back(to_series(curve, Look::kPrediction, color));
+    chart.series.push_back(to_series(curve, Look::kPrediction, colors.at(curve.name)));
+    const bool is_measured = std::ranges::count(panel.measured, curve.name, &Curve::name) > 0;
     if (is_measured) chart.series.back().name.clear();
   }
   if (!panel.x.names.empty()) {  // the axis names them, in one colour
@@ -57,6 +77,18 @@ Chart to_chart(const Panel& panel) {
     }
   }
   return chart;
+}
+
+}  // namespace
+
+std::vector<Chart> to_charts(std::span<const Panel> panels) {
+  Colors colors;
+  std::vector<Chart> charts;
+  for (const Panel& panel : panels) {
+    choose_colors(panel, colors);
+    charts.push_back(to_chart(panel, colors));
+  }
+  return charts;
 }
 
 namespace {
@@ -119,6 +151,15 @@ std::string numbers(const Check& check) {
   return fmt::format("{}{} to {}", measured, text(check.low), text(check.high));
 }
 
+/// Those that are denied first, those that are not judged last.
+std::vector<Check> in_order(std::vector<Check> checks) {
+  constexpr Verdict kOrder[] = {Verdict::kOutside, Verdict::kInside, Verdict::kNotApplicable};
+  std::ranges::stable_sort(checks, std::less<>(), [&](const Check& check) {
+    return std::ranges::find(kOrder, check.verdict()) - kOrder;
+  });
+  return checks;
+}
+
 std::string check_text(const Check& check) {
   if (!check.unmet.empty()) {
     return fmt::format("{}; but {} ({}).", check.claim, check.unmet, check.source);
@@ -126,8 +167,8 @@ std::string check_text(const Check& check) {
   return fmt::format("{}; {} ({}).", check.claim, numbers(check), check.source);
 }
 
-/// What a reader must know of the panel's curves.
-std::string how_to_read(const Panel& panel) {
+/// The caption, with what a reader must know of the panel's curves.
+std::string caption_of(const Panel& panel) {
   auto any = [](const std::vector<Curve>& curves, const auto& holds) {
     return std::ranges::any_of(curves, holds);
   };
@@ -140,10 +181,10 @@ std::string how_to_read(const Panel& panel) {
   auto is_cut = [](const Curve& curve) {
     return std::ranges::any_of(curve.y, [](double y) { return std::isinf(y); });
   };
-  std::string text;
+  std::string text = panel.caption;
   if (any(panel.predicted, is_measured)) text += " Pale and wide: what theory predicts.";
   if (any(panel.predicted, has_band)) text += " Dotted edges: what still agrees with it.";
-  if (any(panel.measured, is_cut)) text += " Cross: from here on a run diverged.";
+  if (any(panel.measured, is_cut)) text += " Cross: the last point before a run diverged.";
   if (any(panel.measured, has_band)) text += " Band of a line: from smallest to largest seed.";
   return text;
 }
@@ -166,11 +207,12 @@ std::string lab_text(const LabRun& run, int width) {
   };
   std::string out = paint(Ink::kStrong, wrap(run.figure.title, width)) + "\n" +
                     lines(run.figure.question) + faint(setting(run));
-  for (const Panel& panel : run.result.panels) {
-    out += "\n" + draw_plot(to_chart(panel), width) + faint(panel.caption);
+  const std::vector<Chart> charts = to_charts(run.result.panels);
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    out += "\n" + draw_plot(charts[i], width) + faint(run.result.panels[i].caption);
   }
   out += "\n";
-  for (const Check& c : run.result.checks) {
+  for (const Check& c : in_order(run.result.checks)) {
     const Cell verdict = verdict_cell(c.verdict());
     out += hanging(paint(verdict.ink, verdict.text) + ": " + check_text(c), width);
   }
@@ -275,15 +317,16 @@ std::string lab_page_json(const LabRun& run) {
   Json json = run_json(run);
   json["setting"] = setting(run);
   json["tally"] = tally(run.result, kInWords);
-  for (std::size_t i = 0; i < run.result.panels.size(); ++i) {
-    const Panel& panel = run.result.panels[i];
-    const Chart chart = to_chart(panel);
-    json["panels"][i]["wide"] = to_svg(chart, kWideChart);
-    json["panels"][i]["narrow"] = to_svg(chart, kNarrowChart);
-    json["panels"][i]["caption"] = panel.caption + how_to_read(panel);
+  const std::vector<Chart> charts = to_charts(run.result.panels);
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    json["panels"][i]["wide"] = to_svg(charts[i], kWideChart);
+    json["panels"][i]["narrow"] = to_svg(charts[i], kNarrowChart);
+    json["panels"][i]["caption"] = caption_of(run.result.panels[i]);
   }
-  for (std::size_t i = 0; i < run.result.checks.size(); ++i) {
-    json["checks"][i]["text"] = check_text(run.result.checks[i]);
+  json["checks"] = Json::array();
+  for (const Check& check : in_order(run.result.checks)) {
+    json["checks"].push_back(check_json(check));
+    json["checks"].back()["text"] = check_text(check);
   }
   return json.dump();
 }
@@ -293,18 +336,21 @@ std::string lab_svg(const LabRun& run) {
                    .lead = {std::string(run.figure.question), setting(run),
                             fmt::format("Verdict: {}, {}", name_of(run.result.verdict()),
                                         tally(run.result, kInWords))}};
-  for (const Panel& panel : run.result.panels) {
-    sheet.parts.push_back({to_chart(panel), panel.caption + how_to_read(panel)});
+  const std::vector<Chart> charts = to_charts(run.result.panels);
+  for (std::size_t i = 0; i < charts.size(); ++i) {
+    sheet.parts.push_back({charts[i], caption_of(run.result.panels[i])});
   }
   return to_svg(sheet);
 }
 
 std::string lab_html(std::span<const LabRun> runs) {
-  HtmlPage page("The lab: theory laid over measurement",
-                "What theory says of residual connections and norms, and what networks do that are "
-                "drawn at random, by the same axes. Each claim gets a verdict: inside if what was "
-                "measured keeps to what is predicted, outside if it does not, not applicable if an "
-                "assumption of the claim does not hold here.");
+  HtmlPage page(
+      "The lab: theory laid over measurement",
+      "What theory says of residual connections and norms, and what networks do that are "
+      "drawn at random, by the same axes. Each claim gets a verdict: inside if what was "
+      "measured keeps to what is predicted, outside if it does not, not applicable if an "
+      "assumption of the claim does not hold here. Behind ± stand four standard errors of "
+      "a mean over seeds.");
   page.table(
       summary(runs, &Figure::title),
       "Each figure checks several claims; inside are those that were measured as predicted.");
@@ -313,11 +359,12 @@ std::string lab_html(std::span<const LabRun> runs) {
     page.paragraph(run.figure.question);
     page.paragraph(fmt::format("{}. After {}.", setting(run), run.figure.source), "Setting");
     page.paragraph(tally(run.result, kInWords) + ".", verdict_cell(run.result.verdict()));
-    for (const Panel& panel : run.result.panels) {
-      page.figure(to_chart(panel), panel.caption + how_to_read(panel));
+    const std::vector<Chart> charts = to_charts(run.result.panels);
+    for (std::size_t i = 0; i < charts.size(); ++i) {
+      page.figure(charts[i], caption_of(run.result.panels[i]));
     }
     std::vector<HtmlPage::Item> checks;
-    for (const Check& c : run.result.checks) {
+    for (const Check& c : in_order(run.result.checks)) {
       checks.push_back({verdict_cell(c.verdict()), check_text(c)});
     }
     page.list(checks);

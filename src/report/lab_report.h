@@ -16,8 +16,9 @@ struct LabRun {
   FigureResult result;
 };
 
-/// What is predicted has the colour of the measured curve of its name, and then no name of its own.
-Chart to_chart(const Panel& panel);
+/// A curve has the colour of its name, the same in all panels. What is predicted of a measured
+/// curve has no name of its own.
+std::vector<Chart> to_charts(std::span<const Panel> panels);
 
 /// The plots, the checks and the verdict for a terminal of this width, in full colour and UTF-8.
 std::string lab_text(const LabRun& run, int width);

@@ -41,7 +41,7 @@ LabRun some_run() {
 }
 
 TEST(LabReport, LaysAPredictionOverItsMeasurement) {
-  const Chart chart = to_chart(some_run().result.panels[0]);
+  const Chart chart = to_charts(some_run().result.panels)[0];
   ASSERT_EQ(chart.series.size(), 3u);
   EXPECT_EQ(chart.y.scale, AxisScale::kLog);
   EXPECT_EQ(chart.series[0].look, Look::kSolid);
@@ -57,7 +57,7 @@ TEST(LabReport, TellsMoreCurvesThanColorsApart) {
   Panel panel;
   for (int i = 0; i < 12; ++i) panel.measured.push_back({std::to_string(i), {0}, {1}});
   panel.predicted = {{"10", {0}, {1}}};
-  const Chart chart = to_chart(panel);
+  const Chart chart = to_charts({&panel, 1})[0];
   EXPECT_EQ(chart.series[7].look, Look::kSolid);
   EXPECT_EQ(chart.series[8].look, Look::kDashed);
   EXPECT_EQ(chart.series[12].color, chart.series[10].color);
@@ -119,7 +119,7 @@ TEST(LabReport, HasWhatAPageShowsBesideTheNumbers) {
   EXPECT_EQ(json["panels"][0]["measured"], numbers["panels"][0]["measured"]);
   EXPECT_THAT(json["panels"][0]["caption"].get<std::string>(),
               HasSubstr("What it shows. Pale and wide"));
-  const Chart chart = to_chart(run.result.panels[0]);
+  const Chart chart = to_charts(run.result.panels)[0];
   EXPECT_EQ(json["panels"][0]["wide"], to_svg(chart, kWideChart));
   EXPECT_EQ(json["panels"][0]["narrow"], to_svg(chart, kNarrowChart));
   EXPECT_THAT(json["checks"][2]["text"].get<std::string>(), HasSubstr("the stack has no skip"));

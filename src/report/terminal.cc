@@ -156,7 +156,7 @@ ProgressBar::ProgressBar(Terminal& terminal, std::string label, std::size_t tota
     : terminal_(terminal), label_(std::move(label)), total_(total) {}
 
 ProgressBar::~ProgressBar() {
-  if (next_ > start_) terminal_.write("\r\x1b[K");
+  if (next_ > start_) terminal_.write("\r" + repeat(" ", terminal_.width() - 1) + "\r");
 }
 
 void ProgressBar::update(std::size_t done, std::string_view note) {
@@ -169,7 +169,8 @@ void ProgressBar::update(std::size_t done, std::string_view note) {
       .seconds = std::chrono::duration<double>(now - start_).count(),
       .note = note};
   // One column stays free: a terminal may begin a new line after its last.
-  terminal_.write("\r" + draw_progress(progress, terminal_.width() - 1) + "\x1b[K");
+  const int width = terminal_.width() - 1;
+  terminal_.write("\r" + pad(draw_progress(progress, width), width, Align::kLeft));
 }
 
 }  // namespace addnorm

@@ -122,7 +122,7 @@ TEST_F(TerminalTest, ProgressIsOneLineThatVanishes) {
     EXPECT_NE(line.find(" 50%  0:00, 0:00 left  loss 2.31"), std::string::npos) << line;
     EXPECT_EQ(line.find("60%"), std::string::npos);
   }
-  EXPECT_EQ(pty_.read(), "\r\x1b[K");
+  EXPECT_EQ(pty_.read(), "\r" + repeat(" ", terminal.width() - 1) + "\r");
 }
 
 TEST_F(TerminalTest, ProgressPrintsNothingIntoAFile) {

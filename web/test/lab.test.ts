@@ -48,7 +48,7 @@ test('a link carries figure and options; the command is the same run', async () 
     'lab.figure=variance&lab.variance.layers=6&lab.variance.placements=post,pre&lab.seed=3';
   const [page, part] = await open(query, 'variance');
   expect(await part.getByLabel('command', { exact: true }).textContent()).toBe(
-    'addnorm lab variance --layers 6 --width 64 --seeds 32 --seed 3 --placement post,pre',
+    'build/release/bin/addnorm lab variance --layers 6 --width 64 --seeds 32 --seed 3 --placement post,pre',
   );
   await part.getByRole('checkbox', { name: 'reordered' }).check();
   await part.getByText('--placement post,pre,reordered').waitFor();
@@ -86,11 +86,47 @@ test('the drawing has the colours of the page’s theme', async () => {
   await expect.poll(ink).not.toBe(light);
 });
 
-test('says so when the module cannot be loaded', async () => {
-  const page = await openPage('', {});
-  await page.route(/lab-[^/]*\.(js|wasm)/, (route) => route.fulfill({ status: 200, body: '' }));
-  await page.evaluate(() => document.getElementById('lab')!.scrollIntoView());
-  await chapter(page, 'lab').getByRole('alert').waitFor();
+test('says so when the module cannot be loaded, and tries again', async () => {
+  const page = await openPage();
+  const empty = { status: 200, contentType: 'application/wasm', body: '' };
+  await page.route(/lab-[^/]*\.wasm/, (route) => route.fulfill(empty));
+  const part = chapter(page, 'lab');
+  await part.evaluate((element) => element.scrollIntoView());
+  await part.getByRole('alert').waitFor();
+  expect(await part.getByText('is being drawn').count()).toBe(0);
+  await page.unroute(/lab-[^/]*\.wasm/);
+  await part.getByRole('radio', { name: 'pipeline' }).check();
+  await part.locator('h3[data-figure="pipeline"]').waitFor();
+  expect(await part.getByRole('alert').count()).toBe(0);
+});
+
+test('its images leave the other chapters’ charts as they are', async () => {
+  const page = await openPage('#highway', { theme: 'light' });
+  await page.getByLabel('Theme').selectOption('dark');
+  const caption = chapter(page, 'highway').locator('.line-chart figcaption').first();
+  const look = () =>
+    caption.evaluate((element) => {
+      const { color, fontSize, colorScheme } = getComputedStyle(element);
+      return { color, fontSize, colorScheme };
+    });
+  const before = await look();
+  const part = chapter(page, 'lab');
+  await part.evaluate((element) => element.scrollIntoView());
+  await part.locator('.lab-figure').first().waitFor();
+  expect(await look()).toEqual(before);
+});
+
+test('a figure that takes long gives way to the next', async () => {
+  const query =
+    'lab.figure=rank-collapse&lab.rank-collapse.layers=48&lab.rank-collapse.seeds=16' +
+    '&lab.rank-collapse.stackWidth=128&lab.rank-collapse.placements=none,post,pre,sandwich';
+  const page = await openPage(`#lab?${query}`);
+  const part = chapter(page, 'lab');
+  await part.evaluate((element) => element.scrollIntoView());
+  await part.locator('[aria-busy="true"]').waitFor();
+  await page.waitForTimeout(1500);
+  await part.getByRole('radio', { name: 'pipeline' }).check();
+  await part.locator('h3[data-figure="pipeline"]').waitFor({ timeout: 5000 });
 });
 
 test.each(['light', 'dark'] as const)(

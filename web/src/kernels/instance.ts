@@ -39,7 +39,8 @@ export class Instance {
   /** The text at this address, up to a 0. */
   text(address: number): string {
     const bytes = new Uint8Array(this.#exports.memory.buffer);
-    return new TextDecoder().decode(bytes.slice(address, bytes.indexOf(0, address)));
+    const begin = address >>> 0;
+    return new TextDecoder().decode(bytes.slice(begin, bytes.indexOf(0, begin)));
   }
 
   #start(): Exports {

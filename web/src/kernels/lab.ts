@@ -10,7 +10,7 @@ export interface LabRequest {
   seeds?: number;
   seed?: number;
   placements?: readonly string[];
-  bug?: string; // '': none
+  bug?: string;
 }
 
 export type Verdict = 'inside' | 'outside' | 'not applicable';
@@ -73,12 +73,5 @@ export class Lab {
       const answer = arena.exports.lab_run(arena.put(text), text.length);
       return JSON.parse(this.#instance.text(answer));
     });
-  }
-
-  /** The colours of the images, as declarations of CSS. */
-  colours(): { light: string; dark: string } {
-    const { exports } = this.#instance;
-    const of = (dark: 0 | 1) => this.#instance.text(exports.lab_theme(dark));
-    return { light: of(0), dark: of(1) };
   }
 }

@@ -1,11 +1,19 @@
 // Fields, state and history: a link gives the state back, and nothing in a link breaks the page.
 
 import { describe, expect, test, vi } from 'vitest';
-import { choice, type Field, FieldError, flag, number, readVector, vector } from './fields';
+import { choice, type Field, FieldError, flag, number, readVector, subset, vector } from './fields';
 import { canRedo, canUndo, redo, startHistory, undo, withoutHistory } from './history';
 import { defineState, readState, resetState, stateText } from './store';
 
 const limits = { minLength: 1, maxLength: 8 };
+
+test('a subset keeps the order of what is known, and names a stranger', () => {
+  const field = subset(() => ['none', 'post', 'pre'], ['pre']);
+  expect(field.read('pre, none,pre')).toEqual(['none', 'pre']);
+  expect(field.write(['none', 'pre'])).toBe('none,pre');
+  expect(() => field.read('pre,poost')).toThrow('has “poost”, must be of none, post, pre');
+  expect(() => field.read('')).toThrow(FieldError);
+});
 
 describe('a vector', () => {
   test.each([

@@ -36,7 +36,7 @@ export function LineChart(props: LineChartProps) {
   const { name } = props;
   const box = usePlot(props);
   return (
-    <figure class="chart">
+    <figure class="line-chart">
       <figcaption>{name}</figcaption>
       <div ref={box} role="img" aria-label={`${name}. The table that follows has the numbers.`} />
       <div class="numbers">

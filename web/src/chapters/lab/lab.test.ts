@@ -20,15 +20,22 @@ function runNative(): LabRun {
 }
 
 /** To what float32 products differ by, which a deep stack makes larger. */
+function expectSameNumbers(name: string, found: (number | null)[], expected: (number | null)[]) {
+  expect(found.length, name).toBe(expected.length);
+  found.forEach((value, i) => {
+    const other = expected[i];
+    if (value === null || other === null) expect(value, name).toBe(other);
+    else expect(Math.abs(value - other), name).toBeLessThanOrEqual(1e-3 * Math.abs(other) + 1e-5);
+  });
+}
+
 function expectSameCurves(found: LabCurve[], expected: LabCurve[]) {
   expect(found.map(({ name }) => name)).toEqual(expected.map(({ name }) => name));
-  found.forEach(({ name, x, y }, c) => {
-    expect(x, name).toEqual(expected[c].x);
-    y.forEach((value, i) => {
-      const other = expected[c].y[i];
-      if (value === null || other === null) expect(value, name).toBe(other);
-      else expect(Math.abs(value - other), name).toBeLessThanOrEqual(1e-3 * Math.abs(other) + 1e-5);
-    });
+  found.forEach((curve, c) => {
+    expect(curve.x, curve.name).toEqual(expected[c].x);
+    for (const numbers of ['y', 'low', 'high'] as const) {
+      expectSameNumbers(curve.name, curve[numbers], expected[c][numbers]);
+    }
   });
 }
 
@@ -52,6 +59,7 @@ test.each(FIGURES)('%s is that of the program', (figure) => {
   expect(found.checks.map(({ verdict }) => verdict)).toEqual(
     expected.checks.map(({ verdict }) => verdict),
   );
+  expect(found.panels.length).toBe(expected.panels.length);
   found.panels.forEach(({ measured, predicted, wide, narrow, caption }, i) => {
     expectSameCurves(measured, expected.panels[i].measured);
     expectSameCurves(predicted, expected.panels[i].predicted);
@@ -66,7 +74,7 @@ test('a bug is seen here as there', () => {
   state.bug.value = 'no-residual';
   expect(lab.run(request()).verdict).toBe('outside');
   expect(command(request())).toBe(
-    'addnorm lab gradient-flow --layers 12 --width 64 --seeds 8 --break no-residual',
+    'build/release/bin/addnorm lab gradient-flow --layers 12 --width 64 --seeds 8 --break no-residual',
   );
 });
 

@@ -14,27 +14,42 @@ export const ran = signal<Ran | undefined>(undefined);
 export const running = signal(false);
 export const problem = signal('');
 export const list = signal<LabList | undefined>(undefined);
-export const colours = signal<{ light: string; dark: string } | undefined>(undefined);
+
+/** A figure that is not wanted any more may take so long, in milliseconds, until it is given up. */
+const PATIENCE = 1000;
 
 let lab: Remote<Lab> | undefined;
+let began = Infinity; // the run under way
+let giveUp = () => {};
 
 async function startLab(): Promise<Remote<Lab>> {
   const worker = new Worker(new URL('../../kernels/lab-worker.ts', import.meta.url), {
     type: 'module',
   });
   const started = new Remote<Lab>(worker);
-  const answers = await Promise.all([started.call('list'), started.call('colours')]);
-  batch(() => ([list.value, colours.value] = answers));
-  return started;
+  try {
+    list.value = await started.call('list');
+    return started;
+  } catch (error) {
+    started.close();
+    throw error;
+  }
 }
 
-export const run = newest(async (request: LabRequest, isNewest) => {
+const queue = newest(async (request: LabRequest, isNewest) => {
   running.value = true;
   try {
-    lab ??= await startLab();
-    const start = performance.now();
-    const result = await lab.call('run', request);
-    const milliseconds = performance.now() - start;
+    if (lab === undefined || lab.failed) lab = await startLab();
+    const worker = lab;
+    const givenUp = new Promise<undefined>((resolve) => (giveUp = () => resolve(undefined)));
+    began = performance.now();
+    const result = await Promise.race([worker.call('run', request), givenUp]);
+    if (result === undefined) {
+      worker.close();
+      lab = undefined;
+      return;
+    }
+    const milliseconds = performance.now() - began;
     batch(() => {
       ran.value = { run: result, request, milliseconds };
       problem.value = '';
@@ -42,6 +57,12 @@ export const run = newest(async (request: LabRequest, isNewest) => {
   } catch (error) {
     problem.value = (error as Error).message;
   } finally {
+    began = Infinity;
     running.value = !isNewest();
   }
 });
+
+export function run(request: LabRequest): void {
+  queue(request);
+  if (performance.now() - began > PATIENCE) giveUp();
+}

@@ -2,23 +2,8 @@
 
 import { kernels } from '../../kernels/current';
 import type { LabRequest } from '../../kernels/lab';
-import { choice, number, type Range, subset } from '../../state/fields';
+import { choice, number, subset } from '../../state/fields';
 import { defineState, type Item } from '../../state/store';
-
-/** The figures that train nothing. Their sizes here are those that run within about a second. */
-export const FIGURES = [
-  'gradient-flow',
-  'layer-vs-batch',
-  'pipeline',
-  'layernorm',
-  'placement',
-  'variance',
-  'instability',
-  'rank-collapse',
-  'epsilon',
-  'norm-backward',
-] as const;
-export type FigureName = (typeof FIGURES)[number];
 
 export const BUGS = [
   'none',
@@ -51,57 +36,52 @@ export interface FigureState {
   placements?: Item<readonly string[]>;
 }
 
-export const seedsRange = (figure: FigureName): Omit<Range, 'initial'> => ({
-  min: 1,
-  max: figure === 'variance' ? 64 : 16,
-  step: 1,
-});
+const SEEDS = { min: 1, max: 16, step: 1 };
+const MORE_SEEDS = { ...SEEDS, max: 64 };
 const layers = (initial: number) => number({ ...LAYERS, initial });
-const seeds = (figure: FigureName, initial = 8) => number({ ...seedsRange(figure), initial });
+const seeds = () => number({ ...SEEDS, initial: 8 });
 const rowWidth = (initial: (typeof ROW_WIDTHS)[number]) => choice(ROW_WIDTHS, initial);
 const stackWidth = () => choice(STACK_WIDTHS, '64');
 const some = (...names: string[]) => subset(placementNames, names);
 
-const figures: Record<FigureName, FigureState> = {
+/** The figures that train nothing, with sizes that at first run within about a second. */
+const figures = {
   'gradient-flow': defineState('lab.gradient-flow', {
     layers: layers(12),
     stackWidth: stackWidth(),
-    seeds: seeds('gradient-flow'),
+    seeds: seeds(),
   }),
-  'layer-vs-batch': defineState('lab.layer-vs-batch', {
-    rowWidth: rowWidth('64'),
-    seeds: seeds('layer-vs-batch'),
-  }),
+  'layer-vs-batch': defineState('lab.layer-vs-batch', { rowWidth: rowWidth('64'), seeds: seeds() }),
   pipeline: defineState('lab.pipeline', { rowWidth: rowWidth('64') }),
-  layernorm: defineState('lab.layernorm', {
-    rowWidth: rowWidth('512'),
-    seeds: seeds('layernorm'),
-  }),
+  layernorm: defineState('lab.layernorm', { rowWidth: rowWidth('512'), seeds: seeds() }),
   placement: defineState('lab.placement', {
     depths: choice(DEPTHS, '6,12,24'),
     stackWidth: stackWidth(),
-    seeds: seeds('placement'),
+    seeds: seeds(),
     placements: some('post', 'pre', 'deepnorm'),
   }),
   variance: defineState('lab.variance', {
     layers: layers(12),
     stackWidth: stackWidth(),
-    seeds: seeds('variance', 32),
+    seeds: number({ ...MORE_SEEDS, initial: 32 }),
     placements: some('none', 'post', 'pre', 'reordered', 'depth-scaled'),
   }),
-  instability: defineState('lab.instability', { seeds: seeds('instability') }),
+  instability: defineState('lab.instability', { seeds: seeds() }),
   'rank-collapse': defineState('lab.rank-collapse', {
     layers: layers(24),
     stackWidth: stackWidth(),
-    seeds: seeds('rank-collapse'),
+    seeds: seeds(),
     placements: some('none', 'plain', 'post', 'pre', 'scaled-branch'),
   }),
-  epsilon: defineState('lab.epsilon', { rowWidth: rowWidth('512'), seeds: seeds('epsilon') }),
-  'norm-backward': defineState('lab.norm-backward', {
-    rowWidth: rowWidth('64'),
-    seeds: seeds('norm-backward'),
-  }),
-};
+  epsilon: defineState('lab.epsilon', { rowWidth: rowWidth('512'), seeds: seeds() }),
+  'norm-backward': defineState('lab.norm-backward', { rowWidth: rowWidth('64'), seeds: seeds() }),
+} satisfies Record<string, FigureState>;
+
+export type FigureName = keyof typeof figures;
+export const FIGURES = Object.keys(figures) as FigureName[];
+
+/** Of the chosen figure. */
+export const seedsRange = () => (state.figure.value === 'variance' ? MORE_SEEDS : SEEDS);
 
 const own = defineState('lab', {
   figure: choice(FIGURES, 'gradient-flow'),
@@ -140,6 +120,9 @@ export function request(): LabRequest {
   };
 }
 
+/** Where a build of the project has the program. */
+export const PROGRAM = 'build/release/bin/addnorm';
+
 /** The same for the program. */
 export function command({ figure, layers, width, seeds, seed, placements, bug }: LabRequest) {
   const flags = [
@@ -150,5 +133,5 @@ export function command({ figure, layers, width, seeds, seed, placements, bug }:
     placements && `--placement ${placements.join()}`,
     bug && `--break ${bug}`,
   ];
-  return ['addnorm lab', figure, ...flags.filter(Boolean)].join(' ');
+  return [`${PROGRAM} lab`, figure, ...flags.filter(Boolean)].join(' ');
 }

@@ -6,7 +6,7 @@ import { Choice, Choices, Code, Select, Slider, TextField } from '../../ui/contr
 import { useNear } from '../../ui/near';
 import { exactNumber } from '../../ui/numbers';
 import { ScrollTable } from '../../ui/table';
-import { colours, list, problem, type Ran, ran, run, running } from './runner';
+import { list, problem, type Ran, ran, run, running } from './runner';
 import {
   BUGS,
   chosenFigure,
@@ -15,6 +15,7 @@ import {
   FIGURES,
   LAYERS,
   placementNames,
+  PROGRAM,
   request,
   ROW_WIDTHS,
   seedsRange,
@@ -38,9 +39,12 @@ export function LabChapter() {
           {problem.value}
         </p>
       )}
-      {colours.value && <Colours {...colours.value} />}
       <div aria-busy={running.value} class={running.value ? 'lab-result busy' : 'lab-result'}>
-        {ran.value ? <Result {...ran.value} /> : <p class="lab-wait">The figure is being drawn.</p>}
+        {ran.value ? (
+          <Result {...ran.value} />
+        ) : (
+          !problem.value && <p class="lab-wait">The figure is being drawn.</p>
+        )}
       </div>
       <Trained />
     </div>
@@ -77,7 +81,7 @@ function Controls() {
         )}
         {stackWidth && <Choice label="d_model" item={stackWidth} options={labels(STACK_WIDTHS)} />}
         {rowWidth && <Choice label="Features" item={rowWidth} options={labels(ROW_WIDTHS)} />}
-        {seeds && <Slider label="Seeds" item={seeds} {...seedsRange(state.figure.value)} />}
+        {seeds && <Slider label="Seeds" item={seeds} {...seedsRange()} />}
         <div class="lab-seed">
           <TextField label="First seed" item={state.seed} />
         </div>
@@ -103,14 +107,6 @@ function Bugs() {
       {chosen && <p class="hint">{chosen.meaning}.</p>}
     </div>
   );
-}
-
-/** The images' colours follow the page's theme, not the system's. */
-function Colours({ light, dark }: { light: string; dark: string }) {
-  const paper = '--paper:var(--ground)';
-  const css =
-    `#lab .chart{${light};${paper}}` + `:root[data-theme='dark'] #lab .chart{${dark};${paper}}`;
-  return <style dangerouslySetInnerHTML={{ __html: css }} />;
 }
 
 const CLASSES: Record<Verdict, string> = {
@@ -144,8 +140,8 @@ function Result({ run, request, milliseconds }: Ran) {
         ))}
       </ul>
       <p class="hint">
-        {run.setting}. After {run.source}. Computed here in {Math.round(milliseconds)} ms; the same
-        from the program:
+        {run.setting}. After {run.source}. Behind ± stand four standard errors of a mean over seeds.
+        Computed here in {Math.round(milliseconds)} ms; the same from the program:
       </p>
       <Code name="command" text={command(request)} />
     </>
@@ -216,22 +212,23 @@ function Numbers({ panel }: { panel: LabPanel }) {
   );
 }
 
-const TRAINED = `addnorm lab warm-up
-addnorm lab learning-rate
-addnorm lab placements
-addnorm lab depth`;
-
 function Trained() {
+  const trained = list.value?.figures.filter(({ trains }) => trains);
   return (
     <>
-      <h3>Four more, which train</h3>
+      <h3>Figures that train</h3>
       <p>
         What warm-up is for, what a norm allows the learning rate to be, every placement beside the
-        others, how deep a stack still trains: these figures train dozens of networks, half a minute
-        of two cores each, and so belong to the program. It draws the figures above too, in the
-        terminal, as SVG and as one page.
+        others, how deep a stack still trains: such figures train dozens of networks, half a minute
+        of two cores each, and so belong to the program. It draws those above too, in the terminal,
+        as SVG and as one page.
       </p>
-      <Code name="commands" text={TRAINED} />
+      {trained && (
+        <Code
+          name="commands"
+          text={trained.map(({ name }) => `${PROGRAM} lab ${name}`).join('\n')}
+        />
+      )}
     </>
   );
 }

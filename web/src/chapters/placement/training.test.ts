@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { inProcessWorker } from '../../kernels/in-process';
 import type { Kernels } from '../../kernels/kernels';
 import { loadKernels } from '../../kernels/native';
-import study from '#root/src/lab/study.h?raw';
+import study from '#root/src/lab/training.h?raw';
 import { runningMeans, type Setup, Training } from './training';
 import { LEARNED, verdict } from './verdict';
 
