@@ -43,10 +43,10 @@ FigureResult rank_collapse(const FigureOptions& options) {
     stack.queries = Queries::kDrawn;
     chosen.measured.push_back(StackSample(stack, options).measured(Quantity::kTokenCosine, name));
     if (name == "plain") {
-      result.checks.push_back(collapses("plain: without a skip tokens are one behind one average",
+      result.checks.push_back(collapses("plain: without a skip one average makes all tokens alike",
                                         "docs/theory.md", uniform.measured.back(), 1));
       result.checks.push_back(
-          collapses("plain: where attention chooses they are nearly one behind three layers",
+          collapses("plain: where attention chooses, three layers make them nearly so",
                     "after Dong et al. 2021", chosen.measured.back(), 3));
     } else if (name == "scaled-branch") {
       result.checks.push_back({.claim = "scaled-branch: 1/√L keeps tokens apart at any depth",

@@ -1,8 +1,20 @@
 #include "train/adamw.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
+#include <span>
+
+#include "base/parallel.h"
 
 namespace addnorm {
+namespace {
+
+constexpr std::size_t kBlock = 16384;  // values that are worth a thread
+constexpr std::size_t kLanes = 16;
+
+}  // namespace
 
 template <typename T>
 AdamW<T>::AdamW(const ParameterList<T>& parameters, const AdamWOptions& options)
@@ -15,7 +27,7 @@ AdamW<T>::AdamW(const ParameterList<T>& parameters, const AdamWOptions& options)
 }
 
 template <typename T>
-void AdamW<T>::step(double learning_rate) {
+void AdamW<T>::step(double learning_rate, double gradient_scale) {
   ++steps_;
   const auto t = static_cast<double>(steps_);
   const auto beta1 = static_cast<T>(options_.beta1);
@@ -23,6 +35,7 @@ void AdamW<T>::step(double learning_rate) {
   const auto epsilon = static_cast<T>(options_.epsilon);
   const auto rate = static_cast<T>(learning_rate / (1 - std::pow(options_.beta1, t)));
   const auto second_scale = static_cast<T>(1 / (1 - std::pow(options_.beta2, t)));
+  const auto scale = static_cast<T>(gradient_scale);
   for (Moments& moments : moments_) {
     Parameter<T>& parameter = *moments.parameter;
     const bool decays =
@@ -32,13 +45,52 @@ void AdamW<T>::step(double learning_rate) {
     T* m = moments.first.data();
     T* v = moments.second.data();
     const T* g = parameter.gradient.data();
-    const std::size_t n = parameter.value.flat().size();
-    for (std::size_t i = 0; i < n; ++i) {
-      m[i] = beta1 * m[i] + (1 - beta1) * g[i];
-      v[i] = beta2 * v[i] + (1 - beta2) * (g[i] * g[i]);
-      p[i] = keep * p[i] - rate * m[i] / (std::sqrt(v[i] * second_scale) + epsilon);
+    parallel_ranges(
+        parameter.value.flat().size(), kBlock, kLanes, [=](std::size_t begin, std::size_t end) {
+          for (std::size_t i = begin; i < end; ++i) {
+            const T gradient = scale * g[i];
+            m[i] = beta1 * m[i] + (1 - beta1) * gradient;
+            v[i] = beta2 * v[i] + (1 - beta2) * (gradient * gradient);
+            p[i] = keep * p[i] - rate * m[i] / (std::sqrt(v[i] * second_scale) + epsilon);
+          }
+        });
+  }
+}
+
+namespace {
+
+/// Σ v² in lanes, which a compiler adds up side by side.
+template <typename T>
+double squared_norm(std::span<const T> values) {
+  std::array<double, kLanes> sums{};
+  const std::size_t whole = values.size() / kLanes * kLanes;
+  for (std::size_t i = 0; i < whole; i += kLanes) {
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      const double v = values[i + l];
+      sums[l] += v * v;
     }
   }
+  for (std::size_t i = whole; i < values.size(); ++i) {
+    sums[i - whole] += static_cast<double>(values[i]) * values[i];
+  }
+  return std::reduce(sums.begin(), sums.end());
+}
+
+}  // namespace
+
+template <typename T>
+double AdamW<T>::gradient_norm() {
+  double sum = 0;
+  for (const Moments& moments : moments_) {
+    const std::span<const T> all = moments.parameter->gradient.flat();
+    partial_sums_.resize((all.size() + kBlock - 1) / kBlock);
+    parallel_for(partial_sums_.size(), 1, [&](std::size_t b) {
+      const std::size_t begin = b * kBlock;
+      partial_sums_[b] = squared_norm(all.subspan(begin, std::min(kBlock, all.size() - begin)));
+    });
+    sum = std::accumulate(partial_sums_.begin(), partial_sums_.end(), sum);
+  }
+  return std::sqrt(sum);
 }
 
 template class AdamW<float>;

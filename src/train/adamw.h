@@ -22,7 +22,11 @@ class AdamW {
  public:
   AdamW(const ParameterList<T>& parameters, const AdamWOptions& options);
 
-  void step(double learning_rate);
+  /// `gradient_scale` multiplies each g: for a mean over batches, or to clip.
+  void step(double learning_rate, double gradient_scale = 1);
+
+  /// √Σ g² over all parameters, in float64 and a fixed order.
+  double gradient_norm();
 
  private:
   struct Moments {
@@ -33,6 +37,7 @@ class AdamW {
 
   AdamWOptions options_;
   std::vector<Moments> moments_;
+  std::vector<double> partial_sums_;
   std::size_t steps_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -75,6 +76,48 @@ TEST(LearningRate, GrowsLinearlyToItsPeakAndStays) {
   EXPECT_DOUBLE_EQ(LearningRate{.peak = 0.4}.at(0), 0.4);
 }
 
+TEST(LearningRate, FallsInALineOrHalfACosine) {
+  LearningRate rate{
+      .peak = 2, .warm_up = 10, .decay = Decay::kLinear, .steps = 110, .last_share = 0.1};
+  EXPECT_DOUBLE_EQ(rate.at(9), 2);
+  EXPECT_DOUBLE_EQ(rate.at(60), 2 * 0.55);
+  EXPECT_DOUBLE_EQ(rate.at(110), 0.2);
+  EXPECT_DOUBLE_EQ(rate.at(1000), 0.2);
+  rate.decay = Decay::kCosine;
+  EXPECT_DOUBLE_EQ(rate.at(10), 2);
+  EXPECT_NEAR(rate.at(60), 2 * 0.55, 1e-15);
+  EXPECT_NEAR(rate.at(35), 2 * (0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2), 1e-15);
+  EXPECT_DOUBLE_EQ(rate.at(110), 0.2);
+}
+
+TEST(AdamW, KnowsTheNormOfAllGradients) {
+  constexpr std::size_t kLong = 100'003;  // several blocks, and no multiple of anything
+  Parameter<float> weight(1, kLong, ParameterRole::kWeight);
+  Parameter<float> bias(1, 3, ParameterRole::kBias);
+  TorchGenerator(1).fill_normal(weight.gradient.flat());
+  TorchGenerator(2).fill_normal(bias.gradient.flat());
+  AdamW<float> adamw({{"weight", &weight}, {"bias", &bias}}, {});
+  double squares = 0;
+  for (const float g : weight.gradient.flat()) squares += static_cast<double>(g) * g;
+  for (const float g : bias.gradient.flat()) squares += static_cast<double>(g) * g;
+  EXPECT_NEAR(adamw.gradient_norm(), std::sqrt(squares), 1e-12 * std::sqrt(squares));
+  bias.gradient(0, 2) = NAN;
+  EXPECT_TRUE(std::isnan(adamw.gradient_norm()));
+}
+
+TEST(AdamW, TakesAScaledGradientAsThatGradient) {
+  auto after_steps = [](double gradient, double scale) {
+    Parameter<double> weight(1, 1, ParameterRole::kWeight, 1.0);
+    AdamW<double> adamw({{"weight", &weight}}, {.epsilon = 0.1});
+    for (int t = 0; t < 3; ++t) {
+      weight.gradient.fill(gradient);
+      adamw.step(0.01, scale);
+    }
+    return weight.value(0, 0);
+  };
+  EXPECT_DOUBLE_EQ(after_steps(3, 0.25), after_steps(0.75, 1));
+}
+
 std::string alphabet(std::size_t size) {
   std::string text(size, ' ');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i % 8);
@@ -139,6 +182,42 @@ TEST(Trainer, LearnsATextWithoutSurprises) {
   const std::vector<double> loss = losses(60);
   EXPECT_GT(loss.front(), 4.0);
   EXPECT_LT(loss.back(), 0.1) << "each letter follows from the one before";
+}
+
+TEST(Trainer, AccumulatesTheGradientOfOneLargeBatch) {
+  const ByteText text(alphabet(5000), 16);
+  auto after_a_step = [&](std::size_t batch, std::size_t accumulate) {
+    Decoder<double> decoder({.block = {.d_model = 16, .n_heads = 2, .d_ff = 32},
+                             .placements = parse_placements("post", 2),
+                             .context = 16});
+    TorchGenerator generator(0);
+    initialize(decoder, Initialization::kXavier, generator);
+    Trainer<double> trainer(decoder, text, {.batch = batch, .accumulate = accumulate, .seed = 3});
+    const double loss = trainer.step();
+    return std::array{loss, trainer.gradient_norm(), trainer.step()};
+  };
+  const auto whole = after_a_step(12, 1);
+  const auto parts = after_a_step(4, 3);
+  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(parts[i], whole[i], 1e-9) << i;
+}
+
+TEST(Trainer, ClipsALargeGradientAlone) {
+  const ByteText text(alphabet(5000), 16);
+  auto second_loss = [&](double clip, double epsilon) {
+    Decoder<float> decoder = small_decoder();
+    Trainer<float> trainer(
+        decoder, text, {.learning_rate = {1e-2, 0}, .adamw = {.epsilon = epsilon}, .clip = clip});
+    trainer.step();
+    return trainer.step();
+  };
+  EXPECT_EQ(second_loss(1e6, 1), second_loss(0, 1)) << "far below the limit";
+  EXPECT_NE(second_loss(1e-3, 1), second_loss(0, 1));
+  // With a large epsilon a step is nearly proportional to the gradient: 1000 times smaller, so
+  // nothing happens.
+  Decoder<float> decoder = small_decoder();
+  Trainer<float> still(decoder, text, {.learning_rate = {0, 0}});
+  still.step();
+  EXPECT_NEAR(second_loss(1e-6, 1), still.step(), 1e-5);
 }
 
 TEST(Trainer, GivesTheSameBitsEveryTime) {

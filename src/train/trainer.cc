@@ -1,7 +1,9 @@
 #include "train/trainer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "nn/initialize.h"
 #include "train/cross_entropy.h"
@@ -23,12 +25,34 @@ Trainer<T>::Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOpti
   initialize_admin<T>(decoder_, inputs_, options_.batch);
 }
 
+double LearningRate::at(std::size_t step) const {
+  if (step < warm_up) return peak * static_cast<double>(step + 1) / static_cast<double>(warm_up);
+  if (decay == Decay::kNone || steps <= warm_up) return peak;
+  const double way =
+      std::min(1.0, static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up));
+  const double left =
+      decay == Decay::kLinear ? 1 - way : (1 + std::cos(std::numbers::pi * way)) / 2;
+  return peak * (last_share + (1 - last_share) * left);
+}
+
 template <typename T>
 double Trainer<T>::step() {
-  text_.sample(generator_, inputs_, targets_);
-  const double loss =
-      forward_backward({.batch = options_.batch, .dropout_seed = (options_.seed << 32) + steps_});
-  if (std::isfinite(loss)) adamw_.step(options_.learning_rate.at(steps_));
+  const std::size_t batches = options_.accumulate;
+  zero_gradients(parameters_);
+  double loss = 0;
+  for (std::size_t b = 0; b < batches; ++b) {
+    text_.sample(generator_, inputs_, targets_);
+    loss += forward_backward(
+        {.batch = options_.batch, .dropout_seed = (options_.seed << 32) + steps_ * batches + b});
+  }
+  loss /= static_cast<double>(batches);
+  const double share = 1 / static_cast<double>(batches);
+  gradient_norm_ = share * adamw_.gradient_norm();
+  if (std::isfinite(loss) && std::isfinite(gradient_norm_)) {
+    const bool is_too_large = options_.clip > 0 && gradient_norm_ > options_.clip;
+    const double scale = is_too_large ? options_.clip / gradient_norm_ : 1;
+    adamw_.step(options_.learning_rate.at(steps_), share * scale);
+  }
   ++steps_;
   return loss;
 }
@@ -40,7 +64,7 @@ double Trainer<T>::run(std::size_t steps, const std::function<void(double)>& on_
   for (std::size_t s = 0; s < steps; ++s) {
     const double loss = step();
     if (on_step) on_step(loss);
-    if (!std::isfinite(loss)) return kInfinity;
+    if (!std::isfinite(loss) || !std::isfinite(gradient_norm_)) return kInfinity;
   }
   const double loss = validate(kValidationBatches);
   return std::isfinite(loss) ? loss : kInfinity;
@@ -50,12 +74,12 @@ template <typename T>
 double Trainer<T>::probe(Probe<T>& probe) {
   TorchGenerator generator(options_.seed);
   text_.sample(generator, inputs_, targets_);
+  zero_gradients(parameters_);
   return forward_backward({.batch = options_.batch, .mode = Mode::kEvaluation, .probe = &probe});
 }
 
 template <typename T>
 double Trainer<T>::forward_backward(const typename Decoder<T>::Step& step) {
-  zero_gradients(parameters_);
   const MatrixView<T> logits = decoder_.forward(inputs_, step);
   const double loss = cross_entropy<T>(logits, targets_, logits);
   decoder_.backward(logits);

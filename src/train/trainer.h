@@ -11,22 +11,28 @@
 
 namespace addnorm {
 
-/// The learning rate grows linearly over `warm_up` steps and then stays.
+/// How a learning rate falls after its warm-up.
+enum class Decay { kNone, kLinear, kCosine };
+
+/// The learning rate grows linearly over `warm_up` steps. Then it stays, or falls until step
+/// `steps`, in a straight line or half a cosine (Loshchilov and Hutter 2017, eq. 5).
 struct LearningRate {
   double peak = 1e-3;
   std::size_t warm_up = 0;
+  Decay decay = Decay::kNone;
+  std::size_t steps = 0;
+  double last_share = 0.1;  ///< what is left of the peak then
 
   /// At step 0, 1, …
-  double at(std::size_t step) const {
-    return step < warm_up ? peak * static_cast<double>(step + 1) / static_cast<double>(warm_up)
-                          : peak;
-  }
+  double at(std::size_t step) const;
 };
 
 struct TrainerOptions {
   std::size_t batch = 8;
+  std::size_t accumulate = 1;  ///< batches whose mean gradient makes a step
   LearningRate learning_rate;
   AdamWOptions adamw;
+  double clip = 0;         ///< a gradient of a larger norm is scaled down to this; 0: none is
   std::uint64_t seed = 0;  ///< of the windows and of dropout
 };
 
@@ -39,15 +45,19 @@ class Trainer {
   /// (initialize_admin).
   Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOptions& options);
 
-  /// Draws a batch, goes forward and backward, updates. Returns the loss before the update, in nats
-  /// a byte. Where that is not finite the parameters stay as they are.
+  /// Draws batches, goes forward and backward, updates. Returns the loss before the update, in nats
+  /// a byte. Where that or the gradient is not finite the parameters stay as they are.
   double step();
+
+  /// Of all parameters' gradients together in the last step, before it was clipped.
+  double gradient_norm() const { return gradient_norm_; }
 
   /// The loss on the validation windows, `batches` batches of them, in evaluation mode.
   double validate(std::size_t batches);
 
-  /// At most `steps` steps, up to the first whose loss is not finite, each told to on_step. Returns
-  /// the loss on 8 batches of the validation windows, infinite where a loss was not finite.
+  /// At most `steps` steps, up to the first whose loss or gradient is not finite, each loss told to
+  /// on_step. Returns the loss on 8 batches of the validation windows, infinite where it ended
+  /// early.
   double run(std::size_t steps, const std::function<void(double loss)>& on_step = {});
 
   /// Forward and backward on one batch of the training text, told to `probe`; no update. Returns
@@ -64,6 +74,7 @@ class Trainer {
   AdamW<T> adamw_;
   TorchGenerator generator_;
   std::size_t steps_ = 0;
+  double gradient_norm_ = 0;
   std::vector<std::int32_t> inputs_, targets_;
 };
 
