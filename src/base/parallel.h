@@ -40,9 +40,13 @@ class FirstException {
 /// worth one thread: smaller counts stay on the caller's thread. The first exception is thrown
 /// again at the end.
 template <typename Body>
-void parallel_for(std::size_t count, [[maybe_unused]] std::size_t grain, const Body& body) {
+void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
+  if (count < 2 * grain) {  // in no region, not even of one thread: inner ones would be nested
+    for (std::size_t i = 0; i < count; ++i) body(i);
+    return;
+  }
   FirstException exception;
-#pragma omp parallel for schedule(static) if (count >= 2 * grain)
+#pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < count; ++i) exception.guard([&] { body(i); });
   exception.rethrow();
 }
