@@ -295,7 +295,7 @@ void check_stack(const StackCase& c) {
   const Pass<float> pass{.batch = shape[0], .length = shape[1], .scratch = &scratch};
 
   stack.forward(x, y, pass);
-  stack.backward(gradient, pass);
+  stack.backward(gradient, gradient, pass);
 
   golden.compare("output", y.flat());
   golden.compare("gradient.x", gradient.flat());

@@ -120,7 +120,7 @@ HWY_INLINE void with_activation(Activation activation, const Use& use) {
 
 template <typename F, typename V>
 HWY_NOINLINE void value_rows(F, const MatrixView<const V>& x, const MatrixView<V>& y) {
-  constexpr std::size_t kN = kSmallPack<V>;
+  constexpr std::size_t kN = kSmallPack<Arithmetic<V>>;
   for (std::size_t r = 0; r < x.rows; ++r) {
     const V* in = x.row(r).data();
     V* out = y.row(r).data();
@@ -131,7 +131,7 @@ HWY_NOINLINE void value_rows(F, const MatrixView<const V>& x, const MatrixView<V
 }
 template <typename F, typename V>
 HWY_NOINLINE void gradient_rows(F, const ActivateBackward<V>& args) {
-  constexpr std::size_t kN = kSmallPack<V>;
+  constexpr std::size_t kN = kSmallPack<Arithmetic<V>>;
   for (std::size_t r = 0; r < args.x.rows; ++r) {
     const V* in = args.x.row(r).data();
     const V* dy = args.dy.row(r).data();
@@ -159,6 +159,9 @@ const ActivationKernels<V>& activation_kernels() {
 const ActivationKernels<float>& float_activation_kernels() {
   return activation_kernels<float>();
 }
+const ActivationKernels<BFloat16>& bfloat16_activation_kernels() {
+  return activation_kernels<BFloat16>();
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm
@@ -169,7 +172,12 @@ namespace addnorm {
 namespace {
 
 HWY_EXPORT(float_activation_kernels);
+HWY_EXPORT(bfloat16_activation_kernels);
 ADDNORM_KERNELS_OF(ActivationKernels, activation_kernels, float_activation_kernels)
+template <>
+const ActivationKernels<BFloat16>& kernels() {
+  return ADDNORM_DISPATCH(bfloat16_activation_kernels)();
+}
 
 constexpr std::size_t kGrain = 4096;  // values that are worth one thread
 
@@ -199,8 +207,10 @@ void activate_backward(Activation activation, const ActivateBackward<T>& args) {
 
 template void activate(Activation, MatrixView<const float>, MatrixView<float>);
 template void activate(Activation, MatrixView<const double>, MatrixView<double>);
+template void activate(Activation, MatrixView<const BFloat16>, MatrixView<BFloat16>);
 template void activate_backward(Activation, const ActivateBackward<float>&);
 template void activate_backward(Activation, const ActivateBackward<double>&);
+template void activate_backward(Activation, const ActivateBackward<BFloat16>&);
 
 }  // namespace addnorm
 #endif  // HWY_ONCE

@@ -52,7 +52,7 @@ Specimen draw_specimen(const WideStack& stack, std::uint64_t seed, const SilentB
   Profiler<float> profiler(stack.tokens);
   const Pass<float> pass{.length = stack.tokens, .scratch = &scratch, .probe = &profiler};
   drawn.forward(x, y, pass);
-  drawn.backward(gradient, pass);
+  drawn.backward(gradient, gradient, pass);
   Specimen specimen{.profile = profiler.entries()};
   for (Block<float>& block : drawn.blocks()) {
     specimen.down_gradient.push_back(

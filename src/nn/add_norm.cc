@@ -9,8 +9,11 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   resize(pass.rows());
 
   // h = before(x)
-  if (before_) stream.normalize(*before_, h_, pass);
+  if (before_) stream.normalize(*before_, h_.view(), pass);
   x_ = stream.value();
+  if constexpr (!kOneType) {
+    if (!before_) convert<Value, T>(x_, h_);
+  }
 
   // f = inside(F(h))
   branch.forward(branch_input(), branch_, pass);
@@ -22,14 +25,14 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
 
   // y = after(s)
   if (after_) {
-    stream.normalize(*after_, y_, pass);
+    stream.normalize(*after_, y_.view(), pass);
     stream.replace(y_);
   }
   if (pass.probe != nullptr) tell(pass);
 }
 
 template <typename T>
-void AddNorm<T>::backward(MatrixView<T> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
+void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
   Matrix<T>& d_before = pass.scratch->d_before;
   d_before.resize(x_.rows, x_.cols);
 
@@ -54,13 +57,13 @@ void AddNorm<T>::backward(MatrixView<T> gradient, Sublayer<T>& branch, const Pas
   branch.backward(branch_input(), d_branch, d_before, pass);
 
   // dx = skip ⊙ ds + before'(dh)
-  const Scale<T> skip = scale(placement_.skip, skip_);
+  const Scale<Value> skip = scale(placement_.skip, skip_);
   if (before_) {
-    tell_gradient(Point::kBefore, d_before, pass);
+    tell_gradient(Point::kBefore, d_before.view(), pass);
     before_->backward(
         {.s = x_, .dy = d_before, .d_residual = gradient, .skip = skip, .dx = gradient}, pass);
   } else {
-    residual_add<T>({.x = gradient, .branch = d_before, .skip = skip}, gradient);
+    residual_add<Value, T>({.x = gradient, .branch = d_before, .skip = skip}, gradient);
   }
   tell_gradient(Point::kX, gradient, pass);
 }
@@ -68,7 +71,7 @@ void AddNorm<T>::backward(MatrixView<T> gradient, Sublayer<T>& branch, const Pas
 template <typename T>
 AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
     : placement_(placement), options_(options) {
-  auto fill_slot = [&](Slot slot, std::optional<Norm<T>>& norm, double output_scale) {
+  auto fill_slot = [&](Slot slot, auto& norm, double output_scale) {
     if (slot == Slot::kNothing) return;
     NormOptions norm_options = options.norm;
     norm_options.output_scale *= output_scale;
@@ -78,31 +81,40 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
   fill_slot(placement.inside, inside_, 1);
   fill_slot(placement.after, after_, 1);
 
-  auto learn = [&](const ResidualFactor& factor, Parameter<T>& parameter) {
+  auto learn = [&](const ResidualFactor& factor, Parameter<Value>& parameter) {
     using Form = ResidualFactor::Form;
     if (factor.form == Form::kConstant) return;
     const std::size_t size = factor.form == Form::kLearnedScalar ? 1 : options.d_model;
-    parameter = Parameter<T>(1, size, ParameterRole::kResidualFactor,
-                             static_cast<T>(factor.initial.value(options.depth)));
+    parameter = Parameter<Value>(1, size, ParameterRole::kResidualFactor,
+                                 static_cast<Value>(factor.initial.value(options.depth)));
   };
   learn(placement.skip, skip_);
   learn(placement.gain, gain_);
 }
 
 template <typename T>
-Scale<T> AddNorm<T>::scale(const ResidualFactor& factor, const Parameter<T>& learned) const {
+MatrixView<const T> AddNorm<T>::branch_input() const {
+  if constexpr (kOneType) {
+    if (!before_) return x_;
+  }
+  return h_;
+}
+
+template <typename T>
+Scale<Arithmetic<T>> AddNorm<T>::scale(const ResidualFactor& factor,
+                                       const Parameter<Value>& learned) const {
   switch (factor.form) {
     case ResidualFactor::Form::kLearnedScalar:
       return {.constant = learned.value(0, 0)};
     case ResidualFactor::Form::kLearnedVector:
       return {.vector = learned.value.flat()};
     default:
-      return {.constant = static_cast<T>(factor.initial.value(options_.depth))};
+      return {.constant = static_cast<Value>(factor.initial.value(options_.depth))};
   }
 }
 
 template <typename T>
-ResidualAdd<T> AddNorm<T>::residual(const Pass<T>& pass) const {
+ResidualAdd<Arithmetic<T>, T> AddNorm<T>::residual(const Pass<T>& pass) const {
   const auto place = 8 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
   return {.x = x_,
           .branch = branch_output(),
@@ -115,24 +127,26 @@ ResidualAdd<T> AddNorm<T>::residual(const Pass<T>& pass) const {
 
 /// The gradient of f; that of s itself where the branch is added as it is.
 template <typename T>
-MatrixView<T> AddNorm<T>::residual_backward(MatrixView<T> d_sum, const Pass<T>& pass) {
-  const ResidualAdd<T> add = residual(pass);
-  if (add.gain.is_one() && !add.dropout.active() && skip_.empty() && gain_.empty() && !inside_) {
-    return d_sum;
+MatrixView<T> AddNorm<T>::residual_backward(MatrixView<Value> d_sum, const Pass<T>& pass) {
+  const ResidualAdd<Value, T> add = residual(pass);
+  if constexpr (kOneType) {
+    if (add.gain.is_one() && !add.dropout.active() && skip_.empty() && gain_.empty() && !inside_) {
+      return d_sum;
+    }
   }
   Matrix<T>& d_branch = pass.scratch->d_branch;
   d_branch.resize(d_sum.rows, d_sum.cols);
-  residual_add_backward<T>({.add = add,
-                            .d_sum = d_sum,
-                            .d_branch = d_branch,
-                            .d_skip = skip_.gradient.flat(),
-                            .d_gain = gain_.gradient.flat()});
+  residual_add_backward<Value, T>({.add = add,
+                                   .d_sum = d_sum,
+                                   .d_branch = d_branch,
+                                   .d_skip = skip_.gradient.flat(),
+                                   .d_gain = gain_.gradient.flat()});
   return d_branch;
 }
 
 template <typename T>
 void AddNorm<T>::resize(std::size_t rows) {
-  if (before_) h_.resize(rows, options_.d_model);
+  if (before_ || !kOneType) h_.resize(rows, options_.d_model);
   branch_.resize(rows, options_.d_model);
   if (inside_) f_.resize(rows, options_.d_model);
   sum_.resize(rows, options_.d_model);
@@ -146,31 +160,31 @@ Site AddNorm<T>::site(Point point, NormSlot norm) const {
 
 template <typename T>
 void AddNorm<T>::tell(const Pass<T>& pass) const {
-  auto value = [&](Point point, MatrixView<const T> values) {
-    pass.probe->forward(site(point), values);
+  auto value = [&]<typename V>(Point point, MatrixView<const V> values) {
+    pass.probe->forward(site(point), Told<V>(values));
   };
-  auto norm = [&](NormSlot slot, const std::optional<Norm<T>>& n, MatrixView<const T> s) {
+  auto norm = [&](NormSlot slot, const auto& n, const auto& s) {
     if (n) n->tell(site(Point::kMean, slot), s, pass);
   };
   value(Point::kX, x_);
   norm(NormSlot::kBefore, before_, x_);
-  if (before_) value(Point::kBefore, h_);
-  value(Point::kBranch, branch_);
-  norm(NormSlot::kInside, inside_, branch_);
-  if (inside_) value(Point::kInside, f_);
-  value(Point::kSum, sum_);
-  norm(NormSlot::kAfter, after_, sum_);
-  if (after_) value(Point::kAfter, y_);
+  if (before_) value(Point::kBefore, h_.view());
+  value(Point::kBranch, branch_.view());
+  norm(NormSlot::kInside, inside_, branch_.view());
+  if (inside_) value(Point::kInside, f_.view());
+  value(Point::kSum, sum_.view());
+  norm(NormSlot::kAfter, after_, sum_.view());
+  if (after_) value(Point::kAfter, y_.view());
 }
 
 template <typename T>
-void AddNorm<T>::tell_gradient(Point point, MatrixView<const T> gradient,
-                               const Pass<T>& pass) const {
-  if (pass.probe != nullptr) pass.probe->backward(site(point), gradient);
+template <typename V>
+void AddNorm<T>::tell_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const {
+  if (pass.probe != nullptr) pass.probe->backward(site(point), Told<V>(gradient));
 }
 
 template <typename T>
-void AddNorm<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+void AddNorm<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
   if (before_) before_->list_parameters(prefix + ".before", list);
   if (inside_) inside_->list_parameters(prefix + ".inside", list);
   list_parameter(list, prefix + ".skip", skip_);
@@ -180,5 +194,6 @@ void AddNorm<T>::list_parameters(const std::string& prefix, ParameterList<T>& li
 
 template class AddNorm<float>;
 template class AddNorm<double>;
+template class AddNorm<BFloat16>;
 
 }  // namespace addnorm

@@ -26,34 +26,41 @@ struct AddNormOptions {
 template <typename T>
 class AddNorm {
  public:
+  using Value = Arithmetic<T>;
+
   AddNorm(const Placement& placement, const AddNormOptions& options);
 
   /// The stream goes in as x and comes out as y.
   void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
   /// `gradient` goes in as that of y and comes out as that of x.
-  void backward(MatrixView<T> gradient, Sublayer<T>& branch, const Pass<T>& pass);
+  void backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<T>& list);
-  Parameter<T>& skip() { return skip_; }  ///< empty where skip is not learned
+  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  Parameter<Value>& skip() { return skip_; }  ///< empty where skip is not learned
 
  private:
-  MatrixView<const T> branch_input() const { return before_ ? h_.view() : x_; }
+  MatrixView<const T> branch_input() const;
   MatrixView<const T> branch_output() const { return inside_ ? f_.view() : branch_.view(); }
-  Scale<T> scale(const ResidualFactor& factor, const Parameter<T>& learned) const;
-  ResidualAdd<T> residual(const Pass<T>& pass) const;
-  MatrixView<T> residual_backward(MatrixView<T> d_sum, const Pass<T>& pass);
+  Scale<Value> scale(const ResidualFactor& factor, const Parameter<Value>& learned) const;
+  ResidualAdd<Value, T> residual(const Pass<T>& pass) const;
+  MatrixView<T> residual_backward(MatrixView<Value> d_sum, const Pass<T>& pass);
   void resize(std::size_t rows);
   void tell(const Pass<T>& pass) const;
-  void tell_gradient(Point point, MatrixView<const T> gradient, const Pass<T>& pass) const;
+  template <typename V>
+  void tell_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const;
   Site site(Point point, NormSlot norm = NormSlot::kNone) const;
 
   Placement placement_;
   AddNormOptions options_;
-  std::optional<Norm<T>> before_, inside_, after_;
-  Parameter<T> skip_, gain_;  // empty where the factor is a constant
+  static constexpr bool kOneType = std::is_same_v<T, Value>;
+  std::optional<Norm<T, Value, T>> before_;
+  std::optional<Norm<T, T>> inside_;
+  std::optional<Norm<T>> after_;
+  Parameter<Value> skip_, gain_;  // empty where the factor is a constant
 
-  MatrixView<const T> x_;
-  Matrix<T> h_, branch_, f_, sum_, y_;
+  MatrixView<const Value> x_;
+  Matrix<T> h_, branch_, f_;  // without `before`, h is x where T cannot read that itself
+  Matrix<Value> sum_, y_;
 };
 
 }  // namespace addnorm

@@ -14,6 +14,8 @@ namespace addnorm {
 template <typename T>
 class MultiHeadAttention : public Sublayer<T> {
  public:
+  using Value = Arithmetic<T>;
+
   MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias = Bias::kYes);
 
   struct Inputs {
@@ -35,14 +37,14 @@ class MultiHeadAttention : public Sublayer<T> {
     backward({x, x, x}, dy, {dx, dx, dx}, pass);
   }
 
-  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   Linear<T>& query() { return query_; }
   Linear<T>& key() { return key_; }
   Linear<T>& value() { return value_; }
   Linear<T>& output() { return output_; }
 
  private:
-  T score_scale() const;  // 1/√d_head
+  Value score_scale() const;  // 1/√d_head
   MatrixView<T> head(Matrix<T>& projected, std::size_t batch, std::size_t head) const;
   void attend(std::size_t batch, std::size_t head, const Pass<T>& pass);
   void attend_backward(std::size_t batch, std::size_t head, const Pass<T>& pass);

@@ -30,13 +30,13 @@ void Block<T>::forward(ResidualStream<T>& stream, const Pass<T>& pass) {
 }
 
 template <typename T>
-void Block<T>::backward(MatrixView<T> gradient, const Pass<T>& pass) {
+void Block<T>::backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass) {
   feed_forward_add_norm_.backward(gradient, feed_forward_, pass);
   attention_add_norm_.backward(gradient, attention_, pass);
 }
 
 template <typename T>
-void Block<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+void Block<T>::list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list) {
   attention_.list_parameters(prefix + ".attention", list);
   attention_add_norm_.list_parameters(prefix + ".attention_add_norm", list);
   feed_forward_.list_parameters(prefix + ".feed_forward", list);
@@ -45,5 +45,6 @@ void Block<T>::list_parameters(const std::string& prefix, ParameterList<T>& list
 
 template class Block<float>;
 template class Block<double>;
+template class Block<BFloat16>;
 
 }  // namespace addnorm

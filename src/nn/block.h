@@ -28,9 +28,9 @@ class Block {
 
   void forward(ResidualStream<T>& stream, const Pass<T>& pass);
   /// `gradient` goes in as that of the stream after the block, and comes out as that before it.
-  void backward(MatrixView<T> gradient, const Pass<T>& pass);
+  void backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
   MultiHeadAttention<T>& attention() { return attention_; }
   FeedForward<T>& feed_forward() { return feed_forward_; }
   AddNorm<T>& attention_add_norm() { return attention_add_norm_; }

@@ -2,6 +2,7 @@
 
 #include "base/require.h"
 #include "gemm/gemm.h"
+#include "kernels/convert.h"
 
 namespace addnorm {
 namespace {
@@ -10,6 +11,9 @@ Site outer_site(const DecoderOptions& options, SublayerKind sublayer) {
   const std::size_t layer = sublayer == SublayerKind::kEmbedding ? 0 : options.placements.size();
   return {layer, sublayer, Point::kOutput, NormSlot::kNone};
 }
+
+template <typename T>
+constexpr bool kOneType = std::is_same_v<T, Arithmetic<T>>;
 
 }  // namespace
 
@@ -20,11 +24,14 @@ Decoder<T>::Decoder(const DecoderOptions& options)
       stack_(options.block, options.placements, options.final_norm) {
   if (options.head == Head::kUntied) {
     head_.emplace(options.block.d_model, options.vocabulary, Bias::kNo);
+  } else if constexpr (!kOneType<T>) {
+    embedding_.token().rounded.resize(options.vocabulary, options.block.d_model);
   }
 }
 
 template <typename T>
-MatrixView<T> Decoder<T>::forward(std::span<const std::int32_t> tokens, const Step& step) {
+MatrixView<Arithmetic<T>> Decoder<T>::forward(std::span<const std::int32_t> tokens,
+                                              const Step& step) {
   require(step.batch > 0 && !tokens.empty() && tokens.size() % step.batch == 0,
           "decoder: {} tokens do not make a batch of {}", tokens.size(), step.batch);
   tokens_.assign(tokens.begin(), tokens.end());
@@ -46,9 +53,12 @@ MatrixView<T> Decoder<T>::forward(std::span<const std::int32_t> tokens, const St
   }
   stack_.forward(x_, y_, pass_);
   if (head_) {
-    head_->forward(y_, logits_);
+    head_->forward(y_, logits_.view());
   } else {
-    gemm<T>({.a = y_, .b = embedding_.token().value, .transpose_b = Transpose::kYes, .c = logits_});
+    gemm<T, Value>({.a = y_,
+                    .b = stored<T>(embedding_.token()),
+                    .transpose_b = Transpose::kYes,
+                    .c = logits_});
   }
   if (step.probe != nullptr) {
     step.probe->forward(outer_site(options_, SublayerKind::kHead), logits_);
@@ -57,27 +67,37 @@ MatrixView<T> Decoder<T>::forward(std::span<const std::int32_t> tokens, const St
 }
 
 template <typename T>
-void Decoder<T>::backward(MatrixView<const T> d_logits) {
-  Probe<T>* probe = pass_.probe;
+void Decoder<T>::backward(MatrixView<const Value> d_logits) {
+  Probe<Value>* probe = pass_.probe;
   pass_.scratch = &scratch_;  // the decoder may have been moved since forward
   if (probe != nullptr) probe->backward(outer_site(options_, SublayerKind::kHead), d_logits);
   gradient_.resize(y_.rows(), y_.cols());
-  if (head_) {
-    head_->backward(y_, d_logits, gradient_);
+  if constexpr (kOneType<T>) {
+    head_backward(d_logits, gradient_);
+    stack_.backward(gradient_, gradient_, pass_);
   } else {
-    Parameter<T>& token = embedding_.token();
-    gemm<T>({.a = d_logits, .b = token.value, .c = gradient_});
-    gemm<T>(
-        {.a = d_logits, .transpose_a = Transpose::kYes, .b = y_, .c = token.gradient, .beta = 1});
+    d_logits_.resize(d_logits.rows, d_logits.cols);
+    d_y_.resize(y_.rows(), y_.cols());
+    convert<Value, T>(d_logits, d_logits_);
+    head_backward(d_logits_, d_y_);
+    stack_.backward(d_y_, gradient_, pass_);
   }
-  stack_.backward(gradient_, pass_);
   if (probe != nullptr) probe->backward(outer_site(options_, SublayerKind::kEmbedding), gradient_);
   embedding_.backward(tokens_, gradient_, pass_);
 }
 
 template <typename T>
-ParameterList<T> Decoder<T>::parameters() {
-  ParameterList<T> list;
+void Decoder<T>::head_backward(MatrixView<const T> d_logits, MatrixView<T> d_y) {
+  if (head_) return head_->backward(y_, d_logits, d_y);
+  Parameter<Value>& token = embedding_.token();
+  gemm<T>({.a = d_logits, .b = stored<T>(token), .c = d_y});
+  gemm<T, Value>(
+      {.a = d_logits, .transpose_a = Transpose::kYes, .b = y_, .c = token.gradient, .beta = 1});
+}
+
+template <typename T>
+ParameterList<Arithmetic<T>> Decoder<T>::parameters() {
+  ParameterList<Value> list;
   embedding_.list_parameters("embedding", list);
   stack_.list_parameters("", list);
   if (head_) head_->list_parameters("head", list);
@@ -86,5 +106,6 @@ ParameterList<T> Decoder<T>::parameters() {
 
 template class Decoder<float>;
 template class Decoder<double>;
+template class Decoder<BFloat16>;
 
 }  // namespace addnorm

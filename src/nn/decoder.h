@@ -26,6 +26,8 @@ struct DecoderOptions {
 template <typename T>
 class Decoder {
  public:
+  using Value = Arithmetic<T>;
+
   explicit Decoder(const DecoderOptions& options);
 
   /// What a step may set; the rest of the pass is the decoder's own.
@@ -33,21 +35,23 @@ class Decoder {
     std::size_t batch = 1;
     Mode mode = Mode::kTraining;
     std::uint64_t dropout_seed = 0;
-    Probe<T>* probe = nullptr;  ///< must live until backward
+    Probe<Value>* probe = nullptr;  ///< must live until backward
   };
   /// The logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay valid
   /// until the next forward.
-  MatrixView<T> forward(std::span<const std::int32_t> tokens, const Step& step);
+  MatrixView<Value> forward(std::span<const std::int32_t> tokens, const Step& step);
   /// Adds to every parameter's gradient; `d_logits` is the loss's gradient after that forward.
-  void backward(MatrixView<const T> d_logits);
+  void backward(MatrixView<const Value> d_logits);
 
-  ParameterList<T> parameters();
+  ParameterList<Value> parameters();
   const DecoderOptions& options() const { return options_; }
   Embedding<T>& embedding() { return embedding_; }
   Stack<T>& stack() { return stack_; }
   std::optional<Linear<T>>& head() { return head_; }  ///< nothing where the head is tied
 
  private:
+  void head_backward(MatrixView<const T> d_logits, MatrixView<T> d_y);
+
   DecoderOptions options_;
   Embedding<T> embedding_;
   Stack<T> stack_;
@@ -56,7 +60,8 @@ class Decoder {
   Scratch<T> scratch_;
   Pass<T> pass_;
   std::vector<std::int32_t> tokens_;
-  Matrix<T> x_, y_, logits_, gradient_;
+  Matrix<Value> x_, logits_, gradient_;
+  Matrix<T> y_, d_y_, d_logits_;  // the last two where gradient_ and d_logits have another type
 };
 
 }  // namespace addnorm

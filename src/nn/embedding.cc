@@ -11,7 +11,7 @@ Embedding<T>::Embedding(std::size_t vocabulary, std::size_t context, std::size_t
       position_(context, d_model, ParameterRole::kEmbedding) {}
 
 template <typename T>
-void Embedding<T>::forward(std::span<const std::int32_t> tokens, MatrixView<T> x,
+void Embedding<T>::forward(std::span<const std::int32_t> tokens, MatrixView<Value> x,
                            const Pass<T>& pass) const {
   require(tokens.size() == pass.rows(), "embedding: there are {} tokens, must be {} × {}",
           tokens.size(), pass.batch, pass.length);
@@ -30,7 +30,7 @@ void Embedding<T>::forward(std::span<const std::int32_t> tokens, MatrixView<T> x
 }
 
 template <typename T>
-void Embedding<T>::backward(std::span<const std::int32_t> tokens, MatrixView<const T> dx,
+void Embedding<T>::backward(std::span<const std::int32_t> tokens, MatrixView<const Value> dx,
                             const Pass<T>& pass) {
   // In the order of the tokens, on one thread: a token may stand in many places.
   for (std::size_t r = 0; r < dx.rows; ++r) {
@@ -44,12 +44,13 @@ void Embedding<T>::backward(std::span<const std::int32_t> tokens, MatrixView<con
 }
 
 template <typename T>
-void Embedding<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+void Embedding<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
   list_parameter(list, prefix + ".token", token_);
   list_parameter(list, prefix + ".position", position_);
 }
 
 template class Embedding<float>;
 template class Embedding<double>;
+template class Embedding<BFloat16>;
 
 }  // namespace addnorm

@@ -14,19 +14,23 @@ namespace addnorm {
 template <typename T>
 class Embedding {
  public:
+  using Value = Arithmetic<T>;
+
   Embedding(std::size_t vocabulary, std::size_t context, std::size_t d_model);
 
   /// `tokens` are batch × length ids below the vocabulary; length is at most the context.
-  void forward(std::span<const std::int32_t> tokens, MatrixView<T> x, const Pass<T>& pass) const;
-  void backward(std::span<const std::int32_t> tokens, MatrixView<const T> dx, const Pass<T>& pass);
+  void forward(std::span<const std::int32_t> tokens, MatrixView<Value> x,
+               const Pass<T>& pass) const;
+  void backward(std::span<const std::int32_t> tokens, MatrixView<const Value> dx,
+                const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<T>& list);
-  Parameter<T>& token() { return token_; }
-  Parameter<T>& position() { return position_; }
+  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  Parameter<Value>& token() { return token_; }
+  Parameter<Value>& position() { return position_; }
 
  private:
-  Parameter<T> token_;
-  Parameter<T> position_;
+  Parameter<Value> token_;
+  Parameter<Value> position_;
 };
 
 }  // namespace addnorm

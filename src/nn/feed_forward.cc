@@ -9,7 +9,10 @@ namespace {
 template <typename T>
 void multiply(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> out) {
   parallel_for(a.rows, row_grain(a.cols), [&](std::size_t r) {
-    for (std::size_t i = 0; i < a.cols; ++i) out(r, i) = a(r, i) * b(r, i);
+    for (std::size_t i = 0; i < a.cols; ++i) {
+      using Value = Arithmetic<T>;
+      out(r, i) = static_cast<T>(static_cast<Value>(a(r, i)) * static_cast<Value>(b(r, i)));
+    }
   });
 }
 
@@ -41,11 +44,11 @@ void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<
   const std::size_t d_ff = up_.weight().value.rows();
   up_out_.resize(x.rows, d_ff);
   hidden_.resize(x.rows, d_ff);
-  up_.forward(x, up_out_);
+  up_.forward(x, up_out_.view());
   if (gated()) {
     gate_out_.resize(x.rows, d_ff);
     gate_active_.resize(x.rows, d_ff);
-    gate_.forward(x, gate_out_);
+    gate_.forward(x, gate_out_.view());
     activate<T>(activation(), gate_out_, gate_active_);
     multiply<T>(gate_active_, up_out_, hidden_);
   } else {
@@ -75,7 +78,8 @@ void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, Mat
 }
 
 template <typename T>
-void FeedForward<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+void FeedForward<T>::list_parameters(const std::string& prefix,
+                                     ParameterList<Arithmetic<T>>& list) {
   up_.list_parameters(prefix + ".up", list);
   if (gated()) gate_.list_parameters(prefix + ".gate", list);
   down_.list_parameters(prefix + ".down", list);
@@ -83,5 +87,6 @@ void FeedForward<T>::list_parameters(const std::string& prefix, ParameterList<T>
 
 template class FeedForward<float>;
 template class FeedForward<double>;
+template class FeedForward<BFloat16>;
 
 }  // namespace addnorm

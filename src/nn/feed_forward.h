@@ -22,7 +22,7 @@ class FeedForward : public Sublayer<T> {
   void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                 const Pass<T>& pass) override;
 
-  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
   bool gated() const { return kind_ == FeedForwardKind::kSwiGlu; }
   Linear<T>& up() { return up_; }
   Linear<T>& gate() { return gate_; }  ///< of SwiGLU only

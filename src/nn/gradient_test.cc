@@ -71,7 +71,7 @@ struct StackCase {
     zero_gradients(parameters);
     loss();
     std::copy_n(weights.data(), weights.flat().size(), gradient.data());
-    stack.backward(gradient, pass);
+    stack.backward(gradient, gradient, pass);
     auto again = [&] { return loss(); };
     EXPECT_LE(gradient_error(x.flat(), gradient.flat(), again), kTolerance) << what << ": x";
     for (const auto& [name, parameter] : parameters) {

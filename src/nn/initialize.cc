@@ -28,8 +28,9 @@ Initialization find_initialization(std::string_view name) {
 template <typename T>
 void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator& generator,
                 double gain) {
-  Matrix<T>& weight = linear.weight().value;
-  Matrix<T>& bias = linear.bias().value;
+  using Value = Arithmetic<T>;
+  Matrix<Value>& weight = linear.weight().value;
+  Matrix<Value>& bias = linear.bias().value;
   const auto in = static_cast<double>(weight.cols());
   const auto out = static_cast<double>(weight.rows());
   switch (initialization) {
@@ -37,7 +38,7 @@ void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator
       const double bound = 1.0 / std::sqrt(in);
       generator.fill_uniform(weight.flat(), -gain * bound, gain * bound);
       if (!bias.empty()) generator.fill_uniform(bias.flat(), -bound, bound);
-      return;
+      break;
     }
     case Initialization::kXavier: {
       const double bound = gain * std::sqrt(6.0 / (in + out));
@@ -48,7 +49,8 @@ void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator
       generator.fill_normal(weight.flat(), 0, gain * 0.02);
       break;
   }
-  if (!bias.empty()) bias.fill(T{0});
+  if (!bias.empty() && initialization != Initialization::kTorch) bias.fill(Value{0});
+  round_parameter(linear.weight());
 }
 
 template <typename T>
@@ -85,6 +87,7 @@ void initialize(Decoder<T>& decoder, Initialization initialization, TorchGenerat
   }();
   generator.fill_normal(decoder.embedding().token().value.flat(), 0, deviation);
   generator.fill_normal(decoder.embedding().position().value.flat(), 0, deviation);
+  round_parameter(decoder.embedding().token());
 
   const auto& placements = decoder.options().placements;
   for (std::size_t i = 0; i < placements.size(); ++i) {
@@ -135,13 +138,14 @@ void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens,
            !block.feed_forward_add_norm().skip().empty();
   });
   if (!is_learned) return;
-  BranchVariance<T> probe;
+  BranchVariance<Arithmetic<T>> probe;
   decoder.forward(tokens, {.batch = batch, .mode = Mode::kEvaluation, .probe = &probe});
   double total = 0;
   auto variance = probe.variances().begin();
   auto set = [&](AddNorm<T>& add_norm) {
     total += *variance++;
-    if (!add_norm.skip().empty()) add_norm.skip().value.fill(static_cast<T>(std::sqrt(total)));
+    if (!add_norm.skip().empty())
+      add_norm.skip().value.fill(static_cast<Arithmetic<T>>(std::sqrt(total)));
   };
   for (Block<T>& block : decoder.stack().blocks()) {
     set(block.attention_add_norm());
@@ -157,6 +161,7 @@ void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens,
   template void initialize_admin(Decoder<T>&, std::span<const std::int32_t>, std::size_t)
 ADDNORM_INSTANTIATE(float);
 ADDNORM_INSTANTIATE(double);
+ADDNORM_INSTANTIATE(BFloat16);
 #undef ADDNORM_INSTANTIATE
 
 }  // namespace addnorm

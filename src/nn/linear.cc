@@ -9,17 +9,19 @@ namespace addnorm {
 template <typename T>
 Linear<T>::Linear(std::size_t in, std::size_t out, Bias bias)
     : weight_(out, in, ParameterRole::kWeight) {
-  if (bias == Bias::kYes) bias_ = Parameter<T>(1, out, ParameterRole::kBias);
+  if (bias == Bias::kYes) bias_ = Parameter<Value>(1, out, ParameterRole::kBias);
+  if constexpr (!std::is_same_v<T, Value>) weight_.rounded.resize(out, in);
 }
 
 template <typename T>
-void Linear<T>::forward(MatrixView<const T> x, MatrixView<T> y) const {
+template <typename Out>
+void Linear<T>::forward(MatrixView<const T> x, MatrixView<Out> y) const {
   check_shape("linear", "y", y, x.rows, weight_.value.rows());
-  gemm<T>({.a = x,
-           .b = weight_.value,
-           .transpose_b = Transpose::kYes,
-           .c = y,
-           .bias = bias_.value.flat()});
+  gemm<T, Out>({.a = x,
+                .b = stored<T>(weight_),
+                .transpose_b = Transpose::kYes,
+                .c = y,
+                .bias = bias_.value.flat()});
 }
 
 template <typename T>
@@ -28,24 +30,31 @@ void Linear<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixVi
   check_shape("linear", "dy", dy, x.rows, weight_.value.rows());
   if (!dx.empty()) {
     gemm<T>({.a = dy,
-             .b = weight_.value,
+             .b = stored<T>(weight_),
              .c = dx,
-             .beta = T(mode == GradientMode::kAccumulate ? 1 : 0)});
+             .beta = Value(mode == GradientMode::kAccumulate ? 1 : 0)});
   }
-  gemm<T>({.a = dy, .transpose_a = Transpose::kYes, .b = x, .c = weight_.gradient, .beta = 1});
+  gemm<T, Value>(
+      {.a = dy, .transpose_a = Transpose::kYes, .b = x, .c = weight_.gradient, .beta = 1});
   if (!bias_.empty()) {
-    add_column_sums<T>(dy.rows, dy.cols, bias_.gradient.flat(),
-                       [&](std::size_t r, std::size_t i) { return dy(r, i); });
+    add_column_sums<Value>(
+        dy.rows, dy.cols, bias_.gradient.flat(),
+        [&](std::size_t r, std::size_t i) { return static_cast<Value>(dy(r, i)); });
   }
 }
 
 template <typename T>
-void Linear<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+void Linear<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
   list_parameter(list, prefix + ".weight", weight_);
   list_parameter(list, prefix + ".bias", bias_);
 }
 
 template class Linear<float>;
 template class Linear<double>;
+template class Linear<BFloat16>;
+template void Linear<float>::forward(MatrixView<const float>, MatrixView<float>) const;
+template void Linear<double>::forward(MatrixView<const double>, MatrixView<double>) const;
+template void Linear<BFloat16>::forward(MatrixView<const BFloat16>, MatrixView<BFloat16>) const;
+template void Linear<BFloat16>::forward(MatrixView<const BFloat16>, MatrixView<float>) const;
 
 }  // namespace addnorm

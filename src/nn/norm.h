@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "addnorm/norm.h"
@@ -13,45 +14,52 @@ namespace addnorm {
 enum class Affine { kNone, kGamma, kGammaBeta };
 
 /// A norm with its parameters and what its backward needs, on rows of features: every kind but
-/// kInstance, which has nothing to average over there. Batch and group norms need contiguous rows.
-template <typename T>
+/// kInstance, which has nothing to average over there. Batch and group norms need contiguous rows,
+/// and In and Out that are the same. In is what is normalized, Out what comes out, as in
+/// AddNormForward; T is the pass's.
+template <typename T, typename In = Arithmetic<T>, typename Out = In>
 class Norm {
  public:
+  using Value = Arithmetic<T>;
+
   Norm(const NormOptions& options, std::size_t features, Affine affine);
 
   /// s = add, y = norm(s). Layer and RMS norms do both in one pass. `sum` is where s goes; it may
   /// be absent where add has no branch. Batch norms use running statistics in evaluation.
-  void forward(const ResidualAdd<T>& add, MatrixView<T> sum, MatrixView<T> y, const Pass<T>& pass);
+  void forward(const ResidualAdd<In, Out>& add, MatrixView<In> sum, MatrixView<Out> y,
+               const Pass<T>& pass);
 
   struct Backward {
-    MatrixView<const T> s;  ///< what forward normalized
-    MatrixView<const T> dy;
-    MatrixView<const T> d_residual;  ///< absent: none
-    Scale<T> skip;
-    MatrixView<T> dx;  ///< = skip ⊙ d_residual + dnorm(dy); may be dy or d_residual
+    MatrixView<const In> s;  ///< what forward normalized
+    MatrixView<const Out> dy;
+    MatrixView<const In> d_residual;  ///< absent: none
+    Scale<Value> skip;
+    MatrixView<In> dx;  ///< = skip ⊙ d_residual + dnorm(dy); may be dy or d_residual
   };
   void backward(const Backward& args, const Pass<T>& pass);
 
   /// Tells pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer
   /// and RMS norms only.
-  void tell(Site site, MatrixView<const T> s, const Pass<T>& pass) const;
+  void tell(Site site, MatrixView<const In> s, const Pass<T>& pass) const;
 
-  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   const NormOptions& options() const { return options_; }
-  Parameter<T>& gamma() { return gamma_; }
-  Parameter<T>& beta() { return beta_; }
+  Parameter<Value>& gamma() { return gamma_; }
+  Parameter<Value>& beta() { return beta_; }
 
  private:
+  static constexpr bool kOneType = std::is_same_v<In, Value> && std::is_same_v<Out, Value>;
+
   bool of_rows() const;
-  void forward_channels(MatrixView<const T> s, MatrixView<T> y, const Pass<T>& pass);
+  void forward_channels(MatrixView<const In> s, MatrixView<Out> y, const Pass<T>& pass);
   void backward_channels(const Backward& args, const Pass<T>& pass);
 
   NormOptions options_;
-  Parameter<T> gamma_;
-  Parameter<T> beta_;
-  std::vector<NormStatistics<T>> statistics_;
-  std::vector<T> running_mean_;      // kBatch only
-  std::vector<T> running_variance_;  // kBatch only
+  Parameter<Value> gamma_;
+  Parameter<Value> beta_;
+  std::vector<NormStatistics<Value>> statistics_;
+  std::vector<Value> running_mean_;      // kBatch only
+  std::vector<Value> running_variance_;  // kBatch only
 };
 
 }  // namespace addnorm

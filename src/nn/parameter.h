@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/matrix.h"
+#include "kernels/convert.h"
 
 namespace addnorm {
 
@@ -19,6 +21,9 @@ struct Parameter {
   Matrix<T> value;
   Matrix<T> gradient;
   ParameterRole role = ParameterRole::kWeight;
+  /// The value as products in bfloat16 read it, or empty where there are none; round_parameters()
+  /// after each change of the value.
+  Matrix<BFloat16> rounded = {};
 
   Parameter() = default;
   Parameter(std::size_t rows, std::size_t cols, ParameterRole role_, T initial = 0)
@@ -47,6 +52,29 @@ std::size_t count_parameters(const ParameterList<T>& list) {
   std::size_t count = 0;
   for (const auto& entry : list) count += entry.parameter->value.flat().size();
   return count;
+}
+
+template <typename T>
+void round_parameter(Parameter<T>& parameter) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (parameter.rounded.empty()) return;
+    convert<float, BFloat16>(parameter.value.view(), parameter.rounded);
+  }
+}
+
+/// The value as products of type T read it.
+template <typename T>
+MatrixView<const T> stored(const Parameter<Arithmetic<T>>& parameter) {
+  if constexpr (std::is_same_v<T, Arithmetic<T>>) {
+    return parameter.value;
+  } else {
+    return parameter.rounded;
+  }
+}
+
+template <typename T>
+void round_parameters(const ParameterList<T>& list) {
+  for (const auto& entry : list) round_parameter(*entry.parameter);
 }
 
 template <typename T>

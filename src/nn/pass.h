@@ -22,13 +22,18 @@ struct AttentionMask {
 /// Memory for gradients that live only within one sublayer's backward: all layers share it.
 template <typename T>
 struct Scratch {
-  Matrix<T> d_branch, d_before, d_normed;                   // AddNorm, Norm
-  Matrix<T> d_hidden, d_gate;                               // FeedForward
-  Matrix<T> d_query, d_key, d_value, d_context, d_weights;  // MultiHeadAttention
-  Matrix<T> norm;  // partial sums of γ's and β's gradients
+  using Value = Arithmetic<T>;
+
+  Matrix<T> d_branch, d_before;                  // AddNorm
+  Matrix<T> d_hidden, d_gate;                    // FeedForward
+  Matrix<T> d_query, d_key, d_value, d_context;  // MultiHeadAttention
+  Matrix<Value> d_normed;                        // Norm
+  Matrix<Value> norm;                            // partial sums of γ's and β's gradients
 };
 
 /// What one forward and its backward share. Rows of every activation are tokens: batch × length.
+/// T is the type of branches and products. With BFloat16 the residual stream, its gradient and the
+/// parameters are float32.
 template <typename T>
 struct Pass {
   std::size_t batch = 1;
@@ -37,7 +42,7 @@ struct Pass {
   AttentionMask mask;
   std::uint64_t dropout_seed = 0;  ///< another one each step
   Scratch<T>* scratch = nullptr;   ///< must be there
-  Probe<T>* probe = nullptr;
+  Probe<Arithmetic<T>>* probe = nullptr;
 
   std::size_t rows() const { return batch * length; }
 };

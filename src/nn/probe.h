@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
-#include "addnorm/view.h"
+#include "base/matrix.h"
+#include "kernels/convert.h"
 
 namespace addnorm {
 
@@ -42,6 +44,29 @@ class Probe {
   virtual ~Probe() = default;
   virtual void forward(const Site& site, MatrixView<const T> values) = 0;
   virtual void backward(const Site& site, MatrixView<const T> gradients) = 0;
+};
+
+/// The same values as a probe takes them: itself, or a copy in float32.
+template <typename T>
+class Told {
+ public:
+  explicit Told(MatrixView<const T> values) : values_(values) {
+    if constexpr (!std::is_same_v<T, Arithmetic<T>>) {
+      wide_.resize(values.rows, values.cols);
+      convert<T, Arithmetic<T>>(values, wide_);
+    }
+  }
+  operator MatrixView<const Arithmetic<T>>() const {
+    if constexpr (std::is_same_v<T, Arithmetic<T>>) {
+      return values_;
+    } else {
+      return wide_;
+    }
+  }
+
+ private:
+  MatrixView<const T> values_;
+  Matrix<Arithmetic<T>> wide_;
 };
 
 }  // namespace addnorm

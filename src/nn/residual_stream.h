@@ -11,37 +11,43 @@ namespace addnorm {
 template <typename T>
 class ResidualStream {
  public:
-  explicit ResidualStream(MatrixView<const T> x) : value_(x) {}
+  using Value = Arithmetic<T>;
+
+  explicit ResidualStream(MatrixView<const Value> x) : value_(x) {}
 
   /// The stream becomes s = skip ⊙ value() + gain ⊙ branch; `add.x` is set here. `sum` is where s
   /// will be written, and must live as long as s is wanted.
-  void add(ResidualAdd<T> add, MatrixView<T> sum) {
+  void add(ResidualAdd<Value, T> add, MatrixView<Value> sum) {
     add.x = value();
     pending_ = add;
     sum_ = sum;
   }
 
   /// The stream as it is now; computes a pending sum.
-  MatrixView<const T> value() {
+  MatrixView<const Value> value() {
     if (!sum_.empty()) {
-      residual_add(pending_, sum_);
+      residual_add<Value, T>(pending_, sum_);
       settle();
     }
     return value_;
   }
 
-  /// y = norm(value()), together with a pending sum. The stream itself stays.
-  void normalize(Norm<T>& norm, MatrixView<T> y, const Pass<T>& pass) {
-    if (sum_.empty()) {
-      norm.forward({.x = value_}, {}, y, pass);
-    } else {
-      norm.forward(pending_, sum_, y, pass);
-      settle();
+  /// y = norm(value()), together with a pending sum where y has the branch's type. The stream
+  /// itself stays.
+  template <typename Out>
+  void normalize(Norm<T, Value, Out>& norm, MatrixView<Out> y, const Pass<T>& pass) {
+    if constexpr (std::is_same_v<Out, T>) {
+      if (!sum_.empty()) {
+        norm.forward(pending_, sum_, y, pass);
+        settle();
+        return;
+      }
     }
+    norm.forward({.x = value()}, {}, y, pass);
   }
 
   /// From here on the stream is y.
-  void replace(MatrixView<const T> y) { value_ = y; }
+  void replace(MatrixView<const Value> y) { value_ = y; }
 
  private:
   void settle() {
@@ -49,9 +55,9 @@ class ResidualStream {
     sum_ = {};
   }
 
-  MatrixView<const T> value_;
-  ResidualAdd<T> pending_;
-  MatrixView<T> sum_;  // absent: nothing is pending
+  MatrixView<const Value> value_;
+  ResidualAdd<Value, T> pending_;
+  MatrixView<Value> sum_;  // absent: nothing is pending
 };
 
 }  // namespace addnorm

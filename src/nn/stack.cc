@@ -2,8 +2,21 @@
 
 #include "base/require.h"
 #include "kernels/check.h"
+#include "kernels/convert.h"
 
 namespace addnorm {
+namespace {
+
+template <typename From, typename To>
+void copy(MatrixView<const From> from, MatrixView<To> to) {
+  if constexpr (std::is_same_v<From, To>) {
+    if (from.data != to.data) residual_add<To>({.x = from}, to);
+  } else {
+    convert<From, To>(from, to);
+  }
+}
+
+}  // namespace
 
 template <typename T>
 Stack<T>::Stack(const BlockOptions& options, const std::vector<BlockPlacement>& placements,
@@ -20,40 +33,42 @@ Stack<T>::Stack(const BlockOptions& options, const std::vector<BlockPlacement>& 
 }
 
 template <typename T>
-void Stack<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) {
+void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass) {
   require(pass.scratch != nullptr, "stack: the pass has no scratch memory");
   require(x.rows == pass.rows(), "stack: x has {} rows, the pass has {} × {} tokens", x.rows,
           pass.batch, pass.length);
   ResidualStream<T> stream(x);
   for (Block<T>& block : blocks_) block.forward(stream, pass);
   if (!final_norm_) {
-    residual_add<T>({.x = stream.value()}, y);
+    copy(stream.value(), y);
     return;
   }
   stream.normalize(*final_norm_, y, pass);
   last_ = stream.value();
   if (pass.probe != nullptr) {
     const Site site{blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput, NormSlot::kNone};
-    pass.probe->forward(site, y);
+    pass.probe->forward(site, Told<T>(y));
     final_norm_->tell({site.layer, site.sublayer, Point::kMean, NormSlot::kFinal}, last_, pass);
   }
 }
 
 template <typename T>
-void Stack<T>::backward(MatrixView<T> gradient, const Pass<T>& pass) {
+void Stack<T>::backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass<T>& pass) {
   if (final_norm_) {
     if (pass.probe != nullptr) {
-      pass.probe->backward({blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput}, gradient);
+      pass.probe->backward({blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput}, Told<T>(dy));
     }
-    final_norm_->backward({.s = last_, .dy = gradient, .dx = gradient}, pass);
+    final_norm_->backward({.s = last_, .dy = dy, .dx = dx}, pass);
+  } else {
+    copy(dy, dx);
   }
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    block->backward(gradient, pass);
+    block->backward(dx, pass);
   }
 }
 
 template <typename T>
-void Stack<T>::list_parameters(const std::string& prefix, ParameterList<T>& list) {
+void Stack<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     blocks_[i].list_parameters(prefix + "layers." + std::to_string(i), list);
   }
@@ -62,5 +77,6 @@ void Stack<T>::list_parameters(const std::string& prefix, ParameterList<T>& list
 
 template class Stack<float>;
 template class Stack<double>;
+template class Stack<BFloat16>;
 
 }  // namespace addnorm

@@ -17,22 +17,24 @@ enum class FinalNorm { kAsPlacement, kNo, kYes };
 template <typename T>
 class Stack {
  public:
+  using Value = Arithmetic<T>;
+
   /// One block for each entry of `placements`.
   Stack(const BlockOptions& options, const std::vector<BlockPlacement>& placements,
         FinalNorm final_norm = FinalNorm::kAsPlacement);
 
   /// y = stack(x), rows × d_model each. x must keep its values until backward, which reads them.
-  void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass);
-  /// `gradient` goes in as that of y and comes out as that of x.
-  void backward(MatrixView<T> gradient, const Pass<T>& pass);
+  void forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass);
+  /// The gradient of x from that of y; dx may be dy.
+  void backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<T>& list);
+  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   std::vector<Block<T>>& blocks() { return blocks_; }
 
  private:
   std::vector<Block<T>> blocks_;
-  std::optional<Norm<T>> final_norm_;
-  MatrixView<const T> last_;  // what the final norm has normalized
+  std::optional<Norm<T, Value, T>> final_norm_;
+  MatrixView<const Value> last_;  // what the final norm has normalized
 };
 
 template <typename T>

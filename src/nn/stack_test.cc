@@ -81,7 +81,7 @@ TEST(Stack, TellsAProbeTheFormulaOfItsPlacement) {
   pre.forward();
   Matrix<double> gradient(4, 8);
   gradient.fill(1);
-  pre.stack.backward(gradient, pre.pass);
+  pre.stack.backward(gradient, gradient, pre.pass);
   auto value = [&](Point point, std::size_t i) {
     return memory.values.at({1, SublayerKind::kAttention, point})[i];
   };
@@ -208,8 +208,10 @@ TEST(Norm, RefusesWhatItCannotNormalize) {
 
 TEST(Linear, ChecksShapesBeforeItWrites) {
   Linear<float> linear(3, 4, Bias::kYes);
-  EXPECT_THROW(linear.forward(Matrix<float>(2, 3), Matrix<float>(2, 5)), Error);
-  EXPECT_THROW(linear.forward(Matrix<float>(2, 3), Matrix<float>(1, 4)), Error);
+  const Matrix<float> x(2, 3);
+  Matrix<float> wide(2, 5), short_of_a_row(1, 4);
+  EXPECT_THROW(linear.forward(x, wide.view()), Error);
+  EXPECT_THROW(linear.forward(x, short_of_a_row.view()), Error);
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ void AdamW<T>::step(double learning_rate, double gradient_scale) {
             p[i] = keep * p[i] - rate * m[i] / (std::sqrt(v[i] * second_scale) + epsilon);
           }
         });
+    round_parameter(parameter);
   }
 }
 

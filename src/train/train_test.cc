@@ -220,6 +220,24 @@ TEST(Trainer, ClipsALargeGradientAlone) {
   EXPECT_NEAR(second_loss(1e-6, 1), still.step(), 1e-5);
 }
 
+TEST(Trainer, LearnsInBFloat16AsInFloat32) {
+  const ByteText text(alphabet(5000), 16);
+  auto curve = [&]<typename T>(Decoder<T> decoder) {
+    TorchGenerator generator(0);
+    initialize(decoder, Initialization::kXavier, generator);
+    Trainer<T> trainer(decoder, text, {.learning_rate = {1e-2, 5}, .seed = 3});
+    std::vector<double> losses;
+    for (int i = 0; i < 60; ++i) losses.push_back(trainer.step());
+    return losses;
+  };
+  const DecoderOptions options = small_decoder().options();
+  const auto exact = curve(Decoder<float>(options));
+  const auto mixed = curve(Decoder<BFloat16>(options));
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_NEAR(mixed[i], exact[i], 0.02 * exact[i] + 0.02) << i;
+  }
+}
+
 TEST(Trainer, GivesTheSameBitsEveryTime) {
   EXPECT_EQ(losses(10), losses(10));
 }

@@ -71,7 +71,7 @@ double Trainer<T>::run(std::size_t steps, const std::function<void(double)>& on_
 }
 
 template <typename T>
-double Trainer<T>::probe(Probe<T>& probe) {
+double Trainer<T>::probe(Probe<Value>& probe) {
   TorchGenerator generator(options_.seed);
   text_.sample(generator, inputs_, targets_);
   zero_gradients(parameters_);
@@ -80,8 +80,8 @@ double Trainer<T>::probe(Probe<T>& probe) {
 
 template <typename T>
 double Trainer<T>::forward_backward(const typename Decoder<T>::Step& step) {
-  const MatrixView<T> logits = decoder_.forward(inputs_, step);
-  const double loss = cross_entropy<T>(logits, targets_, logits);
+  const MatrixView<Value> logits = decoder_.forward(inputs_, step);
+  const double loss = cross_entropy<Value>(logits, targets_, logits);
   decoder_.backward(logits);
   return loss;
 }
@@ -97,14 +97,15 @@ double Trainer<T>::validate(std::size_t batches) {
     const auto part = [&](std::span<const std::int32_t> all) {
       return all.subspan(b * size, size);
     };
-    const MatrixView<T> logits =
+    const MatrixView<Value> logits =
         decoder_.forward(part(inputs), {.batch = options_.batch, .mode = Mode::kEvaluation});
-    loss += cross_entropy<T>(logits, part(targets), {});
+    loss += cross_entropy<Value>(logits, part(targets), {});
   }
   return loss / static_cast<double>(batches);
 }
 
 template class Trainer<float>;
 template class Trainer<double>;
+template class Trainer<BFloat16>;
 
 }  // namespace addnorm

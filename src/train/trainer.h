@@ -41,6 +41,8 @@ struct TrainerOptions {
 template <typename T>
 class Trainer {
  public:
+  using Value = Arithmetic<T>;
+
   /// Profiles the decoder on one batch of the text where a placement asks for it
   /// (initialize_admin).
   Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOptions& options);
@@ -62,7 +64,7 @@ class Trainer {
 
   /// Forward and backward on one batch of the training text, told to `probe`; no update. Returns
   /// the loss.
-  double probe(Probe<T>& probe);
+  double probe(Probe<Value>& probe);
 
  private:
   double forward_backward(const typename Decoder<T>::Step& step);
@@ -70,8 +72,8 @@ class Trainer {
   Decoder<T>& decoder_;
   const ByteText& text_;
   TrainerOptions options_;
-  ParameterList<T> parameters_;
-  AdamW<T> adamw_;
+  ParameterList<Value> parameters_;
+  AdamW<Value> adamw_;
   TorchGenerator generator_;
   std::size_t steps_ = 0;
   double gradient_norm_ = 0;
