@@ -22,6 +22,11 @@ std::int32_t __imported_wasi_snapshot_preview1_fd_write(std::int32_t, std::int32
   return kNotSupported;
 }
 
+/// The one thread never ends, so what it keeps is never destroyed.
+int __cxa_thread_atexit(void (*)(void*), void*, void*) {
+  return 0;
+}
+
 std::uintptr_t __stack_chk_guard = 0x5AFE57AC;
 
 [[noreturn]] void __stack_chk_fail() {

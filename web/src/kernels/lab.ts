@@ -45,7 +45,7 @@ export interface LabRun {
   source: string;
   setting: string;
   panels: LabPanel[];
-  checks: { verdict: Verdict; text: string }[];
+  checks: { claim: string; verdict: Verdict; text: string }[];
   verdict: Verdict;
   tally: string;
 }
