@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/error.h"
 #include "kernels/activation.h"
 #include "nn/initialize.h"
 
@@ -107,6 +108,13 @@ TEST(MixedPrecision, KeepsTheStreamInFloat32) {
       drawn<BFloat16>(options_of("pre", Head::kUntied, FeedForwardKind::kGelu));
   decoder.forward(some_tokens(), {.batch = kBatch, .probe = &counter});
   EXPECT_GT(counter.finer, counter.all * 9 / 10);
+}
+
+TEST(MixedPrecision, IsRefusedForNormsOfChannels) {
+  DecoderOptions options = options_of("pre", Head::kUntied, FeedForwardKind::kGelu);
+  options.block.norm.kind = NormKind::kBatch;
+  EXPECT_THAT([&] { Decoder<BFloat16> decoder(options); },
+              ::testing::ThrowsMessage<Error>(::testing::HasSubstr("no mixed precision")));
 }
 
 TEST(MixedPrecision, ActivationsAreThoseOfFloat32Rounded) {

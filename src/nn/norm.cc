@@ -3,17 +3,13 @@
 #include "base/require.h"
 
 namespace addnorm {
-namespace {
-
-constexpr const char* kNeedsOneType = "norm: batch and group norms need float32 throughout";
-
-}  // namespace
 
 template <typename T, typename In, typename Out>
 Norm<T, In, Out>::Norm(const NormOptions& options, std::size_t features, Affine affine)
     : options_(options) {
   require(options.kind != NormKind::kInstance,
           "norm: an instance norm of tokens is not possible, each channel of a token is one value");
+  require(kOneType || of_rows(), "norm: batch and group norms have no mixed precision");
   const Value identity = options.gamma_form == GammaForm::kOnePlus ? Value{0} : Value{1};
   if (affine != Affine::kNone) {
     gamma_ = Parameter<Value>(1, features, ParameterRole::kNorm, identity);
@@ -54,9 +50,7 @@ void Norm<T, In, Out>::forward(const ResidualAdd<In, Out>& add, MatrixView<In> s
 template <typename T, typename In, typename Out>
 void Norm<T, In, Out>::forward_channels(MatrixView<const In> s, MatrixView<Out> y,
                                         const Pass<T>& pass) {
-  if constexpr (!kOneType) {
-    fail(kNeedsOneType);
-  } else {
+  if constexpr (kOneType) {
     require(s.contiguous() && y.contiguous(), "norm: a batch or group norm needs contiguous rows");
     const TensorView<const Value> x{s.data, s.rows, s.cols, 1};
     Matrix<Value>& workspace = pass.scratch->norm;
@@ -100,9 +94,7 @@ void Norm<T, In, Out>::backward(const Backward& args, const Pass<T>& pass) {
 
 template <typename T, typename In, typename Out>
 void Norm<T, In, Out>::backward_channels(const Backward& args, const Pass<T>& pass) {
-  if constexpr (!kOneType) {
-    fail(kNeedsOneType);
-  } else {
+  if constexpr (kOneType) {
     require(args.s.contiguous() && args.dy.contiguous(),
             "norm: a batch or group norm needs contiguous rows");
     const auto [rows, cols] = std::pair{args.s.rows, args.s.cols};
