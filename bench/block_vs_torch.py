@@ -1,4 +1,5 @@
-"""Races our Transformer block against PyTorch's, forward and backward in turn, in float32.
+"""Races our Transformer block against PyTorch's, forward and backward in turn, in float32 and bfloat16
+(PyTorch's by autocast), and says which share of the rate of its products the block has.
 
     /usr/bin/python3 bench/block_vs_torch.py build/release/bin/block_bench
 
@@ -14,8 +15,8 @@ import time
 
 import torch
 
-BATCH, LENGTH, D_MODEL, N_HEADS, D_FF = 4, 256, 768, 12, 3072
-THREADS, WARM_UP, ROUNDS = 2, 3, 15
+SIZES = (4, 256, 768, 12), (8, 512, 512, 8)  # batch, length, d_model, heads
+THREADS, WARM_UP, ROUNDS = 2, 2, 9
 
 
 def blas():
@@ -26,30 +27,60 @@ def blas():
 
 
 class Torch:
-    def __init__(self, activation):
+    def __init__(self, activation, dtype, sizes):
+        batch, length, d_model, heads = sizes
+        self.is_bf16 = dtype == "bf16"
         self.layer = torch.nn.TransformerEncoderLayer(
-            D_MODEL, N_HEADS, D_FF, dropout=0, activation=activation, batch_first=True,
+            d_model, heads, 4 * d_model, dropout=0, activation=activation, batch_first=True,
             norm_first=True).train()
-        self.x = torch.randn(BATCH, LENGTH, D_MODEL, requires_grad=True)
-        self.dy = torch.randn(BATCH, LENGTH, D_MODEL)
+        self.x = torch.randn(batch, length, d_model, requires_grad=True)
+        self.dy = torch.randn(batch, length, d_model)
 
     def run(self):
         start = time.perf_counter()
         self.layer.zero_grad(set_to_none=True)
         self.x.grad = None
-        self.layer(self.x).backward(self.dy)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.is_bf16):
+            y = self.layer(self.x)
+        y.backward(self.dy.to(y.dtype))
         return 1e3 * (time.perf_counter() - start)
 
 
 class Ours:
-    def __init__(self, program, activation):
+    def __init__(self, program, activation, dtype, sizes):
         self.process = subprocess.Popen(
-            [program, activation], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [program, activation, dtype, *map(str, sizes)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
             env={**os.environ, "OMP_NUM_THREADS": str(THREADS)})
+        self.products = []
 
     def run(self):
         print("run", file=self.process.stdin, flush=True)
-        return float(self.process.stdout.readline())
+        block, products = map(float, self.process.stdout.readline().split())
+        self.products.append(products)
+        return block
+
+
+def attention_share(sizes):
+    """What attention's own products add to those of the linear layers, both with their backward."""
+    _, length, d_model, _ = sizes
+    return 2 * length * d_model / (12 * d_model * d_model)
+
+
+def race(program, activation, dtype, sizes):
+    ours = Ours(program, activation, dtype, sizes)
+    contestants = Torch(activation, dtype, sizes), ours
+    times = [], []
+    for _ in range(WARM_UP + ROUNDS):
+        for contestant, of in zip(contestants, times):
+            time.sleep(0.1)  # until the other's idle threads no longer spin
+            of.append(contestant.run())
+    theirs, block = (statistics.median(of[WARM_UP:]) for of in times)
+    products = statistics.median(ours.products[WARM_UP:])
+    share = products * (1 + attention_share(sizes)) / block
+    name = "x".join(map(str, sizes[:3])) + f", {sizes[3]} heads, {activation}, {dtype}"
+    print(f"{name:36}{theirs:9.1f} ms{block:9.1f} ms{theirs / block:8.2f}{share:12.0%}", flush=True)
+    return block > theirs
 
 
 def main(program):
@@ -57,23 +88,12 @@ def main(program):
         print(f"PyTorch multiplies with {blas()}; install libopenblas0-pthread")
         return 2
     torch.set_num_threads(THREADS)
-    print(f"One pre-norm block, forward + backward, float32: {BATCH} x {LENGTH} tokens, d_model "
-          f"{D_MODEL}, {N_HEADS} heads, d_ff {D_FF}.\n"
-          f"{THREADS} threads, medians of {ROUNDS} rounds, interleaved.\n"
-          f"PyTorch {torch.__version__} multiplies with {blas()}")
-    print(f"{'':6}{'PyTorch':>12}{'addnorm':>12}{'ratio':>8}")
-    slower = False
-    for activation in "relu", "gelu":
-        contestants = Torch(activation), Ours(program, activation)
-        times = [], []
-        for _ in range(WARM_UP + ROUNDS):
-            for contestant, of in zip(contestants, times):
-                time.sleep(0.1)  # until the other's idle threads no longer spin
-                of.append(contestant.run())
-        theirs, ours = (statistics.median(of[WARM_UP:]) for of in times)
-        print(f"{activation:6}{theirs:9.1f} ms{ours:9.1f} ms{theirs / ours:8.2f}")
-        slower |= ours > theirs
-    return int(slower)
+    print(f"One pre-norm block, forward + backward; {THREADS} threads, medians of {ROUNDS} rounds in "
+          f"turn.\nPyTorch {torch.__version__} multiplies with {blas()}\n")
+    print(f"{'batch x length x d_model':36}{'PyTorch':>12}{'addnorm':>12}{'ratio':>8}{'of products':>12}")
+    races = [race(program, activation, dtype, sizes)
+             for sizes in SIZES for dtype in ("f32", "bf16") for activation in ("relu", "gelu")]
+    return int(any(races))
 
 
 if __name__ == "__main__":
