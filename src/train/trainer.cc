@@ -67,7 +67,8 @@ double Trainer<T>::run(std::size_t steps, const std::function<void(double)>& on_
     if (!std::isfinite(loss) || !std::isfinite(gradient_norm_)) return kInfinity;
   }
   const double loss = validate(kValidationBatches);
-  return std::isfinite(loss) ? loss : kInfinity;
+  if (!std::isfinite(loss)) return kInfinity;
+  return loss;
 }
 
 template <typename T>
