@@ -40,7 +40,8 @@ double train(const TrainingJob& job, const ByteText& text, std::uint64_t seed,
   Trainer<float> trainer(
       decoder, text, {.batch = job.batch, .learning_rate = job.learning_rate, .seed = seed + 1});
   const double loss = trainer.run(job.steps);
-  return loss < kDiverged ? loss : kInfinity;
+  if (!(loss < kDiverged)) return kInfinity;
+  return loss;
 }
 
 /// All runs: of each curve, x and seed.
