@@ -6,6 +6,7 @@
 #include "base/matrix.h"
 #include "base/require.h"
 #include "gemm/onednn_matmul.h"
+#include "kernels/convert.h"
 
 namespace addnorm {
 namespace {
@@ -62,24 +63,23 @@ void multiply_by_eigen(const Gemm<T>& g) {
   }
 }
 
-template <typename From, typename To>
-void convert(MatrixView<const From> from, MatrixView<To> to) {
-  for (std::size_t r = 0; r < from.rows; ++r) {
-    for (std::size_t i = 0; i < from.cols; ++i) {
-      to(r, i) = static_cast<To>(static_cast<float>(from(r, i)));
-    }
-  }
-}
-
 /// 16-bit factors, through copies in float32.
-template <typename In, typename Out>
-void multiply_widened(const Gemm<In, Out>& g) {
-  Matrix<float> a(g.a.rows, g.a.cols), b(g.b.rows, g.b.cols), c(g.c.rows, g.c.cols);
-  convert<In, float>(g.a, a);
-  convert<In, float>(g.b, b);
-  if (g.beta != 0) convert<Out, float>(g.c, c);
-  multiply_by_eigen<float>({a, g.transpose_a, b, g.transpose_b, c, g.bias, g.alpha, g.beta});
-  convert<float, Out>(c.view(), g.c);
+template <typename Out>
+void multiply_widened(const Gemm<BFloat16, Out>& g) {
+  Matrix<float> a(g.a.rows, g.a.cols), b(g.b.rows, g.b.cols);
+  convert<BFloat16, float>(g.a, a);
+  convert<BFloat16, float>(g.b, b);
+  Gemm<float> wide{a, g.transpose_a, b, g.transpose_b, {}, g.bias, g.alpha, g.beta};
+  if constexpr (kIsArithmetic<Out>) {
+    wide.c = g.c;
+    multiply_by_eigen(wide);
+  } else {
+    Matrix<float> c(g.c.rows, g.c.cols);
+    if (g.beta != 0) convert<BFloat16, float>(g.c, c);
+    wide.c = c;
+    multiply_by_eigen(wide);
+    convert<float, BFloat16>(c.view(), g.c);
+  }
 }
 
 template <typename In, typename Out>

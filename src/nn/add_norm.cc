@@ -11,7 +11,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   // h = before(x)
   if (before_) stream.normalize(*before_, h_.view(), pass);
   x_ = stream.value();
-  if constexpr (!kOneType) {
+  if constexpr (!kIsArithmetic<T>) {
     if (!before_) convert<Value, T>(x_, h_);
   }
 
@@ -94,7 +94,7 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
 
 template <typename T>
 MatrixView<const T> AddNorm<T>::branch_input() const {
-  if constexpr (kOneType) {
+  if constexpr (kIsArithmetic<T>) {
     if (!before_) return x_;
   }
   return h_;
@@ -129,7 +129,7 @@ ResidualAdd<Arithmetic<T>, T> AddNorm<T>::residual(const Pass<T>& pass) const {
 template <typename T>
 MatrixView<T> AddNorm<T>::residual_backward(MatrixView<Value> d_sum, const Pass<T>& pass) {
   const ResidualAdd<Value, T> add = residual(pass);
-  if constexpr (kOneType) {
+  if constexpr (kIsArithmetic<T>) {
     if (add.gain.is_one() && !add.dropout.active() && skip_.empty() && gain_.empty() && !inside_) {
       return d_sum;
     }
@@ -146,7 +146,7 @@ MatrixView<T> AddNorm<T>::residual_backward(MatrixView<Value> d_sum, const Pass<
 
 template <typename T>
 void AddNorm<T>::resize(std::size_t rows) {
-  if (before_ || !kOneType) h_.resize(rows, options_.d_model);
+  if (before_ || !kIsArithmetic<T>) h_.resize(rows, options_.d_model);
   branch_.resize(rows, options_.d_model);
   if (inside_) f_.resize(rows, options_.d_model);
   sum_.resize(rows, options_.d_model);

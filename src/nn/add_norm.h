@@ -52,7 +52,6 @@ class AddNorm {
 
   Placement placement_;
   AddNormOptions options_;
-  static constexpr bool kOneType = std::is_same_v<T, Value>;
   std::optional<Norm<T, Value, T>> before_;
   std::optional<Norm<T, T>> inside_;
   std::optional<Norm<T>> after_;

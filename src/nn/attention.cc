@@ -70,7 +70,7 @@ Matrix<Value>& head_scores(std::size_t queries, std::size_t keys) {
 template <typename T>
 MatrixView<const T> softmax_backward(MatrixView<T> p, MatrixView<Arithmetic<T>> dp) {
   using Value = Arithmetic<T>;
-  if constexpr (std::is_same_v<T, Value>) {
+  if constexpr (kIsArithmetic<T>) {
     for (std::size_t i = 0; i < p.rows; ++i) softmax_row_backward<T>(p.row(i), dp.row(i));
     return dp;
   } else {
@@ -93,7 +93,7 @@ void MultiHeadAttention<T>::attend(std::size_t batch, std::size_t head_index, co
   const AttentionMask& mask = pass.mask;
   const MatrixView<T> weights = weights_of(weights_, batch, head_index);
   MatrixView<Value> scores;
-  if constexpr (std::is_same_v<T, Value>) {
+  if constexpr (kIsArithmetic<T>) {
     scores = weights;
   } else {
     scores = head_scores<Value>(query_length_, key_length_);
@@ -113,7 +113,7 @@ void MultiHeadAttention<T>::attend(std::size_t batch, std::size_t head_index, co
                         .blocked1 = part(mask.key_padding, batch),
                         .blocked2 = part(mask.blocked, i)});
   }
-  if constexpr (!std::is_same_v<T, Value>) convert<Value, T>(scores, weights);
+  if constexpr (!kIsArithmetic<T>) convert<Value, T>(scores, weights);
   gemm<T>({.a = weights, .b = head(v_, batch, head_index), .c = head(context_, batch, head_index)});
 }
 

@@ -12,9 +12,6 @@ Site outer_site(const DecoderOptions& options, SublayerKind sublayer) {
   return {layer, sublayer, Point::kOutput, NormSlot::kNone};
 }
 
-template <typename T>
-constexpr bool kOneType = std::is_same_v<T, Arithmetic<T>>;
-
 }  // namespace
 
 template <typename T>
@@ -24,8 +21,8 @@ Decoder<T>::Decoder(const DecoderOptions& options)
       stack_(options.block, options.placements, options.final_norm) {
   if (options.head == Head::kUntied) {
     head_.emplace(options.block.d_model, options.vocabulary, Bias::kNo);
-  } else if constexpr (!kOneType<T>) {
-    embedding_.token().rounded.resize(options.vocabulary, options.block.d_model);
+  } else {
+    store_as<T>(embedding_.token());
   }
 }
 
@@ -72,7 +69,7 @@ void Decoder<T>::backward(MatrixView<const Value> d_logits) {
   pass_.scratch = &scratch_;  // the decoder may have been moved since forward
   if (probe != nullptr) probe->backward(outer_site(options_, SublayerKind::kHead), d_logits);
   gradient_.resize(y_.rows(), y_.cols());
-  if constexpr (kOneType<T>) {
+  if constexpr (kIsArithmetic<T>) {
     head_backward(d_logits, gradient_);
     stack_.backward(gradient_, gradient_, pass_);
   } else {

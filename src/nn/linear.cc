@@ -10,7 +10,7 @@ template <typename T>
 Linear<T>::Linear(std::size_t in, std::size_t out, Bias bias)
     : weight_(out, in, ParameterRole::kWeight) {
   if (bias == Bias::kYes) bias_ = Parameter<Value>(1, out, ParameterRole::kBias);
-  if constexpr (!std::is_same_v<T, Value>) weight_.rounded.resize(out, in);
+  store_as<T>(weight_);
 }
 
 template <typename T>

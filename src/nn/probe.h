@@ -51,13 +51,13 @@ template <typename T>
 class Told {
  public:
   explicit Told(MatrixView<const T> values) : values_(values) {
-    if constexpr (!std::is_same_v<T, Arithmetic<T>>) {
+    if constexpr (!kIsArithmetic<T>) {
       wide_.resize(values.rows, values.cols);
       convert<T, Arithmetic<T>>(values, wide_);
     }
   }
   operator MatrixView<const Arithmetic<T>>() const {
-    if constexpr (std::is_same_v<T, Arithmetic<T>>) {
+    if constexpr (kIsArithmetic<T>) {
       return values_;
     } else {
       return wide_;

@@ -99,10 +99,7 @@ function Bugs() {
       <Select
         label="Break it"
         item={state.bug}
-        options={BUGS.map((value) => ({
-          value,
-          label: value === 'none' ? 'no, leave it sound' : value.replaceAll('-', ' '),
-        }))}
+        options={[{ value: 'none', label: 'no, leave it sound' }, ...labels(BUGS.slice(1))]}
       />
       {chosen && <p class="hint">{chosen.meaning}.</p>}
     </div>
