@@ -18,6 +18,8 @@ Command trace_command(CLI::App& program);
 Command norm_command(CLI::App& program);
 Command reproduce_command(CLI::App& program);
 Command study_command(CLI::App& program);
+Command train_command(CLI::App& program);
+Command generate_command(CLI::App& program);
 Command lab_command(CLI::App& program);
 Command bench_command(CLI::App& program);
 Command serve_command(CLI::App& program);

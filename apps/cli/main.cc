@@ -20,6 +20,8 @@ constexpr const char* kDescription =
 constexpr const char* kExamples =
     R"(Examples:
   addnorm study                                 which stacks keep signal and gradient, and train
+  addnorm train --out out/run                   train a language model over bytes
+  addnorm generate out/run --prompt "The "      and let it write
   addnorm trace 1 2 3 4                         LayerNorm of four numbers, step by step
   addnorm trace 1 2 3 4 --branch 0.5 -1 2 0     add a branch's output, then normalize
   addnorm norm --input x.npy --output y.npy     the same for whole arrays
@@ -75,9 +77,9 @@ ExitStatus run(std::vector<std::string> arguments) {
   program.footer(kExamples);
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{
-      study_command(program),     trace_command(program), norm_command(program),
-      reproduce_command(program), lab_command(program),   bench_command(program),
-      serve_command(program),
+      study_command(program), train_command(program), generate_command(program),
+      trace_command(program), norm_command(program),  reproduce_command(program),
+      lab_command(program),   bench_command(program), serve_command(program),
   };
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));

@@ -1,5 +1,6 @@
 #include "io/file.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,9 +35,21 @@ fs::path resolve(const std::string& file) {
   return path;
 }
 
+constexpr std::string_view kTemporaryPrefix = ".addnorm-";
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
 fs::path temporary_name(const fs::path& folder) {
   std::random_device random;
-  return folder / fmt::format(".addnorm-{:08x}{:08x}.tmp", random(), random());
+  return folder /
+         fmt::format("{}{:08x}{:08x}{}", kTemporaryPrefix, random(), random(), kTemporarySuffix);
+}
+
+/// So that a new name outlives a loss of power; where a folder cannot be synced, it may not.
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
 }
 
 /// An output on its way. Until keep(), its end undoes everything.
@@ -49,6 +62,7 @@ class PendingFile {
 
   const fs::path& target() const { return target_; }
   void write(std::string_view bytes);
+  void finish();
   void publish();
   void keep() { kept_ = true; }
 
@@ -101,6 +115,9 @@ void PendingFile::check(bool success) const {
 
 void PendingFile::write(std::string_view bytes) {
   check(std::fwrite(bytes.data(), 1, bytes.size(), stream_.get()) == bytes.size());
+}
+
+void PendingFile::finish() {
   check(std::fflush(stream_.get()) == 0);
   check(::fsync(::fileno(stream_.get())) == 0);
   check(std::fclose(stream_.release()) == 0);
@@ -112,6 +129,7 @@ void PendingFile::publish() {
                 (errno != ENOENT && std::rename(target_.c_str(), backup_.c_str()) == 0);
   check(std::rename(temporary_.c_str(), target_.c_str()) == 0);
   published_ = true;
+  sync_folder(target_.parent_path());
 }
 
 /// Opens every output; a deque, because a PendingFile stays where it was made.
@@ -155,8 +173,26 @@ std::string read_text(const std::vector<std::string>& files) {
   return text;
 }
 
+void remove_temporaries(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kTemporaryPrefix) && name.ends_with(kTemporarySuffix)) {
+      fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
 void check_outputs(const std::vector<std::string>& files) {
   open_outputs(files);
+}
+
+void write_file(const std::string& file, std::span<const std::string_view> pieces) {
+  PendingFile output(file);
+  for (const std::string_view piece : pieces) output.write(piece);
+  output.finish();
+  output.publish();
+  output.keep();
 }
 
 void write_files(const std::vector<OutputFile>& files) {
@@ -164,7 +200,10 @@ void write_files(const std::vector<OutputFile>& files) {
   names.reserve(files.size());
   for (const OutputFile& output : files) names.push_back(output.file);
   std::deque<PendingFile> outputs = open_outputs(names);
-  for (std::size_t i = 0; i < files.size(); ++i) outputs[i].write(files[i].bytes);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    outputs[i].write(files[i].bytes);
+    outputs[i].finish();
+  }
   for (PendingFile& output : outputs) output.publish();
   for (PendingFile& output : outputs) output.keep();
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace addnorm {
@@ -10,6 +12,9 @@ std::string read_file(const std::string& file);
 
 /// The bytes of the files, one after the other.
 std::string read_text(const std::vector<std::string>& files);
+
+/// Removes from the folder what writers that were killed have left there.
+void remove_temporaries(const std::string& folder);
 
 /// A file that a command writes.
 struct OutputFile {
@@ -21,6 +26,9 @@ struct OutputFile {
 /// a folder that is missing or cannot be written, a name that is no regular file, the same file
 /// twice.
 void check_outputs(const std::vector<std::string>& files);
+
+/// Writes one file whole, or leaves what was there: as write_files does, piece by piece.
+void write_file(const std::string& file, std::span<const std::string_view> pieces);
 
 /// Writes all files or none. Each is written and synced under a temporary name in its folder, and
 /// only then are they renamed; an error takes back the renames too. A link is followed.

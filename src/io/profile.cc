@@ -1,12 +1,21 @@
 #include "io/profile.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
+#include <type_traits>
+
+#include "base/require.h"
 
 namespace addnorm {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 5> kSublayers = {"attention", "feed_forward", "embedding",
                                                         "final_norm", "head"};
@@ -14,9 +23,9 @@ constexpr std::array<std::string_view, 10> kPoints = {
     "x", "before", "branch", "inside", "sum", "after", "mean", "deviation", "normalized", "output"};
 constexpr std::array<std::string_view, 5> kNorms = {"", "before", "inside", "after", "final"};
 
-nlohmann::ordered_json to_json(const ProfileEntry& entry) {
+Json to_json(const ProfileEntry& entry) {
   const Site& site = entry.site;
-  nlohmann::ordered_json line{{"step", entry.step}};
+  Json line{{"step", entry.step}};
   if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
     line["layer"] = site.layer;
   }
@@ -36,24 +45,118 @@ nlohmann::ordered_json to_json(const ProfileEntry& entry) {
   return line;
 }
 
+/// The enumerator with this name; an Error that lists the names.
+template <typename Enum, std::size_t kSize>
+Enum find_name(const std::array<std::string_view, kSize>& names, const Json& line, const char* key,
+               Enum absent) {
+  const auto found = line.find(key);
+  if (found == line.end()) return absent;
+  const auto name = std::ranges::find(names, found->is_string() ? found->get<std::string>() : "");
+  require(name != names.end(), "{} is {}, must be one of {}", key, found->dump(),
+          fmt::join(names, ", "));
+  return static_cast<Enum>(name - names.begin());
+}
+
+template <typename T>
+T value_or(const Json& object, const char* key, T absent) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return absent;
+  const bool fits = std::is_same_v<T, std::string> ? found->is_string()
+                    : std::is_same_v<T, double>    ? found->is_number()
+                                                   : found->is_number_unsigned();
+  require(fits, "{} is {}, which is not its type", key, found->dump());
+  return found->get<T>();
+}
+
+ProfileModel model_of(const Json& header) {
+  const Json model = header.value("model", Json::object());
+  require(model.is_object(), "model is {}, must be an object", model.dump());
+  return {.d_model = value_or(model, "d_model", std::size_t{0}),
+          .n_layers = value_or(model, "n_layers", std::size_t{0}),
+          .n_heads = value_or(model, "n_heads", std::size_t{0}),
+          .d_ff = value_or(model, "d_ff", std::size_t{0}),
+          .placement = value_or(model, "placement", std::string()),
+          .norm = value_or(model, "norm", std::string()),
+          .eps = value_or(model, "eps", 0.0),
+          .parameters = value_or(model, "parameters", std::size_t{0}),
+          .seed = value_or(model, "seed", std::uint64_t{0})};
+}
+
+ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
+  ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
+  entry.site = {.sublayer = find_name(kSublayers, line, "sublayer", SublayerKind::kAttention),
+                .point = find_name(kPoints, line, "point", Point::kX),
+                .norm = find_name(kNorms, line, "norm", NormSlot::kNone)};
+  const bool is_after_the_layers =
+      entry.site.sublayer == SublayerKind::kFinalNorm || entry.site.sublayer == SublayerKind::kHead;
+  entry.site.layer = value_or(line, "layer", is_after_the_layers ? model.n_layers : 0);
+  constexpr double kUnknown = ProfileEntry::kUnknown;
+  entry.rms = value_or(line, "rms", kUnknown);
+  entry.mean = value_or(line, "mean", kUnknown);
+  entry.std = value_or(line, "std", kUnknown);
+  entry.abs_max = value_or(line, "abs_max", kUnknown);
+  entry.grad_rms = value_or(line, "grad_rms", kUnknown);
+  entry.token_cosine = value_or(line, "token_cosine", kUnknown);
+  return entry;
+}
+
 }  // namespace
 
 std::string profile_json_lines(const ProfileModel& model,
                                const std::vector<ProfileEntry>& entries) {
-  const nlohmann::ordered_json header{{"addnorm_profile", 1},
-                                      {"model",
-                                       {{"d_model", model.d_model},
-                                        {"n_layers", model.n_layers},
-                                        {"n_heads", model.n_heads},
-                                        {"d_ff", model.d_ff},
-                                        {"placement", model.placement},
-                                        {"norm", model.norm},
-                                        {"eps", model.eps},
-                                        {"parameters", model.parameters},
-                                        {"seed", model.seed}}}};
-  std::string lines = header.dump() + "\n";
+  return profile_header(model) + profile_lines(entries);
+}
+
+std::string profile_header(const ProfileModel& model) {
+  const Json header{{"addnorm_profile", 1},
+                    {"model",
+                     {{"d_model", model.d_model},
+                      {"n_layers", model.n_layers},
+                      {"n_heads", model.n_heads},
+                      {"d_ff", model.d_ff},
+                      {"placement", model.placement},
+                      {"norm", model.norm},
+                      {"eps", model.eps},
+                      {"parameters", model.parameters},
+                      {"seed", model.seed}}}};
+  return header.dump() + "\n";
+}
+
+std::string profile_lines(const std::vector<ProfileEntry>& entries) {
+  std::string lines;
   for (const ProfileEntry& entry : entries) lines += to_json(entry).dump() + "\n";
   return lines;
+}
+
+std::vector<Profile> parse_profiles(const std::string& text, const std::string& file) {
+  std::vector<Profile> profiles;
+  std::istringstream lines(text);
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
+    with_prefix(fmt::format("{}: line {}: ", file, ++number), [&] {
+      const Json object = Json::parse(line, nullptr, false);
+      require(object.is_object(), "is no JSON object");
+      if (object.contains("addnorm_profile")) {
+        profiles.push_back({.model = model_of(object)});
+      } else {
+        require(!profiles.empty(), "comes before the line with \"addnorm_profile\"");
+        profiles.back().entries.push_back(entry_of(object, profiles.back().model));
+      }
+    });
+  }
+  return profiles;
+}
+
+std::string site_text(const Site& site) {
+  std::string text;
+  if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
+    text = fmt::format("layer {}, ", site.layer);
+  }
+  text += kSublayers.at(static_cast<std::size_t>(site.sublayer));
+  if (site.norm != NormSlot::kNone) {
+    text += fmt::format(", norm {}", kNorms.at(static_cast<std::size_t>(site.norm)));
+  }
+  return text + fmt::format(", {}", kPoints.at(static_cast<std::size_t>(site.point)));
 }
 
 }  // namespace addnorm

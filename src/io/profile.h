@@ -31,4 +31,20 @@ struct ProfileModel {
 /// may hold several profiles, one after the other.
 std::string profile_json_lines(const ProfileModel& model, const std::vector<ProfileEntry>& entries);
 
+/// The same in two parts, for a file that grows.
+std::string profile_header(const ProfileModel& model);
+std::string profile_lines(const std::vector<ProfileEntry>& entries);
+
+struct Profile {
+  ProfileModel model;
+  std::vector<ProfileEntry> entries;
+};
+
+/// The profiles in such a text, in their order. What it does not say is unknown, keys that are not
+/// known are passed over; `file` is for messages. A last line without its end is left out.
+std::vector<Profile> parse_profiles(const std::string& text, const std::string& file);
+
+/// "layer 3, feed_forward, branch", by the names that a profile has.
+std::string site_text(const Site& site);
+
 }  // namespace addnorm

@@ -194,6 +194,24 @@ std::string header_text(const std::vector<StoredTensor>& tensors,
   }
 }
 
+/// The header and its length.
+std::string beginning(const std::vector<StoredTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  std::string header = header_text(tensors, metadata);
+  header.resize((header.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  const std::uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), kLengthBytes) + header;
+}
+
+std::vector<std::string_view> pieces(std::string_view beginning,
+                                     const std::vector<StoredTensor>& tensors) {
+  std::vector<std::string_view> all{beginning};
+  for (const StoredTensor& tensor : tensors) {
+    all.emplace_back(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
+  }
+  return all;
+}
+
 }  // namespace
 
 StoredTensor stored_tensor(std::string name, Shape shape, std::span<const float> values) {
@@ -260,15 +278,16 @@ Safetensors parse_safetensors(std::string bytes, const std::string& file) {
 
 std::string to_safetensors(const std::vector<StoredTensor>& tensors,
                            const std::map<std::string, std::string>& metadata) {
-  std::string header = header_text(tensors, metadata);
-  header.resize((header.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-  const std::uint64_t length = header.size();
-  std::string bytes(reinterpret_cast<const char*>(&length), kLengthBytes);
-  bytes += header;
-  for (const StoredTensor& tensor : tensors) {
-    bytes.append(reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size());
-  }
+  std::string bytes;
+  const std::string begin = beginning(tensors, metadata);
+  for (const std::string_view piece : pieces(begin, tensors)) bytes += piece;
   return bytes;
+}
+
+void write_safetensors(const std::string& file, const std::vector<StoredTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const std::string begin = beginning(tensors, metadata);
+  write_file(file, pieces(begin, tensors));
 }
 
 }  // namespace addnorm

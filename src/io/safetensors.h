@@ -51,6 +51,10 @@ Safetensors read_safetensors(const std::string& file);
 /// The same of the bytes of a file; `file` is for messages.
 Safetensors parse_safetensors(std::string bytes, const std::string& file);
 
+/// Writes a safetensors file with the tensors in the given order, whole or not at all (write_file).
+void write_safetensors(const std::string& file, const std::vector<StoredTensor>& tensors,
+                       const std::map<std::string, std::string>& metadata = {});
+
 /// The bytes of a safetensors file with the tensors in the given order.
 std::string to_safetensors(const std::vector<StoredTensor>& tensors,
                            const std::map<std::string, std::string>& metadata = {});

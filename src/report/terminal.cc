@@ -135,8 +135,9 @@ std::string draw_progress(const Progress& progress, int width) {
   std::string percent = fmt::format("{:.0f}%", std::floor(100 * fraction));
   const std::string head = fmt::format("{} ", progress.label);
   std::string tail = fmt::format(" {:>4}  {}", percent, format_time(progress.seconds));
-  if (fraction > 0) {
-    tail += fmt::format(", {} left", format_time(progress.seconds * (1 / fraction - 1)));
+  if (fraction > progress.begun) {
+    const double left = progress.seconds * (1 - fraction) / (fraction - progress.begun);
+    tail += fmt::format(", {} left", format_time(left));
   }
   int columns = width - display_width(head) - display_width(tail);
   const int note_columns = display_width(progress.note) + 2;
@@ -152,22 +153,33 @@ std::string draw_progress(const Progress& progress, int width) {
   return head + paint(Ink::kPositive, done) + paint(Ink::kFaint, left) + tail;
 }
 
-ProgressBar::ProgressBar(Terminal& terminal, std::string label, std::size_t total)
-    : terminal_(terminal), label_(std::move(label)), total_(total) {}
+ProgressBar::ProgressBar(Terminal& terminal, std::string label, std::size_t total,
+                         std::size_t begun)
+    : terminal_(terminal), label_(std::move(label)), total_(total), begun_(begun) {}
 
 ProgressBar::~ProgressBar() {
-  if (next_ > start_) terminal_.write("\r" + repeat(" ", terminal_.width() - 1) + "\r");
+  hide();
+}
+
+void ProgressBar::hide() {
+  if (is_shown_) terminal_.write("\r" + repeat(" ", terminal_.width() - 1) + "\r");
+  is_shown_ = false;
+  next_ = start_;
 }
 
 void ProgressBar::update(std::size_t done, std::string_view note) {
   const Clock::time_point now = Clock::now();
   if (terminal_.style().cursor == Cursor::kOnlyAdvances || now < next_) return;
   next_ = now + kRedraw;
-  const Progress progress{
-      .label = label_,
-      .fraction = static_cast<double>(done) / static_cast<double>(std::max<std::size_t>(total_, 1)),
-      .seconds = std::chrono::duration<double>(now - start_).count(),
-      .note = note};
+  is_shown_ = true;
+  const auto share = [&](std::size_t part) {
+    return static_cast<double>(part) / static_cast<double>(std::max<std::size_t>(total_, 1));
+  };
+  const Progress progress{.label = label_,
+                          .fraction = share(done),
+                          .seconds = std::chrono::duration<double>(now - start_).count(),
+                          .begun = share(begun_),
+                          .note = note};
   // One column stays free: a terminal may begin a new line after its last.
   const int width = terminal_.width() - 1;
   terminal_.write("\r" + pad(draw_progress(progress, width), width, Align::kLeft));

@@ -57,6 +57,7 @@ struct Progress {
   std::string_view label;
   double fraction = 0;  ///< Done, from 0 to 1.
   double seconds = 0;   ///< Since the beginning.
+  double begun = 0;     ///< What was done before that.
   std::string_view note = {};
 };
 
@@ -67,13 +68,16 @@ std::string draw_progress(const Progress& progress, int width);
 /// cursor only advances, as in a pipe.
 class ProgressBar {
  public:
-  ProgressBar(Terminal& terminal, std::string label, std::size_t total);
+  /// `begun`: what is done already, and takes no time.
+  ProgressBar(Terminal& terminal, std::string label, std::size_t total, std::size_t begun = 0);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   /// Cheap: redraws a few times a second at most.
   void update(std::size_t done, std::string_view note = {});
+  /// Makes room for other lines, until the next update.
+  void hide();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -81,6 +85,8 @@ class ProgressBar {
   Terminal& terminal_;
   std::string label_;
   std::size_t total_;
+  std::size_t begun_;
+  bool is_shown_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_ = start_;
 };

@@ -21,8 +21,8 @@ AdamW<T>::AdamW(const ParameterList<T>& parameters, const AdamWOptions& options)
     : options_(options) {
   for (const auto& [name, parameter] : parameters) {
     const Matrix<T>& value = parameter->value;
-    moments_.push_back(
-        {parameter, Matrix<T>(value.rows(), value.cols()), Matrix<T>(value.rows(), value.cols())});
+    moments_.push_back({name, parameter, Matrix<T>(value.rows(), value.cols()),
+                        Matrix<T>(value.rows(), value.cols())});
   }
 }
 
@@ -92,6 +92,16 @@ double AdamW<T>::gradient_norm() {
     sum = std::accumulate(partial_sums_.begin(), partial_sums_.end(), sum);
   }
   return std::sqrt(sum);
+}
+
+template <typename T>
+std::vector<NamedMatrix<T>> AdamW<T>::state() {
+  std::vector<NamedMatrix<T>> all;
+  for (Moments& moments : moments_) {
+    all.push_back({"adamw.first." + moments.name, &moments.first});
+    all.push_back({"adamw.second." + moments.name, &moments.second});
+  }
+  return all;
 }
 
 template class AdamW<float>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "nn/parameter.h"
@@ -14,6 +15,13 @@ struct AdamWOptions {
   double weight_decay = 0;  ///< of weights and embeddings only
 };
 
+/// A matrix that training changes, under the name that a checkpoint gives it.
+template <typename T>
+struct NamedMatrix {
+  std::string name;
+  Matrix<T>* matrix;
+};
+
 /// AdamW (Loshchilov and Hutter 2019, algorithm 2), with decay decoupled from the gradient:
 ///   m = β1·m + (1−β1)·g,  v = β2·v + (1−β2)·g²
 ///   p −= lr·(m/(1−β1ᵗ)/(√(v/(1−β2ᵗ)) + ε) + weight_decay·p)
@@ -25,11 +33,17 @@ class AdamW {
   /// `gradient_scale` multiplies each g: for a mean over batches, or to clip.
   void step(double learning_rate, double gradient_scale = 1);
 
+  /// The moments of each parameter, by the names "adamw.first.…" and "adamw.second.…".
+  std::vector<NamedMatrix<T>> state();
+  /// Goes on after `steps` steps, with the moments that there were then.
+  void resume(std::size_t steps) { steps_ = steps; }
+
   /// √Σ g² over all parameters, in float64 and a fixed order.
   double gradient_norm();
 
  private:
   struct Moments {
+    std::string name;
     Parameter<T>* parameter;
     Matrix<T> first;
     Matrix<T> second;

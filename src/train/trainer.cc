@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numbers>
 
+#include "base/require.h"
 #include "nn/initialize.h"
 #include "train/cross_entropy.h"
 
@@ -35,18 +37,26 @@ double LearningRate::at(std::size_t step) const {
   return peak * (last_share + (1 - last_share) * left);
 }
 
+/// Forward and backward on the batches of a step. Returns their mean loss, and leaves the sum of
+/// their gradients.
 template <typename T>
-double Trainer<T>::step() {
+double Trainer<T>::accumulate(Probe<Value>* probe) {
   const std::size_t batches = options_.accumulate;
   zero_gradients(parameters_);
   double loss = 0;
   for (std::size_t b = 0; b < batches; ++b) {
     text_.sample(generator_, inputs_, targets_);
-    loss += forward_backward(
-        {.batch = options_.batch, .dropout_seed = (options_.seed << 32) + steps_ * batches + b});
+    loss += forward_backward({.batch = options_.batch,
+                              .dropout_seed = (options_.seed << 32) + steps_ * batches + b,
+                              .probe = probe});
   }
-  loss /= static_cast<double>(batches);
-  const double share = 1 / static_cast<double>(batches);
+  return loss / static_cast<double>(batches);
+}
+
+template <typename T>
+double Trainer<T>::step() {
+  const double loss = accumulate();
+  const double share = 1 / static_cast<double>(options_.accumulate);
   gradient_norm_ = share * adamw_.gradient_norm();
   if (std::isfinite(loss) && std::isfinite(gradient_norm_)) {
     const bool is_too_large = options_.clip > 0 && gradient_norm_ > options_.clip;
@@ -55,6 +65,37 @@ double Trainer<T>::step() {
   }
   ++steps_;
   return loss;
+}
+
+template <typename T>
+void Trainer<T>::repeat_step(Probe<Value>& probe) {
+  require(steps_ > 0, "trainer: there has been no step to repeat");
+  go_to(steps_ - 1);
+  accumulate(&probe);
+  ++steps_;
+}
+
+template <typename T>
+std::vector<NamedMatrix<Arithmetic<T>>> Trainer<T>::state() {
+  std::vector<NamedMatrix<Value>> all;
+  for (const auto& [name, parameter] : parameters_) all.push_back({name, &parameter->value});
+  std::ranges::move(adamw_.state(), std::back_inserter(all));
+  return all;
+}
+
+template <typename T>
+void Trainer<T>::resume(std::size_t steps) {
+  round_parameters(parameters_);
+  adamw_.resume(steps);
+  go_to(steps);
+}
+
+/// The next windows are those of step `steps`.
+template <typename T>
+void Trainer<T>::go_to(std::size_t steps) {
+  steps_ = steps;
+  generator_ = TorchGenerator(options_.seed);
+  generator_.discard(steps * options_.accumulate * options_.batch);
 }
 
 template <typename T>

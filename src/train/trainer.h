@@ -54,6 +54,18 @@ class Trainer {
   /// Of all parameters' gradients together in the last step, before it was clipped.
   double gradient_norm() const { return gradient_norm_; }
 
+  /// How many steps there have been.
+  std::size_t steps() const { return steps_; }
+
+  /// The last step again where it left the parameters as they were, told to `probe`.
+  void repeat_step(Probe<Value>& probe);
+
+  /// What a step changes, besides what follows from the number of steps: parameters and moments.
+  std::vector<NamedMatrix<Value>> state();
+  /// Goes on as if there had been `steps` steps, with the values that state() had then: the same
+  /// bits as without a break.
+  void resume(std::size_t steps);
+
   /// The loss on the validation windows, `batches` batches of them, in evaluation mode.
   double validate(std::size_t batches);
 
@@ -67,6 +79,8 @@ class Trainer {
   double probe(Probe<Value>& probe);
 
  private:
+  double accumulate(Probe<Value>* probe = nullptr);
+  void go_to(std::size_t steps);
   double forward_backward(const typename Decoder<T>::Step& step);
 
   Decoder<T>& decoder_;

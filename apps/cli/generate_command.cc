@@ -1,0 +1,66 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "run/checkpoint.h"
+#include "run/run_folder.h"
+#include "run/text_generator.h"
+
+namespace addnorm {
+namespace {
+
+struct GenerateFlags {
+  std::string run;
+  std::string prompt = "\n";
+  std::uint64_t tokens = 500;
+  Sampling sampling = {.temperature = 0.8};
+  std::uint64_t seed = 0;
+};
+
+/// The decoder of a run, or of a checkpoint by itself.
+Decoder<float> load(const std::string& run) {
+  const bool is_folder = std::filesystem::is_directory(run);
+  const Checkpoint checkpoint(is_folder ? RunFiles(run).checkpoint : run);
+  Decoder<float> decoder(decoder_options(checkpoint.state().config));
+  std::vector<NamedMatrix<float>> matrices;
+  for (const auto& [name, parameter] : decoder.parameters()) {
+    matrices.push_back({name, &parameter->value});
+  }
+  checkpoint.restore(matrices);
+  return decoder;
+}
+
+ExitStatus generate(const GenerateFlags& flags) {
+  check(flags.sampling);
+  Decoder<float> decoder = load(flags.run);
+  TextGenerator generator(decoder, flags.prompt, flags.sampling, flags.seed);
+  std::fputs(flags.prompt.c_str(), stdout);
+  for (std::uint64_t i = 0; i < flags.tokens; ++i) {
+    std::putchar(generator.next());
+    std::fflush(stdout);
+  }
+  std::putchar('\n');
+  return kDone;
+}
+
+}  // namespace
+
+Command generate_command(CLI::App& program) {
+  const auto flags = std::make_shared<GenerateFlags>();
+  CLI::App* app = program.add_subcommand("generate", "Let a trained model write");
+  app->add_option("RUN", flags->run, "folder of a run, or a checkpoint")->required();
+  app->add_option("--prompt", flags->prompt, "text to continue (default: a new line)");
+  add_count(*app, "--tokens", flags->tokens, "bytes to write (default 500)");
+  add_number(*app, "--temperature", flags->sampling.temperature,
+             "divides the logits; 0: always the likeliest byte (default 0.8)");
+  add_count(*app, "--top-k", flags->sampling.top_k, "only the k likeliest; 0: all (default 0)");
+  add_number(*app, "--top-p", flags->sampling.top_p,
+             "only the likeliest that together reach this probability (default 1)");
+  add_count(*app, "--seed", flags->seed, "the same seed writes the same text (default 0)");
+  return {app, [flags] { return generate(*flags); }};
+}
+
+}  // namespace addnorm

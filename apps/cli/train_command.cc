@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/own_text.h"
+#include "io/file.h"
+#include "report/numbers.h"
+#include "report/run_report.h"
+#include "report/terminal.h"
+#include "run/memory.h"
+#include "run/training_run.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainFlags {
+  RunConfig given;  // where its flag was given
+  std::vector<std::pair<const Setting*, const CLI::Option*>> options = {};
+  std::string config = {};
+  std::string out = {};
+  bool resume = false;
+
+  /// Changes what flags say.
+  void apply(RunConfig& config_) const {
+    for (const auto& [setting, option] : options) {
+      if (option->count() == 0) continue;
+      std::visit([&](auto member) { config_.*member = given.*member; }, setting->member);
+    }
+  }
+};
+
+/// Preset, then the file, then flags. A run that goes on has its own configuration, of which flags
+/// may change a few settings.
+RunConfig configuration(const TrainFlags& flags, const RunFiles& files) {
+  if (flags.resume && fs::exists(files.config)) {
+    const RunConfig before = read_config(files.config);
+    RunConfig config = before;
+    flags.apply(config);
+    check_unchanged(before, config);
+    return config;
+  }
+  RunConfig config;
+  update(config, {{"preset", flags.given.preset}}, "--preset");
+  if (!flags.config.empty()) config = read_config(flags.config, config);
+  flags.apply(config);
+  return config;
+}
+
+std::string gigabytes(std::size_t bytes) {
+  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
+}
+
+/// Says what the run will take; refuses where there is less.
+void announce(const RunConfig& config, std::size_t text_bytes, Terminal& terminal) {
+  const MemoryEstimate memory = estimate_memory(config);
+  const std::optional<std::size_t> available = available_memory();
+  terminal.print("{} layers, width {}, {}-norm, {}: {} parameters; {} bytes of text\n",
+                 config.layers, config.width, config.placement, config.dtype,
+                 format_count(memory.parameters), format_count(text_bytes));
+  terminal.print("Memory: {} (weights {}, optimizer {}, activations {}){}\n",
+                 gigabytes(memory.total()), gigabytes(memory.weights), gigabytes(memory.optimizer),
+                 gigabytes(memory.activations),
+                 available ? fmt::format("; {} are free", gigabytes(*available)) : "");
+  require(
+      !available || memory.total() <= *available,
+      "the run takes about {} of memory, and {} are free; a smaller --batch, --context, --width "
+      "or --layers takes less",
+      gigabytes(memory.total()), gigabytes(*available));
+}
+
+volatile std::sig_atomic_t stop_requested = 0;
+
+/// While this lives, Ctrl+C and SIGTERM ask the run to stop after its step; a second one ends the
+/// program as usual.
+class StopOnSignal {
+ public:
+  StopOnSignal() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { stop_requested = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+    ::sigaction(SIGINT, &action, &old_interrupt_);
+    ::sigaction(SIGTERM, &action, &old_terminate_);
+  }
+  ~StopOnSignal() {
+    ::sigaction(SIGINT, &old_interrupt_, nullptr);
+    ::sigaction(SIGTERM, &old_terminate_, nullptr);
+  }
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+ private:
+  struct sigaction old_interrupt_ {};
+  struct sigaction old_terminate_ {};
+};
+
+double bits(double nats) {
+  return nats / std::numbers::ln2;
+}
+
+std::string validation_words(double loss) {
+  return fmt::format("validation {:.3f} nats, {:.3f} bits a byte", loss, bits(loss));
+}
+
+/// Shows how a run goes on: a bar, and a line for each validation.
+class Watch {
+ public:
+  Watch(const RunConfig& config, Terminal& terminal) : terminal_(terminal), steps_(config.steps) {}
+
+  void step(const StepMetrics& m, double validation_loss) {
+    if (!bar_) {
+      bar_.emplace(screen_, "training", steps_, m.step);
+      first_ = m;
+    }
+    const double seconds = m.seconds - first_.seconds;
+    if (seconds > 0) rate_ = static_cast<double>(m.tokens - first_.tokens) / seconds;
+    if (std::isfinite(validation_loss) && validation_loss != validation_loss_) {
+      validation_loss_ = validation_loss;
+      bar_->hide();
+      terminal_.print("step {:>6}: loss {:.3f}, {}; {} tokens/s\n", m.step, m.loss,
+                      validation_words(validation_loss), format_count(std::llround(rate_)));
+    }
+    bar_->update(
+        m.step, fmt::format("loss {:.3f}, {} tokens/s", m.loss, format_count(std::llround(rate_))));
+  }
+
+ private:
+  Terminal& terminal_;
+  Terminal screen_{stderr};
+  std::size_t steps_;
+  std::optional<ProgressBar> bar_;
+  StepMetrics first_ = {};
+  double rate_ = 0;
+  double validation_loss_ = 0;
+};
+
+RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files,
+                             const std::string& text, Terminal& terminal) {
+  const StopOnSignal signals;
+  Watch watch(config, terminal);
+  return run_training(config, files, text,
+                      {.on_step = [&](const StepMetrics& metrics,
+                                      double validation) { watch.step(metrics, validation); },
+                       .wants_stop = [] { return stop_requested != 0; }});
+}
+
+ExitStatus conclude(const RunOutcome& outcome, const RunFiles& files, Terminal& terminal) {
+  const std::string resume = fmt::format("addnorm train --resume --out {}", files.folder);
+  switch (outcome.end) {
+    case RunOutcome::End::kNotFinite:
+      terminal.print("{}\nThe last checkpoint is kept: {}\n", outcome.problem, files.checkpoint);
+      return kVerdictFailed;
+    case RunOutcome::End::kStopped:
+      terminal.print("Stopped after step {}, with a checkpoint. Go on with:\n  {}\n", outcome.steps,
+                     resume);
+      return kDone;
+    default:
+      terminal.print("{} steps: {}\n", format_count(outcome.steps),
+                     validation_words(outcome.validation_loss));
+  }
+  terminal.print("The curves: {}\n\nTry next:\n  addnorm generate {} --prompt \"The \"\n",
+                 files.report, files.folder);
+  return kDone;
+}
+
+ExitStatus run(const TrainFlags& flags) {
+  require(!flags.out.empty(), "--out: is missing; expected the folder of the run");
+  const RunFiles files(flags.out);
+  const RunConfig config = configuration(flags, files);
+  check(config);
+  const std::string text = read_text_or_own(config.text);
+  const ByteText enough(text, config.context);
+  Terminal terminal(stdout);
+  announce(config, text.size(), terminal);
+
+  const RunLock lock(flags.out);
+  require(
+      flags.resume || !fs::exists(files.checkpoint),
+      "--out: {} has a checkpoint already; --resume goes on with it, another folder begins anew",
+      flags.out);
+  write_config(config, files);
+  const RunOutcome outcome = run_with_progress(config, files, text, terminal);
+  write_files({{files.report, run_html(config, files)}});
+  return conclude(outcome, files, terminal);
+}
+
+std::string default_text(const Setting& setting) {
+  const RunConfig config;
+  return std::visit(
+      [&](auto member) {
+        using Value = std::remove_cvref_t<decltype(config.*member)>;
+        if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+          return std::string();
+        } else {
+          return fmt::format(" ({})", config.*member);
+        }
+      },
+      setting.member);
+}
+
+CLI::Option* add(CLI::App& app, const Setting& setting, RunConfig& given) {
+  const std::string flag = fmt::format("--{}", setting.name);
+  const std::string help = std::string(setting.meaning) + default_text(setting);
+  if (const auto* count = std::get_if<std::uint64_t RunConfig::*>(&setting.member)) {
+    return add_count(app, flag, given.*(*count), help);
+  }
+  if (const auto* number = std::get_if<double RunConfig::*>(&setting.member)) {
+    return add_number(app, flag, given.*(*number), help);
+  }
+  if (const auto* words = std::get_if<std::vector<std::string> RunConfig::*>(&setting.member)) {
+    return app.add_option(flag, given.*(*words), help)->type_name("FILE...");
+  }
+  const auto word = std::get<std::string RunConfig::*>(setting.member);
+  const std::string type =
+      setting.choices.empty() ? "TEXT" : fmt::format("{}", fmt::join(setting.choices, "|"));
+  return app.add_option(flag, given.*word, help)->type_name(type);
+}
+
+std::string meaning() {
+  std::string text =
+      R"(Writes into --out: config.json, metrics.jsonl (a line for each step), profile.jsonl (signal and
+gradient by layer), checkpoint.safetensors, and report.html at the end. The same settings and text
+give the same bits, with breaks or without. Ctrl+C stops after the step, with a checkpoint.
+
+Presets; in brackets above are the settings of small:
+)";
+  for (const Preset& preset : presets()) {
+    const RunConfig& c = preset.config;
+    text += fmt::format("  {:11} {} × {}, context {}: {}\n", preset.name, c.layers, c.width,
+                        c.context, preset.meaning);
+  }
+  return text;
+}
+
+}  // namespace
+
+Command train_command(CLI::App& program) {
+  const auto flags = std::make_shared<TrainFlags>();
+  CLI::App* app = program.add_subcommand("train", "Train a language model over bytes");
+  add_file(*app, "--out", flags->out, "folder of the run")->type_name("RUN");
+  add_switch(*app, "--resume", flags->resume, "go on with the folder's last checkpoint");
+  add_file(*app, "--config", flags->config, "settings as JSON, as config.json has them");
+  for (const Setting& setting : settings()) {
+    flags->options.emplace_back(&setting, add(*app, setting, flags->given));
+  }
+  app->footer(meaning());
+  return {app, [flags] { return run(*flags); }};
+}
+
+}  // namespace addnorm

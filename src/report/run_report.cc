@@ -1,0 +1,157 @@
+#include "report/run_report.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "io/file.h"
+#include "io/profile.h"
+#include "report/html.h"
+#include "run/metrics.h"
+
+namespace addnorm {
+namespace {
+
+constexpr std::size_t kMostPoints = 400;  // of a curve: what a chart of this width can show
+
+/// The mean of each group of steps, so many groups that a chart can show them.
+Series curve(const std::vector<StepMetrics>& steps, std::string name, double StepMetrics::*member) {
+  Series series{.name = std::move(name)};
+  const std::size_t group = steps.size() / kMostPoints + 1;
+  for (std::size_t begin = 0; begin < steps.size(); begin += group) {
+    const std::size_t end = std::min(begin + group, steps.size());
+    double sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum += steps[i].*member;
+    series.x.push_back(static_cast<double>(steps[end - 1].step));
+    series.y.push_back(sum / static_cast<double>(end - begin));
+  }
+  return series;
+}
+
+Chart loss_chart(const Metrics& metrics) {
+  Series validation{.name = "validation"};
+  for (const Validation& v : metrics.validations) {
+    validation.x.push_back(static_cast<double>(v.step));
+    validation.y.push_back(v.loss);
+  }
+  Chart chart{.title = "Loss",
+              .x = {.label = "step"},
+              .y = {.label = "nats a byte"},
+              .series = {curve(metrics.steps, "training", &StepMetrics::loss)}};
+  if (!validation.x.empty()) chart.series.push_back(std::move(validation));
+  return chart;
+}
+
+Chart step_chart(const Metrics& metrics, const char* title, const char* label, AxisScale scale,
+                 double StepMetrics::*member) {
+  return {.title = title,
+          .x = {.label = "step"},
+          .y = {.label = label, .scale = scale},
+          .series = {curve(metrics.steps, label, member)}};
+}
+
+/// The entries of each profiled step, in the order of the steps.
+std::vector<std::vector<ProfileEntry>> by_step(const RunFiles& files) {
+  std::vector<std::vector<ProfileEntry>> steps;
+  if (!std::filesystem::exists(files.profile)) return steps;
+  for (const Profile& profile : parse_profiles(read_file(files.profile), files.profile)) {
+    for (const ProfileEntry& entry : profile.entries) {
+      if (steps.empty() || steps.back().front().step != entry.step) steps.emplace_back();
+      steps.back().push_back(entry);
+    }
+  }
+  return steps;
+}
+
+/// At most this many of all, first and last among them.
+template <typename T>
+std::vector<T> spread_out(const std::vector<T>& all, std::size_t most) {
+  if (all.size() <= most) return all;
+  std::vector<T> some;
+  for (std::size_t i = 0; i < most; ++i) some.push_back(all[i * (all.size() - 1) / (most - 1)]);
+  return some;
+}
+
+Chart layer_chart(const std::vector<std::vector<ProfileEntry>>& steps, std::size_t layers,
+                  const char* title, const char* label, double ProfileEntry::*member) {
+  Chart chart{
+      .title = title, .x = {.label = "layer"}, .y = {.label = label, .scale = AxisScale::kLog}};
+  for (const std::vector<ProfileEntry>& entries : spread_out(steps, 5)) {
+    Series series{.name = fmt::format("step {}", entries.front().step)};
+    for (std::size_t place = 0; place <= layers; ++place) {
+      series.x.push_back(static_cast<double>(place));
+      series.y.push_back(stream_entry(entries, place, layers).*member);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+Table settings_table(const RunConfig& config) {
+  Table table({{"setting", Align::kLeft}, {"value", Align::kLeft}, {"meaning", Align::kLeft}});
+  const nlohmann::ordered_json values = to_json(config);
+  for (const Setting& setting : settings()) {
+    const auto& value = values[std::string(setting.name)];
+    table.add_row({std::string(setting.name),
+                   value.is_string() ? value.get<std::string>() : value.dump(),
+                   std::string(setting.meaning)});
+  }
+  return table;
+}
+
+std::string lead(const RunConfig& config, const Metrics& metrics) {
+  std::string text = fmt::format("{} layers of width {}, {}-norm, {}", config.layers, config.width,
+                                 config.placement, config.dtype);
+  if (!metrics.steps.empty()) {
+    const StepMetrics& last = metrics.steps.back();
+    text +=
+        fmt::format("; {} of {} steps, {} bytes of text in {:.0f} seconds", format_count(last.step),
+                    format_count(config.steps), format_count(last.tokens), last.seconds);
+  }
+  if (!metrics.validations.empty()) {
+    const double loss = metrics.validations.back().loss;
+    text += fmt::format("; validation loss {:.3f} nats, {:.3f} bits a byte", loss,
+                        loss / std::numbers::ln2);
+  }
+  return text + ".";
+}
+
+}  // namespace
+
+std::string run_html(const RunConfig& config, const RunFiles& files) {
+  const Metrics metrics = read_metrics(files.metrics);
+  const auto profiles = by_step(files);
+  HtmlPage page("Training run " + std::filesystem::path(files.folder).filename().string(),
+                lead(config, metrics));
+  if (!metrics.stopped.empty()) page.paragraph(metrics.stopped, {"Stopped", Ink::kBad});
+  if (!metrics.steps.empty()) {
+    page.section("Training")
+        .figure(loss_chart(metrics),
+                "Before each step's update, the mean of neighbouring steps; and on text that is "
+                "kept aside.")
+        .figure(step_chart(metrics, "Gradient norm", "gradient norm", AxisScale::kLog,
+                           &StepMetrics::gradient_norm),
+                "Of all parameters together, before clipping.")
+        .figure(step_chart(metrics, "Learning rate", "learning rate", AxisScale::kLinear,
+                           &StepMetrics::learning_rate),
+                "AdamW's.");
+  }
+  if (!profiles.empty()) {
+    page.section("Signal and gradient by layer")
+        .figure(
+            layer_chart(profiles, config.layers, "The residual stream", "RMS", &ProfileEntry::rms),
+            "At layer l the stream that it reads, on one batch of the training text; the last "
+            "point is what the last layer leaves.")
+        .figure(layer_chart(profiles, config.layers, "Its gradient", "gradient's RMS",
+                            &ProfileEntry::grad_rms),
+                "Of the loss with respect to that stream.");
+  }
+  page.section("Settings").table(settings_table(config), "As in config.json.");
+  return page.str();
+}
+
+}  // namespace addnorm

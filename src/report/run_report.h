@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "run/run_config.h"
+#include "run/run_folder.h"
+
+namespace addnorm {
+
+/// report.html of a run, from what its folder holds: loss, gradient norm, stream and gradient by
+/// layer as it trained, settings.
+std::string run_html(const RunConfig& config, const RunFiles& files);
+
+}  // namespace addnorm

@@ -1,0 +1,111 @@
+#include "run/checkpoint.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "addnorm/error.h"
+#include "io/file.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  CheckpointTest() : first_(3, 5), second_(1, 7) {
+    float value = 0.5F;
+    for (Matrix<float>* matrix : {&first_, &second_}) {
+      for (float& v : matrix->flat()) v = value = value * -1.37F + 0.1F;
+    }
+    write_checkpoint(file_, {.config = {.width = 96}, .steps = 12, .text = ~7ULL}, matrices());
+  }
+  ~CheckpointTest() override { std::filesystem::remove(file_); }
+
+  std::vector<NamedMatrix<float>> matrices() { return {{"first", &first_}, {"second", &second_}}; }
+  static std::vector<float> values(const Matrix<float>& matrix) {
+    return {matrix.flat().begin(), matrix.flat().end()};
+  }
+  /// What reading says once these are the file's bytes.
+  void expect_refused(const std::string& bytes) {
+    write_files({{file_, bytes}});
+    EXPECT_THROW(Checkpoint{file_}, Error);
+  }
+
+  std::string file_ = ::testing::TempDir() + "addnorm-checkpoint-" + std::to_string(::getpid());
+  Matrix<float> first_, second_;
+};
+
+TEST_F(CheckpointTest, GivesBackWhatWasWritten) {
+  const auto expected = std::pair{values(first_), values(second_)};
+  first_.fill(0);
+  second_.fill(0);
+  const Checkpoint checkpoint(file_);
+  checkpoint.restore(matrices());
+  EXPECT_EQ(std::pair(values(first_), values(second_)), expected);
+  EXPECT_EQ(checkpoint.state().steps, 12);
+  EXPECT_EQ(checkpoint.state().text, ~7ULL);
+  EXPECT_EQ(checkpoint.state().config, RunConfig{.width = 96});
+}
+
+TEST_F(CheckpointTest, RefusesAFileThatIsCut) {
+  const std::string whole = read_file(file_);
+  for (std::size_t size = 0; size < whole.size(); size += 13) expect_refused(whole.substr(0, size));
+  expect_refused(whole.substr(0, whole.size() - 1));
+  expect_refused(whole + '\0');
+}
+
+TEST_F(CheckpointTest, RefusesAFlippedBitOfTheValues) {
+  const std::string whole = read_file(file_);
+  const std::size_t data = (first_.flat().size() + second_.flat().size()) * sizeof(float);
+  for (std::size_t byte = whole.size() - data; byte < whole.size(); ++byte) {
+    std::string bytes = whole;
+    bytes[byte] ^= 4;
+    expect_refused(bytes);
+  }
+}
+
+TEST_F(CheckpointTest, RefusesWhatIsNoCheckpoint) {
+  write_safetensors(file_, {});
+  EXPECT_THAT([&] { Checkpoint{file_}; }, ThrowsMessage<Error>(HasSubstr("is no checkpoint")));
+  write_safetensors(file_, {}, {{"format", "addnorm checkpoint 9"}});
+  EXPECT_THAT([&] { Checkpoint{file_}; },
+              ThrowsMessage<Error>(HasSubstr("is a \"addnorm checkpoint 9\"")));
+  EXPECT_THAT([] { Checkpoint{"no-such-file"}; },
+              ThrowsMessage<Error>(HasSubstr("cannot be read")));
+}
+
+TEST_F(CheckpointTest, AnotherShapeChangesNothing) {
+  const Checkpoint checkpoint(file_);
+  Matrix<float> other(7, 1);
+  first_.fill(3);
+  EXPECT_THAT(
+      [&] {
+        checkpoint.restore(std::vector<NamedMatrix<float>>{{"first", &first_}, {"second", &other}});
+      },
+      ThrowsMessage<Error>(HasSubstr("tensor 'second' has shape (1, 7)")));
+  EXPECT_THAT(
+      [&] {
+        checkpoint.restore(std::vector<NamedMatrix<float>>{{"first", &first_}, {"third", &other}});
+      },
+      ThrowsMessage<Error>(HasSubstr("no tensor 'third'")));
+  EXPECT_EQ(values(first_), std::vector<float>(15, 3.0F));
+}
+
+TEST(Fingerprint, TellsApart) {
+  const std::string text = "0123456789abcdef";
+  EXPECT_EQ(fingerprint(text), fingerprint(text));
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    EXPECT_NE(fingerprint(text.substr(0, size)), fingerprint(text)) << size;
+  }
+  EXPECT_NE(fingerprint(std::string("a\0", 2)), fingerprint("a"));
+  EXPECT_NE(fingerprint("89abcdef01234567"), fingerprint(text));
+}
+
+}  // namespace
+}  // namespace addnorm

@@ -1,0 +1,109 @@
+#include "run/memory.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace addnorm {
+namespace {
+
+constexpr std::size_t kFloat = sizeof(float);
+
+/// Sizes of a decoder, as DecoderOptions has them.
+struct Sizes {
+  explicit Sizes(const RunConfig& config)
+      : options(decoder_options(config)),
+        d(options.block.d_model),
+        ff(options.block.d_ff),
+        gates(options.block.feed_forward == FeedForwardKind::kSwiGlu ? 1 : 0),
+        rows(config.batch * config.context),
+        branch(config.dtype == "bf16" ? sizeof(BFloat16) : kFloat) {}
+
+  DecoderOptions options;
+  std::size_t d, ff, gates, rows;
+  std::size_t branch;  ///< bytes of a value of a branch
+};
+
+std::size_t norms(const Placement& p) {
+  return (p.before == Slot::kNorm) + (p.inside == Slot::kNorm) + (p.after == Slot::kNorm);
+}
+
+std::size_t linear_weights(const Sizes& s) {
+  const std::size_t block = 4 * s.d * s.d + (2 + s.gates) * s.d * s.ff;
+  return s.options.placements.size() * block + s.options.vocabulary * s.d;  // head or its tie
+}
+
+std::size_t count_parameters(const Sizes& s) {
+  const std::size_t tokens = s.options.head == Head::kTied ? 0 : s.options.vocabulary;
+  std::size_t vectors = 0;
+  for (const BlockPlacement& p : s.options.placements) {
+    vectors += 5 * s.d + (1 + s.gates) * s.ff;  // biases
+    vectors += 2 * s.d * (norms(p.attention) + norms(p.feed_forward));
+  }
+  const bool final_norm = s.options.placements.back().feed_forward.final_norm == Slot::kNorm;
+  return linear_weights(s) + (tokens + s.options.context) * s.d + vectors + 2 * s.d * final_norm;
+}
+
+/// Of one sublayer's Add & Norm, what AddNorm keeps.
+std::size_t add_norm_bytes(const Sizes& s, const Placement& p) {
+  const bool keeps_input = p.before == Slot::kNorm || s.branch != kFloat;
+  const std::size_t branches = keeps_input + 1 + (p.inside == Slot::kNorm);
+  const std::size_t streams = 1 + (p.after == Slot::kNorm);
+  return s.rows * s.d * (branches * s.branch + streams * kFloat);
+}
+
+std::size_t activation_bytes(const Sizes& s) {
+  std::size_t bytes = 0;
+  for (const BlockPlacement& p : s.options.placements) {
+    bytes += add_norm_bytes(s, p.attention) + add_norm_bytes(s, p.feed_forward);
+    bytes += s.rows * s.branch * (4 * s.d + (2 + 2 * s.gates) * s.ff);  // what F keeps
+  }
+  const std::size_t scratch = s.rows * s.branch * (6 * s.d + (1 + s.gates) * s.ff);
+  const std::size_t logits = s.rows * s.options.vocabulary * kFloat;
+  const std::size_t outside = s.rows * s.d * (2 * kFloat + s.branch);
+  return bytes + scratch + logits + outside;
+}
+
+/// The number in a file that holds nothing else; nothing where there is none ("max").
+std::optional<std::size_t> number_in(const char* file) {
+  std::size_t number = 0;
+  if (std::ifstream(file) >> number) return number;
+  return {};
+}
+
+std::optional<std::size_t> system_memory() {
+  std::ifstream lines("/proc/meminfo");
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key;
+    std::size_t kib = 0;
+    if (words >> key >> kib && key == "MemAvailable:") return kib * 1024;
+  }
+  return {};
+}
+
+}  // namespace
+
+MemoryEstimate estimate_memory(const RunConfig& config) {
+  const Sizes sizes(config);
+  const std::size_t parameters = count_parameters(sizes);
+  const std::size_t rounded = sizes.branch == kFloat ? 0 : linear_weights(sizes) * sizeof(BFloat16);
+  return {.parameters = parameters,
+          .weights = 2 * kFloat * parameters + rounded,
+          .optimizer = 2 * kFloat * parameters,
+          .activations = activation_bytes(sizes)};
+}
+
+std::optional<std::size_t> available_memory() {
+  std::optional<std::size_t> available = system_memory();
+  const auto limit = number_in("/sys/fs/cgroup/memory.max");
+  const auto used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit && used) {
+    const std::size_t left = *limit - std::min(*limit, *used);
+    available = std::min(available.value_or(left), left);
+  }
+  return available;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "run/run_config.h"
+
+namespace addnorm {
+
+/// What training takes, in bytes.
+struct MemoryEstimate {
+  std::size_t parameters = 0;   ///< how many
+  std::size_t weights = 0;      ///< values and gradients, and bfloat16 copies
+  std::size_t optimizer = 0;    ///< AdamW's moments
+  std::size_t activations = 0;  ///< what backward needs, and scratch
+
+  std::size_t total() const { return weights + optimizer + activations; }
+};
+MemoryEstimate estimate_memory(const RunConfig& config);
+
+/// What this process can still have: the system's MemAvailable, or what its control group leaves
+/// where that is less. Nothing where the system does not say.
+std::optional<std::size_t> available_memory();
+
+}  // namespace addnorm

@@ -1,0 +1,115 @@
+#include "run/metrics.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/require.h"
+#include "io/file.h"
+
+namespace addnorm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+double number(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
+  return found->get<double>();
+}
+
+std::size_t count(const Json& line, const char* key) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number_unsigned() ? found->get<std::size_t>() : 0;
+}
+
+/// Calls body(text, line) for each whole line that is a JSON object.
+template <typename Body>
+void for_each_line(const std::string& file, const Body& body) {
+  if (!std::filesystem::exists(file)) return;
+  std::istringstream lines(read_file(file));
+  for (std::string text; std::getline(lines, text) && !lines.eof();) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (line.is_object()) body(text, line);
+  }
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::string& file, std::size_t steps) : file_(file) {
+  keep_steps(file, steps);
+  stream_.reset(std::fopen(file.c_str(), "ab"));
+  if (!stream_) fail(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
+}
+
+void MetricsLog::add(const StepMetrics& m) {
+  append(Json{{"step", m.step},
+              {"loss", number(m.loss)},
+              {"gradient_norm", number(m.gradient_norm)},
+              {"learning_rate", number(m.learning_rate)},
+              {"tokens", m.tokens},
+              {"seconds", std::round(1000 * m.seconds) / 1000}}
+             .dump());
+}
+
+void MetricsLog::add(const Validation& v) {
+  append(Json{{"step", v.step}, {"validation_loss", number(v.loss)}}.dump());
+}
+
+void MetricsLog::stopped(std::size_t step, const std::string& why) {
+  append(Json{{"step", step}, {"stopped", why}}.dump());
+}
+
+void MetricsLog::append(const std::string& line) {
+  const std::string text = line + '\n';
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream_.get()) == text.size() &&
+                       std::fflush(stream_.get()) == 0;
+  if (!written) fail(fmt::format("{}: cannot be written: {}", file_, std::strerror(errno)));
+}
+
+Metrics read_metrics(const std::string& file) {
+  Metrics metrics;
+  for_each_line(file, [&](const std::string&, const Json& line) {
+    const std::size_t step = count(line, "step");
+    if (line.contains("stopped") && line["stopped"].is_string()) {
+      metrics.stopped = line["stopped"].get<std::string>();
+    } else if (line.contains("validation_loss")) {
+      metrics.validations.push_back({step, number(line, "validation_loss")});
+    } else {
+      metrics.steps.push_back({.step = step,
+                               .loss = number(line, "loss"),
+                               .gradient_norm = number(line, "gradient_norm"),
+                               .learning_rate = number(line, "learning_rate"),
+                               .tokens = count(line, "tokens"),
+                               .seconds = number(line, "seconds")});
+    }
+  });
+  return metrics;
+}
+
+void keep_steps(const std::string& file, std::size_t steps) {
+  if (!std::filesystem::exists(file)) return;
+  std::string kept;
+  for_each_line(file, [&](const std::string& text, const Json& line) {
+    if (count(line, "step") <= steps) kept += text + '\n';
+  });
+  if (kept.size() != std::filesystem::file_size(file)) write_files({{file, kept}});
+}
+
+void append_file(const std::string& file, const std::string& text) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "ab"),
+                                                               &std::fclose);
+  const bool written = stream &&
+                       std::fwrite(text.data(), 1, text.size(), stream.get()) == text.size() &&
+                       std::fflush(stream.get()) == 0;
+  if (!written) fail(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
+}
+
+}  // namespace addnorm

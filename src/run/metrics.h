@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace addnorm {
+
+/// What one step says about itself. NaN: not finite, or unknown.
+struct StepMetrics {
+  std::size_t step = 0;      ///< from 1
+  double loss = 0;           ///< before the update, in nats a byte
+  double gradient_norm = 0;  ///< before it was clipped
+  double learning_rate = 0;
+  std::uint64_t tokens = 0;  ///< since the run's beginning
+  double seconds = 0;        ///< of training, since the run's beginning
+};
+
+struct Validation {
+  std::size_t step = 0;
+  double loss = 0;  ///< in nats a byte, after that step
+};
+
+/// All that metrics.jsonl holds.
+struct Metrics {
+  std::vector<StepMetrics> steps;
+  std::vector<Validation> validations;
+  std::string stopped;  ///< why the run could not go on, or empty
+};
+
+/// JSON lines, one for each event:
+///   {"step":12,"loss":2.31,"gradient_norm":0.8,"learning_rate":0.001,"tokens":24576,"seconds":3.4}
+///   {"step":12,"validation_loss":2.2}
+///   {"step":13,"stopped":"…"}
+/// A number that is not finite is null. Each line goes to the system at once, so that a killed
+/// process loses none.
+class MetricsLog {
+ public:
+  /// Goes on with the lines of steps up to `steps`; the others are dropped.
+  MetricsLog(const std::string& file, std::size_t steps);
+
+  void add(const StepMetrics& metrics);
+  void add(const Validation& validation);
+  void stopped(std::size_t step, const std::string& why);
+
+ private:
+  void append(const std::string& line);
+
+  struct Close {
+    void operator()(std::FILE* stream) const { std::fclose(stream); }
+  };
+  std::string file_;
+  std::unique_ptr<std::FILE, Close> stream_;
+};
+
+/// Reads a log; a last line that is cut is left out. Where there is no file, nothing was logged.
+Metrics read_metrics(const std::string& file);
+
+/// Drops the lines of later steps from a file of JSON lines; lines without a step stay, and so does
+/// a file that is missing.
+void keep_steps(const std::string& file, std::size_t steps);
+
+/// Appends to a file, and makes it where it is missing.
+void append_file(const std::string& file, const std::string& text);
+
+}  // namespace addnorm

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "nn/probe.h"
+
+namespace addnorm {
+
+/// A probe that remembers where a value or a gradient that is infinite or NaN appears first.
+class FirstNotFinite : public Probe<float> {
+ public:
+  void forward(const Site& site, MatrixView<const float> values) override;
+  void backward(const Site& site, MatrixView<const float> gradients) override;
+
+  /// "first in forward at layer 3, feed_forward, branch".
+  std::string description() const;
+
+ private:
+  void look(const Site& site, MatrixView<const float> values, const char* way);
+
+  std::optional<Site> site_;
+  const char* way_ = "";
+};
+
+}  // namespace addnorm

@@ -1,0 +1,291 @@
+#include "run/run_config.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/find_named.h"
+#include "nn/placement.h"
+
+namespace addnorm {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Enum>
+struct Named {
+  std::string_view name;
+  Enum value;
+};
+
+constexpr std::array<Named<NormKind>, 2> kNorms{{{"layer", NormKind::kLayer},  //
+                                                 {"rms", NormKind::kRms}}};
+constexpr std::array<Named<FeedForwardKind>, 4> kActivations{
+    {{"relu", FeedForwardKind::kRelu},
+     {"gelu", FeedForwardKind::kGelu},
+     {"gelu-tanh", FeedForwardKind::kGeluTanh},
+     {"swiglu", FeedForwardKind::kSwiGlu}}};
+constexpr std::array<Named<Head>, 2> kHeads{{{"untied", Head::kUntied}, {"tied", Head::kTied}}};
+constexpr std::array<Named<Decay>, 3> kDecays{
+    {{"none", Decay::kNone}, {"linear", Decay::kLinear}, {"cosine", Decay::kCosine}}};
+
+template <typename Enum, std::size_t kSize>
+std::vector<std::string_view> names_of(const std::array<Named<Enum>, kSize>& all) {
+  std::vector<std::string_view> names;
+  for (const Named<Enum>& one : all) names.push_back(one.name);
+  return names;
+}
+
+template <typename Enum, std::size_t kSize>
+Enum value_of(const std::array<Named<Enum>, kSize>& all, std::string_view name) {
+  return find_named(std::span<const Named<Enum>>(all), "the value", name).value;
+}
+
+std::vector<std::string_view> preset_names() {
+  std::vector<std::string_view> names;
+  for (const Preset& preset : presets()) names.push_back(preset.name);
+  return names;
+}
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  using C = RunConfig;
+  constexpr bool kMayChange = true;
+  static const std::vector<Setting> all{
+      {"preset", &C::preset, "settings to begin with", preset_names()},
+      {"text", &C::text, "text to train on (default: this project's own files)", {}, kMayChange},
+      {"placement", &C::placement, "where residual and norm stand"},
+      {"norm", &C::norm, "the norm in every slot", names_of(kNorms)},
+      {"eps", &C::epsilon, "the norm's epsilon"},
+      {"layers", &C::layers, "blocks"},
+      {"width", &C::width, "d_model"},
+      {"heads", &C::heads, "attention heads"},
+      {"ff", &C::feed_forward, "d_ff; 0: 4 × width"},
+      {"activation", &C::activation, "of the feed-forward", names_of(kActivations)},
+      {"head", &C::head, "tied: logits by the token embedding", names_of(kHeads)},
+      {"init", &C::initialization, "how weights are drawn", {"torch", "xavier", "gpt2"}},
+      {"context", &C::context, "bytes that the model sees"},
+      {"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}},
+      {"dropout", &C::dropout, "probability, on each branch"},
+      {"batch", &C::batch, "windows of text that pass at once"},
+      {"accumulate", &C::accumulate, "batches whose mean gradient makes a step"},
+      {"steps", &C::steps, "training steps", {}, kMayChange},
+      {"lr", &C::learning_rate, "AdamW's learning rate at its peak"},
+      {"warm-up", &C::warm_up, "steps in which it grows to that"},
+      {"decay", &C::decay, "how it falls then", names_of(kDecays)},
+      {"last-lr", &C::last_share, "what is left of the peak at the end, as a share"},
+      {"weight-decay", &C::weight_decay, "decoupled, of weights and embeddings"},
+      {"beta1", &C::beta1, "AdamW's, of the gradient's mean"},
+      {"beta2", &C::beta2, "AdamW's, of its square's"},
+      {"clip", &C::clip, "largest norm of the gradient; 0: any"},
+      {"seed", &C::seed, "of first weights, windows and dropout"},
+      {"validate-every",
+       &C::validate_every,
+       "steps between validations; 0: at the end",
+       {},
+       kMayChange},
+      {"validation-batches", &C::validation_batches, "batches of each validation", {}, kMayChange},
+      {"profile-every",
+       &C::profile_every,
+       "steps between profiles by layer; 0: none",
+       {},
+       kMayChange},
+      {"checkpoint-every",
+       &C::checkpoint_every,
+       "steps between checkpoints; 0: at the end",
+       {},
+       kMayChange},
+  };
+  return all;
+}
+
+std::span<const Preset> presets() {
+  static const std::array<Preset, 4> all{{
+      {"tiny",
+       {.preset = "tiny",
+        .layers = 4,
+        .width = 64,
+        .heads = 4,
+        .context = 64,
+        .steps = 1000,
+        .learning_rate = 4e-3},
+       "0.2 million weights: half a minute"},
+      {"small", {}, "2.7 million weights: a quarter of an hour on two cores"},
+      {"medium",
+       {.preset = "medium",
+        .layers = 8,
+        .width = 512,
+        .heads = 8,
+        .context = 512,
+        .batch = 8,
+        .accumulate = 2,
+        .steps = 10000,
+        .learning_rate = 6e-4,
+        .warm_up = 500},
+       "26 million weights"},
+      {"gpt2-small",
+       {.preset = "gpt2-small",
+        .layers = 12,
+        .width = 768,
+        .heads = 12,
+        .activation = "gelu-tanh",
+        .head = "tied",
+        .context = 1024,
+        .batch = 4,
+        .accumulate = 8,
+        .steps = 50000,
+        .learning_rate = 6e-4,
+        .warm_up = 1000},
+       "GPT-2's smallest shape over bytes: 86 million weights"},
+  }};
+  return all;
+}
+
+nlohmann::ordered_json to_json(const RunConfig& config) {
+  Json object = Json::object();
+  for (const Setting& setting : settings()) {
+    std::visit([&](auto member) { object[std::string(setting.name)] = config.*member; },
+               setting.member);
+  }
+  return object;
+}
+
+namespace {
+
+const Setting& find_setting(const std::string& name, const std::string& file) {
+  const auto found = std::ranges::find(settings(), name, &Setting::name);
+  if (found != settings().end()) return *found;
+  std::vector<std::string_view> names;
+  for (const Setting& setting : settings()) names.push_back(setting.name);
+  fail(fmt::format("{}: \"{}\" is no setting; expected some of {}", file, name,
+                   fmt::join(names, ", ")));
+}
+
+bool fits(const Json& value, std::uint64_t) {
+  return value.is_number_unsigned() ||
+         (value.is_number_integer() && value.get<std::int64_t>() >= 0);
+}
+bool fits(const Json& value, double) {
+  return value.is_number();
+}
+bool fits(const Json& value, const std::string&) {
+  return value.is_string();
+}
+bool fits(const Json& value, const std::vector<std::string>&) {
+  return value.is_array() &&
+         std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
+}
+constexpr std::array<std::string_view, 4> kExpected{"a whole number ≥ 0", "a number", "a text",
+                                                    "a list of texts"};
+
+}  // namespace
+
+void update(RunConfig& config, const nlohmann::ordered_json& object, const std::string& file) {
+  require(object.is_object(), "{}: is no JSON object of settings", file);
+  if (object.contains("preset") && object["preset"].is_string()) {
+    const auto text = config.text;
+    config = find_named(presets(), file + ": preset", object["preset"].get<std::string>()).config;
+    config.text = text;
+  }
+  for (const auto& [name, value] : object.items()) {
+    const Setting& setting = find_setting(name, file);
+    std::visit(
+        [&](auto member) {
+          require(fits(value, config.*member), "{}: \"{}\" is {}; expected {}", file, name,
+                  value.dump(), kExpected.at(setting.member.index()));
+          value.get_to(config.*member);
+        },
+        setting.member);
+  }
+}
+
+namespace {
+
+void check_choice(const RunConfig& config, const Setting& setting) {
+  const auto* member = std::get_if<std::string RunConfig::*>(&setting.member);
+  if (member == nullptr || setting.choices.empty()) return;
+  const std::string& value = config.*(*member);
+  require(std::ranges::find(setting.choices, value) != setting.choices.end(),
+          "{}: \"{}\" is unknown, must be one of {}", setting.name, value,
+          fmt::join(setting.choices, ", "));
+}
+
+}  // namespace
+
+void check(const RunConfig& c) {
+  for (const Setting& setting : settings()) check_choice(c, setting);
+  const auto at_least_one = [](std::string_view name, std::uint64_t value) {
+    constexpr std::uint64_t kMost = 1'000'000'000;  // so that no product of three overflows
+    require(value >= 1 && value <= kMost, "{} is {}, must be from 1 to {}", name, value, kMost);
+  };
+  at_least_one("layers", c.layers);
+  at_least_one("width", c.width);
+  at_least_one("heads", c.heads);
+  at_least_one("context", c.context);
+  at_least_one("batch", c.batch);
+  at_least_one("accumulate", c.accumulate);
+  at_least_one("steps", c.steps);
+  at_least_one("validation-batches", c.validation_batches);
+  require(c.width % c.heads == 0, "{} heads do not divide the width of {}", c.heads, c.width);
+  require(c.warm_up <= c.steps, "warm-up is {} steps, must be at most all {} steps", c.warm_up,
+          c.steps);
+  const auto within = [](std::string_view name, double value, double low, double below) {
+    require(value >= low && value < below, "{} is {}, must be at least {} and below {}", name,
+            value, low, below);
+  };
+  require(std::isfinite(c.learning_rate) && c.learning_rate > 0, "lr is {}, must be above 0",
+          c.learning_rate);
+  const double infinity = INFINITY;
+  within("eps", c.epsilon, 0, infinity);
+  within("dropout", c.dropout, 0, 1);
+  within("weight-decay", c.weight_decay, 0, infinity);
+  within("last-lr", c.last_share, 0, infinity);
+  within("beta1", c.beta1, 0, 1);
+  within("beta2", c.beta2, 0, 1);
+  within("clip", c.clip, 0, infinity);
+  constexpr std::uint64_t kMostLayers = 10'000;
+  require(c.layers <= kMostLayers, "layers is {}, must be at most {}", c.layers, kMostLayers);
+  parse_placements(c.placement, c.layers);
+}
+
+void check_unchanged(const RunConfig& then, const RunConfig& now) {
+  const Json before = to_json(then);
+  const Json after = to_json(now);
+  for (const Setting& setting : settings()) {
+    const std::string name(setting.name);
+    require(setting.may_change || before[name] == after[name],
+            "{} is {}, but the run began with {}; a run goes on with the settings it began with",
+            name, after[name].dump(), before[name].dump());
+  }
+}
+
+DecoderOptions decoder_options(const RunConfig& c) {
+  return {.block = {.d_model = c.width,
+                    .n_heads = c.heads,
+                    .d_ff = c.feed_forward == 0 ? 4 * c.width : c.feed_forward,
+                    .feed_forward = value_of(kActivations, c.activation),
+                    .norm = {.kind = value_of(kNorms, c.norm), .epsilon = c.epsilon},
+                    .dropout = c.dropout},
+          .placements = parse_placements(c.placement, c.layers),
+          .context = c.context,
+          .head = value_of(kHeads, c.head)};
+}
+
+TrainerOptions trainer_options(const RunConfig& c) {
+  return {.batch = c.batch,
+          .accumulate = c.accumulate,
+          .learning_rate = {.peak = c.learning_rate,
+                            .warm_up = c.warm_up,
+                            .decay = value_of(kDecays, c.decay),
+                            .steps = c.steps,
+                            .last_share = c.last_share},
+          .adamw = {.beta1 = c.beta1, .beta2 = c.beta2, .weight_decay = c.weight_decay},
+          .clip = c.clip,
+          .seed = c.seed + 1};
+}
+
+}  // namespace addnorm

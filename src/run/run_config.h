@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "nn/initialize.h"
+#include "train/trainer.h"
+
+namespace addnorm {
+
+/// Everything that decides what a training run does. On the command line and in config.json each
+/// member has the name that settings() gives it.
+struct RunConfig {
+  std::string preset = "small";
+  std::vector<std::string> text = {};  ///< files; none: the project's own documents and sources
+
+  std::string placement = "pre";  ///< parse_placements()
+  std::string norm = "layer";
+  double epsilon = 1e-5;
+  std::uint64_t layers = 6;
+  std::uint64_t width = 192;
+  std::uint64_t heads = 6;
+  std::uint64_t feed_forward = 0;  ///< d_ff; 0: 4 × width
+  std::string activation = "gelu";
+  std::string head = "untied";
+  std::string initialization = "gpt2";
+  std::uint64_t context = 128;
+  std::string dtype = "f32";
+  double dropout = 0;
+
+  std::uint64_t batch = 16;
+  std::uint64_t accumulate = 1;
+  std::uint64_t steps = 4000;
+  double learning_rate = 2e-3;
+  std::uint64_t warm_up = 100;
+  std::string decay = "cosine";
+  double last_share = 0.1;  ///< of the learning rate, at the end of the decay
+  double weight_decay = 0.1;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double clip = 1;
+  std::uint64_t seed = 0;
+
+  std::uint64_t validate_every = 250;
+  std::uint64_t validation_batches = 16;
+  std::uint64_t profile_every = 250;
+  std::uint64_t checkpoint_every = 250;
+
+  bool operator==(const RunConfig&) const = default;
+};
+
+/// A member of RunConfig: its name, what it may be and what it means.
+struct Setting {
+  std::string_view name;  ///< "warm-up": the flag --warm-up, the key "warm-up"
+  std::variant<std::uint64_t RunConfig::*, double RunConfig::*, std::string RunConfig::*,
+               std::vector<std::string> RunConfig::*>
+      member;
+  std::string_view meaning;
+  std::vector<std::string_view> choices = {};  ///< of a word; empty: any
+  bool may_change = false;                     ///< when a run is resumed
+};
+std::span<const Setting> settings();
+
+/// Settings under a name: a row of presets().
+struct Preset {
+  std::string_view name;
+  RunConfig config;
+  std::string_view meaning;
+};
+std::span<const Preset> presets();
+
+/// All settings, in the order of settings().
+nlohmann::ordered_json to_json(const RunConfig& config);
+/// Changes what the object names; its "preset", if it has one, first. `file` is for messages.
+void update(RunConfig& config, const nlohmann::ordered_json& object, const std::string& file);
+
+/// Throws Error unless every setting can be used.
+void check(const RunConfig& config);
+
+/// Throws Error where `now` differs from `then` in a setting that may not change when a run goes
+/// on.
+void check_unchanged(const RunConfig& then, const RunConfig& now);
+
+DecoderOptions decoder_options(const RunConfig& config);
+TrainerOptions trainer_options(const RunConfig& config);
+
+}  // namespace addnorm

@@ -1,0 +1,140 @@
+#include "run/run_config.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "addnorm/error.h"
+#include "nn/placement.h"
+#include "run/memory.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Json = nlohmann::ordered_json;
+
+/// A value that is allowed and not the default.
+Json other_value(const Setting& setting) {
+  const Json value = to_json({})[std::string(setting.name)];
+  if (!setting.choices.empty())
+    return value == setting.choices[0] ? setting.choices[1] : setting.choices[0];
+  if (setting.name == "placement") return "post";
+  if (setting.name == "heads") return 3;
+  if (value.is_array()) return {"a.txt", "b.txt"};
+  if (value.is_number_unsigned()) return 2 * value.get<std::uint64_t>() + 6;
+  return 0.5;
+}
+
+TEST(RunConfig, EverySettingGoesThroughJson) {
+  for (const Setting& setting : settings()) {
+    RunConfig config;
+    update(config, {{std::string(setting.name), other_value(setting)}}, "file");
+    check(config);
+    EXPECT_EQ(to_json(config)[std::string(setting.name)], other_value(setting)) << setting.name;
+    RunConfig again;
+    update(again, Json::parse(to_json(config).dump()), "file");
+    EXPECT_EQ(again, config) << setting.name;
+    EXPECT_NE(config, RunConfig{}) << setting.name;
+  }
+}
+
+TEST(RunConfig, ARunGoesOnWithTheSettingsItBeganWith) {
+  for (const Setting& setting : settings()) {
+    RunConfig now;
+    update(now, {{std::string(setting.name), other_value(setting)}}, "file");
+    if (setting.may_change) {
+      EXPECT_NO_THROW(check_unchanged({}, now)) << setting.name;
+    } else {
+      EXPECT_THAT([&] { check_unchanged({}, now); },
+                  ThrowsMessage<Error>(HasSubstr("the run began with")))
+          << setting.name;
+    }
+  }
+}
+
+TEST(RunConfig, SettingsOfAFileStandOnItsPreset) {
+  RunConfig config;
+  update(config, {{"steps", 7}, {"preset", "tiny"}, {"width", 96}}, "file");
+  EXPECT_EQ(config.layers, 4);
+  EXPECT_EQ(config.width, 96);
+  EXPECT_EQ(config.steps, 7);
+}
+
+TEST(RunConfig, EveryPresetCanBeUsed) {
+  for (const Preset& preset : presets()) {
+    EXPECT_NO_THROW(check(preset.config)) << preset.name;
+    EXPECT_EQ(preset.config.preset, preset.name);
+  }
+}
+
+TEST(RunConfig, RefusesWhatIsNoSetting) {
+  const auto message_of = [](const Json& object) {
+    return [object] {
+      RunConfig config;
+      update(config, object, "run.json");
+    };
+  };
+  EXPECT_THAT(message_of(3), ThrowsMessage<Error>(HasSubstr("run.json: is no JSON object")));
+  EXPECT_THAT(message_of({{"witdh", 3}}),
+              ThrowsMessage<Error>(HasSubstr(R"(run.json: "witdh" is no setting; expected)")));
+  EXPECT_THAT(message_of({{"width", -3}}),
+              ThrowsMessage<Error>(HasSubstr(R"("width" is -3; expected a whole number)")));
+  EXPECT_THAT(message_of({{"lr", "fast"}}), ThrowsMessage<Error>(HasSubstr("expected a number")));
+  EXPECT_THAT(message_of({{"text", "a.txt"}}), ThrowsMessage<Error>(HasSubstr("a list of texts")));
+  EXPECT_THAT(message_of({{"preset", "huge"}}),
+              ThrowsMessage<Error>(HasSubstr("must be one of tiny, small")));
+}
+
+TEST(RunConfig, RefusesWhatCannotBeUsed) {
+  const auto refuses = [](const Json& object, const std::string& words) {
+    RunConfig config;
+    update(config, object, "file");
+    EXPECT_THAT([&] { check(config); }, ThrowsMessage<Error>(HasSubstr(words))) << object;
+  };
+  for (const char* name : {"layers", "width", "heads", "context", "batch", "accumulate", "steps",
+                           "validation-batches"}) {
+    refuses({{name, 0}}, std::string(name) + " is 0, must be from 1");
+  }
+  refuses({{"width", 100}}, "6 heads do not divide the width of 100");
+  refuses({{"warm-up", 5000}}, "warm-up is 5000 steps");
+  refuses({{"lr", 0}}, "lr is 0, must be above 0");
+  refuses({{"dropout", 1}}, "dropout is 1, must be at least 0 and below 1");
+  refuses({{"beta2", 1}}, "beta2 is 1");
+  refuses({{"clip", -1}}, "clip is -1");
+  refuses({{"dtype", "f16"}}, R"(dtype: "f16" is unknown, must be one of f32, bf16)");
+  refuses({{"placement", "pro"}}, "pro");
+  refuses({{"layers", 1000000}}, "at most 10000");
+}
+
+TEST(MemoryEstimate, KnowsEveryParameter) {
+  for (const Placement& placement : placements()) {
+    for (const char* activation : {"gelu", "swiglu"}) {
+      for (const char* head : {"tied", "untied"}) {
+        RunConfig config{.placement = std::string(placement.name),
+                         .layers = 3,
+                         .width = 24,
+                         .heads = 2,
+                         .feed_forward = 40,
+                         .activation = activation,
+                         .head = head,
+                         .context = 10};
+        Decoder<float> decoder(decoder_options(config));
+        const auto parameters = decoder.parameters();
+        std::size_t factors = 0;  // learned skips and gains: a few, which the estimate leaves out
+        for (const auto& [name, parameter] : parameters) {
+          if (parameter->role == ParameterRole::kResidualFactor) {
+            factors += parameter->value.flat().size();
+          }
+        }
+        EXPECT_EQ(estimate_memory(config).parameters, count_parameters(parameters) - factors)
+            << placement.name << activation << head;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace addnorm

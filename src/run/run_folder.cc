@@ -1,0 +1,45 @@
+#include "run/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/require.h"
+#include "io/file.h"
+
+namespace addnorm {
+
+namespace fs = std::filesystem;
+
+RunFiles::RunFiles(const std::string& folder_)
+    : folder(folder_),
+      config((fs::path(folder) / "config.json").string()),
+      metrics((fs::path(folder) / "metrics.jsonl").string()),
+      profile((fs::path(folder) / "profile.jsonl").string()),
+      checkpoint((fs::path(folder) / "checkpoint.safetensors").string()),
+      report((fs::path(folder) / "report.html").string()) {}
+
+RunLock::RunLock(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  require(!error, "{}: the run's folder cannot be made: {}", folder, error.message());
+  const std::string file = (fs::path(folder) / ".lock").string();
+  descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  require(descriptor_ >= 0, "{}: the run's folder cannot be written: {}", folder,
+          std::strerror(errno));
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(descriptor_);
+    fail(fmt::format("{}: the run's folder is in use by another process", folder));
+  }
+  remove_temporaries(folder);
+}
+
+RunLock::~RunLock() {
+  ::close(descriptor_);
+}
+
+}  // namespace addnorm

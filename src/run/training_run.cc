@@ -1,0 +1,195 @@
+#include "run/training_run.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/require.h"
+#include "io/file.h"
+#include "io/profile.h"
+#include "probe/profiler.h"
+#include "run/checkpoint.h"
+#include "run/not_finite.h"
+
+namespace addnorm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+template <typename T>
+Decoder<T> drawn(const RunConfig& config) {
+  Decoder<T> decoder(decoder_options(config));
+  TorchGenerator generator(config.seed);
+  initialize(decoder, find_initialization(config.initialization), generator);
+  return decoder;
+}
+
+bool is_due(std::size_t every, std::size_t step, std::size_t last) {
+  return step == last || (every > 0 && step % every == 0);
+}
+
+/// A run in progress, in the type of its branches and products.
+template <typename T>
+class TrainingRun {
+ public:
+  TrainingRun(const RunConfig& config, const RunFiles& files, const std::string& text,
+              const RunEvents& events);
+
+  RunOutcome run();
+
+ private:
+  std::size_t resume();
+  double last_seconds() const;
+  void step();
+  void validate();
+  void profile();
+  void checkpoint();
+  RunOutcome not_finite();
+
+  const RunConfig& config_;
+  const RunFiles& files_;
+  const RunEvents& events_;
+  std::uint64_t fingerprint_;
+  ByteText text_;
+  Decoder<T> decoder_;
+  Trainer<T> trainer_;
+  LearningRate learning_rate_;
+  MetricsLog log_;  // from here on the folder is as it was at the checkpoint
+  StepMetrics last_;
+  Clock::time_point start_;
+  double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
+};
+
+template <typename T>
+TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, const std::string& text,
+                            const RunEvents& events)
+    : config_(config),
+      files_(files),
+      events_(events),
+      fingerprint_(fingerprint(text)),
+      text_(text, config.context),
+      decoder_(drawn<T>(config)),
+      trainer_(decoder_, text_, trainer_options(config)),
+      learning_rate_(trainer_options(config).learning_rate),
+      log_(files.metrics, resume()) {
+  const Metrics before = read_metrics(files.metrics);
+  if (!before.steps.empty()) last_.seconds = before.steps.back().seconds;
+  if (!before.validations.empty()) validation_loss_ = before.validations.back().loss;
+  if (trainer_.steps() == 0) std::filesystem::remove(files.profile);
+  keep_steps(files.profile, trainer_.steps());
+}
+
+/// Goes on with the folder's checkpoint, if there is one. Returns the steps that it has made.
+template <typename T>
+std::size_t TrainingRun<T>::resume() {
+  if (!std::filesystem::exists(files_.checkpoint)) return 0;
+  const Checkpoint checkpoint(files_.checkpoint);
+  const RunState& state = checkpoint.state();
+  check_unchanged(state.config, config_);
+  require(state.text == fingerprint_,
+          "{}: was trained on another text than what is read now; a run goes on with the text it "
+          "began with",
+          files_.checkpoint);
+  checkpoint.restore(trainer_.state());
+  trainer_.resume(state.steps);
+  return state.steps;
+}
+
+template <typename T>
+RunOutcome TrainingRun<T>::run() {
+  start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(
+                              std::chrono::duration<double>(last_.seconds));
+  if (trainer_.steps() == 0) profile();
+  while (trainer_.steps() < config_.steps) {
+    step();
+    if (!std::isfinite(last_.loss) || !std::isfinite(last_.gradient_norm)) return not_finite();
+    const std::size_t done = trainer_.steps();
+    const bool stops = events_.wants_stop && events_.wants_stop();
+    if (is_due(config_.validate_every, done, config_.steps)) validate();
+    if (config_.profile_every > 0 && is_due(config_.profile_every, done, config_.steps)) profile();
+    if (stops || is_due(config_.checkpoint_every, done, config_.steps)) checkpoint();
+    if (events_.on_step) events_.on_step(last_, validation_loss_);
+    if (stops && done < config_.steps) {
+      return {RunOutcome::End::kStopped, done, validation_loss_};
+    }
+  }
+  return {RunOutcome::End::kFinished, trainer_.steps(), validation_loss_};
+}
+
+template <typename T>
+void TrainingRun<T>::step() {
+  last_.learning_rate = learning_rate_.at(trainer_.steps());
+  last_.loss = trainer_.step();
+  last_.gradient_norm = trainer_.gradient_norm();
+  last_.step = trainer_.steps();
+  last_.tokens = last_.step * config_.accumulate * config_.batch * config_.context;
+  last_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  log_.add(last_);
+}
+
+template <typename T>
+void TrainingRun<T>::validate() {
+  validation_loss_ = trainer_.validate(config_.validation_batches);
+  log_.add(Validation{trainer_.steps(), validation_loss_});
+}
+
+template <typename T>
+void TrainingRun<T>::profile() {
+  Profiler<float> profiler(config_.context, trainer_.steps());
+  trainer_.probe(profiler);
+  const DecoderOptions& options = decoder_.options();
+  const ProfileModel model{.d_model = options.block.d_model,
+                           .n_layers = options.placements.size(),
+                           .n_heads = options.block.n_heads,
+                           .d_ff = options.block.d_ff,
+                           .placement = config_.placement,
+                           .norm = config_.norm,
+                           .eps = config_.epsilon,
+                           .parameters = count_parameters(decoder_.parameters()),
+                           .seed = config_.seed};
+  const std::string header = trainer_.steps() == 0 ? profile_header(model) : "";
+  append_file(files_.profile, header + profile_lines(profiler.entries()));
+}
+
+template <typename T>
+void TrainingRun<T>::checkpoint() {
+  write_checkpoint(files_.checkpoint,
+                   {.config = config_, .steps = trainer_.steps(), .text = fingerprint_},
+                   trainer_.state());
+}
+
+template <typename T>
+RunOutcome TrainingRun<T>::not_finite() {
+  FirstNotFinite first;
+  trainer_.repeat_step(first);
+  const std::string what = std::isfinite(last_.loss) ? "gradient" : "loss";
+  const std::string problem =
+      fmt::format("the {} of step {} is not finite: {}", what, last_.step, first.description());
+  log_.stopped(last_.step, problem);
+  return {RunOutcome::End::kNotFinite, last_.step, validation_loss_, problem};
+}
+
+}  // namespace
+
+RunOutcome run_training(const RunConfig& config, const RunFiles& files, const std::string& text,
+                        const RunEvents& events) {
+  check(config);
+  if (config.dtype == "bf16") return TrainingRun<BFloat16>(config, files, text, events).run();
+  return TrainingRun<float>(config, files, text, events).run();
+}
+
+void write_config(const RunConfig& config, const RunFiles& files) {
+  write_files({{files.config, to_json(config).dump(2) + "\n"}});
+}
+
+RunConfig read_config(const std::string& file, RunConfig base) {
+  const auto object = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+  require(!object.is_discarded(), "{}: is not JSON", file);
+  update(base, object, file);
+  return base;
+}
+
+}  // namespace addnorm

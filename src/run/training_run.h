@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "run/metrics.h"
+#include "run/run_config.h"
+#include "run/run_folder.h"
+
+namespace addnorm {
+
+/// What a run tells while it goes on.
+struct RunEvents {
+  /// After each step, with the last validation loss (NaN before the first).
+  std::function<void(const StepMetrics&, double validation_loss)> on_step = {};
+  /// Asked after each step; true: stop there, with a checkpoint.
+  std::function<bool()> wants_stop = {};
+};
+
+struct RunOutcome {
+  enum class End {
+    kFinished,   ///< all steps are made
+    kStopped,    ///< because wants_stop() said so
+    kNotFinite,  ///< a loss or a gradient was infinite or NaN
+  };
+  End end = End::kFinished;
+  std::size_t steps = 0;
+  double validation_loss = 0;  ///< the last one; NaN: none
+  std::string problem = {};    ///< what was not finite, and where it appeared first
+};
+
+/// Trains until all steps are made, and leaves metrics, profiles and checkpoints in the folder, of
+/// which the caller has the RunLock. Where there is a checkpoint it goes on with that, to the same
+/// bits as a run without a break. `text` is what config.text holds.
+RunOutcome run_training(const RunConfig& config, const RunFiles& files, const std::string& text,
+                        const RunEvents& events);
+
+/// Writes config.json.
+void write_config(const RunConfig& config, const RunFiles& files);
+/// Reads a configuration from a JSON file; what it does not name is as in `base`.
+RunConfig read_config(const std::string& file, RunConfig base = {});
+
+}  // namespace addnorm

@@ -1,0 +1,187 @@
+#include "run/training_run.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "addnorm/error.h"
+#include "io/file.h"
+#include "io/profile.h"
+#include "run/checkpoint.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+std::string some_text(int sentences = 200) {
+  std::string text;
+  for (int i = 0; i < sentences; ++i) {
+    text += "sentence " + std::to_string(i * i % 97) + " of this text. ";
+  }
+  return text;
+}
+
+class TrainingRunTest : public ::testing::Test {
+ protected:
+  TrainingRunTest() {
+    std::string name = ::testing::TempDir() + "addnorm-run-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~TrainingRunTest() override { fs::remove_all(folder_); }
+
+  RunFiles files(const std::string& name) const {
+    fs::create_directories(folder_ / name);
+    return RunFiles((folder_ / name).string());
+  }
+  RunOutcome run(const std::string& name, const RunEvents& events = {}) const {
+    return run_training(config_, files(name), text_, events);
+  }
+
+  fs::path folder_;
+  std::string text_ = some_text();
+  RunConfig config_{.layers = 2,
+                    .width = 16,
+                    .heads = 2,
+                    .context = 8,
+                    .dropout = 0.1,
+                    .batch = 2,
+                    .accumulate = 2,
+                    .steps = 12,
+                    .learning_rate = 1e-2,
+                    .warm_up = 3,
+                    .validate_every = 4,
+                    .validation_batches = 2,
+                    .profile_every = 3,
+                    .checkpoint_every = 5};
+};
+
+/// Metrics without what time says.
+std::string without_seconds(const std::string& file) {
+  std::string kept;
+  for (const StepMetrics& m : read_metrics(file).steps) {
+    kept +=
+        fmt::format("{} {} {} {} {}\n", m.step, m.loss, m.gradient_norm, m.learning_rate, m.tokens);
+  }
+  for (const Validation& v : read_metrics(file).validations) {
+    kept += fmt::format("{} {}\n", v.step, v.loss);
+  }
+  return kept;
+}
+
+TEST_F(TrainingRunTest, ABreakAnywhereLeavesTheSameBits) {
+  for (const char* dtype : {"f32", "bf16"}) {
+    config_.dtype = dtype;
+    const std::string whole = std::string(dtype) + "-whole";
+    EXPECT_EQ(run(whole).end, RunOutcome::End::kFinished);
+    for (const std::size_t stop : {1, 5, 7, 11}) {
+      const std::string broken = std::string(dtype) + std::to_string(stop);
+      std::size_t steps = 0;
+      const RunOutcome first = run(broken, {.wants_stop = [&] { return ++steps == stop; }});
+      EXPECT_EQ(first.end, RunOutcome::End::kStopped);
+      EXPECT_EQ(first.steps, stop);
+      EXPECT_EQ(run(broken).end, RunOutcome::End::kFinished);
+      const RunFiles a = files(whole);
+      const RunFiles b = files(broken);
+      EXPECT_EQ(read_file(a.checkpoint), read_file(b.checkpoint)) << dtype << stop;
+      EXPECT_EQ(read_file(a.profile), read_file(b.profile)) << dtype << stop;
+      EXPECT_EQ(without_seconds(a.metrics), without_seconds(b.metrics)) << dtype << stop;
+    }
+  }
+}
+
+TEST_F(TrainingRunTest, WhatCameAfterTheCheckpointIsForgotten) {
+  run("whole");
+  struct Killed {};
+  std::size_t steps = 0;
+  const auto die = [&](const StepMetrics&, double) {
+    if (++steps == 9) throw Killed();
+  };
+  EXPECT_THROW(run("killed", {.on_step = die}), Killed);
+  std::ofstream(files("killed").metrics, std::ios::app) << R"({"step":10,"lo)";
+  run("killed");
+  EXPECT_EQ(read_file(files("whole").checkpoint), read_file(files("killed").checkpoint));
+  EXPECT_EQ(without_seconds(files("whole").metrics), without_seconds(files("killed").metrics));
+  EXPECT_EQ(read_file(files("whole").profile), read_file(files("killed").profile));
+}
+
+TEST_F(TrainingRunTest, MoreStepsGoOnFromTheLast) {
+  config_.decay = "none";
+  config_.steps = 7;
+  run("more");
+  config_.steps = 12;
+  run("more");
+  run("whole");
+  EXPECT_EQ(read_file(files("more").checkpoint), read_file(files("whole").checkpoint));
+}
+
+TEST_F(TrainingRunTest, SaysWhereAValueWasFirstNotFinite) {
+  config_.dropout = 0;
+  run("broken", {.wants_stop = [] { return true; }});
+  const RunFiles files = this->files("broken");
+  const Checkpoint before(files.checkpoint);
+  Decoder<float> decoder(decoder_options(config_));
+  ByteText text(text_, config_.context);
+  Trainer<float> trainer(decoder, text, trainer_options(config_));
+  before.restore(trainer.state());
+  decoder.stack().blocks()[1].feed_forward().down().weight().value(3, 4) = INFINITY;
+  write_checkpoint(files.checkpoint, before.state(), trainer.state());
+  const std::string kept = read_file(files.checkpoint);
+
+  const RunOutcome outcome = run("broken");
+  EXPECT_EQ(outcome.end, RunOutcome::End::kNotFinite);
+  EXPECT_EQ(outcome.problem,
+            "the loss of step 2 is not finite: first in forward at layer 1, feed_forward, branch");
+  EXPECT_EQ(read_metrics(files.metrics).stopped, outcome.problem);
+  EXPECT_EQ(read_file(files.checkpoint), kept);
+}
+
+TEST_F(TrainingRunTest, RefusesAnotherTextOrConfiguration) {
+  run("run");
+  const std::string kept = read_file(files("run").checkpoint);
+  text_ += " ";
+  EXPECT_THAT([&] { run("run"); }, ThrowsMessage<Error>(HasSubstr("another text")));
+  text_.pop_back();
+  config_.width = 32;
+  EXPECT_THAT([&] { run("run"); },
+              ThrowsMessage<Error>(HasSubstr("width is 32, but the run began with 16")));
+  EXPECT_EQ(read_file(files("run").checkpoint), kept);
+}
+
+TEST_F(TrainingRunTest, LearnsAndProfilesEveryLayer) {
+  config_.steps = 150;
+  config_.dropout = 0;
+  const RunOutcome outcome = run("run");
+  EXPECT_LT(outcome.validation_loss, 2.5);  // bytes of equal frequency: 5.5
+  const Metrics metrics = read_metrics(files("run").metrics);
+  EXPECT_EQ(metrics.steps.size(), 150);
+  EXPECT_EQ(metrics.validations.back().loss, outcome.validation_loss);
+  const std::string profile = files("run").profile;
+  const std::vector<Profile> profiles = parse_profiles(read_file(profile), profile);
+  ASSERT_EQ(profiles.size(), 1);
+  EXPECT_EQ(profiles[0].model.d_model, 16);
+  EXPECT_EQ(profiles[0].entries.back().step, 150);
+}
+
+TEST_F(TrainingRunTest, AFolderBelongsToOneRun) {
+  const std::string folder = files("run").folder;
+  const fs::path left = folder_ / "run" / ".addnorm-0123456789abcdef.tmp";
+  std::ofstream(left) << "half a checkpoint";
+  {
+    const RunLock lock(folder);
+    EXPECT_FALSE(fs::exists(left));
+    EXPECT_THAT([&] { RunLock again(folder); },
+                ThrowsMessage<Error>(HasSubstr("in use by another process")));
+  }
+  EXPECT_NO_THROW(RunLock{folder});
+}
+
+}  // namespace
+}  // namespace addnorm
