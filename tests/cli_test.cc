@@ -25,6 +25,7 @@
 #include "io/file.h"
 #include "io/npy.h"
 #include "support/compare.h"
+#include "support/program.h"
 
 namespace addnorm {
 namespace {
@@ -32,116 +33,24 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::string_literals;
 using ::testing::AllOf;
+using testing::become_program;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::max_error;
 using ::testing::Not;
 using testing::relative_error;
+using testing::Result;
+using testing::split;
 using ::testing::StartsWith;
 using testing::to_double;
+using testing::wait_for;
 using Json = nlohmann::ordered_json;
 using Vector = std::vector<double>;
 
-std::vector<std::string> split(const std::string& text) {
-  std::istringstream words(text);
-  return {std::istream_iterator<std::string>(words), {}};
-}
-
-struct Result {
-  int status = -1;
-  std::string out;
-  std::string err;
-};
-
-/// Becomes the program, with the given files as its outputs.
-[[noreturn]] void become_program(const fs::path& folder, const std::vector<std::string>& arguments,
-                                 int out, int err) {
-  std::vector<std::string> words{ADDNORM_PROGRAM};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  if (::chdir(folder.c_str()) == 0 && ::dup2(out, 1) == 1 && ::dup2(err, 2) == 2) {
-    ::execv(ADDNORM_PROGRAM, pointers.data());
-  }
-  std::_Exit(99);
-}
-
-int wait_for(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-std::string read_to_end(int file) {
-  std::string text;
-  std::array<char, 4096> chunk;
-  for (ssize_t n; (n = ::read(file, chunk.data(), chunk.size())) > 0;) text.append(chunk.data(), n);
-  return text;
-}
-
-class CliTest : public ::testing::Test {
+class CliTest : public testing::ProgramTest {
  protected:
-  CliTest() {
-    std::string name = ::testing::TempDir() + "addnorm-cli-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    // What the program's text depends on.
-    ::setenv("LC_ALL", "C.UTF-8", 1);
-    ::setenv("COLUMNS", "80", 1);
-    ::setenv("TERM", "xterm-256color", 1);
-    ::unsetenv("NO_COLOR");
-  }
-  ~CliTest() override { fs::remove_all(folder_); }
-
-  Result run(const std::vector<std::string>& arguments) const {
-    std::FILE* out = std::tmpfile();
-    std::FILE* err = std::tmpfile();
-    const pid_t child = ::fork();
-    if (child == 0) become_program(folder_, arguments, ::fileno(out), ::fileno(err));
-    Result result{.status = wait_for(child)};
-    for (auto& [file, text] : {std::pair{out, &result.out}, {err, &result.err}}) {
-      std::rewind(file);
-      *text = read_to_end(::fileno(file));
-      std::fclose(file);
-    }
-    return result;
-  }
-  Result run(const std::string& words) const { return run(split(words)); }
-
-  /// What the program prints on a terminal.
-  std::string run_on_terminal(const std::string& words) const {
-    int terminal = -1;
-    const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
-    if (child == 0) become_program(folder_, split(words), 1, 2);
-    const std::string text = read_to_end(terminal);
-    ::close(terminal);
-    EXPECT_EQ(wait_for(child), 0);
-    return text;
-  }
-
-  /// Runs what must succeed; its standard output is one JSON document.
-  Json run_json(const std::string& words) const {
-    const Result result = run(words);
-    EXPECT_EQ(result.status, 0) << result.err;
-    EXPECT_THAT(result.err, IsEmpty());
-    return Json::parse(result.out);
-  }
-
-  /// Runs what must fail: with status 2 and one line that holds `part`, and nothing else.
-  void expect_error(const std::vector<std::string>& arguments, const std::string& part) const {
-    const auto before = contents();
-    const Result result = run(arguments);
-    EXPECT_EQ(result.status, 2);
-    EXPECT_THAT(result.out, IsEmpty());
-    EXPECT_THAT(result.err, AllOf(StartsWith("addnorm"), HasSubstr(part)));
-    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
-    EXPECT_EQ(contents(), before) << "files were written";
-  }
-
-  void write(const std::string& name, const std::string& bytes) const {
-    write_files({{(folder_ / name).string(), bytes}});
-  }
+  using ProgramTest::write;
   template <typename T = float>
   void write(const std::string& name, const Shape& shape, const Vector& values) const {
     write(name, to_npy(shape, std::vector<T>(values.begin(), values.end())));
@@ -151,16 +60,6 @@ class CliTest : public ::testing::Test {
   Vector values(const std::string& name) const {
     return to_double(std::get<std::vector<T>>(read(name).values));
   }
-
-  std::map<std::string, std::string> contents() const {
-    std::map<std::string, std::string> files;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
-      files[entry.path().filename()] = entry.is_directory() ? "" : read_file(entry.path());
-    }
-    return files;
-  }
-
-  fs::path folder_;
 };
 
 Vector numbers(const Json& array) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -62,22 +63,23 @@ std::string gigabytes(std::size_t bytes) {
   return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
 }
 
-/// Says what the run will take; refuses where there is less.
-void announce(const RunConfig& config, std::size_t text_bytes, Terminal& terminal) {
-  const MemoryEstimate memory = estimate_memory(config);
+void check_memory(const MemoryEstimate& memory) {
   const std::optional<std::size_t> available = available_memory();
-  terminal.print("{} layers, width {}, {}-norm, {}: {} parameters; {} bytes of text\n",
-                 config.layers, config.width, config.placement, config.dtype,
-                 format_count(memory.parameters), format_count(text_bytes));
-  terminal.print("Memory: {} (weights {}, optimizer {}, activations {}){}\n",
-                 gigabytes(memory.total()), gigabytes(memory.weights), gigabytes(memory.optimizer),
-                 gigabytes(memory.activations),
-                 available ? fmt::format("; {} are free", gigabytes(*available)) : "");
   require(
       !available || memory.total() <= *available,
       "the run takes about {} of memory, and {} are free; a smaller --batch, --context, --width "
       "or --layers takes less",
-      gigabytes(memory.total()), gigabytes(*available));
+      gigabytes(memory.total()), gigabytes(available.value_or(0)));
+}
+
+void announce(const RunConfig& config, const MemoryEstimate& memory, std::size_t text_bytes,
+              Terminal& terminal) {
+  terminal.print("{} layers, width {}, {}-norm, {}: {} parameters; {} bytes of text\n",
+                 config.layers, config.width, config.placement, config.dtype,
+                 format_count(memory.parameters), format_count(text_bytes));
+  terminal.print("Memory: {} (weights {}, optimizer {}, activations {})\n",
+                 gigabytes(memory.total()), gigabytes(memory.weights), gigabytes(memory.optimizer),
+                 gigabytes(memory.activations));
 }
 
 volatile std::sig_atomic_t stop_requested = 0;
@@ -128,14 +130,17 @@ class Watch {
     if (std::isfinite(validation_loss) && validation_loss != validation_loss_) {
       validation_loss_ = validation_loss;
       bar_->hide();
-      terminal_.print("step {:>6}: loss {:.3f}, {}; {} tokens/s\n", m.step, m.loss,
-                      validation_words(validation_loss), format_count(std::llround(rate_)));
+      terminal_.print("step {:>6}: loss {:.3f}, {}{}\n", m.step, m.loss,
+                      validation_words(validation_loss), rate_words());
     }
-    bar_->update(
-        m.step, fmt::format("loss {:.3f}, {} tokens/s", m.loss, format_count(std::llround(rate_))));
+    bar_->update(m.step, fmt::format("loss {:.3f}{}", m.loss, rate_words()));
   }
 
  private:
+  std::string rate_words() const {
+    return rate_ > 0 ? fmt::format("; {} tokens/s", format_count(std::llround(rate_))) : "";
+  }
+
   Terminal& terminal_;
   Terminal screen_{stderr};
   std::size_t steps_;
@@ -155,6 +160,16 @@ RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files,
                        .wants_stop = [] { return stop_requested != 0; }});
 }
 
+/// "Time: products 71 %, attention 9 %, ...".
+std::string time_words(const RunOutcome& outcome) {
+  const double all = std::accumulate(outcome.seconds.begin(), outcome.seconds.end(), 0.0);
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < kCostNames.size(); ++i) {
+    words.push_back(fmt::format("{} {:.0f} %", kCostNames[i], 100 * outcome.seconds[i] / all));
+  }
+  return fmt::format("Time: {}", fmt::join(words, ", "));
+}
+
 ExitStatus conclude(const RunOutcome& outcome, const RunFiles& files, Terminal& terminal) {
   const std::string resume = fmt::format("addnorm train --resume --out {}", files.folder);
   switch (outcome.end) {
@@ -166,8 +181,8 @@ ExitStatus conclude(const RunOutcome& outcome, const RunFiles& files, Terminal& 
                      resume);
       return kDone;
     default:
-      terminal.print("{} steps: {}\n", format_count(outcome.steps),
-                     validation_words(outcome.validation_loss));
+      terminal.print("{} steps: {}\n{}\n", format_count(outcome.steps),
+                     validation_words(outcome.validation_loss), time_words(outcome));
   }
   terminal.print("The curves: {}\n\nTry next:\n  addnorm generate {} --prompt \"The \"\n",
                  files.report, files.folder);
@@ -181,15 +196,16 @@ ExitStatus run(const TrainFlags& flags) {
   check(config);
   const std::string text = read_text_or_own(config.text);
   const ByteText enough(text, config.context);
-  Terminal terminal(stdout);
-  announce(config, text.size(), terminal);
-
-  const RunLock lock(flags.out);
+  const MemoryEstimate memory = estimate_memory(config);
+  check_memory(memory);
   require(
       flags.resume || !fs::exists(files.checkpoint),
       "--out: {} has a checkpoint already; --resume goes on with it, another folder begins anew",
       flags.out);
-  write_config(config, files);
+  const RunLock lock(flags.out);
+
+  Terminal terminal(stdout);
+  announce(config, memory, text.size(), terminal);
   const RunOutcome outcome = run_with_progress(config, files, text, terminal);
   write_files({{files.report, run_html(config, files)}});
   return conclude(outcome, files, terminal);

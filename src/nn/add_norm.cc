@@ -1,11 +1,13 @@
 #include "nn/add_norm.h"
 
 #include "base/require.h"
+#include "base/time_account.h"
 
 namespace addnorm {
 
 template <typename T>
 void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass) {
+  const Charge charge(Cost::kAddNorm);
   resize(pass.rows());
 
   // h = before(x)
@@ -33,6 +35,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
 
 template <typename T>
 void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
+  const Charge charge(Cost::kAddNorm);
   Matrix<T>& d_before = pass.scratch->d_before;
   d_before.resize(x_.rows, x_.cols);
 

@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "base/require.h"
+#include "base/time_account.h"
 #include "gemm/gemm.h"
 #include "kernels/convert.h"
 #include "kernels/softmax.h"
@@ -26,6 +27,7 @@ MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_hea
 
 template <typename T>
 void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pass<T>& pass) {
+  const Charge charge(Cost::kAttention);
   require(pass.batch > 0 && in.query.rows == pass.rows() && in.key.rows % pass.batch == 0 &&
               in.value.rows == in.key.rows,
           "attention: {} queries, {} keys and {} values do not fit a batch of {} × {}",
@@ -120,6 +122,7 @@ void MultiHeadAttention<T>::attend(std::size_t batch, std::size_t head_index, co
 template <typename T>
 void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, const Gradients& d,
                                      const Pass<T>& pass) {
+  const Charge charge(Cost::kAttention);
   Scratch<T>& scratch = *pass.scratch;
   scratch.d_context.resize(context_.rows(), d_model_);
   scratch.d_query.resize(q_.rows(), d_model_);

@@ -1,6 +1,7 @@
 #include "nn/decoder.h"
 
 #include "base/require.h"
+#include "base/time_account.h"
 #include "gemm/gemm.h"
 #include "kernels/convert.h"
 
@@ -52,6 +53,7 @@ MatrixView<Arithmetic<T>> Decoder<T>::forward(std::span<const std::int32_t> toke
   if (head_) {
     head_->forward(y_, logits_.view());
   } else {
+    const Charge charge(Cost::kProducts);
     gemm<T, Value>({.a = y_,
                     .b = stored<T>(embedding_.token()),
                     .transpose_b = Transpose::kYes,
@@ -86,6 +88,7 @@ void Decoder<T>::backward(MatrixView<const Value> d_logits) {
 template <typename T>
 void Decoder<T>::head_backward(MatrixView<const T> d_logits, MatrixView<T> d_y) {
   if (head_) return head_->backward(y_, d_logits, d_y);
+  const Charge charge(Cost::kProducts);
   Parameter<Value>& token = embedding_.token();
   gemm<T>({.a = d_logits, .b = stored<T>(token), .c = d_y});
   gemm<T, Value>(

@@ -1,6 +1,7 @@
 #include "nn/feed_forward.h"
 
 #include "base/parallel.h"
+#include "base/time_account.h"
 
 namespace addnorm {
 namespace {
@@ -41,6 +42,7 @@ Activation FeedForward<T>::activation() const {
 
 template <typename T>
 void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>&) {
+  const Charge charge(Cost::kRest);
   const std::size_t d_ff = up_.weight().value.rows();
   up_out_.resize(x.rows, d_ff);
   hidden_.resize(x.rows, d_ff);
@@ -60,6 +62,7 @@ void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<
 template <typename T>
 void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                               const Pass<T>& pass) {
+  const Charge charge(Cost::kRest);
   Matrix<T>& d_hidden = pass.scratch->d_hidden;
   d_hidden.resize(hidden_.rows(), hidden_.cols());
   down_.backward(hidden_, dy, d_hidden);

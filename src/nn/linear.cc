@@ -1,5 +1,6 @@
 #include "nn/linear.h"
 
+#include "base/time_account.h"
 #include "gemm/gemm.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
@@ -17,6 +18,7 @@ template <typename T>
 template <typename Out>
 void Linear<T>::forward(MatrixView<const T> x, MatrixView<Out> y) const {
   check_shape("linear", "y", y, x.rows, weight_.value.rows());
+  const Charge charge(Cost::kProducts);
   gemm<T, Out>({.a = x,
                 .b = stored<T>(weight_),
                 .transpose_b = Transpose::kYes,
@@ -28,6 +30,7 @@ template <typename T>
 void Linear<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                          GradientMode mode) {
   check_shape("linear", "dy", dy, x.rows, weight_.value.rows());
+  const Charge charge(Cost::kProducts);
   if (!dx.empty()) {
     gemm<T>({.a = dy,
              .b = stored<T>(weight_),

@@ -1,6 +1,7 @@
 #include "nn/stack.h"
 
 #include "base/require.h"
+#include "base/time_account.h"
 #include "kernels/check.h"
 #include "kernels/convert.h"
 
@@ -39,6 +40,7 @@ void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>
           pass.batch, pass.length);
   ResidualStream<T> stream(x);
   for (Block<T>& block : blocks_) block.forward(stream, pass);
+  const Charge charge(Cost::kAddNorm);
   if (!final_norm_) {
     copy(stream.value(), y);
     return;
@@ -54,6 +56,7 @@ void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>
 
 template <typename T>
 void Stack<T>::backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass<T>& pass) {
+  const Charge charge(Cost::kAddNorm);
   if (final_norm_) {
     if (pass.probe != nullptr) {
       pass.probe->backward({blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput}, Told<T>(dy));

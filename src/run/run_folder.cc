@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "base/require.h"
 #include "io/file.h"
@@ -23,6 +25,21 @@ RunFiles::RunFiles(const std::string& folder_)
       checkpoint((fs::path(folder) / "checkpoint.safetensors").string()),
       report((fs::path(folder) / "report.html").string()) {}
 
+namespace {
+
+/// Tries for a tenth of a second: whoever only asks whether a run is running has the lock that long
+/// at most.
+bool lock(int descriptor) {
+  using namespace std::chrono_literals;
+  for (int tries = 0; tries < 10; ++tries) {
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
+    std::this_thread::sleep_for(10ms);
+  }
+  return false;
+}
+
+}  // namespace
+
 RunLock::RunLock(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -31,7 +48,7 @@ RunLock::RunLock(const std::string& folder) {
   descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   require(descriptor_ >= 0, "{}: the run's folder cannot be written: {}", folder,
           std::strerror(errno));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  if (!lock(descriptor_)) {
     ::close(descriptor_);
     fail(fmt::format("{}: the run's folder is in use by another process", folder));
   }

@@ -41,6 +41,7 @@ class TrainingRun {
   RunOutcome run();
 
  private:
+  RunOutcome make_steps();
   std::size_t resume();
   double last_seconds() const;
   void step();
@@ -79,6 +80,7 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, cons
   if (!before.steps.empty()) last_.seconds = before.steps.back().seconds;
   if (!before.validations.empty()) validation_loss_ = before.validations.back().loss;
   if (trainer_.steps() == 0) std::filesystem::remove(files.profile);
+  write_files({{files.config, to_json(config).dump(2) + "\n"}});
   keep_steps(files.profile, trainer_.steps());
 }
 
@@ -100,6 +102,14 @@ std::size_t TrainingRun<T>::resume() {
 
 template <typename T>
 RunOutcome TrainingRun<T>::run() {
+  const TimeAccount account;
+  RunOutcome outcome = make_steps();
+  outcome.seconds = account.seconds();
+  return outcome;
+}
+
+template <typename T>
+RunOutcome TrainingRun<T>::make_steps() {
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(last_.seconds));
   if (trainer_.steps() == 0) profile();
@@ -179,10 +189,6 @@ RunOutcome run_training(const RunConfig& config, const RunFiles& files, const st
   check(config);
   if (config.dtype == "bf16") return TrainingRun<BFloat16>(config, files, text, events).run();
   return TrainingRun<float>(config, files, text, events).run();
-}
-
-void write_config(const RunConfig& config, const RunFiles& files) {
-  write_files({{files.config, to_json(config).dump(2) + "\n"}});
 }
 
 RunConfig read_config(const std::string& file, RunConfig base) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 
+#include "base/time_account.h"
 #include "run/metrics.h"
 #include "run/run_config.h"
 #include "run/run_folder.h"
@@ -27,16 +29,16 @@ struct RunOutcome {
   std::size_t steps = 0;
   double validation_loss = 0;  ///< the last one; NaN: none
   std::string problem = {};    ///< what was not finite, and where it appeared first
+  /// Of all steps made here, in the order of Cost.
+  std::array<double, kCostNames.size()> seconds = {};
 };
 
-/// Trains until all steps are made, and leaves metrics, profiles and checkpoints in the folder, of
-/// which the caller has the RunLock. Where there is a checkpoint it goes on with that, to the same
-/// bits as a run without a break. `text` is what config.text holds.
+/// Trains until all steps are made, and leaves config.json, metrics, profiles and checkpoints in
+/// the folder, of which the caller has the RunLock. Where there is a checkpoint it goes on with
+/// that, to the same bits as a run without a break. `text` is what config.text holds.
 RunOutcome run_training(const RunConfig& config, const RunFiles& files, const std::string& text,
                         const RunEvents& events);
 
-/// Writes config.json.
-void write_config(const RunConfig& config, const RunFiles& files);
 /// Reads a configuration from a JSON file; what it does not name is as in `base`.
 RunConfig read_config(const std::string& file, RunConfig base = {});
 

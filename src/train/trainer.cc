@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "base/require.h"
+#include "base/time_account.h"
 #include "nn/initialize.h"
 #include "train/cross_entropy.h"
 
@@ -42,7 +43,10 @@ double LearningRate::at(std::size_t step) const {
 template <typename T>
 double Trainer<T>::accumulate(Probe<Value>* probe) {
   const std::size_t batches = options_.accumulate;
-  zero_gradients(parameters_);
+  {
+    const Charge charge(Cost::kOptimizer);
+    zero_gradients(parameters_);
+  }
   double loss = 0;
   for (std::size_t b = 0; b < batches; ++b) {
     text_.sample(generator_, inputs_, targets_);

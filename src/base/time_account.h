@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace addnorm {
+
+/// What time can go to in training.
+enum class Cost { kProducts, kAttention, kAddNorm, kOptimizer, kRest };
+inline constexpr std::array<std::string_view, 5> kCostNames = {"products", "attention",
+                                                               "add and norm", "optimizer", "rest"};
+
+/// While it lives, the time of the thread that made it is divided among costs: each moment counts
+/// for the innermost Charge. One at a time in a thread; without one a Charge does nothing.
+class TimeAccount {
+ public:
+  TimeAccount() { active_ = this; }
+  ~TimeAccount() { active_ = nullptr; }
+  TimeAccount(const TimeAccount&) = delete;
+  TimeAccount& operator=(const TimeAccount&) = delete;
+
+  /// Seconds, in the order of Cost.
+  std::array<double, kCostNames.size()> seconds() const { return seconds_; }
+
+ private:
+  friend class Charge;
+  using Clock = std::chrono::steady_clock;
+
+  Cost change_to(Cost cost) {
+    const Clock::time_point now = Clock::now();
+    seconds_[static_cast<std::size_t>(cost_)] +=
+        std::chrono::duration<double>(now - since_).count();
+    since_ = now;
+    return std::exchange(cost_, cost);
+  }
+
+  static inline thread_local TimeAccount* active_ = nullptr;
+
+  Cost cost_ = Cost::kRest;
+  Clock::time_point since_ = Clock::now();
+  std::array<double, kCostNames.size()> seconds_ = {};
+};
+
+/// Counts the time until its end, without that of Charges within it.
+class Charge {
+ public:
+#ifdef __wasm__  // there is no clock
+  explicit Charge(Cost) {}
+#else
+  explicit Charge(Cost cost) : account_(TimeAccount::active_) {
+    if (account_ != nullptr) before_ = account_->change_to(cost);
+  }
+  ~Charge() {
+    if (account_ != nullptr) account_->change_to(before_);
+  }
+
+ private:
+  TimeAccount* account_;
+  Cost before_ = Cost::kRest;
+#endif
+
+ public:
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,217 @@
+// `addnorm train` and `addnorm generate` from outside: breaks, bad input, and what they leave.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "run/checkpoint.h"
+#include "run/metrics.h"
+#include "run/run_folder.h"
+#include "support/program.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using ::testing::AllOf;
+using testing::become_program;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Result;
+using testing::split;
+using ::testing::StartsWith;
+using testing::wait_for;
+
+constexpr const char* kSmall =
+    "--text text --layers 2 --width 16 --heads 2 --context 16 --batch 2 --warm-up 2 ";
+
+class TrainCommandTest : public testing::ProgramTest {
+ protected:
+  TrainCommandTest() {
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += fmt::format("sentence {} of this text. ", i * i % 97);
+    write("text", text);
+  }
+
+  RunFiles files(const std::string& run) const { return RunFiles((folder_ / run).string()); }
+  std::string checkpoint(const std::string& run) const { return read_file(files(run).checkpoint); }
+
+  /// Starts the program and does not wait for it.
+  pid_t start(const std::string& words, std::FILE* out) const {
+    const pid_t child = ::fork();
+    if (child == 0) become_program(folder_, split(words), ::fileno(out), ::fileno(out));
+    return child;
+  }
+  /// Waits until the run has made this many steps.
+  void wait_for_steps(const std::string& run, std::size_t steps) const {
+    for (int tries = 0; tries < 3000; ++tries) {
+      if (read_metrics(files(run).metrics).steps.size() >= steps) return;
+      std::this_thread::sleep_for(10ms);
+    }
+    FAIL() << "the run makes no steps";
+  }
+  /// What fails with status 2, one line on standard error, and no change to the run's checkpoint.
+  void expect_refused(const std::string& words, const std::string& part) const {
+    const std::string before = fs::exists(files("run").checkpoint) ? checkpoint("run") : "";
+    const Result result = run("train " + words);
+    EXPECT_EQ(result.status, 2) << words;
+    EXPECT_THAT(result.err, AllOf(StartsWith("addnorm train: "), HasSubstr(part)));
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
+    EXPECT_EQ(fs::exists(files("run").checkpoint) ? checkpoint("run") : "", before) << words;
+  }
+};
+
+TEST_F(TrainCommandTest, TrainsAndLetsTheModelWrite) {
+  const Result trained = run(kSmall + "train --out run --steps 20 --validate-every 10"s);
+  EXPECT_EQ(trained.status, 2);  // flags come after their command
+  const Result result = run("train --out run --steps 20 --validate-every 10 "s + kSmall);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.err, IsEmpty());
+  EXPECT_THAT(result.out, AllOf(HasSubstr("2 layers, width 16, pre-norm, f32:"),
+                                HasSubstr("step     10: loss"), HasSubstr("bits a byte"),
+                                HasSubstr("Time: products"), HasSubstr("run/report.html")));
+  EXPECT_THAT(read_file(files("run").report),
+              AllOf(HasSubstr("20 of 20 steps"), HasSubstr("The residual stream")));
+
+  const Result text = run("generate run --prompt sen --tokens 30 --seed 4");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, StartsWith("sen"));
+  EXPECT_EQ(text.out.size(), 3 + 30 + 1);
+  EXPECT_EQ(run("generate run --prompt sen --tokens 30 --seed 4").out, text.out);
+  EXPECT_EQ(run("generate run/checkpoint.safetensors --prompt sen --tokens 30 --seed 4").out,
+            text.out);
+  EXPECT_NE(run("generate run --prompt sen --tokens 30 --seed 5").out, text.out);
+}
+
+TEST_F(TrainCommandTest, AConfigurationFileSaysTheSameAsFlags) {
+  EXPECT_EQ(run("train --out run --steps 6 --lr 1e-3 --placement post "s + kSmall).status, 0);
+  EXPECT_EQ(run("train --out again --config run/config.json").status, 0);
+  EXPECT_EQ(checkpoint("run"), checkpoint("again"));
+  EXPECT_EQ(run("train --out other --config run/config.json --seed 1").status, 0);
+  EXPECT_NE(checkpoint("run"), checkpoint("other"));
+}
+
+TEST_F(TrainCommandTest, KilledAnywhereItGoesOnToTheSameBits) {
+  const std::string flags =
+      "train --resume --steps 120 --checkpoint-every 7 --dropout 0.1 "s + kSmall;
+  EXPECT_EQ(run(flags + "--out whole").status, 0);
+  const Metrics whole = read_metrics(files("whole").metrics);
+  const double seconds = whole.steps.back().seconds;
+  std::mt19937 random(1);  // the moments differ anyway
+  std::FILE* out = std::tmpfile();
+  for (int kills = 0; kills < 4; ++kills) {
+    const pid_t child = start(flags + "--out broken", out);
+    const double share = std::uniform_real_distribution<>(0.1, 0.6)(random);
+    std::this_thread::sleep_for(std::chrono::duration<double>(share * seconds));
+    ::kill(child, SIGKILL);
+    wait_for(child);
+  }
+  std::fclose(out);
+  EXPECT_EQ(run(flags + "--out broken").status, 0);
+  EXPECT_EQ(checkpoint("whole"), checkpoint("broken"));
+  EXPECT_EQ(read_file(files("whole").profile), read_file(files("broken").profile));
+  EXPECT_EQ(read_metrics(files("broken").metrics).steps.size(), 120);
+  for (const auto& entry : fs::directory_iterator(folder_ / "broken")) {
+    EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+  }
+}
+
+TEST_F(TrainCommandTest, CtrlCStopsAfterTheStepWithACheckpoint) {
+  std::FILE* out = std::tmpfile();
+  const pid_t child = start("train --out run --steps 1000000 "s + kSmall, out);
+  wait_for_steps("run", 3);
+  ::kill(child, SIGINT);
+  EXPECT_EQ(wait_for(child), 0);
+  std::rewind(out);
+  EXPECT_THAT(
+      testing::read_to_end(::fileno(out)),
+      AllOf(HasSubstr("Stopped after step"), HasSubstr("addnorm train --resume --out run")));
+  std::fclose(out);
+  const std::size_t steps = read_metrics(files("run").metrics).steps.size();
+  EXPECT_EQ(Checkpoint(files("run").checkpoint).state().steps, steps);
+}
+
+TEST_F(TrainCommandTest, AFolderBelongsToOneRunAtATime) {
+  std::FILE* out = std::tmpfile();
+  const pid_t child = start("train --out run --steps 1000000 "s + kSmall, out);
+  wait_for_steps("run", 1);
+  expect_refused("--out run "s + kSmall, "run: the run's folder is in use by another process");
+  ::kill(child, SIGKILL);
+  wait_for(child);
+  std::fclose(out);
+}
+
+TEST_F(TrainCommandTest, SaysWhereTheLossWasFirstNotFinite) {
+  const Result result =
+      run("train --out run --steps 50 --lr 1e30 --clip 0 --placement none "s + kSmall);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("is not finite: first in "), HasSubstr("layer 0"),
+                                HasSubstr("The last checkpoint is kept")));
+}
+
+TEST_F(TrainCommandTest, RefusesBadInput) {
+  write("empty", "");
+  write("short", "a text smaller than one batch");
+  write("bad.json", R"({"wdith": 3})");
+  write("no.json", "width: 3");
+  expect_refused(kSmall, "--out: is missing");
+  expect_refused("--out run --text empty", "the text has 0 bytes");
+  expect_refused("--out run --text short",
+                 "the text has 29 bytes, a context of 128 needs at least");
+  expect_refused("--out run --text nowhere", "nowhere: cannot be read");
+  expect_refused("--out run --config bad.json "s, R"("wdith" is no setting)");
+  expect_refused("--out run --config no.json", "no.json: is not JSON");
+  expect_refused("--out run --preset huge", "must be one of tiny, small");
+  expect_refused("--out run --norm batch", "must be one of layer, rms");
+  expect_refused("--out run --heads 5", "5 heads do not divide the width of 192");
+  expect_refused("--out run --steps -1", "--steps");
+  expect_refused("--out text "s + kSmall, "text");
+  expect_refused("--out run --text text --width 60000 --heads 10 --layers 1000", "of memory, and");
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
+  ASSERT_EQ(run("train --out run --steps 5 "s + kSmall).status, 0);
+  expect_refused("--out run "s + kSmall, "--resume goes on with it");
+  expect_refused("--out run --resume --width 32", "width is 32, but the run began with 16");
+  write("other", std::string(2000, 'x'));
+  expect_refused("--out run --resume --text other", "trained on another text");
+  EXPECT_EQ(run("train --out run --resume --steps 8").status, 0);
+
+  const std::string whole = checkpoint("run");
+  write_files({{files("run").checkpoint, whole.substr(0, whole.size() / 2)}});
+  expect_refused("--out run --resume", "checkpoint.safetensors: ");
+  std::string corrupt = whole;
+  corrupt[whole.size() - 100] ^= 1;
+  write_files({{files("run").checkpoint, corrupt}});
+  expect_refused("--out run --resume", "is corrupt");
+  EXPECT_EQ(run("generate run").status, 2);
+  EXPECT_EQ(run("generate nowhere").status, 2);
+}
+
+TEST_F(TrainCommandTest, AFullDiskLeavesTheLastCheckpoint) {
+  ASSERT_EQ(run("train --out run --steps 5 "s + kSmall).status, 0);
+  const std::string before = checkpoint("run");
+  const pid_t child = ::fork();
+  if (child == 0) {  // files of more than half a checkpoint cannot be written
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{before.size() / 2, before.size() / 2};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    std::FILE* err = std::fopen((folder_ / "err").c_str(), "w");
+    become_program(folder_, split("train --out run --resume --steps 9 --profile-every 0"), 1,
+                   ::fileno(err));
+  }
+  EXPECT_EQ(wait_for(child), 2);
+  EXPECT_THAT(read_file((folder_ / "err").string()),
+              HasSubstr("checkpoint.safetensors: cannot be written"));
+  EXPECT_EQ(checkpoint("run"), before);
+  EXPECT_EQ(run("train --out run --resume").status, 0);
+}
+
+}  // namespace
+}  // namespace addnorm
