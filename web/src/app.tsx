@@ -3,11 +3,10 @@
 import { useEffect } from 'preact/hooks';
 import { chapters } from './chapters';
 import { canRedo, canUndo, redo, undo } from './state/history';
-import { currentChapter, linkComplaints, linkTo } from './state/link';
 import { readState, resetState } from './state/store';
-import { Button, ChapterLink, CopyButton } from './ui/controls';
+import { Button, ChapterLink } from './ui/controls';
 import { showNumbers } from './ui/table';
-import { THEMES, theme } from './ui/theme';
+import { Toolbar } from './ui/toolbar';
 
 export function App() {
   useEffect(() => {
@@ -36,7 +35,14 @@ export function App() {
           computed here, by the kernels of the addnorm library.
         </p>
       </header>
-      <Toolbar />
+      <Toolbar reset={resetAll}>
+        <Button onClick={undo} disabled={!canUndo.value}>
+          Undo
+        </Button>
+        <Button onClick={redo} disabled={!canRedo.value}>
+          Redo
+        </Button>
+      </Toolbar>
       <Contents />
       <main>
         {chapters.map(({ id, title, View, state, reset }, i) => (
@@ -68,46 +74,6 @@ export function App() {
 function resetAll() {
   readState('');
   chapters.forEach(({ reset }) => reset?.());
-}
-
-function Toolbar() {
-  return (
-    <div class="toolbar" role="toolbar" aria-label="Page">
-      <Button onClick={undo} disabled={!canUndo.value}>
-        Undo
-      </Button>
-      <Button onClick={redo} disabled={!canRedo.value}>
-        Redo
-      </Button>
-      <Button onClick={resetAll}>Reset all</Button>
-      <CopyButton
-        label="Copy link"
-        text={() => new URL(linkTo(currentChapter()), location.href).href}
-      />
-      <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
-        Show numbers
-      </Button>
-      <label class="theme">
-        Theme{' '}
-        <select
-          value={theme.value}
-          onChange={(event) => (theme.value = THEMES[event.currentTarget.selectedIndex])}
-        >
-          {THEMES.map((t) => (
-            <option key={t} value={t}>
-              {t}
-            </option>
-          ))}
-        </select>
-      </label>
-      {linkComplaints.value.length > 0 && (
-        <p class="problem" role="alert">
-          Not everything in this link could be used: {linkComplaints.value.join('; ')}. The rest is
-          as the link says.
-        </p>
-      )}
-    </div>
-  );
 }
 
 function Contents() {

@@ -17,7 +17,7 @@ export function Problem({ id, text }: { id?: string; text: string }) {
 
 interface ControlProps<T> {
   label: string;
-  item: Item<T>;
+  item: Pick<Item<T>, 'value' | 'problem'>;
 }
 
 export interface SliderProps extends ControlProps<number>, Omit<Range, 'initial'> {
@@ -142,6 +142,7 @@ export function Select<V extends string>({ label, item, options }: ChoiceProps<V
 }
 
 export interface TextFieldProps<T> extends ControlProps<T> {
+  item: Item<T>;
   rows?: number; // more than one: a text area
   hint?: string;
   /** The value as it stands in the box; by default as in a link. */

@@ -5,7 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { CURVE_COLOURS, type Themed } from './colours';
-import { exactNumber, powerNumber, shortNumber } from './numbers';
+import { exactNumber, powerNumber, roundNumber } from './numbers';
 import { ScrollTable } from './table';
 import { isDark, themed } from './theme';
 
@@ -14,7 +14,8 @@ interface Curve {
   colour: Themed;
   dash?: number[];
   width?: number;
-  values: readonly (number | null)[]; // one for each x; null: none
+  dots?: boolean; // and no line
+  values: readonly (number | null | undefined)[]; // one for each x; null: a gap, undefined: none
 }
 
 interface LineChartProps {
@@ -30,7 +31,7 @@ interface LineChartProps {
 }
 
 /** Steps of the x axis: layers and steps are whole. */
-const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
+const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((n) => [1, 2, 5].map((m) => m * 10 ** n));
 
 export function LineChart(props: LineChartProps) {
   const { name } = props;
@@ -59,7 +60,7 @@ function usePlot(props: LineChartProps): RefObject<HTMLDivElement | null> {
     props.xLabel,
     props.logarithmic,
     props.atLeast,
-    curves.map((c) => [c.name, c.colour, c.dash, c.width]),
+    curves.map((c) => [c.name, c.colour, c.dash, c.width, c.dots]),
   ]);
 
   useEffect(() => {
@@ -74,8 +75,17 @@ function usePlot(props: LineChartProps): RefObject<HTMLDivElement | null> {
       made.destroy();
     };
   }, [looks]);
-  useEffect(() => plot.current?.setData(data), [x, curves]);
+  useEffect(() => showData(plot.current!, data), [x, curves]);
   return box;
+}
+
+/** Shows other values; what a reader has zoomed into stays. */
+function showData(plot: uPlot, data: uPlot.AlignedData): void {
+  const [x] = plot.data;
+  const { min, max } = plot.scales.x;
+  const isZoomed = min != null && max != null && (min > x[0] || max < x.at(-1)!);
+  plot.setData(data, !isZoomed);
+  if (isZoomed) plot.redraw();
 }
 
 function Numbers({ name, xLabel, x, curves }: LineChartProps) {
@@ -96,7 +106,7 @@ function Numbers({ name, xLabel, x, curves }: LineChartProps) {
           <tr key={curve.name} data-curve={curve.name}>
             <th scope="row">{curve.name}</th>
             {curve.values.map((v, i) => (
-              <td key={i}>{v === null ? '' : exactNumber(v)}</td>
+              <td key={i}>{v == null ? '' : exactNumber(v)}</td>
             ))}
           </tr>
         ))}
@@ -143,16 +153,21 @@ function options(props: LineChartProps): Omit<uPlot.Options, 'width' | 'height'>
         stroke: themed(curve.colour),
         width: curve.width ?? 2,
         dash: curve.dash,
-        points: { show: false },
-        value: (_: uPlot, v: number | null) => (v === null ? '–' : shortNumber(v)),
+        ...(curve.dots && { paths: () => null }),
+        points: { show: curve.dots ?? false, size: 8, fill: themed(curve.colour) },
+        value: (_: uPlot, v: number | null) => (v == null ? '–' : roundNumber(v, 3)),
       })),
     ],
-    legend: { markers: { dash: (_, i) => border(props.curves[i - 1].dash) } },
+    legend: { markers: { dash: (_, i) => legendBorder(props.curves[i - 1]) } },
   };
 }
 
+function legendBorder({ dots, dash }: Curve): string {
+  return dots ? 'dotted' : dashBorder(dash);
+}
+
 /** The border that looks most like a curve's dashes. */
-function border(dash?: number[]): string {
+export function dashBorder(dash?: number[]): string {
   if (dash === undefined) return 'solid';
   return dash[0] > dash[1] ? 'dashed' : 'dotted';
 }
@@ -189,9 +204,7 @@ function logLabel(v: number): string {
 }
 
 function linearLabel(v: number): string {
-  return shortNumber(v)
-    .replace(/(\.\d*?)0+$/, '$1')
-    .replace(/\.$/, '');
+  return String(Number(v.toPrecision(6))).replaceAll('-', '−');
 }
 
 function roundNumbers(min: number, max: number): number[] {
