@@ -29,6 +29,7 @@ constexpr const char* kExamples =
   addnorm lab gradient-flow                     theory laid over measurement, with a verdict
   addnorm bench                                 the kernels against a copy, oneDNN and PyTorch
   addnorm serve                                 the interactive tutorial, in the browser
+  addnorm serve --runs out                      training runs, as they train, in the browser
 
 'addnorm COMMAND --help' says more about a command.
 ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbids colour.

@@ -10,6 +10,7 @@
 
 #include "base/require.h"
 #include "cli/command.h"
+#include "cli/run_folders.h"
 
 namespace addnorm {
 namespace {
@@ -21,6 +22,7 @@ constexpr const char* kHost = "127.0.0.1";
 struct ServeFlags {
   std::uint16_t port = 8080;
   std::string folder = ADDNORM_SOURCE_DIR "/web/dist";
+  std::string runs;
 };
 
 /// Sends a file as it is. Otherwise its text would be compressed anew for each request, which takes
@@ -40,11 +42,19 @@ void send_uncompressed(const httplib::Request& request, httplib::Response& respo
       });
 }
 
+void check(const ServeFlags& flags) {
+  const char* page = flags.runs.empty() ? "index.html" : "runs.html";
+  require(fs::is_regular_file(fs::path(flags.folder) / page),
+          "--folder: {} has no {}; expected the built page, which `make serve` builds",
+          flags.folder, page);
+  require(flags.runs.empty() || fs::is_directory(flags.runs),
+          "--runs: {} is no folder; expected the one in which `addnorm train --out` makes runs",
+          flags.runs);
+}
+
 /// Answers with the files of the folder until the program is stopped.
 ExitStatus serve(const ServeFlags& flags) {
-  require(fs::is_regular_file(fs::path(flags.folder) / "index.html"),
-          "--folder: {} has no index.html; expected the built page, which `make serve` builds",
-          flags.folder);
+  check(flags);
   httplib::Server server;
   server.set_file_extension_and_mimetype_mapping("js", "text/javascript");
   server.set_file_extension_and_mimetype_mapping("wasm", "application/wasm");
@@ -57,6 +67,7 @@ ExitStatus serve(const ServeFlags& flags) {
   server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
     response.set_content(fmt::format("{}: {}\n", response.status, request.path), "text/plain");
   });
+  if (!flags.runs.empty()) answer_about_runs(server, flags.runs);
   int port = flags.port;
   if (port == 0) {
     port = server.bind_to_any_port(kHost);
@@ -65,7 +76,12 @@ ExitStatus serve(const ServeFlags& flags) {
   }
   require(port > 0, "--port: {} cannot be listened on; expected a free port, 0 for any",
           flags.port);
-  fmt::print("The tutorial is at http://{}:{} until Ctrl+C\n", kHost, port);
+  const std::string address = fmt::format("http://{}:{}", kHost, port);
+  if (flags.runs.empty()) {
+    fmt::print("The tutorial is at {} until Ctrl+C\n", address);
+  } else {
+    fmt::print("The runs are at {0}/runs.html, the tutorial at {0} until Ctrl+C\n", address);
+  }
   std::fflush(stdout);
   require(server.listen_after_bind(), "the server has failed");
   return kDone;
@@ -75,12 +91,15 @@ ExitStatus serve(const ServeFlags& flags) {
 
 Command serve_command(CLI::App& program) {
   auto flags = std::make_shared<ServeFlags>();
-  CLI::App* app = program.add_subcommand("serve", "Show the interactive tutorial in the browser");
+  CLI::App* app = program.add_subcommand(
+      "serve", "Show the interactive tutorial, or training runs, in the browser");
   app->description(
-      "Serves the interactive tutorial to browsers on this machine, and to nobody else.");
+      "Serves the interactive tutorial to browsers on this machine, and to nobody else; with "
+      "--runs also a page of training runs, which follows those that are training.");
   app->add_option("--port", flags->port, "port to listen on; 0 for any free one")
       ->capture_default_str();
   app->add_option("--folder", flags->folder, "the built page")->capture_default_str();
+  app->add_option("--runs", flags->runs, "a folder of runs of `addnorm train`, or one run");
   return {app, [flags] { return serve(*flags); }};
 }
 

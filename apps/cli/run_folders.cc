@@ -1,0 +1,168 @@
+#include "cli/run_folders.h"
+
+#include <fcntl.h>
+#include <httplib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+bool is_own_file(const fs::path& file) {
+  std::error_code error;
+  return fs::symlink_status(file, error).type() == fs::file_type::regular;
+}
+
+bool is_run(const fs::path& folder) {
+  return is_own_file(folder / "config.json");
+}
+
+/// Runs by their names. Only what is found here is ever read, so no name leads out of the folder.
+std::map<std::string, fs::path> find_runs(const fs::path& folder) {
+  std::error_code error;
+  if (is_run(folder)) return {{fs::canonical(folder, error).filename().string(), folder}};
+  std::map<std::string, fs::path> runs;
+  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, error);
+  for (; it != fs::recursive_directory_iterator(); it.increment(error)) {
+    const fs::path& path = it->path();
+    const bool found = it->symlink_status(error).type() == fs::file_type::directory && is_run(path);
+    if (found) runs[path.lexically_relative(folder).generic_string()] = path;
+    if (found || it.depth() == 1) it.disable_recursion_pending();
+  }
+  return runs;
+}
+
+/// 0 where there is no file yet.
+std::uintmax_t size_of(const fs::path& file) {
+  std::error_code error;
+  const std::uintmax_t size = is_own_file(file) ? fs::file_size(file, error) : 0;
+  return error ? 0 : size;
+}
+
+/// What a file has from there on.
+std::string read_from(const fs::path& file, std::uintmax_t from) {
+  if (from >= size_of(file)) return "";
+  std::ifstream stream(file, std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(from));
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// The last line that ends and holds `part`, as JSON; null if there is none.
+Json last_line_with(std::string_view text, std::string_view part) {
+  text = text.substr(0, text.rfind('\n') + 1);
+  const std::size_t at = text.rfind(part);
+  if (at == std::string_view::npos) return nullptr;
+  const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is 0
+  Json line = Json::parse(text.substr(begin, text.find('\n', at) - begin), nullptr, false);
+  return line.is_object() ? line : Json();
+}
+
+/// How far a run has come. Validations may be rare: more of the file is read until there is one.
+Json progress(const fs::path& metrics) {
+  const std::uintmax_t size = size_of(metrics);
+  for (std::uintmax_t length = 1 << 16;; length *= 8) {
+    const std::string text = read_from(metrics, size - std::min(size, length));
+    const Json step = last_line_with(text, R"("loss")");
+    const Json validation = last_line_with(text, R"("validation_loss")");
+    const Json stopped = last_line_with(text, R"("stopped")");
+    if (length < size && (step.is_null() || validation.is_null())) continue;
+    const auto value = [](const Json& line, const char* key) {
+      return line.is_object() && line.contains(key) ? line[key] : Json();
+    };
+    return {{"step", value(step, "step")},
+            {"loss", value(step, "loss")},
+            {"tokens", value(step, "tokens")},
+            {"seconds", value(step, "seconds")},
+            {"validation_loss", value(validation, "validation_loss")},
+            {"stopped", value(stopped, "stopped")}};
+  }
+}
+
+/// Whether a process that trains holds its lock.
+bool is_locked(const fs::path& file) {
+  const int lock = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (lock < 0) return false;
+  const bool locked = ::flock(lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(lock);  // and lets go
+  return locked;
+}
+
+Json description(const std::string& name, const fs::path& run) {
+  const Json config = Json::parse(read_from(run / "config.json", 0), nullptr, false);
+  Json json{{"name", name}, {"config", config.is_object() ? config : Json::object()}};
+  json.update(progress(run / "metrics.jsonl"));
+  const bool is_done = json["step"].is_number() && json["stopped"].is_null() &&
+                       json["step"] == json["config"].value("steps", Json());
+  json["state"] = is_locked(run / ".lock") ? "running" : is_done ? "finished" : "stopped";
+  return json;
+}
+
+/// All runs, the newest first.
+Json list_of(const std::map<std::string, fs::path>& runs) {
+  std::vector<std::pair<fs::file_time_type, Json>> list;
+  for (const auto& [name, path] : runs) {
+    std::error_code error;
+    list.emplace_back(fs::last_write_time(path / "config.json", error), description(name, path));
+  }
+  std::ranges::stable_sort(list, std::ranges::greater(), &decltype(list)::value_type::first);
+  Json json = Json::array();
+  for (auto& [time, run] : list) json.push_back(std::move(run));
+  return json;
+}
+
+void send_rest(const fs::path& file, const std::string& from, httplib::Response& response) {
+  std::uintmax_t offset = 0;
+  const auto [end, error] = std::from_chars(from.data(), from.data() + from.size(), offset);
+  if (error != std::errc() || end != from.data() + from.size()) {
+    response.status = 400;
+    return;
+  }
+  const std::string bytes = read_from(file, offset);
+  const std::uintmax_t size = bytes.empty() ? size_of(file) : offset + bytes.size();
+  response.set_header("File-Size", std::to_string(size));
+  response.set_content(bytes, "application/x-ndjson");
+}
+
+}  // namespace
+
+void answer_about_runs(httplib::Server& server, const fs::path& folder) {
+  server.Get("/api/runs", [folder](const httplib::Request&, httplib::Response& response) {
+    const Json list = list_of(find_runs(folder));
+    response.set_header("Cache-Control", "no-store");
+    // A name that is no UTF-8 must not end it all.
+    response.set_content(list.dump(-1, ' ', false, Json::error_handler_t::replace),
+                         "application/json");
+  });
+  server.Get("/api/runs/(.+)/(metrics|profile)", [folder](const httplib::Request& request,
+                                                          httplib::Response& response) {
+    const auto runs = find_runs(folder);
+    const auto run = runs.find(request.matches[1]);
+    response.set_header("Cache-Control", "no-store");
+    if (run == runs.end()) {
+      response.status = 404;
+      return;
+    }
+    const std::string from = request.has_param("from") ? request.get_param_value("from") : "0";
+    send_rest(run->second / (request.matches[2].str() + ".jsonl"), from, response);
+  });
+}
+
+}  // namespace addnorm
