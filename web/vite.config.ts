@@ -21,7 +21,12 @@ export default defineConfig({
     ],
   },
   server: { fs: { allow: [root] } },
-  build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 1000 },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 1000,
+    rolldownOptions: { input: ['index.html', 'runs.html'] },
+  },
   worker: { format: 'es' },
   test: {
     projects: [

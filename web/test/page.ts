@@ -17,6 +17,9 @@ export interface PageOptions {
   address?: string;
   /** What to wait for: the page, or the sentence that says why there is none. */
   until?: 'heading' | 'alert';
+  heading?: string;
+  /** What the page may complain of. */
+  expected?: RegExp;
 }
 
 let browser: Browser;
@@ -46,7 +49,8 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   });
   const page = await context.newPage();
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(`console: ${message.text()}`);
+    const isExpected = options.expected?.test(message.text());
+    if (message.type() === 'error' && !isExpected) complaints.push(`console: ${message.text()}`);
   });
   page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
   page.on('request', (request) => {
@@ -56,7 +60,8 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   if (options.before) await page.addInitScript(options.before);
   await page.goto(`${address}/${hash}`);
   if (options.until === 'alert') await page.getByRole('alert').waitFor();
-  else await page.getByRole('heading', { name: 'Add & Norm', level: 1 }).waitFor();
+  else
+    await page.getByRole('heading', { name: options.heading ?? 'Add & Norm', level: 1 }).waitFor();
   return page;
 }
 

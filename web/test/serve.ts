@@ -8,21 +8,31 @@ const program = fileURLToPath(new URL('../../build/release/bin/addnorm', import.
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
 
 export default async function serve(project: TestProject): Promise<() => void> {
-  const server = spawn(program, ['serve', '--port', '0', '--folder', folder], {
+  const { address, stop } = await startServer(['--port', '0']);
+  project.provide('address', address);
+  return stop;
+}
+
+export interface Server {
+  address: string;
+  stop(): void;
+}
+
+export async function startServer(flags: readonly string[]): Promise<Server> {
+  const server = spawn(program, ['serve', '--folder', folder, ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const address = await new Promise<string>((resolve, reject) => {
     let printed = '';
     server.stdout.on('data', (chunk) => {
       printed += chunk;
-      const found = /http:\/\/\S+/.exec(printed);
-      if (found) resolve(found[0]);
+      const found = /http:\/\/[\d.:]+/.exec(printed);
+      if (found && printed.endsWith('\n')) resolve(found[0]);
     });
     server.on('error', reject);
     server.on('exit', (code) => reject(new Error(`addnorm serve ended with status ${code}`)));
   });
-  project.provide('address', address);
-  return () => server.kill();
+  return { address, stop: () => server.kill() };
 }
 
 declare module 'vitest' {

@@ -1,0 +1,111 @@
+// Loss, gradient norm and learning rate over the steps.
+
+import { useMemo } from 'preact/hooks';
+import { Choice, Slider } from '../ui/controls';
+import { LineChart } from '../ui/line-chart';
+import { changes, logOf, type Run, shownRuns } from './feed';
+import { looksOf } from './looks';
+import {
+  align,
+  type Join,
+  largest,
+  last,
+  mean,
+  type Metrics,
+  type Point,
+  positive,
+  smooth,
+  stepsPerPoint,
+  thin,
+} from './metrics';
+import { SMOOTHING, state } from './state';
+
+const MOST_POINTS = 400;
+const MOST_DOTS = 50;
+
+export function Curves() {
+  const shown = shownRuns.value;
+  const smoothing = state.smoothing.value;
+  const logarithmic = state.scale.value === 'logarithmic';
+  const looks = JSON.stringify(shown.map(looksOf)); // the runs' progress makes no new curves
+  const { each, ...charts } = useMemo(
+    () => curvesOf(shown, smoothing, logarithmic),
+    [looks, smoothing, logarithmic, changes.value],
+  );
+  return (
+    <section aria-labelledby="curves">
+      <h2 id="curves">Over the steps</h2>
+      <div class="controls">
+        <Slider label="Smoothing" item={state.smoothing} {...SMOOTHING} />
+        <Choice
+          label="Scale of the loss"
+          item={state.scale}
+          options={[
+            { value: 'linear', label: 'linear' },
+            { value: 'logarithmic', label: 'logarithmic' },
+          ]}
+        />
+      </div>
+      <LineChart
+        name="Loss in training, and of validation (dots)"
+        xLabel="step"
+        yLabel="nats a byte"
+        {...charts.loss}
+        logarithmic={logarithmic}
+        height={340}
+      />
+      <div class="run-charts">
+        <LineChart
+          name="Gradient norm"
+          xLabel="step"
+          yLabel="norm"
+          {...charts.gradient}
+          logarithmic
+        />
+        <LineChart name="Learning rate" xLabel="step" yLabel="rate" {...charts.rate} />
+      </div>
+      {each > 1 && (
+        <p class="hint">
+          One point stands for {each.toLocaleString('en')} steps: for the mean of their smoothed
+          losses, the largest of their gradient norms, the last of their learning rates.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function curvesOf(shown: readonly Run[], smoothing: number, logarithmic: boolean) {
+  const metrics = shown.map((run) => logOf(run).metrics.value);
+  const lastStep = Math.max(0, ...metrics.map(({ steps }) => steps.at(-1)?.step ?? 0));
+  const each = stepsPerPoint(lastStep, MOST_POINTS);
+  const lines = (points: (of: Metrics) => Point[], join: Join) =>
+    shown.map((run, i) => ({ ...looksOf(run), points: thin(points(metrics[i]), each, join) }));
+  const dots = shown.flatMap((run, i) => {
+    const { name, colour } = looksOf(run);
+    const points = thin(metrics[i].validation, stepsPerPoint(lastStep, MOST_DOTS), last);
+    return points.length ? { name: `${name}, validation`, colour, dots: true, points } : [];
+  });
+  const loss = lines(
+    ({ steps }) =>
+      smooth(
+        steps.map((s) => [s.step, s.loss]),
+        smoothing,
+      ),
+    mean,
+  );
+  const gradient = lines(({ steps }) => steps.map((s) => [s.step, s.gradient_norm]), largest);
+  const rate = lines(({ steps }) => steps.map((s) => [s.step, s.learning_rate]), last);
+  return {
+    each,
+    loss: chart([...loss, ...dots], logarithmic),
+    gradient: chart(gradient, true),
+    rate: chart(rate, false),
+  };
+}
+
+/** What a LineChart takes. */
+function chart<C extends { points: Point[] }>(curves: C[], logarithmic: boolean) {
+  const { x, columns } = align(curves.map(({ points }) => points));
+  const shown = logarithmic ? columns.map((values) => values.map(positive)) : columns;
+  return { x, curves: curves.map(({ points, ...looks }, i) => ({ ...looks, values: shown[i] })) };
+}

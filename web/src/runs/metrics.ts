@@ -1,0 +1,91 @@
+// What a run has written while it trained, and curves of it that are light enough to draw.
+
+export interface Step {
+  step: number;
+  loss: number | null; // nats a byte; null: not finite
+  gradient_norm: number | null;
+  learning_rate: number;
+}
+
+export interface Metrics {
+  steps: Step[];
+  validation: Point[];
+}
+
+/** A step and what was there; null where it was not finite. */
+export type Point = readonly [step: number, value: number | null];
+
+export const noMetrics = (): Metrics => ({ steps: [], validation: [] });
+
+export function addMetrics(metrics: Metrics, lines: readonly string[]): void {
+  for (const line of objects(lines)) {
+    if ('loss' in line) metrics.steps.push(line as Step);
+    if ('validation_loss' in line) metrics.validation.push([line.step, line.validation_loss]);
+  }
+}
+
+/** The lines that are JSON objects. */
+export function objects(lines: readonly string[]): Record<string, any>[] {
+  return lines.flatMap((line) => {
+    try {
+      return [Object(JSON.parse(line))];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** The mean over the steps so far, each weighing `weight` of the one after it. */
+export function smooth(points: readonly Point[], weight: number): Point[] {
+  let sum = 0;
+  let total = 0;
+  return points.map(([step, value]) => {
+    if (value === null) return [step, null];
+    sum = weight * sum + value;
+    total = weight * total + 1;
+    return [step, sum / total];
+  });
+}
+
+/** How many steps one point of a curve stands for, if it may have so many points: 1, 2 or 5 · 10ⁿ,
+ * so that points stay where they are while a run grows. */
+export function stepsPerPoint(lastStep: number, points: number): number {
+  for (let power = 1; ; power *= 10) {
+    const found = [1, 2, 5].find((m) => lastStep <= m * power * points);
+    if (found) return found * power;
+  }
+}
+
+export type Join = (values: number[]) => number;
+export const mean: Join = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
+export const largest: Join = (values) => Math.max(...values);
+export const last: Join = (values) => values.at(-1)!;
+
+/** One point for every so many steps, at the last of them. */
+export function thin(points: readonly Point[], steps: number, join: Join): Point[] {
+  const groups = new Map<number, Point[]>();
+  for (const point of points) {
+    const group = Math.ceil(point[0] / steps);
+    if (!groups.get(group)?.push(point)) groups.set(group, [point]);
+  }
+  return [...groups.values()].map((group) => {
+    const values = group.flatMap(([, value]) => value ?? []);
+    return [group.at(-1)![0], values.length ? join(values) : null];
+  });
+}
+
+/** What a logarithmic scale can show. */
+export function positive<V extends number | null | undefined>(value: V): V | null {
+  return typeof value === 'number' && !(value > 0) ? null : value;
+}
+
+/** Curves over the same x; undefined where a curve has no point. */
+export function align(curves: readonly (readonly Point[])[]) {
+  const x = [...new Set(curves.flatMap((points) => points.map(([step]) => step)))];
+  x.sort((a, b) => a - b);
+  const columns = curves.map((points) => {
+    const values = new Map(points);
+    return x.map((step) => values.get(step));
+  });
+  return { x, columns };
+}

@@ -1,0 +1,43 @@
+// The stream and its gradient by layer, at the steps at which a run was profiled.
+
+import { objects } from './metrics';
+
+/** One value for each layer, of what it reads, and one for what leaves the last. */
+export interface Places {
+  rms: (number | undefined)[];
+  gradient: (number | undefined)[];
+}
+
+export interface Profile {
+  layers: number;
+  steps: Map<number, Places>;
+}
+
+export const noProfile = (): Profile => ({ layers: 0, steps: new Map() });
+
+export function addProfile(profile: Profile, lines: readonly string[]): void {
+  for (const line of objects(lines)) {
+    if (line.model) profile.layers = line.model.n_layers;
+    const place = placeOf(line, profile.layers);
+    if (place === undefined) continue;
+    const places = profile.steps.get(line.step) ?? { rms: [], gradient: [] };
+    places.rms[place] = line.rms;
+    places.gradient[place] = line.grad_rms;
+    profile.steps.set(line.step, places);
+  }
+}
+
+/** The places of `stream_entry` in src/probe/profiler.h. */
+function placeOf(line: Record<string, any>, layers: number): number | undefined {
+  const { layer, sublayer, point, norm } = line;
+  if (norm !== undefined) return undefined;
+  if (sublayer === 'attention' && point === 'x') return layer;
+  const isLast = sublayer === 'feed_forward' && layer === layers - 1;
+  return isLast && (point === 'sum' || point === 'after') ? layers : undefined; // "after" comes last
+}
+
+/** What was profiled last at that step or before it. */
+export function placesAt({ steps }: Profile, step: number): Places | undefined {
+  const at = [...steps.keys()].findLast((profiled) => profiled <= step);
+  return at === undefined ? undefined : steps.get(at);
+}
