@@ -6,24 +6,13 @@
 Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS and the race would not be fair.
 """
 
-import os
-import re
-import statistics
-import subprocess
 import sys
 import time
 
 import torch
+from torch_race import ROUNDS, THREADS, Program, blas, prepare, race
 
 SIZES = (4, 256, 768, 12), (8, 512, 512, 8)  # batch, length, d_model, heads
-THREADS, WARM_UP, ROUNDS = 2, 2, 9
-
-
-def blas():
-    """The library with which Debian's PyTorch multiplies: an alternative of libblas.so.3."""
-    with open("/proc/self/maps") as maps:
-        loaded = sorted(set(re.findall(r"/\S*/lib(?:open)?blas\S*", maps.read())))
-    return ", ".join(loaded)
 
 
 class Torch:
@@ -46,37 +35,16 @@ class Torch:
         return 1e3 * (time.perf_counter() - start)
 
 
-class Ours:
-    def __init__(self, program, activation, dtype, sizes):
-        self.process = subprocess.Popen(
-            [program, activation, dtype, *map(str, sizes)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(THREADS)})
-        self.products = []
-
-    def run(self):
-        print("run", file=self.process.stdin, flush=True)
-        block, products = map(float, self.process.stdout.readline().split())
-        self.products.append(products)
-        return block
-
-
 def attention_share(sizes):
     """What attention's own products add to those of the linear layers, both with their backward."""
     _, length, d_model, _ = sizes
     return 2 * length * d_model / (12 * d_model * d_model)
 
 
-def race(program, activation, dtype, sizes):
-    ours = Ours(program, activation, dtype, sizes)
-    contestants = Torch(activation, dtype, sizes), ours
-    times = [], []
-    for _ in range(WARM_UP + ROUNDS):
-        for contestant, of in zip(contestants, times):
-            time.sleep(0.1)  # until the other's idle threads no longer spin
-            of.append(contestant.run())
-    theirs, block = (statistics.median(of[WARM_UP:]) for of in times)
-    products = statistics.median(ours.products[WARM_UP:])
+def race_block(program, activation, dtype, sizes):
+    ours = Program(program, activation, dtype, *sizes)
+    theirs, block = race([Torch(activation, dtype, sizes), ours])
+    _, products = ours.medians()
     share = products * (1 + attention_share(sizes)) / block
     name = "x".join(map(str, sizes[:3])) + f", {sizes[3]} heads, {activation}, {dtype}"
     print(f"{name:36}{theirs:9.1f} ms{block:9.1f} ms{theirs / block:8.2f}{share:12.0%}", flush=True)
@@ -84,14 +52,12 @@ def race(program, activation, dtype, sizes):
 
 
 def main(program):
-    if "openblas" not in blas():
-        print(f"PyTorch multiplies with {blas()}; install libopenblas0-pthread")
+    if not prepare():
         return 2
-    torch.set_num_threads(THREADS)
     print(f"One pre-norm block, forward + backward; {THREADS} threads, medians of {ROUNDS} rounds in "
           f"turn.\nPyTorch {torch.__version__} multiplies with {blas()}\n")
     print(f"{'batch x length x d_model':36}{'PyTorch':>12}{'addnorm':>12}{'ratio':>8}{'of products':>12}")
-    races = [race(program, activation, dtype, sizes)
+    races = [race_block(program, activation, dtype, sizes)
              for sizes in SIZES for dtype in ("f32", "bf16") for activation in ("relu", "gelu")]
     return int(any(races))
 

@@ -11,6 +11,8 @@ echo
 echo
 if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   /usr/bin/python3 "$bench/block_vs_torch.py" "$bin/block_bench"
+  echo
+  /usr/bin/python3 "$bench/train_vs_torch.py" "$bin/train_bench"
 else
   echo "The race against PyTorch is skipped: /usr/bin/python3 has no torch (python3-torch)"
 fi

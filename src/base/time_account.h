@@ -22,7 +22,7 @@ class TimeAccount {
   TimeAccount(const TimeAccount&) = delete;
   TimeAccount& operator=(const TimeAccount&) = delete;
 
-  /// Seconds, in the order of Cost.
+  /// Up to the last Charge's begin or end, in the order of Cost.
   std::array<double, kCostNames.size()> seconds() const { return seconds_; }
 
  private:

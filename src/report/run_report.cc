@@ -92,13 +92,9 @@ Chart layer_chart(const std::vector<std::vector<ProfileEntry>>& steps, std::size
 }
 
 Table settings_table(const RunConfig& config) {
-  Table table({{"setting", Align::kLeft}, {"value", Align::kLeft}, {"meaning", Align::kLeft}});
-  const nlohmann::ordered_json values = to_json(config);
-  for (const Setting& setting : settings()) {
-    const auto& value = values[std::string(setting.name)];
-    table.add_row({std::string(setting.name),
-                   value.is_string() ? value.get<std::string>() : value.dump(),
-                   std::string(setting.meaning)});
+  Table table({{"setting", Align::kLeft}, {"value", Align::kLeft}});
+  for (const auto& [name, value] : to_json(config).items()) {
+    table.add_row({name, value.is_string() ? value.get<std::string>() : value.dump()});
   }
   return table;
 }

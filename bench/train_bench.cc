@@ -1,0 +1,83 @@
+/// A training step for train_vs_torch.py. For each line on stdin it makes one, and prints how many
+/// milliseconds that took, the rate of a product of the feed-forward's size in TFLOP/s, and the
+/// milliseconds of each Cost.
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/time_account.h"
+#include "gemm/gemm.h"
+#include "nn/initialize.h"
+#include "train/trainer.h"
+
+namespace addnorm {
+namespace {
+
+template <typename Work>
+double seconds(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string some_text() {
+  TorchGenerator generator(0);
+  std::string text(1 << 20, ' ');
+  for (char& c : text) c = static_cast<char>(generator.random());
+  return text;
+}
+
+struct Sizes {
+  std::size_t layers, batch, length, d_model, n_heads;
+};
+
+template <typename T>
+void serve(const Sizes& s) {
+  Decoder<T> decoder({.block = {.d_model = s.d_model, .n_heads = s.n_heads, .d_ff = 4 * s.d_model},
+                      .placements = parse_placements("pre", s.layers),
+                      .context = s.length});
+  TorchGenerator generator(0);
+  initialize(decoder, Initialization::kGpt2, generator);
+  const ByteText text(some_text(), s.length);
+  Trainer<T> trainer(decoder, text, {.batch = s.batch, .clip = 1});
+
+  const std::size_t rows = s.batch * s.length;
+  Matrix<T> x(rows, s.d_model), w(4 * s.d_model, s.d_model), y(rows, 4 * s.d_model);
+  const double operations = 2.0 * static_cast<double>(rows * w.rows() * w.cols());
+  const auto product = [&] { gemm<T>({.a = x, .b = w, .transpose_b = Transpose::kYes, .c = y}); };
+
+  for (std::string line; std::getline(std::cin, line);) {
+    const TimeAccount account;
+    const double step = seconds([&] { trainer.step(); });
+    auto costs = account.seconds();
+    for (double& cost : costs) cost *= 1e3;
+    product();
+    fmt::print("{:.3f} {:.4f} {:.3f}\n", 1e3 * step, 1e-12 * operations / seconds(product),
+               fmt::join(costs, " "));
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+}  // namespace addnorm
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() != 6 || (words[0] != "f32" && words[0] != "bf16")) {
+    fmt::print(stderr, "usage: train_bench f32|bf16 LAYERS BATCH LENGTH D_MODEL HEADS\n");
+    return 2;
+  }
+  const addnorm::Sizes sizes{std::stoul(words[1]), std::stoul(words[2]), std::stoul(words[3]),
+                             std::stoul(words[4]), std::stoul(words[5])};
+  if (words[0] == "f32") {
+    addnorm::serve<float>(sizes);
+  } else {
+    addnorm::serve<addnorm::BFloat16>(sizes);
+  }
+}

@@ -1,0 +1,78 @@
+"""Races a training step of our decoder against PyTorch's, in turn, in float32 and bfloat16 (PyTorch's
+by autocast): forward, cross entropy, backward, clipping, AdamW. Says where our time goes.
+
+    /usr/bin/python3 bench/train_vs_torch.py build/release/bin/train_bench
+
+Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS and the race would not be fair.
+"""
+
+import sys
+import time
+
+import torch
+from torch_race import ROUNDS, THREADS, Program, blas, prepare, race
+
+LAYERS, BATCH, LENGTH, D_MODEL, HEADS, VOCABULARY = 6, 4, 256, 768, 12, 256
+COSTS = "products", "attention", "add and norm", "optimizer", "rest"
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token = torch.nn.Embedding(VOCABULARY, D_MODEL)
+        self.position = torch.nn.Parameter(torch.zeros(LENGTH, D_MODEL))
+        layer = torch.nn.TransformerEncoderLayer(
+            D_MODEL, HEADS, 4 * D_MODEL, dropout=0, activation="gelu", batch_first=True,
+            norm_first=True)
+        self.stack = torch.nn.TransformerEncoder(layer, LAYERS, torch.nn.LayerNorm(D_MODEL))
+        self.head = torch.nn.Linear(D_MODEL, VOCABULARY, bias=False)
+        self.mask = torch.nn.Transformer.generate_square_subsequent_mask(LENGTH)
+
+    def forward(self, tokens):
+        return self.head(self.stack(self.token(tokens) + self.position, self.mask))
+
+
+class Torch:
+    def __init__(self, dtype):
+        self.is_bf16 = dtype == "bf16"
+        self.decoder = Decoder().train()
+        self.adamw = torch.optim.AdamW(self.decoder.parameters(), foreach=True)
+
+    def run(self):
+        text = torch.randint(VOCABULARY, (BATCH, LENGTH + 1))
+        start = time.perf_counter()
+        self.adamw.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.is_bf16):
+            logits = self.decoder(text[:, :-1])
+        loss = torch.nn.functional.cross_entropy(
+            logits.float().reshape(-1, VOCABULARY), text[:, 1:].reshape(-1))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.decoder.parameters(), 1.0)
+        self.adamw.step()
+        return 1e3 * (time.perf_counter() - start)
+
+
+def race_step(program, dtype):
+    ours = Program(program, dtype, LAYERS, BATCH, LENGTH, D_MODEL, HEADS)
+    theirs, step = race([Torch(dtype), ours])
+    _, rate, *costs = ours.medians()
+    tokens = 1e3 * BATCH * LENGTH
+    print(f"{dtype:6}{tokens / theirs:9.0f} tokens/s{tokens / step:9.0f} tokens/s"
+          f"{theirs / step:8.2f}{rate:12.3f} TFLOP/s")
+    shares = (f"{name} {cost / sum(costs):.1%}" for name, cost in zip(COSTS, costs))
+    print("      " + ", ".join(shares), flush=True)
+    return step > theirs
+
+
+def main(program):
+    if not prepare():
+        return 2
+    print(f"A training step of {LAYERS} layers of width {D_MODEL}, batch {BATCH} x {LENGTH}; {THREADS} "
+          f"threads, medians of {ROUNDS} rounds in turn.\n"
+          f"PyTorch {torch.__version__} multiplies with {blas()}\n")
+    print(f"{'':6}{'PyTorch':>18}{'addnorm':>18}{'ratio':>8}{'our products':>20}")
+    return int(any([race_step(program, dtype) for dtype in ("f32", "bf16")]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
