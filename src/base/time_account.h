@@ -17,8 +17,8 @@ inline constexpr std::array<std::string_view, 5> kCostNames = {"products", "atte
 /// for the innermost Charge. One at a time in a thread; without one a Charge does nothing.
 class TimeAccount {
  public:
-  TimeAccount() { active_ = this; }
-  ~TimeAccount() { active_ = nullptr; }
+  TimeAccount() { active = this; }
+  ~TimeAccount() { active = nullptr; }
   TimeAccount(const TimeAccount&) = delete;
   TimeAccount& operator=(const TimeAccount&) = delete;
 
@@ -37,7 +37,7 @@ class TimeAccount {
     return std::exchange(cost_, cost);
   }
 
-  static inline thread_local TimeAccount* active_ = nullptr;
+  static inline thread_local TimeAccount* active = nullptr;
 
   Cost cost_ = Cost::kRest;
   Clock::time_point since_ = Clock::now();
@@ -50,7 +50,7 @@ class Charge {
 #ifdef __wasm__  // there is no clock
   explicit Charge(Cost) {}
 #else
-  explicit Charge(Cost cost) : account_(TimeAccount::active_) {
+  explicit Charge(Cost cost) : account_(TimeAccount::active) {
     if (account_ != nullptr) before_ = account_->change_to(cost);
   }
   ~Charge() {

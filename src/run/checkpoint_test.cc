@@ -12,7 +12,6 @@
 namespace addnorm {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 

@@ -182,6 +182,18 @@ bool fits(const Json& value, const std::vector<std::string>&) {
 constexpr std::array<std::string_view, 4> kExpected{"a whole number ≥ 0", "a number", "a text",
                                                     "a list of texts"};
 
+void change(RunConfig& config, const std::string& name, const Json& value,
+            const std::string& file) {
+  const Setting& setting = find_setting(name, file);
+  std::visit(
+      [&](auto member) {
+        require(fits(value, config.*member), "{}: \"{}\" is {}; expected {}", file, name,
+                value.dump(), kExpected.at(setting.member.index()));
+        value.get_to(config.*member);
+      },
+      setting.member);
+}
+
 }  // namespace
 
 void update(RunConfig& config, const nlohmann::ordered_json& object, const std::string& file) {
@@ -191,16 +203,7 @@ void update(RunConfig& config, const nlohmann::ordered_json& object, const std::
     config = find_named(presets(), file + ": preset", object["preset"].get<std::string>()).config;
     config.text = text;
   }
-  for (const auto& [name, value] : object.items()) {
-    const Setting& setting = find_setting(name, file);
-    std::visit(
-        [&](auto member) {
-          require(fits(value, config.*member), "{}: \"{}\" is {}; expected {}", file, name,
-                  value.dump(), kExpected.at(setting.member.index()));
-          value.get_to(config.*member);
-        },
-        setting.member);
-  }
+  for (const auto& item : object.items()) change(config, item.key(), item.value(), file);
 }
 
 namespace {
