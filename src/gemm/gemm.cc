@@ -105,7 +105,7 @@ template <typename In, typename Out>
 void gemm(const Gemm<In, Out>& args) {
   check(args);
   if (args.m() == 0 || args.n() == 0) return;
-  if (args.k() == 0) return start(args);
+  if (args.k() == 0 || args.alpha == 0) return start(args);
   multiply(args);
 }
 

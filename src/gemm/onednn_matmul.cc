@@ -80,10 +80,12 @@ class Matmul {
 
  private:
   dnnl::matmul make(const Problem& p, const dnnl::engine& engine) const {
-    dnnl::post_ops after;  // (a·b + bias)·alpha + beta·c
-    if (p.alpha != 1) after.append_eltwise(1, dnnl::algorithm::eltwise_linear, p.alpha, 0);
+    // (a·b + bias)·alpha + beta·c. With a factor among the post-operations it would be oneDNN's
+    // reference product.
+    dnnl::post_ops after;
     if (p.beta != 0) after.append_sum(p.beta);
     dnnl::primitive_attr attributes;
+    if (p.alpha != 1) attributes.set_output_scales(0, {p.alpha});
     attributes.set_post_ops(after);
     const auto description =
         p.has_bias

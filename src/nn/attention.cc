@@ -1,8 +1,7 @@
 #include "nn/attention.h"
 
+#include <algorithm>
 #include <cmath>
-#include <type_traits>
-#include <vector>
 
 #include "base/parallel.h"
 #include "base/require.h"
@@ -12,6 +11,48 @@
 #include "kernels/softmax.h"
 
 namespace addnorm {
+namespace {
+
+/// How many queries are worked on at a time: their scores stay in the cache.
+constexpr std::size_t kTileQueries = 128;
+
+/// What a thread works on tiles in. Every thread has its own, and keeps it.
+template <typename T>
+struct TileMemory {
+  Matrix<Arithmetic<T>> scores, d_scores;
+  Matrix<Arithmetic<T>> d_key, d_value;  // sums over tiles, where T is too coarse for them
+  Matrix<T> factor;                      // scores, where products take another type
+
+  static TileMemory& get() {
+    static thread_local TileMemory memory;
+    return memory;
+  }
+};
+
+/// The same values in the type of products' factors.
+template <typename T>
+MatrixView<const T> as_factor(MatrixView<Arithmetic<T>> values, Matrix<T>& memory) {
+  if constexpr (kIsArithmetic<T>) {
+    return values;
+  } else {
+    memory.resize(values.rows, values.cols);
+    convert<Arithmetic<T>, T>(values, memory);
+    return memory;
+  }
+}
+
+/// Where sums for `result` add up: there, or in `memory` in float32.
+template <typename T>
+MatrixView<Arithmetic<T>> sums_for(MatrixView<T> result, Matrix<Arithmetic<T>>& memory) {
+  if constexpr (kIsArithmetic<T>) {
+    return result;
+  } else {
+    memory.resize(result.rows, result.cols);
+    return memory;
+  }
+}
+
+}  // namespace
 
 template <typename T>
 MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias)
@@ -46,77 +87,49 @@ void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pas
   k_.resize(in.key.rows, d_model_);
   v_.resize(in.key.rows, d_model_);
   context_.resize(in.query.rows, d_model_);
-  weights_.resize(pass.batch * n_heads_ * query_length_, key_length_);
 
   query_.forward(in.query, q_.view());
   key_.forward(in.key, k_.view());
   value_.forward(in.value, v_.view());
-  parallel_for(pass.batch * n_heads_, row_grain(query_length_ * key_length_),
-               [&](std::size_t i) { attend(i / n_heads_, i % n_heads_, pass); });
+  parallel_for(batch_ * n_heads_, row_grain(query_length_ * key_length_), [&](std::size_t i) {
+    for (std::size_t t = 0; t < n_tiles(); ++t) {
+      attend(tile_at(t, i / n_heads_, i % n_heads_, pass), pass);
+    }
+  });
   output_.forward(context_, y);
 }
 
-namespace {
-
-/// One head's scores or their gradients, in the type that softmax computes in. Every thread has its
-/// own, and keeps it.
-template <typename Value>
-Matrix<Value>& head_scores(std::size_t queries, std::size_t keys) {
-  static thread_local Matrix<Value> scores;
-  scores.resize(queries, keys);
-  return scores;
-}
-
-/// The scores' gradient from that of p, in the type of p: over dp, or over p, which is not needed
-/// any more.
+/// softmax(q·kᵀ/√d_head + mask)
 template <typename T>
-MatrixView<const T> softmax_backward(MatrixView<T> p, MatrixView<Arithmetic<T>> dp) {
-  using Value = Arithmetic<T>;
-  if constexpr (kIsArithmetic<T>) {
-    for (std::size_t i = 0; i < p.rows; ++i) softmax_row_backward<T>(p.row(i), dp.row(i));
-    return dp;
-  } else {
-    static thread_local std::vector<Value> row;
-    row.resize(p.cols);
-    for (std::size_t i = 0; i < p.rows; ++i) {
-      convert<T, Value>(p.block(i, 0, 1, p.cols), {row.data(), 1, p.cols});
-      softmax_row_backward<Value>(row, dp.row(i));
-    }
-    convert<Value, T>(dp, p);
-    return p;
-  }
-}
-
-}  // namespace
-
-/// context = softmax(q·kᵀ/√d_head + mask)·v of one head.
-template <typename T>
-void MultiHeadAttention<T>::attend(std::size_t batch, std::size_t head_index, const Pass<T>& pass) {
+MatrixView<Arithmetic<T>> MultiHeadAttention<T>::weights(const Tile& tile, const Pass<T>& pass,
+                                                         Matrix<Value>& memory) {
   const AttentionMask& mask = pass.mask;
-  const MatrixView<T> weights = weights_of(weights_, batch, head_index);
-  MatrixView<Value> scores;
-  if constexpr (kIsArithmetic<T>) {
-    scores = weights;
-  } else {
-    scores = head_scores<Value>(query_length_, key_length_);
-  }
-  gemm<T, Value>({.a = head(q_, batch, head_index),
-                  .b = head(k_, batch, head_index),
+  const bool causal = mask.order == AttentionMask::Order::kCausal;
+  memory.resize(tile.queries, tile.keys);
+  gemm<T, Value>({.a = queries(q_, tile),
+                  .b = keys(k_, tile),
                   .transpose_b = Transpose::kYes,
-                  .c = scores,
+                  .c = memory,
                   .alpha = score_scale()});
-  for (std::size_t i = 0; i < query_length_; ++i) {
-    const bool causal = mask.order == AttentionMask::Order::kCausal;
-    auto part = [&](std::span<const std::uint8_t> all, std::size_t row) {
-      return all.empty() ? all : all.subspan(row * key_length_, key_length_);
-    };
-    softmax_row<Value>({.scores = scores.row(i),
-                        .visible = causal ? std::min(i + 1, key_length_) : key_length_,
-                        .blocked1 = part(mask.key_padding, batch),
-                        .blocked2 = part(mask.blocked, i)});
+  auto part = [&](std::span<const std::uint8_t> all, std::size_t row) {
+    return all.empty() ? all : all.subspan(row * key_length_, tile.keys);
+  };
+  for (std::size_t i = 0; i < tile.queries; ++i) {
+    const std::size_t query = tile.first + i;
+    softmax_row<Value>({.scores = memory.view().row(i),
+                        .visible = causal ? std::min(query + 1, tile.keys) : tile.keys,
+                        .blocked1 = part(mask.key_padding, tile.sequence),
+                        .blocked2 = part(mask.blocked, query)});
   }
-  if constexpr (!kIsArithmetic<T>) convert<Value, T>(scores, weights);
-  gemm<T>({.a = weights, .b = head(v_, batch, head_index), .c = head(context_, batch, head_index)});
+  return memory;
+}
+
+/// context = weights·v
+template <typename T>
+void MultiHeadAttention<T>::attend(const Tile& tile, const Pass<T>& pass) {
+  auto& memory = TileMemory<T>::get();
+  const auto p = as_factor<T>(weights(tile, pass, memory.scores), memory.factor);
+  gemm<T>({.a = p, .b = keys(v_, tile), .c = queries(context_, tile)});
 }
 
 template <typename T>
@@ -130,7 +143,7 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
   scratch.d_value.resize(v_.rows(), d_model_);
 
   output_.backward(context_, dy, scratch.d_context);
-  parallel_for(pass.batch * n_heads_, row_grain(query_length_ * key_length_),
+  parallel_for(batch_ * n_heads_, row_grain(query_length_ * key_length_),
                [&](std::size_t i) { attend_backward(i / n_heads_, i % n_heads_, pass); });
   auto mode = [](bool shared) {
     return shared ? GradientMode::kAccumulate : GradientMode::kOverwrite;
@@ -141,26 +154,69 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
                   mode(d.value.data == d.query.data || d.value.data == d.key.data));
 }
 
-/// dv = pᵀ·dc, dp = dc·vᵀ, ds = softmax'(dp), dq = ds·k/√d_head, dk = dsᵀ·q/√d_head of one head.
+/// dv = pᵀ·dc, dp = dc·vᵀ, ds = softmax'(dp), dq = ds·k/√d_head, dk = dsᵀ·q/√d_head of one head,
+/// with p = weights. The last tile has all keys: it is the first, and starts the sums of dk and dv.
 template <typename T>
-void MultiHeadAttention<T>::attend_backward(std::size_t batch, std::size_t head_index,
+void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t head_index,
                                             const Pass<T>& pass) {
   Scratch<T>& scratch = *pass.scratch;
+  auto& memory = TileMemory<T>::get();
+  const MatrixView<T> d_key = head(scratch.d_key, sequence, head_index);
+  const MatrixView<T> d_value = head(scratch.d_value, sequence, head_index);
+  const MatrixView<Value> dk = sums_for(d_key, memory.d_key);
+  const MatrixView<Value> dv = sums_for(d_value, memory.d_value);
   const Value factor = score_scale();
-  auto of_head = [&](Matrix<T>& matrix) { return head(matrix, batch, head_index); };
-  const MatrixView<T> p = weights_of(weights_, batch, head_index);
-  const MatrixView<T> d_context = of_head(scratch.d_context);
-  const MatrixView<Value> dp = head_scores<Value>(query_length_, key_length_);
+  for (std::size_t t = n_tiles(); t-- > 0;) {
+    const Tile tile = tile_at(t, sequence, head_index, pass);
+    const Value beta = t + 1 == n_tiles() ? 0 : 1;
+    const auto dc = queries(scratch.d_context, tile);
+    const MatrixView<Value> p = weights(tile, pass, memory.scores);
+    memory.d_scores.resize(tile.queries, tile.keys);
+    const MatrixView<Value> ds = memory.d_scores;
 
-  gemm<T>({.a = p, .transpose_a = Transpose::kYes, .b = d_context, .c = of_head(scratch.d_value)});
-  gemm<T, Value>({.a = d_context, .b = of_head(v_), .transpose_b = Transpose::kYes, .c = dp});
-  const MatrixView<const T> ds = softmax_backward(p, dp);
-  gemm<T>({.a = ds, .b = of_head(k_), .c = of_head(scratch.d_query), .alpha = factor});
-  gemm<T>({.a = ds,
-           .transpose_a = Transpose::kYes,
-           .b = of_head(q_),
-           .c = of_head(scratch.d_key),
-           .alpha = factor});
+    gemm<T, Value>({.a = as_factor<T>(p, memory.factor),
+                    .transpose_a = Transpose::kYes,
+                    .b = dc,
+                    .c = dv.block(0, 0, tile.keys, dv.cols),
+                    .beta = beta});
+    gemm<T, Value>({.a = dc, .b = keys(v_, tile), .transpose_b = Transpose::kYes, .c = ds});
+    for (std::size_t i = 0; i < p.rows; ++i) softmax_row_backward<Value>(p.row(i), ds.row(i));
+    const MatrixView<const T> ds_factor = as_factor<T>(ds, memory.factor);
+    gemm<T>({.a = ds_factor,
+             .b = keys(k_, tile),
+             .c = queries(scratch.d_query, tile),
+             .alpha = factor});
+    gemm<T, Value>({.a = ds_factor,
+                    .transpose_a = Transpose::kYes,
+                    .b = queries(q_, tile),
+                    .c = dk.block(0, 0, tile.keys, dk.cols),
+                    .alpha = factor,
+                    .beta = beta});
+  }
+  if constexpr (!kIsArithmetic<T>) {
+    convert<Value, T>(dk, d_key);
+    convert<Value, T>(dv, d_value);
+  }
+}
+
+template <typename T>
+std::size_t MultiHeadAttention<T>::n_tiles() const {
+  return (query_length_ + kTileQueries - 1) / kTileQueries;
+}
+
+/// The last tile has all keys, also those that no query may see: their gradients must become 0.
+template <typename T>
+auto MultiHeadAttention<T>::tile_at(std::size_t index, std::size_t sequence, std::size_t head_index,
+                                    const Pass<T>& pass) const -> Tile {
+  const std::size_t first = index * kTileQueries;
+  const std::size_t end = std::min(first + kTileQueries, query_length_);
+  const bool causal = pass.mask.order == AttentionMask::Order::kCausal;
+  const std::size_t visible = causal && end < query_length_ ? end : key_length_;
+  return {.sequence = sequence,
+          .head = head_index,
+          .first = first,
+          .queries = end - first,
+          .keys = std::min(visible, key_length_)};
 }
 
 template <typename T>
@@ -171,18 +227,23 @@ Arithmetic<T> MultiHeadAttention<T>::score_scale() const {
 
 /// The part of `projected` that belongs to one sequence and head.
 template <typename T>
-MatrixView<T> MultiHeadAttention<T>::head(Matrix<T>& projected, std::size_t batch,
+MatrixView<T> MultiHeadAttention<T>::head(Matrix<T>& projected, std::size_t sequence,
                                           std::size_t head_index) const {
   const std::size_t length = projected.rows() / batch_;
   const std::size_t d_head = d_model_ / n_heads_;
-  return projected.view().block(batch * length, head_index * d_head, length, d_head);
+  return projected.view().block(sequence * length, head_index * d_head, length, d_head);
 }
 
 template <typename T>
-MatrixView<T> MultiHeadAttention<T>::weights_of(Matrix<T>& weights, std::size_t batch,
-                                                std::size_t head_index) const {
-  return weights.view().block((batch * n_heads_ + head_index) * query_length_, 0, query_length_,
-                              key_length_);
+MatrixView<T> MultiHeadAttention<T>::queries(Matrix<T>& projected, const Tile& tile) const {
+  const MatrixView<T> all = head(projected, tile.sequence, tile.head);
+  return all.block(tile.first, 0, tile.queries, all.cols);
+}
+
+template <typename T>
+MatrixView<T> MultiHeadAttention<T>::keys(Matrix<T>& projected, const Tile& tile) const {
+  const MatrixView<T> all = head(projected, tile.sequence, tile.head);
+  return all.block(0, 0, tile.keys, all.cols);
 }
 
 template <typename T>

@@ -10,7 +10,8 @@ namespace addnorm {
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2):
 ///   head_i = softmax(Q_i·K_iᵀ/√d_head + mask)·V_i,  y = concat(head_i)·Woᵀ + bo
-/// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention.
+/// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention. The weights are made for
+/// some queries at a time and not kept: backward makes them again.
 template <typename T>
 class MultiHeadAttention : public Sublayer<T> {
  public:
@@ -44,11 +45,22 @@ class MultiHeadAttention : public Sublayer<T> {
   Linear<T>& output() { return output_; }
 
  private:
+  /// Consecutive queries of one head, and the first keys, which are all that they may see.
+  struct Tile {
+    std::size_t sequence, head;
+    std::size_t first, queries, keys;
+  };
+
   Value score_scale() const;  // 1/√d_head
-  MatrixView<T> head(Matrix<T>& projected, std::size_t batch, std::size_t head) const;
-  void attend(std::size_t batch, std::size_t head, const Pass<T>& pass);
-  void attend_backward(std::size_t batch, std::size_t head, const Pass<T>& pass);
-  MatrixView<T> weights_of(Matrix<T>& weights, std::size_t batch, std::size_t head) const;
+  std::size_t n_tiles() const;
+  Tile tile_at(std::size_t index, std::size_t sequence, std::size_t head,
+               const Pass<T>& pass) const;
+  MatrixView<T> head(Matrix<T>& projected, std::size_t sequence, std::size_t head) const;
+  MatrixView<T> queries(Matrix<T>& projected, const Tile& tile) const;
+  MatrixView<T> keys(Matrix<T>& projected, const Tile& tile) const;
+  MatrixView<Value> weights(const Tile& tile, const Pass<T>& pass, Matrix<Value>& memory);
+  void attend(const Tile& tile, const Pass<T>& pass);
+  void attend_backward(std::size_t sequence, std::size_t head, const Pass<T>& pass);
 
   std::size_t d_model_;
   std::size_t n_heads_;
@@ -58,7 +70,6 @@ class MultiHeadAttention : public Sublayer<T> {
   std::size_t query_length_ = 0;
   std::size_t key_length_ = 0;
   Matrix<T> q_, k_, v_;  // rows × d_model; head h has columns h·d_head …
-  Matrix<T> weights_;    // (batch, head, query) × key
   Matrix<T> context_;    // rows × d_model
 };
 

@@ -209,6 +209,33 @@ TEST(Gradients, OfCrossAttentionToEachInput) {
   }
 }
 
+/// More queries than attention works on at a time, and keys that no query sees, or too few.
+TEST(Gradients, OfAttentionInSeveralTiles) {
+  constexpr std::size_t kQueries = 300;
+  for (const std::size_t n_keys : {150, 310}) {
+    TorchGenerator generator(5);
+    MultiHeadAttention<double> attention(2, 1);
+    ParameterList<double> parameters;
+    attention.list_parameters("attention", parameters);
+    randomize(parameters, generator);
+    Matrix<double> query = random_matrix(kQueries, 2, generator);
+    Matrix<double> key = random_matrix(n_keys, 2, generator);
+    const Matrix<double> weights = random_matrix(kQueries, 2, generator);
+    Matrix<double> y(kQueries, 2), dq(kQueries, 2), dk(n_keys, 2);
+    Scratch<double> scratch;
+    const Pass<double> pass{
+        .length = kQueries, .mask = {.order = AttentionMask::Order::kCausal}, .scratch = &scratch};
+    auto loss = [&] {
+      attention.forward({query, key, key}, y, pass);
+      return dot(y.flat(), weights.flat());
+    };
+    loss();
+    attention.backward({query, key, key}, weights, {dq, dk, dk}, pass);
+    EXPECT_LE(gradient_error(query.flat(), dq.flat(), loss, 100), kTolerance) << n_keys;
+    EXPECT_LE(gradient_error(key.flat(), dk.flat(), loss, 100), kTolerance) << n_keys;
+  }
+}
+
 TEST(Gradients, OfATwoLayerDecoder) {
   for (const Head head : {Head::kTied, Head::kUntied}) {
     Decoder<double> decoder({.block = small_block(),
