@@ -69,34 +69,63 @@ MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_hea
 template <typename T>
 void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pass<T>& pass) {
   const Charge charge(Cost::kAttention);
-  require(pass.batch > 0 && in.query.rows == pass.rows() && in.key.rows % pass.batch == 0 &&
-              in.value.rows == in.key.rows,
-          "attention: {} queries, {} keys and {} values do not fit a batch of {} × {}",
-          in.query.rows, in.key.rows, in.value.rows, pass.batch, pass.length);
+  check(in, pass);
   batch_ = pass.batch;
   query_length_ = pass.length;
-  key_length_ = in.key.rows / pass.batch;
-  const AttentionMask& mask = pass.mask;
-  require(mask.key_padding.empty() || mask.key_padding.size() == in.key.rows,
-          "attention: the key padding mask has {} entries, must have {}", mask.key_padding.size(),
-          in.key.rows);
-  require(mask.blocked.empty() || mask.blocked.size() == query_length_ * key_length_,
-          "attention: the explicit mask has {} entries, must have {} × {}", mask.blocked.size(),
-          query_length_, key_length_);
+  key_length_ = pass.past + in.key.rows / batch_;
+  fed_ = pass.mode == Mode::kEvaluation ? key_length_ : 0;
+  const std::size_t room = std::max(key_length_, pass.context);
   q_.resize(in.query.rows, d_model_);
-  k_.resize(in.key.rows, d_model_);
-  v_.resize(in.key.rows, d_model_);
+  k_.resize(batch_ * room, d_model_);
+  v_.resize(batch_ * room, d_model_);
   context_.resize(in.query.rows, d_model_);
 
   query_.forward(in.query, q_.view());
-  key_.forward(in.key, k_.view());
-  value_.forward(in.value, v_.view());
+  project(key_, in.key, k_, pass);
+  project(value_, in.value, v_, pass);
   parallel_for(batch_ * n_heads_, row_grain(query_length_ * key_length_), [&](std::size_t i) {
     for (std::size_t t = 0; t < n_tiles(); ++t) {
       attend(tile_at(t, i / n_heads_, i % n_heads_, pass), pass);
     }
   });
   output_.forward(context_, y);
+}
+
+template <typename T>
+void MultiHeadAttention<T>::check(const Inputs& in, const Pass<T>& pass) const {
+  require(pass.batch > 0 && in.query.rows == pass.rows() && in.key.rows % pass.batch == 0 &&
+              in.value.rows == in.key.rows,
+          "attention: {} queries, {} keys and {} values do not fit a batch of {} × {}",
+          in.query.rows, in.key.rows, in.value.rows, pass.batch, pass.length);
+  const std::size_t key_length = pass.past + in.key.rows / pass.batch;
+  const AttentionMask& mask = pass.mask;
+  require(mask.key_padding.empty() || mask.key_padding.size() == pass.batch * key_length,
+          "attention: the key padding mask has {} entries, must have {} × {}",
+          mask.key_padding.size(), pass.batch, key_length);
+  require(mask.blocked.empty() || mask.blocked.size() == pass.length * key_length,
+          "attention: the explicit mask has {} entries, must have {} × {}", mask.blocked.size(),
+          pass.length, key_length);
+  if (pass.past == 0) return;
+  require(pass.mode == Mode::kEvaluation, "attention: only in evaluation may tokens follow others");
+  require(pass.past <= fed_ && pass.batch == batch_,
+          "attention: {} × {} tokens cannot be past, {} × {} were fed in evaluation", pass.batch,
+          pass.past, batch_, fed_);
+  require(key_length <= pass.context && pass.batch * pass.context == k_.rows(),
+          "attention: there is room for {} tokens of each sequence, not for {} of {}",
+          k_.rows() / batch_, key_length, pass.context);
+}
+
+/// Writes each sequence's x·Wᵀ + b behind its past rows.
+template <typename T>
+void MultiHeadAttention<T>::project(const Linear<T>& linear, MatrixView<const T> x,
+                                    Matrix<T>& projected, const Pass<T>& pass) const {
+  if (projected.rows() == x.rows) return linear.forward(x, projected.view());
+  const std::size_t length = x.rows / batch_;
+  const std::size_t room = projected.rows() / batch_;
+  for (std::size_t s = 0; s < batch_; ++s) {
+    linear.forward(x.block(s * length, 0, length, x.cols),
+                   projected.view().block(s * room + pass.past, 0, length, d_model_));
+  }
 }
 
 /// softmax(q·kᵀ/√d_head + mask)
@@ -117,7 +146,7 @@ MatrixView<Arithmetic<T>> MultiHeadAttention<T>::weights(const Tile& tile, const
   for (std::size_t i = 0; i < tile.queries; ++i) {
     const std::size_t query = tile.first + i;
     softmax_row<Value>({.scores = memory.view().row(i),
-                        .visible = causal ? std::min(query + 1, tile.keys) : tile.keys,
+                        .visible = causal ? std::min(pass.past + query + 1, tile.keys) : tile.keys,
                         .blocked1 = part(mask.key_padding, tile.sequence),
                         .blocked2 = part(mask.blocked, query)});
   }
@@ -135,12 +164,13 @@ void MultiHeadAttention<T>::attend(const Tile& tile, const Pass<T>& pass) {
 template <typename T>
 void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, const Gradients& d,
                                      const Pass<T>& pass) {
+  require(pass.past == 0, "attention: there is no backward to past tokens");
   const Charge charge(Cost::kAttention);
   Scratch<T>& scratch = *pass.scratch;
-  scratch.d_context.resize(context_.rows(), d_model_);
-  scratch.d_query.resize(q_.rows(), d_model_);
-  scratch.d_key.resize(k_.rows(), d_model_);
-  scratch.d_value.resize(v_.rows(), d_model_);
+  scratch.d_context.resize(in.query.rows, d_model_);
+  scratch.d_query.resize(in.query.rows, d_model_);
+  scratch.d_key.resize(in.key.rows, d_model_);
+  scratch.d_value.resize(in.key.rows, d_model_);
 
   output_.backward(context_, dy, scratch.d_context);
   parallel_for(batch_ * n_heads_, row_grain(query_length_ * key_length_),
@@ -211,7 +241,7 @@ auto MultiHeadAttention<T>::tile_at(std::size_t index, std::size_t sequence, std
   const std::size_t first = index * kTileQueries;
   const std::size_t end = std::min(first + kTileQueries, query_length_);
   const bool causal = pass.mask.order == AttentionMask::Order::kCausal;
-  const std::size_t visible = causal && end < query_length_ ? end : key_length_;
+  const std::size_t visible = causal && end < query_length_ ? pass.past + end : key_length_;
   return {.sequence = sequence,
           .head = head_index,
           .first = first,

@@ -11,7 +11,8 @@ namespace addnorm {
 /// Multi-head attention (Vaswani et al. 2017, section 3.2):
 ///   head_i = softmax(Q_i·K_iᵀ/√d_head + mask)·V_i,  y = concat(head_i)·Woᵀ + bo
 /// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention. The weights are made for
-/// some queries at a time and not kept: backward makes them again.
+/// some queries at a time and not kept: backward makes them again. Keys and values are kept, and
+/// with Pass::past those of the tokens fed now stand behind them.
 template <typename T>
 class MultiHeadAttention : public Sublayer<T> {
  public:
@@ -53,6 +54,9 @@ class MultiHeadAttention : public Sublayer<T> {
 
   Value score_scale() const;  // 1/√d_head
   std::size_t n_tiles() const;
+  void check(const Inputs& in, const Pass<T>& pass) const;
+  void project(const Linear<T>& linear, MatrixView<const T> x, Matrix<T>& projected,
+               const Pass<T>& pass) const;
   Tile tile_at(std::size_t index, std::size_t sequence, std::size_t head,
                const Pass<T>& pass) const;
   MatrixView<T> head(Matrix<T>& projected, std::size_t sequence, std::size_t head) const;
@@ -68,9 +72,10 @@ class MultiHeadAttention : public Sublayer<T> {
 
   std::size_t batch_ = 1;
   std::size_t query_length_ = 0;
-  std::size_t key_length_ = 0;
-  Matrix<T> q_, k_, v_;  // rows × d_model; head h has columns h·d_head …
-  Matrix<T> context_;    // rows × d_model
+  std::size_t key_length_ = 0;  // of all keys, past ones too
+  std::size_t fed_ = 0;         // keys that a further piece may follow
+  Matrix<T> q_, k_, v_;         // rows × d_model; head h has columns h·d_head …
+  Matrix<T> context_;           // rows × d_model
 };
 
 }  // namespace addnorm

@@ -38,6 +38,8 @@ MatrixView<Arithmetic<T>> Decoder<T>::forward(std::span<const std::int32_t> toke
            .mode = step.mode,
            .mask = {.order = AttentionMask::Order::kCausal},
            .dropout_seed = step.dropout_seed,
+           .past = step.past,
+           .context = step.mode == Mode::kEvaluation ? options_.context : 0,
            .scratch = &scratch_,
            .probe = step.probe};
   const std::size_t d_model = options_.block.d_model;

@@ -35,6 +35,9 @@ class Decoder {
     std::size_t batch = 1;
     Mode mode = Mode::kTraining;
     std::uint64_t dropout_seed = 0;
+    /// How many tokens of each sequence were fed before, in evaluation: `tokens` follow them, and
+    /// nothing of theirs is computed again. The parameters must be as they were then.
+    std::size_t past = 0;
     Probe<Value>* probe = nullptr;  ///< must live until backward
   };
   /// The logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay valid

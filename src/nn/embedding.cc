@@ -15,16 +15,16 @@ void Embedding<T>::forward(std::span<const std::int32_t> tokens, MatrixView<Valu
                            const Pass<T>& pass) const {
   require(tokens.size() == pass.rows(), "embedding: there are {} tokens, must be {} × {}",
           tokens.size(), pass.batch, pass.length);
-  require(pass.length <= position_.value.rows(),
-          "embedding: sequences of {} tokens are longer than the context of {}", pass.length,
-          position_.value.rows());
+  require(pass.past + pass.length <= position_.value.rows(),
+          "embedding: sequences of {} tokens are longer than the context of {}",
+          pass.past + pass.length, position_.value.rows());
   for (const std::int32_t token : tokens) {
     require(token >= 0 && std::size_t(token) < token_.value.rows(),
             "embedding: token {} is outside the vocabulary of {}", token, token_.value.rows());
   }
   parallel_for(x.rows, row_grain(x.cols), [&](std::size_t r) {
     const auto token = token_.value.view().row(static_cast<std::size_t>(tokens[r]));
-    const auto position = position_.value.view().row(r % pass.length);
+    const auto position = position_.value.view().row(pass.past + r % pass.length);
     for (std::size_t i = 0; i < x.cols; ++i) x(r, i) = token[i] + position[i];
   });
 }

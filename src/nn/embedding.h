@@ -18,7 +18,7 @@ class Embedding {
 
   Embedding(std::size_t vocabulary, std::size_t context, std::size_t d_model);
 
-  /// `tokens` are batch × length ids below the vocabulary; length is at most the context.
+  /// `tokens` are batch × length ids below the vocabulary; past + length is at most the context.
   void forward(std::span<const std::int32_t> tokens, MatrixView<Value> x,
                const Pass<T>& pass) const;
   void backward(std::span<const std::int32_t> tokens, MatrixView<const Value> dx,

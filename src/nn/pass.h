@@ -41,7 +41,12 @@ struct Pass {
   Mode mode = Mode::kTraining;
   AttentionMask mask;
   std::uint64_t dropout_seed = 0;  ///< another one each step
-  Scratch<T>* scratch = nullptr;   ///< must be there
+  /// In evaluation a sequence may be fed in pieces: `past` of its tokens were fed before, and
+  /// attention has kept their keys and values, with room for as many tokens as `context` says
+  /// (0: for those of one pass).
+  std::size_t past = 0;
+  std::size_t context = 0;
+  Scratch<T>* scratch = nullptr;  ///< must be there
   Probe<Arithmetic<T>>* probe = nullptr;
 
   std::size_t rows() const { return batch * length; }

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
+#include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "addnorm/error.h"
 #include "base/torch_generator.h"
@@ -152,6 +155,98 @@ TEST(Decoder, RejectsTokensThatDoNotFit) {
   EXPECT_THROW(forward({1, -1}, 1), Error);
   EXPECT_THROW(forward({1, 2, 3}, 1), Error);
   EXPECT_THROW(forward({1, 2, 3}, 2), Error);
+}
+
+template <typename T>
+Decoder<T> drawn_decoder(std::string_view placement) {
+  Decoder<T> decoder({.block = {.d_model = 32, .n_heads = 4, .d_ff = 64},
+                      .placements = parse_placements(placement, 2),
+                      .context = 16});
+  TorchGenerator generator(3);
+  initialize(decoder, Initialization::kXavier, generator);
+  return decoder;
+}
+
+constexpr std::size_t kSequences = 2;
+
+/// A batch of two sequences of 16 tokens, fed in pieces; their logits in the order of a whole
+/// forward.
+template <typename T>
+std::vector<float> logits_of(std::string_view placement, const std::vector<std::size_t>& pieces) {
+  Decoder<T> decoder = drawn_decoder<T>(placement);
+  std::vector<float> all(kSequences * 16 * 256);
+  std::size_t past = 0;
+  for (const std::size_t length : pieces) {
+    std::vector<std::int32_t> tokens;
+    for (std::size_t s = 0; s < kSequences; ++s) {
+      for (std::size_t i = 0; i < length; ++i) {
+        tokens.push_back(static_cast<std::int32_t>(((past + i) * 37 + s * 101) % 256));
+      }
+    }
+    const MatrixView<const float> logits =
+        decoder.forward(tokens, {.batch = kSequences, .mode = Mode::kEvaluation, .past = past});
+    for (std::size_t r = 0; r < logits.rows; ++r) {
+      const std::size_t place = (r / length) * 16 + past + r % length;
+      std::ranges::copy(logits.row(r), all.data() + place * 256);
+    }
+    past += length;
+  }
+  return all;
+}
+
+double worst_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
+  }
+  return worst;
+}
+
+TEST(Decoder, GivesTheLogitsOfAWholeSequenceWhenItIsFedInPieces) {
+  for (const char* placement : {"pre", "post", "sandwich", "deepnorm"}) {
+    SCOPED_TRACE(placement);
+    const std::vector<float> whole = logits_of<float>(placement, {16});
+    const std::vector<float> whole16 = logits_of<BFloat16>(placement, {16});
+    for (const std::vector<std::size_t>& pieces :
+         {std::vector<std::size_t>(16, 1), {5, 3, 8}, {1, 14, 1}}) {
+      const std::vector<float> logits = logits_of<float>(placement, pieces);
+      EXPECT_LT(worst_difference(logits, whole), 1e-5);
+      EXPECT_EQ(logits, logits_of<float>(placement, pieces));
+      EXPECT_LT(worst_difference(logits_of<BFloat16>(placement, pieces), whole16), 0.03);
+    }
+  }
+}
+
+TEST(Decoder, FeedsAPieceAgainFromAnEarlierToken) {
+  Decoder<float> decoder = drawn_decoder<float>("pre");
+  auto fed = [&](std::vector<std::int32_t> tokens, std::size_t past) {
+    const auto logits = decoder.forward(tokens, {.mode = Mode::kEvaluation, .past = past});
+    const auto last = logits.row(logits.rows - 1);
+    return std::vector<float>(last.begin(), last.end());
+  };
+  fed({1, 2, 3, 4}, 0);
+  const std::vector<float> expected = fed({7}, 4);
+  fed({1, 2, 9}, 4);
+  EXPECT_EQ(fed({7}, 4), expected);
+}
+
+TEST(Decoder, RefusesAPastThatItHasNot) {
+  Decoder<float> decoder = drawn_decoder<float>("pre");
+  const auto forward = [&](std::size_t length, std::size_t past, Mode mode = Mode::kEvaluation,
+                           std::size_t batch = 1) {
+    decoder.forward(std::vector<std::int32_t>(batch * length, 1),
+                    {.batch = batch, .mode = mode, .past = past});
+  };
+  EXPECT_THROW(forward(1, 1), Error) << "nothing was fed";
+  forward(4, 0);
+  EXPECT_THROW(forward(1, 5), Error) << "only 4 were fed";
+  EXPECT_THROW(forward(13, 4), Error) << "longer than the context";
+  EXPECT_THROW(forward(1, 4, Mode::kTraining), Error);
+  EXPECT_THROW(forward(1, 4, Mode::kEvaluation, 2), Error) << "another batch";
+  forward(12, 4);
+  EXPECT_THROW(decoder.backward(Matrix<float>(12, 256)), Error);
+  forward(4, 0, Mode::kTraining);
+  EXPECT_THROW(forward(1, 4), Error) << "fed in training";
 }
 
 TEST(Admin, SkipsGrowWithTheVarianceOfTheBranchesBefore) {
