@@ -39,6 +39,24 @@ TEST(CrossEntropy, StaysFiniteForLogitsThatOverflowExp) {
   EXPECT_FLOAT_EQ(static_cast<float>(cross_entropy<float>(logits, targets, {})), 1e4F);
 }
 
+/// The rows go to several threads, and one row at a time to none.
+TEST(CrossEntropy, IsTheMeanOfItsRows) {
+  constexpr std::size_t kRows = 500;
+  Matrix<float> logits(kRows, 256), gradient(kRows, 256), of_row(1, 256);
+  TorchGenerator(4).fill_normal(logits.flat(), 0, 3);
+  std::vector<std::int32_t> targets(kRows);
+  for (std::size_t r = 0; r < kRows; ++r) targets[r] = static_cast<std::int32_t>(r * 37 % 256);
+  const double loss = cross_entropy<float>(logits, targets, gradient);
+  double sum = 0;
+  for (std::size_t r = 0; r < kRows; ++r) {
+    sum += cross_entropy<float>(logits.view().block(r, 0, 1, 256), {&targets[r], 1}, of_row);
+    for (std::size_t i = 0; i < 256; ++i) {
+      ASSERT_NEAR(gradient(r, i), of_row(0, i) / kRows, 1e-9) << r << ", " << i;
+    }
+  }
+  EXPECT_EQ(loss, sum / kRows);
+}
+
 TEST(CrossEntropy, RejectsATargetOutsideTheVocabulary) {
   Matrix<float> logits(1, 3);
   const std::vector<std::int32_t> targets{3};
