@@ -93,7 +93,8 @@ Chart layer_chart(const std::vector<std::vector<ProfileEntry>>& steps, std::size
 
 Table settings_table(const RunConfig& config) {
   Table table({{"setting", Align::kLeft}, {"value", Align::kLeft}});
-  for (const auto& [name, value] : to_json(config).items()) {
+  const nlohmann::ordered_json settings = to_json(config);
+  for (const auto& [name, value] : settings.items()) {
     table.add_row({name, value.is_string() ? value.get<std::string>() : value.dump()});
   }
   return table;

@@ -65,8 +65,9 @@ char TextGenerator::next() {
 
 /// Lets the decoder read what is new.
 void TextGenerator::feed() {
-  const std::span<const std::int32_t> fresh = std::span(tokens_).subspan(0);
-  const MatrixView<const float> logits = decoder_.forward(fresh, {.mode = Mode::kEvaluation});
+  const std::span<const std::int32_t> fresh = std::span(tokens_).subspan(past_);
+  const MatrixView<const float> logits =
+      decoder_.forward(fresh, {.mode = Mode::kEvaluation, .past = past_});
   past_ = tokens_.size();
   logits_ = logits.row(logits.rows - 1);
 }
