@@ -2,10 +2,10 @@
 
 #include <omp.h>
 
+#include <array>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <type_traits>
-#include <unordered_map>
 
 #include "base/require.h"
 
@@ -65,9 +65,11 @@ class Matmul {
         c_(describe(p.m, p.n, p.out, p.stride_c, false), engine, nullptr),
         bias_({{1, p.n}, memory::data_type::f32, memory::format_tag::ab}, engine, nullptr),
         primitive_(make(p, engine)),
-        arguments_{{DNNL_ARG_SRC, a_}, {DNNL_ARG_WEIGHTS, b_}, {DNNL_ARG_DST, c_}} {
-    if (p.has_bias) arguments_.emplace(DNNL_ARG_BIAS, bias_);
-  }
+        arguments_{{{DNNL_ARG_SRC, a_.get()},
+                    {DNNL_ARG_WEIGHTS, b_.get()},
+                    {DNNL_ARG_DST, c_.get()},
+                    {DNNL_ARG_BIAS, bias_.get()}}},
+        n_arguments_(p.has_bias ? 4 : 3) {}
 
   template <typename In, typename Out>
   void operator()(const Gemm<In, Out>& g, const dnnl::stream& stream) {
@@ -75,7 +77,10 @@ class Matmul {
     b_.set_data_handle(const_cast<In*>(g.b.data));
     c_.set_data_handle(g.c.data);
     if (!g.bias.empty()) bias_.set_data_handle(const_cast<float*>(g.bias.data()));
-    primitive_.execute(stream, arguments_);
+    // Not by the C++ interface, which allocates.
+    const dnnl_status_t status =
+        dnnl_primitive_execute(primitive_.get(), stream.get(), n_arguments_, arguments_.data());
+    dnnl::error::wrap_c_api(status, "the product cannot be computed");
   }
 
  private:
@@ -96,7 +101,8 @@ class Matmul {
 
   memory a_, b_, c_, bias_;
   dnnl::matmul primitive_;
-  std::unordered_map<int, memory> arguments_;
+  std::array<dnnl_exec_arg_t, 4> arguments_;
+  int n_arguments_;
 };
 
 /// The primitives of one thread: oneDNN gives each memory to work in.
