@@ -59,8 +59,9 @@ RunConfig configuration(const TrainFlags& flags, const RunFiles& files) {
   return config;
 }
 
-std::string gigabytes(std::size_t bytes) {
-  return fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
+std::string memory_words(std::size_t bytes) {
+  const double size = static_cast<double>(bytes);
+  return size < 1e9 ? fmt::format("{:.0f} MB", size / 1e6) : fmt::format("{:.2f} GB", size / 1e9);
 }
 
 void check_memory(const MemoryEstimate& memory) {
@@ -69,7 +70,7 @@ void check_memory(const MemoryEstimate& memory) {
       !available || memory.total() <= *available,
       "the run takes about {} of memory, and {} are free; a smaller --batch, --context, --width "
       "or --layers takes less",
-      gigabytes(memory.total()), gigabytes(available.value_or(0)));
+      memory_words(memory.total()), memory_words(available.value_or(0)));
 }
 
 void announce(const RunConfig& config, const MemoryEstimate& memory, std::size_t text_bytes,
@@ -78,8 +79,8 @@ void announce(const RunConfig& config, const MemoryEstimate& memory, std::size_t
                  config.layers, config.width, config.placement, config.dtype,
                  format_count(memory.parameters), format_count(text_bytes));
   terminal.print("Memory: {} (weights {}, optimizer {}, activations {})\n",
-                 gigabytes(memory.total()), gigabytes(memory.weights), gigabytes(memory.optimizer),
-                 gigabytes(memory.activations));
+                 memory_words(memory.total()), memory_words(memory.weights),
+                 memory_words(memory.optimizer), memory_words(memory.activations));
 }
 
 volatile std::sig_atomic_t stop_requested = 0;
