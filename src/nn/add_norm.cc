@@ -118,14 +118,15 @@ Scale<Arithmetic<T>> AddNorm<T>::scale(const ResidualFactor& factor,
 
 template <typename T>
 ResidualAdd<Arithmetic<T>, T> AddNorm<T>::residual(const Pass<T>& pass) const {
-  const auto place = 8 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
+  const std::uint64_t place =
+      8 * options_.depth.layer + static_cast<std::size_t>(options_.sublayer);
   return {.x = x_,
           .branch = branch_output(),
           .skip = scale(placement_.skip, skip_),
           .gain = scale(placement_.gain, gain_),
           .dropout = {.probability = pass.mode == Mode::kTraining ? options_.dropout : 0,
                       .seed = pass.dropout_seed,
-                      .offset = std::uint64_t{place} << 40}};
+                      .offset = (place << 40) + pass.first_row * options_.d_model}};
 }
 
 /// The gradient of f; that of s itself where the branch is added as it is.

@@ -40,8 +40,10 @@ MatrixView<Arithmetic<T>> Decoder<T>::forward(std::span<const std::int32_t> toke
            .dropout_seed = step.dropout_seed,
            .past = step.past,
            .context = step.mode == Mode::kEvaluation ? options_.context : 0,
+           .first_row = step.first_row,
            .scratch = &scratch_,
-           .probe = step.probe};
+           .probe = step.probe,
+           .on_gradients = step.on_gradients};
   const std::size_t d_model = options_.block.d_model;
   x_.resize(tokens.size(), d_model);
   y_.resize(tokens.size(), d_model);

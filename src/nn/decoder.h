@@ -38,7 +38,9 @@ class Decoder {
     /// How many tokens of each sequence were fed before, in evaluation: `tokens` follow them, and
     /// nothing of theirs is computed again. The parameters must be as they were then.
     std::size_t past = 0;
-    Probe<Value>* probe = nullptr;  ///< must live until backward
+    std::size_t first_row = 0;                     ///< as Pass has it
+    Probe<Value>* probe = nullptr;                 ///< must live until backward
+    const GradientsReady* on_gradients = nullptr;  ///< that too
   };
   /// The logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay valid
   /// until the next forward.

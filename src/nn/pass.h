@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/matrix.h"
@@ -31,6 +32,10 @@ struct Scratch {
   Matrix<Value> norm;                            // partial sums of γ's and β's gradients
 };
 
+/// Told each layer in backward once the gradients of its parameters are complete: first the number
+/// of layers, for the final norm and the head (where that is not tied), then layer by layer down.
+using GradientsReady = std::function<void(std::size_t layer)>;
+
 /// What one forward and its backward share. Rows of every activation are tokens: batch × length.
 /// T is the type of branches and products. With BFloat16 the residual stream, its gradient and the
 /// parameters are float32.
@@ -46,8 +51,10 @@ struct Pass {
   /// (0: for those of one pass).
   std::size_t past = 0;
   std::size_t context = 0;
+  std::size_t first_row = 0;      ///< this pass's place among the rows that share the seed
   Scratch<T>* scratch = nullptr;  ///< must be there
   Probe<Arithmetic<T>>* probe = nullptr;
+  const GradientsReady* on_gradients = nullptr;
 
   std::size_t rows() const { return batch * length; }
 };

@@ -65,8 +65,13 @@ void Stack<T>::backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass
   } else {
     copy(dy, dx);
   }
-  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    block->backward(dx, pass);
+  const auto tell_ready = [&](std::size_t layer) {
+    if (pass.on_gradients != nullptr) (*pass.on_gradients)(layer);
+  };
+  tell_ready(blocks_.size());
+  for (std::size_t i = blocks_.size(); i-- > 0;) {
+    blocks_[i].backward(dx, pass);
+    tell_ready(i);
   }
 }
 

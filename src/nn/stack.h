@@ -30,6 +30,7 @@ class Stack {
 
   void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   std::vector<Block<T>>& blocks() { return blocks_; }
+  std::optional<Norm<T, Value, T>>& final_norm() { return final_norm_; }
 
  private:
   std::vector<Block<T>> blocks_;

@@ -13,6 +13,24 @@
 
 namespace addnorm {
 
+namespace {
+
+/// A block's parameters each, then what stands above the blocks, then the embeddings: in backward
+/// a bucket's gradients are complete together.
+template <typename T>
+std::vector<ParameterList<Arithmetic<T>>> buckets(Decoder<T>& decoder) {
+  Stack<T>& stack = decoder.stack();
+  const std::size_t layers = stack.blocks().size();
+  std::vector<ParameterList<Arithmetic<T>>> all(layers + 2);
+  for (std::size_t i = 0; i < layers; ++i) stack.blocks()[i].list_parameters("", all[i]);
+  if (stack.final_norm()) stack.final_norm()->list_parameters("", all[layers]);
+  if (decoder.head()) decoder.head()->list_parameters("", all[layers]);
+  decoder.embedding().list_parameters("", all[layers + 1]);
+  return all;
+}
+
+}  // namespace
+
 template <typename T>
 Trainer<T>::Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOptions& options)
     : decoder_(decoder),
@@ -22,7 +40,12 @@ Trainer<T>::Trainer(Decoder<T>& decoder, const ByteText& text, const TrainerOpti
       adamw_(parameters_, options.adamw),
       generator_(options.seed),
       inputs_(options.batch * decoder.options().context),
-      targets_(inputs_.size()) {
+      targets_(inputs_.size()),
+      windows_(options.batch / options.world->size()) {
+  require(windows_ * options.world->size() == options.batch,
+          "trainer: a batch of {} windows has no equal shares for {} processes", options.batch,
+          options.world->size());
+  if (options.world->size() > 1) gradient_sum_.emplace(*options.world, buckets(decoder));
   TorchGenerator generator(options_.seed);
   text_.sample(generator, inputs_, targets_);
   initialize_admin<T>(decoder_, inputs_, options_.batch);
@@ -47,14 +70,20 @@ double Trainer<T>::accumulate(Probe<Value>* probe) {
     const Charge charge(Cost::kOptimizer);
     zero_gradients(parameters_);
   }
+  const GradientsReady start_sum = [this](std::size_t layer) { gradient_sum_->start(layer); };
+  const bool sums = gradient_sum_ && probe == nullptr;
   double loss = 0;
   for (std::size_t b = 0; b < batches; ++b) {
     text_.sample(generator_, inputs_, targets_);
-    loss += forward_backward({.batch = options_.batch,
-                              .dropout_seed = (options_.seed << 32) + steps_ * batches + b,
-                              .probe = probe});
+    loss += forward_backward({.dropout_seed = (options_.seed << 32) + steps_ * batches + b,
+                              .probe = probe,
+                              .on_gradients = sums && b + 1 == batches ? &start_sum : nullptr});
   }
-  return loss / static_cast<double>(batches);
+  if (sums) {
+    gradient_sum_->start(decoder_.stack().blocks().size() + 1);  // the embeddings come last
+    gradient_sum_->finish();
+  }
+  return options_.world->sum(loss) / static_cast<double>(batches * options_.world->size());
 }
 
 template <typename T>
@@ -121,13 +150,31 @@ double Trainer<T>::probe(Probe<Value>& probe) {
   TorchGenerator generator(options_.seed);
   text_.sample(generator, inputs_, targets_);
   zero_gradients(parameters_);
-  return forward_backward({.batch = options_.batch, .mode = Mode::kEvaluation, .probe = &probe});
+  return forward_backward({.mode = Mode::kEvaluation, .probe = &probe});
 }
 
+/// This process's part of what holds something for every window of a batch.
 template <typename T>
-double Trainer<T>::forward_backward(const typename Decoder<T>::Step& step) {
-  const MatrixView<Value> logits = decoder_.forward(inputs_, step);
-  const double loss = cross_entropy<Value>(logits, targets_, logits);
+template <typename V>
+std::span<V> Trainer<T>::share(std::span<V> batch) const {
+  const std::size_t size = batch.size() / options_.world->size();
+  return batch.subspan(options_.world->rank() * size, size);
+}
+
+/// On this process's share of the batch. Returns the share's loss; gradients are shares of the
+/// batch's.
+template <typename T>
+double Trainer<T>::forward_backward(typename Decoder<T>::Step step) {
+  const Communicator& world = *options_.world;
+  step.batch = windows_;
+  step.first_row = world.rank() * windows_ * decoder_.options().context;
+  const MatrixView<Value> logits = decoder_.forward(share(std::span(inputs_)), step);
+  const double loss = cross_entropy<Value>(logits, share(std::span(targets_)), logits);
+  if (world.size() > 1) {
+    for (std::size_t r = 0; r < logits.rows; ++r) {
+      for (Value& v : logits.row(r)) v /= static_cast<Value>(world.size());
+    }
+  }
   decoder_.backward(logits);
   return loss;
 }
@@ -141,13 +188,13 @@ double Trainer<T>::validate(std::size_t batches) {
   double loss = 0;
   for (std::size_t b = 0; b < batches; ++b) {
     const auto part = [&](std::span<const std::int32_t> all) {
-      return all.subspan(b * size, size);
+      return share(all.subspan(b * size, size));
     };
     const MatrixView<Value> logits =
-        decoder_.forward(part(inputs), {.batch = options_.batch, .mode = Mode::kEvaluation});
+        decoder_.forward(part(inputs), {.batch = windows_, .mode = Mode::kEvaluation});
     loss += cross_entropy<Value>(logits, part(targets), {});
   }
-  return loss / static_cast<double>(batches);
+  return options_.world->sum(loss) / static_cast<double>(batches * options_.world->size());
 }
 
 template class Trainer<float>;

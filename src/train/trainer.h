@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "nn/decoder.h"
 #include "train/adamw.h"
 #include "train/byte_text.h"
+#include "train/communicator.h"
+#include "train/gradient_sum.h"
 
 namespace addnorm {
 
@@ -28,12 +31,15 @@ struct LearningRate {
 };
 
 struct TrainerOptions {
-  std::size_t batch = 8;
+  std::size_t batch = 8;       ///< windows, of all processes together
   std::size_t accumulate = 1;  ///< batches whose mean gradient makes a step
   LearningRate learning_rate;
   AdamWOptions adamw;
   double clip = 0;         ///< a gradient of a larger norm is scaled down to this; 0: none is
   std::uint64_t seed = 0;  ///< of the windows and of dropout
+  /// Each process takes its share of every batch; losses and gradients are those of the whole. All
+  /// call the same methods of their trainers, but for probe().
+  Communicator* world = &one_process();
 };
 
 /// Trains a decoder on bytes, one step at a call. After the first step nothing is
@@ -74,14 +80,16 @@ class Trainer {
   /// early.
   double run(std::size_t steps, const std::function<void(double loss)>& on_step = {});
 
-  /// Forward and backward on one batch of the training text, told to `probe`; no update. Returns
-  /// the loss.
+  /// Forward and backward on this process's share of one batch of the training text, told to
+  /// `probe`; no update. Returns the share's loss.
   double probe(Probe<Value>& probe);
 
  private:
   double accumulate(Probe<Value>* probe = nullptr);
   void go_to(std::size_t steps);
-  double forward_backward(const typename Decoder<T>::Step& step);
+  double forward_backward(typename Decoder<T>::Step step);
+  template <typename V>
+  std::span<V> share(std::span<V> batch) const;
 
   Decoder<T>& decoder_;
   const ByteText& text_;
@@ -91,7 +99,9 @@ class Trainer {
   TorchGenerator generator_;
   std::size_t steps_ = 0;
   double gradient_norm_ = 0;
-  std::vector<std::int32_t> inputs_, targets_;
+  std::vector<std::int32_t> inputs_, targets_;  // the whole batch
+  std::size_t windows_;                         // of it, this process's
+  std::optional<GradientSum<Value>> gradient_sum_;
 };
 
 }  // namespace addnorm
