@@ -12,12 +12,12 @@ constexpr std::size_t kFloat = sizeof(float);
 
 /// Sizes of a decoder, as DecoderOptions has them.
 struct Sizes {
-  explicit Sizes(const RunConfig& config)
+  Sizes(const RunConfig& config, std::size_t processes)
       : options(decoder_options(config)),
         d(options.block.d_model),
         ff(options.block.d_ff),
         gates(options.block.feed_forward == FeedForwardKind::kSwiGlu ? 1 : 0),
-        rows(config.batch * config.context),
+        rows(config.batch / processes * config.context),
         branch(config.dtype == "bf16" ? sizeof(BFloat16) : kFloat) {}
 
   DecoderOptions options;
@@ -85,14 +85,15 @@ std::optional<std::size_t> system_memory() {
 
 }  // namespace
 
-MemoryEstimate estimate_memory(const RunConfig& config) {
-  const Sizes sizes(config);
+MemoryEstimate estimate_memory(const RunConfig& config, std::size_t processes) {
+  const Sizes sizes(config, processes);
   const std::size_t parameters = count_parameters(sizes);
   const std::size_t rounded = sizes.branch == kFloat ? 0 : linear_weights(sizes) * sizeof(BFloat16);
   return {.parameters = parameters,
           .weights = 2 * kFloat * parameters + rounded,
           .optimizer = 2 * kFloat * parameters,
-          .activations = activation_bytes(sizes)};
+          .activations = activation_bytes(sizes),
+          .exchange = processes == 1 ? 0 : 2 * kFloat * parameters};
 }
 
 std::optional<std::size_t> available_memory() {

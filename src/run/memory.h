@@ -7,16 +7,17 @@
 
 namespace addnorm {
 
-/// What training takes, in bytes.
+/// What training takes in each process, in bytes.
 struct MemoryEstimate {
   std::size_t parameters = 0;   ///< how many
   std::size_t weights = 0;      ///< values and gradients, and bfloat16 copies
   std::size_t optimizer = 0;    ///< AdamW's moments
   std::size_t activations = 0;  ///< what backward needs, and scratch
+  std::size_t exchange = 0;     ///< gradients on their way between processes
 
-  std::size_t total() const { return weights + optimizer + activations; }
+  std::size_t total() const { return weights + optimizer + activations + exchange; }
 };
-MemoryEstimate estimate_memory(const RunConfig& config);
+MemoryEstimate estimate_memory(const RunConfig& config, std::size_t processes = 1);
 
 /// What this process can still have: the system's MemAvailable, or what its control group leaves
 /// where that is less. Nothing where the system does not say.

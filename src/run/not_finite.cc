@@ -27,7 +27,7 @@ void FirstNotFinite::look(const Site& site, MatrixView<const float> values, cons
 }
 
 std::string FirstNotFinite::description() const {
-  if (!site_) return "everything before it is finite";
+  if (!site_) return {};
   return fmt::format("first in {} at {}", way_, site_text(*site_));
 }
 

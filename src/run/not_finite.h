@@ -13,7 +13,7 @@ class FirstNotFinite : public Probe<float> {
   void forward(const Site& site, MatrixView<const float> values) override;
   void backward(const Site& site, MatrixView<const float> gradients) override;
 
-  /// "first in forward at layer 3, feed_forward, branch".
+  /// "first in forward at layer 3, feed_forward, branch"; empty where all was finite.
   std::string description() const;
 
  private:

@@ -71,7 +71,7 @@ std::span<const Setting> settings() {
       {"context", &C::context, "bytes that the model sees"},
       {"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}},
       {"dropout", &C::dropout, "probability, on each branch"},
-      {"batch", &C::batch, "windows of text that pass at once"},
+      {"batch", &C::batch, "windows of text that pass at once, on all processes"},
       {"accumulate", &C::accumulate, "batches whose mean gradient makes a step"},
       {"steps", &C::steps, "training steps", {}, kMayChange},
       {"lr", &C::learning_rate, "AdamW's learning rate at its peak"},
@@ -219,7 +219,7 @@ void check_choice(const RunConfig& config, const Setting& setting) {
 
 }  // namespace
 
-void check(const RunConfig& c) {
+void check(const RunConfig& c, std::size_t processes) {
   for (const Setting& setting : settings()) check_choice(c, setting);
   const auto at_least_one = [](std::string_view name, std::uint64_t value) {
     constexpr std::uint64_t kMost = 1'000'000'000;  // so that no product of three overflows
@@ -230,6 +230,9 @@ void check(const RunConfig& c) {
   at_least_one("heads", c.heads);
   at_least_one("context", c.context);
   at_least_one("batch", c.batch);
+  require(c.batch % processes == 0,
+          "batch is {}, must be a multiple of {}, the number of processes that share it", c.batch,
+          processes);
   at_least_one("accumulate", c.accumulate);
   at_least_one("steps", c.steps);
   at_least_one("validation-batches", c.validation_batches);

@@ -80,8 +80,8 @@ nlohmann::ordered_json to_json(const RunConfig& config);
 /// Changes what the object names; its "preset", if it has one, first. `file` is for messages.
 void update(RunConfig& config, const nlohmann::ordered_json& object, const std::string& file);
 
-/// Throws Error unless every setting can be used.
-void check(const RunConfig& config);
+/// Throws Error unless every setting can be used, on so many processes.
+void check(const RunConfig& config, std::size_t processes = 1);
 
 /// Throws Error where `now` differs from `then` in a setting that may not change when a run goes
 /// on.

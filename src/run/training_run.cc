@@ -36,46 +36,56 @@ template <typename T>
 class TrainingRun {
  public:
   TrainingRun(const RunConfig& config, const RunFiles& files, const std::string& text,
-              const RunEvents& events);
+              const RunEvents& events, Communicator& world);
 
   RunOutcome run();
 
  private:
   RunOutcome make_steps();
-  std::size_t resume();
-  double last_seconds() const;
+  void resume();
   void step();
   void validate();
   void profile();
   void checkpoint();
   RunOutcome not_finite();
+  bool is_writer() const { return world_.rank() == 0; }
 
   const RunConfig& config_;
   const RunFiles& files_;
   const RunEvents& events_;
+  Communicator& world_;
   std::uint64_t fingerprint_;
   ByteText text_;
   Decoder<T> decoder_;
   Trainer<T> trainer_;
   LearningRate learning_rate_;
-  MetricsLog log_;  // from here on the folder is as it was at the checkpoint
+  std::optional<MetricsLog> log_;  // the writer's
   StepMetrics last_;
   Clock::time_point start_;
   double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
 };
 
+TrainerOptions trainer_options(const RunConfig& config, Communicator& world) {
+  TrainerOptions options = trainer_options(config);
+  options.world = &world;
+  return options;
+}
+
 template <typename T>
 TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, const std::string& text,
-                            const RunEvents& events)
+                            const RunEvents& events, Communicator& world)
     : config_(config),
       files_(files),
       events_(events),
+      world_(world),
       fingerprint_(fingerprint(text)),
       text_(text, config.context),
       decoder_(drawn<T>(config)),
-      trainer_(decoder_, text_, trainer_options(config)),
-      learning_rate_(trainer_options(config).learning_rate),
-      log_(files.metrics, resume()) {
+      trainer_(decoder_, text_, trainer_options(config, world)),
+      learning_rate_(trainer_options(config).learning_rate) {
+  resume();
+  if (!is_writer()) return;
+  log_.emplace(files.metrics, trainer_.steps());  // and the folder is as it was at the checkpoint
   const Metrics before = read_metrics(files.metrics);
   if (!before.steps.empty()) last_.seconds = before.steps.back().seconds;
   if (!before.validations.empty()) validation_loss_ = before.validations.back().loss;
@@ -84,10 +94,10 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, cons
   keep_steps(files.profile, trainer_.steps());
 }
 
-/// Goes on with the folder's checkpoint, if there is one. Returns the steps that it has made.
+/// Goes on with the folder's checkpoint, if there is one.
 template <typename T>
-std::size_t TrainingRun<T>::resume() {
-  if (!std::filesystem::exists(files_.checkpoint)) return 0;
+void TrainingRun<T>::resume() {
+  if (!std::filesystem::exists(files_.checkpoint)) return;
   const Checkpoint checkpoint(files_.checkpoint);
   const RunState& state = checkpoint.state();
   check_unchanged(state.config, config_);
@@ -97,7 +107,6 @@ std::size_t TrainingRun<T>::resume() {
           files_.checkpoint);
   checkpoint.restore(trainer_.state());
   trainer_.resume(state.steps);
-  return state.steps;
 }
 
 template <typename T>
@@ -117,7 +126,7 @@ RunOutcome TrainingRun<T>::make_steps() {
     step();
     if (!std::isfinite(last_.loss) || !std::isfinite(last_.gradient_norm)) return not_finite();
     const std::size_t done = trainer_.steps();
-    const bool stops = events_.wants_stop && events_.wants_stop();
+    const bool stops = world_.any(events_.wants_stop && events_.wants_stop());
     if (is_due(config_.validate_every, done, config_.steps)) validate();
     if (config_.profile_every > 0 && is_due(config_.profile_every, done, config_.steps)) profile();
     if (stops || is_due(config_.checkpoint_every, done, config_.steps)) checkpoint();
@@ -137,17 +146,18 @@ void TrainingRun<T>::step() {
   last_.step = trainer_.steps();
   last_.tokens = last_.step * config_.accumulate * config_.batch * config_.context;
   last_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  log_.add(last_);
+  if (log_) log_->add(last_);
 }
 
 template <typename T>
 void TrainingRun<T>::validate() {
   validation_loss_ = trainer_.validate(config_.validation_batches);
-  log_.add(Validation{trainer_.steps(), validation_loss_});
+  if (log_) log_->add(Validation{trainer_.steps(), validation_loss_});
 }
 
 template <typename T>
 void TrainingRun<T>::profile() {
+  if (!is_writer()) return;
   Profiler<float> profiler(config_.context, trainer_.steps());
   trainer_.probe(profiler);
   const DecoderOptions& options = decoder_.options();
@@ -166,6 +176,7 @@ void TrainingRun<T>::profile() {
 
 template <typename T>
 void TrainingRun<T>::checkpoint() {
+  if (!is_writer()) return;
   write_checkpoint(files_.checkpoint,
                    {.config = config_, .steps = trainer_.steps(), .text = fingerprint_},
                    trainer_.state());
@@ -175,20 +186,23 @@ template <typename T>
 RunOutcome TrainingRun<T>::not_finite() {
   FirstNotFinite first;
   trainer_.repeat_step(first);
+  const std::string place = world_.first_text(first.description());  // it may be another's windows
   const std::string what = std::isfinite(last_.loss) ? "gradient" : "loss";
-  const std::string problem =
-      fmt::format("the {} of step {} is not finite: {}", what, last_.step, first.description());
-  log_.stopped(last_.step, problem);
+  const std::string problem = fmt::format("the {} of step {} is not finite: {}", what, last_.step,
+                                          place.empty() ? "everything before it is finite" : place);
+  if (log_) log_->stopped(last_.step, problem);
   return {RunOutcome::End::kNotFinite, last_.step, validation_loss_, problem};
 }
 
 }  // namespace
 
 RunOutcome run_training(const RunConfig& config, const RunFiles& files, const std::string& text,
-                        const RunEvents& events) {
-  check(config);
-  if (config.dtype == "bf16") return TrainingRun<BFloat16>(config, files, text, events).run();
-  return TrainingRun<float>(config, files, text, events).run();
+                        const RunEvents& events, Communicator& world) {
+  check(config, world.size());
+  if (config.dtype == "bf16") {
+    return TrainingRun<BFloat16>(config, files, text, events, world).run();
+  }
+  return TrainingRun<float>(config, files, text, events, world).run();
 }
 
 RunConfig read_config(const std::string& file, RunConfig base) {

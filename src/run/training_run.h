@@ -15,7 +15,7 @@ namespace addnorm {
 struct RunEvents {
   /// After each step, with the last validation loss (NaN before the first).
   std::function<void(const StepMetrics&, double validation_loss)> on_step = {};
-  /// Asked after each step; true: stop there, with a checkpoint.
+  /// Asked after each step; true in any process: stop there, with a checkpoint.
   std::function<bool()> wants_stop = {};
 };
 
@@ -35,9 +35,11 @@ struct RunOutcome {
 
 /// Trains until all steps are made, and leaves config.json, metrics, profiles and checkpoints in
 /// the folder, of which the caller has the RunLock. Where there is a checkpoint it goes on with
-/// that, to the same bits as a run without a break. `text` is what config.text holds.
+/// that, to the same bits as a run without a break. `text` is what config.text holds. Of several
+/// processes, which all call this alike, the first writes, the others read its checkpoint; it has
+/// the lock.
 RunOutcome run_training(const RunConfig& config, const RunFiles& files, const std::string& text,
-                        const RunEvents& events);
+                        const RunEvents& events, Communicator& world = one_process());
 
 /// Reads a configuration from a JSON file; what it does not name is as in `base`.
 RunConfig read_config(const std::string& file, RunConfig base = {});
