@@ -3,13 +3,13 @@
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
 SOURCES = $(shell find $(wildcard include src apps tests bench examples) -name '*.h' -o -name '*.cc')
-TIDY    = $(filter-out apps/wasm/%,$(filter src/%.cc apps/%.cc,$(SOURCES)))
+TIDY    = $(filter-out apps/wasm/% apps/cli/mpi_communicator.cc,$(filter src/%.cc apps/%.cc,$(SOURCES)))
 NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test bench format lint sanitize clean neon page module packages \
-        packages-bench packages-browser packages-lint packages-neon packages-web
+.PHONY: help run serve test bench format lint sanitize clean mpi neon page module \
+        packages packages-bench packages-browser packages-lint packages-mpi packages-neon packages-web
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
@@ -36,6 +36,10 @@ bench: packages packages-bench packages-browser page ## build the benchmarks and
 sanitize: build/asan-ubsan/build.ninja ## run all tests under the address and undefined-behaviour sanitizers
 	@cmake --build --preset asan-ubsan
 	@ctest --preset asan-ubsan
+
+mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test training on several processes
+	@cmake --build --preset mpi
+	@ctest --preset mpi
 
 neon: packages-neon build/neon/build.ninja ## check that 64-bit ARM gives the same bits, cross-compiled and in qemu
 	@cmake --build --preset neon
@@ -70,10 +74,11 @@ $(NODE_MODULES): web/package-lock.json | packages
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-browser packages-lint packages-neon packages-web: packages-%: packages
+packages-bench packages-browser packages-lint packages-mpi packages-neon packages-web: packages-%: packages
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.
+build/mpi/build.ninja: | packages-mpi
 build/neon/build.ninja: | packages-neon
 build/wasm/build.ninja: | packages-web
 build/%/build.ninja: CMakePresets.json | packages

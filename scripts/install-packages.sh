@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|neon}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -25,6 +25,7 @@ for group in "$@"; do
     # clang needs its own omp.h to read sources that are built with -fopenmp.
     lint)  packages+=(clang clang-format clang-tidy libomp-dev) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread) ;;
+    mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
     neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64
                       libgmock-dev:arm64 librapidcheck-dev:arm64 libgomp1:arm64) ;;

@@ -601,6 +601,17 @@ class Server {
   int port_ = 0;
 };
 
+#ifndef ADDNORM_MPI
+TEST_F(CliTest, TrainOnSeveralProcessesNeedsMpi) {
+  ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  const Result result = run("train --preset tiny --out run");
+  ::unsetenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("built without MPI"));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+#endif
+
 TEST_F(CliTest, ServeAnswersWithTheFolderAndNothingBeyond) {
   fs::create_directory(folder_ / "page");
   write("page/index.html", "<p>the page</p>");

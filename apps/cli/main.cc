@@ -11,6 +11,7 @@
 #include "base/require.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/processes.h"
 
 namespace addnorm {
 namespace {
@@ -41,7 +42,9 @@ ExitStatus report_error(const CLI::App& program, std::string message) {
   for (const CLI::App* parsed : program.get_subcommands()) command += ' ' + parsed->get_name();
   std::ranges::replace_if(
       message, [](char c) { return c >= 0 && c < ' '; }, ' ');
+  let_first_process_report();
   std::fputs(fmt::format("{}: {}\n", command, message).c_str(), stderr);
+  end_processes(kBadUsage);
   return kBadUsage;
 }
 

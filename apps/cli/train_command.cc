@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/own_text.h"
+#include "cli/processes.h"
 #include "io/file.h"
 #include "report/numbers.h"
 #include "report/run_report.h"
@@ -74,19 +75,22 @@ void check_memory(const MemoryEstimate& memory) {
 }
 
 void announce(const RunConfig& config, const MemoryEstimate& memory, std::size_t text_bytes,
-              Terminal& terminal) {
+              std::size_t processes, Terminal& terminal) {
+  const bool alone = processes == 1;
   terminal.print("{} layers, width {}, {}-norm, {}: {} parameters; {} bytes of text\n",
                  config.layers, config.width, config.placement, config.dtype,
                  format_count(memory.parameters), format_count(text_bytes));
-  terminal.print("Memory: {} (weights {}, optimizer {}, activations {})\n",
+  terminal.print("Memory{}: {} (weights {}, optimizer {}, activations {}{})\n",
+                 alone ? "" : fmt::format(" of each of {} processes", processes),
                  memory_words(memory.total()), memory_words(memory.weights),
-                 memory_words(memory.optimizer), memory_words(memory.activations));
+                 memory_words(memory.optimizer), memory_words(memory.activations),
+                 alone ? "" : fmt::format(", exchange {}", memory_words(memory.exchange)));
 }
 
 volatile std::sig_atomic_t stop_requested = 0;
 
 /// While this lives, Ctrl+C and SIGTERM ask the run to stop after its step; a second one ends the
-/// program as usual.
+/// program as usual. So does SIGUSR1, which mpirun hands on and leaves all processes the time.
 class StopOnSignal {
  public:
   StopOnSignal() {
@@ -95,10 +99,12 @@ class StopOnSignal {
     action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
     ::sigaction(SIGINT, &action, &old_interrupt_);
     ::sigaction(SIGTERM, &action, &old_terminate_);
+    ::sigaction(SIGUSR1, &action, &old_user_);
   }
   ~StopOnSignal() {
     ::sigaction(SIGINT, &old_interrupt_, nullptr);
     ::sigaction(SIGTERM, &old_terminate_, nullptr);
+    ::sigaction(SIGUSR1, &old_user_, nullptr);
   }
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
@@ -106,6 +112,7 @@ class StopOnSignal {
  private:
   struct sigaction old_interrupt_ {};
   struct sigaction old_terminate_ {};
+  struct sigaction old_user_ {};
 };
 
 double bits(double nats) {
@@ -152,13 +159,14 @@ class Watch {
 };
 
 RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files,
-                             const std::string& text, Terminal& terminal) {
+                             const std::string& text, Communicator& world, Terminal& terminal) {
   const StopOnSignal signals;
   Watch watch(config, terminal);
   return run_training(config, files, text,
                       {.on_step = [&](const StepMetrics& metrics,
                                       double validation) { watch.step(metrics, validation); },
-                       .wants_stop = [] { return stop_requested != 0; }});
+                       .wants_stop = [] { return stop_requested != 0; }},
+                      world);
 }
 
 /// "Time: products 71 %, attention 9 %, ...".
@@ -192,23 +200,27 @@ ExitStatus conclude(const RunOutcome& outcome, const RunFiles& files, Terminal& 
 
 ExitStatus run(const TrainFlags& flags) {
   require(!flags.out.empty(), "--out: is missing; expected the folder of the run");
+  const std::unique_ptr<Communicator> joined = join_processes();
+  Communicator& world = joined ? *joined : one_process();
+  const bool is_first = world.rank() == 0;  // it alone writes
   const RunFiles files(flags.out);
   const RunConfig config = configuration(flags, files);
-  check(config);
+  check(config, world.size());
   const std::string text = read_text_or_own(config.text);
   const ByteText enough(text, config.context);
-  const MemoryEstimate memory = estimate_memory(config);
+  const MemoryEstimate memory = estimate_memory(config, world.size());
   check_memory(memory);
   require(
       flags.resume || !fs::exists(files.checkpoint),
       "--out: {} has a checkpoint already; --resume goes on with it, another folder begins anew",
       flags.out);
-  const RunLock lock(flags.out);
+  std::optional<RunLock> lock;
+  if (is_first) lock.emplace(flags.out);
 
   Terminal terminal(stdout);
-  announce(config, memory, text.size(), terminal);
-  const RunOutcome outcome = run_with_progress(config, files, text, terminal);
-  write_files({{files.report, run_html(config, files)}});
+  announce(config, memory, text.size(), world.size(), terminal);
+  const RunOutcome outcome = run_with_progress(config, files, text, world, terminal);
+  if (is_first) write_files({{files.report, run_html(config, files)}});
   return conclude(outcome, files, terminal);
 }
 
@@ -249,6 +261,12 @@ std::string meaning() {
       R"(Writes into --out: config.json, metrics.jsonl (a line for each step), profile.jsonl (signal and
 gradient by layer), checkpoint.safetensors, and report.html at the end. The same settings and text
 give the same bits, with breaks or without. Ctrl+C stops after the step, with a checkpoint.
+
+`mpirun -n 4 addnorm train …` (built by `make mpi`) shares each batch among 4 processes: --batch is
+that of all of them and must be a multiple of 4. The curve is that of one process to rounding, the
+bits are the same for the same number of processes; --resume takes any number. All must reach --out.
+OMP_NUM_THREADS says how many threads each takes. At Ctrl+C mpirun leaves them a second for step and
+checkpoint, `--mca odls_base_sigkill_timeout 10` ten, and `kill -USR1` of mpirun all they need.
 
 Presets; in brackets above are the settings of small:
 )";

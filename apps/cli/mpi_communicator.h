@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "train/communicator.h"
+
+namespace addnorm {
+
+/// MPI's world, from MPI_Init to MPI_Finalize; once in a process. All calls must come from one
+/// thread. Where MPI itself fails it ends all processes.
+std::unique_ptr<Communicator> mpi_communicator();
+
+/// Ends all processes, if there is a world.
+void abort_mpi(int status);
+
+}  // namespace addnorm
