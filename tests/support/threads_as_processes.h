@@ -84,10 +84,10 @@ class ThreadAsProcess final : public Communicator {
   }
   void wait(std::size_t slot) override {
     if (!slots_.contains(slot)) return;
-    const auto [operation, target] = slots_[slot];
+    const Started started = slots_[slot];
     slots_.erase(slot);
-    receive(operation, target, [&](std::span<const std::byte> sent) {
-      return operation.first == 0 ? part(sent) : sent;
+    receive(started.operation, started.target, [&](std::span<const std::byte> sent) {
+      return started.operation.first == 0 ? part(sent) : sent;
     });
   }
 
