@@ -36,7 +36,7 @@ struct RunConfig {
 
   std::uint64_t batch = 16;
   std::uint64_t accumulate = 1;
-  std::uint64_t steps = 4000;
+  std::uint64_t steps = 3000;
   double learning_rate = 2e-3;
   std::uint64_t warm_up = 100;
   std::string decay = "cosine";
