@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "io/file.h"
+#include "run/checkpoint.h"
 #include "run/metrics.h"
 #include "run/run_folder.h"
 
@@ -88,11 +89,18 @@ class MpiTest : public ::testing::Test {
   /// says how all ended, within seconds.
   Result interrupted(const std::string& run, const std::function<void(pid_t, pid_t)>& act) const {
     const pid_t mpirun = start(on(2, fresh(run, "--steps 1000000")));
-    while (read_metrics(files(run).metrics).steps.size() < 12) std::this_thread::sleep_for(20ms);
+    for (int tries = 0; tries < 1500; ++tries) {
+      if (read_metrics(files(run).metrics).steps.size() >= 12) break;
+      std::this_thread::sleep_for(20ms);
+    }
     std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", mpirun));
     pid_t first = 0;
     pid_t second = 0;
     children >> first >> second;
+    if (second <= 0) {
+      ADD_FAILURE() << "there is no second process";
+      return wait_for(mpirun);
+    }
     const auto begin = std::chrono::steady_clock::now();
     act(mpirun, second);
     const Result result = wait_for(mpirun);
@@ -125,7 +133,7 @@ TEST_F(MpiTest, GoesAsOneProcessDoesAndToTheSameBitsEveryTime) {
   ASSERT_EQ(run(on(3, fresh("three", how))).status, 0);
   expect_same_curve("alone", "two", 1e-5);
   expect_same_curve("alone", "three", 1e-5);
-  EXPECT_EQ(read_file(files("two").checkpoint), read_file(files("again").checkpoint));
+  EXPECT_TRUE(read_file(files("two").checkpoint) == read_file(files("again").checkpoint));
 }
 
 TEST_F(MpiTest, GoesAsOneProcessDoesInBFloat16) {
@@ -145,7 +153,7 @@ TEST_F(MpiTest, AKilledProcessEndsTheOthersAndTheRunGoesOn) {
   const Result resumed = run(on(2, train("run", "--resume" + until)));
   ASSERT_EQ(resumed.status, 0) << resumed.err;
   ASSERT_EQ(run(on(2, fresh("whole", until))).status, 0);
-  EXPECT_EQ(read_file(files("run").checkpoint), read_file(files("whole").checkpoint));
+  EXPECT_TRUE(read_file(files("run").checkpoint) == read_file(files("whole").checkpoint));
 }
 
 TEST_F(MpiTest, GoesOnWithAnotherNumberOfProcesses) {
@@ -177,6 +185,7 @@ TEST_F(MpiTest, AStopRequestByWayOfMpirunLeavesACheckpoint) {
 TEST_F(MpiTest, InterruptingMpirunLeavesACheckpoint) {
   interrupted("run", [](pid_t mpirun, pid_t) { ::kill(mpirun, SIGINT); });
   const std::size_t steps = read_metrics(files("run").metrics).steps.size();
+  EXPECT_EQ(Checkpoint(files("run").checkpoint).state().steps, steps);
   const std::string until = fmt::format(" --steps {}", steps + 1);
   const Result resumed = run(on(2, train("run", "--resume" + until)));
   ASSERT_EQ(resumed.status, 0) << resumed.err;

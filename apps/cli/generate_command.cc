@@ -24,6 +24,7 @@ struct GenerateFlags {
 Decoder<float> load(const std::string& run) {
   const bool is_folder = std::filesystem::is_directory(run);
   const Checkpoint checkpoint(is_folder ? RunFiles(run).checkpoint : run);
+  check(checkpoint.state().config);
   Decoder<float> decoder(decoder_options(checkpoint.state().config));
   std::vector<NamedMatrix<float>> matrices;
   for (const auto& [name, parameter] : decoder.parameters()) {

@@ -1,5 +1,6 @@
 #include "cli/processes.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +37,10 @@ std::unique_ptr<Communicator> join_processes() {
       "train a model of its own; `make mpi` builds build/mpi/bin/addnorm",
       size));
 #endif
+}
+
+std::size_t processes_here() {
+  return static_cast<std::size_t>(std::max(1, from_mpirun("OMPI_COMM_WORLD_LOCAL_SIZE")));
 }
 
 void let_first_process_report() {

@@ -19,4 +19,7 @@ void let_first_process_report();
 /// Ends all processes where this one has joined others.
 void end_processes(ExitStatus status);
 
+/// How many of them are on this machine.
+std::size_t processes_here();
+
 }  // namespace addnorm

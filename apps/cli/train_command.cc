@@ -13,7 +13,6 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/own_text.h"
 #include "cli/processes.h"
 #include "io/file.h"
 #include "report/numbers.h"
@@ -43,20 +42,25 @@ struct TrainFlags {
   }
 };
 
-/// Preset, then the file, then flags. A run that goes on has its own configuration, of which flags
-/// may change a few settings.
+/// Preset or file, then flags. A run that goes on has its own configuration, of which flags may
+/// change a few settings.
 RunConfig configuration(const TrainFlags& flags, const RunFiles& files) {
-  if (flags.resume && fs::exists(files.config)) {
-    const RunConfig before = read_config(files.config);
-    RunConfig config = before;
-    flags.apply(config);
-    check_unchanged(before, config);
-    return config;
-  }
   RunConfig config;
-  update(config, {{"preset", flags.given.preset}}, "--preset");
-  if (!flags.config.empty()) config = read_config(flags.config, config);
+  const bool goes_on = flags.resume && fs::exists(files.config);
+  require(!goes_on || flags.config.empty(), "--config: the run goes on with the settings in {}",
+          files.config);
+  if (goes_on) {
+    config = read_config(files.config);
+  } else if (!flags.config.empty()) {
+    config = read_config(flags.config);
+  } else {
+    update(config, {{"preset", flags.given.preset}}, "--preset");
+  }
+  const RunConfig before = config;
   flags.apply(config);
+  if (goes_on) check_unchanged(before, config);
+  require(!config.text.empty(), "--text: is missing; expected files to train on");
+  for (std::string& file : config.text) file = fs::absolute(file).string();  // found from anywhere
   return config;
 }
 
@@ -65,13 +69,13 @@ std::string memory_words(std::size_t bytes) {
   return size < 1e9 ? fmt::format("{:.0f} MB", size / 1e6) : fmt::format("{:.2f} GB", size / 1e9);
 }
 
-void check_memory(const MemoryEstimate& memory) {
+void check_memory(std::size_t needed) {
   const std::optional<std::size_t> available = available_memory();
   require(
-      !available || memory.total() <= *available,
+      !available || needed <= *available,
       "the run takes about {} of memory, and {} are free; a smaller --batch, --context, --width "
       "or --layers takes less",
-      memory_words(memory.total()), memory_words(available.value_or(0)));
+      memory_words(needed), memory_words(available.value_or(0)));
 }
 
 void announce(const RunConfig& config, const MemoryEstimate& memory, std::size_t text_bytes,
@@ -128,25 +132,27 @@ class Watch {
  public:
   Watch(const RunConfig& config, Terminal& terminal) : terminal_(terminal), steps_(config.steps) {}
 
-  void step(const StepMetrics& m, double validation_loss) {
+  void step(const StepMetrics& m) {
     if (!bar_) {
       bar_.emplace(screen_, "training", steps_, m.step);
       first_ = m;
     }
-    const double seconds = m.seconds - first_.seconds;
-    if (seconds > 0) rate_ = static_cast<double>(m.tokens - first_.tokens) / seconds;
-    if (std::isfinite(validation_loss) && validation_loss != validation_loss_) {
-      validation_loss_ = validation_loss;
-      bar_->hide();
-      terminal_.print("step {:>6}: loss {:.3f}, {}{}\n", m.step, m.loss,
-                      validation_words(validation_loss), rate_words());
-    }
+    last_ = m;
     bar_->update(m.step, fmt::format("loss {:.3f}{}", m.loss, rate_words()));
+  }
+
+  void validation(const Validation& v) {
+    bar_->hide();
+    terminal_.print("step {:>6}: loss {:.3f}, {}{}\n", v.step, last_.loss, validation_words(v.loss),
+                    rate_words());
   }
 
  private:
   std::string rate_words() const {
-    return rate_ > 0 ? fmt::format("; {} tokens/s", format_count(std::llround(rate_))) : "";
+    const double seconds = last_.seconds - first_.seconds;
+    if (!(seconds > 0)) return "";
+    const double rate = static_cast<double>(last_.tokens - first_.tokens) / seconds;
+    return fmt::format("; {} tokens/s", format_count(std::llround(rate)));
   }
 
   Terminal& terminal_;
@@ -154,17 +160,16 @@ class Watch {
   std::size_t steps_;
   std::optional<ProgressBar> bar_;
   StepMetrics first_ = {};
-  double rate_ = 0;
-  double validation_loss_ = 0;
+  StepMetrics last_ = {};
 };
 
-RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files,
-                             const std::string& text, Communicator& world, Terminal& terminal) {
+RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files, const ByteText& text,
+                             Communicator& world, Terminal& terminal) {
   const StopOnSignal signals;
   Watch watch(config, terminal);
   return run_training(config, files, text,
-                      {.on_step = [&](const StepMetrics& metrics,
-                                      double validation) { watch.step(metrics, validation); },
+                      {.on_step = [&](const StepMetrics& m) { watch.step(m); },
+                       .on_validation = [&](const Validation& v) { watch.validation(v); },
                        .wants_stop = [] { return stop_requested != 0; }},
                       world);
 }
@@ -172,6 +177,7 @@ RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files,
 /// "Time: products 71 %, attention 9 %, ...".
 std::string time_words(const RunOutcome& outcome) {
   const double all = std::accumulate(outcome.seconds.begin(), outcome.seconds.end(), 0.0);
+  if (all == 0) return "No step was left to make.";
   std::vector<std::string> words;
   for (std::size_t i = 0; i < kCostNames.size(); ++i) {
     words.push_back(fmt::format("{} {:.0f} %", kCostNames[i], 100 * outcome.seconds[i] / all));
@@ -183,7 +189,10 @@ ExitStatus conclude(const RunOutcome& outcome, const RunFiles& files, Terminal& 
   const std::string resume = fmt::format("addnorm train --resume --out {}", files.folder);
   switch (outcome.end) {
     case RunOutcome::End::kNotFinite:
-      terminal.print("{}\nThe last checkpoint is kept: {}\n", outcome.problem, files.checkpoint);
+      terminal.print("{}\n{}: {}\n", outcome.problem,
+                     fs::exists(files.checkpoint) ? "The last checkpoint is kept"
+                                                  : "There was no checkpoint yet",
+                     files.checkpoint);
       return kVerdictFailed;
     case RunOutcome::End::kStopped:
       terminal.print("Stopped after step {}, with a checkpoint. Go on with:\n  {}\n", outcome.steps,
@@ -206,16 +215,16 @@ ExitStatus run(const TrainFlags& flags) {
   const RunFiles files(flags.out);
   const RunConfig config = configuration(flags, files);
   check(config, world.size());
-  const std::string text = read_text_or_own(config.text);
-  const ByteText enough(text, config.context);
+  const ByteText text(read_text(config.text), config.context);
   const MemoryEstimate memory = estimate_memory(config, world.size());
-  check_memory(memory);
+  check_memory(processes_here() * (memory.total() + text.size()));
+  if (fs::exists(files.config)) read_config(files.config);  // it is a run's folder
+  std::optional<RunLock> lock;
+  if (is_first) lock.emplace(flags.out);
   require(
       flags.resume || !fs::exists(files.checkpoint),
       "--out: {} has a checkpoint already; --resume goes on with it, another folder begins anew",
       flags.out);
-  std::optional<RunLock> lock;
-  if (is_first) lock.emplace(flags.out);
 
   Terminal terminal(stdout);
   announce(config, memory, text.size(), world.size(), terminal);
@@ -260,7 +269,7 @@ std::string meaning() {
   std::string text =
       R"(Writes into --out: config.json, metrics.jsonl (a line for each step), profile.jsonl (signal and
 gradient by layer), checkpoint.safetensors, and report.html at the end. The same settings and text
-give the same bits, with breaks or without. Ctrl+C stops after the step, with a checkpoint.
+give the same bits with the same number of threads, with breaks or without. Ctrl+C stops after the step, with a checkpoint.
 
 `mpirun -n 4 addnorm train …` (built by `make mpi`) shares each batch among 4 processes: --batch is
 that of all of them and must be a multiple of 4. The curve is that of one process to rounding, the

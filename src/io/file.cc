@@ -64,6 +64,7 @@ class PendingFile {
   void write(std::string_view bytes);
   void finish();
   void publish();
+  void replace();
   void keep() { kept_ = true; }
 
  private:
@@ -132,6 +133,13 @@ void PendingFile::publish() {
   sync_folder(target_.parent_path());
 }
 
+/// For a file by itself: at any moment the old or the new content is there, whole.
+void PendingFile::replace() {
+  check(std::rename(temporary_.c_str(), target_.c_str()) == 0);
+  kept_ = true;
+  sync_folder(target_.parent_path());
+}
+
 /// Opens every output; a deque, because a PendingFile stays where it was made.
 std::deque<PendingFile> open_outputs(const std::vector<std::string>& files) {
   std::deque<PendingFile> outputs;
@@ -191,8 +199,7 @@ void write_file(const std::string& file, std::span<const std::string_view> piece
   PendingFile output(file);
   for (const std::string_view piece : pieces) output.write(piece);
   output.finish();
-  output.publish();
-  output.keep();
+  output.replace();
 }
 
 void write_files(const std::vector<OutputFile>& files) {

@@ -27,7 +27,7 @@ struct OutputFile {
 /// twice.
 void check_outputs(const std::vector<std::string>& files);
 
-/// Writes one file whole, or leaves what was there: as write_files does, piece by piece.
+/// Writes one file piece by piece: at any moment what was there or what is new is there, whole.
 void write_file(const std::string& file, std::span<const std::string_view> pieces);
 
 /// Writes all files or none. Each is written and synced under a temporary name in its folder, and

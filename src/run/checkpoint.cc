@@ -1,10 +1,10 @@
 #include "run/checkpoint.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
-#include <iomanip>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/require.h"
 
@@ -12,23 +12,34 @@ namespace addnorm {
 namespace {
 
 constexpr const char* kFormat = "addnorm checkpoint 1";
+constexpr const char* kContent = "content";
 
 std::string_view bytes_of(const StoredTensor& tensor) {
   return {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()};
 }
 
-std::uint64_t fingerprint_of(const std::vector<StoredTensor>& tensors) {
+using Metadata = std::map<std::string, std::string>;
+
+/// Of everything that a checkpoint says, but itself.
+std::uint64_t content_of(const std::vector<StoredTensor>& tensors, const Metadata& metadata) {
   std::uint64_t value = 0;
-  for (const StoredTensor& tensor : tensors) value = fingerprint(bytes_of(tensor), value);
+  for (const auto& [key, text] : metadata) {
+    if (key != kContent) value = fingerprint(text, fingerprint(key, value));
+  }
+  for (const StoredTensor& tensor : tensors) {
+    value = fingerprint(tensor.name + shape_text(tensor.shape), value);
+    value = fingerprint(bytes_of(tensor), value);
+  }
   return value;
 }
 
-std::map<std::string, std::string> metadata(const RunState& state, std::uint64_t content) {
+Metadata metadata(const RunState& state) {
+  RunConfig config = state.config;
+  config.text.clear();  // its bytes count, not where they stand
   return {{"format", kFormat},
-          {"config", to_json(state.config).dump()},
+          {"config", to_json(config).dump()},
           {"steps", fmt::format("{}", state.steps)},
-          {"text", fmt::format("{:016x}", state.text)},
-          {"content", fmt::format("{:016x}", content)}};
+          {"text", fmt::format("{:016x}", state.text)}};
 }
 
 /// The metadata of a checkpoint, entry by entry.
@@ -44,10 +55,12 @@ class MetadataReader {
   }
   template <typename T>
   T number(const char* key, int base = 10) const {
-    std::istringstream words(text(key));
+    const std::string& digits = text(key);
     T value{};
-    words >> std::setbase(base) >> value;
-    require(!words.fail(), "{}: is no checkpoint: \"{}\" is {}", stored_.file, key, text(key));
+    const char* end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, value, base);
+    require(stop == end && error == std::errc{}, "{}: is no checkpoint: \"{}\" is {}", stored_.file,
+            key, digits);
     return value;
   }
   RunConfig config() const {
@@ -85,14 +98,16 @@ void write_checkpoint(const std::string& file, const RunState& state,
     const Matrix<float>& values = *matrix;
     tensors.push_back(stored_tensor(name, {values.rows(), values.cols()}, values.flat()));
   }
-  write_safetensors(file, tensors, metadata(state, fingerprint_of(tensors)));
+  Metadata data = metadata(state);
+  data[kContent] = fmt::format("{:016x}", content_of(tensors, data));
+  write_safetensors(file, tensors, data);
 }
 
 Checkpoint::Checkpoint(const std::string& file) : stored_(read_safetensors(file)) {
   const MetadataReader read(stored_);
   require(read.text("format") == kFormat, "{}: is a \"{}\", expected an \"{}\"", file,
           read.text("format"), kFormat);
-  require(read.number<std::uint64_t>("content", 16) == fingerprint_of(stored_.tensors),
+  require(read.number<std::uint64_t>(kContent, 16) == content_of(stored_.tensors, stored_.metadata),
           "{}: is corrupt: its bytes are not those that were written", file);
   state_ = {.config = read.config(),
             .steps = read.number<std::size_t>("steps"),

@@ -19,7 +19,7 @@ std::uint64_t fingerprint(std::string_view bytes, std::uint64_t seed = 0);
 
 /// Where a run stands, besides the matrices that training changes.
 struct RunState {
-  RunConfig config;
+  RunConfig config;        ///< without the names of the text's files
   std::size_t steps = 0;   ///< that have been made
   std::uint64_t text = 0;  ///< fingerprint() of the text that it is trained on
 };

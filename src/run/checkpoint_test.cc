@@ -59,10 +59,9 @@ TEST_F(CheckpointTest, RefusesAFileThatIsCut) {
   expect_refused(whole + '\0');
 }
 
-TEST_F(CheckpointTest, RefusesAFlippedBitOfTheValues) {
+TEST_F(CheckpointTest, RefusesAFlippedBitAnywhere) {
   const std::string whole = read_file(file_);
-  const std::size_t data = (first_.flat().size() + second_.flat().size()) * sizeof(float);
-  for (std::size_t byte = whole.size() - data; byte < whole.size(); ++byte) {
+  for (std::size_t byte = 0; byte < whole.size(); ++byte) {
     std::string bytes = whole;
     bytes[byte] ^= 4;
     expect_refused(bytes);

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace addnorm {
 namespace {
@@ -66,21 +67,39 @@ std::size_t activation_bytes(const Sizes& s) {
 }
 
 /// The number in a file that holds nothing else; nothing where there is none ("max").
-std::optional<std::size_t> number_in(const char* file) {
+std::optional<std::size_t> number_of(const char* file) {
   std::size_t number = 0;
   if (std::ifstream(file) >> number) return number;
   return {};
 }
 
-std::optional<std::size_t> system_memory() {
-  std::ifstream lines("/proc/meminfo");
+/// The number after `key` in a file of such pairs.
+std::optional<std::size_t> number_after(const char* file, std::string_view key) {
+  std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    std::string key;
-    std::size_t kib = 0;
-    if (words >> key >> kib && key == "MemAvailable:") return kib * 1024;
+    std::string name;
+    std::size_t number = 0;
+    if (words >> name >> number && name == key) return number;
   }
   return {};
+}
+
+/// What a control group still allows: what it caches of files it can give back.
+std::optional<std::size_t> left_by_group() {
+  const auto limit = number_of("/sys/fs/cgroup/memory.max");
+  const auto used = number_of("/sys/fs/cgroup/memory.current");
+  if (!limit || !used) return {};
+  const std::size_t cached =
+      number_after("/sys/fs/cgroup/memory.stat", "inactive_file").value_or(0);
+  const std::size_t held = *used - std::min(*used, cached);
+  return *limit - std::min(*limit, held);
+}
+
+/// Of the batch, and of all batches of a validation.
+std::size_t token_bytes(const RunConfig& config) {
+  const std::size_t batches = 1 + config.validation_batches;
+  return batches * config.batch * config.context * 2 * sizeof(std::int32_t);
 }
 
 }  // namespace
@@ -92,18 +111,14 @@ MemoryEstimate estimate_memory(const RunConfig& config, std::size_t processes) {
   return {.parameters = parameters,
           .weights = 2 * kFloat * parameters + rounded,
           .optimizer = 2 * kFloat * parameters,
-          .activations = activation_bytes(sizes),
+          .activations = activation_bytes(sizes) + token_bytes(config),
           .exchange = processes == 1 ? 0 : 2 * kFloat * parameters};
 }
 
 std::optional<std::size_t> available_memory() {
-  std::optional<std::size_t> available = system_memory();
-  const auto limit = number_in("/sys/fs/cgroup/memory.max");
-  const auto used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used) {
-    const std::size_t left = *limit - std::min(*limit, *used);
-    available = std::min(available.value_or(left), left);
-  }
+  std::optional<std::size_t> available = number_after("/proc/meminfo", "MemAvailable:");
+  if (available) *available *= 1024;  // from KiB
+  if (const auto left = left_by_group()) available = std::min(available.value_or(*left), *left);
   return available;
 }
 

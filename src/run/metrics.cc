@@ -2,8 +2,10 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -45,33 +47,25 @@ void for_each_line(const std::string& file, const Body& body) {
 
 MetricsLog::MetricsLog(const std::string& file, std::size_t steps) : file_(file) {
   keep_steps(file, steps);
-  stream_.reset(std::fopen(file.c_str(), "ab"));
-  if (!stream_) fail(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
 }
 
 void MetricsLog::add(const StepMetrics& m) {
-  append(Json{{"step", m.step},
-              {"loss", number(m.loss)},
-              {"gradient_norm", number(m.gradient_norm)},
-              {"learning_rate", number(m.learning_rate)},
-              {"tokens", m.tokens},
-              {"seconds", std::round(1000 * m.seconds) / 1000}}
-             .dump());
+  append_file(file_, Json{{"step", m.step},
+                          {"loss", number(m.loss)},
+                          {"gradient_norm", number(m.gradient_norm)},
+                          {"learning_rate", number(m.learning_rate)},
+                          {"tokens", m.tokens},
+                          {"seconds", std::round(1000 * m.seconds) / 1000}}
+                             .dump() +
+                         '\n');
 }
 
 void MetricsLog::add(const Validation& v) {
-  append(Json{{"step", v.step}, {"validation_loss", number(v.loss)}}.dump());
+  append_file(file_, Json{{"step", v.step}, {"validation_loss", number(v.loss)}}.dump() + '\n');
 }
 
 void MetricsLog::stopped(std::size_t step, const std::string& why) {
-  append(Json{{"step", step}, {"stopped", why}}.dump());
-}
-
-void MetricsLog::append(const std::string& line) {
-  const std::string text = line + '\n';
-  const bool written = std::fwrite(text.data(), 1, text.size(), stream_.get()) == text.size() &&
-                       std::fflush(stream_.get()) == 0;
-  if (!written) fail(fmt::format("{}: cannot be written: {}", file_, std::strerror(errno)));
+  append_file(file_, Json{{"step", step}, {"stopped", why}}.dump() + '\n');
 }
 
 Metrics read_metrics(const std::string& file) {

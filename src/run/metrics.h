@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <limits>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,13 +46,7 @@ class MetricsLog {
   void stopped(std::size_t step, const std::string& why);
 
  private:
-  void append(const std::string& line);
-
-  struct Close {
-    void operator()(std::FILE* stream) const { std::fclose(stream); }
-  };
   std::string file_;
-  std::unique_ptr<std::FILE, Close> stream_;
 };
 
 /// Reads a log; a last line that is cut is left out. Where there is no file, nothing was logged.

@@ -57,7 +57,7 @@ std::span<const Setting> settings() {
   constexpr bool kMayChange = true;
   static const std::vector<Setting> all{
       {"preset", &C::preset, "settings to begin with", preset_names()},
-      {"text", &C::text, "text to train on (default: this project's own files)", {}, kMayChange},
+      {"text", &C::text, "text to train on", {}, kMayChange},
       {"placement", &C::placement, "where residual and norm stand"},
       {"norm", &C::norm, "the norm in every slot", names_of(kNorms)},
       {"eps", &C::epsilon, "the norm's epsilon"},
@@ -221,21 +221,25 @@ void check_choice(const RunConfig& config, const Setting& setting) {
 
 void check(const RunConfig& c, std::size_t processes) {
   for (const Setting& setting : settings()) check_choice(c, setting);
-  const auto at_least_one = [](std::string_view name, std::uint64_t value) {
-    constexpr std::uint64_t kMost = 1'000'000'000;  // so that no product of three overflows
-    require(value >= 1 && value <= kMost, "{} is {}, must be from 1 to {}", name, value, kMost);
+  const auto from_1_to = [](std::uint64_t most, std::string_view name, std::uint64_t value) {
+    require(value >= 1 && value <= most, "{} is {}, must be from 1 to {}", name, value, most);
   };
-  at_least_one("layers", c.layers);
-  at_least_one("width", c.width);
-  at_least_one("heads", c.heads);
-  at_least_one("context", c.context);
-  at_least_one("batch", c.batch);
+  // With these bounds no size in bytes overflows.
+  constexpr std::uint64_t kMostFeatures = 1'000'000;
+  constexpr std::uint64_t kMostTokens = 100'000'000;
+  from_1_to(10'000, "layers", c.layers);
+  from_1_to(100'000, "width", c.width);
+  from_1_to(c.width, "heads", c.heads);
+  from_1_to(kMostTokens, "context", c.context);
+  from_1_to(kMostTokens / c.context, "batch", c.batch);
   require(c.batch % processes == 0,
           "batch is {}, must be a multiple of {}, the number of processes that share it", c.batch,
           processes);
-  at_least_one("accumulate", c.accumulate);
-  at_least_one("steps", c.steps);
-  at_least_one("validation-batches", c.validation_batches);
+  from_1_to(1'000'000, "accumulate", c.accumulate);
+  from_1_to(1'000'000'000'000, "steps", c.steps);
+  from_1_to(1'000'000, "validation-batches", c.validation_batches);
+  require(c.feed_forward <= kMostFeatures, "ff is {}, must be at most {}", c.feed_forward,
+          kMostFeatures);
   require(c.width % c.heads == 0, "{} heads do not divide the width of {}", c.heads, c.width);
   require(c.warm_up <= c.steps, "warm-up is {} steps, must be at most all {} steps", c.warm_up,
           c.steps);
@@ -253,8 +257,6 @@ void check(const RunConfig& c, std::size_t processes) {
   within("beta1", c.beta1, 0, 1);
   within("beta2", c.beta2, 0, 1);
   within("clip", c.clip, 0, infinity);
-  constexpr std::uint64_t kMostLayers = 10'000;
-  require(c.layers <= kMostLayers, "layers is {}, must be at most {}", c.layers, kMostLayers);
   parse_placements(c.placement, c.layers);
 }
 

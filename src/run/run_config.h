@@ -18,7 +18,7 @@ namespace addnorm {
 /// member has the name that settings() gives it.
 struct RunConfig {
   std::string preset = "small";
-  std::vector<std::string> text = {};  ///< files; none: the project's own documents and sources
+  std::vector<std::string> text = {};  ///< files
 
   std::string placement = "pre";  ///< parse_placements()
   std::string norm = "layer";

@@ -106,7 +106,9 @@ TEST(RunConfig, RefusesWhatCannotBeUsed) {
   refuses({{"clip", -1}}, "clip is -1");
   refuses({{"dtype", "f16"}}, R"(dtype: "f16" is unknown, must be one of f32, bf16)");
   refuses({{"placement", "pro"}}, "pro");
-  refuses({{"layers", 1000000}}, "at most 10000");
+  refuses({{"layers", 1000000}}, "layers is 1000000, must be from 1 to 10000");
+  refuses({{"ff", 1ULL << 58}}, "ff is 288230376151711744, must be at most");
+  refuses({{"batch", 1ULL << 40}}, "batch is 1099511627776, must be from 1");
 }
 
 TEST(MemoryEstimate, KnowsEveryParameter) {

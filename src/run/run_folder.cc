@@ -27,15 +27,16 @@ RunFiles::RunFiles(const std::string& folder_)
 
 namespace {
 
-/// Tries for a tenth of a second: whoever only asks whether a run is running has the lock that long
-/// at most.
-bool lock(int descriptor) {
+/// Tries for a tenth of a second: whoever only asks whether a run is running has the lock no
+/// longer. Returns errno, 0 with the lock.
+int lock(int descriptor) {
   using namespace std::chrono_literals;
   for (int tries = 0; tries < 10; ++tries) {
-    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (errno != EWOULDBLOCK) return errno;
     std::this_thread::sleep_for(10ms);
   }
-  return false;
+  return EWOULDBLOCK;
 }
 
 }  // namespace
@@ -48,9 +49,12 @@ RunLock::RunLock(const std::string& folder) {
   descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   require(descriptor_ >= 0, "{}: the run's folder cannot be written: {}", folder,
           std::strerror(errno));
-  if (!lock(descriptor_)) {
+  if (const int reason = lock(descriptor_); reason != 0) {
     ::close(descriptor_);
-    fail(fmt::format("{}: the run's folder is in use by another process", folder));
+    fail(reason == EWOULDBLOCK
+             ? fmt::format("{}: the run's folder is in use by another process", folder)
+             : fmt::format("{}: the run's folder cannot be locked: {}", folder,
+                           std::strerror(reason)));
   }
   remove_temporaries(folder);
 }

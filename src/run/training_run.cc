@@ -1,11 +1,14 @@
 #include "run/training_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "base/require.h"
 #include "io/file.h"
@@ -35,7 +38,7 @@ bool is_due(std::size_t every, std::size_t step, std::size_t last) {
 template <typename T>
 class TrainingRun {
  public:
-  TrainingRun(const RunConfig& config, const RunFiles& files, const std::string& text,
+  TrainingRun(const RunConfig& config, const RunFiles& files, const ByteText& text,
               const RunEvents& events, Communicator& world);
 
   RunOutcome run();
@@ -43,6 +46,7 @@ class TrainingRun {
  private:
   RunOutcome make_steps();
   void resume();
+  void check_agreement();
   void step();
   void validate();
   void profile();
@@ -55,10 +59,8 @@ class TrainingRun {
   const RunEvents& events_;
   Communicator& world_;
   std::uint64_t fingerprint_;
-  ByteText text_;
   Decoder<T> decoder_;
   Trainer<T> trainer_;
-  LearningRate learning_rate_;
   std::optional<MetricsLog> log_;  // the writer's
   StepMetrics last_;
   Clock::time_point start_;
@@ -72,22 +74,23 @@ TrainerOptions trainer_options(const RunConfig& config, Communicator& world) {
 }
 
 template <typename T>
-TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, const std::string& text,
+TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, const ByteText& text,
                             const RunEvents& events, Communicator& world)
     : config_(config),
       files_(files),
       events_(events),
       world_(world),
-      fingerprint_(fingerprint(text)),
-      text_(text, config.context),
+      fingerprint_(fingerprint(text.bytes())),
       decoder_(drawn<T>(config)),
-      trainer_(decoder_, text_, trainer_options(config, world)),
-      learning_rate_(trainer_options(config).learning_rate) {
+      trainer_(decoder_, text, trainer_options(config, world)) {
   resume();
+  check_agreement();
   if (!is_writer()) return;
   log_.emplace(files.metrics, trainer_.steps());  // and the folder is as it was at the checkpoint
   const Metrics before = read_metrics(files.metrics);
-  if (!before.steps.empty()) last_.seconds = before.steps.back().seconds;
+  if (!before.steps.empty() && std::isfinite(before.steps.back().seconds)) {
+    last_.seconds = before.steps.back().seconds;
+  }
   if (!before.validations.empty()) validation_loss_ = before.validations.back().loss;
   if (trainer_.steps() == 0) std::filesystem::remove(files.profile);
   write_files({{files.config, to_json(config).dump(2) + "\n"}});
@@ -105,8 +108,26 @@ void TrainingRun<T>::resume() {
           "{}: was trained on another text than what is read now; a run goes on with the text it "
           "began with",
           files_.checkpoint);
+  require(config_.steps >= state.steps, "steps is {}, but the run has made {} already",
+          config_.steps, state.steps);
   checkpoint.restore(trainer_.state());
   trainer_.resume(state.steps);
+}
+
+/// Each process reads configuration, text and checkpoint for itself.
+template <typename T>
+void TrainingRun<T>::check_agreement() {
+  std::uint64_t mine = fingerprint(to_json(config_).dump(), fingerprint_ + trainer_.steps());
+  for (const auto& [name, matrix] : trainer_.state()) {
+    const auto bytes = std::as_bytes(matrix->flat());
+    mine = fingerprint({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, mine);
+  }
+  std::vector<std::uint64_t> all(world_.size());
+  world_.gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  require(
+      std::ranges::all_of(all, [&](std::uint64_t other) { return other == mine; }),
+      "the processes do not have the same settings, text and checkpoint; all must read the same "
+      "files");
 }
 
 template <typename T>
@@ -121,16 +142,16 @@ template <typename T>
 RunOutcome TrainingRun<T>::make_steps() {
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(last_.seconds));
-  if (trainer_.steps() == 0) profile();
+  if (trainer_.steps() == 0 && config_.profile_every > 0) profile();
   while (trainer_.steps() < config_.steps) {
     step();
+    if (events_.on_step) events_.on_step(last_);
     if (!std::isfinite(last_.loss) || !std::isfinite(last_.gradient_norm)) return not_finite();
     const std::size_t done = trainer_.steps();
     const bool stops = world_.any(events_.wants_stop && events_.wants_stop());
     if (is_due(config_.validate_every, done, config_.steps)) validate();
     if (config_.profile_every > 0 && is_due(config_.profile_every, done, config_.steps)) profile();
     if (stops || is_due(config_.checkpoint_every, done, config_.steps)) checkpoint();
-    if (events_.on_step) events_.on_step(last_, validation_loss_);
     if (stops && done < config_.steps) {
       return {RunOutcome::End::kStopped, done, validation_loss_};
     }
@@ -140,8 +161,8 @@ RunOutcome TrainingRun<T>::make_steps() {
 
 template <typename T>
 void TrainingRun<T>::step() {
-  last_.learning_rate = learning_rate_.at(trainer_.steps());
   last_.loss = trainer_.step();
+  last_.learning_rate = trainer_.learning_rate();
   last_.gradient_norm = trainer_.gradient_norm();
   last_.step = trainer_.steps();
   last_.tokens = last_.step * config_.accumulate * config_.batch * config_.context;
@@ -152,7 +173,9 @@ void TrainingRun<T>::step() {
 template <typename T>
 void TrainingRun<T>::validate() {
   validation_loss_ = trainer_.validate(config_.validation_batches);
-  if (log_) log_->add(Validation{trainer_.steps(), validation_loss_});
+  const Validation validation{trainer_.steps(), validation_loss_};
+  if (log_) log_->add(validation);
+  if (events_.on_validation) events_.on_validation(validation);
 }
 
 template <typename T>
@@ -170,7 +193,8 @@ void TrainingRun<T>::profile() {
                            .eps = config_.epsilon,
                            .parameters = count_parameters(decoder_.parameters()),
                            .seed = config_.seed};
-  const std::string header = trainer_.steps() == 0 ? profile_header(model) : "";
+  const bool is_new = !std::filesystem::exists(files_.profile);
+  const std::string header = is_new ? profile_header(model) : "";
   append_file(files_.profile, header + profile_lines(profiler.entries()));
 }
 
@@ -196,7 +220,7 @@ RunOutcome TrainingRun<T>::not_finite() {
 
 }  // namespace
 
-RunOutcome run_training(const RunConfig& config, const RunFiles& files, const std::string& text,
+RunOutcome run_training(const RunConfig& config, const RunFiles& files, const ByteText& text,
                         const RunEvents& events, Communicator& world) {
   check(config, world.size());
   if (config.dtype == "bf16") {

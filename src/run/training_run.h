@@ -13,8 +13,8 @@ namespace addnorm {
 
 /// What a run tells while it goes on.
 struct RunEvents {
-  /// After each step, with the last validation loss (NaN before the first).
-  std::function<void(const StepMetrics&, double validation_loss)> on_step = {};
+  std::function<void(const StepMetrics&)> on_step = {};
+  std::function<void(const Validation&)> on_validation = {};
   /// Asked after each step; true in any process: stop there, with a checkpoint.
   std::function<bool()> wants_stop = {};
 };
@@ -38,7 +38,7 @@ struct RunOutcome {
 /// that, to the same bits as a run without a break. `text` is what config.text holds. Of several
 /// processes, which all call this alike, the first writes, the others read its checkpoint; it has
 /// the lock.
-RunOutcome run_training(const RunConfig& config, const RunFiles& files, const std::string& text,
+RunOutcome run_training(const RunConfig& config, const RunFiles& files, const ByteText& text,
                         const RunEvents& events, Communicator& world = one_process());
 
 /// Reads a configuration from a JSON file; what it does not name is as in `base`.

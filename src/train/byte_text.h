@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/torch_generator.h"
@@ -28,6 +29,7 @@ class ByteText {
   double unigram_loss() const;
 
   std::size_t size() const { return text_.size(); }
+  std::string_view bytes() const { return text_; }
 
  private:
   void copy_window(std::size_t begin, std::span<std::int32_t> inputs,

@@ -57,6 +57,8 @@ class Trainer {
   /// a byte. Where that or the gradient is not finite the parameters stay as they are.
   double step();
 
+  /// With which the last step was made.
+  double learning_rate() const { return options_.learning_rate.at(steps_ - 1); }
   /// Of all parameters' gradients together in the last step, before it was clipped.
   double gradient_norm() const { return gradient_norm_; }
 

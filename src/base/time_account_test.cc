@@ -1,0 +1,46 @@
+#include "base/time_account.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+namespace addnorm {
+namespace {
+
+using namespace std::chrono_literals;
+
+double of(const TimeAccount& account, Cost cost) {
+  return account.seconds().at(static_cast<std::size_t>(cost));
+}
+
+TEST(TimeAccount, EachMomentCountsForTheInnermostCharge) {
+  const TimeAccount account;
+  {
+    const Charge outer(Cost::kAddNorm);
+    std::this_thread::sleep_for(20ms);
+    {
+      const Charge inner(Cost::kProducts);
+      std::this_thread::sleep_for(60ms);
+    }
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_GE(of(account, Cost::kAddNorm), 0.04);
+  EXPECT_GE(of(account, Cost::kProducts), 0.06);
+  EXPECT_EQ(of(account, Cost::kAttention), 0);
+  std::thread([&] {
+    const Charge elsewhere(Cost::kAttention);
+    std::this_thread::sleep_for(1ms);
+  }).join();
+  EXPECT_EQ(of(account, Cost::kAttention), 0) << "another thread's time is not this one's";
+}
+
+TEST(TimeAccount, AChargeWithoutOneDoesNothing) {
+  { const Charge charge(Cost::kProducts); }
+  const TimeAccount account;
+  { const Charge charge(Cost::kRest); }
+  EXPECT_EQ(of(account, Cost::kProducts), 0);
+}
+
+}  // namespace
+}  // namespace addnorm
