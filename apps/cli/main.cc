@@ -21,7 +21,7 @@ constexpr const char* kDescription =
 constexpr const char* kExamples =
     R"(Examples:
   addnorm study                                 which stacks keep signal and gradient, and train
-  addnorm train --out out/run                   train a language model over bytes
+  addnorm train --text FILE --out out/run       train a language model over bytes
   addnorm generate out/run --prompt "The "      and let it write
   addnorm trace 1 2 3 4                         LayerNorm of four numbers, step by step
   addnorm trace 1 2 3 4 --branch 0.5 -1 2 0     add a branch's output, then normalize

@@ -75,15 +75,18 @@ Json last_line_with(std::string_view text, std::string_view part) {
   return line.is_object() ? line : Json();
 }
 
-/// How far a run has come. Validations may be rare: more of the file is read until there is one.
+/// How far a run has come. Validations may be rare: more of the file is read until there is one,
+/// but not all of a long file at every request.
 Json progress(const fs::path& metrics) {
+  constexpr std::uintmax_t kMost = 1 << 22;
   const std::uintmax_t size = size_of(metrics);
   for (std::uintmax_t length = 1 << 16;; length *= 8) {
     const std::string text = read_from(metrics, size - std::min(size, length));
     const Json step = last_line_with(text, R"("loss")");
     const Json validation = last_line_with(text, R"("validation_loss")");
     const Json stopped = last_line_with(text, R"("stopped")");
-    if (length < size && (step.is_null() || validation.is_null())) continue;
+    const bool is_whole = length >= std::min(size, kMost);
+    if (!is_whole && (step.is_null() || validation.is_null())) continue;
     const auto value = [](const Json& line, const char* key) {
       return line.is_object() && line.contains(key) ? line[key] : Json();
     };
