@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,6 +36,10 @@ struct TrainFlags {
   std::string out = {};
   bool resume = false;
 
+  bool gives(std::string_view name) const {
+    return std::ranges::any_of(
+        options, [&](auto& o) { return o.first->name == name && o.second->count() > 0; });
+  }
   /// Changes what flags say.
   void apply(RunConfig& config_) const {
     for (const auto& [setting, option] : options) {
@@ -59,6 +66,9 @@ RunConfig configuration(const TrainFlags& flags, const RunFiles& files) {
   const RunConfig before = config;
   flags.apply(config);
   if (goes_on) check_unchanged(before, config);
+  if (!goes_on && flags.config.empty() && !flags.gives("warm-up")) {  // a preset's, in a short run
+    config.warm_up = std::min(config.warm_up, config.steps / 10);
+  }
   require(!config.text.empty(), "--text: is missing; expected files to train on");
   for (std::string& file : config.text) file = fs::absolute(file).string();  // found from anywhere
   return config;
@@ -91,32 +101,43 @@ void announce(const RunConfig& config, const MemoryEstimate& memory, std::size_t
                  alone ? "" : fmt::format(", exchange {}", memory_words(memory.exchange)));
 }
 
-volatile std::sig_atomic_t stop_requested = 0;
-
 /// While this lives, Ctrl+C and SIGTERM ask the run to stop after its step; a second one ends the
-/// program as usual. So does SIGUSR1, which mpirun hands on and leaves all processes the time.
+/// program. So does SIGUSR1, which mpirun hands on and leaves all processes the time.
+///
+/// A thread waits for them, and they are blocked in all others, which must be started later: no
+/// handler may run on a thread that computes, because oneDNN's products use the stack's register
+/// for something else. A closed pipe ends nothing.
 class StopOnSignal {
  public:
   StopOnSignal() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stop_requested = 1; };
-    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-    ::sigaction(SIGINT, &action, &old_interrupt_);
-    ::sigaction(SIGTERM, &action, &old_terminate_);
-    ::sigaction(SIGUSR1, &action, &old_user_);
+    std::signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    waiter_ = std::thread([this] { wait(); });
   }
   ~StopOnSignal() {
-    ::sigaction(SIGINT, &old_interrupt_, nullptr);
-    ::sigaction(SIGTERM, &old_terminate_, nullptr);
-    ::sigaction(SIGUSR1, &old_user_, nullptr);
+    is_over_ = true;
+    waiter_.join();
   }
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
+  bool is_requested() const { return is_requested_; }
+
  private:
-  struct sigaction old_interrupt_ {};
-  struct sigaction old_terminate_ {};
-  struct sigaction old_user_ {};
+  void wait() {
+    constexpr timespec kMoment{0, 50'000'000};
+    while (!is_over_) {
+      const int signal = ::sigtimedwait(&signals_, nullptr, &kMoment);
+      if (signal > 0 && is_requested_.exchange(true)) std::_Exit(128 + signal);
+    }
+  }
+
+  sigset_t signals_ = {};
+  std::atomic<bool> is_requested_ = false;
+  std::atomic<bool> is_over_ = false;
+  std::thread waiter_;
 };
 
 double bits(double nats) {
@@ -135,6 +156,7 @@ class Watch {
   void step(const StepMetrics& m) {
     if (!bar_) {
       bar_.emplace(screen_, "training", steps_, m.step);
+      if (m.step > 1) terminal_.print("Going on after step {}\n", m.step - 1);
       first_ = m;
     }
     last_ = m;
@@ -164,13 +186,12 @@ class Watch {
 };
 
 RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files, const ByteText& text,
-                             Communicator& world, Terminal& terminal) {
-  const StopOnSignal signals;
+                             Communicator& world, const StopOnSignal& signals, Terminal& terminal) {
   Watch watch(config, terminal);
   return run_training(config, files, text,
                       {.on_step = [&](const StepMetrics& m) { watch.step(m); },
                        .on_validation = [&](const Validation& v) { watch.validation(v); },
-                       .wants_stop = [] { return stop_requested != 0; }},
+                       .wants_stop = [&] { return signals.is_requested(); }},
                       world);
 }
 
@@ -209,6 +230,7 @@ ExitStatus conclude(const RunOutcome& outcome, const RunFiles& files, Terminal& 
 
 ExitStatus run(const TrainFlags& flags) {
   require(!flags.out.empty(), "--out: is missing; expected the folder of the run");
+  const StopOnSignal signals;
   const std::unique_ptr<Communicator> joined = join_processes();
   Communicator& world = joined ? *joined : one_process();
   const bool is_first = world.rank() == 0;  // it alone writes
@@ -228,7 +250,7 @@ ExitStatus run(const TrainFlags& flags) {
 
   Terminal terminal(stdout);
   announce(config, memory, text.size(), world.size(), terminal);
-  const RunOutcome outcome = run_with_progress(config, files, text, world, terminal);
+  const RunOutcome outcome = run_with_progress(config, files, text, world, signals, terminal);
   if (is_first) write_files({{files.report, run_html(config, files)}});
   return conclude(outcome, files, terminal);
 }

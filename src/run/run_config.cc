@@ -114,7 +114,7 @@ std::span<const Preset> presets() {
         .steps = 1000,
         .learning_rate = 4e-3},
        "0.2 million weights: half a minute"},
-      {"small", {}, "2.7 million weights: a quarter of an hour on two cores"},
+      {"small", {}, "2.8 million weights: a quarter of an hour on two cores"},
       {"medium",
        {.preset = "medium",
         .layers = 8,
