@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -99,10 +100,19 @@ ExitStatus run(std::vector<std::string> arguments) {
   }
 }
 
+/// So that no file that is opened later gets the number of a stream that is closed. Reading and
+/// writing still fail.
+void occupy_closed_streams() {
+  for (const int stream : {0, 1, 2}) {
+    if (::fcntl(stream, F_GETFD) == -1) ::open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
 }  // namespace
 }  // namespace addnorm
 
 int main(int argc, char** argv) {
+  addnorm::occupy_closed_streams();
   try {
     return addnorm::run({argv + 1, argv + argc});
   } catch (...) {  // no memory even for a message
