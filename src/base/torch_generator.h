@@ -19,7 +19,7 @@ class TorchGenerator {
 
   std::uint32_t random() { return static_cast<std::uint32_t>(engine_()); }
   void discard(std::uint64_t draws) { engine_.discard(draws); }  ///< of random()
-  std::uint64_t random64();  ///< two draws, the high word first
+  std::uint64_t random64();                                      ///< two draws, the high word first
 
   /// tensor.uniform_(low, high), and torch.rand: u·(high − low) + low in T, where u has 24 (float)
   /// or 53 (double) random bits. Rounding may give `high` itself.
