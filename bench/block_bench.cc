@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -14,17 +13,10 @@
 #include "gemm/gemm.h"
 #include "nn/block.h"
 #include "nn/initialize.h"
+#include "stopwatch.h"
 
 namespace addnorm {
 namespace {
-
-template <typename Work>
-double milliseconds(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 /// y = x·Wᵀ, dx = dy·W, dW = dyᵀ·x for each of the block's six linear layers.
 template <typename T>

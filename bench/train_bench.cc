@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -14,17 +13,11 @@
 #include "base/time_account.h"
 #include "gemm/gemm.h"
 #include "nn/initialize.h"
+#include "stopwatch.h"
 #include "train/trainer.h"
 
 namespace addnorm {
 namespace {
-
-template <typename Work>
-double seconds(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::string some_text() {
   TorchGenerator generator(0);
@@ -54,11 +47,11 @@ void serve(const Sizes& s) {
 
   for (std::string line; std::getline(std::cin, line);) {
     const TimeAccount account;
-    const double step = seconds([&] { trainer.step(); });
+    const double step = milliseconds([&] { trainer.step(); });
     auto costs = account.seconds();
     for (double& cost : costs) cost *= 1e3;
     product();
-    fmt::print("{:.3f} {:.4f} {:.3f}\n", 1e3 * step, 1e-12 * operations / seconds(product),
+    fmt::print("{:.3f} {:.4f} {:.3f}\n", step, 1e-9 * operations / milliseconds(product),
                fmt::join(costs, " "));
     std::fflush(stdout);
   }

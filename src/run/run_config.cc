@@ -44,6 +44,12 @@ Enum value_of(const std::array<Named<Enum>, kSize>& all, std::string_view name) 
   return find_named(std::span<const Named<Enum>>(all), "the value", name).value;
 }
 
+std::vector<std::string_view> initialization_names() {
+  std::vector<std::string_view> names;
+  for (const Initialization one : kInitializations) names.push_back(name_of(one));
+  return names;
+}
+
 std::vector<std::string_view> preset_names() {
   std::vector<std::string_view> names;
   for (const Preset& preset : presets()) names.push_back(preset.name);
@@ -67,7 +73,7 @@ std::span<const Setting> settings() {
       {"ff", &C::feed_forward, "d_ff; 0: 4 × width"},
       {"activation", &C::activation, "of the feed-forward", names_of(kActivations)},
       {"head", &C::head, "tied: logits by the token embedding", names_of(kHeads)},
-      {"init", &C::initialization, "how weights are drawn", {"torch", "xavier", "gpt2"}},
+      {"init", &C::initialization, "how weights are drawn", initialization_names()},
       {"context", &C::context, "bytes that the model sees"},
       {"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}},
       {"dropout", &C::dropout, "probability, on each branch"},

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <chrono>
+
+namespace addnorm {
+
+/// How long work() takes.
+template <typename Work>
+double milliseconds(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+}  // namespace addnorm
