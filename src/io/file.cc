@@ -181,6 +181,14 @@ std::string read_text(const std::vector<std::string>& files) {
   return text;
 }
 
+void append_file(const std::string& file, std::string_view bytes) {
+  const Stream stream(std::fopen(file.c_str(), "ab"));
+  const bool written = stream &&
+                       std::fwrite(bytes.data(), 1, bytes.size(), stream.get()) == bytes.size() &&
+                       std::fflush(stream.get()) == 0;
+  if (!written) fail(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
+}
+
 void remove_temporaries(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {

@@ -13,6 +13,9 @@ std::string read_file(const std::string& file);
 /// The bytes of the files, one after the other.
 std::string read_text(const std::vector<std::string>& files);
 
+/// Appends to a file, and makes it where it is missing; the bytes are with the system then.
+void append_file(const std::string& file, std::string_view bytes);
+
 /// Removes from the folder what writers that were killed have left there.
 void remove_temporaries(const std::string& folder);
 

@@ -1,15 +1,10 @@
 #include "run/metrics.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/require.h"
 #include "io/file.h"
 
 namespace addnorm {
@@ -95,15 +90,6 @@ void keep_steps(const std::string& file, std::size_t steps) {
     if (count(line, "step") <= steps) kept += text + '\n';
   });
   if (kept.size() != std::filesystem::file_size(file)) write_files({{file, kept}});
-}
-
-void append_file(const std::string& file, const std::string& text) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(file.c_str(), "ab"),
-                                                               &std::fclose);
-  const bool written = stream &&
-                       std::fwrite(text.data(), 1, text.size(), stream.get()) == text.size() &&
-                       std::fflush(stream.get()) == 0;
-  if (!written) fail(fmt::format("{}: cannot be written: {}", file, std::strerror(errno)));
 }
 
 }  // namespace addnorm

@@ -56,7 +56,4 @@ Metrics read_metrics(const std::string& file);
 /// a file that is missing.
 void keep_steps(const std::string& file, std::size_t steps);
 
-/// Appends to a file, and makes it where it is missing.
-void append_file(const std::string& file, const std::string& text);
-
 }  // namespace addnorm
