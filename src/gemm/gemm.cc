@@ -1,7 +1,6 @@
 #include "gemm/gemm.h"
 
 #include <Eigen/Core>
-#include <type_traits>
 
 #include "base/matrix.h"
 #include "base/require.h"
@@ -63,40 +62,45 @@ void multiply_by_eigen(const Gemm<T>& g) {
   }
 }
 
-/// 16-bit factors, through copies in float32.
+void multiply(const Gemm<double>& g) {
+  multiply_by_eigen(g);
+}
+
+void multiply(const Gemm<float>& g) {
+#ifdef ADDNORM_ONEDNN
+  multiply_by_onednn(g);
+#else
+  multiply_by_eigen(g);
+#endif
+}
+
+/// 16-bit factors, through copies in float32 that every thread keeps the memory of.
 template <typename Out>
 void multiply_widened(const Gemm<BFloat16, Out>& g) {
-  Matrix<float> a(g.a.rows, g.a.cols), b(g.b.rows, g.b.cols);
+  static thread_local Matrix<float> a, b, c;
+  a.resize(g.a.rows, g.a.cols);
+  b.resize(g.b.rows, g.b.cols);
   convert<BFloat16, float>(g.a, a);
   convert<BFloat16, float>(g.b, b);
   Gemm<float> wide{a, g.transpose_a, b, g.transpose_b, {}, g.bias, g.alpha, g.beta};
   if constexpr (kIsArithmetic<Out>) {
     wide.c = g.c;
-    multiply_by_eigen(wide);
+    multiply(wide);
   } else {
-    Matrix<float> c(g.c.rows, g.c.cols);
+    c.resize(g.c.rows, g.c.cols);
     if (g.beta != 0) convert<BFloat16, float>(g.c, c);
     wide.c = c;
-    multiply_by_eigen(wide);
+    multiply(wide);
     convert<float, BFloat16>(c.view(), g.c);
   }
 }
 
-template <typename In, typename Out>
-void multiply(const Gemm<In, Out>& g) {
-  if constexpr (std::is_same_v<In, double>) {
-    multiply_by_eigen(g);
-  } else {
+template <typename Out>
+void multiply(const Gemm<BFloat16, Out>& g) {
 #ifdef ADDNORM_ONEDNN
-    multiply_by_onednn(g);
-#else
-    if constexpr (std::is_same_v<In, float>) {
-      multiply_by_eigen(g);
-    } else {
-      multiply_widened(g);
-    }
+  if (onednn_has_bfloat16()) return multiply_by_onednn(g);
 #endif
-  }
+  multiply_widened(g);
 }
 
 }  // namespace

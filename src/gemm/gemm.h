@@ -14,7 +14,8 @@ enum class Transpose { kNo, kYes };
 /// column, and alpha is then 1. With beta = 0, c is not read, with alpha = 0 neither a nor b. c
 /// must not overlap a or b. BFloat16 factors are multiplied and added up in float32; c is rounded
 /// once. oneDNN's matmul, where there is oneDNN, for all but float64, else Eigen; both give the
-/// same bits every time on one machine with one number of threads.
+/// same bits every time on one machine with one number of threads. A processor without products in
+/// bfloat16 multiplies copies of the factors in float32.
 template <typename In, typename Out = In>
 struct Gemm {
   MatrixView<const In> a;

@@ -139,6 +139,12 @@ void multiply_by_onednn(const Gemm<In, Out>& args) {
   }
 }
 
+bool onednn_has_bfloat16() {
+  constexpr auto kLeast = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  static const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  return (isa & kLeast) == kLeast;
+}
+
 template void multiply_by_onednn(const Gemm<float>&);
 template void multiply_by_onednn(const Gemm<BFloat16>&);
 template void multiply_by_onednn(const Gemm<BFloat16, float>&);

@@ -8,4 +8,7 @@ namespace addnorm {
 template <typename In, typename Out>
 void multiply_by_onednn(const Gemm<In, Out>& args);
 
+/// Whether this processor multiplies in bfloat16: AVX-512 is the least that oneDNN asks for.
+bool onednn_has_bfloat16();
+
 }  // namespace addnorm
