@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/parallel.h"
 #include "base/require.h"
 #include "base/time_account.h"
 #include "gemm/gemm.h"
+#include "kernels/column_sums.h"
 #include "kernels/convert.h"
 #include "kernels/softmax.h"
 
@@ -20,6 +22,7 @@ constexpr std::size_t kTileQueries = 128;
 template <typename T>
 struct TileMemory {
   Matrix<Arithmetic<T>> scores, d_scores;
+  Matrix<Arithmetic<T>> capped;  // scores before softmax, where a soft cap's gradient needs them
   Matrix<Arithmetic<T>> d_key, d_value;  // sums over tiles, where T is too coarse for them
   Matrix<T> factor;                      // scores, where products take another type
 
@@ -52,18 +55,52 @@ MatrixView<Arithmetic<T>> sums_for(MatrixView<T> result, Matrix<Arithmetic<T>>& 
   }
 }
 
+/// The form with numbers in place of the zeros that stand for them.
+AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_heads) {
+  require(n_heads > 0 && (form.d_head > 0 || d_model % n_heads == 0),
+          "attention: there are {} heads, they must divide d_model = {}", n_heads, d_model);
+  if (form.n_kv_heads == 0) form.n_kv_heads = n_heads;
+  if (form.d_head == 0) form.d_head = d_model / n_heads;
+  if (form.score_scale == 0) form.score_scale = 1 / std::sqrt(static_cast<double>(form.d_head));
+  require(n_heads % form.n_kv_heads == 0,
+          "attention: there are {} heads of keys, they must divide the {} heads of queries",
+          form.n_kv_heads, n_heads);
+  require(form.rope.empty() || 2 * form.rope.size() == form.d_head,
+          "attention: there are {} rotary frequencies for the {} features of a head, must be half",
+          form.rope.size(), form.d_head);
+  require(
+      form.relative_bias.buckets % 4 == 0 && (form.soft_cap == 0 || !form.relative_bias.active()),
+      "attention: a relative bias has {} buckets, must be a multiple of 4, and no soft cap",
+      form.relative_bias.buckets);
+  return form;
+}
+
+/// The same memory as rows of `features` each: every head of a token by itself, or all together.
+template <typename V>
+MatrixView<V> rows_of(MatrixView<V> x, std::size_t features) {
+  return {x.data, x.rows * (x.cols / features), features};
+}
+
 }  // namespace
 
 template <typename T>
-MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias)
+MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias,
+                                          const AttentionForm& form)
     : d_model_(d_model),
       n_heads_(n_heads),
-      query_(d_model, d_model, bias),
-      key_(d_model, d_model, bias),
-      value_(d_model, d_model, bias),
-      output_(d_model, d_model, bias) {
-  require(n_heads > 0 && d_model % n_heads == 0,
-          "attention: there are {} heads, they must divide d_model = {}", n_heads, d_model);
+      form_(completed(form, d_model, n_heads)),
+      query_(d_model, n_heads * form_.d_head, std::max(bias, form_.qkv_bias)),
+      key_(d_model, form_.n_kv_heads * form_.d_head, std::max(bias, form_.qkv_bias)),
+      value_(d_model, form_.n_kv_heads * form_.d_head, std::max(bias, form_.qkv_bias)),
+      output_(n_heads * form_.d_head, d_model, bias) {
+  if (form_.qk_norm != QkNorm::kNone) {
+    const bool all = form_.qk_norm == QkNorm::kAllHeads;
+    query_norm_.emplace(form_.norm, form_.d_head * (all ? n_heads : 1), Affine::kGamma);
+    key_norm_.emplace(form_.norm, form_.d_head * (all ? form_.n_kv_heads : 1), Affine::kGamma);
+  }
+  if (form_.relative_bias.active()) {
+    relative_bias_ = Parameter<Value>(form_.relative_bias.buckets, n_heads, ParameterRole::kWeight);
+  }
 }
 
 template <typename T>
@@ -75,13 +112,14 @@ void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pas
   key_length_ = pass.past + in.key.rows / batch_;
   fed_ = pass.mode == Mode::kEvaluation ? key_length_ : 0;
   const std::size_t room = std::max(key_length_, pass.context);
-  q_.resize(in.query.rows, d_model_);
-  k_.resize(batch_ * room, d_model_);
-  v_.resize(batch_ * room, d_model_);
-  context_.resize(in.query.rows, d_model_);
+  const std::size_t kv_width = form_.n_kv_heads * form_.d_head;
+  q_.resize(in.query.rows, n_heads_ * form_.d_head);
+  k_.resize(batch_ * room, kv_width);
+  v_.resize(batch_ * room, kv_width);
+  context_.resize(q_.rows(), q_.cols());
 
-  query_.forward(in.query, q_.view());
-  project(key_, in.key, k_, pass);
+  prepare(query_, query_norm_, in.query, raw_q_, q_, pass);
+  prepare(key_, key_norm_, in.key, raw_k_, k_, pass);
   project(value_, in.value, v_, pass);
   parallel_for(batch_ * n_heads_, row_grain(query_length_ * key_length_), [&](std::size_t i) {
     for (std::size_t t = 0; t < n_tiles(); ++t) {
@@ -89,6 +127,7 @@ void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pas
     }
   });
   output_.forward(context_, y);
+  if (pass.probe != nullptr && pass.probe->wants_scores()) tell_scores(pass);
 }
 
 template <typename T>
@@ -99,6 +138,8 @@ void MultiHeadAttention<T>::check(const Inputs& in, const Pass<T>& pass) const {
           in.query.rows, in.key.rows, in.value.rows, pass.batch, pass.length);
   const std::size_t key_length = pass.past + in.key.rows / pass.batch;
   const AttentionMask& mask = pass.mask;
+  require(form_.window == 0 || mask.order == AttentionMask::Order::kCausal,
+          "attention: a window of {} keys needs a causal mask", form_.window);
   require(mask.key_padding.empty() || mask.key_padding.size() == pass.batch * key_length,
           "attention: the key padding mask has {} entries, must have {} × {}",
           mask.key_padding.size(), pass.batch, key_length);
@@ -115,50 +156,142 @@ void MultiHeadAttention<T>::check(const Inputs& in, const Pass<T>& pass) const {
           k_.rows() / batch_, key_length, pass.context);
 }
 
+/// The rows of one sequence in `projected` that this pass's tokens have, behind its past rows.
+template <typename T>
+MatrixView<T> MultiHeadAttention<T>::fed(Matrix<T>& projected, std::size_t sequence,
+                                         std::size_t length, const Pass<T>& pass) const {
+  const std::size_t room = projected.rows() / batch_;
+  const std::size_t first = sequence * room + (room == length ? 0 : pass.past);
+  return projected.view().block(first, 0, length, projected.cols());
+}
+
 /// Writes each sequence's x·Wᵀ + b behind its past rows.
 template <typename T>
 void MultiHeadAttention<T>::project(const Linear<T>& linear, MatrixView<const T> x,
                                     Matrix<T>& projected, const Pass<T>& pass) const {
   if (projected.rows() == x.rows) return linear.forward(x, projected.view());
   const std::size_t length = x.rows / batch_;
-  const std::size_t room = projected.rows() / batch_;
   for (std::size_t s = 0; s < batch_; ++s) {
-    linear.forward(x.block(s * length, 0, length, x.cols),
-                   projected.view().block(s * room + pass.past, 0, length, d_model_));
+    linear.forward(x.block(s * length, 0, length, x.cols), fed(projected, s, length, pass));
   }
 }
 
-/// softmax(q·kᵀ/√d_head + mask)
+/// Queries or keys: projected, normalized and turned, where the form says so.
 template <typename T>
-MatrixView<Arithmetic<T>> MultiHeadAttention<T>::weights(const Tile& tile, const Pass<T>& pass,
-                                                         Matrix<Value>& memory) {
-  const AttentionMask& mask = pass.mask;
-  const bool causal = mask.order == AttentionMask::Order::kCausal;
+void MultiHeadAttention<T>::prepare(const Linear<T>& linear, std::optional<Norm<T, T>>& norm,
+                                    MatrixView<const T> x, Matrix<T>& raw, Matrix<T>& projected,
+                                    const Pass<T>& pass) {
+  const std::size_t length = x.rows / batch_;
+  if (norm) {
+    raw.resize(x.rows, projected.cols());
+    linear.forward(x, raw.view());
+    const std::size_t features = norm->gamma().value.cols();
+    const std::size_t pieces = projected.rows() == x.rows ? 1 : batch_;
+    const std::size_t rows = x.rows / pieces;
+    for (std::size_t i = 0; i < pieces; ++i) {
+      const MatrixView<T> to = pieces == 1 ? projected.view() : fed(projected, i, length, pass);
+      const MatrixView<T> from = raw.view().block(i * rows, 0, rows, raw.cols());
+      norm->forward({.x = rows_of(from, features)}, {}, rows_of(to, features), pass);
+    }
+  } else {
+    project(linear, x, projected, pass);
+  }
+  turn(Turn::kForward, projected, length, pass);
+}
+
+/// The gradient of the projection, in place of that of prepared queries or keys.
+template <typename T>
+void MultiHeadAttention<T>::prepare_backward(std::optional<Norm<T, T>>& norm, Matrix<T>& raw,
+                                             Matrix<T>& d, const Pass<T>& pass) {
+  turn(Turn::kBack, d, d.rows() / batch_, pass);
+  if (!norm) return;
+  const std::size_t features = norm->gamma().value.cols();
+  const MatrixView<T> gradient = rows_of(d.view(), features);
+  norm->backward({.s = rows_of(raw.view(), features), .dy = gradient, .dx = gradient}, pass);
+}
+
+template <typename T>
+void MultiHeadAttention<T>::turn(Turn direction, Matrix<T>& projected, std::size_t length,
+                                 const Pass<T>& pass) const {
+  if (form_.rope.empty()) return;
+  for (std::size_t s = 0; s < batch_; ++s) {
+    rotate<T>(form_.rope, pass.past, direction, fed(projected, s, length, pass));
+  }
+}
+
+/// q·kᵀ·scale, with the form's soft cap or relative bias.
+template <typename T>
+MatrixView<Arithmetic<T>> MultiHeadAttention<T>::scores(const Tile& tile, const Pass<T>& pass,
+                                                        Matrix<Value>& memory) {
   memory.resize(tile.queries, tile.keys);
   gemm<T, Value>({.a = queries(q_, tile),
                   .b = keys(k_, tile),
                   .transpose_b = Transpose::kYes,
                   .c = memory,
-                  .alpha = score_scale()});
-  auto part = [&](std::span<const std::uint8_t> all, std::size_t row) {
-    return all.empty() ? all : all.subspan(row * key_length_, tile.keys);
-  };
+                  .alpha = static_cast<Value>(form_.score_scale)});
+  if (form_.soft_cap > 0) {
+    const auto cap = static_cast<Value>(form_.soft_cap);
+    for (Value& score : memory.flat()) score = cap * std::tanh(score / cap);
+  }
+  if (form_.relative_bias.active()) {
+    for_biases(tile, pass, [&](std::size_t i, std::size_t key, std::size_t bucket) {
+      memory(i, key) += relative_bias_.value(bucket, tile.head);
+    });
+  }
+  return memory;
+}
+
+/// softmax(scores + mask), in place.
+template <typename T>
+void MultiHeadAttention<T>::weigh(const Tile& tile, const Pass<T>& pass,
+                                  MatrixView<Value> scores) const {
+  const AttentionMask& mask = pass.mask;
   for (std::size_t i = 0; i < tile.queries; ++i) {
     const std::size_t query = tile.first + i;
-    softmax_row<Value>({.scores = memory.view().row(i),
-                        .visible = causal ? std::min(pass.past + query + 1, tile.keys) : tile.keys,
+    const auto [first, end] = visible_keys(query, tile.keys, pass);
+    auto part = [&, first = first](std::span<const std::uint8_t> all, std::size_t row) {
+      return all.empty() ? all : all.subspan(row * key_length_ + first, tile.keys - first);
+    };
+    const std::span<Value> row = scores.row(i);
+    std::ranges::fill(row.first(first), Value{0});
+    softmax_row<Value>({.scores = row.subspan(first),
+                        .visible = end - first,
                         .blocked1 = part(mask.key_padding, tile.sequence),
                         .blocked2 = part(mask.blocked, query)});
   }
-  return memory;
+}
+
+/// The keys from .first to .second, by order and window, of which a query may see those that are
+/// not blocked.
+template <typename T>
+std::pair<std::size_t, std::size_t> MultiHeadAttention<T>::visible_keys(std::size_t query,
+                                                                        std::size_t keys,
+                                                                        const Pass<T>& pass) const {
+  if (pass.mask.order != AttentionMask::Order::kCausal) return {0, keys};
+  const std::size_t seen = pass.past + query + 1;
+  const std::size_t first = form_.window > 0 && seen > form_.window ? seen - form_.window : 0;
+  return {std::min(first, keys), std::min(seen, keys)};
+}
+
+/// Calls body(row, key, bucket) for each query of the tile and each of its keys.
+template <typename T>
+template <typename Body>
+void MultiHeadAttention<T>::for_biases(const Tile& tile, const Pass<T>& pass,
+                                       const Body& body) const {
+  for (std::size_t i = 0; i < tile.queries; ++i) {
+    for (std::size_t key = 0; key < tile.keys; ++key) {
+      body(i, key, form_.relative_bias.bucket(pass.past + tile.first + i, key));
+    }
+  }
 }
 
 /// context = weights·v
 template <typename T>
 void MultiHeadAttention<T>::attend(const Tile& tile, const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();
-  const auto p = as_factor<T>(weights(tile, pass, memory.scores), memory.factor);
-  gemm<T>({.a = p, .b = keys(v_, tile), .c = queries(context_, tile)});
+  const MatrixView<Value> p = scores(tile, pass, memory.scores);
+  weigh(tile, pass, p);
+  gemm<T>({.a = as_factor<T>(p, memory.factor), .b = keys(v_, tile), .c = queries(context_, tile)});
 }
 
 template <typename T>
@@ -167,14 +300,25 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
   require(pass.past == 0, "attention: there is no backward to past tokens");
   const Charge charge(Cost::kAttention);
   Scratch<T>& scratch = *pass.scratch;
-  scratch.d_context.resize(in.query.rows, d_model_);
-  scratch.d_query.resize(in.query.rows, d_model_);
-  scratch.d_key.resize(in.key.rows, d_model_);
-  scratch.d_value.resize(in.key.rows, d_model_);
+  scratch.d_context.resize(q_.rows(), q_.cols());
+  scratch.d_query.resize(q_.rows(), q_.cols());
+  scratch.d_key.resize(in.key.rows, k_.cols());
+  scratch.d_value.resize(in.key.rows, v_.cols());
+  if (form_.relative_bias.active()) {
+    d_relative_bias_.resize(batch_, relative_bias_.value.flat().size());
+    d_relative_bias_.fill(0);
+  }
 
   output_.backward(context_, dy, scratch.d_context);
-  parallel_for(batch_ * n_heads_, row_grain(query_length_ * key_length_),
-               [&](std::size_t i) { attend_backward(i / n_heads_, i % n_heads_, pass); });
+  const std::size_t kv_heads = form_.n_kv_heads;
+  parallel_for(batch_ * kv_heads, row_grain(query_length_ * key_length_ * (n_heads_ / kv_heads)),
+               [&](std::size_t i) { attend_backward(i / kv_heads, i % kv_heads, pass); });
+  if (form_.relative_bias.active()) {
+    add_column_sums<Value>(batch_, d_relative_bias_.cols(), relative_bias_.gradient.flat(),
+                           [&](std::size_t s, std::size_t i) { return d_relative_bias_(s, i); });
+  }
+  prepare_backward(query_norm_, raw_q_, scratch.d_query, pass);
+  prepare_backward(key_norm_, raw_k_, scratch.d_key, pass);
   auto mode = [](bool shared) {
     return shared ? GradientMode::kAccumulate : GradientMode::kOverwrite;
   };
@@ -184,23 +328,30 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
                   mode(d.value.data == d.query.data || d.value.data == d.key.data));
 }
 
-/// dv = pᵀ·dc, dp = dc·vᵀ, ds = softmax'(dp), dq = ds·k/√d_head, dk = dsᵀ·q/√d_head of one head,
-/// with p = weights. The last tile has all keys: it is the first, and starts the sums of dk and dv.
+/// dv = pᵀ·dc, dp = dc·vᵀ, ds = softmax'(dp), dq = ds·k·scale, dk = dsᵀ·q·scale of the heads that
+/// share one of keys, with p = weights. The last tile has all keys: it is the first, and starts the
+/// sums of dk and dv.
 template <typename T>
-void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t head_index,
+void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv_head,
                                             const Pass<T>& pass) {
   Scratch<T>& scratch = *pass.scratch;
   auto& memory = TileMemory<T>::get();
-  const MatrixView<T> d_key = head(scratch.d_key, sequence, head_index);
-  const MatrixView<T> d_value = head(scratch.d_value, sequence, head_index);
+  const MatrixView<T> d_key = head(scratch.d_key, sequence, kv_head);
+  const MatrixView<T> d_value = head(scratch.d_value, sequence, kv_head);
   const MatrixView<Value> dk = sums_for(d_key, memory.d_key);
   const MatrixView<Value> dv = sums_for(d_value, memory.d_value);
-  const Value factor = score_scale();
-  for (std::size_t t = n_tiles(); t-- > 0;) {
-    const Tile tile = tile_at(t, sequence, head_index, pass);
-    const Value beta = t + 1 == n_tiles() ? 0 : 1;
+  const auto scale = static_cast<Value>(form_.score_scale);
+  const std::size_t heads = n_heads_ / form_.n_kv_heads;
+  Value beta = 0;
+  for (std::size_t i = heads * n_tiles(); i-- > 0; beta = 1) {
+    const Tile tile = tile_at(i / heads, sequence, kv_head * heads + i % heads, pass);
     const auto dc = queries(scratch.d_context, tile);
-    const MatrixView<Value> p = weights(tile, pass, memory.scores);
+    const MatrixView<Value> p = scores(tile, pass, memory.scores);
+    if (form_.soft_cap > 0) {
+      memory.capped.resize(p.rows, p.cols);
+      std::ranges::copy(memory.scores.flat(), memory.capped.flat().begin());
+    }
+    weigh(tile, pass, p);
     memory.d_scores.resize(tile.queries, tile.keys);
     const MatrixView<Value> ds = memory.d_scores;
 
@@ -210,22 +361,68 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t he
                     .c = dv.block(0, 0, tile.keys, dv.cols),
                     .beta = beta});
     gemm<T, Value>({.a = dc, .b = keys(v_, tile), .transpose_b = Transpose::kYes, .c = ds});
-    for (std::size_t i = 0; i < p.rows; ++i) softmax_row_backward<Value>(p.row(i), ds.row(i));
+    for (std::size_t r = 0; r < p.rows; ++r) softmax_row_backward<Value>(p.row(r), ds.row(r));
+    scores_backward(tile, pass, memory.capped, ds);
     const MatrixView<const T> ds_factor = as_factor<T>(ds, memory.factor);
-    gemm<T>({.a = ds_factor,
-             .b = keys(k_, tile),
-             .c = queries(scratch.d_query, tile),
-             .alpha = factor});
+    gemm<T>(
+        {.a = ds_factor, .b = keys(k_, tile), .c = queries(scratch.d_query, tile), .alpha = scale});
     gemm<T, Value>({.a = ds_factor,
                     .transpose_a = Transpose::kYes,
                     .b = queries(q_, tile),
                     .c = dk.block(0, 0, tile.keys, dk.cols),
-                    .alpha = factor,
+                    .alpha = scale,
                     .beta = beta});
   }
   if constexpr (!kIsArithmetic<T>) {
     convert<Value, T>(dk, d_key);
     convert<Value, T>(dv, d_value);
+  }
+}
+
+/// Adds to the relative bias's gradient, and turns `ds` into that of q·kᵀ·scale: the derivative of
+/// s = c·tanh(x/c) is 1 − (s/c)².
+template <typename T>
+void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pass,
+                                            const Matrix<Value>& capped, MatrixView<Value> ds) {
+  if (form_.relative_bias.active()) {
+    const std::span<Value> sums = d_relative_bias_.view().row(tile.sequence);
+    for_biases(tile, pass, [&](std::size_t i, std::size_t key, std::size_t bucket) {
+      sums[bucket * n_heads_ + tile.head] += ds(i, key);
+    });
+  }
+  if (form_.soft_cap > 0) {
+    const auto cap = static_cast<Value>(form_.soft_cap);
+    for (std::size_t i = 0; i < ds.rows; ++i) {
+      for (std::size_t key = 0; key < ds.cols; ++key) {
+        const Value share = capped(i, key) / cap;
+        ds(i, key) *= 1 - share * share;
+      }
+    }
+  }
+}
+
+/// Tells the probe the scores of one tile after the other; −∞ stands where a key is not seen.
+template <typename T>
+void MultiHeadAttention<T>::tell_scores(const Pass<T>& pass) {
+  auto& memory = TileMemory<T>::get();
+  constexpr Value kUnseen = -std::numeric_limits<Value>::infinity();
+  const AttentionMask& mask = pass.mask;
+  for (std::size_t i = 0; i < batch_ * n_heads_ * n_tiles(); ++i) {
+    const std::size_t sequence_head = i / n_tiles();
+    const Tile tile =
+        tile_at(i % n_tiles(), sequence_head / n_heads_, sequence_head % n_heads_, pass);
+    const MatrixView<Value> told = scores(tile, pass, memory.scores);
+    for (std::size_t r = 0; r < tile.queries; ++r) {
+      const std::size_t query = tile.first + r;
+      const auto [first, end] = visible_keys(query, tile.keys, pass);
+      for (std::size_t key = 0; key < tile.keys; ++key) {
+        const bool padding =
+            !mask.key_padding.empty() && mask.key_padding[tile.sequence * key_length_ + key] != 0;
+        const bool blocked = !mask.blocked.empty() && mask.blocked[query * key_length_ + key] != 0;
+        if (key < first || key >= end || padding || blocked) told(r, key) = kUnseen;
+      }
+    }
+    pass.probe->forward({form_.layer, SublayerKind::kAttention, Point::kScores}, told);
   }
 }
 
@@ -249,19 +446,12 @@ auto MultiHeadAttention<T>::tile_at(std::size_t index, std::size_t sequence, std
           .keys = std::min(visible, key_length_)};
 }
 
-template <typename T>
-Arithmetic<T> MultiHeadAttention<T>::score_scale() const {
-  const std::size_t d_head = d_model_ / n_heads_;
-  return Value{1} / std::sqrt(static_cast<Value>(d_head));
-}
-
 /// The part of `projected` that belongs to one sequence and head.
 template <typename T>
 MatrixView<T> MultiHeadAttention<T>::head(Matrix<T>& projected, std::size_t sequence,
                                           std::size_t head_index) const {
   const std::size_t length = projected.rows() / batch_;
-  const std::size_t d_head = d_model_ / n_heads_;
-  return projected.view().block(sequence * length, head_index * d_head, length, d_head);
+  return projected.view().block(sequence * length, head_index * form_.d_head, length, form_.d_head);
 }
 
 template <typename T>
@@ -272,7 +462,8 @@ MatrixView<T> MultiHeadAttention<T>::queries(Matrix<T>& projected, const Tile& t
 
 template <typename T>
 MatrixView<T> MultiHeadAttention<T>::keys(Matrix<T>& projected, const Tile& tile) const {
-  const MatrixView<T> all = head(projected, tile.sequence, tile.head);
+  const std::size_t heads = n_heads_ / form_.n_kv_heads;
+  const MatrixView<T> all = head(projected, tile.sequence, tile.head / heads);
   return all.block(0, 0, tile.keys, all.cols);
 }
 
@@ -281,6 +472,9 @@ void MultiHeadAttention<T>::list_parameters(const std::string& prefix, Parameter
   query_.list_parameters(prefix + ".query", list);
   key_.list_parameters(prefix + ".key", list);
   value_.list_parameters(prefix + ".value", list);
+  if (query_norm_) query_norm_->list_parameters(prefix + ".query_norm", list);
+  if (key_norm_) key_norm_->list_parameters(prefix + ".key_norm", list);
+  list_parameter(list, prefix + ".relative_bias", relative_bias_);
   output_.list_parameters(prefix + ".output", list);
 }
 

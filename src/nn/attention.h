@@ -1,12 +1,37 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nn/linear.h"
+#include "nn/norm.h"
 #include "nn/pass.h"
+#include "nn/relative_bias.h"
+#include "nn/rope.h"
 
 namespace addnorm {
+
+/// Which values of a query or key a norm takes together, if there is one (Henry et al. 2020).
+enum class QkNorm { kNone, kHead, kAllHeads };
+
+/// Where later models' attention differs from that of Vaswani et al.; as it is, nothing does.
+struct AttentionForm {
+  /// Heads of keys and values, each for as many heads of queries (Ainslie et al. 2023); 0: n_heads.
+  std::size_t n_kv_heads = 0;
+  std::size_t d_head = 0;          ///< 0: d_model/n_heads
+  Bias qkv_bias = Bias::kNo;       ///< of query, key and value where the block's layers have none
+  double score_scale = 0;          ///< of q·k; 0: 1/√d_head
+  double soft_cap = 0;             ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
+  std::size_t window = 0;          ///< how many keys a causal query sees, its own the last; 0: all
+  std::vector<double> rope;        ///< frequencies of rotate(), on queries and keys; empty: none
+  QkNorm qk_norm = QkNorm::kNone;  ///< on queries and keys, before they turn
+  NormOptions norm;                ///< of that, with γ alone
+  RelativeBias relative_bias;      ///< added to the scores
+  std::size_t layer = 0;           ///< for probes
+};
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2):
 ///   head_i = softmax(Q_i·K_iᵀ/√d_head + mask)·V_i,  y = concat(head_i)·Woᵀ + bo
@@ -18,7 +43,8 @@ class MultiHeadAttention : public Sublayer<T> {
  public:
   using Value = Arithmetic<T>;
 
-  MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias = Bias::kYes);
+  MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias = Bias::kYes,
+                     const AttentionForm& form = {});
 
   struct Inputs {
     MatrixView<const T> query;  ///< batch × query length rows of d_model
@@ -44,6 +70,10 @@ class MultiHeadAttention : public Sublayer<T> {
   Linear<T>& key() { return key_; }
   Linear<T>& value() { return value_; }
   Linear<T>& output() { return output_; }
+  std::optional<Norm<T, T>>& query_norm() { return query_norm_; }
+  std::optional<Norm<T, T>>& key_norm() { return key_norm_; }
+  /// buckets × heads; empty where there is none.
+  Parameter<Value>& relative_bias() { return relative_bias_; }
 
  private:
   /// Consecutive queries of one head, and the first keys, which are all that they may see.
@@ -52,30 +82,49 @@ class MultiHeadAttention : public Sublayer<T> {
     std::size_t first, queries, keys;
   };
 
-  Value score_scale() const;  // 1/√d_head
   std::size_t n_tiles() const;
   void check(const Inputs& in, const Pass<T>& pass) const;
+  MatrixView<T> fed(Matrix<T>& projected, std::size_t sequence, std::size_t length,
+                    const Pass<T>& pass) const;
   void project(const Linear<T>& linear, MatrixView<const T> x, Matrix<T>& projected,
                const Pass<T>& pass) const;
+  void prepare(const Linear<T>& linear, std::optional<Norm<T, T>>& norm, MatrixView<const T> x,
+               Matrix<T>& raw, Matrix<T>& projected, const Pass<T>& pass);
+  void prepare_backward(std::optional<Norm<T, T>>& norm, Matrix<T>& raw, Matrix<T>& d,
+                        const Pass<T>& pass);
+  void turn(Turn direction, Matrix<T>& projected, std::size_t length, const Pass<T>& pass) const;
   Tile tile_at(std::size_t index, std::size_t sequence, std::size_t head,
                const Pass<T>& pass) const;
   MatrixView<T> head(Matrix<T>& projected, std::size_t sequence, std::size_t head) const;
   MatrixView<T> queries(Matrix<T>& projected, const Tile& tile) const;
   MatrixView<T> keys(Matrix<T>& projected, const Tile& tile) const;
-  MatrixView<Value> weights(const Tile& tile, const Pass<T>& pass, Matrix<Value>& memory);
+  std::pair<std::size_t, std::size_t> visible_keys(std::size_t query, std::size_t keys,
+                                                   const Pass<T>& pass) const;
+  template <typename Body>
+  void for_biases(const Tile& tile, const Pass<T>& pass, const Body& body) const;
+  MatrixView<Value> scores(const Tile& tile, const Pass<T>& pass, Matrix<Value>& memory);
+  void weigh(const Tile& tile, const Pass<T>& pass, MatrixView<Value> scores) const;
   void attend(const Tile& tile, const Pass<T>& pass);
-  void attend_backward(std::size_t sequence, std::size_t head, const Pass<T>& pass);
+  void attend_backward(std::size_t sequence, std::size_t kv_head, const Pass<T>& pass);
+  void scores_backward(const Tile& tile, const Pass<T>& pass, const Matrix<Value>& capped,
+                       MatrixView<Value> ds);
+  void tell_scores(const Pass<T>& pass);
 
   std::size_t d_model_;
   std::size_t n_heads_;
+  AttentionForm form_;  // without zeros that stand for something
   Linear<T> query_, key_, value_, output_;
+  std::optional<Norm<T, T>> query_norm_, key_norm_;
+  Parameter<Value> relative_bias_;
 
   std::size_t batch_ = 1;
   std::size_t query_length_ = 0;
-  std::size_t key_length_ = 0;  // of all keys, past ones too
-  std::size_t fed_ = 0;         // keys that a further piece may follow
-  Matrix<T> q_, k_, v_;         // rows × d_model; head h has columns h·d_head …
-  Matrix<T> context_;           // rows × d_model
+  std::size_t key_length_ = 0;     // of all keys, past ones too
+  std::size_t fed_ = 0;            // keys that a further piece may follow
+  Matrix<T> q_, k_, v_;            // rows × heads·d_head; head h has columns h·d_head …
+  Matrix<T> raw_q_, raw_k_;        // what query_norm_ and key_norm_ take
+  Matrix<T> context_;              // rows × heads·d_head
+  Matrix<Value> d_relative_bias_;  // of each sequence
 };
 
 }  // namespace addnorm

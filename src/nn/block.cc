@@ -12,11 +12,17 @@ AddNormOptions add_norm_options(const BlockOptions& options, Depth depth, Sublay
           .sublayer = sublayer};
 }
 
+AttentionForm attention_form(const BlockOptions& options, Depth depth) {
+  AttentionForm form = options.attention;
+  form.layer = depth.layer - 1;
+  return form;
+}
+
 }  // namespace
 
 template <typename T>
 Block<T>::Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth)
-    : attention_(options.d_model, options.n_heads, options.bias),
+    : attention_(options.d_model, options.n_heads, options.bias, attention_form(options, depth)),
       attention_add_norm_(placement.attention,
                           add_norm_options(options, depth, SublayerKind::kAttention)),
       feed_forward_(options.d_model, options.d_ff, options.feed_forward, options.bias),

@@ -18,6 +18,7 @@ struct BlockOptions {
   Affine affine = Affine::kGammaBeta;
   Bias bias = Bias::kYes;  ///< of the linear layers
   double dropout = 0;      ///< on each branch
+  AttentionForm attention = {};
 };
 
 /// One Transformer block: attention, then feed-forward, each within its Add & Norm.

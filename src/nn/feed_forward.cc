@@ -34,6 +34,7 @@ Activation FeedForward<T>::activation() const {
     case FeedForwardKind::kGelu:
       return Activation::kGelu;
     case FeedForwardKind::kGeluTanh:
+    case FeedForwardKind::kGeGluTanh:
       return Activation::kGeluTanh;
     default:
       return Activation::kSilu;

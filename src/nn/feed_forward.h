@@ -9,10 +9,14 @@
 
 namespace addnorm {
 
-enum class FeedForwardKind { kRelu, kGelu, kGeluTanh, kSwiGlu };
+enum class FeedForwardKind { kRelu, kGelu, kGeluTanh, kSwiGlu, kGeGluTanh };
+
+constexpr bool is_gated(FeedForwardKind kind) {
+  return kind >= FeedForwardKind::kSwiGlu;
+}
 
 /// F(x) = W2·φ(W1·x + b1) + b2 with φ = ReLU or GELU (Vaswani et al. 2017, eq. 2), or SwiGLU:
-/// F(x) = W2·(SiLU(Wg·x) ⊙ W1·x) with biases likewise (Shazeer 2020, eq. 6).
+/// F(x) = W2·(SiLU(Wg·x) ⊙ W1·x) with biases likewise (Shazeer 2020, eq. 6); GeGLU has GELU there.
 template <typename T>
 class FeedForward : public Sublayer<T> {
  public:
@@ -23,7 +27,7 @@ class FeedForward : public Sublayer<T> {
                 const Pass<T>& pass) override;
 
   void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
-  bool gated() const { return kind_ == FeedForwardKind::kSwiGlu; }
+  bool gated() const { return is_gated(kind_); }
   Linear<T>& up() { return up_; }
   Linear<T>& gate() { return gate_; }  ///< of SwiGLU only
   Linear<T>& down() { return down_; }

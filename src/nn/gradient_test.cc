@@ -146,8 +146,9 @@ TEST(Gradients, OfBatchNormInEvaluation) {
 }
 
 TEST(Gradients, OfEveryFeedForward) {
-  for (const FeedForwardKind kind : {FeedForwardKind::kRelu, FeedForwardKind::kGelu,
-                                     FeedForwardKind::kGeluTanh, FeedForwardKind::kSwiGlu}) {
+  for (const FeedForwardKind kind :
+       {FeedForwardKind::kRelu, FeedForwardKind::kGelu, FeedForwardKind::kGeluTanh,
+        FeedForwardKind::kSwiGlu, FeedForwardKind::kGeGluTanh}) {
     BlockOptions options = small_block();
     options.feed_forward = kind;
     StackCase(options, parse_placements("pre", 1)).expect_gradients(std::to_string(int(kind)));
@@ -174,6 +175,30 @@ TEST(Gradients, OfAttentionWithEveryMask) {
     StackCase stack(small_block(), parse_placements("none/pre", 1));
     stack.pass.mask = mask;
     stack.expect_gradients("mask");
+  }
+}
+
+TEST(Gradients, OfEveryFormOfAttention) {
+  const std::vector<double> turns = rope_frequencies(10, 4);
+  const NormOptions rms{.kind = NormKind::kRms, .epsilon = 1e-2};
+  const AttentionForm forms[] = {
+      {.n_kv_heads = 1},
+      {.n_kv_heads = 2, .d_head = 6, .qkv_bias = Bias::kYes},
+      {.score_scale = 0.7, .soft_cap = 1.5},
+      {.window = 2},
+      {.rope = turns},
+      {.n_kv_heads = 1, .qk_norm = QkNorm::kHead, .norm = rms},
+      {.n_kv_heads = 2, .d_head = 4, .rope = turns, .qk_norm = QkNorm::kAllHeads, .norm = rms},
+      {.relative_bias = {.buckets = 8, .max_distance = 4}},
+  };
+  for (const AttentionForm& form : forms) {
+    BlockOptions options = small_block();
+    options.n_heads = form.n_kv_heads == 2 ? 4 : 2;
+    options.bias = Bias::kNo;
+    options.attention = form;
+    StackCase stack(options, parse_placements("none/pre", 1));
+    stack.pass.mask.order = AttentionMask::Order::kCausal;
+    stack.expect_gradients("form " + std::to_string(&form - forms));
   }
 }
 

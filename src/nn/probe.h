@@ -22,6 +22,7 @@ enum class Point {
   kDeviation,   ///< of a norm: one value for each row
   kNormalized,  ///< of a norm: x̂
   kOutput,      ///< what embedding, final norm and head give
+  kScores,  ///< attention's logits, queries × keys of a part of a head; −∞ at keys not seen
 };
 /// In which slot the norm stands that a kMean, kDeviation or kNormalized belongs to.
 enum class NormSlot { kNone, kBefore, kInside, kAfter, kFinal };
@@ -44,6 +45,8 @@ class Probe {
   virtual ~Probe() = default;
   virtual void forward(const Site& site, MatrixView<const T> values) = 0;
   virtual void backward(const Site& site, MatrixView<const T> gradients) = 0;
+  /// Whether attention shall make its scores once more, to tell them.
+  virtual bool wants_scores() const { return false; }
 };
 
 /// The same values as a probe takes them: itself, or a copy in float32.

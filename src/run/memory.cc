@@ -17,7 +17,7 @@ struct Sizes {
       : options(decoder_options(config)),
         d(options.block.d_model),
         ff(options.block.d_ff),
-        gates(options.block.feed_forward == FeedForwardKind::kSwiGlu ? 1 : 0),
+        gates(is_gated(options.block.feed_forward) ? 1 : 0),
         rows(config.batch / processes * config.context),
         branch(config.dtype == "bf16" ? sizeof(BFloat16) : kFloat) {}
 

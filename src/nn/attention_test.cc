@@ -1,0 +1,217 @@
+/// What single forms of attention must give, by identities that do not look at how they are
+/// computed. Their gradients are in gradient_test.cc, whole models in tests/models_test.cc.
+
+#include "nn/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "support/compare.h"
+#include "support/random.h"
+
+namespace addnorm {
+namespace {
+
+using testing::random_matrix;
+
+constexpr std::size_t kModel = 12, kHeads = 4, kLength = 9;
+constexpr AttentionMask kCausal{.order = AttentionMask::Order::kCausal};
+
+/// Self-attention with random parameters, and what it gives for `x`.
+struct Sample {
+  MultiHeadAttention<double> attention;
+  Scratch<double> scratch;
+
+  explicit Sample(const AttentionForm& form, std::uint64_t seed = 1)
+      : attention(kModel, kHeads, Bias::kNo, form) {
+    TorchGenerator generator(seed);
+    for (const auto& [name, parameter] : parameters()) {
+      generator.fill_normal(parameter->value.flat(), 0.0, 0.5);
+    }
+  }
+  ParameterList<double> parameters() {
+    ParameterList<double> list;
+    attention.list_parameters("", list);
+    return list;
+  }
+  Matrix<double> operator()(const Matrix<double>& x, Pass<double> pass) {
+    pass.scratch = &scratch;
+    pass.length = x.rows() / pass.batch;
+    Matrix<double> y(x.rows(), kModel);
+    attention.forward(x, y, pass);
+    return y;
+  }
+};
+
+Matrix<double> random_tokens(std::size_t rows = kLength) {
+  TorchGenerator generator(11);
+  return random_matrix<double>(generator, rows, kModel);
+}
+
+double largest_difference(const Matrix<double>& a, const Matrix<double>& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.flat().size(); ++i) {
+    largest = std::max(largest, std::abs(a.flat()[i] - b.flat()[i]));
+  }
+  return largest;
+}
+
+TEST(Rope, ProductsDependOnTheDistanceAlone) {
+  const std::vector<double> frequencies = rope_frequencies(100, 6);
+  TorchGenerator generator(3);
+  const Matrix<double> one = random_matrix<double>(generator, 2, 6);
+  auto product = [&](std::size_t query, std::size_t key) {
+    Matrix<double> q(1, 6), k(1, 6);
+    std::ranges::copy(one.view().row(0), q.data());
+    std::ranges::copy(one.view().row(1), k.data());
+    rotate<double>(frequencies, query, Turn::kForward, q);
+    rotate<double>(frequencies, key, Turn::kForward, k);
+    double sum = 0;
+    for (std::size_t i = 0; i < 6; ++i) sum += q(0, i) * k(0, i);
+    return sum;
+  };
+  EXPECT_NEAR(product(7, 3), product(104, 100), 1e-12);
+  EXPECT_GT(std::abs(product(7, 3) - product(7, 4)), 1e-3);
+}
+
+TEST(Rope, TurnsBack) {
+  const std::vector<double> frequencies = rope_frequencies(10'000, 4);
+  Matrix<double> x = random_tokens();
+  const Matrix<double> before = random_tokens();
+  rotate<double>(frequencies, 5, Turn::kForward, x);
+  EXPECT_GT(largest_difference(x, before), 0.1);
+  rotate<double>(frequencies, 5, Turn::kBack, x);
+  EXPECT_LT(largest_difference(x, before), 1e-12);
+}
+
+/// Heads of keys that are alike give what a single one that is shared gives.
+TEST(Attention, SharedHeadsOfKeysAreThoseOfTheirQueries) {
+  Sample shared({.n_kv_heads = 2}), all({});
+  constexpr std::size_t kHead = kModel / kHeads;
+  auto copy = [](const Matrix<double>& from, Matrix<double>& to, std::size_t group) {
+    for (std::size_t r = 0; r < to.rows(); ++r) {
+      const std::size_t source = r / (group * kHead) * kHead + r % kHead;
+      std::ranges::copy(from.view().row(source), to.view().row(r).begin());
+    }
+  };
+  auto& from = shared.attention;
+  auto& to = all.attention;
+  std::ranges::copy(from.query().weight().value.flat(), to.query().weight().value.data());
+  std::ranges::copy(from.output().weight().value.flat(), to.output().weight().value.data());
+  copy(from.key().weight().value, to.key().weight().value, 2);
+  copy(from.value().weight().value, to.value().weight().value, 2);
+  const Matrix<double> x = random_tokens();
+  EXPECT_LT(largest_difference(shared(x, {.mask = kCausal}), all(x, {.mask = kCausal})), 1e-12);
+}
+
+TEST(Attention, AWindowIsAMaskOfABand) {
+  constexpr std::size_t kWindow = 3;
+  std::vector<std::uint8_t> outside(kLength * kLength);
+  for (std::size_t q = 0; q < kLength; ++q) {
+    for (std::size_t k = 0; k < kLength; ++k) outside[q * kLength + k] = k > q || k + kWindow <= q;
+  }
+  Sample window({.window = kWindow}), masked({});
+  const Matrix<double> x = random_tokens();
+  EXPECT_LT(
+      largest_difference(window(x, {.mask = kCausal}), masked(x, {.mask = {.blocked = outside}})),
+      1e-12);
+}
+
+TEST(Attention, ALargeSoftCapChangesNothing) {
+  Sample capped({.soft_cap = 1e6}), plain({}), tight({.soft_cap = 0.1});
+  const Matrix<double> x = random_tokens();
+  const Matrix<double> expected = plain(x, {});
+  EXPECT_LT(largest_difference(capped(x, {}), expected), 1e-9);
+  EXPECT_GT(largest_difference(tight(x, {}), expected), 1e-3);
+}
+
+/// The scale of queries goes with their norm.
+TEST(Attention, NormalizedQueriesForgetTheirSize) {
+  for (const QkNorm kind : {QkNorm::kHead, QkNorm::kAllHeads}) {
+    Sample sample({.qk_norm = kind, .norm = {.kind = NormKind::kRms, .epsilon = 0}});
+    const Matrix<double> x = random_tokens();
+    const Matrix<double> before = sample(x, {});
+    for (double& w : sample.attention.query().weight().value.flat()) w *= 7;
+    EXPECT_LT(largest_difference(sample(x, {}), before), 1e-12);
+  }
+}
+
+TEST(RelativeBias, BucketsAreThoseOfT5) {
+  const RelativeBias bias{.buckets = 32, .max_distance = 128};
+  // Of the published rule, by distance key − query.
+  EXPECT_EQ(bias.bucket(10, 10), 0u);
+  EXPECT_EQ(bias.bucket(10, 3), 7u);
+  EXPECT_EQ(bias.bucket(10, 17), 16u + 7u);
+  EXPECT_EQ(bias.bucket(100, 92), 8u);   // 8: the first of the logarithmic ones
+  EXPECT_EQ(bias.bucket(100, 84), 10u);  // 16: 8 + 8·log(2)/log(16)
+  EXPECT_EQ(bias.bucket(100, 68), 12u);  // 32
+  EXPECT_EQ(bias.bucket(100, 36), 14u);  // 64
+  EXPECT_EQ(bias.bucket(0, 127), 31u);
+  EXPECT_EQ(bias.bucket(0, 5000), 31u);
+}
+
+/// Every form, fed in pieces, gives what it gives fed at once.
+TEST(Attention, FormsGiveTheSameInPieces) {
+  const NormOptions rms{.kind = NormKind::kRms};
+  const AttentionForm forms[] = {
+      {.n_kv_heads = 2,
+       .rope = rope_frequencies(100, 3 * 2),
+       .qk_norm = QkNorm::kHead,
+       .norm = rms},
+      {.n_kv_heads = 1, .qk_norm = QkNorm::kAllHeads, .norm = rms},
+      {.soft_cap = 2, .window = 3},
+  };
+  for (AttentionForm form : forms) {
+    if (!form.rope.empty()) form.d_head = 6;
+    Sample whole(form), pieces(form);
+    const Matrix<double> x = random_tokens(2 * kLength);
+    const Pass<double> pass{
+        .batch = 2, .mode = Mode::kEvaluation, .mask = kCausal, .context = kLength + 2};
+    const Matrix<double> expected = whole(x, pass);
+    std::size_t past = 0;
+    for (const std::size_t length : {std::size_t{4}, std::size_t{1}, kLength - 5}) {
+      Matrix<double> piece(2 * length, kModel);
+      for (std::size_t r = 0; r < piece.rows(); ++r) {
+        const std::size_t from = r / length * kLength + past + r % length;
+        std::ranges::copy(x.view().row(from), piece.view().row(r).begin());
+      }
+      Pass<double> part = pass;
+      part.past = past;
+      const Matrix<double> y = pieces(piece, part);
+      for (std::size_t r = 0; r < y.rows(); ++r) {
+        const std::size_t at = r / length * kLength + past + r % length;
+        for (std::size_t i = 0; i < kModel; ++i) EXPECT_NEAR(y(r, i), expected(at, i), 1e-12);
+      }
+      past += length;
+    }
+  }
+}
+
+/// Scores as they are told: −∞ where a key is not seen, and their softmax's values times v is what
+/// attention gives.
+TEST(Attention, TellsScores) {
+  struct Listener : Probe<double> {
+    void forward(const Site& site, MatrixView<const double> values) override {
+      EXPECT_EQ(site, (Site{3, SublayerKind::kAttention, Point::kScores}));
+      EXPECT_EQ(values.rows, kLength);
+      EXPECT_EQ(values.cols, kLength);
+      for (std::size_t q = 0; q < kLength; ++q) {
+        for (std::size_t k = 0; k < kLength; ++k) {
+          EXPECT_EQ(std::isfinite(values(q, k)), k <= q && k + 4 > q);
+        }
+      }
+      ++told;
+    }
+    void backward(const Site&, MatrixView<const double>) override {}
+    bool wants_scores() const override { return true; }
+    int told = 0;
+  } listener;
+  Sample sample({.window = 4, .layer = 3});
+  sample(random_tokens(), {.mask = kCausal, .probe = &listener});
+  EXPECT_EQ(listener.told, int(kHeads));
+}
+
+}  // namespace
+}  // namespace addnorm
