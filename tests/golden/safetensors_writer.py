@@ -9,9 +9,9 @@ _DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64",
            "uint8": "U8"}
 
 
-def save(path, tensors):
-    """Writes {name: array} in the order of the dictionary."""
-    header, blocks, end = {}, [], 0
+def save(path, tensors, metadata=None):
+    """Writes {name: array} in the order of the dictionary; metadata is {text: text}."""
+    header, blocks, end = {"__metadata__": metadata} if metadata else {}, [], 0
     for name, array in tensors.items():
         array = np.asarray(array)
         if array.dtype.name not in _DTYPES:
