@@ -1,6 +1,7 @@
 #include "io/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -173,6 +174,24 @@ std::string read_file(const std::string& file) {
   const int reason = errno;
   require(std::ferror(stream.get()) == 0, "{}: cannot be read: {}", file, std::strerror(reason));
   return bytes;
+}
+
+FileBytes map_file(const std::string& file) {
+  std::error_code is_pipe;
+  const std::uintmax_t size = fs::file_size(file, is_pipe);
+  const Stream stream(std::fopen(file.c_str(), "rb"));
+  if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
+  void* bytes = MAP_FAILED;
+  if (!is_pipe && size > 0) {
+    bytes = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, ::fileno(stream.get()), 0);
+  }
+  if (bytes == MAP_FAILED) {
+    const auto read = std::make_shared<const std::string>(read_file(file));
+    return {*read, read};
+  }
+  const std::shared_ptr<const void> owner(
+      bytes, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
+  return {{static_cast<const char*>(bytes), size}, owner};
 }
 
 std::string read_text(const std::vector<std::string>& files) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,17 @@ namespace addnorm {
 
 /// The bytes of a whole file, or of a pipe up to its end.
 std::string read_file(const std::string& file);
+
+/// Bytes, and who keeps them.
+struct FileBytes {
+  std::string_view view;
+  std::shared_ptr<const void> owner;
+};
+
+/// The bytes of a file that are read only when they are looked at, and shared by all who map it.
+/// What cannot be mapped, as a pipe, is read. Nobody may shorten the file meanwhile; write_files
+/// and write_file do not, they put a new file in its place.
+FileBytes map_file(const std::string& file);
 
 /// The bytes of the files, one after the other.
 std::string read_text(const std::vector<std::string>& files);

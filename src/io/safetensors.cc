@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/require.h"
 #include "io/file.h"
 
@@ -28,8 +29,16 @@ struct DtypeInfo {
   std::size_t bytes;
 };
 // In the order of Dtype.
-constexpr std::array<DtypeInfo, 7> kDtypes{
-    {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"U8", 1}}};
+constexpr std::array<DtypeInfo, 10> kDtypes{{{"F64", 8},
+                                             {"F32", 4},
+                                             {"F16", 2},
+                                             {"BF16", 2},
+                                             {"I64", 8},
+                                             {"I32", 4},
+                                             {"I16", 2},
+                                             {"I8", 1},
+                                             {"U8", 1},
+                                             {"BOOL", 1}}};
 
 const DtypeInfo& info(Dtype dtype) {
   return kDtypes[static_cast<std::size_t>(dtype)];
@@ -58,14 +67,14 @@ float widen(Half value) {
 }
 
 template <typename From, typename T>
-std::vector<T> convert(std::span<const std::byte> bytes) {
-  std::vector<T> values(bytes.size() / sizeof(From));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    From value;
-    std::memcpy(&value, &bytes[i * sizeof(From)], sizeof(From));
-    values[i] = static_cast<T>(widen(value));
-  }
-  return values;
+void convert(std::span<const std::byte> bytes, std::span<T> values) {
+  parallel_ranges(values.size(), 1 << 16, 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      From value;
+      std::memcpy(&value, &bytes[i * sizeof(From)], sizeof(From));
+      values[i] = static_cast<T>(widen(value));
+    }
+  });
 }
 
 template <typename T>
@@ -172,6 +181,23 @@ class HeaderReader {
   Json header_;
 };
 
+Safetensors parse(const FileBytes& bytes, const std::string& file) {
+  std::string_view rest = bytes.view;
+  require(rest.size() >= kLengthBytes, "{}: is not a safetensors file: {} bytes", file,
+          rest.size());
+  std::uint64_t length = 0;
+  std::memcpy(&length, rest.data(), kLengthBytes);
+  rest.remove_prefix(kLengthBytes);
+  require(length <= kMaxHeader,
+          "{}: is not a safetensors file: header of {} bytes, at most {} allowed", file, length,
+          kMaxHeader);
+  require(length <= rest.size(), "{}: truncated: header of {} bytes in a file of {}", file, length,
+          bytes.view.size());
+  const HeaderReader header(rest.substr(0, length), std::as_bytes(std::span(rest.substr(length))),
+                            file);
+  return {file, header.tensors(), header.metadata(), bytes.owner};
+}
+
 std::string header_text(const std::vector<StoredTensor>& tensors,
                         const std::map<std::string, std::string>& metadata) {
   auto header = nlohmann::ordered_json::object();
@@ -224,27 +250,49 @@ StoredTensor stored_tensor(std::string name, Shape shape, std::span<const std::i
   return view(std::move(name), Dtype::kI64, std::move(shape), values);
 }
 
-template <typename T>
-std::vector<T> tensor_values(const StoredTensor& tensor) {
-  switch (tensor.dtype) {
-    case Dtype::kF64:
-      return convert<double, T>(tensor.bytes);
-    case Dtype::kF32:
-      return convert<float, T>(tensor.bytes);
-    case Dtype::kF16:
-      return convert<Half, T>(tensor.bytes);
-    case Dtype::kBF16:
-      return convert<Bfloat16, T>(tensor.bytes);
-    case Dtype::kI64:
-      return convert<std::int64_t, T>(tensor.bytes);
-    case Dtype::kI32:
-      return convert<std::int32_t, T>(tensor.bytes);
-    case Dtype::kU8:
-      return convert<std::uint8_t, T>(tensor.bytes);
-  }
-  fail("tensor_values: no such dtype");
+std::size_t StoredTensor::count() const {
+  return bytes.size() / info(dtype).bytes;
 }
 
+template <typename T>
+void read_values(const StoredTensor& tensor, std::size_t first, std::span<T> values) {
+  require(first + values.size() <= tensor.count(),
+          "read_values: tensor '{}' has {} values, not {} from {} on", tensor.name, tensor.count(),
+          values.size(), first);
+  const auto bytes = tensor.bytes.subspan(first * info(tensor.dtype).bytes);
+  switch (tensor.dtype) {
+    case Dtype::kF64:
+      return convert<double, T>(bytes, values);
+    case Dtype::kF32:
+      return convert<float, T>(bytes, values);
+    case Dtype::kF16:
+      return convert<Half, T>(bytes, values);
+    case Dtype::kBF16:
+      return convert<Bfloat16, T>(bytes, values);
+    case Dtype::kI64:
+      return convert<std::int64_t, T>(bytes, values);
+    case Dtype::kI32:
+      return convert<std::int32_t, T>(bytes, values);
+    case Dtype::kI16:
+      return convert<std::int16_t, T>(bytes, values);
+    case Dtype::kI8:
+      return convert<std::int8_t, T>(bytes, values);
+    case Dtype::kU8:
+    case Dtype::kBool:
+      return convert<std::uint8_t, T>(bytes, values);
+  }
+  fail("read_values: no such dtype");
+}
+
+template <typename T>
+std::vector<T> tensor_values(const StoredTensor& tensor) {
+  std::vector<T> values(tensor.count());
+  read_values<T>(tensor, 0, values);
+  return values;
+}
+
+template void read_values(const StoredTensor&, std::size_t, std::span<float>);
+template void read_values(const StoredTensor&, std::size_t, std::span<double>);
 template std::vector<float> tensor_values(const StoredTensor&);
 template std::vector<double> tensor_values(const StoredTensor&);
 
@@ -255,25 +303,12 @@ const StoredTensor& Safetensors::at(std::string_view name) const {
 }
 
 Safetensors read_safetensors(const std::string& file) {
-  return parse_safetensors(read_file(file), file);
+  return parse(map_file(file), file);
 }
 
 Safetensors parse_safetensors(std::string bytes, const std::string& file) {
   const auto storage = std::make_shared<const std::string>(std::move(bytes));
-  std::string_view rest = *storage;
-  require(rest.size() >= kLengthBytes, "{}: is not a safetensors file: {} bytes", file,
-          rest.size());
-  std::uint64_t length = 0;
-  std::memcpy(&length, rest.data(), kLengthBytes);
-  rest.remove_prefix(kLengthBytes);
-  require(length <= kMaxHeader,
-          "{}: is not a safetensors file: header of {} bytes, at most {} allowed", file, length,
-          kMaxHeader);
-  require(length <= rest.size(), "{}: truncated: header of {} bytes in a file of {}", file, length,
-          storage->size());
-  const HeaderReader header(rest.substr(0, length), std::as_bytes(std::span(rest.substr(length))),
-                            file);
-  return {file, header.tensors(), header.metadata(), storage};
+  return parse({*storage, storage}, file);
 }
 
 std::string to_safetensors(const std::vector<StoredTensor>& tensors,

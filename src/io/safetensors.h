@@ -14,7 +14,7 @@
 namespace addnorm {
 
 /// The types of a safetensors file that are understood.
-enum class Dtype { kF64, kF32, kF16, kBF16, kI64, kI32, kU8 };
+enum class Dtype { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
 
 /// One tensor of a safetensors file, in C order; the bytes are somebody else's.
 struct StoredTensor {
@@ -22,12 +22,19 @@ struct StoredTensor {
   Dtype dtype = Dtype::kF32;
   Shape shape;
   std::span<const std::byte> bytes;  ///< little-endian; may stand at any address
+
+  std::size_t count() const;  ///< of values
 };
 
 /// The values that are to be written under `name`.
 StoredTensor stored_tensor(std::string name, Shape shape, std::span<const float> values);
 StoredTensor stored_tensor(std::string name, Shape shape, std::span<const double> values);
 StoredTensor stored_tensor(std::string name, Shape shape, std::span<const std::int64_t> values);
+
+/// The tensor's values from `first` on, as many as there is room for, as tensor_values() gives
+/// them.
+template <typename T>
+void read_values(const StoredTensor& tensor, std::size_t first, std::span<T> values);
 
 /// The values of a tensor of any dtype as T, float or double: F16 and BF16 exactly, what T cannot
 /// hold rounded to nearest.
@@ -44,8 +51,9 @@ struct Safetensors {
   const StoredTensor& at(std::string_view name) const;  ///< throws where there is none
 };
 
-/// Reads a safetensors file and checks all of its header: the tensors lie within the file, one
-/// after the other, without overlap or holes, and each has the bytes that its shape takes.
+/// Maps a safetensors file into memory and checks all of its header: the tensors lie within the
+/// file, one after the other, without overlap or holes, and each has the bytes that its shape
+/// takes.
 Safetensors read_safetensors(const std::string& file);
 
 /// The same of the bytes of a file; `file` is for messages.

@@ -1,0 +1,269 @@
+#include "model/streamed_model.h"
+
+#include <algorithm>
+
+#include "base/require.h"
+
+namespace addnorm {
+namespace {
+
+std::string layer_prefix(std::size_t layer) {
+  return "layers." + std::to_string(layer);
+}
+
+ParameterList<float> parameters_of(Block<float>& block, std::size_t layer) {
+  ParameterList<float> list;
+  block.list_parameters(layer_prefix(layer), list);
+  return list;
+}
+
+ParameterList<float> parameters_of(Norm<float>& norm, const std::string& name) {
+  ParameterList<float> list;
+  norm.list_parameters(name, list);
+  return list;
+}
+
+/// Values that the matrices of one layer have at least; it must not be asked for memory that the
+/// files do not justify.
+double least_values(const BlockOptions& options) {
+  const AttentionForm& form = options.attention;
+  const auto d = static_cast<double>(options.d_model);
+  const auto heads = static_cast<double>(options.n_heads);
+  const double d_head = form.d_head > 0 ? static_cast<double>(form.d_head) : d / heads;
+  return 2 * d * heads * d_head + 2 * d * static_cast<double>(options.d_ff);
+}
+
+}  // namespace
+
+StreamedModel::StreamedModel(Recipe recipe, Weights weights)
+    : recipe_(std::move(recipe)), weights_(std::move(weights)) {
+  check();
+  const auto make_norm = [&](std::optional<Norm<float>>& norm, const std::string& name) {
+    norm.emplace(recipe_.block.norm, recipe_.d_model(), recipe_.block.affine);
+    weights_.load(parameters_of(*norm, name));
+  };
+  if (recipe_.embedding_norm == Slot::kNorm) make_norm(embedding_norm_, "embedding.norm");
+  if (recipe_.final_norm == Slot::kNorm) make_norm(final_norm_, "final_norm");
+  if (recipe_.output != ModelOutput::kHidden) head_.emplace(recipe_, weights_);
+}
+
+void StreamedModel::check() const {
+  const BlockOptions options = recipe_.layer_options(0);
+  require(least_values(options) <= static_cast<double>(weights_.values()),
+          "the files hold {} values, too few for one layer of {} × {} and {} × {}",
+          weights_.values(), options.d_model, options.d_model, options.d_model, options.d_ff);
+  for (const auto& [name, rows, cols] : outer_parameters()) weights_.check(name, rows, cols);
+  Block<float> block = make_block(0);  // all layers' parameters have the same shapes
+  for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) {
+    for (const auto& [name, parameter] : parameters_of(block, layer)) {
+      weights_.check(name, parameter->value.rows(), parameter->value.cols());
+    }
+  }
+}
+
+/// Those that stand in the files alone.
+auto StreamedModel::outer_parameters() const -> std::vector<Named> {
+  const std::size_t d = recipe_.d_model();
+  std::vector<Named> list{{"embedding.token", recipe_.vocabulary, d}};
+  if (recipe_.positions > 0) list.push_back({"embedding.position", recipe_.positions, d});
+  if (recipe_.token_types > 0) list.push_back({"embedding.token_type", recipe_.token_types, d});
+  if (recipe_.output == ModelOutput::kLogits)
+    list.push_back({"head.weight", recipe_.vocabulary, d});
+  return list;
+}
+
+std::vector<std::string> StreamedModel::parameter_names() const {
+  std::vector<std::string> names;
+  const auto add = [&](const ParameterList<float>& list) {
+    for (const auto& [name, parameter] : list) names.push_back(name);
+  };
+  for (const Named& parameter : outer_parameters()) names.push_back(parameter.name);
+  Block<float> block = make_block(0);
+  for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) add(parameters_of(block, layer));
+  auto& self = const_cast<StreamedModel&>(*this);  // lists point to what may be changed
+  if (embedding_norm_) add(parameters_of(*self.embedding_norm_, "embedding.norm"));
+  if (final_norm_) add(parameters_of(*self.final_norm_, "final_norm"));
+  if (head_) add(self.head_->parameters());
+  return names;
+}
+
+Block<float> StreamedModel::make_block(std::size_t layer) const {
+  return {recipe_.layer_options(layer), recipe_.placements[layer],
+          Depth{layer + 1, recipe_.layers()}};
+}
+
+Block<float> StreamedModel::load_block(std::size_t layer) const {
+  Block<float> block = make_block(layer);
+  weights_.load(parameters_of(block, layer));
+  return block;
+}
+
+Pass<float> StreamedModel::pass(Probe<float>* probe) {
+  return {.batch = batch_,
+          .length = tokens_.size() / batch_,
+          .mask = {.order = recipe_.order},
+          .scratch = &scratch_,
+          .probe = probe};
+}
+
+MatrixView<const float> StreamedModel::forward(std::span<const std::int32_t> tokens,
+                                               std::size_t batch, Probe<float>* probe) {
+  require(batch > 0 && !tokens.empty() && tokens.size() % batch == 0,
+          "model: {} tokens do not make a batch of {}", tokens.size(), batch);
+  tokens_.assign(tokens.begin(), tokens.end());
+  batch_ = batch;
+  probe_ = probe;
+  streams_.resize(recipe_.layers() + 1);
+  for (Matrix<float>& stream : streams_) stream.resize(tokens.size(), recipe_.d_model());
+
+  embed();
+  for (std::size_t l = 0; l < recipe_.layers(); ++l) {
+    Block<float> block = load_block(l);
+    ResidualStream<float> stream(streams_[l]);
+    block.forward(stream, pass(probe));
+    residual_add<float>({.x = stream.value()}, streams_[l + 1]);
+  }
+  MatrixView<const float> y = streams_.back();
+  if (final_norm_) {
+    y_.resize(y.rows, y.cols);
+    final_norm_->forward({.x = y}, {}, y_, pass(probe));
+    tell(SublayerKind::kFinalNorm, y_);
+    y = y_;
+  }
+  if (!head_) return y;
+  output_.resize(tokens.size(), recipe_.vocabulary);
+  head_->forward(weights_, y, output_, pass(probe));
+  tell(SublayerKind::kHead, output_);
+  return output_;
+}
+
+void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& visitor) {
+  require(d_output.rows == tokens_.size() && d_output.cols == recipe_.outputs(),
+          "model: the gradient of the output is {} × {}, must be {} × {}", d_output.rows,
+          d_output.cols, tokens_.size(), recipe_.outputs());
+  const MatrixView<const float> y = final_norm_ ? y_.view() : streams_.back().view();
+  d_stream_.resize(y.rows, y.cols);
+  d_output_.resize(d_output.rows, d_output.cols);
+  residual_add<float>({.x = d_output}, d_output_);
+  if (head_) {
+    tell_gradient(SublayerKind::kHead, d_output_);
+    zero_gradients(head_->parameters());
+    head_->backward(weights_, y, d_output_, d_stream_, pass(nullptr));
+    visit(head_->parameters(), visitor);
+    if (head_->matrix() == "head.weight") visit_token_rows("head.weight", {}, visitor);
+  } else {
+    residual_add<float>({.x = d_output}, d_stream_);
+  }
+  if (final_norm_) {
+    tell_gradient(SublayerKind::kFinalNorm, d_stream_);
+    const ParameterList<float> parameters = parameters_of(*final_norm_, "final_norm");
+    zero_gradients(parameters);
+    final_norm_->backward({.s = streams_.back(), .dy = d_stream_, .dx = d_stream_}, pass(nullptr));
+    visit(parameters, visitor);
+  }
+  for (std::size_t l = recipe_.layers(); l-- > 0;) {
+    Block<float> block = load_block(l);
+    ResidualStream<float> stream(streams_[l]);
+    block.forward(stream, pass(nullptr));
+    block.backward(d_stream_, pass(probe_));
+    visit(parameters_of(block, l), visitor);
+  }
+  embed_backward(visitor);
+}
+
+/// x = norm(scale·token[t] + position[i] + type[0]), where the recipe has them.
+void StreamedModel::embed() {
+  const std::size_t length = tokens_.size() / batch_;
+  require(recipe_.positions == 0 || length <= recipe_.positions,
+          "model: sequences of {} tokens are longer than the {} positions", length,
+          recipe_.positions);
+  Matrix<float>& x = embedding_norm_ ? embedded_ : streams_.front();
+  x.resize(tokens_.size(), recipe_.d_model());
+  Matrix<float> added(1, recipe_.d_model());
+  const auto add = [&](std::size_t row, const std::string& name, std::size_t from) {
+    weights_.read(name, from, added);
+    for (std::size_t i = 0; i < added.cols(); ++i) x(row, i) += added(0, i);
+  };
+  const auto scale = static_cast<float>(recipe_.embedding_scale);
+  for (std::size_t r = 0; r < x.rows(); ++r) {
+    require(tokens_[r] >= 0 && static_cast<std::size_t>(tokens_[r]) < recipe_.vocabulary,
+            "model: token {} is outside the vocabulary of {}", tokens_[r], recipe_.vocabulary);
+    const MatrixView<float> row = x.view().block(r, 0, 1, x.cols());
+    weights_.read("embedding.token", static_cast<std::size_t>(tokens_[r]), row);
+    for (std::size_t i = 0; i < x.cols(); ++i) x(r, i) *= scale;
+    if (recipe_.positions > 0) add(r, "embedding.position", r % length);
+    if (recipe_.token_types > 0) add(r, "embedding.token_type", 0);
+  }
+  if (embedding_norm_) {
+    embedding_norm_->forward({.x = embedded_}, {}, streams_.front(), pass(nullptr));
+  }
+  tell(SublayerKind::kEmbedding, streams_.front());
+}
+
+void StreamedModel::embed_backward(const Visitor& visitor) {
+  tell_gradient(SublayerKind::kEmbedding, d_stream_);
+  if (embedding_norm_) {
+    const ParameterList<float> parameters = parameters_of(*embedding_norm_, "embedding.norm");
+    zero_gradients(parameters);
+    embedding_norm_->backward({.s = embedded_, .dy = d_stream_, .dx = d_stream_}, pass(nullptr));
+    visit(parameters, visitor);
+  }
+  if (!visitor) return;
+  const std::size_t length = tokens_.size() / batch_;
+  const auto add_up = [&](const std::string& name, std::size_t rows, std::size_t modulus) {
+    if (rows == 0) return;
+    Matrix<float> value(rows, recipe_.d_model()), gradient(rows, recipe_.d_model());
+    weights_.read(name, 0, value);
+    for (std::size_t r = 0; r < d_stream_.rows(); ++r) {
+      for (std::size_t i = 0; i < gradient.cols(); ++i) gradient(r % modulus, i) += d_stream_(r, i);
+    }
+    visitor({name, 0, value, gradient});
+  };
+  add_up("embedding.position", recipe_.positions, length);
+  add_up("embedding.token_type", recipe_.token_types, 1);
+  visit_token_rows("embedding.token", d_stream_, visitor);
+}
+
+/// A matrix with a row for each token: the gradient that comes by the head, and that of the
+/// embedding where `dx` is there.
+void StreamedModel::visit_token_rows(const std::string& name, MatrixView<const float> dx,
+                                     const Visitor& visitor) {
+  if (!visitor) return;
+  const auto scale = static_cast<float>(recipe_.embedding_scale);
+  Matrix<float> value, gradient;
+  for (std::size_t first = 0; first < recipe_.vocabulary; first += kRowsAtATime) {
+    const std::size_t rows = std::min(kRowsAtATime, recipe_.vocabulary - first);
+    value.resize(rows, recipe_.d_model());
+    gradient.resize(rows, recipe_.d_model());
+    gradient.fill(0);
+    weights_.read(name, first, value);
+    if (head_ && head_->matrix() == name) head_->add_matrix_gradient(d_output_, first, gradient);
+    for (std::size_t r = 0; r < dx.rows; ++r) {
+      const auto token = static_cast<std::size_t>(tokens_[r]);
+      if (token < first || token >= first + rows) continue;
+      for (std::size_t i = 0; i < dx.cols; ++i) gradient(token - first, i) += scale * dx(r, i);
+    }
+    visitor({name, first, value, gradient});
+  }
+}
+
+void StreamedModel::visit(const ParameterList<float>& parameters, const Visitor& visitor) {
+  if (!visitor) return;
+  for (const auto& [name, parameter] : parameters) {
+    visitor({name, 0, parameter->value, parameter->gradient});
+  }
+}
+
+Site StreamedModel::outer_site(SublayerKind sublayer) const {
+  return {sublayer == SublayerKind::kEmbedding ? 0 : recipe_.layers(), sublayer, Point::kOutput};
+}
+
+void StreamedModel::tell(SublayerKind sublayer, MatrixView<const float> values) const {
+  if (probe_ != nullptr) probe_->forward(outer_site(sublayer), values);
+}
+
+void StreamedModel::tell_gradient(SublayerKind sublayer, MatrixView<const float> gradient) const {
+  if (probe_ != nullptr) probe_->backward(outer_site(sublayer), gradient);
+}
+
+}  // namespace addnorm

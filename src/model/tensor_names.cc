@@ -1,0 +1,207 @@
+#include "model/tensor_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/require.h"
+
+namespace addnorm {
+namespace {
+
+/// A parameter's name here and there; within a layer both begin behind the layer's own prefix.
+struct Row {
+  std::string_view ours;
+  std::string_view theirs;
+  bool transposed = false;
+  std::size_t part = 0;
+  std::size_t parts = 1;
+};
+
+using Rows = std::span<const Row>;
+
+constexpr std::string_view kGpt2Prefixes[] = {"", "transformer."};
+constexpr Row kGpt2Layer[] = {
+    {"attention_add_norm.before.gamma", "ln_1.weight"},
+    {"attention_add_norm.before.beta", "ln_1.bias"},
+    {"attention.query.weight", "attn.c_attn.weight", true, 0, 3},
+    {"attention.query.bias", "attn.c_attn.bias", false, 0, 3},
+    {"attention.key.weight", "attn.c_attn.weight", true, 1, 3},
+    {"attention.key.bias", "attn.c_attn.bias", false, 1, 3},
+    {"attention.value.weight", "attn.c_attn.weight", true, 2, 3},
+    {"attention.value.bias", "attn.c_attn.bias", false, 2, 3},
+    {"attention.output.weight", "attn.c_proj.weight", true},
+    {"attention.output.bias", "attn.c_proj.bias"},
+    {"feed_forward_add_norm.before.gamma", "ln_2.weight"},
+    {"feed_forward_add_norm.before.beta", "ln_2.bias"},
+    {"feed_forward.up.weight", "mlp.c_fc.weight", true},
+    {"feed_forward.up.bias", "mlp.c_fc.bias"},
+    {"feed_forward.down.weight", "mlp.c_proj.weight", true},
+    {"feed_forward.down.bias", "mlp.c_proj.bias"},
+};
+constexpr Row kGpt2Others[] = {
+    {"embedding.token", "wte.weight"},   {"embedding.position", "wpe.weight"},
+    {"final_norm.gamma", "ln_f.weight"}, {"final_norm.beta", "ln_f.bias"},
+    {"head.weight", "lm_head.weight"},
+};
+
+constexpr std::string_view kBertPrefixes[] = {"bert.", ""};
+constexpr Row kBertLayer[] = {
+    {"attention.query.weight", "attention.self.query.weight"},
+    {"attention.query.bias", "attention.self.query.bias"},
+    {"attention.key.weight", "attention.self.key.weight"},
+    {"attention.key.bias", "attention.self.key.bias"},
+    {"attention.value.weight", "attention.self.value.weight"},
+    {"attention.value.bias", "attention.self.value.bias"},
+    {"attention.output.weight", "attention.output.dense.weight"},
+    {"attention.output.bias", "attention.output.dense.bias"},
+    {"attention_add_norm.after.gamma", "attention.output.LayerNorm.weight"},
+    {"attention_add_norm.after.gamma", "attention.output.LayerNorm.gamma"},
+    {"attention_add_norm.after.beta", "attention.output.LayerNorm.bias"},
+    {"attention_add_norm.after.beta", "attention.output.LayerNorm.beta"},
+    {"feed_forward.up.weight", "intermediate.dense.weight"},
+    {"feed_forward.up.bias", "intermediate.dense.bias"},
+    {"feed_forward.down.weight", "output.dense.weight"},
+    {"feed_forward.down.bias", "output.dense.bias"},
+    {"feed_forward_add_norm.after.gamma", "output.LayerNorm.weight"},
+    {"feed_forward_add_norm.after.gamma", "output.LayerNorm.gamma"},
+    {"feed_forward_add_norm.after.beta", "output.LayerNorm.bias"},
+    {"feed_forward_add_norm.after.beta", "output.LayerNorm.beta"},
+};
+constexpr Row kBertOthers[] = {
+    {"embedding.token", "embeddings.word_embeddings.weight"},
+    {"embedding.position", "embeddings.position_embeddings.weight"},
+    {"embedding.token_type", "embeddings.token_type_embeddings.weight"},
+    {"embedding.norm.gamma", "embeddings.LayerNorm.weight"},
+    {"embedding.norm.gamma", "embeddings.LayerNorm.gamma"},
+    {"embedding.norm.beta", "embeddings.LayerNorm.bias"},
+    {"embedding.norm.beta", "embeddings.LayerNorm.beta"},
+    {"head.transform.weight", "cls.predictions.transform.dense.weight"},
+    {"head.transform.bias", "cls.predictions.transform.dense.bias"},
+    {"head.norm.gamma", "cls.predictions.transform.LayerNorm.weight"},
+    {"head.norm.gamma", "cls.predictions.transform.LayerNorm.gamma"},
+    {"head.norm.beta", "cls.predictions.transform.LayerNorm.bias"},
+    {"head.norm.beta", "cls.predictions.transform.LayerNorm.beta"},
+    {"head.bias", "cls.predictions.bias"},
+};
+
+constexpr std::string_view kLlamaPrefixes[] = {"model.", "", "language_model.model.",
+                                               "model.language_model.", "language_model."};
+constexpr Row kLlamaOthers[] = {
+    {"embedding.token", "embed_tokens.weight"},
+    {"final_norm.gamma", "norm.weight"},
+    {"head.weight", "lm_head.weight"},
+};
+constexpr Row kLlamaLayer[] = {
+    {"attention.query.weight", "self_attn.q_proj.weight"},
+    {"attention.query.bias", "self_attn.q_proj.bias"},
+    {"attention.key.weight", "self_attn.k_proj.weight"},
+    {"attention.key.bias", "self_attn.k_proj.bias"},
+    {"attention.value.weight", "self_attn.v_proj.weight"},
+    {"attention.value.bias", "self_attn.v_proj.bias"},
+    {"attention.query_norm.gamma", "self_attn.q_norm.weight"},
+    {"attention.key_norm.gamma", "self_attn.k_norm.weight"},
+    {"attention.output.weight", "self_attn.o_proj.weight"},
+    {"feed_forward.gate.weight", "mlp.gate_proj.weight"},
+    {"feed_forward.up.weight", "mlp.up_proj.weight"},
+    {"feed_forward.down.weight", "mlp.down_proj.weight"},
+};
+/// The same name stands for another slot where branches have norms behind them.
+constexpr Row kPreNorms[] = {
+    {"attention_add_norm.before.gamma", "input_layernorm.weight"},
+    {"feed_forward_add_norm.before.gamma", "post_attention_layernorm.weight"},
+};
+constexpr Row kBranchNorms[] = {
+    {"attention_add_norm.before.gamma", "input_layernorm.weight"},
+    {"attention_add_norm.inside.gamma", "post_attention_layernorm.weight"},
+    {"feed_forward_add_norm.before.gamma", "pre_feedforward_layernorm.weight"},
+    {"feed_forward_add_norm.inside.gamma", "post_feedforward_layernorm.weight"},
+};
+
+constexpr std::string_view kT5Prefixes[] = {"", "transformer."};
+constexpr Row kT5Layer[] = {
+    {"attention_add_norm.before.gamma", "layer.0.layer_norm.weight"},
+    {"attention.query.weight", "layer.0.SelfAttention.q.weight"},
+    {"attention.key.weight", "layer.0.SelfAttention.k.weight"},
+    {"attention.value.weight", "layer.0.SelfAttention.v.weight"},
+    {"attention.output.weight", "layer.0.SelfAttention.o.weight"},
+    {"feed_forward_add_norm.before.gamma", "layer.1.layer_norm.weight"},
+    {"feed_forward.up.weight", "layer.1.DenseReluDense.wi.weight"},
+    {"feed_forward.up.weight", "layer.1.DenseReluDense.wi_1.weight"},
+    {"feed_forward.gate.weight", "layer.1.DenseReluDense.wi_0.weight"},
+    {"feed_forward.down.weight", "layer.1.DenseReluDense.wo.weight"},
+};
+constexpr Row kT5Others[] = {
+    {"embedding.token", "shared.weight"},
+    {"embedding.token", "encoder.embed_tokens.weight"},
+    {"final_norm.gamma", "encoder.final_layer_norm.weight"},
+    // All layers add what the first one has.
+    {"attention.relative_bias",
+     "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
+};
+
+/// How a family names its tensors. Each of the prefixes may stand before every name.
+struct Layout {
+  std::string_view family;
+  std::span<const std::string_view> prefixes;
+  std::string_view layer;  ///< before the names of a layer's rows
+  Rows of_layer, norms, others;
+};
+constexpr Layout kLayouts[] = {
+    {"gpt2", kGpt2Prefixes, "h.{}.", kGpt2Layer, {}, kGpt2Others},
+    {"bert", kBertPrefixes, "encoder.layer.{}.", kBertLayer, {}, kBertOthers},
+    {"llama", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"qwen2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"qwen3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"gemma", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"gemma2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
+    {"gemma3_text", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
+    {"olmo2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
+    {"t5", kT5Prefixes, "encoder.block.{}.", kT5Layer, {}, kT5Others},
+};
+
+/// "layers.3.attention.query.weight" as "3" and "attention.query.weight"; other names have no
+/// number.
+struct Place {
+  std::string_view layer, name;
+
+  explicit Place(std::string_view whole) : name(whole) {
+    constexpr std::string_view kLayers = "layers.";
+    if (!whole.starts_with(kLayers)) return;
+    whole.remove_prefix(kLayers.size());
+    const std::size_t dot = whole.find('.');
+    layer = whole.substr(0, dot);
+    name = whole.substr(dot + 1);
+  }
+};
+
+}  // namespace
+
+TensorNames tensor_names(std::string_view family, const std::string& name) {
+  if (family == "addnorm") return {.candidates = {name}};
+  const auto* layout = std::ranges::find(kLayouts, family, &Layout::family);
+  require(layout != std::end(kLayouts), "tensor_names: there is no family '{}'", family);
+  const Place place(name);
+  TensorNames names;
+  const auto add = [&](Rows rows, const std::string& before) {
+    for (const Row& row : rows) {
+      if (row.ours != place.name) continue;
+      names.transposed = row.transposed;
+      names.part = row.part;
+      names.parts = row.parts;
+      for (const std::string_view prefix : layout->prefixes) {
+        names.candidates.push_back(fmt::format("{}{}{}", prefix, before, row.theirs));
+      }
+    }
+  };
+  if (!place.layer.empty()) {
+    const std::string before = fmt::format(fmt::runtime(layout->layer), place.layer);
+    add(layout->of_layer, before);
+    add(layout->norms, before);
+  }
+  add(layout->others, "");
+  return names;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,129 @@
+#include "model/weights.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/require.h"
+#include "io/file.h"
+#include "io/json.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The files that model.safetensors.index.json names.
+std::vector<std::string> shards(const fs::path& index) {
+  const Json object = parse_json(read_file(index.string()), index.string());
+  const auto map = object.find("weight_map");
+  require(map != object.end() && map->is_object(), "{}: there is no object weight_map",
+          index.string());
+  std::set<std::string> names;
+  for (const Json& name : *map) {
+    require(name.is_string(), "{}: weight_map holds {}, must hold names of files", index.string(),
+            name.dump());
+    const auto file = name.get<std::string>();
+    require(fs::path(file).filename() == file,
+            "{}: weight_map names '{}', must name files beside it", index.string(), file);
+    names.insert((index.parent_path() / file).string());
+  }
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::string> files_of(const fs::path& path) {
+  if (!fs::is_directory(path)) return {path.string()};
+  const fs::path single = path / "model.safetensors";
+  const fs::path index = path / "model.safetensors.index.json";
+  if (fs::exists(single)) return {single.string()};
+  require(fs::exists(index), "{}: has neither model.safetensors nor {}", path.string(),
+          index.filename().string());
+  return shards(index);
+}
+
+std::vector<Safetensors> read_all(const std::vector<std::string>& files) {
+  std::vector<Safetensors> all;
+  for (const std::string& file : files) all.push_back(read_safetensors(file));
+  return all;
+}
+
+}  // namespace
+
+Weights::Weights(const std::string& path, std::string family)
+    : Weights(read_all(files_of(path)), std::move(family)) {}
+
+Weights::Weights(std::vector<Safetensors> files, std::string family)
+    : family_(std::move(family)), files_(std::move(files)) {
+  for (const Safetensors& file : files_) {
+    for (const StoredTensor& tensor : file.tensors) {
+      const auto [other, is_new] = tensors_.try_emplace(tensor.name, &tensor);
+      require(is_new, "{}: tensor '{}' stands in another file too", file.file, tensor.name);
+      values_ += tensor.count();
+    }
+  }
+}
+
+ParameterSource Weights::find(const std::string& name) const {
+  const TensorNames names = tensor_names(family_, name);
+  for (const std::string& candidate : names.candidates) {
+    const auto found = tensors_.find(candidate);
+    if (found != tensors_.end()) return {found->second, names.transposed, names.part, names.parts};
+  }
+  return {};
+}
+
+void Weights::check(const std::string& name, std::size_t rows, std::size_t cols) const {
+  const ParameterSource source = find(name);
+  if (source.tensor == nullptr) {
+    const TensorNames names = tensor_names(family_, name);
+    require(!names.candidates.empty(), "a model of the family {} has no {}", family_, name);
+    fail(fmt::format("{}: there is no tensor '{}'", files_.front().file, names.candidates.front()));
+  }
+  Shape expected{source.parts * rows, cols};
+  if (source.transposed) std::swap(expected[0], expected[1]);
+  const Shape& shape = source.tensor->shape;
+  const bool vector = rows == 1 && shape.size() == 1 && shape[0] == source.parts * cols;
+  require(shape == expected || vector, "tensor '{}' has the shape {}, must have {}",
+          source.tensor->name, shape_text(shape),
+          shape_text(rows == 1 ? Shape{source.parts * cols} : expected));
+}
+
+void Weights::read(const std::string& name, std::size_t first_row, MatrixView<float> values) const {
+  const ParameterSource source = find(name);
+  require(source.tensor != nullptr && values.contiguous(), "weights: {} cannot be read", name);
+  const std::span<float> all(values.data, values.size());
+  if (!source.transposed) {
+    const std::size_t part = source.tensor->count() / source.parts * source.part;
+    return read_values(*source.tensor, part + first_row * values.cols, all);
+  }
+  // in × parts·out: column r of the part is row r of the parameter.
+  const std::size_t columns = source.tensor->shape[1];
+  const std::size_t first = columns / source.parts * source.part + first_row;
+  std::vector<float> line(values.rows);
+  for (std::size_t i = 0; i < values.cols; ++i) {
+    read_values<float>(*source.tensor, i * columns + first, line);
+    for (std::size_t r = 0; r < values.rows; ++r) values(r, i) = line[r];
+  }
+}
+
+void Weights::load(const ParameterList<float>& parameters) const {
+  for (const auto& [name, parameter] : parameters) {
+    check(name, parameter->value.rows(), parameter->value.cols());
+    read(name, 0, parameter->value);
+  }
+}
+
+std::vector<std::string> Weights::besides(const std::vector<std::string>& names) const {
+  std::set<std::string_view> read;
+  for (const std::string& name : names) {
+    const ParameterSource source = find(name);
+    if (source.tensor != nullptr) read.insert(source.tensor->name);
+  }
+  std::vector<std::string> others;
+  for (const auto& [name, tensor] : tensors_) {
+    if (!read.contains(name)) others.push_back(name);
+  }
+  return others;
+}
+
+}  // namespace addnorm
