@@ -1,0 +1,590 @@
+#!/usr/bin/env python3
+"""Probes models whose numbers are computed here a second time, by hand.
+
+    cd python && /usr/bin/python3 -m unittest addnorm_probe_test
+"""
+
+import json
+import math
+import pathlib
+import sys
+import unittest
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "tests" / "golden"))
+import generate_models  # noqa: E402
+import transformers  # noqa: E402
+from addnorm_probe import ProbeError, explain_norm, explain_sum, probe, score_numbers  # noqa: E402
+from generate import DocumentBlock  # noqa: E402
+
+torch.set_num_threads(1)
+KINDS = ("attention", "feed_forward")
+
+
+def reference(name, seed=0):
+    torch.manual_seed(seed)
+    config = generate_models.CONFIGS[name]
+    model = transformers.build(config)
+    generate_models.draw_weights(model, generate_models.EMBEDDING.get(name, 0.7))
+    return model, torch.randint(config["vocab_size"], (2, 12))
+
+
+def square(output):
+    return output.square().mean()
+
+
+def lines(p):
+    return [json.loads(line) for line in p.text(17).splitlines()[1:]]
+
+
+def find(found, **place):
+    """The one line at a place; what is not said is not there: a value's line has no "norm"."""
+    keys = {"layer", "sublayer", "point", "norm", "weight", "step"} - {"step"} - set(place)
+    matches = [line for line in found if all(line.get(k) == v for k, v in place.items())
+               and not any(k in line for k in keys)]
+    assert len(matches) == 1, (place, len(matches))
+    return matches[0]
+
+
+def run(model, *inputs, **options):
+    p = probe(model, **options).run(*inputs, loss=square)
+    return p, lines(p)
+
+
+def rms(tensor):
+    return tensor.double().square().mean().sqrt().item()
+
+
+def cosine_of_tokens(x):
+    total, count = 0.0, 0
+    for sequence in x.double():
+        for i in range(len(sequence)):
+            for j in range(len(sequence)):
+                if i != j:
+                    total += F.cosine_similarity(sequence[i], sequence[j], 0).item()
+                    count += 1
+    return total / count
+
+
+class Block(nn.Module):
+    """Home-made: projections in the block itself, a norm class of its own, an add in place."""
+
+    class Norm(nn.Module):
+        def __init__(self, d):
+            super().__init__()
+            self.gamma = nn.Parameter(torch.rand(d) + 0.5)
+
+        def forward(self, x):
+            return self.gamma * x / (x.square().mean(-1, keepdim=True).sqrt() + 0.01)
+
+    def __init__(self, d):
+        super().__init__()
+        self.norm_a, self.norm_f = self.Norm(d), self.Norm(d)
+        self.q, self.k, self.v, self.proj, self.fc1 = (nn.Linear(d, d) for _ in range(5))
+        self.fc2 = nn.Linear(d, d)
+
+    def forward(self, x):
+        h = self.norm_a(x)
+        p = F.softmax(self.q(h) @ self.k(h).transpose(1, 2), dim=-1)
+        x = x.clone()
+        x += self.proj(p @ self.v(h))
+        return x + 2 * self.fc2(F.gelu(self.fc1(self.norm_f(x))))
+
+
+class ReferenceModels(unittest.TestCase):
+    def test_slots_follow_from_the_order_of_calls(self):
+        pre, post = ("before", "before"), ("after", "after")
+        for name, placement, norm, form in [
+                ("gpt2", "pre", "layer", "plain"), ("bert", "post", "layer", "plain"),
+                ("llama", "pre", "rms", "plain"), ("llama3", "pre", "rms", "plain"),
+                ("qwen2", "pre", "rms", "plain"), ("qwen3", "pre", "rms", "plain"),
+                ("gemma", "pre", "rms", "one_plus"), ("gemma2", "sandwich", "rms", "one_plus"),
+                ("gemma3", "sandwich", "rms", "one_plus"), ("olmo2", "reordered", "rms", "plain"),
+                ("t5", "pre", "rms", "plain"), ("t5_v1_1", "pre", "rms", "plain")]:
+            with self.subTest(name):
+                model, tokens = reference(name)
+                p, found = run(model, tokens)
+                header = p.header()
+                self.assertEqual(header["placement"], placement)
+                self.assertEqual(header["norm"], norm)
+                self.assertEqual(header["gamma_form"], form)
+                config = generate_models.CONFIGS[name]
+                for key, names in {"n_heads": ("num_attention_heads", "n_head", "num_heads"),
+                                   "eps": ("rms_norm_eps", "layer_norm_eps",
+                                           "layer_norm_epsilon"),
+                                   "d_model": ("hidden_size", "n_embd", "d_model"),
+                                   "n_layers": ("num_hidden_layers", "n_layer", "num_layers"),
+                                   "d_ff": ("intermediate_size", "d_ff")}.items():
+                    declared = [config[n] for n in names if n in config]
+                    self.assertEqual([header[key]], declared or [4 * config["n_embd"]])
+                self.assertEqual(header["parameters"],
+                                 sum(p.numel() for p in model.parameters()))
+                has = {line["sublayer"] for line in found}
+                self.assertEqual("final_norm" in has, placement != "post")
+                self.assertEqual("head" in has, not name.startswith("t5"))
+                for layer in range(header["n_layers"]):
+                    for kind in KINDS:
+                        points = {line["point"] for line in found
+                                  if line["sublayer"] == kind and line["layer"] == layer}
+                        expected = {"x", "branch", "sum", "gamma", "weight"}
+                        expected |= {"beta"} if norm == "layer" else set()
+                        expected |= {"scores"} if kind == "attention" else set()
+                        expected |= {"pre": {"before"}, "post": {"after"}, "reordered": {"inside"},
+                                     "sandwich": {"before", "inside"}}[placement]
+                        self.assertEqual(points, expected)
+
+    def test_every_sum_is_x_plus_branch_and_every_norm_what_the_config_says(self):
+        for name, config in generate_models.CONFIGS.items():
+            model, tokens = reference(name)
+            model.double()
+            _, found = run(model, tokens)
+            is_layer_norm = config["model_type"] in ("gpt2", "bert")
+            eps = [config[key] for key in ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon")
+                   if key in config][0]
+            norms = 0
+            for line in found:
+                with self.subTest(name, **{k: line[k] for k in ("layer", "sublayer", "point")
+                                           if k in line}):
+                    if line["point"] == "sum":
+                        self.assertLess(line["unexplained"], 1e-12)
+                        self.assertAlmostEqual(line["from_x"], 1)
+                        self.assertAlmostEqual(line["from_branch"], 1)
+                        self.assertAlmostEqual(line.get("from_before", 0), 0)
+                    elif "divisor" in line:
+                        norms += 1
+                        self.assertLess(line["unexplained"], 1e-12)
+                        self.assertEqual(line["gamma_offset"],
+                                         config["model_type"].startswith("gemma"))
+                        self.assertAlmostEqual(line["centred"], is_layer_norm)
+                        self.assertAlmostEqual(line["eps_in_variance"] / eps, 1, 2)
+                        self.assertLess(line["eps_in_variance_spread"], 1e-3 * eps + 1e-14)
+                        self.assertEqual(line["dtype"], "float64")
+            self.assertGreaterEqual(norms, 4)
+
+    def test_numbers_are_those_of_a_forward_by_hand(self):
+        model, tokens = reference("gpt2")
+        block, points = model.h[1], {}
+
+        def keep(name, tensor):
+            tensor.retain_grad()
+            points[name] = tensor
+            return tensor
+
+        x = keep("attention x", model.h[0](model.wte(tokens) + model.wpe(torch.arange(12))))
+        h = keep("attention before", block.ln_1(x))
+        f = keep("attention branch", block.attn(h))
+        s = keep("attention sum", x + f)
+        h = keep("feed_forward before", block.ln_2(s))
+        f = keep("feed_forward branch", block.mlp(h))
+        y = keep("feed_forward sum", s + f)
+        y = keep("final_norm output", model.ln_f(y))
+        logits = keep("head output", F.linear(y, model.wte.weight))
+        square(logits).backward()
+        _, found = run(model, tokens)
+        for name, value in points.items():
+            sublayer, point = name.split()
+            layer = {"layer": 1} if sublayer in KINDS else {}
+            line = find(found, sublayer=sublayer, point=point, **layer)
+            v = value.detach().double()
+            expected = {
+                "rms": rms(v), "mean": v.mean().item(), "std": v.std(unbiased=False).item(),
+                "abs_max": v.abs().max().item(), "abs_median": v.abs().median().item(),
+                "grad_rms": rms(value.grad), "token_cosine": cosine_of_tokens(v)}
+            for key, number in expected.items():
+                self.assertAlmostEqual(line[key], number, 6, (name, key))
+            self.assertEqual(v[:, line["peak_token"], line["peak_feature"]].abs().max(),
+                             v.abs().max())
+        line = find(found, layer=1, sublayer="feed_forward", point="sum")
+        self.assertAlmostEqual(line["layer_cosine"], F.cosine_similarity(
+            points["attention x"], points["feed_forward sum"], -1).mean().item(), 6)
+        for weight, part in zip(("query", "key", "value"), range(3)):
+            line = find(found, layer=1, sublayer="attention", point="weight", weight=weight)
+            columns = slice(20 * part, 20 * part + 20)
+            self.assertAlmostEqual(line["rms"], rms(block.attn.c_attn.weight[:, columns]), 6)
+            self.assertAlmostEqual(line["grad_rms"],
+                                   rms(block.attn.c_attn.weight.grad[:, columns]), 6)
+        line = find(found, layer=1, sublayer="feed_forward", point="gamma", norm="before")
+        self.assertAlmostEqual(line["min"], block.ln_2.weight.min().item(), 6)
+        self.assertAlmostEqual(line["grad_rms"], rms(block.ln_2.weight.grad), 6)
+
+    def test_outputs_and_gradients_keep_their_bits_and_no_hook_is_left(self):
+        softmaxes = torch.softmax, F.softmax, torch.Tensor.softmax
+        for name in generate_models.CONFIGS:
+            model, tokens = reference(name)
+            plain = model(tokens)
+            square(plain).backward()
+            gradients = [p.grad for p in model.parameters()]
+            model.zero_grad(set_to_none=True)
+            with probe(model) as p:
+                probed = model(tokens)
+                square(probed).backward()
+            self.assertTrue(torch.equal(plain, probed), name)
+            for parameter, gradient in zip(model.parameters(), gradients):
+                self.assertTrue(torch.equal(parameter.grad, gradient), name)
+                self.assertFalse(parameter._backward_hooks)
+            for module in model.modules():
+                self.assertFalse(module._forward_hooks or module._forward_pre_hooks)
+            self.assertEqual((torch.softmax, F.softmax, torch.Tensor.softmax), softmaxes)
+            self.assertNotIn("softmax", vars(torch.Tensor))
+            self.assertGreater(len(lines(p)), 20)
+
+    def test_run_leaves_gradients_as_they_were(self):
+        model, tokens = reference("llama")
+        run(model, tokens)
+        self.assertTrue(all(p.grad is None for p in model.parameters()))
+
+    def test_scores_are_those_that_the_mask_leaves(self):
+        model, tokens = reference("gpt2")
+        _, found = run(model, tokens)
+        block = model.h[0]
+        h = block.ln_1(model.wte(tokens) + model.wpe(torch.arange(12)))
+        q, k, _ = (t.unflatten(-1, (4, 5)).transpose(1, 2).double()
+                   for t in block.attn.c_attn(h).chunk(3, -1))
+        scores = q @ k.mT / math.sqrt(5)
+        seen = [scores[..., i, :i + 1] for i in range(12)]
+        values = torch.cat([s.flatten() for s in seen])
+        entropy = torch.stack([torch.distributions.Categorical(logits=s).entropy() / math.log(i + 1)
+                               for i, s in enumerate(seen) if i > 0]).mean()
+        line = find(found, layer=0, sublayer="attention", point="scores")
+        for key, number in {"rms": rms(values), "mean": values.mean(), "entropy": entropy,
+                            "std": values.std(unbiased=False),
+                            "abs_max": values.abs().max()}.items():
+            self.assertAlmostEqual(line[key], float(number), 5, key)
+
+
+class OtherModels(unittest.TestCase):
+    def test_torchs_encoder(self):
+        for norm_first in False, True:
+            for batch_first in False, True:
+                torch.manual_seed(0)
+                layer = nn.TransformerEncoderLayer(24, 3, 40, batch_first=batch_first,
+                                                   norm_first=norm_first)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    model = nn.TransformerEncoder(layer, 3, nn.LayerNorm(24))
+                x = torch.randn(2, 7, 24)
+                p, found = run(model, x)  # with dropout
+                self.assertEqual(p.header()["placement"], "pre" if norm_first else "post")
+                self.assertEqual([p.header()[key] for key in ("n_heads", "d_ff", "d_model")],
+                                 [3, 40, 24])
+                for line in found:
+                    if line["point"] == "sum":
+                        self.assertLess(line["unexplained"], 1e-6)
+                        self.assertAlmostEqual(line["from_branch"], 1, 5)
+                weights = [line for line in found if line["point"] == "weight"]
+                self.assertEqual({line["weight"] for line in weights},
+                                 {"query", "key", "value", "output", "up", "down"})
+                self.assertEqual(sum(line["point"] == "scores" for line in found), 3)
+                self.assertEqual(sum(line["sublayer"] == "final_norm" for line in found), 3)
+                x_line = find(found, layer=0, sublayer="attention", point="x")
+                self.assertAlmostEqual(x_line["token_cosine"], cosine_of_tokens(
+                    x if batch_first else x.transpose(0, 1)), 6)
+
+    def test_torchs_fast_path_is_left(self):
+        layer = nn.TransformerEncoderLayer(24, 4, 40, batch_first=True).eval()
+        x = torch.randn(2, 7, 24)
+        with torch.no_grad():
+            fast = layer(x)
+            with probe(layer) as p:
+                slow = layer(x)
+        torch.testing.assert_close(fast, slow)
+        self.assertEqual(layer.activation_relu_or_gelu, 1)
+        self.assertEqual(p.header()["placement"], "post")
+
+    def test_a_home_made_block(self):
+        torch.manual_seed(0)
+        model = nn.Sequential(*(Block(16) for _ in range(3)))
+        p, found = run(model, torch.randn(2, 7, 16))
+        self.assertEqual(p.header()["placement"], "pre")
+        self.assertEqual(p.norm_slots(), {"norm_a": ("attention", "before"),
+                                          "norm_f": ("feed_forward", "before")})
+        for layer in range(3):
+            for kind, gain in zip(KINDS, (1, 2)):
+                line = find(found, layer=layer, sublayer=kind, point="sum")
+                self.assertLess(line["unexplained"], 1e-6)
+                self.assertAlmostEqual(line["from_x"], 1, 5)
+                self.assertAlmostEqual(line["from_branch"], gain, 4)
+                line = find(found, layer=layer, sublayer=kind, point="before")
+                self.assertAlmostEqual(line["eps_in_deviation"], 0.01, 5)
+                self.assertLess(line["eps_in_deviation_spread"], 1e-5)
+                self.assertGreater(line["eps_in_variance_spread"], 1e-4)
+            self.assertIn("entropy", find(found, layer=layer, sublayer="attention",
+                                          point="scores"))
+            self.assertEqual(sum(line["point"] == "weight" and line["layer"] == layer
+                                 for line in found if "layer" in line), 6)
+
+    def test_document_000s_block(self):
+        model = nn.ModuleList([DocumentBlock(16, 2, 32)])
+        model.forward = lambda x: model[0](x)
+        p, found = run(model, torch.randn(2, 7, 16))
+        self.assertEqual(p.header()["placement"], "pre")
+        line = find(found, layer=0, sublayer="attention", point="before")
+        self.assertAlmostEqual(line["scale"], math.sqrt(15 / 16), 5)  # the unbiased variance
+
+    def test_names_help_where_order_does_not(self):
+        class Odd(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mix, self.one, self.two = (nn.Linear(8, 8) for _ in range(3))
+                self.norm = nn.LayerNorm(8)
+
+            def forward(self, x):
+                x = x + self.mix(x)
+                return x + self.two(self.one(self.norm(x)))
+
+        model = nn.Sequential(Odd(), Odd())
+        x = torch.randn(2, 5, 8)
+        with self.assertRaisesRegex(ProbeError, r"which is the attention.*mix \(Linear\)"):
+            run(model, x)
+        self.assertFalse(any(m._forward_hooks for m in model.modules()))
+        p, found = run(model, x, attention="mix")
+        self.assertEqual(p.header()["placement"], "none/pre")
+        self.assertAlmostEqual(find(found, layer=1, sublayer="attention",
+                                    point="sum")["from_x"], 1, 5)
+
+    def test_errors_say_what_there_is(self):
+        with self.assertRaisesRegex(ProbeError, r"layers='…'.*0 \(Linear\)"):
+            probe(nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
+        with self.assertRaisesRegex(ProbeError, "no module 'layers'; it has .*h.0.ln_1"):
+            probe(reference("gpt2")[0], layers="layers")
+        two = nn.ModuleDict({"a": nn.ModuleList([Block(8)]), "b": nn.ModuleList([Block(8)])})
+        with self.assertRaisesRegex(ProbeError, "2 stacks of 1 layers: a, b; .*layers='a'"):
+            probe(two)
+        with self.assertRaisesRegex(ProbeError, "no layer of a was called"):
+            with probe(two, layers="a"):
+                pass
+        decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 2)
+        with self.assertRaisesRegex(ProbeError, "cross-attention .*encoder"):
+            run(decoder, torch.randn(3, 1, 8), torch.randn(3, 1, 8))
+
+        class Parallel(Block):
+            def forward(self, x):
+                h = self.norm_a(x)
+                p = F.softmax(self.q(h) @ self.k(h).transpose(1, 2), dim=-1)
+                return x + self.proj(p @ self.v(h)) + self.fc2(self.fc1(h))
+
+        with self.assertRaisesRegex(ProbeError, "side by side"):
+            run(nn.Sequential(Parallel(8)), torch.randn(2, 5, 8))
+
+    def test_a_lost_residual_moves_no_slot(self):
+        for name in "bert", "gpt2", "gemma2", "olmo2", "t5":
+            for kind in KINDS:
+                model, tokens = reference(name)
+                placement = run(model, tokens)[0].header()["placement"]
+                layer = (model.h if name == "gpt2" else model.bert.encoder.layer if name == "bert"
+                         else model.encoder.block if name == "t5" else model.model.layers)[1]
+                calls = []
+
+                def lossy(x, h, f):
+                    calls.append(0)
+                    is_it = len(calls) % 2 == (kind == "attention")
+                    return f if is_it else x + f
+
+                for module in layer.modules():
+                    if hasattr(module, "residual"):
+                        module.residual = lossy
+                p, found = run(model, tokens)
+                self.assertEqual(p.header()["placement"], placement)
+                for other in KINDS:
+                    line = find(found, layer=1, sublayer=other, point="sum")
+                    self.assertAlmostEqual(line["from_x"], other != kind, 4, (name, kind, other))
+
+    def test_bfloat16(self):
+        model, tokens = reference("llama")
+        _, found = run(model.bfloat16(), tokens)
+        line = find(found, layer=0, sublayer="attention", point="before")
+        self.assertEqual((line["dtype"], line["gamma_offset"]), ("bfloat16", 0))
+        self.assertAlmostEqual(line["scale"], 1, 1)
+        line = find(found, layer=0, sublayer="attention", point="sum")
+        self.assertAlmostEqual(line["from_branch"], 1, 2)
+        self.assertGreater(line["unexplained"], 1e-4)
+
+    def test_what_is_not_finite_says_so(self):
+        model, tokens = reference("gpt2")
+        model.h[1].mlp.c_fc.bias.data[3] = math.inf
+        p, found = run(model, tokens)
+        for line in found:
+            bad = line.get("layer") == 1 and line["sublayer"] == "feed_forward" and \
+                line["point"] in ("branch", "sum") or line["sublayer"] in ("final_norm", "head")
+            if bad and line["point"] in ("branch", "sum", "output"):
+                self.assertIs(line["finite"], False)
+        self.assertNotRegex(p.text(), "NaN|Infinity")
+        self.assertNotIn("finite", find(found, layer=1, sublayer="attention", point="branch")
+                         .keys() - {"finite"})
+
+
+class Use(unittest.TestCase):
+    def test_steps(self):
+        model, tokens = reference("gpt2")
+        p = probe(model, every=3, recipe={"initialization": "gpt2", "placement": "depth-scaled"})
+        for _ in range(7):
+            with p:
+                square(model(tokens)).backward()
+                square(model(tokens.flip(0))).backward()  # a second one does not count
+        self.assertEqual(sorted({line["step"] for line in lines(p)}), [0, 3, 6])
+        first, later = ([{k: v for k, v in line.items() if k != "step"} for line in lines(p)
+                         if line["step"] == step] for step in (0, 6))
+        self.assertEqual(first, later)
+        self.assertEqual(p.header()["initialization"], "gpt2")
+        self.assertEqual(p.header()["placement"], "depth-scaled")
+        p = probe(model)
+        with p(40):
+            model(tokens)
+        self.assertEqual({line["step"] for line in lines(p)}, {40})
+        self.assertNotIn("grad_rms", p.text().replace("\n", " ")[:0])
+        self.assertFalse(any("grad_rms" in line for line in lines(p)))
+
+    def test_checkpointing(self):
+        class Model(nn.Module):
+            def __init__(self, reentrant):
+                super().__init__()
+                self.layers = nn.ModuleList(Block(8) for _ in range(3))
+                self.reentrant = reentrant
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x) if self.reentrant is None else \
+                        checkpoint(layer, x, use_reentrant=self.reentrant)
+                return x
+
+        torch.manual_seed(0)
+        plain, x = Model(None), torch.randn(2, 5, 8, requires_grad=True)
+        expected = lines(probe(plain).run(x, loss=square))
+        for reentrant in False, True:
+            model = Model(reentrant)
+            model.load_state_dict(plain.state_dict())
+            for a, b in zip(lines(probe(model).run(x, loss=square)), expected):
+                self.assertEqual({k: v for k, v in a.items() if k != "grad_rms"},
+                                 {k: v for k, v in b.items() if k != "grad_rms"})
+                if "grad_rms" in b:
+                    self.assertIn("grad_rms", a, (reentrant, a))
+                    self.assertAlmostEqual(a["grad_rms"], b["grad_rms"], 9)
+
+    def test_many_tokens_are_sampled(self):
+        torch.manual_seed(0)
+        model, x = nn.Sequential(Block(16)), torch.randn(3, 50, 16)
+        _, all_of_them = run(model, x)
+        _, some = run(model, x, tokens=10)
+        b = find(some, layer=0, sublayer="attention", point="x")
+        self.assertEqual(b["rms"], rms(x[:1, ::5]))
+        a, b = (find(f, layer=0, sublayer="attention", point="sum") for f in (all_of_them, some))
+        self.assertEqual(a["grad_rms"], b["grad_rms"])
+
+    def test_fused_attention(self):
+        """As PyTorch 2 has it; here with one of our own."""
+        def fused(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
+            scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+            scores = scores.masked_fill(torch.ones_like(scores[0]).triu(1).bool(), -math.inf)
+            return scores.exp() / scores.exp().sum(-1, keepdim=True) @ value
+
+        class Fused(Block):
+            def forward(self, x):
+                h = self.norm_a(x)
+                y = F.scaled_dot_product_attention(self.q(h), self.k(h), self.v(h), is_causal=True)
+                x = x + self.proj(y)
+                return x + self.fc2(self.fc1(self.norm_f(x)))
+
+        had = getattr(F, "scaled_dot_product_attention", None)
+        F.scaled_dot_product_attention = fused
+        try:
+            torch.manual_seed(0)
+            block = Fused(16)
+            x = torch.randn(2, 7, 16)
+            _, found = run(nn.Sequential(block), x)
+        finally:
+            if had is None:
+                del F.scaled_dot_product_attention
+            else:
+                F.scaled_dot_product_attention = had
+        h = block.norm_a(x)
+        scores = (block.q(h) @ block.k(h).mT / 4).masked_fill(torch.ones(7, 7).triu(1).bool(),
+                                                              -math.inf)
+        expected = score_numbers(scores)
+        line = find(found, layer=0, sublayer="attention", point="scores")
+        for key in "rms", "mean", "entropy":
+            self.assertAlmostEqual(line[key], expected[key], 6)
+
+
+class Kinds(unittest.TestCase):
+    """explain_norm and explain_sum, where the answer is known."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.gamma = 1 + 0.3 * torch.randn(33).double()
+        self.beta = torch.randn(33).double()
+
+    def explain(self, normalize, s=None, dtype=torch.float64, gamma=None):
+        s = (torch.randn(50, 33).double() * torch.rand(50, 1).double() + 0.3 if s is None else s)
+        s, gamma = s.to(dtype), self.gamma.to(dtype) if gamma is None else gamma
+        return explain_norm(s[None], normalize(s, gamma)[None], gamma, self.beta, False, False)
+
+    def test_where_epsilon_stands(self):
+        for eps in 1e-3, 1e-5, 1e-8:
+            inside = self.explain(lambda s, g: F.layer_norm(s, (33,), g, self.beta, eps))
+            self.assertAlmostEqual(inside["eps_in_variance"] / eps, 1, 4)
+            self.assertLess(inside["eps_in_variance_spread"], 1e-3 * eps)
+            self.assertGreater(inside["eps_in_deviation_spread"], 0.1 * inside["eps_in_deviation"])
+            outside = self.explain(lambda s, g: g * (s - s.mean(1, keepdim=True)) / (
+                s.std(1, unbiased=False, keepdim=True) + eps) + self.beta)
+            self.assertAlmostEqual(outside["eps_in_deviation"] / eps, 1, 4)
+            self.assertLess(outside["eps_in_deviation_spread"], 1e-3 * eps)
+            self.assertGreater(outside["eps_in_variance_spread"], 0.1 * outside["eps_in_variance"])
+
+    def test_what_gamma_means_and_whether_rows_are_centred(self):
+        def norm(s, gamma, centred):
+            s = s - s.mean(1, keepdim=True) * centred
+            return gamma * s / s.square().mean(1, keepdim=True).sqrt() + self.beta
+
+        for offset in 0, 1:
+            for centred in 0, 1:
+                found = self.explain(lambda s, g: norm(s, g + offset, centred))
+                self.assertEqual(found["gamma_offset"], offset)
+                self.assertAlmostEqual(found["centred"], centred)
+                self.assertAlmostEqual(found["scale"], 1)
+        found = self.explain(lambda s, g: norm(s, g, 1) - 2,
+                             gamma=torch.ones(33).double())  # β is one number too
+        self.assertNotIn("gamma_offset", found)
+        s = torch.randn(50, 33).double()
+        s -= s.mean(1, keepdim=True)
+        self.assertNotIn("centred", self.explain(lambda s, g: norm(s, g, 1), s))
+
+    def test_a_large_mean(self):
+        s = torch.randn(50, 33).double() + 1e4
+        found = self.explain(lambda s, g: F.layer_norm(s, (33,), g, self.beta, 1e-5), s)
+        self.assertAlmostEqual(found["centred"], 1)
+        self.assertAlmostEqual(found["scale"], 1, 4)
+
+    def test_a_scale(self):
+        found = self.explain(lambda s, g: F.layer_norm(s, (33,), g / 3, self.beta, 1e-9))
+        self.assertAlmostEqual(found["scale"], 1 / 3, 5)
+
+    def test_statistics_in_half_precision(self):
+        def norm(s, gamma, dtype):
+            deviation = s.to(dtype).square().float().mean(1, keepdim=True).to(dtype).float().sqrt()
+            return gamma * s / deviation + self.beta.float()
+
+        single, half = (self.explain(lambda s, g: norm(s, g, dtype), dtype=torch.float32)
+                        for dtype in (torch.float32, torch.float16))
+        self.assertLess(single["scale_spread"], 1e-6)
+        self.assertGreater(half["scale_spread"], 1e-5)
+
+    def test_sums(self):
+        x, h, f = torch.randn(3, 40).double()
+        found = explain_sum(2 * x - h / 2 + f, {"x": x, "before": h, "branch": f})
+        self.assertLess(found["unexplained"], 1e-12)
+        for key, value in {"from_x": 2, "from_before": -0.5, "from_branch": 1}.items():
+            self.assertAlmostEqual(found[key], value)
+        found = explain_sum(x + f, {"x": x, "before": 3 * x, "branch": f})
+        self.assertEqual(found.keys(), {"unexplained", "from_branch"})
+        self.assertAlmostEqual(explain_sum(x + f, {"x": x})["unexplained"] ** 2,
+                               1 - ((x + f) @ x).item() ** 2 / (x @ x).item()
+                               / ((x + f) @ (x + f)).item())
+
+
+if __name__ == "__main__":
+    unittest.main()
