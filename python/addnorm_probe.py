@@ -193,6 +193,12 @@ def explain_norm(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[T
         numbers[name] = values.mean().item()
         if name not in ("divisor", "deviation"):
             numbers[f"{name}_spread"] = values.std(unbiased=False).item()
+    square, apart = divisor**2, u - u.mean()
+    slope = (square * apart).sum() / apart.square().sum().clamp(min=1e-300)
+    left = square - square.mean() - slope * apart
+    if apart.norm() * slope > 100 * left.norm() / len(u) ** 0.5:  # told to one part in a hundred
+        numbers["divisor_slope"] = slope.item()
+    numbers["divisor_noise"] = (left.square().mean().sqrt() / square.mean()).item()
     return numbers
 
 
@@ -410,7 +416,7 @@ class Probe:
                 if key != "finite" or not value:
                     line[key] = value
             lines.append(line)
-        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
     def __str__(self) -> str:
         norms = ", ".join(f"{name}: {slot} {sublayer}"

@@ -560,8 +560,15 @@ class Kinds(unittest.TestCase):
         self.assertAlmostEqual(found["scale"], 1, 4)
 
     def test_a_scale(self):
+        found = self.explain(lambda s, g: F.layer_norm(s, (33,), g / 3, self.beta, 0.01))
+        self.assertAlmostEqual(found["divisor_slope"], 9, 5)
+        self.assertLess(found["divisor_noise"], 1e-6)
         found = self.explain(lambda s, g: F.layer_norm(s, (33,), g / 3, self.beta, 1e-9))
         self.assertAlmostEqual(found["scale"], 1 / 3, 5)
+        s = F.layer_norm(torch.randn(50, 33), (33,), eps=0)
+        found = self.explain(lambda s, g: F.layer_norm(s, (33,), g, self.beta.float(), 0), s,
+                             torch.float32)
+        self.assertNotIn("divisor_slope", found)
 
     def test_statistics_in_half_precision(self):
         def norm(s, gamma, dtype):
@@ -570,8 +577,9 @@ class Kinds(unittest.TestCase):
 
         single, half = (self.explain(lambda s, g: norm(s, g, dtype), dtype=torch.float32)
                         for dtype in (torch.float32, torch.float16))
-        self.assertLess(single["scale_spread"], 1e-6)
-        self.assertGreater(half["scale_spread"], 1e-5)
+        for key in "scale_spread", "divisor_noise":
+            self.assertLess(single[key], 1e-6)
+            self.assertGreater(half[key], 1e-4)
 
     def test_sums(self):
         x, h, f = torch.randn(3, 40).double()
