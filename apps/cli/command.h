@@ -21,6 +21,7 @@ Command study_command(CLI::App& program);
 Command train_command(CLI::App& program);
 Command generate_command(CLI::App& program);
 Command lab_command(CLI::App& program);
+Command doctor_command(CLI::App& program);
 Command bench_command(CLI::App& program);
 Command serve_command(CLI::App& program);
 

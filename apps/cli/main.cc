@@ -29,6 +29,7 @@ constexpr const char* kExamples =
   addnorm norm --input x.npy --output y.npy     the same for whole arrays
   addnorm reproduce                             the numbers of the tutorial, digit for digit
   addnorm lab gradient-flow                     theory laid over measurement, with a verdict
+  addnorm doctor out/run                        what is wrong in a network's plumbing, and where
   addnorm bench                                 the kernels against a copy, oneDNN and PyTorch
   addnorm serve                                 the interactive tutorial, in the browser
   addnorm serve --runs out                      training runs, as they train, in the browser
@@ -82,9 +83,10 @@ ExitStatus run(std::vector<std::string> arguments) {
   program.footer(kExamples);
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{
-      study_command(program), train_command(program), generate_command(program),
-      trace_command(program), norm_command(program),  reproduce_command(program),
-      lab_command(program),   bench_command(program), serve_command(program),
+      study_command(program), train_command(program),  generate_command(program),
+      trace_command(program), norm_command(program),   reproduce_command(program),
+      lab_command(program),   doctor_command(program), bench_command(program),
+      serve_command(program),
   };
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));

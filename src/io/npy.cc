@@ -177,6 +177,22 @@ std::string npy_bytes(const Shape& shape, std::span<const T> values) {
   return bytes;
 }
 
+/// Throws Error unless `bytes` are the items of the header's shape, in C order.
+void check_data(const Header& header, std::size_t item_bytes, std::string_view bytes,
+                const std::string& file) {
+  const auto size = shape_bytes(header.shape, item_bytes);
+  const std::string shape = shape_text(header.shape);
+  require(size.has_value(), "{}: shape {} is too large", file, shape);
+  require(bytes.size() >= *size, "{}: truncated: {} bytes of data, but shape {} of '{}' takes {}",
+          file, bytes.size(), shape, header.dtype, *size);
+  require(bytes.size() == *size, "{}: {} bytes too many after the data of shape {}", file,
+          bytes.size() - *size, shape);
+  // The order is the same in both where at most one index moves.
+  const auto moving = std::ranges::count_if(header.shape, [](std::size_t n) { return n > 1; });
+  require(!header.fortran_order || moving <= 1 || bytes.empty(),
+          "{}: Fortran order is not supported; save it with numpy.ascontiguousarray", file);
+}
+
 }  // namespace
 
 NpyArray read_npy(const std::string& file) {
@@ -189,19 +205,23 @@ NpyArray parse_npy(std::string_view bytes, const std::string& file) {
           "{}: dtype '{}' is not supported; expected '<f4' or '<f8': save array.astype('<f4')",
           file, header.dtype);
   const bool is_float = header.dtype == "<f4";
-  const auto size = shape_bytes(header.shape, is_float ? sizeof(float) : sizeof(double));
-  const std::string shape = shape_text(header.shape);
-  require(size.has_value(), "{}: shape {} is too large", file, shape);
-  require(bytes.size() >= *size, "{}: truncated: {} bytes of data, but shape {} of '{}' takes {}",
-          file, bytes.size(), shape, header.dtype, *size);
-  require(bytes.size() == *size, "{}: {} bytes too many after the data of shape {}", file,
-          bytes.size() - *size, shape);
-  // The order is the same in both where at most one index moves.
-  const auto moving = std::ranges::count_if(header.shape, [](std::size_t n) { return n > 1; });
-  require(!header.fortran_order || moving <= 1 || bytes.empty(),
-          "{}: Fortran order is not supported; save it with numpy.ascontiguousarray", file);
+  check_data(header, is_float ? sizeof(float) : sizeof(double), bytes, file);
   if (is_float) return {std::move(header.shape), copy_values<float>(bytes)};
   return {std::move(header.shape), copy_values<double>(bytes)};
+}
+
+NpyIntegers read_npy_integers(const std::string& file) {
+  const std::string all = read_file(file);
+  std::string_view bytes = all;
+  Header header = take_header(bytes, file);
+  require(header.dtype == "<i4" || header.dtype == "<i8",
+          "{}: dtype '{}' is not supported; expected '<i4' or '<i8': save array.astype('<i8')",
+          file, header.dtype);
+  const bool is_int = header.dtype == "<i4";
+  check_data(header, is_int ? sizeof(std::int32_t) : sizeof(std::int64_t), bytes, file);
+  if (!is_int) return {std::move(header.shape), copy_values<std::int64_t>(bytes)};
+  const auto narrow = copy_values<std::int32_t>(bytes);
+  return {std::move(header.shape), {narrow.begin(), narrow.end()}};
 }
 
 std::string to_npy(const Shape& shape, std::span<const float> values) {

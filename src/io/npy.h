@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,13 @@ NpyArray read_npy(const std::string& file);
 
 /// The same of the bytes of a file; `file` is for messages.
 NpyArray parse_npy(std::string_view bytes, const std::string& file);
+
+/// What a NumPy .npy file of int32 or int64 holds, in C order.
+struct NpyIntegers {
+  Shape shape;
+  std::vector<std::int64_t> values;
+};
+NpyIntegers read_npy_integers(const std::string& file);
 
 /// The bytes of a .npy file, equal to what numpy.save writes.
 std::string to_npy(const Shape& shape, std::span<const float> values);

@@ -242,5 +242,22 @@ TEST(NpyTest, WriterRefusesValuesThatDoNotFillTheShape) {
   EXPECT_THAT([] { to_npy(Shape(33, 1), Floats(1)); }, ThrowsMessage<Error>(HasSubstr("rank 33")));
 }
 
+TEST(Npy, ReadsIntegers) {
+  const std::string file = ::testing::TempDir() + "integers.npy";
+  const auto with_dtype = [&](const char* dtype, std::string_view data) {
+    std::string bytes = to_npy({2}, std::vector<float>{0, 0});
+    bytes.replace(bytes.find("<f4"), 3, dtype);
+    bytes.resize(bytes.size() - 2 * sizeof(float));
+    write_files({{file, bytes + std::string(data)}});
+    return read_npy_integers(file).values;
+  };
+  EXPECT_EQ(with_dtype("<i4", std::string_view("\5\0\0\0\xff\xff\xff\xff", 8)),
+            (std::vector<std::int64_t>{5, -1}));
+  EXPECT_EQ(with_dtype("<i8", std::string_view("\5\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0", 16)),
+            (std::vector<std::int64_t>{5, 256}));
+  EXPECT_THROW(with_dtype("<f4", std::string_view("\0\0\0\0\0\0\0\0", 8)), Error);
+  EXPECT_THROW(with_dtype("<i8", std::string_view("\5\0\0\0", 4)), Error);
+}
+
 }  // namespace
 }  // namespace addnorm

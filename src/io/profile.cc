@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -19,9 +20,47 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 5> kSublayers = {"attention", "feed_forward", "embedding",
                                                         "final_norm", "head"};
-constexpr std::array<std::string_view, 10> kPoints = {
-    "x", "before", "branch", "inside", "sum", "after", "mean", "deviation", "normalized", "output"};
+constexpr std::array<std::string_view, 14> kPoints = {
+    "x",         "before",     "branch", "inside", "sum",   "after", "mean",
+    "deviation", "normalized", "output", "scores", "gamma", "beta",  "weight"};
 constexpr std::array<std::string_view, 5> kNorms = {"", "before", "inside", "after", "final"};
+constexpr std::array<std::string_view, 8> kProjections = {"",       "query", "key", "value",
+                                                          "output", "gate",  "up",  "down"};
+
+struct Value {
+  const char* key;
+  double ProfileEntry::*member;
+};
+constexpr Value kValues[] = {
+    {"rms", &ProfileEntry::rms},
+    {"mean", &ProfileEntry::mean},
+    {"std", &ProfileEntry::std},
+    {"min", &ProfileEntry::min},
+    {"abs_max", &ProfileEntry::abs_max},
+    {"abs_median", &ProfileEntry::abs_median},
+    {"peak_feature", &ProfileEntry::peak_feature},
+    {"peak_token", &ProfileEntry::peak_token},
+    {"grad_rms", &ProfileEntry::grad_rms},
+    {"token_cosine", &ProfileEntry::token_cosine},
+    {"layer_cosine", &ProfileEntry::layer_cosine},
+    {"entropy", &ProfileEntry::entropy},
+    {"from_x", &ProfileEntry::from_x},
+    {"from_before", &ProfileEntry::from_before},
+    {"from_branch", &ProfileEntry::from_branch},
+    {"unexplained", &ProfileEntry::unexplained},
+    {"gamma_offset", &ProfileEntry::gamma_offset},
+    {"centred", &ProfileEntry::centred},
+    {"divisor", &ProfileEntry::divisor},
+    {"deviation", &ProfileEntry::deviation},
+    {"eps_in_variance", &ProfileEntry::eps_in_variance},
+    {"eps_in_variance_spread", &ProfileEntry::eps_in_variance_spread},
+    {"eps_in_deviation", &ProfileEntry::eps_in_deviation},
+    {"eps_in_deviation_spread", &ProfileEntry::eps_in_deviation_spread},
+    {"scale", &ProfileEntry::scale},
+    {"scale_spread", &ProfileEntry::scale_spread},
+    {"divisor_slope", &ProfileEntry::divisor_slope},
+    {"divisor_noise", &ProfileEntry::divisor_noise},
+};
 
 Json to_json(const ProfileEntry& entry) {
   const Site& site = entry.site;
@@ -31,17 +70,16 @@ Json to_json(const ProfileEntry& entry) {
   }
   line["sublayer"] = kSublayers.at(static_cast<std::size_t>(site.sublayer));
   if (site.norm != NormSlot::kNone) line["norm"] = kNorms.at(static_cast<std::size_t>(site.norm));
+  if (site.projection != Projection::kNone) {
+    line["weight"] = kProjections.at(static_cast<std::size_t>(site.projection));
+  }
   line["point"] = kPoints.at(static_cast<std::size_t>(site.point));
-  auto put = [&](const char* key, double value) {
+  for (const auto& [key, member] : kValues) {
+    const double value = entry.*member;
     if (std::isfinite(value)) line[key] = value;
     if (std::isinf(value)) line["finite"] = false;
-  };
-  put("rms", entry.rms);
-  put("mean", entry.mean);
-  put("std", entry.std);
-  put("abs_max", entry.abs_max);
-  put("grad_rms", entry.grad_rms);
-  put("token_cosine", entry.token_cosine);
+  }
+  if (!entry.dtype.empty()) line["dtype"] = entry.dtype;
   return line;
 }
 
@@ -63,6 +101,7 @@ T value_or(const Json& object, const char* key, T absent) {
   if (found == object.end() || found->is_null()) return absent;
   const bool fits = std::is_same_v<T, std::string> ? found->is_string()
                     : std::is_same_v<T, double>    ? found->is_number()
+                    : std::is_same_v<T, bool>      ? found->is_boolean()
                                                    : found->is_number_unsigned();
   require(fits, "{} is {}, which is not its type", key, found->dump());
   return found->get<T>();
@@ -78,6 +117,10 @@ ProfileModel model_of(const Json& header) {
           .placement = value_or(model, "placement", std::string()),
           .norm = value_or(model, "norm", std::string()),
           .eps = value_or(model, "eps", 0.0),
+          .gamma_form = value_or(model, "gamma_form", std::string()),
+          .initialization = value_or(model, "initialization", std::string()),
+          .architecture = value_or(model, "architecture", std::string()),
+          .model_type = value_or(model, "model_type", std::string()),
           .parameters = value_or(model, "parameters", std::size_t{0}),
           .seed = value_or(model, "seed", std::uint64_t{0})};
 }
@@ -86,17 +129,16 @@ ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
   entry.site = {.sublayer = find_name(kSublayers, line, "sublayer", SublayerKind::kAttention),
                 .point = find_name(kPoints, line, "point", Point::kX),
-                .norm = find_name(kNorms, line, "norm", NormSlot::kNone)};
+                .norm = find_name(kNorms, line, "norm", NormSlot::kNone),
+                .projection = find_name(kProjections, line, "weight", Projection::kNone)};
   const bool is_after_the_layers =
       entry.site.sublayer == SublayerKind::kFinalNorm || entry.site.sublayer == SublayerKind::kHead;
   entry.site.layer = value_or(line, "layer", is_after_the_layers ? model.n_layers : 0);
-  constexpr double kUnknown = ProfileEntry::kUnknown;
-  entry.rms = value_or(line, "rms", kUnknown);
-  entry.mean = value_or(line, "mean", kUnknown);
-  entry.std = value_or(line, "std", kUnknown);
-  entry.abs_max = value_or(line, "abs_max", kUnknown);
-  entry.grad_rms = value_or(line, "grad_rms", kUnknown);
-  entry.token_cosine = value_or(line, "token_cosine", kUnknown);
+  for (const auto& [key, member] : kValues) {
+    entry.*member = value_or(line, key, ProfileEntry::kUnknown);
+  }
+  entry.dtype = value_or(line, "dtype", std::string());
+  if (!value_or(line, "finite", true)) entry.abs_max = std::numeric_limits<double>::infinity();
   return entry;
 }
 
@@ -108,18 +150,24 @@ std::string profile_json_lines(const ProfileModel& model,
 }
 
 std::string profile_header(const ProfileModel& model) {
-  const Json header{{"addnorm_profile", 1},
-                    {"model",
-                     {{"d_model", model.d_model},
-                      {"n_layers", model.n_layers},
-                      {"n_heads", model.n_heads},
-                      {"d_ff", model.d_ff},
-                      {"placement", model.placement},
-                      {"norm", model.norm},
-                      {"eps", model.eps},
-                      {"parameters", model.parameters},
-                      {"seed", model.seed}}}};
-  return header.dump() + "\n";
+  Json known = Json::object();
+  const auto put = [&](const char* key, const auto& value) {
+    if (value != std::decay_t<decltype(value)>{}) known[key] = value;
+  };
+  put("d_model", model.d_model);
+  put("n_layers", model.n_layers);
+  put("n_heads", model.n_heads);
+  put("d_ff", model.d_ff);
+  put("placement", model.placement);
+  put("norm", model.norm);
+  put("eps", model.eps);
+  put("gamma_form", model.gamma_form);
+  put("initialization", model.initialization);
+  put("architecture", model.architecture);
+  put("model_type", model.model_type);
+  put("parameters", model.parameters);
+  known["seed"] = model.seed;
+  return Json{{"addnorm_profile", 1}, {"model", known}}.dump() + "\n";
 }
 
 std::string profile_lines(const std::vector<ProfileEntry>& entries) {
@@ -147,14 +195,21 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
   return profiles;
 }
 
+std::string_view sublayer_name(SublayerKind sublayer) {
+  return kSublayers.at(static_cast<std::size_t>(sublayer));
+}
+
 std::string site_text(const Site& site) {
   std::string text;
   if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
     text = fmt::format("layer {}, ", site.layer);
   }
-  text += kSublayers.at(static_cast<std::size_t>(site.sublayer));
+  text += sublayer_name(site.sublayer);
   if (site.norm != NormSlot::kNone) {
     text += fmt::format(", norm {}", kNorms.at(static_cast<std::size_t>(site.norm)));
+  }
+  if (site.projection != Projection::kNone) {
+    text += fmt::format(", {}", kProjections.at(static_cast<std::size_t>(site.projection)));
   }
   return text + fmt::format(", {}", kPoints.at(static_cast<std::size_t>(site.point)));
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "probe/profiler.h"
@@ -16,8 +17,12 @@ struct ProfileModel {
   std::size_t n_heads = 0;
   std::size_t d_ff = 0;
   std::string placement;
-  std::string norm;
+  std::string norm;  ///< "layer" or "rms"
   double eps = 0;
+  std::string gamma_form;      ///< "plain" or "one_plus"
+  std::string initialization;  ///< "gpt2" where projections into the stream start ÷ √(2N)
+  std::string architecture;    ///< the name of a class
+  std::string model_type;      ///< as config.json says it
   std::size_t parameters = 0;
   std::uint64_t seed = 0;
 };
@@ -25,10 +30,11 @@ struct ProfileModel {
 /// A profile as JSON lines: {"addnorm_profile":1,"model":{…}}, then one line for each entry:
 ///   {"step":0,"layer":3,"sublayer":"attention","point":"sum","rms":…,"mean":…,"std":…,
 ///    "abs_max":…,"grad_rms":…,"token_cosine":…}
-/// Layers count from 0; entries outside the layers (embedding, final_norm, head) have none. A value
-/// inside a norm also says which: "norm":"before". What is unknown has no key; where a
-/// value was infinite or NaN the line says "finite":false. A file
-/// may hold several profiles, one after the other.
+/// with ProfileEntry's members as keys. Layers count from 0; entries outside the layers (embedding,
+/// final_norm, head) have none. A value inside a norm, and its parameters, also say which:
+/// "norm":"before"; a weight "weight":"query". What is unknown has no key; where a value was
+/// infinite or NaN the line says "finite":false. A file may hold several profiles, one after the
+/// other.
 std::string profile_json_lines(const ProfileModel& model, const std::vector<ProfileEntry>& entries);
 
 /// The same in two parts, for a file that grows.
@@ -43,6 +49,9 @@ struct Profile {
 /// The profiles in such a text, in their order. What it does not say is unknown, keys that are not
 /// known are passed over; `file` is for messages. A last line without its end is left out.
 std::vector<Profile> parse_profiles(const std::string& text, const std::string& file);
+
+/// "attention", "feed_forward", …, as a profile names them.
+std::string_view sublayer_name(SublayerKind sublayer);
 
 /// "layer 3, feed_forward, branch", by the names that a profile has.
 std::string site_text(const Site& site);

@@ -23,15 +23,21 @@ enum class Point {
   kNormalized,  ///< of a norm: x̂
   kOutput,      ///< what embedding, final norm and head give
   kScores,  ///< attention's logits, queries × keys of a part of a head; −∞ at keys not seen
+  kGamma,   ///< of a norm: its γ, as it is stored
+  kBeta,    ///< of a norm: its β
+  kWeight,  ///< of a projection
 };
-/// In which slot the norm stands that a kMean, kDeviation or kNormalized belongs to.
+/// In which slot the norm stands that a kMean, kDeviation, kNormalized, kGamma or kBeta belongs to.
 enum class NormSlot { kNone, kBefore, kInside, kAfter, kFinal };
+/// Which linear map a kWeight belongs to.
+enum class Projection { kNone, kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
 
 struct Site {
   std::size_t layer = 0;
   SublayerKind sublayer = SublayerKind::kAttention;
   Point point = Point::kX;
   NormSlot norm = NormSlot::kNone;
+  Projection projection = Projection::kNone;
 
   bool operator==(const Site&) const = default;
 };

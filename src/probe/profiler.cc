@@ -6,9 +6,30 @@
 #include "base/require.h"
 
 namespace addnorm {
+namespace {
+
+/// Over rows of the same number.
+template <typename T>
+double mean_cosine(MatrixView<const T> a, MatrixView<const T> b) {
+  double total = 0;
+  for (std::size_t r = 0; r < a.rows; ++r) {
+    double ab = 0, aa = 0, bb = 0;
+    for (std::size_t i = 0; i < a.cols; ++i) {
+      const double x = a(r, i), y = b(r, i);
+      ab += x * y;
+      aa += x * x;
+      bb += y * y;
+    }
+    total += ab / std::sqrt(aa * bb);
+  }
+  return total / static_cast<double>(a.rows);
+}
+
+}  // namespace
 
 template <typename T>
 void Profiler<T>::forward(const Site& site, MatrixView<const T> values) {
+  if (site.point == Point::kScores) return add_scores(site, values);
   double sum = 0;
   double squares = 0;
   double abs_max = 0;
@@ -29,6 +50,76 @@ void Profiler<T>::forward(const Site& site, MatrixView<const T> values) {
   e.std = std::sqrt(std::max(0.0, squares / n - e.mean * e.mean));
   e.abs_max = finite ? abs_max : std::numeric_limits<double>::infinity();
   if (values.cols > 1) e.token_cosine = mean_token_cosine(values, length_);
+  if (detail_ == Detail::kFull) add_detail(site, values);
+}
+
+/// The median, the peak, and at the end of a layer its cosine with what the layer has read.
+template <typename T>
+void Profiler<T>::add_detail(const Site& site, MatrixView<const T> values) {
+  std::vector<T> sizes(values.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    sizes[i] = std::abs(values(i / values.cols, i % values.cols));
+  }
+  ProfileEntry& e = entry(site);
+  const auto peak = std::size_t(std::ranges::max_element(sizes) - sizes.begin());
+  e.peak_feature = static_cast<double>(peak % values.cols);
+  e.peak_token = static_cast<double>(peak / values.cols % length_);
+  const auto middle = sizes.begin() + std::ptrdiff_t(sizes.size() / 2);
+  std::ranges::nth_element(sizes, middle);
+  e.abs_median = *middle;
+
+  if (site.sublayer == SublayerKind::kAttention && site.point == Point::kX) {
+    layer_input_.resize(values.rows, values.cols);
+    for (std::size_t r = 0; r < values.rows; ++r) {
+      std::ranges::copy(values.row(r), layer_input_.view().row(r).begin());
+    }
+  }
+  const bool is_end = site.point == Point::kSum || site.point == Point::kAfter;
+  if (site.sublayer != SublayerKind::kFeedForward || !is_end) return;
+  if (site.point == Point::kAfter) {
+    entry({site.layer, site.sublayer, Point::kSum}).layer_cosine = ProfileEntry::kUnknown;
+  }
+  if (layer_input_.rows() == values.rows && layer_input_.cols() == values.cols) {
+    entry(site).layer_cosine = mean_cosine<T>(layer_input_, values);
+  }
+}
+
+/// Entropy counts the queries that see two keys or more.
+template <typename T>
+void Profiler<T>::add_scores(const Site& site, MatrixView<const T> scores) {
+  PartialSums& sums = score_sums_[site.layer];
+  constexpr T kUnseen = -std::numeric_limits<T>::infinity();
+  for (std::size_t r = 0; r < scores.rows; ++r) {
+    double top = -std::numeric_limits<double>::infinity();
+    std::size_t seen = 0;
+    for (const T score : scores.row(r)) {
+      if (score == kUnseen) continue;
+      const double s = score;
+      ++seen;
+      sums.sum += s;
+      sums.squares += s * s;
+      sums.abs_max = std::isfinite(s) ? std::max(sums.abs_max, std::abs(s))
+                                      : std::numeric_limits<double>::infinity();
+      top = std::max(top, s);
+    }
+    sums.count += static_cast<double>(seen);
+    if (seen < 2) continue;
+    double weights = 0, weighted = 0;
+    for (const T score : scores.row(r)) {
+      if (score == kUnseen) continue;
+      const double weight = std::exp(score - top);
+      weights += weight;
+      weighted += weight * (score - top);
+    }
+    sums.rows += 1;
+    sums.entropy += (std::log(weights) - weighted / weights) / std::log(double(seen));
+  }
+  ProfileEntry& e = entry(site);
+  e.rms = std::sqrt(sums.squares / sums.count);
+  e.mean = sums.sum / sums.count;
+  e.std = std::sqrt(std::max(0.0, sums.squares / sums.count - e.mean * e.mean));
+  e.abs_max = sums.abs_max;
+  if (sums.rows > 0) e.entropy = sums.entropy / sums.rows;
 }
 
 template <typename T>

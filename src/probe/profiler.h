@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "base/matrix.h"
 #include "nn/probe.h"
 
 namespace addnorm {
@@ -17,29 +20,74 @@ struct ProfileEntry {
   double rms = kUnknown;      ///< √(mean of x²) over tokens and features
   double mean = kUnknown;     ///< of all values
   double std = kUnknown;      ///< of all values
-  double abs_max = kUnknown;  ///< largest |x|
+  double min = kUnknown;      ///< least value, of parameters
+  double abs_max = kUnknown;  ///< largest |x|; infinite where a value was not finite
+  double abs_median = kUnknown;
+  std::string dtype;               ///< of the values, as PyTorch names it; "": unknown
+  double peak_feature = kUnknown;  ///< where abs_max is
+  double peak_token = kUnknown;    ///< likewise, in its sequence
   double grad_rms = kUnknown;
   double token_cosine = kUnknown;  ///< mean cosine of two different tokens of one sequence
+  double layer_cosine = kUnknown;  ///< of what a layer read and what it leaves, at its last point
+  double entropy = kUnknown;       ///< of attention at kScores: 1 where all keys weigh the same
+
+  // Of a sum, by least squares over all values: s = from_x·x + from_before·h + from_branch·f.
+  double from_x = kUnknown;
+  double from_before = kUnknown;
+  double from_branch = kUnknown;
+  double unexplained = kUnknown;  ///< ‖s − fit‖/‖s‖; of a norm's output ‖y − fit‖/‖y‖
+
+  // Of a norm's output, by least squares in each row: y = Γ ⊙ (s − centre)/divisor + β, with u the
+  // row's variance, or its mean square where the norm does not centre.
+  double gamma_offset = kUnknown;     ///< 0: Γ = γ, 1: Γ = 1 + γ
+  double centred = kUnknown;          ///< centre ÷ mean: 1 of LayerNorm, 0 of RMSNorm
+  double divisor = kUnknown;          ///< mean over rows
+  double deviation = kUnknown;        ///< mean of √u
+  double eps_in_variance = kUnknown;  ///< mean of divisor² − u, and its spread over rows
+  double eps_in_variance_spread = kUnknown;
+  double eps_in_deviation = kUnknown;  ///< mean of divisor − √u, and its spread
+  double eps_in_deviation_spread = kUnknown;
+  double scale = kUnknown;  ///< mean of √u/divisor, and its spread
+  double scale_spread = kUnknown;
+  double divisor_slope = kUnknown;  ///< of divisor² over u
+  double divisor_noise = kUnknown;  ///< what that line leaves of divisor², as a share
 };
+
+/// Sums over values in parts, as attention tells its scores.
+struct PartialSums {
+  double count = 0, sum = 0, squares = 0, abs_max = 0;
+  double rows = 0, entropy = 0;
+};
+
+/// kFull adds attention's scores, medians, peaks and the layers' cosines.
+enum class Detail { kBrief, kFull };
 
 /// A probe that measures every site it is told about. Sums are in float64, in a fixed order.
 template <typename T>
 class Profiler : public Probe<T> {
  public:
   /// `length`: tokens of one sequence.
-  explicit Profiler(std::size_t length, std::size_t step = 0) : length_(length), step_(step) {}
+  explicit Profiler(std::size_t length, std::size_t step = 0, Detail detail = Detail::kBrief)
+      : length_(length), step_(step), detail_(detail) {}
 
   void forward(const Site& site, MatrixView<const T> values) override;
   void backward(const Site& site, MatrixView<const T> gradients) override;
+
+  bool wants_scores() const override { return detail_ == Detail::kFull; }
 
   /// In the order of the forward pass.
   const std::vector<ProfileEntry>& entries() const { return entries_; }
 
  private:
+  void add_detail(const Site& site, MatrixView<const T> values);
+  void add_scores(const Site& site, MatrixView<const T> scores);
   ProfileEntry& entry(const Site& site);
 
   std::size_t length_;
   std::size_t step_;
+  Detail detail_;
+  std::map<std::size_t, PartialSums> score_sums_;  // by layer
+  Matrix<T> layer_input_;                          // what the layer being told reads
   std::vector<ProfileEntry> entries_;
 };
 

@@ -1,0 +1,43 @@
+#include "doctor/diagnose.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "doctor/rules.h"
+
+namespace addnorm {
+namespace {
+
+constexpr Rule kRules[] = {
+    {"residual-sum", "a residual sum that is not skip·x + gain·f", find_wrong_sums},
+    {"sum-unexplained", "something in the sum beside stream and branch", find_unexplained_sums},
+    {"norm-kind", "LayerNorm where RMSNorm is meant, or the other way round", find_wrong_norm_kind},
+    {"gamma-form", "γ where 1 + γ is meant, or the other way round", find_wrong_gamma_form},
+    {"epsilon", "ε of another size, or outside the root", find_wrong_epsilon},
+    {"rounded-statistics", "mean and variance in half precision", find_rounded_statistics},
+    {"depth-scale", "a norm's 1/√l that was lost", find_lost_depth_scale},
+    {"final-norm", "no norm behind the last layer", find_missing_final_norm},
+    {"dead-norm", "a norm whose gain is 0", find_dead_gains},
+    {"not-finite", "an infinite value or NaN", find_not_finite},
+    {"attention-logits", "attention logits that grow without bound", find_growing_scores},
+    {"idle-sublayer", "a branch that adds nothing", find_idle_sublayers},
+    {"unscaled-projection", "projections into the stream without 1/√(2N)",
+     find_unscaled_projections},
+    {"massive-activations", "features far above the rest", note_massive_activations},
+    {"stream-growth", "the stream's growth", note_stream_growth},
+};
+
+}  // namespace
+
+std::span<const Rule> rules() {
+  return kRules;
+}
+
+std::vector<Finding> diagnose(const Subject& subject) {
+  std::vector<Finding> findings;
+  for (const Rule& rule : kRules) rule.look(subject, findings);
+  std::ranges::stable_sort(findings, {}, &Finding::severity);
+  return findings;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,237 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "doctor/places.h"
+#include "doctor/rules.h"
+
+namespace addnorm {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+const char* slot_name(NormSlot slot) {
+  switch (slot) {
+    case NormSlot::kBefore:
+      return "norm before it";
+    case NormSlot::kInside:
+      return "norm of its branch";
+    case NormSlot::kAfter:
+      return "norm after it";
+    default:
+      return "";
+  }
+}
+
+/// "layer 3, attention, norm before it"
+std::string norm_text(const Site& site) {
+  const std::string slot = slot_name(norm_slot(site).value_or(NormSlot::kNone));
+  return slot.empty() ? place_text(site) : place_text(site) + ", " + slot;
+}
+
+Finding finding_at(const ProfileEntry& norm, std::string_view rule) {
+  return {.rule = rule, .site = norm.site, .where = norm_text(norm.site)};
+}
+
+/// What the output of a norm is multiplied with by its placement: 1/√l where that scales by depth.
+double expected_scale(const Subject& subject, const Site& site) {
+  const auto placements = placements_of(subject.profile.model);
+  const Placement* placement = placement_at(placements, site);
+  if (placement == nullptr || site.point != Point::kBefore) return 1;
+  return placement->before_scale.value({site.layer + 1, subject.profile.model.n_layers});
+}
+
+/// Whether a norm's output is larger than any ε makes it: then it is not ε that is wrong.
+bool is_too_large(const Subject& subject, const ProfileEntry& norm) {
+  return norm.scale > 1.05 * expected_scale(subject, norm.site);
+}
+
+/// Whether the norm multiplies with 1 + γ. A γ of 1 everywhere cannot tell by its shape, but
+/// doubles what comes out.
+std::optional<bool> adds_one(const Subject& subject, const ProfileEntry& norm) {
+  if (!std::isnan(norm.gamma_offset)) return norm.gamma_offset > 0.5;
+  if (expected_scale(subject, norm.site) == 1 && std::abs(norm.scale - 2) < 0.1) return true;
+  return std::nullopt;
+}
+
+const char* gamma_words(bool one_plus) {
+  return one_plus ? "1 + γ" : "γ";
+}
+
+/// The fit knows a row's divisor² to about this much, in float32.
+double resolution(const ProfileEntry& norm) {
+  return 2e-6 * norm.divisor * norm.divisor;
+}
+
+/// divisor − σ is ε in all rows, where divisor² − σ² differs from row to row.
+bool is_outside_the_root(const ProfileEntry& norm, double epsilon) {
+  const double spread = norm.eps_in_deviation_spread;
+  return std::abs(norm.eps_in_deviation - epsilon) <= 0.2 * epsilon && spread < 0.3 * epsilon &&
+         resolution(norm) < epsilon * norm.divisor &&
+         spread / norm.eps_in_deviation <
+             0.5 * norm.eps_in_variance_spread / std::abs(norm.eps_in_variance);
+}
+
+/// What divisor_noise may be: statistics in float32 leave 1e-7. PyTorch itself rounds them where a
+/// norm's weights are in 16 bits, and the output's rounding blurs the fit.
+double most_noise(const std::string& dtype) {
+  if (dtype == "bfloat16") return 2e-2;
+  return dtype == "float16" ? 3e-3 : 1e-5;
+}
+
+}  // namespace
+
+void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
+  const std::string& declared = subject.profile.model.norm;
+  if (declared != "layer" && declared != "rms") return;
+  for_norms(subject, [&](const ProfileEntry& norm) {
+    if (std::isnan(norm.centred)) return;
+    const bool centres = norm.centred > 0.5;
+    if (centres == (declared == "layer")) return;
+    Finding finding = finding_at(norm, "norm-kind");
+    finding.what = centres
+                       ? fmt::format("takes {:.0f} % of each row's mean away, as LayerNorm does",
+                                     100 * norm.centred)
+                       : "leaves each row's mean in, as RMSNorm does";
+    finding.because =
+        fmt::format("the network says {}", declared == "layer" ? "LayerNorm" : "RMSNorm");
+    finding.fix = centres ? "use RMSNorm here: the weights were trained with the mean left in"
+                          : "use LayerNorm here: the weights were trained with the mean taken away";
+    finding.measured = norm.centred;
+    finding.expected = declared == "layer" ? 1 : 0;
+    findings.push_back(std::move(finding));
+  });
+}
+
+void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
+  const std::string& declared = subject.profile.model.gamma_form;
+  if (declared != "plain" && declared != "one_plus") return;
+  const bool one_plus = declared == "one_plus";
+  for_norms(subject, [&](const ProfileEntry& norm) {
+    if (adds_one(subject, norm).value_or(one_plus) == one_plus) return;
+    Finding finding = finding_at(norm, "gamma-form");
+    finding.what = fmt::format("multiplies with {}", gamma_words(!one_plus));
+    finding.because = fmt::format("the checkpoint's γ means {}", gamma_words(one_plus));
+    finding.fix = one_plus ? "multiply with 1 + γ, or add 1 to every γ when the weights are read"
+                           : "multiply with γ, or take 1 from every γ when the weights are read";
+    findings.push_back(std::move(finding));
+  });
+}
+
+void find_wrong_epsilon(const Subject& subject, Findings& findings) {
+  const double declared = subject.profile.model.eps;
+  if (!(declared > 0)) return;
+  for_norms(subject, [&](const ProfileEntry& norm) {
+    if (std::isnan(norm.eps_in_variance) || expected_scale(subject, norm.site) != 1) return;
+    if (is_too_large(subject, norm)) return;
+    if (is_outside_the_root(norm, declared)) {
+      Finding finding = finding_at(norm, "epsilon-place");
+      finding.what =
+          fmt::format("adds ε to the deviation: divisor − σ is {:.2e} ± {:.0e} in all rows",
+                      norm.eps_in_deviation, norm.eps_in_deviation_spread);
+      finding.because = fmt::format("√(σ² + ε) with ε = {:.0e}", declared);
+      finding.fix = "add ε to the variance, under the root";
+      finding.measured = norm.eps_in_deviation;
+      finding.expected = declared;
+      findings.push_back(std::move(finding));
+      return;
+    }
+    const double uncertain = std::max(3 * norm.eps_in_variance_spread, resolution(norm));
+    if (std::abs(norm.eps_in_variance - declared) <= 0.2 * declared + uncertain) return;
+    Finding finding = finding_at(norm, "epsilon-size");
+    finding.what =
+        fmt::format("ε is {:.2e}: divisor² − σ² in the mean of all rows", norm.eps_in_variance);
+    finding.because = fmt::format("ε = {:.0e}, as the network says", declared);
+    finding.fix = fmt::format("set ε to {:.0e}", declared);
+    finding.measured = norm.eps_in_variance;
+    finding.expected = declared;
+    findings.push_back(std::move(finding));
+  });
+}
+
+void find_rounded_statistics(const Subject& subject, Findings& findings) {
+  for_norms(subject, [&](const ProfileEntry& norm) {
+    const double most = most_noise(norm.dtype);
+    if (!(norm.divisor_noise > most)) return;
+    Finding finding = finding_at(norm, "rounded-statistics");
+    finding.what =
+        fmt::format("rows of the same deviation are divided by numbers that differ by {:.1e}",
+                    norm.divisor_noise / 2);
+    finding.because = fmt::format("at most {:.0e}: statistics in float32 agree to 1e-7", most / 2);
+    finding.fix = "compute mean, variance and their root in float32 whatever the row's type";
+    finding.measured = norm.divisor_noise;
+    finding.expected = 0;
+    findings.push_back(std::move(finding));
+  });
+}
+
+void find_lost_depth_scale(const Subject& subject, Findings& findings) {
+  for_norms(subject, [&](const ProfileEntry& norm) {
+    const double expected = expected_scale(subject, norm.site);
+    if (expected == 1 || std::isnan(norm.scale)) return;
+    if (std::abs(norm.scale / expected - 1) < 0.05) return;
+    Finding finding = finding_at(norm, "depth-scale");
+    finding.what = fmt::format("its output is {:.3g} of the normalized row", norm.scale);
+    finding.because =
+        fmt::format("1/√{} = {:.3g}{}", norm.site.layer + 1, expected, by_placement(subject));
+    finding.fix =
+        "scale the norm's output by 1/√l; a buffer that no checkpoint keeps must be made anew";
+    finding.measured = norm.scale;
+    finding.expected = expected;
+    findings.push_back(std::move(finding));
+  });
+}
+
+void find_missing_final_norm(const Subject& subject, Findings& findings) {
+  const auto placements = placements_of(subject.profile.model);
+  if (!placements || placements->back().feed_forward.final_norm != Slot::kNorm) return;
+  const std::size_t layers = placements->size();
+  const std::size_t step = last_step(subject.profile);
+  const auto has = [&](SublayerKind sublayer, Point point, std::size_t layer) {
+    return find_entry(subject.profile, step, {layer, sublayer, point}) != nullptr;
+  };
+  // Only where the end of the network was measured at all.
+  const bool measured = has(SublayerKind::kHead, Point::kOutput, layers) &&
+                        has(SublayerKind::kFeedForward, Point::kSum, layers - 1);
+  if (!measured || has(SublayerKind::kFinalNorm, Point::kOutput, layers)) return;
+  const ProfileEntry* last =
+      find_entry(subject.profile, step, {layers - 1, SublayerKind::kFeedForward, Point::kSum});
+  findings.push_back(
+      {.rule = "final-norm",
+       .severity = Severity::kBroken,
+       .site = {layers, SublayerKind::kFinalNorm, Point::kOutput},
+       .where = "final norm",
+       .what =
+           fmt::format("there is none: the head reads the stream itself, of RMS {:.3g}", last->rms),
+       .because = fmt::format("a stack ends with a norm{}", by_placement(subject)),
+       .fix = "normalize the stream behind the last layer, before the head",
+       .measured = last->rms,
+       .expected = 1});
+}
+
+void find_dead_gains(const Subject& subject, Findings& findings) {
+  constexpr double kDead = 1e-3;
+  const std::size_t step = last_step(subject.profile);
+  const double offset = subject.profile.model.gamma_form == "one_plus" ? 1 : 0;
+  for (const ProfileEntry& gamma : subject.profile.entries) {
+    if (gamma.step != step || gamma.site.point != Point::kGamma) continue;
+    const double mean = gamma.mean + offset;
+    const double size = std::sqrt(mean * mean + gamma.std * gamma.std);
+    if (!(size < kDead)) continue;
+    findings.push_back({.rule = "dead-norm",
+                        .severity = Severity::kBroken,
+                        .site = gamma.site,
+                        .where = place_text(gamma.site),
+                        .what = fmt::format("the norm's gain is {:.1e} in the root mean square: "
+                                            "nothing passes",
+                                            size),
+                        .because = "a gain starts at 1; trained ones stay within 0.01 and 100",
+                        .fix = offset == 0 ? "is γ stored as γ − 1, as Gemma does? then multiply "
+                                             "with 1 + γ"
+                                           : "is γ stored as it is? then do not add 1",
+                        .measured = size,
+                        .expected = kNan});
+  }
+}
+
+}  // namespace addnorm

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/subject.h"
+
+/// What rules share: the places that they look at, and words for them.
+
+namespace addnorm {
+
+/// "layer 3, attention", "layer 3, feed-forward", "final norm", "embedding", "head".
+std::string place_text(const Site& site);
+
+/// ", by the placement pre", or nothing where the profile names none.
+std::string by_placement(const Subject& subject);
+
+/// Of the sublayer at a site; nullptr where it is not known.
+const Placement* placement_at(const std::optional<std::vector<BlockPlacement>>& placements,
+                              const Site& site);
+
+/// Whether skip and gain at a site are the same for all features, as far as is known.
+bool is_constant_sum(const Subject& subject, const Site& site);
+
+/// "its before norm" as a site, of the norm whose output an entry is; nothing for other entries.
+std::optional<NormSlot> norm_slot(const Site& site);
+
+/// Calls body(entry) for every sum of the last step.
+template <typename Body>
+void for_sums(const Subject& subject, const Body& body) {
+  const std::size_t step = last_step(subject.profile);
+  for (const ProfileEntry& entry : subject.profile.entries) {
+    if (entry.step == step && entry.site.point == Point::kSum) body(entry);
+  }
+}
+
+/// Calls body(entry) for the output of every norm that was fitted in the last step.
+template <typename Body>
+void for_norms(const Subject& subject, const Body& body) {
+  const std::size_t step = last_step(subject.profile);
+  for (const ProfileEntry& entry : subject.profile.entries) {
+    if (entry.step == step && norm_slot(entry.site)) body(entry);
+  }
+}
+
+}  // namespace addnorm

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "doctor/places.h"
+#include "doctor/rules.h"
+
+namespace addnorm {
+namespace {
+
+/// Of a coefficient of the fit. bfloat16 rounds each value to 1 in 256 and leaves 2e-4 of it in a
+/// sum over a thousand values; what is wrong is wrong by a whole.
+constexpr double kTolerance = 0.05;
+
+/// skip or gain where it is a constant: learned factors may be anything.
+std::optional<double> constant(const ResidualFactor& factor, Depth depth) {
+  if (factor.form != ResidualFactor::Form::kConstant) return std::nullopt;
+  return factor.initial.value(depth);
+}
+
+bool is_near(double value, double expected) {
+  return std::abs(value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
+}
+
+std::string formula(const ProfileEntry& sum) {
+  std::string text = "s =";
+  const auto add = [&](double factor, const char* what) {
+    if (std::isnan(factor) || std::abs(factor) < 0.005) return;
+    text += fmt::format("{}{:.2f}·{}", text == "s =" ? " " : " + ", factor, what);
+  };
+  add(sum.from_x, "x");
+  add(sum.from_before, "h");
+  add(sum.from_branch, "f");
+  return text;
+}
+
+/// The name and the sentence for the stream's part in a sum that is not `skip`.
+void report_skip(const Subject& subject, const ProfileEntry& sum, double skip, Findings& findings) {
+  Finding finding{.severity = Severity::kBroken,
+                  .site = sum.site,
+                  .where = place_text(sum.site),
+                  .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
+                  .measured = sum.from_x,
+                  .expected = skip};
+  const bool takes_norm = !std::isnan(sum.from_before) && is_near(sum.from_before, skip);
+  if (std::abs(sum.from_x) < kTolerance && takes_norm) {
+    finding.rule = "norm-over-stream";
+    finding.what =
+        fmt::format("the norm's output is added back in place of the stream: {}", formula(sum));
+    finding.fix = "keep x before the norm and add that: y = x + F(norm(x)), not h + F(h)";
+  } else if (std::abs(sum.from_x) < kTolerance) {
+    finding.rule = "residual-missing";
+    finding.what = fmt::format("the stream is not added to the branch: {}", formula(sum));
+    finding.fix = "add the sublayer's input to its output";
+  } else if (is_near(sum.from_x, 2 * skip)) {
+    finding.rule = "residual-twice";
+    finding.what = fmt::format("the stream is added twice: {}", formula(sum));
+    finding.fix = "add it once: in the sublayer or around it, not in both";
+  } else {
+    finding.rule = "residual-factor";
+    finding.what =
+        fmt::format("the stream goes into the sum times {:.3g}: {}", sum.from_x, formula(sum));
+    finding.fix = "check the factor of the residual, and what stands between x and the sum";
+  }
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+void find_wrong_sums(const Subject& subject, Findings& findings) {
+  const auto placements = placements_of(subject.profile.model);
+  for_sums(subject, [&](const ProfileEntry& sum) {
+    const Placement* placement = placement_at(placements, sum.site);
+    const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
+    const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
+    const std::optional<double> gain = placement ? constant(placement->gain, depth) : 1.0;
+    if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
+      report_skip(subject, sum, *skip, findings);
+    } else if (gain && !std::isnan(sum.from_branch) && !is_near(sum.from_branch, *gain)) {
+      findings.push_back(
+          {.rule = "branch-factor",
+           .severity = Severity::kBroken,
+           .site = sum.site,
+           .where = place_text(sum.site),
+           .what = fmt::format("the branch goes into the sum times {:.3g}: {}", sum.from_branch,
+                               formula(sum)),
+           .because = fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject)),
+           .fix = "check what stands between the branch and the sum: a scale, a second add",
+           .measured = sum.from_branch,
+           .expected = *gain});
+    }
+  });
+}
+
+void find_unexplained_sums(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 0.02;
+  for_sums(subject, [&](const ProfileEntry& sum) {
+    if (!(sum.unexplained > kMost) || !is_constant_sum(subject, sum.site)) return;
+    findings.push_back(
+        {.rule = "sum-unexplained",
+         .severity = Severity::kSuspicious,
+         .site = sum.site,
+         .where = place_text(sum.site),
+         .what =
+             fmt::format("{:.0f} % of the sum is neither stream nor branch", 100 * sum.unexplained),
+         .because = "a residual sum is skip·x + gain·f; rounding to bfloat16 leaves 0.2 %",
+         .fix = "look for what else is added, or changed, between the branch and the next norm",
+         .measured = sum.unexplained,
+         .expected = 0});
+  });
+}
+
+}  // namespace addnorm

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "doctor/finding.h"
+#include "doctor/subject.h"
+
+/// The rules, by what they look at; diagnose.cc has their table.
+
+namespace addnorm {
+
+using Findings = std::vector<Finding>;
+
+// residual_rules.cc: sums against s = skip·x + gain·f
+void find_wrong_sums(const Subject& subject, Findings& findings);
+void find_unexplained_sums(const Subject& subject, Findings& findings);
+
+// norm_rules.cc: norms against what the network says they are
+void find_wrong_norm_kind(const Subject& subject, Findings& findings);
+void find_wrong_gamma_form(const Subject& subject, Findings& findings);
+void find_wrong_epsilon(const Subject& subject, Findings& findings);
+void find_rounded_statistics(const Subject& subject, Findings& findings);
+void find_lost_depth_scale(const Subject& subject, Findings& findings);
+void find_missing_final_norm(const Subject& subject, Findings& findings);
+void find_dead_gains(const Subject& subject, Findings& findings);
+
+// signal_rules.cc: what passes
+void find_not_finite(const Subject& subject, Findings& findings);
+void find_growing_scores(const Subject& subject, Findings& findings);
+void find_idle_sublayers(const Subject& subject, Findings& findings);
+void find_unscaled_projections(const Subject& subject, Findings& findings);
+void note_massive_activations(const Subject& subject, Findings& findings);
+void note_stream_growth(const Subject& subject, Findings& findings);
+
+}  // namespace addnorm

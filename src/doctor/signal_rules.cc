@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "doctor/places.h"
+#include "doctor/rules.h"
+
+namespace addnorm {
+namespace {
+
+std::string step_words(const Profile& profile, std::size_t step) {
+  return first_step(profile) == last_step(profile) ? "" : fmt::format(" at step {}", step);
+}
+
+}  // namespace
+
+/// The first one alone: what follows it is not finite because of it.
+void find_not_finite(const Subject& subject, Findings& findings) {
+  for (const ProfileEntry& entry : subject.profile.entries) {
+    if (!std::isinf(entry.abs_max)) continue;
+    findings.push_back({.rule = "not-finite",
+                        .severity = Severity::kBroken,
+                        .site = entry.site,
+                        .where = site_text(entry.site),
+                        .what = fmt::format("a value is infinite or not a number{}, here first",
+                                            step_words(subject.profile, entry.step)),
+                        .because = "every value of a network is a number",
+                        .fix =
+                            "look at what this place is made of: an overflow in 16 bits, a row of "
+                            "equal values with ε = 0, a mask that hides all keys"});
+    return;
+  }
+}
+
+void find_growing_scores(const Subject& subject, Findings& findings) {
+  // Where the largest weight is e^50 times another, softmax in float32 passes one key and no
+  // gradient (Zhai et al. 2023; Dehghani et al. 2023, section 2.2).
+  constexpr double kSaturated = 50;
+  constexpr double kGrowth = 3;
+  const Profile& profile = subject.profile;
+  for (const ProfileEntry& last : profile.entries) {
+    if (last.step != last_step(profile) || last.site.point != Point::kScores) continue;
+    const ProfileEntry* first = find_entry(profile, first_step(profile), last.site);
+    const bool collapsed = last.entropy < 0.1 && last.abs_max > kSaturated;
+    if (first == nullptr || first == &last) {
+      if (!collapsed) continue;
+      findings.push_back(
+          {.rule = "attention-saturated",
+           .severity = Severity::kSuspicious,
+           .site = last.site,
+           .where = place_text(last.site),
+           .what =
+               fmt::format("logits up to {:.0f}, and each query looks at one key: entropy {:.2f} "
+                           "of what it could be",
+                           last.abs_max, last.entropy),
+           .because = "a sharp head may be a good one; where logits go on growing, training stops",
+           .fix = "profile several steps: do they grow?",
+           .measured = last.abs_max,
+           .expected = kSaturated});
+      continue;
+    }
+    const double growth = last.rms / first->rms;
+    if (!(growth > kGrowth && last.abs_max > kSaturated)) continue;
+    findings.push_back(
+        {.rule = "attention-logits-grow",
+         .severity = Severity::kSuspicious,
+         .site = last.site,
+         .where = place_text(last.site),
+         .what = fmt::format("logits have grown {:.1f} times from step {} to step {}, to {:.0f}",
+                             growth, first->step, last.step, last.abs_max),
+         .because = fmt::format("logits that settle below {:.0f}", kSaturated),
+         .fix = "normalize queries and keys (QK-norm), cap the logits, or lower the learning rate",
+         .measured = last.abs_max,
+         .expected = kSaturated});
+  }
+}
+
+/// Branches that start at 0 by their recipe (ReZero, LayerScale) are not idle but young.
+void find_idle_sublayers(const Subject& subject, Findings& findings) {
+  constexpr double kIdle = 1e-7;
+  const auto placements = placements_of(subject.profile.model);
+  const std::size_t step = last_step(subject.profile);
+  for_sums(subject, [&](const ProfileEntry& sum) {
+    const Placement* placement = placement_at(placements, sum.site);
+    if (placement != nullptr && placement->gain.form != ResidualFactor::Form::kConstant) return;
+    const auto at = [&](Point point) {
+      return find_entry(subject.profile, step, {sum.site.layer, sum.site.sublayer, point});
+    };
+    const ProfileEntry* branch = at(Point::kBranch);
+    const ProfileEntry* x = at(Point::kX);
+    if (branch == nullptr || x == nullptr || !(branch->rms <= kIdle * x->rms)) return;
+    findings.push_back({.rule = "idle-sublayer",
+                        .severity = Severity::kSuspicious,
+                        .site = branch->site,
+                        .where = place_text(branch->site),
+                        .what = fmt::format("its branch is {:.1e} of the stream: it does nothing",
+                                            branch->rms / x->rms),
+                        .because = fmt::format("at least {:.0e}, what float32 can add", kIdle),
+                        .fix = "look for weights that are 0, were not read, or are masked away",
+                        .measured = branch->rms / x->rms,
+                        .expected = kIdle});
+  });
+}
+
+void find_unscaled_projections(const Subject& subject, Findings& findings) {
+  const ProfileModel& model = subject.profile.model;
+  const bool asks = model.initialization == "gpt2" || model.model_type == "gpt2";
+  if (!asks || model.n_layers < 2 || !is_initial(subject.profile)) return;
+  const double expected = 1 / std::sqrt(2.0 * static_cast<double>(model.n_layers));
+  const std::size_t step = first_step(subject.profile);
+  for (std::size_t layer = 0; layer < model.n_layers; ++layer) {
+    const auto weight = [&](SublayerKind sublayer, Projection projection) {
+      return find_entry(subject.profile, step,
+                        {layer, sublayer, Point::kWeight, NormSlot::kNone, projection});
+    };
+    const auto compare = [&](const ProfileEntry* inner, const ProfileEntry* outer) {
+      if (inner == nullptr || outer == nullptr) return;
+      const double ratio = outer->std / inner->std;
+      // Halfway, in logarithms, between as drawn and as scaled.
+      if (!(ratio > std::sqrt(expected))) return;
+      findings.push_back(
+          {.rule = "unscaled-projection",
+           .severity = Severity::kBroken,
+           .site = outer->site,
+           .where = place_text(outer->site),
+           .what = fmt::format("its projection into the stream starts at {:.3g} of the other "
+                               "weights",
+                               ratio),
+           .because =
+               fmt::format("1/√(2·{}) = {:.3g}, GPT-2's initialization (Radford et al. 2019)",
+                           model.n_layers, expected),
+           .fix = "divide the output and down projections by √(2N) once after drawing them",
+           .measured = ratio,
+           .expected = expected});
+    };
+    compare(weight(SublayerKind::kAttention, Projection::kQuery),
+            weight(SublayerKind::kAttention, Projection::kOutput));
+    compare(weight(SublayerKind::kFeedForward, Projection::kUp),
+            weight(SublayerKind::kFeedForward, Projection::kDown));
+  }
+}
+
+/// Sun et al. 2024 ("Massive activations in large language models"): above 100, and 1000 times the
+/// median.
+void note_massive_activations(const Subject& subject, Findings& findings) {
+  const ProfileEntry* worst = nullptr;
+  for_sums(subject, [&](const ProfileEntry& sum) {
+    const bool massive = sum.abs_max > 100 && sum.abs_max > 1000 * sum.abs_median;
+    if (massive && (worst == nullptr || sum.abs_max > worst->abs_max)) worst = &sum;
+  });
+  if (worst == nullptr) return;
+  findings.push_back(
+      {.rule = "massive-activations",
+       .severity = Severity::kNote,
+       .site = worst->site,
+       .where = place_text(worst->site),
+       .what = fmt::format("feature {:.0f} of token {:.0f} reaches {:.0f}, {:.0f} times the median",
+                           worst->peak_feature, worst->peak_token, worst->abs_max,
+                           worst->abs_max / worst->abs_median),
+       .because = "most large models have some (Sun et al. 2024): they act as a bias of attention",
+       .fix = "nothing to mend; mind them when you quantize",
+       .measured = worst->abs_max});
+}
+
+void note_stream_growth(const Subject& subject, Findings& findings) {
+  const std::size_t layers = subject.profile.model.n_layers;
+  const std::size_t step = last_step(subject.profile);
+  if (layers < 2) return;
+  const ProfileEntry* first =
+      find_entry(subject.profile, step, {0, SublayerKind::kAttention, Point::kX});
+  const ProfileEntry* last =
+      find_entry(subject.profile, step, {layers - 1, SublayerKind::kFeedForward, Point::kSum});
+  if (first == nullptr || last == nullptr || !(last->rms > 5 * first->rms)) return;
+  findings.push_back(
+      {.rule = "stream-growth",
+       .severity = Severity::kNote,
+       .site = last->site,
+       .where = "residual stream",
+       .what = fmt::format("grows from RMS {:.3g} to {:.3g}, {:.3g} times, over {} layers",
+                           first->rms, last->rms, last->rms / first->rms, layers),
+       .because = "published models grow from 5 times (OLMo 2) to 2,700 times "
+                  "(Qwen3-1.7B); growth alone is no defect",
+       .fix = "nothing to mend",
+       .measured = last->rms / first->rms});
+}
+
+}  // namespace addnorm

@@ -1,0 +1,49 @@
+#include "doctor/subject.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "addnorm/error.h"
+
+namespace addnorm {
+
+std::optional<std::vector<BlockPlacement>> placements_of(const ProfileModel& model) {
+  if (model.placement.empty() || model.n_layers == 0) return std::nullopt;
+  try {
+    return parse_placements(model.placement, model.n_layers);
+  } catch (const Error&) {  // somebody else's word for it
+    return std::nullopt;
+  }
+}
+
+bool is_initial(const Profile& profile) {
+  bool any = false;
+  for (const ProfileEntry& entry : profile.entries) {
+    if (entry.step != first_step(profile)) continue;
+    if (entry.site.point == Point::kBeta && entry.abs_max != 0) return false;
+    if (entry.site.point != Point::kGamma) continue;
+    any = true;
+    const bool starts = entry.std == 0 && (entry.mean == 1 || entry.mean == 0);
+    if (!starts) return false;
+  }
+  return any;
+}
+
+std::size_t first_step(const Profile& profile) {
+  const auto least = std::ranges::min_element(profile.entries, {}, &ProfileEntry::step);
+  return least == profile.entries.end() ? 0 : least->step;
+}
+
+std::size_t last_step(const Profile& profile) {
+  const auto most = std::ranges::max_element(profile.entries, {}, &ProfileEntry::step);
+  return most == profile.entries.end() ? 0 : most->step;
+}
+
+const ProfileEntry* find_entry(const Profile& profile, std::size_t step, const Site& site) {
+  const auto found = std::ranges::find_if(profile.entries, [&](const ProfileEntry& entry) {
+    return entry.step == step && entry.site == site;
+  });
+  return found == profile.entries.end() ? nullptr : &*found;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "doctor/diagnose.h"
+
+namespace addnorm {
+
+/// What the doctor says of one subject.
+struct Diagnosis {
+  Subject subject;
+  std::vector<Finding> findings;  ///< diagnose(subject)
+
+  /// Whether there is more than notes.
+  bool sound() const;
+};
+
+/// For a terminal of this width: findings, worst first, then what was measured by layer.
+std::string doctor_text(const Diagnosis& diagnosis, int width);
+
+/// {"target","status":"sound"|"findings","model":{…},"findings":[{"rule","severity","where","layer",
+/// "sublayer","what","because","fix","measured","expected"}],"layers":[{…}]}
+std::string doctor_json(const Diagnosis& diagnosis);
+
+/// The same with curves, as one page.
+std::string doctor_html(const Diagnosis& diagnosis);
+
+}  // namespace addnorm
