@@ -96,6 +96,53 @@ class Block(nn.Module):
         return x + 2 * self.fc2(F.gelu(self.fc1(self.norm_f(x))))
 
 
+class PreNorm(nn.Module):
+    def __init__(self, d, f):
+        super().__init__()
+        self.norm, self.f = nn.LayerNorm(d), f
+
+    def forward(self, x):
+        return x + self.f(self.norm(x))
+
+
+class Attention(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(d, 3 * d), nn.Linear(d, d)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return self.proj((q @ k.transpose(1, 2)).softmax(-1) @ v)
+
+
+class Experts(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.gate = nn.Linear(d, 3)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(d, 2 * d), nn.GELU(),
+                                                   nn.Linear(2 * d, d)) for _ in range(3))
+
+    def forward(self, x):
+        rows = x.flatten(0, 1)
+        p = F.softmax(self.gate(rows), -1)
+        y = torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            mine = p.argmax(-1) == i
+            y[mine] = expert(rows[mine]) * p[mine, i:i + 1]
+        return y.view_as(x)
+
+
+class WrappedBlock(nn.Module):
+    """Residual and norm in wrappers, experts; called by a named argument, gives a tuple."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.mix, self.moe = PreNorm(d, Attention(d)), PreNorm(d, Experts(d))
+
+    def forward(self, hidden_states):
+        return self.moe(self.mix(hidden_states)), None
+
+
 class ReferenceModels(unittest.TestCase):
     def test_slots_follow_from_the_order_of_calls(self):
         pre, post = ("before", "before"), ("after", "after")
@@ -317,6 +364,27 @@ class OtherModels(unittest.TestCase):
                                           point="scores"))
             self.assertEqual(sum(line["point"] == "weight" and line["layer"] == layer
                                  for line in found if "layer" in line), 6)
+
+    def test_wrappers_experts_and_named_arguments(self):
+        class Model(nn.ModuleList):
+            def forward(self, x):
+                for block in self:
+                    x, _ = block(hidden_states=x)
+                return x
+
+        torch.manual_seed(0)
+        model = nn.Sequential(Model(WrappedBlock(16) for _ in range(3)))
+        p, found = run(model, torch.randn(2, 7, 16))
+        self.assertEqual(p.norm_slots(), {"mix.norm": ("attention", "before"),
+                                          "moe.norm": ("feed_forward", "before")})
+        for layer in range(3):
+            for kind in KINDS:
+                line = find(found, layer=layer, sublayer=kind, point="sum")
+                self.assertLess(line["unexplained"], 1e-6)
+                self.assertAlmostEqual(line["from_branch"], 1, 5)
+            weights = {line["weight"] for line in found if line.get("layer") == layer
+                       and line["point"] == "weight"}
+            self.assertEqual(weights, {"query", "key", "value", "output", "up", "down"})
 
     def test_document_000s_block(self):
         model = nn.ModuleList([DocumentBlock(16, 2, 32)])

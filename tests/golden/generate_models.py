@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes models/*/, small models in the files that published checkpoints have, and what they compute.
+"""Writes models/*/: small models in the files of published checkpoints, and what they compute.
 
-A folder holds config.json, model.safetensors (or two parts and their index), and expected.safetensors:
-"tokens", the "output" for them, a random gradient of it as "d_output", and for each weight of the
-file "gradient.NAME". Everything is computed in float64 and rounded to float32 in the files; weights
+A folder holds config.json, model.safetensors (or two parts and their index), and
+expected.safetensors: "tokens", the "output" for them, a random gradient of it as "d_output", and for
+each weight of the file "gradient.NAME". Everything is computed in float64 and rounded to float32 in the files; weights
 are float32 numbers from the start. Tensors without a gradient are those that real files have and no
 forward needs: masks, frequencies, heads for other tasks.
 
@@ -179,7 +179,8 @@ def files_of_bert_hub(tensors, model):
     return {old(key): t for key, t in tensors.items()}, {
         "bert.embeddings.position_ids": torch.arange(model.config.max_position_embeddings)[None],
         "bert.pooler.dense.weight": torch.randn(d, d), "bert.pooler.dense.bias": torch.randn(d),
-        "cls.seq_relationship.weight": torch.randn(2, d), "cls.seq_relationship.bias": torch.randn(2),
+        "cls.seq_relationship.weight": torch.randn(2, d),
+        "cls.seq_relationship.bias": torch.randn(2),
         "cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"],
     }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes profiles/*.jsonl: what the probe of python/ sees of sound models and of models with a bug.
 
-Bugs are planted in the code of transformers.py's models, as they have happened: no error, a loss that
-falls, wrong numbers. Models are small and of random weights as their recipes draw them, or trained for
-200 steps; the loss is that of the next token, or of hidden ones. profiles/index.json says for each file
-its "architecture", its "bug" or "sound", and where the bug is: "layer" and "sublayer", null for all.
+Bugs are planted in the code of transformers.py's models, as they have happened: no error, a loss
+that falls, wrong numbers. Models are small and of random weights as their recipes draw them, or
+trained for 200 steps; the loss is that of the next token, or of hidden ones. profiles/index.json
+says for each file its "architecture", its "bug" or "sound", and where the bug is: "layer" and
+"sublayer", null for all.
 
     /usr/bin/python3 tests/golden/planted.py
 """
@@ -98,7 +99,7 @@ def blocks_of(model):
 
 
 def norms_of(model, layer=None):
-    """(owner, attribute, norm): of one layer, or of the whole model; those of queries and keys not."""
+    """(owner, attribute, norm): of one layer or the whole model; those of queries and keys not."""
     root = model if layer is None else blocks_of(model)[layer]
     return [(owner, key, norm) for owner in root.modules()
             for key, norm in owner.named_children()
@@ -368,8 +369,8 @@ def save_torch_encoder():
                                       enable_nested_tensor=False)
         x = torch.randn(BATCH, LENGTH, D_MODEL)
         name = "torch_pre" if norm_first else "torch_post"
-        write(f"{name}_sound", probe(model).run(x, loss=lambda y: (y - x.roll(1, 1)).square().mean()),
-              name)
+        seen = probe(model).run(x, loss=lambda y: (y - x.roll(1, 1)).square().mean())
+        write(f"{name}_sound", seen, name)
 
 
 def save_steps():

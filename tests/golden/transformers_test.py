@@ -78,7 +78,8 @@ class Blocks(unittest.TestCase):
         full = transformers.LlamaAttention(config(LLAMA, num_key_value_heads=4), 0).double()
         state = grouped.state_dict()
         for key in "k_proj.weight", "v_proj.weight":  # heads 0, 0, 1, 1
-            state[key] = torch.stack([state[key][6 * (i // 2):][:6] for i in range(4)]).flatten(0, 1)
+            heads = state[key].unflatten(0, (2, 6))
+            state[key] = torch.stack([heads[i // 2] for i in range(4)]).flatten(0, 1)
         full.load_state_dict(state)
         x = torch.randn(2, 7, 24).double()
         self.assert_close(grouped(x), full(x))
