@@ -386,6 +386,32 @@ class OtherModels(unittest.TestCase):
                        and line["point"] == "weight"}
             self.assertEqual(weights, {"query", "key", "value", "output", "up", "down"})
 
+    def test_adds_in_place(self):
+        class InPlace(nn.Module):
+            def __init__(self, d):
+                super().__init__()
+                self.attention, self.up, self.down = Attention(d), nn.Linear(d, d), nn.Linear(d, d)
+                self.norm_a, self.norm_f = nn.LayerNorm(d), nn.LayerNorm(d)
+
+            def forward(self, x):
+                y = self.attention(x)
+                y += x
+                x = self.norm_a(y)
+                y = self.down(self.up(x))
+                y += x
+                return self.norm_f(y)
+
+        torch.manual_seed(0)
+        p, found = run(nn.Sequential(InPlace(16), InPlace(16)), torch.randn(2, 7, 16))
+        self.assertEqual(p.header()["placement"], "post")
+        for kind in KINDS:
+            line = find(found, layer=1, sublayer=kind, point="sum")
+            self.assertAlmostEqual(line["from_x"], 1, 5)
+            self.assertAlmostEqual(line["from_branch"], 1, 5)
+            self.assertLess(line["unexplained"], 1e-6)
+            self.assertIn("grad_rms", line)
+            self.assertNotIn("grad_rms", find(found, layer=1, sublayer=kind, point="branch"))
+
     def test_document_000s_block(self):
         model = nn.ModuleList([DocumentBlock(16, 2, 32)])
         model.forward = lambda x: model[0](x)
@@ -458,6 +484,9 @@ class OtherModels(unittest.TestCase):
                         module.residual = lossy
                 p, found = run(model, tokens)
                 self.assertEqual(p.header()["placement"], placement)
+                places = [{(line["sublayer"], line["point"]) for line in found
+                           if line.get("layer") == i} for i in range(2)]
+                self.assertEqual(*places)
                 for other in KINDS:
                     line = find(found, layer=1, sublayer=other, point="sum")
                     self.assertAlmostEqual(line["from_x"], other != kind, 4, (name, kind, other))
@@ -579,7 +608,18 @@ class Use(unittest.TestCase):
 
 
 class Kinds(unittest.TestCase):
-    """explain_norm and explain_sum, where the answer is known."""
+    """explain_norm and others, where the answer is known."""
+
+    def test_a_mask_of_large_numbers_hides_as_one_of_infinity(self):
+        scores, hidden = 3 * torch.randn(2, 3, 7, 7), torch.ones(7, 7).triu(1).bool()
+        hidden[0] = True  # a query that sees nothing
+        expected = score_numbers(scores.masked_fill(hidden, -math.inf))
+        for number in -1e4, -1e9, torch.finfo(torch.float32).min:
+            found = score_numbers(scores.masked_fill(hidden, number))
+            self.assertEqual(found, expected)
+        self.assertLess(expected["abs_max"], 20)
+        self.assertEqual(score_numbers(scores.masked_fill(hidden, -math.inf)[:, :, :1]), {})
+        self.assertAlmostEqual(score_numbers(0 * scores)["entropy"], 1)
 
     def setUp(self):
         torch.manual_seed(0)
