@@ -121,19 +121,15 @@ std::string tally(const FigureResult& result, std::string_view what) {
 }
 constexpr std::string_view kInWords = " checks inside";
 
-std::string count_of(std::size_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 /// "12 layers, width 128, 8 seeds from 0"
 std::string setting(const LabRun& run) {
   const FigureOptions& o = run.options;
   std::vector<std::string> parts;
-  if (o.layers.size() == 1) parts.push_back(count_of(o.layers[0], "layer"));
+  if (o.layers.size() == 1) parts.push_back(format_count(o.layers[0], "layer"));
   if (o.layers.size() > 1) parts.push_back(fmt::format("{} layers", fmt::join(o.layers, ", ")));
   if (o.width != 0) parts.push_back(fmt::format("width {}", o.width));
   parts.push_back(o.seeds == 0 ? fmt::format("seed {}", o.seed)
-                               : fmt::format("{} from {}", count_of(o.seeds, "seed"), o.seed));
+                               : fmt::format("{} from {}", format_count(o.seeds, "seed"), o.seed));
   if (!o.placements.empty()) parts.push_back(fmt::format("{}", fmt::join(o.placements, ", ")));
   if (run.figure.trains) parts.push_back(format_count(o.text.size()) + " bytes of text");
   std::string text = fmt::format("{}", fmt::join(parts, "; "));

@@ -122,6 +122,10 @@ std::string format_count(std::size_t count) {
   return text;
 }
 
+std::string format_count(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
 std::string format_spread(double mean, double spread) {
   if (!std::isfinite(mean) || !std::isfinite(spread) || spread == 0) {
     return fmt::format("{} ± {}", format_number(mean), format_number(spread));

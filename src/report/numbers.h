@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace addnorm {
@@ -44,6 +45,9 @@ std::string format_number(double value, int digits = 3);
 
 /// "3,152,384"
 std::string format_count(std::size_t count);
+
+/// "1 layer", "3,000 steps"
+std::string format_count(std::size_t count, std::string_view noun);
 
 /// "2.314 ± 0.021": the spread with two digits, the mean to the same place.
 std::string format_spread(double mean, double spread);

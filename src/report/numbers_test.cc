@@ -82,6 +82,9 @@ TEST(FormatCount, GroupsByThousands) {
   EXPECT_EQ(format_count(999), "999");
   EXPECT_EQ(format_count(1000), "1,000");
   EXPECT_EQ(format_count(3152384), "3,152,384");
+  EXPECT_EQ(format_count(1, "layer"), "1 layer");
+  EXPECT_EQ(format_count(0, "step"), "0 steps");
+  EXPECT_EQ(format_count(3000, "step"), "3,000 steps");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "kernels/instruction_set.h"
+#include "report/numbers.h"
 #include "report/table.h"
 
 namespace addnorm {
@@ -61,9 +62,10 @@ std::string race_text(const std::vector<RaceResult>& results, int width) {
     for (; begin != results.end() && begin->job.dtype == first.job.dtype; ++begin) {
       table.add_row(row_of(*begin));
     }
-    text += fmt::format("{} on {} thread{}, {}, medians of {} in turn\n\n{}\n", first.job.dtype,
-                        first.options.threads, first.options.threads == 1 ? "" : "s",
-                        instruction_set(), first.options.repeats, to_text(table, width));
+    const auto threads = static_cast<std::size_t>(first.options.threads);
+    text += fmt::format("{} on {}, {}, medians of {} in turn\n\n{}\n", first.job.dtype,
+                        format_count(threads, "thread"), instruction_set(), first.options.repeats,
+                        to_text(table, width));
   }
   return text + wrap(kLegend, width) + '\n';
 }

@@ -28,13 +28,13 @@ std::string norm_name(const NormOptions& norm) {
 std::string setting(const Study& study) {
   const StudyOptions& o = study.options;
   return fmt::format(
-      "{} layers, width {}, {} heads, {} parameters, {} weights; {}; {} bytes of text, {} windows "
-      "of {} bytes "
-      "a "
-      "step, {} steps, learning rate {}, warm-up over {} steps or none, {} seed{}",
-      o.layers, o.width, o.heads, format_count(study.runs.front().parameters),
-      name_of(o.initialization), norm_name(o.norm), format_count(study.text_bytes), o.batch,
-      o.context, o.steps, o.learning_rate, o.warm_up, o.seeds, o.seeds == 1 ? "" : "s");
+      "{}, width {}, {}, {}, {} weights; {}; {} of text, {} of {} a step, {}, learning rate {}, "
+      "warm-up over {} or none, {}",
+      format_count(o.layers, "layer"), o.width, format_count(o.heads, "head"),
+      format_count(study.runs.front().parameters, "parameter"), name_of(o.initialization),
+      norm_name(o.norm), format_count(study.text_bytes, "byte"), format_count(o.batch, "window"),
+      format_count(o.context, "byte"), format_count(o.steps, "step"), o.learning_rate,
+      format_count(o.warm_up, "step"), format_count(o.seeds, "seed"));
 }
 
 Cell loss_cell(const Spread& loss, const Study& study) {
