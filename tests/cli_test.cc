@@ -305,7 +305,7 @@ TEST_F(CliTest, StudyRefusesInOneLineAndWritesNothing) {
       {"--text file", "0 bytes"},
       {"--text text --context 400", "3000 bytes"},
       {"--text text --placement pre,middle", "sandwich"},
-      {"--text text --placement post:13", "13 layers"},
+      {"--text text --placement post:13", "more layers than there are: 12"},
       {"--text text --out file", "file"},
       {"--text text --out file/deeper", "file/deeper"},
       {"--text text --eps -1", "epsilon"},

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,13 +12,14 @@
 namespace addnorm {
 
 /// The one of `all` with this name; an Error that calls it a `kind` and lists the names if there is
-/// none.
-template <typename T>
-const T& find_named(std::span<const T> all, std::string_view kind, std::string_view name) {
+/// none. `name_of` says what an element's name is.
+template <typename T, typename NameOf = std::string_view T::*>
+const T& find_named(std::span<const T> all, std::string_view kind, std::string_view name,
+                    NameOf name_of = &T::name) {
   std::vector<std::string_view> names;
   for (const T& one : all) {
-    if (one.name == name) return one;
-    names.push_back(one.name);
+    if (std::invoke(name_of, one) == name) return one;
+    names.push_back(std::invoke(name_of, one));
   }
   fail(fmt::format("{} \"{}\" is unknown, must be one of {}", kind, name, fmt::join(names, ", ")));
 }

@@ -79,11 +79,17 @@ const Placement& find_placement(std::string_view name) {
 
 namespace {
 
-BlockPlacement parse_block(std::string_view description) {
-  const std::size_t slash = description.find('/');
-  const Placement& attention = find_placement(description.substr(0, slash));
+BlockPlacement parse_block(std::string_view block, std::string_view description) {
+  const auto find = [&](std::string_view name) {
+    require(!name.empty(),
+            "placement \"{}\": a name is missing, must be such as post/pre or post:3+pre",
+            description);
+    return find_placement(name);
+  };
+  const std::size_t slash = block.find('/');
+  const Placement attention = find(block.substr(0, slash));
   if (slash == std::string_view::npos) return {attention, attention};
-  return {attention, find_placement(description.substr(slash + 1))};
+  return {attention, find(block.substr(slash + 1))};
 }
 
 /// How many layers "post:3" is for; all that are left without a number.
@@ -106,14 +112,14 @@ std::vector<BlockPlacement> parse_placements(std::string_view description, std::
   for (std::size_t plus = 0; plus != std::string_view::npos && result.size() <= layers;) {
     plus = rest.find('+');
     const std::string_view part = rest.substr(0, plus);
-    const BlockPlacement block = parse_block(part.substr(0, part.find(':')));
+    const BlockPlacement block = parse_block(part.substr(0, part.find(':')), description);
     const std::size_t left = std::max<std::size_t>(1, layers - std::min(layers, result.size()));
     const std::size_t count = std::min(parse_count(part, description, left), layers + 1);
     result.insert(result.end(), count, block);
     rest = rest.substr(std::min(rest.size(), plus + 1));
   }
-  require(result.size() == layers, "placement \"{}\" describes {} layers, must be {}", description,
-          result.size(), layers);
+  require(result.size() == layers, "placement \"{}\" is for {} layers than there are: {}",
+          description, result.size() > layers ? "more" : "fewer", layers);
   return result;
 }
 

@@ -48,9 +48,16 @@ TEST(Placement, DescriptionsMixSublayersAndLayers) {
 }
 
 TEST(Placement, DescriptionsMustFitTheStack) {
-  for (const char* wrong :
-       {"", "post:2", "post:4", "post:0+pre", "post:x+pre", "pre+post", "pre/"}) {
-    EXPECT_THROW(parse_placements(wrong, 3), Error) << wrong;
+  for (const auto& [wrong, words] : {std::pair{"", "a name is missing"},
+                                     {"pre/", "a name is missing"},
+                                     {"post:2+", "a name is missing"},
+                                     {"post:2", "is for fewer layers than there are: 3"},
+                                     {"post:4", "is for more layers than there are: 3"},
+                                     {"pre+post", "is for more layers than there are: 3"},
+                                     {"post:0+pre", "not a number of layers"},
+                                     {"post:x+pre", "not a number of layers"}}) {
+    EXPECT_THAT([wrong] { parse_placements(wrong, 3); }, ThrowsMessage<Error>(HasSubstr(words)))
+        << wrong;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "base/find_named.h"
@@ -64,7 +65,7 @@ std::span<const Setting> settings() {
   static const std::vector<Setting> all{
       {"preset", &C::preset, "settings to begin with", preset_names()},
       {"text", &C::text, "text to train on", {}, kMayChange},
-      {"placement", &C::placement, "where residual and norm stand"},
+      {"placement", &C::placement, "where residual and norm stand; the names stand below"},
       {"norm", &C::norm, "the norm in every slot", names_of(kNorms)},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
@@ -119,8 +120,8 @@ std::span<const Preset> presets() {
         .context = 64,
         .steps = 1000,
         .learning_rate = 4e-3},
-       "0.2 million weights: half a minute"},
-      {"small", {}, "2.8 million weights: a quarter of an hour on two cores"},
+       "half a minute"},
+      {"small", {}, "a quarter of an hour on two cores"},
       {"medium",
        {.preset = "medium",
         .layers = 8,
@@ -132,7 +133,7 @@ std::span<const Preset> presets() {
         .steps = 10000,
         .learning_rate = 6e-4,
         .warm_up = 500},
-       "26 million weights"},
+       "between small and GPT-2"},
       {"gpt2-small",
        {.preset = "gpt2-small",
         .layers = 12,
@@ -146,7 +147,7 @@ std::span<const Preset> presets() {
         .steps = 50000,
         .learning_rate = 6e-4,
         .warm_up = 1000},
-       "GPT-2's smallest shape over bytes: 86 million weights"},
+       "GPT-2's smallest shape, over bytes"},
   }};
   return all;
 }
@@ -186,11 +187,13 @@ bool fits(const Json& value, const std::vector<std::string>&) {
          std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
 }
 constexpr std::array<std::string_view, 4> kExpected{"a whole number ≥ 0", "a number", "a text",
-                                                    "a list of texts"};
+                                                    "a text or a list of texts"};
 
-void change(RunConfig& config, const std::string& name, const Json& value,
-            const std::string& file) {
+void change(RunConfig& config, const std::string& name, Json value, const std::string& file) {
   const Setting& setting = find_setting(name, file);
+  const bool is_list =
+      std::holds_alternative<std::vector<std::string> RunConfig::*>(setting.member);
+  if (is_list && value.is_string()) value = Json::array({value});
   std::visit(
       [&](auto member) {
         require(fits(value, config.*member), "{}: \"{}\" is {}; expected {}", file, name,
@@ -217,19 +220,26 @@ namespace {
 void check_choice(const RunConfig& config, const Setting& setting) {
   const auto* member = std::get_if<std::string RunConfig::*>(&setting.member);
   if (member == nullptr || setting.choices.empty()) return;
-  const std::string& value = config.*(*member);
-  require(std::ranges::find(setting.choices, value) != setting.choices.end(),
-          "{}: \"{}\" is unknown, must be one of {}", setting.name, value,
-          fmt::join(setting.choices, ", "));
+  find_named(std::span<const std::string_view>(setting.choices), fmt::format("{}:", setting.name),
+             config.*(*member), std::identity());
+}
+
+void from_1_to(std::uint64_t most, std::string_view name, std::uint64_t value) {
+  require(value >= 1 && value <= most, "{} is {}, must be from 1 to {}", name, value, most);
+}
+
+void at_least_0(std::string_view name, double value) {
+  require(std::isfinite(value) && value >= 0, "{} is {}, must be a finite number ≥ 0", name, value);
+}
+
+void from_0_to_below_1(std::string_view name, double value) {
+  require(value >= 0 && value < 1, "{} is {}, must be at least 0 and below 1", name, value);
 }
 
 }  // namespace
 
 void check(const RunConfig& c, std::size_t processes) {
   for (const Setting& setting : settings()) check_choice(c, setting);
-  const auto from_1_to = [](std::uint64_t most, std::string_view name, std::uint64_t value) {
-    require(value >= 1 && value <= most, "{} is {}, must be from 1 to {}", name, value, most);
-  };
   // With these bounds no size in bytes overflows.
   constexpr std::uint64_t kMostFeatures = 1'000'000;
   constexpr std::uint64_t kMostTokens = 100'000'000;
@@ -237,7 +247,10 @@ void check(const RunConfig& c, std::size_t processes) {
   from_1_to(100'000, "width", c.width);
   from_1_to(c.width, "heads", c.heads);
   from_1_to(kMostTokens, "context", c.context);
-  from_1_to(kMostTokens / c.context, "batch", c.batch);
+  from_1_to(kMostTokens, "batch", c.batch);
+  require(c.batch <= kMostTokens / c.context,
+          "a batch of {} windows of {} bytes is too large, must be at most {} bytes", c.batch,
+          c.context, kMostTokens);
   require(c.batch % processes == 0,
           "batch is {}, must be a multiple of {}, the number of processes that share it", c.batch,
           processes);
@@ -249,20 +262,16 @@ void check(const RunConfig& c, std::size_t processes) {
   require(c.width % c.heads == 0, "{} heads do not divide the width of {}", c.heads, c.width);
   require(c.warm_up <= c.steps, "warm-up is {} steps, must be at most all {} steps", c.warm_up,
           c.steps);
-  const auto within = [](std::string_view name, double value, double low, double below) {
-    require(value >= low && value < below, "{} is {}, must be at least {} and below {}", name,
-            value, low, below);
-  };
-  require(std::isfinite(c.learning_rate) && c.learning_rate > 0, "lr is {}, must be above 0",
-          c.learning_rate);
-  const double infinity = INFINITY;
-  within("eps", c.epsilon, 0, infinity);
-  within("dropout", c.dropout, 0, 1);
-  within("weight-decay", c.weight_decay, 0, infinity);
-  within("last-lr", c.last_share, 0, infinity);
-  within("beta1", c.beta1, 0, 1);
-  within("beta2", c.beta2, 0, 1);
-  within("clip", c.clip, 0, infinity);
+  require(std::isfinite(c.learning_rate) && c.learning_rate > 0,
+          "lr is {}, must be a finite number above 0", c.learning_rate);
+  require(c.last_share >= 0 && c.last_share <= 1,
+          "last-lr is {}, must be from 0 to 1: a share of lr", c.last_share);
+  at_least_0("eps", c.epsilon);
+  at_least_0("weight-decay", c.weight_decay);
+  at_least_0("clip", c.clip);
+  from_0_to_below_1("dropout", c.dropout);
+  from_0_to_below_1("beta1", c.beta1);
+  from_0_to_below_1("beta2", c.beta2);
   parse_placements(c.placement, c.layers);
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -63,6 +64,12 @@ TEST(RunConfig, SettingsOfAFileStandOnItsPreset) {
   EXPECT_EQ(config.steps, 7);
 }
 
+TEST(RunConfig, TextMayBeOneFile) {
+  RunConfig config;
+  update(config, {{"text", "a.txt"}}, "file");
+  EXPECT_THAT(config.text, ::testing::ElementsAre("a.txt"));
+}
+
 TEST(RunConfig, EveryPresetCanBeUsed) {
   for (const Preset& preset : presets()) {
     EXPECT_NO_THROW(check(preset.config)) << preset.name;
@@ -83,7 +90,7 @@ TEST(RunConfig, RefusesWhatIsNoSetting) {
   EXPECT_THAT(message_of({{"width", -3}}),
               ThrowsMessage<Error>(HasSubstr(R"("width" is -3; expected a whole number)")));
   EXPECT_THAT(message_of({{"lr", "fast"}}), ThrowsMessage<Error>(HasSubstr("expected a number")));
-  EXPECT_THAT(message_of({{"text", "a.txt"}}), ThrowsMessage<Error>(HasSubstr("a list of texts")));
+  EXPECT_THAT(message_of({{"text", 3}}), ThrowsMessage<Error>(HasSubstr("a list of texts")));
   EXPECT_THAT(message_of({{"preset", "huge"}}),
               ThrowsMessage<Error>(HasSubstr("must be one of tiny, small")));
 }
@@ -100,7 +107,10 @@ TEST(RunConfig, RefusesWhatCannotBeUsed) {
   }
   refuses({{"width", 100}}, "6 heads do not divide the width of 100");
   refuses({{"warm-up", 5000}}, "warm-up is 5000 steps");
-  refuses({{"lr", 0}}, "lr is 0, must be above 0");
+  refuses({{"lr", 0}}, "lr is 0, must be a finite number above 0");
+  refuses({{"lr", INFINITY}}, "lr is inf, must be a finite number above 0");
+  refuses({{"eps", NAN}}, "eps is nan, must be a finite number ≥ 0");
+  refuses({{"last-lr", 2}}, "last-lr is 2, must be from 0 to 1");
   refuses({{"dropout", 1}}, "dropout is 1, must be at least 0 and below 1");
   refuses({{"beta2", 1}}, "beta2 is 1");
   refuses({{"clip", -1}}, "clip is -1");
@@ -109,6 +119,7 @@ TEST(RunConfig, RefusesWhatCannotBeUsed) {
   refuses({{"layers", 1000000}}, "layers is 1000000, must be from 1 to 10000");
   refuses({{"ff", 1ULL << 58}}, "ff is 288230376151711744, must be at most");
   refuses({{"batch", 1ULL << 40}}, "batch is 1099511627776, must be from 1");
+  refuses({{"context", 100000000}}, "a batch of 16 windows of 100000000 bytes is too large");
 }
 
 TEST(MemoryEstimate, KnowsEveryParameter) {
