@@ -5,13 +5,13 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/require.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/profile.h"
 #include "probe/profiler.h"
 #include "run/checkpoint.h"
@@ -230,9 +230,7 @@ RunOutcome run_training(const RunConfig& config, const RunFiles& files, const By
 }
 
 RunConfig read_config(const std::string& file, RunConfig base) {
-  const auto object = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
-  require(!object.is_discarded(), "{}: is not JSON", file);
-  update(base, object, file);
+  update(base, parse_json(read_file(file), file), file);
   return base;
 }
 
