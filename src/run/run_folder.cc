@@ -23,6 +23,7 @@ RunFiles::RunFiles(const std::string& folder_)
       metrics((fs::path(folder) / "metrics.jsonl").string()),
       profile((fs::path(folder) / "profile.jsonl").string()),
       checkpoint((fs::path(folder) / "checkpoint.safetensors").string()),
+      best((fs::path(folder) / "best.safetensors").string()),
       report((fs::path(folder) / "report.html").string()) {}
 
 namespace {

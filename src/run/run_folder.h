@@ -13,6 +13,7 @@ struct RunFiles {
   std::string metrics;     ///< metrics.jsonl: MetricsLog
   std::string profile;     ///< profile.jsonl: io/profile.h
   std::string checkpoint;  ///< checkpoint.safetensors: Checkpoint
+  std::string best;        ///< best.safetensors: Checkpoint of parameters alone
   std::string report;      ///< report.html
 };
 

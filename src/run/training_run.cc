@@ -50,7 +50,7 @@ class TrainingRun {
   void step();
   void validate();
   void profile();
-  void checkpoint();
+  void save(const std::string& file, std::span<const NamedMatrix<float>> matrices);
   RunOutcome not_finite();
   bool is_writer() const { return world_.rank() == 0; }
 
@@ -65,6 +65,7 @@ class TrainingRun {
   StepMetrics last_;
   Clock::time_point start_;
   double validation_loss_ = std::numeric_limits<double>::quiet_NaN();
+  double best_loss_ = std::numeric_limits<double>::infinity();
 };
 
 TrainerOptions trainer_options(const RunConfig& config, Communicator& world) {
@@ -91,7 +92,10 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, cons
   if (!before.steps.empty() && std::isfinite(before.steps.back().seconds)) {
     last_.seconds = before.steps.back().seconds;
   }
-  if (!before.validations.empty()) validation_loss_ = before.validations.back().loss;
+  for (const Validation& validation : before.validations) {
+    validation_loss_ = validation.loss;
+    best_loss_ = std::min(best_loss_, validation.loss);
+  }
   if (trainer_.steps() == 0) std::filesystem::remove(files.profile);
   write_files({{files.config, to_json(config).dump(2) + "\n"}});
   keep_steps(files.profile, trainer_.steps());
@@ -151,7 +155,9 @@ RunOutcome TrainingRun<T>::make_steps() {
     const bool stops = world_.any(events_.wants_stop && events_.wants_stop());
     if (is_due(config_.validate_every, done, config_.steps)) validate();
     if (config_.profile_every > 0 && is_due(config_.profile_every, done, config_.steps)) profile();
-    if (stops || is_due(config_.checkpoint_every, done, config_.steps)) checkpoint();
+    if (stops || is_due(config_.checkpoint_every, done, config_.steps)) {
+      save(files_.checkpoint, trainer_.state());
+    }
     if (stops && done < config_.steps) {
       return {RunOutcome::End::kStopped, done, validation_loss_};
     }
@@ -173,6 +179,11 @@ void TrainingRun<T>::step() {
 template <typename T>
 void TrainingRun<T>::validate() {
   validation_loss_ = trainer_.validate(config_.validation_batches);
+  if (validation_loss_ < best_loss_) {
+    best_loss_ = validation_loss_;
+    const auto state = trainer_.state();  // parameters first
+    save(files_.best, std::span(state).first(decoder_.parameters().size()));
+  }
   const Validation validation{trainer_.steps(), validation_loss_};
   if (log_) log_->add(validation);
   if (events_.on_validation) events_.on_validation(validation);
@@ -199,11 +210,10 @@ void TrainingRun<T>::profile() {
 }
 
 template <typename T>
-void TrainingRun<T>::checkpoint() {
+void TrainingRun<T>::save(const std::string& file, std::span<const NamedMatrix<float>> matrices) {
   if (!is_writer()) return;
-  write_checkpoint(files_.checkpoint,
-                   {.config = config_, .steps = trainer_.steps(), .text = fingerprint_},
-                   trainer_.state());
+  write_checkpoint(file, {.config = config_, .steps = trainer_.steps(), .text = fingerprint_},
+                   matrices);
 }
 
 template <typename T>

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "addnorm/error.h"
 #include "io/file.h"
@@ -91,6 +94,7 @@ TEST_F(TrainingRunTest, ABreakAnywhereLeavesTheSameBits) {
       const RunFiles a = files(whole);
       const RunFiles b = files(broken);
       EXPECT_TRUE(read_file(a.checkpoint) == read_file(b.checkpoint)) << dtype << stop;
+      EXPECT_TRUE(read_file(a.best) == read_file(b.best)) << dtype << stop;
       EXPECT_EQ(read_file(a.profile), read_file(b.profile)) << dtype << stop;
       EXPECT_EQ(without_seconds(a.metrics), without_seconds(b.metrics)) << dtype << stop;
     }
@@ -120,6 +124,26 @@ TEST_F(TrainingRunTest, MoreStepsGoOnFromTheLast) {
   run("more");
   run("whole");
   EXPECT_TRUE(read_file(files("more").checkpoint) == read_file(files("whole").checkpoint));
+}
+
+TEST_F(TrainingRunTest, KeepsTheParametersOfTheBestValidation) {
+  config_.learning_rate = 1;  // which spoils them, once it is reached
+  config_.warm_up = config_.steps;
+  config_.dropout = 0;
+  config_.validate_every = 1;
+  run("run");
+  const std::vector<Validation> all = read_metrics(files("run").metrics).validations;
+  const Validation best = *std::ranges::min_element(all, {}, &Validation::loss);
+  ASSERT_LT(best.loss, all.back().loss);
+  const Checkpoint checkpoint(files("run").best);
+  EXPECT_EQ(checkpoint.state().steps, best.step);
+
+  Decoder<float> decoder(decoder_options(config_));
+  const ByteText text(text_, config_.context);
+  Trainer<float> trainer(decoder, text, trainer_options(config_));
+  const auto state = trainer.state();
+  checkpoint.restore(std::span(state).first(decoder.parameters().size()));
+  EXPECT_EQ(trainer.validate(config_.validation_batches), best.loss);
 }
 
 TEST_F(TrainingRunTest, SaysWhereAValueWasFirstNotFinite) {
