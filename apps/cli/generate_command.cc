@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "io/file.h"
 #include "run/checkpoint.h"
 #include "run/run_folder.h"
 #include "run/text_generator.h"
@@ -37,8 +38,9 @@ Decoder<float> load(const std::string& run) {
 ExitStatus generate(const GenerateFlags& flags) {
   check(flags.sampling);
   Decoder<float> decoder = load(flags.run);
-  TextGenerator generator(decoder, flags.prompt, flags.sampling, flags.seed);
-  std::fputs(flags.prompt.c_str(), stdout);
+  const std::string prompt = flags.prompt == "-" ? read_file("/dev/stdin") : flags.prompt;
+  TextGenerator generator(decoder, prompt, flags.sampling, flags.seed);
+  std::fwrite(prompt.data(), 1, prompt.size(), stdout);
   for (std::uint64_t i = 0; i < flags.tokens; ++i) {
     std::putchar(generator.next());
     std::fflush(stdout);
@@ -47,13 +49,19 @@ ExitStatus generate(const GenerateFlags& flags) {
   return kDone;
 }
 
+constexpr const char* kExamples = R"(Examples:
+  addnorm generate out/run --prompt "The " --tokens 200
+  addnorm generate out/run --temperature 0.5 --top-k 20 --seed 1
+  tail -c 100 book.txt | addnorm generate out/run --prompt -)";
+
 }  // namespace
 
 Command generate_command(CLI::App& program) {
   const auto flags = std::make_shared<GenerateFlags>();
   CLI::App* app = program.add_subcommand("generate", "Let a trained model write");
   app->add_option("RUN", flags->run, "folder of a run, or a checkpoint")->required();
-  app->add_option("--prompt", flags->prompt, "text to continue (default: a new line)");
+  app->add_option("--prompt", flags->prompt,
+                  "text to continue (default: a new line); -: from standard input");
   add_count(*app, "--tokens", flags->tokens, "bytes to write (default 500)");
   add_number(*app, "--temperature", flags->sampling.temperature,
              "divides the logits; 0: always the likeliest byte (default 0.8)");
@@ -61,6 +69,7 @@ Command generate_command(CLI::App& program) {
   add_number(*app, "--top-p", flags->sampling.top_p,
              "only the likeliest that together reach this probability (default 1)");
   add_count(*app, "--seed", flags->seed, "the same seed writes the same text (default 0)");
+  app->footer(kExamples);
   return {app, [flags] { return generate(*flags); }};
 }
 

@@ -58,6 +58,9 @@ TEST(Sample, RefusesWhatCannotBeDrawnFrom) {
   EXPECT_THAT([&] { sample(broken, {}, generator); },
               ThrowsMessage<Error>(HasSubstr("not all finite")));
   EXPECT_THROW(check(Sampling{.temperature = -1}), Error);
+  EXPECT_NO_THROW(check(Sampling{.top_k = 256}));
+  EXPECT_THAT([] { check(Sampling{.top_k = 257}); },
+              ThrowsMessage<Error>(HasSubstr("top-k is 257, must be at most 256")));
   EXPECT_THROW(check(Sampling{.top_p = 0}), Error);
   EXPECT_THROW(check(Sampling{.top_p = 1.5}), Error);
 }
