@@ -70,10 +70,13 @@ Vector numbers(const Json& array) {
 }
 
 TEST_F(CliTest, HelpAndVersionAreOnStandardOutput) {
-  for (const char* words : {"--help", "trace --help", "norm -h", "reproduce --help", "study --help",
-                            "lab --help", "bench --help"}) {
+  for (const char* words :
+       {"--help", "trace --help", "norm -h", "reproduce --help", "study --help", "lab --help",
+        "bench --help", "train --help", "generate --help", "serve --help"}) {
     const Result result = run(words);
     EXPECT_EQ(result.status, 0);
+    EXPECT_EQ(result.out.find("'addnorm COMMAND --help'") != std::string::npos, words == "--help"s)
+        << words;
     EXPECT_THAT(result.out, HasSubstr("Usage: addnorm"));
     EXPECT_THAT(result.err, IsEmpty());
   }
@@ -783,12 +786,14 @@ TEST_F(CliTest, BadUsageIsOneLineAndNothingElse) {
       {{"trace", "1", "--eps", "inf"}, "--eps: is inf"},
       {{"trace", "1", "--eps", "x"}, "--eps: 'x' is no number"},
       {{"trace", "1", "--eps"}, "--eps"},
-      {{"trace", "1", "--eps", "1", "--eps", "2"}, "--eps"},
+      {{"trace", "1", "--eps", "1", "--eps", "2"}, "--eps: is given 2 times; expected once"},
+      {{"trace", "1", "--json", "--eps", "1", "--foo"}, "not expected: --foo"},
       {{"trace", "1", "--json=no"}, "json"},
       {{"trace", "1", "--json", "--norm", "x"}, "--norm"},
       {{"reproduce", "--seed", "-1"}, "--seed: '-1'"},
       {{"reproduce", "--seed", "1.5"}, "--seed: '1.5'"},
-      {{"reproduce", "--seed", "99999999999999999999"}, "--seed"},
+      {{"reproduce", "--seed", "99999999999999999999"},
+       "--seed: 99999999999999999999 is too large; expected at most 18446744073709551615"},
       {{"reproduce", "5"}, "5"},
       {{"norm"}, "--input is required"},
       {{"norm", "--input", "x.npy"}, "--output is required"},

@@ -36,7 +36,7 @@ constexpr const char* kExamples =
 
 'addnorm COMMAND --help' says more about a command.
 ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbids colour.
-Exit status: 0 done, 1 a verdict failed, 2 bad usage or bad input.)";
+Exit status: 0 done, 1 a verdict failed or a loss was not finite, 2 bad usage or bad input.)";
 
 /// One line on standard error, whatever characters a file name or an argument brings along.
 ExitStatus report_error(const CLI::App& program, std::string message) {
@@ -76,11 +76,24 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
   return chosen->run();
 }
 
+/// CLI11's words, or for a flag that stands there too often our own.
+std::string words_of(const CLI::ParseError& error, const CLI::App& program) {
+  for (const CLI::App* command : program.get_subcommands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const bool once = option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+                        option->get_items_expected_max() == 1;
+      if (!once || option->count() <= 1) continue;
+      return fmt::format("{}: is given {} times; expected once", option->get_name(),
+                         option->count());
+    }
+  }
+  return error.what();
+}
+
 ExitStatus run(std::vector<std::string> arguments) {
   CLI::App program(kDescription, "addnorm");
   program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
   program.require_subcommand(0, 1);
-  program.footer(kExamples);
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{
       study_command(program), train_command(program),  generate_command(program),
@@ -88,13 +101,14 @@ ExitStatus run(std::vector<std::string> arguments) {
       lab_command(program),   doctor_command(program), bench_command(program),
       serve_command(program),
   };
+  program.footer(kExamples);  // now, or it would be that of commands without one
   try {
     const ExitStatus status = execute(program, commands, std::move(arguments));
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     require(written, "standard output: cannot be written");
     return status;
   } catch (const CLI::ParseError& error) {
-    return report_error(program, fmt::format("{}; see --help", error.what()));
+    return report_error(program, fmt::format("{}; see --help", words_of(error, program)));
   } catch (const std::bad_alloc&) {
     return report_error(program, "there is not enough memory for what the flags ask for");
   } catch (const std::exception& error) {

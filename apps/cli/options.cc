@@ -2,8 +2,11 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <sstream>
 #include <string_view>
+
+#include "nn/placement.h"
 
 namespace addnorm {
 namespace {
@@ -36,8 +39,11 @@ double parse_number(const std::string& flag, std::string_view text) {
 
 std::uint64_t parse_count(const std::string& flag, std::string_view text) {
   std::uint64_t count = 0;
-  require(parse(text, count) == std::errc{}, "{}: '{}' is no count; expected a whole number ≥ 0",
-          flag, trim(text));
+  const std::errc error = parse(text, count);
+  require(error != std::errc::result_out_of_range, "{}: {} is too large; expected at most {}", flag,
+          trim(text), std::numeric_limits<std::uint64_t>::max());
+  require(error == std::errc{}, "{}: '{}' is no count; expected a whole number ≥ 0", flag,
+          trim(text));
   return count;
 }
 
@@ -115,6 +121,20 @@ CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
 CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
                         const std::string& help) {
   return app.add_flag(flag, is_on, help)->disable_flag_override();
+}
+
+std::string placement_help() {
+  std::string text =
+      R"(A placement is a name, or names put together: post/pre is post around attention and pre around
+feed-forward; post:3+pre is 3 layers of post and the rest pre. The names:
+)";
+  for (const Placement& p : placements()) {
+    text += fmt::format("  {:14} {}", p.name, p.used_by);
+    if (p.skip.initial.formula != "1") text += fmt::format("; skip {}", p.skip.initial.formula);
+    if (p.gain.initial.formula != "1") text += fmt::format("; gain {}", p.gain.initial.formula);
+    text += '\n';
+  }
+  return text;
 }
 
 void add_norm_options(CLI::App& app, NormOptions& norm) {

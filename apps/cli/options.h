@@ -60,6 +60,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, Enum& value,
 CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
                         const std::string& help);
 
+/// What --placement takes, for the foot of a help text.
+std::string placement_help();
+
 /// --eps, --eps-at and --variance.
 void add_norm_options(CLI::App& app, NormOptions& norm);
 

@@ -87,6 +87,11 @@ ExitStatus serve(const ServeFlags& flags) {
   return kDone;
 }
 
+constexpr const char* kExamples = R"(Examples:
+  addnorm serve                       the tutorial
+  addnorm serve --runs out            and the runs in out/, as they train
+  addnorm serve --port 0              on any free port, which it prints)";
+
 }  // namespace
 
 Command serve_command(CLI::App& program) {
@@ -96,10 +101,13 @@ Command serve_command(CLI::App& program) {
   app->description(
       "Serves the interactive tutorial to browsers on this machine, and to nobody else; with "
       "--runs also a page of training runs, which follows those that are training.");
-  app->add_option("--port", flags->port, "port to listen on; 0 for any free one")
-      ->capture_default_str();
-  app->add_option("--folder", flags->folder, "the built page")->capture_default_str();
-  app->add_option("--runs", flags->runs, "a folder of runs of `addnorm train`, or one run");
+  app->add_option("--port", flags->port, "port to listen on; 0 for any free one (default 8080)")
+      ->type_name("PORT");
+  app->add_option("--folder", flags->folder, "the page (default: as `make serve` builds it)")
+      ->type_name("DIR");
+  app->add_option("--runs", flags->runs, "a folder of runs of `addnorm train`, or one run")
+      ->type_name("DIR");
+  app->footer(kExamples);
   return {app, [flags] { return serve(*flags); }};
 }
 

@@ -9,7 +9,6 @@
 #include "cli/own_text.h"
 #include "io/file.h"
 #include "lab/study.h"
-#include "nn/placement.h"
 #include "report/study_report.h"
 #include "report/terminal.h"
 
@@ -27,19 +26,10 @@ constexpr const char* kMeaning =
 norms stand, measures signal and gradient by layer before training, then the loss after training
 without and with warm-up. Writes results.json, profile.jsonl and report.html.
 
-A placement is a name, or names put together: post/pre is post around attention and pre around
-feed-forward; post:3+pre is 3 layers of post and the rest pre. The names:
 )";
 
 std::string meaning() {
-  std::string text = kMeaning;
-  for (const Placement& p : placements()) {
-    text += fmt::format("  {:14} {}", p.name, p.used_by);
-    if (p.skip.initial.formula != "1") text += fmt::format("; skip {}", p.skip.initial.formula);
-    if (p.gain.initial.formula != "1") text += fmt::format("; gain {}", p.gain.initial.formula);
-    text += '\n';
-  }
-  return text +
+  return kMeaning + placement_help() +
          "\nThe same flags and text give the same numbers. The claims at the end are no verdicts: "
          "whether they\nhold or not, the exit status is 0.";
 }
