@@ -1,5 +1,6 @@
 // `addnorm train` and `addnorm generate` from outside: breaks, bad input, and what they leave.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -89,6 +90,14 @@ TEST_F(TrainCommandTest, TrainsAndLetsTheModelWrite) {
   EXPECT_EQ(run("generate run/checkpoint.safetensors --prompt sen --tokens 30 --seed 4").out,
             text.out);
   EXPECT_NE(run("generate run --prompt sen --tokens 30 --seed 5").out, text.out);
+  write("prompt", "sen");
+  const int file = ::open((folder_ / "prompt").c_str(), O_RDONLY);
+  const int standard = ::dup(0);
+  ::dup2(file, 0);
+  EXPECT_EQ(run("generate run --prompt - --tokens 30 --seed 4").out, text.out);
+  ::dup2(standard, 0);
+  ::close(standard);
+  ::close(file);
 }
 
 TEST_F(TrainCommandTest, AConfigurationFileSaysTheSameAsFlags) {
@@ -97,6 +106,24 @@ TEST_F(TrainCommandTest, AConfigurationFileSaysTheSameAsFlags) {
   EXPECT_TRUE(checkpoint("run") == checkpoint("again"));
   EXPECT_EQ(run("train --out other --config run/config.json --seed 1").status, 0);
   EXPECT_FALSE(checkpoint("run") == checkpoint("other"));
+}
+
+TEST_F(TrainCommandTest, ResumeBeginsWhereThereIsNothingAndSaysSo) {
+  const Result result = run("train --out run --resume --steps 2 "s + kSmall);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "addnorm train: --resume: run has no checkpoint, the run begins anew\n");
+  EXPECT_THAT(result.out,
+              AllOf(StartsWith("2 layers, width 16, pre-norm"), HasSubstr("2 steps: ")));
+}
+
+TEST_F(TrainCommandTest, TheCheckpointHasTheConfiguration) {
+  ASSERT_EQ(run("train --out run --steps 5 "s + kSmall).status, 0);
+  fs::remove(files("run").config);
+  expect_refused("--out run --resume",
+                 "--text: is missing; expected files to train on, which "
+                 "run/config.json does not name");
+  EXPECT_EQ(run("train --out run --resume --steps 8 --text text").status, 0);
+  EXPECT_EQ(read_config(files("run").config).width, 16);
 }
 
 TEST_F(TrainCommandTest, KilledAnywhereItGoesOnToTheSameBits) {
@@ -131,7 +158,8 @@ TEST_F(TrainCommandTest, CtrlCStopsAfterTheStepWithACheckpoint) {
   std::rewind(out);
   EXPECT_THAT(
       testing::read_to_end(::fileno(out)),
-      AllOf(HasSubstr("Stopped after step"), HasSubstr("addnorm train --resume --out run")));
+      AllOf(HasSubstr("Stopping after this step (again: at once)\n"),
+            HasSubstr("Stopped after step"), HasSubstr("addnorm train --resume --out run")));
   std::fclose(out);
   const std::size_t steps = read_metrics(files("run").metrics).steps.size();
   EXPECT_EQ(Checkpoint(files("run").checkpoint).state().steps, steps);
@@ -152,7 +180,7 @@ TEST_F(TrainCommandTest, SaysWhereTheLossWasFirstNotFinite) {
       run("train --out run --steps 50 --lr 1e30 --clip 0 --placement none "s + kSmall);
   EXPECT_EQ(result.status, 1);
   EXPECT_THAT(result.out, AllOf(HasSubstr("is not finite: first in "), HasSubstr("layer 0"),
-                                HasSubstr("There was no checkpoint yet")));
+                                HasSubstr("\nThere was no checkpoint yet.\n")));
   EXPECT_FALSE(fs::exists(files("run").checkpoint));
 }
 
@@ -160,7 +188,8 @@ TEST_F(TrainCommandTest, RefusesBadInput) {
   write("empty", "");
   write("short", "a text smaller than one batch");
   write("bad.json", R"({"wdith": 3})");
-  write("no.json", "width: 3");
+  write("no.json", "{\n  width: 3\n}");
+  write("twice.json", R"({"width": 3, "width": 4})");
   expect_refused(kSmall, "--out: is missing");
   expect_refused("--out run --text empty", "the text has 0 bytes");
   expect_refused("--out run --text short",
@@ -168,7 +197,11 @@ TEST_F(TrainCommandTest, RefusesBadInput) {
   expect_refused("--out run --text nowhere", "nowhere: cannot be read");
   expect_refused("--out run", "--text: is missing");
   expect_refused("--out run --config bad.json "s, R"("wdith" is no setting)");
-  expect_refused("--out run --config no.json", "no.json: is not JSON");
+  expect_refused("--out run --config no.json",
+                 "no.json: is not JSON: parse error at line 2, column 3");
+  expect_refused("--out run --config twice.json", R"(twice.json: "width" stands twice)");
+  expect_refused("--out run --config no.json --preset tiny",
+                 "--preset: no.json has the settings already");
   write("config.json", R"({"something": "else"})");
   expect_refused("--out . "s + kSmall, R"("something" is no setting)");
   expect_refused("--out run --text text --preset huge", "must be one of tiny, small");
@@ -187,9 +220,12 @@ TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
   write("other", std::string(2000, 'x'));
   expect_refused("--out run --resume --text other", "trained on another text");
   expect_refused("--out run --resume --steps 3", "steps is 3, but the run has made 5 already");
-  expect_refused("--out run --resume --config run/config.json", "--config: the run goes on");
-  EXPECT_EQ(run("train --out run --resume --steps 8").status, 0);
-  EXPECT_THAT(run("train --out run --resume").out, HasSubstr("No step was left to make."));
+  write("wide.json", R"({"width": 32})");
+  expect_refused("--out run --resume --config wide.json", "width is 32, but the run began with 16");
+  EXPECT_EQ(run("train --out run --resume --steps 8 --config run/config.json").status, 0);
+  const Result done = run("train --out run --resume");
+  EXPECT_THAT(done.out, HasSubstr("No step was left to make."));
+  EXPECT_THAT(done.err, IsEmpty());
 
   const std::string whole = checkpoint("run");
   write_files({{files("run").checkpoint, whole.substr(0, whole.size() / 2)}});
@@ -199,6 +235,7 @@ TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
   write_files({{files("run").checkpoint, corrupt}});
   expect_refused("--out run --resume", "is corrupt");
   EXPECT_EQ(run("generate run").status, 2);
+  EXPECT_THAT(run("generate run --top-k 257").err, HasSubstr("top-k is 257, must be at most 256"));
   EXPECT_EQ(run("generate nowhere").status, 2);
 }
 

@@ -6,7 +6,11 @@
 namespace addnorm {
 
 /// The exit status of the program.
-enum ExitStatus { kDone = 0, kVerdictFailed = 1, kBadUsage = 2 };
+enum ExitStatus {
+  kDone = 0,
+  kBadOutcome = 1,  ///< a verdict failed, or training met a number that is not finite
+  kBadUsage = 2,    ///< or bad input
+};
 
 /// A subcommand of the program, and what it does once its flags are parsed.
 struct Command {

@@ -195,7 +195,7 @@ ExitStatus run(const LabFlags& flags, const CLI::App& app) {
   }
   const bool any_outside = std::ranges::any_of(
       runs, [](const LabRun& run) { return run.result.verdict() == Verdict::kOutside; });
-  return any_outside ? kVerdictFailed : kDone;
+  return any_outside ? kBadOutcome : kDone;
 }
 
 }  // namespace

@@ -43,9 +43,13 @@ std::size_t processes_here() {
   return static_cast<std::size_t>(std::max(1, from_mpirun("OMPI_COMM_WORLD_LOCAL_SIZE")));
 }
 
+bool is_first_process() {
+  return from_mpirun("OMPI_COMM_WORLD_RANK") == 0;
+}
+
 void let_first_process_report() {
   using namespace std::chrono_literals;
-  if (from_mpirun("OMPI_COMM_WORLD_RANK") > 0) std::this_thread::sleep_for(3s);  // mpirun takes one
+  if (!is_first_process()) std::this_thread::sleep_for(3s);  // mpirun takes one
 }
 
 void end_processes([[maybe_unused]] ExitStatus status) {

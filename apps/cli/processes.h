@@ -12,6 +12,9 @@ namespace addnorm {
 /// without MPI, and each would do all work for itself.
 std::unique_ptr<Communicator> join_processes();
 
+/// Whether this process is the first, or alone: of what all find, it alone speaks.
+bool is_first_process();
+
 /// Returns at once in the first process. The others give it time to report an error that all find,
 /// and to end them with it.
 void let_first_process_report();

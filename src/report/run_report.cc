@@ -101,23 +101,26 @@ Table settings_table(const RunConfig& config) {
 }
 
 std::string lead(const RunConfig& config, const Metrics& metrics) {
-  std::string text = fmt::format("{} layers of width {}, {}-norm, {}", config.layers, config.width,
-                                 config.placement, config.dtype);
+  std::string text =
+      fmt::format("{} of width {}, {}-norm, {}", format_count(config.layers, "layer"), config.width,
+                  config.placement, config.dtype);
   if (!metrics.steps.empty()) {
     const StepMetrics& last = metrics.steps.back();
     text +=
-        fmt::format("; {} of {} steps, {} bytes of text in {:.0f} seconds", format_count(last.step),
-                    format_count(config.steps), format_count(last.tokens), last.seconds);
+        fmt::format("; {} of {}, {} bytes of text in {:.0f} seconds", format_count(last.step),
+                    format_count(config.steps, "step"), format_count(last.tokens), last.seconds);
   }
   if (!metrics.validations.empty()) {
-    const double loss = metrics.validations.back().loss;
-    text += fmt::format("; validation loss {:.3f} nats, {:.3f} bits a byte", loss,
-                        loss / std::numbers::ln2);
+    text += fmt::format("; validation loss {}", loss_text(metrics.validations.back().loss));
   }
   return text + ".";
 }
 
 }  // namespace
+
+std::string loss_text(double nats) {
+  return fmt::format("{:.3f} nats, {:.3f} bits a byte", nats, nats / std::numbers::ln2);
+}
 
 std::string run_html(const RunConfig& config, const RunFiles& files) {
   const Metrics metrics = read_metrics(files.metrics);

@@ -7,6 +7,9 @@
 
 namespace addnorm {
 
+/// "2.074 nats, 2.992 bits a byte"
+std::string loss_text(double nats);
+
 /// report.html of a run, from what its folder holds: loss, gradient norm, stream and gradient by
 /// layer as it trained, settings.
 std::string run_html(const RunConfig& config, const RunFiles& files);

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/require.h"
+
 namespace addnorm {
 namespace {
 
@@ -120,6 +122,20 @@ std::optional<std::size_t> available_memory() {
   if (available) *available *= 1024;  // from KiB
   if (const auto left = left_by_group()) available = std::min(available.value_or(*left), *left);
   return available;
+}
+
+void check_memory(std::size_t needed) {
+  const std::optional<std::size_t> available = available_memory();
+  require(
+      !available || needed <= *available,
+      "the run takes about {} of memory, and {} are free; a smaller --batch, --context, --width "
+      "or --layers takes less",
+      memory_text(needed), memory_text(available.value_or(0)));
+}
+
+std::string memory_text(std::size_t bytes) {
+  const double size = static_cast<double>(bytes);
+  return size < 1e9 ? fmt::format("{:.0f} MB", size / 1e6) : fmt::format("{:.2f} GB", size / 1e9);
 }
 
 }  // namespace addnorm

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "run/run_config.h"
 
@@ -22,5 +23,11 @@ MemoryEstimate estimate_memory(const RunConfig& config, std::size_t processes = 
 /// What this process can still have: the system's MemAvailable, or what its control group leaves
 /// where that is less. Nothing where the system does not say.
 std::optional<std::size_t> available_memory();
+
+/// Throws Error where a run needs more than that.
+void check_memory(std::size_t needed);
+
+/// "48 MB", "1.33 GB"
+std::string memory_text(std::size_t bytes);
 
 }  // namespace addnorm

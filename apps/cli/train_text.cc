@@ -1,0 +1,125 @@
+#include "cli/train_text.h"
+
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+#include <vector>
+
+#include "cli/options.h"
+#include "report/numbers.h"
+#include "report/run_report.h"
+
+namespace addnorm {
+namespace {
+
+constexpr const char* kMeaning =
+    R"(Writes into --out: config.json, metrics.jsonl (a line for each step), profile.jsonl (signal and
+gradient by layer), checkpoint.safetensors, best.safetensors (the parameters at the lowest validation
+loss) and report.html at the end. The same settings and text give the same bits with the same number of
+threads, with breaks or without.
+
+--resume goes on with the checkpoint in --out, and begins anew where there is none, so a script may
+always give it. Ctrl+C stops after the step, with a checkpoint; a second one at once, without.
+Exit status: 0 all steps are made, or a stop was asked for; 1 a loss or gradient is not finite;
+2 bad usage or bad input; 128 + N a second signal N.
+
+`mpirun -n 4 addnorm train …` (built by `make mpi`) shares each batch among 4 processes: --batch is
+that of all of them and must be a multiple of 4. The curve is that of one process to rounding, the
+bits are the same for the same number of processes; --resume takes any number. All must reach --out.
+OMP_NUM_THREADS says how many threads each takes. At Ctrl+C mpirun leaves them a second for step and
+checkpoint, `--mca odls_base_sigkill_timeout 10` ten, and `kill -USR1` of mpirun all they need.
+
+)";
+
+std::string presets_table() {
+  std::string text =
+      fmt::format("{:10} {:>6} {:>5} {:>5} {:>7} {:>5} {:>6} {:>6} {:>7}\n", "preset", "layers",
+                  "width", "heads", "context", "batch", "steps", "lr", "weights");
+  for (const Preset& preset : presets()) {
+    const RunConfig& c = preset.config;
+    text += fmt::format("{:10} {:6} {:5} {:5} {:7} {:>5} {:6} {:6} {:5.1f} M  {}\n", preset.name,
+                        c.layers, c.width, c.heads, c.context,
+                        fmt::format("{}×{}", c.batch, c.accumulate), c.steps, c.learning_rate,
+                        static_cast<double>(estimate_memory(c).parameters) / 1e6, preset.meaning);
+  }
+  return text +
+         "Batch × how many of them make a step. In brackets above are the settings of small.\n";
+}
+
+/// "Time: products 71 %, attention 9 %, ...".
+std::string time_text(const RunOutcome& outcome) {
+  const double all = std::accumulate(outcome.seconds.begin(), outcome.seconds.end(), 0.0);
+  if (all == 0) return "No step was left to make.";
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < kCostNames.size(); ++i) {
+    words.push_back(fmt::format("{} {:.0f} %", kCostNames[i], 100 * outcome.seconds[i] / all));
+  }
+  return fmt::format("Time: {}", fmt::join(words, ", "));
+}
+
+}  // namespace
+
+std::string train_help() {
+  return kMeaning + presets_table() + '\n' + placement_help();
+}
+
+std::string start_text(const RunConfig& config, const MemoryEstimate& memory,
+                       std::size_t text_bytes, std::size_t processes) {
+  const bool alone = processes == 1;
+  return fmt::format(
+      "{}, width {}, {}-norm, {}: {}; {} of text\n"
+      "Memory{}: {} (weights {}, optimizer {}, activations {}{})\n",
+      format_count(config.layers, "layer"), config.width, config.placement, config.dtype,
+      format_count(memory.parameters, "parameter"), format_count(text_bytes, "byte"),
+      alone ? "" : fmt::format(" of each of {} processes", processes), memory_text(memory.total()),
+      memory_text(memory.weights), memory_text(memory.optimizer), memory_text(memory.activations),
+      alone ? "" : fmt::format(", exchange {}", memory_text(memory.exchange)));
+}
+
+std::string end_text(const RunOutcome& outcome, const RunFiles& files) {
+  switch (outcome.end) {
+    case RunOutcome::End::kNotFinite:
+      return outcome.problem + '\n' +
+             (std::filesystem::exists(files.checkpoint)
+                  ? fmt::format("The last checkpoint is kept: {}\n", files.checkpoint)
+                  : "There was no checkpoint yet.\n");
+    case RunOutcome::End::kStopped:
+      return fmt::format(
+          "Stopped after step {}, with a checkpoint. Go on with:\n"
+          "  addnorm train --resume --out {}\n",
+          outcome.steps, files.folder);
+    default:
+      return fmt::format(
+          "{}: validation {}\n{}\nThe curves: {}\n\n"
+          "Try next:\n  addnorm generate {} --prompt \"The \"\n",
+          format_count(outcome.steps, "step"), loss_text(outcome.validation_loss),
+          time_text(outcome), files.report, files.folder);
+  }
+}
+
+void TrainWatch::step(const StepMetrics& m) {
+  if (!bar_) {
+    bar_.emplace(screen_, "training", steps_, m.step);
+    if (m.step > 1) terminal_.print("Going on after step {}\n", m.step - 1);
+    first_ = m;
+  }
+  last_ = m;
+  bar_->update(m.step, fmt::format("loss {:.3f}{}", m.loss, rate_text()));
+}
+
+void TrainWatch::validation(const Validation& v) {
+  bar_->hide();
+  terminal_.print("step {:>6}: loss {:.3f}, validation {}{}\n", v.step, last_.loss,
+                  loss_text(v.loss), rate_text());
+}
+
+std::string TrainWatch::rate_text() const {
+  const double seconds = last_.seconds - first_.seconds;
+  if (!(seconds > 0)) return "";
+  const double rate = static_cast<double>(last_.tokens - first_.tokens) / seconds;
+  return fmt::format("; {} tokens/s", format_count(std::llround(rate)));
+}
+
+}  // namespace addnorm
