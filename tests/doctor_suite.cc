@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "doctor/diagnose.h"
+#include "doctor/examine.h"
 #include "io/file.h"
 
 namespace addnorm {
@@ -91,6 +94,126 @@ TEST(DoctorSuite, FindsPlantedBugsInTheirPlaceAndNothingInSoundNetworks) {
   fmt::print("{} sound networks, {} with one of {} bugs\n", sound, planted, bugs.size());
   EXPECT_GE(sound, 30u);
   EXPECT_EQ(bugs.size(), kRuleOf.size());
+}
+
+// Bugs in a model's files, planted in copies of golden/models.
+
+namespace fs = std::filesystem;
+
+/// A golden model in memory, to be spoilt and written somewhere else.
+struct ModelFiles {
+  nlohmann::ordered_json config;
+  std::map<std::string, std::pair<Shape, std::vector<float>>> tensors;
+
+  explicit ModelFiles(const std::string& name) {
+    const std::string folder = ADDNORM_SOURCE_DIR "/tests/golden/models/" + name;
+    config = nlohmann::ordered_json::parse(read_file(folder + "/config.json"));
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string file = entry.path().filename().string();
+      if (!file.starts_with("model") || !file.ends_with(".safetensors")) continue;
+      for (const StoredTensor& tensor : read_safetensors(entry.path().string()).tensors) {
+        tensors[tensor.name] = {tensor.shape, tensor_values<float>(tensor)};
+      }
+    }
+  }
+
+  template <typename Change>
+  void change(std::string_view part, const Change& change) {
+    for (auto& [name, tensor] : tensors) {
+      if (name.find(part) != std::string::npos) std::ranges::for_each(tensor.second, change);
+    }
+  }
+  void set(std::string_view part, float value) {
+    change(part, [&](float& v) { v = value; });
+  }
+
+  /// What the doctor finds in the files, notes left out.
+  std::vector<Finding> diagnosed() const {
+    const std::string folder = fs::path(::testing::TempDir()) / "doctor_suite_model";
+    fs::remove_all(folder);
+    fs::create_directories(folder);
+    std::vector<StoredTensor> stored;
+    for (const auto& [name, tensor] : tensors) {
+      stored.push_back(stored_tensor(name, tensor.first, std::span<const float>(tensor.second)));
+    }
+    write_safetensors(folder + "/model.safetensors", stored);
+    write_files({{folder + "/config.json", config.dump()}});
+    auto [subject, model] = open_model(folder);
+    examine(model, {}, subject);
+    std::vector<Finding> findings = diagnose(subject);
+    std::erase_if(findings, [](const Finding& f) { return !is_defect(f); });
+    return findings;
+  }
+};
+
+struct FileBug {
+  const char* model;
+  const char* rule;
+  int layer;  ///< −1: none
+  const char* what;
+  void (*plant)(ModelFiles& files);
+};
+const FileBug kFileBugs[] = {
+    {"gpt2", "final-norm", -1, "without its final norm",
+     [](ModelFiles& f) {
+       f.tensors.erase("ln_f.weight");
+       f.tensors.erase("ln_f.bias");
+     }},
+    {"llama", "final-norm", -1, "without its final norm",
+     [](ModelFiles& f) { f.tensors.erase("model.norm.weight"); }},
+    {"gemma2", "final-norm", -1, "without its final norm",
+     [](ModelFiles& f) { f.tensors.erase("model.norm.weight"); }},
+    {"gemma2", "unread-tensors", -1, "run as Gemma 1",
+     [](ModelFiles& f) { f.config["model_type"] = "gemma"; }},
+    {"qwen3", "unread-tensors", -1, "run as Llama",
+     [](ModelFiles& f) { f.config["model_type"] = "llama"; }},
+    {"qwen2", "unread-tensors", -1, "run as Llama",
+     [](ModelFiles& f) { f.config["model_type"] = "llama"; }},
+    {"llama", "epsilon-unusual", -1, "with BERT's ε",
+     [](ModelFiles& f) { f.config["rms_norm_eps"] = 1e-12; }},
+    {"bert", "epsilon-unusual", -1, "with GPT-2's ε",
+     [](ModelFiles& f) { f.config["layer_norm_eps"] = 1e-5; }},
+    {"gpt2", "epsilon-unusual", -1, "with BERT's ε",
+     [](ModelFiles& f) { f.config["layer_norm_epsilon"] = 1e-12; }},
+    {"gemma", "gamma-form", -1, "with γ stored as it is",
+     [](ModelFiles& f) { f.change("norm", [](float& v) { v = 1 + 0.3F * v; }); }},
+    {"llama", "gamma-form", -1, "with γ stored as γ − 1",
+     [](ModelFiles& f) { f.change("norm", [](float& v) { v -= 1; }); }},
+    {"olmo2", "dead-norm", 1, "with a γ of 0",
+     [](ModelFiles& f) { f.set("layers.1.post_attention_layernorm", 0); }},
+    {"gpt2", "not-finite", 1, "with a weight of NaN",
+     [](ModelFiles& f) { f.tensors["h.1.attn.c_proj.weight"].second[3] = NAN; }},
+    {"llama", "idle-sublayer", 1, "with a projection of 0",
+     [](ModelFiles& f) { f.set("layers.1.mlp.down_proj", 0); }},
+    {"t5", "idle-sublayer", 0, "with a projection of 0",
+     [](ModelFiles& f) { f.set("block.0.layer.0.SelfAttention.o", 0); }},
+};
+
+TEST(DoctorSuite, FindsBugsInFiles) {
+  for (const FileBug& bug : kFileBugs) {
+    ModelFiles files(bug.model);
+    bug.plant(files);
+    const std::vector<Finding> findings = files.diagnosed();
+    fmt::print("{:8} {:26} {}\n", bug.model, bug.what,
+               findings.empty() ? std::string("nothing")
+                                : fmt::format("{} × {}, {}", findings.size(), findings[0].rule,
+                                              findings[0].where));
+    EXPECT_FALSE(findings.empty()) << bug.model << " " << bug.what;
+    for (const Finding& f : findings) {
+      EXPECT_EQ(f.rule, bug.rule) << bug.model << " " << bug.what << "\n" << list(findings);
+      if (bug.layer >= 0) {
+        EXPECT_EQ(f.site.layer, std::size_t(bug.layer)) << list(findings);
+      }
+    }
+  }
+}
+
+TEST(DoctorSuite, FindsNothingInSoundFiles) {
+  for (const char* name : {"gpt2", "gpt2_saved", "bert", "bert_hub", "llama", "llama3", "qwen2",
+                           "qwen3", "gemma", "gemma2", "gemma3", "olmo2", "t5", "t5_v1_1"}) {
+    const std::vector<Finding> findings = ModelFiles(name).diagnosed();
+    EXPECT_TRUE(findings.empty()) << name << "\n" << list(findings);
+  }
 }
 
 }  // namespace

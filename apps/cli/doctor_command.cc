@@ -94,7 +94,7 @@ ExitStatus run(const DoctorFlags& flags) {
     Terminal terminal(stdout);
     terminal.write(doctor_text(diagnosis, terminal.width()));
   }
-  return diagnosis.sound() ? kDone : kVerdictFailed;
+  return diagnosis.sound() ? kDone : kBadOutcome;
 }
 
 }  // namespace

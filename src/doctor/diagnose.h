@@ -19,8 +19,7 @@ struct Rule {
 };
 std::span<const Rule> rules();
 
-/// What all rules find, worst first. The same rule's findings of one kind in many places are one
-/// finding that names them all.
+/// What all rules find, worst first.
 std::vector<Finding> diagnose(const Subject& subject);
 
 }  // namespace addnorm

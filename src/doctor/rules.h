@@ -32,4 +32,9 @@ void find_unscaled_projections(const Subject& subject, Findings& findings);
 void note_massive_activations(const Subject& subject, Findings& findings);
 void note_stream_growth(const Subject& subject, Findings& findings);
 
+// file_rules.cc: what the files hold
+void find_unread_tensors(const Subject& subject, Findings& findings);
+void find_unusual_epsilon(const Subject& subject, Findings& findings);
+void find_gains_stored_otherwise(const Subject& subject, Findings& findings);
+
 }  // namespace addnorm

@@ -47,7 +47,7 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
       if (!collapsed) continue;
       findings.push_back(
           {.rule = "attention-saturated",
-           .severity = Severity::kSuspicious,
+           .severity = Severity::kNote,
            .site = last.site,
            .where = place_text(last.site),
            .what =

@@ -17,9 +17,7 @@ struct Subject {
   Profile profile;
   std::size_t step = 0;  ///< at which examine() measures: how long the model was trained, if known
 
-  /// Of models that were read from files.
-  std::vector<std::string> missing;  ///< our names of parameters that the files lack
-  std::vector<std::string> unused;   ///< tensors that no parameter reads
+  std::vector<std::string> unused;  ///< tensors in the files that no parameter reads
 };
 
 /// The placement of each layer, where the profile names one that is known.

@@ -192,7 +192,7 @@ void TrainingRun<T>::validate() {
 template <typename T>
 void TrainingRun<T>::profile() {
   if (!is_writer()) return;
-  Profiler<float> profiler(config_.context, trainer_.steps());
+  Profiler<float> profiler(config_.context, trainer_.steps(), Detail::kFull);
   trainer_.probe(profiler);
   const DecoderOptions& options = decoder_.options();
   const ProfileModel model{.d_model = options.block.d_model,
@@ -202,6 +202,8 @@ void TrainingRun<T>::profile() {
                            .placement = config_.placement,
                            .norm = config_.norm,
                            .eps = config_.epsilon,
+                           .gamma_form = "plain",
+                           .initialization = config_.initialization,
                            .parameters = count_parameters(decoder_.parameters()),
                            .seed = config_.seed};
   const bool is_new = !std::filesystem::exists(files_.profile);
