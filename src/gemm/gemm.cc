@@ -98,7 +98,7 @@ void multiply_widened(const Gemm<BFloat16, Out>& g) {
 template <typename Out>
 void multiply(const Gemm<BFloat16, Out>& g) {
 #ifdef ADDNORM_ONEDNN
-  if (onednn_has_bfloat16()) return multiply_by_onednn(g);
+  if (has_bfloat16_products()) return multiply_by_onednn(g);
 #endif
   multiply_widened(g);
 }
@@ -111,6 +111,14 @@ void gemm(const Gemm<In, Out>& args) {
   if (args.m() == 0 || args.n() == 0) return;
   if (args.k() == 0 || args.alpha == 0) return start(args);
   multiply(args);
+}
+
+bool has_bfloat16_products() {
+#ifdef ADDNORM_ONEDNN
+  return onednn_has_bfloat16();
+#else
+  return false;
+#endif
 }
 
 template void gemm(const Gemm<float>&);

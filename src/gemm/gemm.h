@@ -36,4 +36,7 @@ struct Gemm {
 template <typename In, typename Out = In>
 void gemm(const Gemm<In, Out>& args);
 
+/// Whether this processor multiplies in bfloat16, and does not have to widen the factors.
+bool has_bfloat16_products();
+
 }  // namespace addnorm

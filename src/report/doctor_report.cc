@@ -52,8 +52,8 @@ struct LayerColumn {
 };
 constexpr std::array<LayerColumn, 8> kColumns{{
     {"stream_rms", "stream", &LayerRow::stream},
-    {"attention_share", "attention", &LayerRow::attention},
-    {"feed_forward_share", "feed-forward", &LayerRow::feed_forward},
+    {"attention_share", "attn", &LayerRow::attention},
+    {"feed_forward_share", "ff", &LayerRow::feed_forward},
     {"layer_cosine", "cosine", &LayerRow::cosine},
     {"token_cosine", "tokens", &LayerRow::tokens},
     {"logits_max", "logits", &LayerRow::logits},
@@ -119,7 +119,7 @@ Table layer_table(const std::vector<LayerRow>& rows, std::size_t most) {
 }
 
 constexpr const char* kTableCaption =
-    "stream: RMS of what a layer reads; attention, feed-forward: their branches' RMS as a share of "
+    "stream: RMS of what a layer reads; attn, ff: RMS of attention and feed-forward as a share of "
     "it; cosine: of what the layer reads and leaves; tokens: mean cosine of two tokens; logits: "
     "the "
     "largest of attention, entropy: 1 where it looks everywhere; gradient: RMS at what the layer "

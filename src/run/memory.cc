@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/require.h"
+#include "gemm/gemm.h"
 
 namespace addnorm {
 namespace {
@@ -65,7 +66,14 @@ std::size_t activation_bytes(const Sizes& s) {
   const std::size_t scratch = s.rows * s.branch * (6 * s.d + (1 + s.gates) * s.ff);
   const std::size_t logits = s.rows * s.options.vocabulary * kFloat;
   const std::size_t outside = s.rows * s.d * (2 * kFloat + s.branch);
-  return bytes + scratch + logits + outside;
+  return bytes + scratch + logits + outside + widened_bytes(s);
+}
+
+/// The copies in float32 that products in bfloat16 take where the processor has none: the largest
+/// factors and result.
+std::size_t widened_bytes(const Sizes& s) {
+  if (s.branch == kFloat || has_bfloat16_products()) return 0;
+  return kFloat * (2 * s.rows * s.ff + std::max(s.rows, s.ff) * s.d);
 }
 
 /// The number in a file that holds nothing else; nothing where there is none ("max").
