@@ -36,6 +36,7 @@ constexpr std::array<Named<Decay>, 3> kDecays{
 template <typename Enum, std::size_t kSize>
 std::vector<std::string_view> names_of(const std::array<Named<Enum>, kSize>& all) {
   std::vector<std::string_view> names;
+  names.reserve(kSize);
   for (const Named<Enum>& one : all) names.push_back(one.name);
   return names;
 }
