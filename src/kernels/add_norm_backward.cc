@@ -86,14 +86,16 @@ struct BackwardLoop {
         inverse_count(V{1} / static_cast<V>(cols)),
         inverse_divisor(V{1} / variance_divisor<V>(o, cols)) {}
 
-  /// Whether a mode knows all that is asked, or must look.
-  template <bool kCentredNorm, Add kResidualAdd, bool kAsked, StoreTo kStoreTo>
+  /// Whether a mode knows what is asked, or must look.
+  template <bool kCentredNorm, bool kPlain, StoreTo kStoreTo>
   struct Mode {
     static constexpr bool kCentred = kCentredNorm;
-    static constexpr Add kResidual = kResidualAdd;
-    static constexpr bool kKnown = !kAsked;  ///< plain γ, its gradient, and β's where centred
+    static constexpr bool kKnown =
+        kPlain;  ///< plain γ, its gradient, and β's where centred; no skip
     static constexpr StoreTo kTo = kStoreTo;
+    using InCache = Mode<kCentredNorm, kPlain, StoreTo::kCache>;
   };
+  using General = Mode<true, false, StoreTo::kCache>;
 
   /// γ as it counts for dy.
   template <typename Mode, typename Count>
@@ -110,9 +112,8 @@ struct BackwardLoop {
   template <typename Mode, typename Count>
   HWY_INLINE Pack<V> with_residual(const Pack<V>& dx, const S* past, std::size_t i,
                                    Count count) const {
-    if constexpr (Mode::kResidual == Add::kNone) return dx;
-    if constexpr (Mode::kResidual == Add::kPlain) return load(past + i, count) + dx;
     if (past == nullptr) return dx;
+    if constexpr (Mode::kKnown) return load(past + i, count) + dx;
     return scale_pack(args.skip, i, count) * load(past + i, count) + dx;
   }
 
@@ -168,9 +169,7 @@ struct BackwardLoop {
         if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to(d_beta, dy, i, count);
       }
       if constexpr (kWrites) {
-        if constexpr (Mode::kTo == StoreTo::kMemory && Mode::kResidual == Add::kPlain) {
-          prefetch_pack(later_past + i);
-        }
+        if (Mode::kTo == StoreTo::kMemory && past != nullptr) prefetch_pack(later_past + i);
         store<Mode::kTo>(with_residual<Mode>(d_norm, past, i, count), dx + i, count);
       }
     });
@@ -217,7 +216,7 @@ struct BackwardLoop {
         for (std::size_t g = 0; g < step; ++g) {
           const Ahead ahead(cols, step, g, begin);
           if (first) {
-            read<Mode>(r + g, shifts[g], begin, ahead, sum[g], projected[g]);
+            read<typename Mode::InCache>(r + g, shifts[g], begin, ahead, sum[g], projected[g]);
           } else {
             sweep<Mode, true, true>(r + g, shifts[g], r - step + g, found, g, begin, ahead, sum[g],
                                     projected[g]);
@@ -233,27 +232,28 @@ struct BackwardLoop {
       store(projections * set<kRowGroup>(inverse_divisor), found.projection, Whole());
       for (std::size_t g = 0; g < step; ++g) found.projection[g] *= ratios[g];
     }
-    for (std::size_t g = 0; g < step; ++g) write<Mode>(r - step + g, found, g);
+    for (std::size_t g = 0; g < step; ++g) write<typename Mode::InCache>(r - step + g, found, g);
     return r;
   }
 
   /// Rows of at most N values, each a pack that stays in registers; two groups at a time where they
   /// fit, since one alone would wait for its own sums. Gives the row behind the last of them.
-  template <std::size_t N, typename Mode>
-  HWY_NOINLINE std::size_t short_rows(Mode, std::size_t r, std::size_t end) const {
+  template <bool kCentred, std::size_t N>
+  HWY_NOINLINE std::size_t short_rows(std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
-    const Part count{cols};
+    const UpTo count{cols};
     const auto s_view = args.s;
     const auto dy_view = args.dy;
     const auto past_view = args.d_residual;
     const auto dx_view = args.dx;
+    const bool adds = !past_view.empty();
     const auto* const statistics = args.statistics.data();
     const Pack<V, N> zero = set<N>(V{0});
     const Pack<V, N> gamma_here = load<N>(args.gamma.data(), count);
     const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
     Pack<V, N> d_beta = zero;
-    if (Mode::kCentred) d_beta = load<N>(range.d_beta, count);
+    if (kCentred) d_beta = load<N>(range.d_beta, count);
     constexpr std::size_t kGroups = N <= 32 ? 2 : 1;  // what stays in registers
     constexpr std::size_t kRows = kGroups * kRowGroup;
     for (; r + kRows <= end; r += kRows) {
@@ -272,11 +272,11 @@ struct BackwardLoop {
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
         x_hat[k] = Normalize<V, N>(statistics[r + k])(load<N>(s_view.row(r + k).data(), count));
         d_gamma = d_gamma + dy * x_hat[k];
-        if (Mode::kCentred) d_beta = d_beta + dy;
+        if (kCentred) d_beta = d_beta + dy;
         g[k] = dy * gamma_here;
         sum_of(k) = fold(head(g[k]));
       }
-      if constexpr (Mode::kCentred) {
+      if constexpr (kCentred) {
         ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
           store(tree_sums(sums[k]) / head_sizes, shifts + k * kRowGroup, Whole());
         }
@@ -292,48 +292,42 @@ struct BackwardLoop {
       finish(set<kRowGroup>(inverse_divisor), projections);
       ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
         const NormStatistics<V>& found = statistics[r + k];
-        if (Mode::kCentred) g[k] = g[k] - set<N>(means[k]);
+        if (kCentred) g[k] = g[k] - set<N>(means[k]);
         const Pack<V, N> projection = set<N>(projections[k] * found.epsilon_ratio);
         Pack<V, N> dx = (g[k] - x_hat[k] * projection) * set<N>(found.reciprocal * found.scale);
-        if (Mode::kResidual == Add::kPlain) {
+        if (adds) {
           dx = load<N>(past_view.row(r + k).data(), count) + dx;
         }
         store(dx, dx_view.row(r + k).data(), count);
       }
     }
     store(d_gamma, range.d_gamma, count);
-    if (Mode::kCentred) store(d_beta, range.d_beta, count);
+    if (kCentred) store(d_beta, range.d_beta, count);
     return r;
   }
 
   template <bool kCentred, StoreTo kTo>
   void choose() const {
-    [[maybe_unused]] const bool known =
-        gamma.plain() && range.d_gamma != nullptr && (range.d_beta != nullptr) == kCentred;
-    if constexpr (!kSpecialized<S, B>) {
-      rows(Mode<true, Add::kGeneral, true, StoreTo::kCache>());
-    } else if (known && args.d_residual.empty()) {
-      rows(Mode<kCentred, Add::kNone, false, kTo>());
-    } else if (known && args.skip.is_one()) {
-      rows(Mode<kCentred, Add::kPlain, false, kTo>());
-    } else {
-      rows(Mode<true, Add::kGeneral, true, StoreTo::kCache>());
+    std::size_t r = range.begin;
+    if constexpr (kSpecialized<S, B>) {
+      const bool usual = gamma.plain() && range.d_gamma != nullptr &&
+                         (range.d_beta != nullptr) == kCentred &&
+                         (args.d_residual.empty() || args.skip.is_one());
+      if constexpr (kTo == StoreTo::kCache) {
+        if (usual && cols <= 16) {
+          r = short_rows<kCentred, 16>(r, range.end);
+        } else if (usual && cols <= 32) {
+          r = short_rows<kCentred, 32>(r, range.end);
+        } else if (usual && cols <= 64) {
+          r = short_rows<kCentred, 64>(r, range.end);
+        }
+      }
+      if (usual) return rows(Mode<kCentred, true, kTo>(), r);
     }
+    rows(General(), r);
   }
   template <typename Mode>
-  void rows(Mode mode) const {
-    std::size_t r = range.begin;
-    if constexpr (Mode::kKnown && Mode::kTo == StoreTo::kCache) {
-      if (cols <= 8) {
-        r = short_rows<8>(mode, r, range.end);
-      } else if (cols <= 16) {
-        r = short_rows<16>(mode, r, range.end);
-      } else if (cols <= 32) {
-        r = short_rows<32>(mode, r, range.end);
-      } else if (cols <= 64) {
-        r = short_rows<64>(mode, r, range.end);
-      }
-    }
+  void rows(Mode mode, std::size_t r) const {
     const std::size_t step = cols <= kWidestOfFour ? kRowGroup : kRowGroup / 2;
     groups(mode, groups(mode, r, range.end, step), range.end, 1);
   }

@@ -86,6 +86,7 @@ struct ForwardLoop {
     static constexpr Add kAdd = kAddMode;
     static constexpr Affine kAffine = kAffineMode;
     static constexpr StoreTo kTo = kStoreTo;
+    using InCache = Mode<kCentredNorm, kAddMode, kAffineMode, StoreTo::kCache>;
   };
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
 
@@ -103,18 +104,46 @@ struct ForwardLoop {
     }
   }
 
-  /// The statistics of `count` rows from r on; row g of them stands at s(g).
-  template <typename Place>
-  HWY_INLINE void find_statistics(std::size_t r, std::size_t count, const Group<V>& shift,
-                                  const Group<V>& sums, const Group<V>& squares, const Place& s,
-                                  GroupStatistics<V>& found) const {
-    if (const unsigned unclear = from_moments(shift, sums, squares, found); unclear != 0) {
-      for (std::size_t g = 0; g < count; ++g) {
-        if (unclear >> g & 1) found.put(g, careful_statistics<V>(options, cols, Memory<S>{s(g)}));
+  /// s of one row in blocks: from where it is kept, or made again whenever it is needed.
+  struct SumBlocks final : Blocks<V> {
+    const ResidualRow<S, B, Add::kGeneral> row;
+    const S* kept;  ///< or null
+    HWY_ALIGN mutable V room[kBlock];
+
+    SumBlocks(const Args& a, std::size_t r, const S* kept_row)
+        : Blocks<V>(a.add.x.cols), row(a.add, r), kept(kept_row) {}
+
+    const V* block(std::size_t begin) const override {
+      if constexpr (std::is_same_v<S, V>) {
+        if (kept != nullptr) return kept + begin;
       }
+      for_each_pack(HWY_MIN(kBlock, this->size - begin),
+                    [&](std::size_t i, auto count) ADDNORM_BODY {
+                      store(kept != nullptr ? load(kept + begin + i, count) : row(begin + i, count),
+                            room + i, count);
+                    });
+      return room;
     }
+  };
+  /// s of row r, which has been stored where it is kept.
+  SumBlocks again(std::size_t r) const {
+    return {args, r, args.sum.empty() ? nullptr : args.sum.row(r).data()};
+  }
+
+  /// The statistics of `count` rows from r on.
+  HWY_INLINE void find_statistics(std::size_t r, std::size_t count, const Group<V>& shift,
+                                  const Group<V>& sums, const Group<V>& squares,
+                                  GroupStatistics<V>& found) const {
+    const unsigned unclear = from_moments(shift, sums, squares, found);
+    if (HWY_UNLIKELY(unclear != 0)) take_care(unclear, r, count, found);
     if (args.statistics.empty()) return;
     for (std::size_t g = 0; g < count; ++g) args.statistics[r + g] = found.get(g);
+  }
+  HWY_NOINLINE void take_care(unsigned unclear, std::size_t r, std::size_t count,
+                              GroupStatistics<V>& found) const {
+    for (std::size_t g = 0; g < count; ++g) {
+      if (unclear >> g & 1) found.put(g, careful_statistics(options, again(r + g)));
+    }
   }
 
   /// One block of columns: of the row that is read, of the row that is normalized, or of both.
@@ -227,21 +256,22 @@ struct ForwardLoop {
         if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
         squares = squares + tree_sums(squared);
       }
-      find_statistics(
-          r, step, shift, sums, squares, [&](std::size_t g) { return in[g].s; }, found);
+      find_statistics(r, step, shift, sums, squares, found);
       for (std::size_t g = 0; g < step; ++g) out[g] = {in[g].s, args.y.row(r + g).data()};
     }
-    for (std::size_t g = 0; g < step; ++g) write<Mode>(out[g], Normalize<V>(found, g));
+    for (std::size_t g = 0; g < step; ++g)
+      write<typename Mode::InCache>(out[g], Normalize<V>(found, g));
     return r;
   }
 
   /// Rows of at most N values, each a pack that stays in registers; two groups at a time, since one
   /// alone would wait for its own sums. Gives the row behind the last whole pair of groups.
-  template <std::size_t N, typename Mode>
-  HWY_NOINLINE std::size_t short_rows(Mode, std::size_t r, std::size_t end) const {
+  template <typename Mode, std::size_t N>
+  HWY_NOINLINE std::size_t short_rows(std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
-    const Part count{cols};
+    const UpTo count{cols};
     const ResidualAdd<S, B> add = args.add;
+    const bool adds = !add.branch.empty();
     const MatrixView<S> sum = args.sum;
     const MatrixView<B> y = args.y;
     const V* const gammas = args.gamma.data();
@@ -254,11 +284,13 @@ struct ForwardLoop {
       Pack<V, N> s[kRows];
       Pack<V, 4> sums[2][kRowGroup], squared[2][kRowGroup];
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
-        const ResidualRow<S, B, Mode::kAdd> row(add, r + g);
-        const Pack<V, N> exact = row.template exact<N>(0, count);
-        const Stored<S, N> stored = as_stored(S(), exact);
-        s[g] = Mode::kAdd == Add::kNone ? exact : value_of(stored);
-        if (!sum.empty()) store(stored, sum.row(r + g).data(), count);
+        s[g] = load<N>(add.x.row(r + g).data(), count);
+        if (adds) {
+          const Pack<V, N> exact = s[g] + load<N>(add.branch.row(r + g).data(), count);
+          const Stored<S, N> stored = as_stored(S(), exact);
+          s[g] = value_of(stored);
+          if (!sum.empty()) store(stored, sum.row(r + g).data(), count);
+        }
         sums[g / kRowGroup][g % kRowGroup] = fold(head(s[g]));
       }
       Group<V> shift[2] = {set<kRowGroup>(V{0}), set<kRowGroup>(V{0})};
@@ -273,10 +305,8 @@ struct ForwardLoop {
         squared[g / kRowGroup][g % kRowGroup] = fold(d * d);
       }
       ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
-        const std::size_t first = r + k * kRowGroup;
-        find_statistics(
-            first, kRowGroup, shift[k], tree_sums(sums[k]), tree_sums(squared[k]),
-            [&](std::size_t g) ADDNORM_BODY { return again<Mode>(first + g); }, found[k]);
+        find_statistics(r + k * kRowGroup, kRowGroup, shift[k], tree_sums(sums[k]),
+                        tree_sums(squared[k]), found[k]);
       }
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         const Pack<V, N> x_hat = Normalize<V, N>(found[g / kRowGroup], g % kRowGroup)(s[g]);
@@ -285,91 +315,56 @@ struct ForwardLoop {
     }
     return r;
   }
-  /// s of a short row, in memory.
-  template <typename Mode>
-  HWY_INLINE const S* again(std::size_t r) const {
-    if (!args.sum.empty()) return args.sum.row(r).data();
-    const ResidualRow<S, B, Mode::kAdd> row(args.add, r);
-    for_each_pack(cols, [&](std::size_t i, auto count)
-                            ADDNORM_BODY { store(row.exact(i, count), waiting + i, count); });
-    return waiting;
-  }
 
-  /// s of a row too wide to wait: a block of it at a time, made again whenever it is needed.
-  struct WideRow {
-    const ResidualRow<S, B, Add::kGeneral> row;
-    S* kept;  ///< where s goes, and can be had again; or null
-    std::size_t cols;
-    mutable std::size_t held = ~std::size_t{0};  ///< the block in `block`
-    mutable V block[kBlock] = {};
-
-    template <typename Count>
-    HWY_INLINE Pack<V> operator()(std::size_t i, Count count) const {
-      if (i / kBlock != held) make(i / kBlock);
-      return load(block + i % kBlock, count);
+  /// A row too wide to wait: s is read again where it is kept, and made again where it is not.
+  void wide_row(std::size_t r) const {
+    if (!args.sum.empty()) {  // x or the branch may stand in the same place
+      S* const sum = args.sum.row(r).data();
+      SumBlocks(args, r, nullptr)
+          .for_each_block([&](const V* s, std::size_t n, std::size_t begin) ADDNORM_BODY {
+            for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+              store(load(s + i, count), sum + begin + i, count);
+            });
+          });
     }
-    HWY_NOINLINE void make(std::size_t wanted) const {
-      held = wanted;
-      const std::size_t begin = held * kBlock;
-      for_each_pack(HWY_MIN(kBlock, cols - begin), [&](std::size_t i, auto count) ADDNORM_BODY {
-        store(row(begin + i, count), block + i, count);
-      });
-    }
-    /// Stores s, which is not made again then: x or the branch may stand in the same place.
-    HWY_NOINLINE void keep_all() const {
-      for_each_pack(cols, [&](std::size_t i, auto count)
-                              ADDNORM_BODY { store((*this)(i, count), kept + i, count); });
-    }
-  };
-
-  template <typename Source>
-  HWY_NOINLINE void finish_wide_row(std::size_t r, const Source& s) const {
-    const NormStatistics<V> found = statistics<V>(options, cols, s);
+    const SumBlocks row = again(r);
+    const NormStatistics<V> found = statistics(options, row);
     const Normalize<V> normalize(found);
-    B* y = args.y.row(r).data();
-    for_each_pack(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-      store(affine<General>(normalize(s(i, count)), nullptr, nullptr, i, count), y + i, count);
+    B* const y = args.y.row(r).data();
+    row.for_each_block([&](const V* s, std::size_t n, std::size_t begin) ADDNORM_BODY {
+      for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+        const Pack<V> x_hat = normalize(load(s + i, count));
+        store(affine<General>(x_hat, nullptr, nullptr, begin + i, count), y + begin + i, count);
+      });
     });
     if (!args.statistics.empty()) args.statistics[r] = found;
   }
 
-  void wide_row(std::size_t r) const {
-    const WideRow row{.row{args.add, r},
-                      .kept = args.sum.empty() ? nullptr : args.sum.row(r).data(),
-                      .cols = cols};
-    if (row.kept == nullptr) return finish_wide_row(r, row);
-    row.keep_all();
-    finish_wide_row(r, Memory<S>{row.kept});
-  }
-
   template <typename Mode>
   void rows(Mode mode, std::size_t begin, std::size_t end) const {
-    if constexpr (Mode::kAdd != Add::kGeneral && Mode::kTo == StoreTo::kCache) {
-      if (cols <= 8) {
-        begin = short_rows<8>(mode, begin, end);
-      } else if (cols <= 16) {
-        begin = short_rows<16>(mode, begin, end);
-      } else if (cols <= 32) {
-        begin = short_rows<32>(mode, begin, end);
-      } else if constexpr (sizeof(S) == 2) {  // float32 would not stay in registers
-        if (cols <= 64) begin = short_rows<64>(mode, begin, end);
-      }
-    }
     if (cols <= kGroupCols) begin = groups(mode, begin, end, kRowGroup);
     groups(mode, begin, end, 1);
   }
 
   template <bool kCentred, StoreTo kTo>
   void choose(std::size_t begin, std::size_t end) const {
-    [[maybe_unused]] const bool adds = !args.add.branch.empty();
-    [[maybe_unused]] const bool usual =
-        gamma.plain() && args.beta.empty() != kCentred && args.add.skip.is_one() &&
-        (adds ? args.add.gain.is_one() && !args.add.dropout.active() : args.sum.empty());
     if constexpr (kSpecialized<S, B>) {
-      if (usual && adds) {
-        return rows(Mode<kCentred, Add::kPlain, Affine::kPlain, kTo>(), begin, end);
+      const bool adds = !args.add.branch.empty();
+      const bool usual =
+          gamma.plain() && args.beta.empty() != kCentred && args.add.skip.is_one() &&
+          (adds ? args.add.gain.is_one() && !args.add.dropout.active() : args.sum.empty());
+      using Plain = Mode<kCentred, Add::kPlain, Affine::kPlain, kTo>;
+      using Alone = Mode<kCentred, Add::kNone, Affine::kPlain, kTo>;
+      if constexpr (kTo == StoreTo::kCache) {
+        if (usual && cols <= 16) {
+          begin = short_rows<Plain, 16>(begin, end);
+        } else if (usual && cols <= 32) {
+          begin = short_rows<Plain, 32>(begin, end);
+        } else if constexpr (sizeof(S) == 2) {  // float32 would not stay in registers
+          if (usual && cols <= 64) begin = short_rows<Plain, 64>(begin, end);
+        }
       }
-      if (usual) return rows(Mode<kCentred, Add::kNone, Affine::kPlain, kTo>(), begin, end);
+      if (usual) return adds ? rows(Plain(), begin, end) : rows(Alone(), begin, end);
     }
     rows(General(), begin, end);
   }

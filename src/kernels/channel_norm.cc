@@ -109,7 +109,7 @@ template <typename V>
 void normalize_set(const SetForward<V>& f, std::size_t r, const V* x, V* y) {
   NormStatistics<V>& found = f.args.statistics[r];
   if (f.from == StatisticsFrom::kData) {
-    found = statistics<V>(f.options, f.sets.cols(), Memory<V>{x});
+    found = statistics(f.options, Values<V>(x, f.sets.cols()));
   }
   const Normalize<V> normalize(found);
   const std::size_t channel = f.sets.channel(r, 0);

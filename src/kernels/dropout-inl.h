@@ -20,7 +20,8 @@ inline constexpr std::size_t kPhiloxBlocks = 16;
 
 /// The factors that so many words stand for.
 template <Looped V, std::size_t N>
-HWY_INLINE void kept(const std::uint32_t* words, std::uint32_t threshold, V factor, Pack<V, N>& p) {
+HWY_NOINLINE void kept(const std::uint32_t* words, std::uint32_t threshold, V factor,
+                       Pack<V, N>& p) {
   ADDNORM_EACH_LANE p.v[l] = words[l] < threshold ? V{0} : factor;
 }
 

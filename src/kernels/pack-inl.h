@@ -34,6 +34,10 @@ struct Whole {};
 struct Part {
   std::size_t count;
 };
+/// The first ones, which may be all: of a row that is one pack.
+struct UpTo {
+  std::size_t count;
+};
 
 enum class StoreTo {
   kCache,
@@ -42,7 +46,8 @@ enum class StoreTo {
 
 // ---------------------------------------------------------------------------------------------
 // Loops over the values: for double, which is there for references and tests (and of which
-// WebAssembly's highway has no vectors), and for every type where there are no vectors.
+// WebAssembly's highway has no vectors), and for every type where there are no vectors. They are
+// called, not inlined: few wait for them, and a kernel of calls compiles in a tenth of the time.
 
 // Left as loops, for a compiler to vectorize: unrolled they take very long to compile.
 #undef ADDNORM_EACH_LANE
@@ -57,6 +62,9 @@ struct Pack {
   T v[N];
 };
 
+/// Whether there are masks for vectors of all types.
+inline constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
+
 /// Whether packs of V are loops, and not vectors.
 template <typename V>
 concept Looped = HWY_TARGET == HWY_SCALAR || !std::is_same_v<V, float>;
@@ -68,63 +76,70 @@ inline constexpr bool kSpecialized = !Looped<Arithmetic<S>> && HWY_TARGET != HWY
                                      HWY_TARGET != HWY_WASM && !std::is_same_v<B, Float16>;
 
 template <std::size_t N = kPack, Looped T>
-HWY_INLINE Pack<T, N> set(T value) {
+HWY_NOINLINE Pack<T, N> set(T value) {
   Pack<T, N> p;
   ADDNORM_EACH_LANE p.v[l] = value;
   return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> operator+(Pack<T, N> a, const Pack<T, N>& b) {
-  ADDNORM_EACH_LANE a.v[l] += b.v[l];
-  return a;
+HWY_NOINLINE Pack<T, N> operator+(const Pack<T, N>& a, const Pack<T, N>& b) {
+  Pack<T, N> p;
+  ADDNORM_EACH_LANE p.v[l] = a.v[l] + b.v[l];
+  return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> operator-(Pack<T, N> a, const Pack<T, N>& b) {
-  ADDNORM_EACH_LANE a.v[l] -= b.v[l];
-  return a;
+HWY_NOINLINE Pack<T, N> operator-(const Pack<T, N>& a, const Pack<T, N>& b) {
+  Pack<T, N> p;
+  ADDNORM_EACH_LANE p.v[l] = a.v[l] - b.v[l];
+  return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> operator*(Pack<T, N> a, const Pack<T, N>& b) {
-  ADDNORM_EACH_LANE a.v[l] *= b.v[l];
-  return a;
+HWY_NOINLINE Pack<T, N> operator*(const Pack<T, N>& a, const Pack<T, N>& b) {
+  Pack<T, N> p;
+  ADDNORM_EACH_LANE p.v[l] = a.v[l] * b.v[l];
+  return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> operator/(Pack<T, N> a, const Pack<T, N>& b) {
-  ADDNORM_EACH_LANE a.v[l] /= b.v[l];
-  return a;
+HWY_NOINLINE Pack<T, N> operator/(const Pack<T, N>& a, const Pack<T, N>& b) {
+  Pack<T, N> p;
+  ADDNORM_EACH_LANE p.v[l] = a.v[l] / b.v[l];
+  return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> sqrt(Pack<T, N> a) {
-  ADDNORM_EACH_LANE a.v[l] = std::sqrt(a.v[l]);
-  return a;
+HWY_NOINLINE Pack<T, N> sqrt(const Pack<T, N>& a) {
+  Pack<T, N> p;
+  ADDNORM_EACH_LANE p.v[l] = std::sqrt(a.v[l]);
+  return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> max(Pack<T, N> a, const Pack<T, N>& b) {
-  ADDNORM_EACH_LANE a.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l];
-  return a;
+HWY_NOINLINE Pack<T, N> max(const Pack<T, N>& a, const Pack<T, N>& b) {
+  Pack<T, N> p;
+  ADDNORM_EACH_LANE p.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l];
+  return p;
 }
 /// Bit l is set where lane l of a is below b's; not where one is NaN.
 template <Looped T, std::size_t N>
-HWY_INLINE unsigned below(const Pack<T, N>& a, const Pack<T, N>& b) {
+HWY_NOINLINE unsigned below(const Pack<T, N>& a, const Pack<T, N>& b) {
   unsigned bits = 0;
   ADDNORM_EACH_LANE bits |= static_cast<unsigned>(a.v[l] < b.v[l]) << l;
   return bits;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> abs(Pack<T, N> a) {
-  ADDNORM_EACH_LANE a.v[l] = a.v[l] < 0 ? -a.v[l] : a.v[l];
-  return a;
+HWY_NOINLINE Pack<T, N> abs(const Pack<T, N>& a) {
+  Pack<T, N> p;
+  ADDNORM_EACH_LANE p.v[l] = a.v[l] < 0 ? -a.v[l] : a.v[l];
+  return p;
 }
 /// `yes` where a is below b, elsewhere `no`, and where one of them is NaN.
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> if_below(const Pack<T, N>& a, const Pack<T, N>& b, const Pack<T, N>& yes,
-                               Pack<T, N> no) {
+HWY_NOINLINE Pack<T, N> if_below(const Pack<T, N>& a, const Pack<T, N>& b, const Pack<T, N>& yes,
+                                 Pack<T, N> no) {
   ADDNORM_EACH_LANE no.v[l] = a.v[l] < b.v[l] ? yes.v[l] : no.v[l];
   return no;
 }
 /// The largest value; any value where one is NaN.
 template <Looped T, std::size_t N>
-HWY_INLINE T largest(const Pack<T, N>& p) {
+HWY_NOINLINE T largest(const Pack<T, N>& p) {
   T value = p.v[0];
   ADDNORM_EACH_LANE value = value > p.v[l] ? value : p.v[l];
   return value;
@@ -136,7 +151,7 @@ HWY_INLINE Pack<T, N> keep(const Pack<T, N>& p, Whole) {
   return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> keep(Pack<T, N> p, Part part) {
+HWY_NOINLINE Pack<T, N> keep(Pack<T, N> p, Part part) {
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? p.v[l] : T{0};
   return p;
 }
@@ -146,19 +161,19 @@ HWY_INLINE Pack<T, N> keep(const Pack<T, N>& p, Whole, T) {
   return p;
 }
 template <Looped T, std::size_t N>
-HWY_INLINE Pack<T, N> keep(Pack<T, N> p, Part part, T other) {
+HWY_NOINLINE Pack<T, N> keep(Pack<T, N> p, Part part, T other) {
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? p.v[l] : other;
   return p;
 }
 
 template <std::size_t N = kPack, typename T>
-requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>, N> load(const T* from, Whole) {
+requires Looped<Arithmetic<T>> HWY_NOINLINE Pack<Arithmetic<T>, N> load(const T* from, Whole) {
   Pack<Arithmetic<T>, N> p;
   ADDNORM_EACH_LANE p.v[l] = static_cast<Arithmetic<T>>(from[l]);
   return p;
 }
 template <std::size_t N = kPack, typename T>
-requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>, N> load(const T* from, Part part) {
+requires Looped<Arithmetic<T>> HWY_NOINLINE Pack<Arithmetic<T>, N> load(const T* from, Part part) {
   Pack<Arithmetic<T>, N> p;
   ADDNORM_EACH_LANE p.v[l] = l < part.count ? static_cast<Arithmetic<T>>(from[l]) : 0;
   return p;
@@ -169,29 +184,29 @@ struct Stored {
   T v[N];
 };
 template <typename T, std::size_t N>
-requires Looped<Arithmetic<T>> HWY_INLINE Stored<T, N> as_stored(T,
-                                                                 const Pack<Arithmetic<T>, N>& p) {
+requires Looped<Arithmetic<T>> HWY_NOINLINE Stored<T, N> as_stored(
+    T, const Pack<Arithmetic<T>, N>& p) {
   Stored<T, N> stored;
   ADDNORM_EACH_LANE stored.v[l] = static_cast<T>(p.v[l]);
   return stored;
 }
 template <typename T, std::size_t N>
-requires Looped<Arithmetic<T>> HWY_INLINE Pack<Arithmetic<T>, N> value_of(const Stored<T, N>& s) {
+requires Looped<Arithmetic<T>> HWY_NOINLINE Pack<Arithmetic<T>, N> value_of(const Stored<T, N>& s) {
   return load<N>(s.v, Whole());
 }
 template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
-requires Looped<Arithmetic<T>> HWY_INLINE void store(const Stored<T, N>& s, T* to, Whole) {
+requires Looped<Arithmetic<T>> HWY_NOINLINE void store(const Stored<T, N>& s, T* to, Whole) {
   ADDNORM_EACH_LANE to[l] = s.v[l];
 }
 template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
-requires Looped<Arithmetic<T>> HWY_INLINE void store(const Stored<T, N>& s, T* to, Part part) {
+requires Looped<Arithmetic<T>> HWY_NOINLINE void store(const Stored<T, N>& s, T* to, Part part) {
   for (std::size_t l = 0; l < part.count; ++l) to[l] = s.v[l];
 }
 
 /// A pack's values, added as a tree until four are left: lanes l and l + N/2 are added, then l and
 /// l + N/4, and so on.
 template <Looped V, std::size_t N>
-HWY_INLINE Pack<V, 4> fold(Pack<V, N> p) {
+HWY_NOINLINE Pack<V, 4> fold(Pack<V, N> p) {
   for (std::size_t half = N / 2; half >= 4; half /= 2) {
     for (std::size_t l = 0; l < half; ++l) p.v[l] += p.v[l + half];
   }
@@ -199,13 +214,13 @@ HWY_INLINE Pack<V, 4> fold(Pack<V, N> p) {
 }
 /// The same down to one.
 template <Looped V, std::size_t N>
-HWY_INLINE V tree_sum(const Pack<V, N>& p) {
+HWY_NOINLINE V tree_sum(const Pack<V, N>& p) {
   const Pack<V, 4> l = fold(p);
   return (l.v[0] + l.v[2]) + (l.v[1] + l.v[3]);
 }
 /// The same for four packs, which become one.
 template <Looped V, std::size_t N>
-HWY_INLINE Pack<V, 4> tree_sums(const Pack<V, N> (&p)[4]) {
+HWY_NOINLINE Pack<V, 4> tree_sums(const Pack<V, N> (&p)[4]) {
   return {{tree_sum(p[0]), tree_sum(p[1]), tree_sum(p[2]), tree_sum(p[3])}};
 }
 
@@ -307,28 +322,12 @@ HWY_INLINE Pack<float, N> keep(Pack<float, N> p, Part part, float other) {
   return p;
 }
 
-// Vector k of a pack that begins at `from` or `to`. Where it is not whole, nothing behind its part
-// is touched, and the values behind it are 0.
+// Vector k of a pack that begins at `from` or `to`.
 
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Whole) {
   return hn::LoadU(d, from + k * hn::MaxLanes(d));
 }
-template <class D, typename T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Part part) {
-  constexpr std::size_t kSize = hn::MaxLanes(D());
-  const std::size_t count = part_of_vector<kSize>(part, k);
-#if HWY_TARGET == HWY_AVX3
-  return hn::MaskedLoad(hn::FirstN(d, count), d, from + k * kSize);
-#else
-  if (count == kSize) return hn::LoadU(d, from + k * kSize);
-  if (count == 0) return hn::Zero(d);
-  HWY_ALIGN T buffer[kSize] = {};
-  std::memcpy(buffer, from + k * kSize, count * sizeof(T));
-  return hn::Load(d, buffer);
-#endif
-}
-
 template <StoreTo kTo, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Whole) {
   if constexpr (kTo == StoreTo::kMemory) {
@@ -337,19 +336,19 @@ HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Whole) {
     hn::StoreU(v, d, to + k * hn::MaxLanes(d));
   }
 }
+
+// Of a pack that is not whole nothing behind its part is touched, and the values behind it are 0:
+// by masks, or by way of a buffer, in a function of its own: it would be most of a kernel's code.
+
+template <class D, typename T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Part part) {
+  constexpr std::size_t kSize = hn::MaxLanes(D());
+  return hn::MaskedLoad(hn::FirstN(d, part_of_vector<kSize>(part, k)), d, from + k * kSize);
+}
 template <StoreTo kTo, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Part part) {
   constexpr std::size_t kSize = hn::MaxLanes(D());
-  const std::size_t count = part_of_vector<kSize>(part, k);
-#if HWY_TARGET == HWY_AVX3
-  hn::BlendedStore(v, hn::FirstN(d, count), d, to + k * kSize);
-#else
-  if (count == kSize) return hn::StoreU(v, d, to + k * kSize);
-  if (count == 0) return;
-  HWY_ALIGN T buffer[kSize];
-  hn::Store(v, d, buffer);
-  std::memcpy(to + k * kSize, buffer, count * sizeof(T));
-#endif
+  hn::BlendedStore(v, hn::FirstN(d, part_of_vector<kSize>(part, k)), d, to + k * kSize);
 }
 
 // Memory of 16-bit types: as many words as a pack has values. One vector of words stands for one
@@ -383,14 +382,32 @@ HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
   }
   return s;
 }
-template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N, typename Count>
-HWY_INLINE void store(const Stored<T, N>& s, T* to, Count count) {
+template <StoreTo kTo, typename T, std::size_t N, typename Count>
+HWY_INLINE void store_vectors(const Stored<T, N>& s, T* to, Count count) {
   if constexpr (std::is_same_v<T, float>) {
     ADDNORM_EACH_VECTOR store_vector<kTo>(s.pack.v[k], F32<N>(), to, k, count);
   } else {
     for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
       store_vector<kTo>(s.v[k], Word<N>(), reinterpret_cast<std::uint16_t*>(to), k, count);
     }
+  }
+}
+template <typename T, std::size_t N>
+HWY_NOINLINE void store_part(Stored<T, N> s, T* to, std::size_t count) {
+  HWY_ALIGN T buffer[N];
+  store_vectors<StoreTo::kCache>(s, buffer, Whole());
+  std::memcpy(to, buffer, count * sizeof(T));
+}
+template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
+HWY_INLINE void store(const Stored<T, N>& s, T* to, Whole) {
+  store_vectors<kTo>(s, to, Whole());
+}
+template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
+HWY_INLINE void store(const Stored<T, N>& s, T* to, Part part) {
+  if constexpr (kMasks) {
+    store_vectors<kTo>(s, to, part);
+  } else {
+    store_part(s, to, part.count);
   }
 }
 
@@ -515,13 +532,22 @@ HWY_INLINE Stored<BFloat16, N> as_stored(BFloat16, const Pack<float, N>& p) {
 #define ADDNORM_HAVE_F16 0
 #endif
 
+#if ADDNORM_HAVE_F16
 template <class D>
 HWY_INLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
-#if ADDNORM_HAVE_F16
   return hn::PromoteTo(
       f, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), hn::TruncateTo(U16<D>(), bits)));
+}
+template <class D>
+HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, D, hn::Vec<D> v) {
+  return hn::PromoteTo(U32<D>(),
+                       hn::BitCast(U16<D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v)));
+}
 #else
-  const U32<D> u;  // as Float16's own conversion
+// As Float16's own conversions.
+template <class D>
+HWY_NOINLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
+  const U32<D> u;
   const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(u, 0x8000)));
   const auto shifted = hn::ShiftLeft<13>(hn::And(bits, hn::Set(u, 0x7FFF)));
   const auto scale = hn::BitCast(f, hn::Set(u, 239u << 23));
@@ -532,16 +558,11 @@ HWY_INLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
       hn::IfThenElse(hn::Gt(shifted, infinity), hn::Set(u, 0x7FC00000), hn::Set(u, 0x7F800000)));
   const auto is_special = hn::Not(hn::Lt(shifted, infinity));
   return hn::BitCast(f, hn::Or(sign, hn::IfThenElse(is_special, special, finite)));
-#endif
 }
 
 template <class D>
-HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, [[maybe_unused]] D f, hn::Vec<D> v) {
-#if ADDNORM_HAVE_F16
-  return hn::PromoteTo(U32<D>(),
-                       hn::BitCast(U16<D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v)));
-#else
-  const U32<D> u;  // as Float16's own conversion
+HWY_NOINLINE hn::Vec<U32<D>> to_bits(Float16, D f, hn::Vec<D> v) {
+  const U32<D> u;
   const auto bits = hn::BitCast(u, v);
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 0x8000));
   const auto magnitude = hn::And(bits, hn::Set(u, 0x7FFFFFFF));
@@ -556,8 +577,8 @@ HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, [[maybe_unused]] D f, hn::Vec<D> v) 
   half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(u, 143u << 23)), half, hn::Set(u, 0x7C00));
   half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(u, 0x7F800000)), nan, half);
   return hn::Or(sign, half);
-#endif
 }
+#endif
 
 template <std::size_t N>
 HWY_INLINE Pack<float, N> value_of(const Stored<Float16, N>& s) {
@@ -581,14 +602,36 @@ HWY_INLINE Stored<Float16, N> as_stored(Float16 half, const Pack<float, N>& p) {
   return s;
 }
 
-template <std::size_t N = kPack, typename T, typename Count>
-requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Count count) {
+template <std::size_t N, typename T, typename Count>
+HWY_INLINE Pack<float, N> load_vectors(const T* from, Count count) {
   if constexpr (std::is_same_v<T, float>) {
     Pack<float, N> p;
     ADDNORM_EACH_VECTOR p.v[k] = load_vector(F32<N>(), from, k, count);
     return p;
   } else {
     return value_of(load_stored<T, N>(from, count));
+  }
+}
+template <std::size_t N, typename T>
+HWY_NOINLINE Pack<float, N> load_part(const T* from, std::size_t count) {
+  if constexpr (HWY_TARGET == HWY_AVX2 && std::is_same_v<T, float>) {
+    return load_vectors<N>(from, Part{count});
+  } else {
+    HWY_ALIGN std::byte buffer[N * sizeof(T)] = {};
+    std::memcpy(buffer, from, count * sizeof(T));
+    return load_vectors<N>(reinterpret_cast<const T*>(buffer), Whole());
+  }
+}
+template <std::size_t N = kPack, typename T>
+requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Whole) {
+  return load_vectors<N>(from, Whole());
+}
+template <std::size_t N = kPack, typename T>
+requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Part part) {
+  if constexpr (kMasks) {
+    return load_vectors<N>(from, part);
+  } else {
+    return load_part<N>(from, part.count);
   }
 }
 
@@ -636,6 +679,23 @@ HWY_INLINE Pack<float, 4> tree_sums(const Pack<float, N> (&p)[4]) {
 template <StoreTo kTo = StoreTo::kCache, typename V, std::size_t N, typename T, typename Count>
 HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
   store<kTo>(as_stored(T(), p), to, count);
+}
+
+template <std::size_t N, typename T>
+HWY_INLINE Pack<Arithmetic<T>, N> load(const T* from, UpTo up_to) {
+  const Part part{up_to.count};
+  if (kMasks || part.count < N) return load<N>(from, part);
+  return load<N>(from, Whole());
+}
+template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
+HWY_INLINE void store(const Stored<T, N>& s, T* to, UpTo up_to) {
+  const Part part{up_to.count};
+  if (kMasks || part.count < N) return store(s, to, part);
+  store(s, to, Whole());
+}
+template <typename V, std::size_t N>
+HWY_INLINE Pack<V, N> keep(const Pack<V, N>& p, UpTo up_to) {
+  return keep(p, Part{up_to.count});
 }
 
 #undef ADDNORM_UNROLL

@@ -94,26 +94,56 @@ struct Memory {
   }
 };
 
+/// A set of values in blocks, wherever they come from and whatever they are stored in: what takes
+/// Blocks is compiled once for all of them.
+template <typename V>
+struct Blocks {
+  std::size_t size;
+
+  explicit Blocks(std::size_t n) : size(n) {}
+  /// The values from `begin` on, a multiple of kBlock: kBlock of them, or as many as there are
+  /// left. They stay until the next block is asked for.
+  virtual const V* block(std::size_t begin) const = 0;
+
+  /// Calls body(values, count, i) for each block: its values, how many, and the index of the first.
+  template <typename Body>
+  HWY_INLINE void for_each_block(const Body& body) const {
+    for (std::size_t i = 0; i < size; i += kBlock) body(block(i), HWY_MIN(kBlock, size - i), i);
+  }
+
+ protected:
+  ~Blocks() = default;
+};
+
+/// Values that stand in memory.
+template <typename V>
+struct Values final : Blocks<V> {
+  const V* data;
+
+  Values(const V* values, std::size_t n) : Blocks<V>(n), data(values) {}
+  const V* block(std::size_t begin) const override { return data + begin; }
+};
+
 /// Σd and Σd² of d = (x·scale − hi) − lo.
 template <typename V>
 struct Moments {
   V sum = 0;
   V squares = 0;
 };
-template <typename V, typename Source>
-HWY_INLINE Moments<V> moments(std::size_t n, const Source& x, V scale, V hi, V lo) {
+template <typename V>
+HWY_NOINLINE Moments<V> moments(const Blocks<V>& blocks, V scale, V hi, V lo) {
   Moments<V> total;
-  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+  blocks.for_each_block([&](const V* x, std::size_t n, std::size_t) ADDNORM_BODY {
     Pack<V> sums = set(V{0}), squares = set(V{0});
-    for_each_pack(HWY_MIN(kBlock, n - begin), [&](std::size_t i, auto count) ADDNORM_BODY {
-      const auto scaled = x(begin + i, count) * set(scale);
+    for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+      const auto scaled = load(x + i, count) * set(scale);
       const auto d = keep((scaled - set(hi)) - set(lo), count);
       sums = sums + d;
       squares = squares + d * d;
     });
     total.sum += tree_sum(sums);
     total.squares += tree_sum(squares);
-  }
+  });
   return total;
 }
 
@@ -145,36 +175,35 @@ HWY_INLINE auto head(const Pack<V, N>& row) {
 /// Statistics without haste, for rows where one pass about the mean of the first values does not
 /// do: their squares overflow or vanish, so they must be scaled; or they differ less than that mean
 /// was off, so it takes the mean of all, and where that is off too, a better one.
-template <typename V, typename Source>
-HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, std::size_t n,
-                                                  const Source& x) {
+template <typename V>
+HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, const Blocks<V>& x) {
   Pack<V> maxima = set(V{0});
-  for_each_pack(
-      n, [&](std::size_t i, auto count) ADDNORM_BODY { maxima = max(maxima, abs(x(i, count))); });
-  const V inverse_count = V{1} / static_cast<V>(n);
-  const V inverse_divisor = V{1} / variance_divisor<V>(options, n);
+  x.for_each_block([&](const V* values, std::size_t n, std::size_t) ADDNORM_BODY {
+    for_each_pack(n, [&](std::size_t i, auto count)
+                         ADDNORM_BODY { maxima = max(maxima, abs(load(values + i, count))); });
+  });
+  const V inverse_count = V{1} / static_cast<V>(x.size);
+  const V inverse_divisor = V{1} / variance_divisor<V>(options, x.size);
   NormStatistics<V> result;
   result.scale = safe_scale(largest(maxima), options);
   const V scale = result.scale;
   if (options.kind == NormKind::kRms) {
-    const V squares = moments<V>(n, x, scale, 0, 0).squares;
+    const V squares = moments<V>(x, scale, 0, 0).squares;
     set_deviation(options, squares * inverse_divisor, result);
     return result;
   }
   V spread = 0;
-  auto measure_from = [&](V hi, V lo) ADDNORM_BODY {
-    const Moments<V> d = moments<V>(n, x, scale, hi, lo);
+  auto measure_from = [&](V hi, V lo) {
+    const Moments<V> d = moments(x, scale, hi, lo);
     const V rest = d.sum * inverse_count;
     spread = d.squares - d.sum * rest;
     result.mean_hi = hi;
     result.mean_lo = lo + rest;
     return spread >= d.squares / 2;
   };
-  const bool enough = measure_from(tree_sum(head<V>(n, x) * set(scale)) / head_size<V>(n), 0) ||
-                      measure_from(sum<V>(n, [&](std::size_t i, auto part)
-                                                 ADDNORM_BODY { return x(i, part) * set(scale); }) *
-                                       inverse_count,
-                                   0);
+  const Pack<V> first = head<V>(x.size, Memory<V>{x.block(0)});
+  const bool enough = measure_from(tree_sum(first * set(scale)) / head_size<V>(x.size), 0) ||
+                      measure_from(moments<V>(x, scale, 0, 0).sum * inverse_count, 0);
   if (!enough) measure_from(result.mean_hi, result.mean_lo);
   set_deviation(options, spread * inverse_divisor, result);
   return result;
@@ -263,18 +292,19 @@ struct FromMoments {
   }
 };
 
-/// Mean and deviation of n ≥ 1 values.
-template <typename V, typename Source>
-HWY_INLINE NormStatistics<V> statistics(const NormOptions& options, std::size_t n,
-                                        const Source& x) {
-  const FromMoments<V> from_moments(options, n);
+/// Mean and deviation of one value or more.
+template <typename V>
+HWY_NOINLINE NormStatistics<V> statistics(const NormOptions& options, const Blocks<V>& x) {
+  const FromMoments<V> from_moments(options, x.size);
   V shift = 0;
-  if (from_moments.centred) shift = tree_sum(head<V>(n, x)) / head_size<V>(n);
-  const Moments<V> d = moments<V>(n, x, V{1}, shift, V{0});
+  if (from_moments.centred) {
+    shift = tree_sum(head<V>(x.size, Memory<V>{x.block(0)})) / head_size<V>(x.size);
+  }
+  const Moments<V> d = moments(x, V{1}, shift, V{0});
   GroupStatistics<V> result;
   const unsigned unclear =
       from_moments(set<kRowGroup>(shift), set<kRowGroup>(d.sum), set<kRowGroup>(d.squares), result);
-  return unclear == 0 ? result.get(0) : careful_statistics<V>(options, n, x);
+  return unclear == 0 ? result.get(0) : careful_statistics(options, x);
 }
 
 /// x̂ of a norm.
