@@ -314,7 +314,9 @@ struct BackwardLoop {
                          (range.d_beta != nullptr) == kCentred &&
                          (args.d_residual.empty() || args.skip.is_one());
       if constexpr (kTo == StoreTo::kCache) {
-        if (usual && cols <= 16) {
+        if (usual && cols <= 8) {
+          r = short_rows<kCentred, 8>(r, range.end);
+        } else if (usual && cols <= 16) {
           r = short_rows<kCentred, 16>(r, range.end);
         } else if (usual && cols <= 32) {
           r = short_rows<kCentred, 32>(r, range.end);

@@ -356,7 +356,9 @@ struct ForwardLoop {
       using Plain = Mode<kCentred, Add::kPlain, Affine::kPlain, kTo>;
       using Alone = Mode<kCentred, Add::kNone, Affine::kPlain, kTo>;
       if constexpr (kTo == StoreTo::kCache) {
-        if (usual && cols <= 16) {
+        if (usual && cols <= 8) {
+          begin = short_rows<Plain, 8>(begin, end);
+        } else if (usual && cols <= 16) {
           begin = short_rows<Plain, 16>(begin, end);
         } else if (usual && cols <= 32) {
           begin = short_rows<Plain, 32>(begin, end);

@@ -57,6 +57,13 @@ std::size_t add_norm_bytes(const Sizes& s, const Placement& p) {
   return s.rows * s.d * (branches * s.branch + streams * kFloat);
 }
 
+/// The copies in float32 that products in bfloat16 take where the processor has none: the largest
+/// factors and result.
+std::size_t widened_bytes(const Sizes& s) {
+  if (s.branch == kFloat || has_bfloat16_products()) return 0;
+  return kFloat * (2 * s.rows * s.ff + std::max(s.rows, s.ff) * s.d);
+}
+
 std::size_t activation_bytes(const Sizes& s) {
   std::size_t bytes = 0;
   for (const BlockPlacement& p : s.options.placements) {
@@ -67,13 +74,6 @@ std::size_t activation_bytes(const Sizes& s) {
   const std::size_t logits = s.rows * s.options.vocabulary * kFloat;
   const std::size_t outside = s.rows * s.d * (2 * kFloat + s.branch);
   return bytes + scratch + logits + outside + widened_bytes(s);
-}
-
-/// The copies in float32 that products in bfloat16 take where the processor has none: the largest
-/// factors and result.
-std::size_t widened_bytes(const Sizes& s) {
-  if (s.branch == kFloat || has_bfloat16_products()) return 0;
-  return kFloat * (2 * s.rows * s.ff + std::max(s.rows, s.ff) * s.d);
 }
 
 /// The number in a file that holds nothing else; nothing where there is none ("max").
