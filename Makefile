@@ -2,13 +2,13 @@
 
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
-SOURCES = $(shell find $(wildcard include src apps tests bench examples) -name '*.h' -o -name '*.cc')
+SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz) -name '*.h' -o -name '*.cc')
 TIDY    = $(filter-out apps/wasm/% apps/cli/mpi_communicator.cc,$(filter src/%.cc apps/%.cc,$(SOURCES)))
 NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test bench format lint sanitize clean mpi neon page module \
+.PHONY: help run serve test bench format lint sanitize clean mpi fuzz neon page module \
         packages packages-bench packages-browser packages-lint packages-mpi packages-neon packages-web
 .PRECIOUS: build/%/build.ninja
 
@@ -40,6 +40,10 @@ sanitize: build/asan-ubsan/build.ninja ## run all tests under the address and un
 mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test training on several processes
 	@cmake --build --preset mpi
 	@ctest --preset mpi
+
+fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files for SECONDS (60) each, under sanitizers
+	@cmake --build --preset fuzz
+	@fuzz/run.sh $(or $(SECONDS),60)
 
 neon: packages-neon build/neon/build.ninja ## check that 64-bit ARM gives the same bits, cross-compiled and in qemu
 	@cmake --build --preset neon

@@ -2,6 +2,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/require.h"
@@ -34,10 +35,11 @@ Examples:
   addnorm doctor out/run                                 a run of addnorm train
   addnorm doctor models/gpt2 --html gpt2.html            a downloaded model, with a report
   addnorm doctor profile.jsonl                           a PyTorch model, through the probe
+  addnorm doctor original.jsonl --compare port.jsonl     where a port parts from its original
   addnorm doctor models/gpt2 --tokens in.npy --logits out.npy)";
 
 struct DoctorFlags {
-  std::string target;
+  std::string target, compare;
   std::string tokens, logits, html;
   std::uint64_t seed = 0;
   bool json = false;
@@ -64,17 +66,23 @@ void write_output(StreamedModel& model, const Tokens& tokens, const std::string&
   write_files({{file, to_npy(shape, std::span(output.data, output.size()))}});
 }
 
-Subject examine_target(const DoctorFlags& flags) {
-  if (is_profile(flags.target)) {
-    require(flags.tokens.empty(), "--tokens: {} is a profile, nothing is run", flags.target);
-    return read_profile(flags.target);
+/// `logits`: where the output for the tokens goes; "": nowhere.
+Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags,
+                          const std::string& logits = "") {
+  Diagnosis diagnosis;
+  if (is_profile(target)) {
+    require(logits.empty(), "--logits: {} is a profile, nothing is run", target);
+    diagnosis.subject = read_profile(target);
+  } else {
+    OpenedModel opened = open_model(target);
+    Tokens tokens{.seed = flags.seed};
+    if (!flags.tokens.empty()) tokens = read_tokens(flags.tokens);
+    if (!logits.empty()) write_output(opened.model, tokens, logits);
+    examine(opened.model, tokens, opened.subject);
+    diagnosis.subject = std::move(opened.subject);
   }
-  auto [subject, model] = open_model(flags.target);
-  Tokens tokens{.seed = flags.seed};
-  if (!flags.tokens.empty()) tokens = read_tokens(flags.tokens);
-  if (!flags.logits.empty()) write_output(model, tokens, flags.logits);
-  examine(model, tokens, subject);
-  return subject;
+  diagnosis.findings = diagnose(diagnosis.subject);
+  return diagnosis;
 }
 
 ExitStatus run(const DoctorFlags& flags) {
@@ -85,14 +93,18 @@ ExitStatus run(const DoctorFlags& flags) {
     if (!file.empty()) outputs.push_back(file);
   }
   check_outputs(outputs);
-  Diagnosis diagnosis{.subject = examine_target(flags)};
-  diagnosis.findings = diagnose(diagnosis.subject);
+  require(!flags.json || flags.compare.empty(), "--compare: has no JSON");
+  const Diagnosis diagnosis = diagnose_target(flags.target, flags, flags.logits);
   if (!flags.html.empty()) write_files({{flags.html, doctor_html(diagnosis)}});
   if (flags.json) {
     fmt::print("{}", doctor_json(diagnosis));
   } else {
     Terminal terminal(stdout);
     terminal.write(doctor_text(diagnosis, terminal.width()));
+    if (!flags.compare.empty()) {
+      const Diagnosis other = diagnose_target(flags.compare, flags);
+      terminal.write("\n" + comparison_text(diagnosis, other, terminal.width()));
+    }
   }
   return diagnosis.sound() ? kDone : kBadOutcome;
 }
@@ -106,6 +118,8 @@ Command doctor_command(CLI::App& program) {
   app->add_option("TARGET", flags->target, "a run, a model's folder or file, or a profile")
       ->required()
       ->type_name("");
+  add_file(*app, "--compare", flags->compare, "another target, held against this one")
+      ->type_name("TARGET");
   add_file(*app, "--tokens", flags->tokens, "ids to run the model on: .npy of int32 or int64");
   add_file(*app, "--logits", flags->logits, "where the model's output for them goes, as .npy");
   add_count(*app, "--seed", flags->seed, "of random tokens (default 0)");

@@ -211,8 +211,10 @@ NpyArray parse_npy(std::string_view bytes, const std::string& file) {
 }
 
 NpyIntegers read_npy_integers(const std::string& file) {
-  const std::string all = read_file(file);
-  std::string_view bytes = all;
+  return parse_npy_integers(read_file(file), file);
+}
+
+NpyIntegers parse_npy_integers(std::string_view bytes, const std::string& file) {
   Header header = take_header(bytes, file);
   require(header.dtype == "<i4" || header.dtype == "<i8",
           "{}: dtype '{}' is not supported; expected '<i4' or '<i8': save array.astype('<i8')",

@@ -29,6 +29,7 @@ struct NpyIntegers {
   std::vector<std::int64_t> values;
 };
 NpyIntegers read_npy_integers(const std::string& file);
+NpyIntegers parse_npy_integers(std::string_view bytes, const std::string& file);
 
 /// The bytes of a .npy file, equal to what numpy.save writes.
 std::string to_npy(const Shape& shape, std::span<const float> values);

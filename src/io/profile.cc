@@ -110,8 +110,11 @@ T value_or(const Json& object, const char* key, T absent) {
 ProfileModel model_of(const Json& header) {
   const Json model = header.value("model", Json::object());
   require(model.is_object(), "model is {}, must be an object", model.dump());
+  constexpr std::size_t kMostLayers = 10'000;
+  const auto layers = value_or(model, "n_layers", std::size_t{0});
+  require(layers <= kMostLayers, "n_layers is {}, must be at most {}", layers, kMostLayers);
   return {.d_model = value_or(model, "d_model", std::size_t{0}),
-          .n_layers = value_or(model, "n_layers", std::size_t{0}),
+          .n_layers = layers,
           .n_heads = value_or(model, "n_heads", std::size_t{0}),
           .d_ff = value_or(model, "d_ff", std::size_t{0}),
           .placement = value_or(model, "placement", std::string()),

@@ -110,10 +110,11 @@ FeedForwardKind feed_forward(const Config& config, const std::string& name,
   config.refuse("its activation '{}' is not known here", name);
 }
 
-void set_layers(Recipe& recipe, std::size_t layers, std::string_view placement,
+void set_layers(Recipe& recipe, const Config& config, const char* key, std::string_view placement,
                 const AttentionForm& form) {
-  constexpr std::size_t kMostLayers = 10'000;
-  require(layers <= kMostLayers, "{} layers are more than {}", layers, kMostLayers);
+  constexpr std::size_t kMost = 1000;
+  const std::size_t layers = config.size(key);
+  if (layers > kMost) config.refuse("{} is {}, must be at most {}", key, layers, kMost);
   const Placement& row = find_placement(placement);
   recipe.placements.assign(layers, {row, row});
   recipe.attention.assign(layers, form);
@@ -135,7 +136,7 @@ Recipe gpt2(const Config& config) {
   if (config.flag("scale_attn_by_inverse_layer_idx", false)) {
     config.refuse("scale_attn_by_inverse_layer_idx is not known here");
   }
-  set_layers(recipe, config.size("n_layer"), "pre", form);
+  set_layers(recipe, config, "n_layer", "pre", form);
   recipe.output =
       config.flag("tie_word_embeddings", true) ? ModelOutput::kTiedLogits : ModelOutput::kLogits;
   return recipe;
@@ -156,7 +157,7 @@ Recipe bert(const Config& config) {
   const std::string positions = config.word("position_embedding_type", "absolute");
   if (positions != "absolute")
     config.refuse("positions of type '{}' are not known here", positions);
-  set_layers(recipe, config.size("num_hidden_layers"), "post", {});
+  set_layers(recipe, config, "num_hidden_layers", "post", {});
   recipe.order = AttentionMask::Order::kAny;
   recipe.output = ModelOutput::kMaskedLogits;
   return recipe;
@@ -231,9 +232,12 @@ Recipe llama(const Config& config, const LlamaForm& form) {
       .qkv_bias = form.qkv_bias,
       .qk_norm = form.qk_norm,
       .norm = block.norm};
-  if (attention.d_head % 2 != 0) config.refuse("head_dim {} is odd", attention.d_head);
+  constexpr std::size_t kWidest = 8192;
+  if (attention.d_head % 2 != 0 || attention.d_head > kWidest) {
+    config.refuse("head_dim is {}, must be even and at most {}", attention.d_head, kWidest);
+  }
   attention.rope = rope(config, "rope_theta", form.rope_base, attention.d_head, true);
-  set_layers(recipe, config.size("num_hidden_layers"), form.placement, attention);
+  set_layers(recipe, config, "num_hidden_layers", form.placement, attention);
   const bool tied = config.flag("tie_word_embeddings", form.output == ModelOutput::kTiedLogits);
   recipe.output = tied ? ModelOutput::kTiedLogits : ModelOutput::kLogits;
   return recipe;
@@ -334,7 +338,7 @@ Recipe t5(const Config& config) {
       .score_scale = 1,
       .relative_bias = {.buckets = config.size("relative_attention_num_buckets", 32),
                         .max_distance = config.size("relative_attention_max_distance", 128)}};
-  set_layers(recipe, config.size("num_layers"), "pre", attention);
+  set_layers(recipe, config, "num_layers", "pre", attention);
   recipe.order = AttentionMask::Order::kAny;
   recipe.output = ModelOutput::kHidden;
   return recipe;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "base/require.h"
 #include "report/html.h"
 #include "report/numbers.h"
 #include "report/table.h"
@@ -230,6 +231,57 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
     text += paint(Ink::kFaint, wrap(kTableCaption, width)) + "\n";
   }
   return text;
+}
+
+namespace {
+
+/// What `one` finds and `other` does not, by rule and place.
+std::string only_in(const Diagnosis& one, const Diagnosis& other, std::string_view label,
+                    int width) {
+  std::string text;
+  for (const Finding& finding : one.findings) {
+    const bool shared = std::ranges::any_of(other.findings, [&](const Finding& f) {
+      return f.rule == finding.rule && f.where == finding.where;
+    });
+    if (shared || finding.severity == Severity::kNote) continue;
+    text += wrap(fmt::format("{} {}: {}, {}: {}", look(finding.severity).mark, label, finding.rule,
+                             finding.where, finding.what),
+                 width) +
+            "\n";
+  }
+  return text;
+}
+
+/// Where a number of both differs by more than a hundredth for the first time.
+std::string parting(const std::vector<LayerRow>& one, const std::vector<LayerRow>& other) {
+  for (std::size_t l = 0; l < std::min(one.size(), other.size()); ++l) {
+    for (const LayerColumn& column : kColumns) {
+      const double a = one[l].*column.member;
+      const double b = other[l].*column.member;
+      if (!(std::abs(a - b) > 0.01 * std::max(std::abs(a), std::abs(b)))) continue;
+      return fmt::format("They part at layer {}: {} is {} and {}.", l, column.name, short_number(a),
+                         short_number(b));
+    }
+  }
+  return "No number by layer differs by more than 1 %.";
+}
+
+}  // namespace
+
+std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width) {
+  const std::vector<LayerRow> rows = layer_rows(one.subject);
+  std::vector<LayerRow> ratios = layer_rows(other.subject);
+  require(rows.size() == ratios.size(), "{} has {} layers, {} has {}: nothing to compare",
+          one.subject.name, rows.size(), other.subject.name, ratios.size());
+  std::string text =
+      wrap(fmt::format("{} against {}", other.subject.name, one.subject.name), width);
+  text += "\n" + only_in(one, other, "gone", width) + only_in(other, one, "new", width);
+  text += parting(rows, ratios) + "\n";
+  for (std::size_t l = 0; l < rows.size(); ++l) {
+    for (const LayerColumn& column : kColumns) ratios[l].*column.member /= rows[l].*column.member;
+  }
+  text += fmt::format("\n{}\n", paint(Ink::kStrong, "By layer, as multiples"));
+  return text + to_text(layer_table(ratios, 16), width);
 }
 
 std::string doctor_json(const Diagnosis& diagnosis) {

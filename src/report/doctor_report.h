@@ -19,6 +19,11 @@ struct Diagnosis {
 /// For a terminal of this width: findings, worst first, then what was measured by layer.
 std::string doctor_text(const Diagnosis& diagnosis, int width);
 
+/// Two of them side by side, as two profiles of the same network before and after a fix, or of a
+/// model and its port: what only one of them has, where they part, and layer by layer what `other`
+/// shows as a multiple of `one`.
+std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
+
 /// {"target","status":"sound"|"findings","model":{…},"findings":[{"rule","severity","where","layer",
 /// "sublayer","what","because","fix","measured","expected"}],"layers":[{…}]}
 std::string doctor_json(const Diagnosis& diagnosis);

@@ -1,0 +1,6 @@
+#include "fuzz.h"
+#include "io/json.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return fuzz(data, size, [](const std::string& text) { addnorm::parse_json(text, "file"); });
+}

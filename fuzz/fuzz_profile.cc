@@ -1,0 +1,12 @@
+#include "doctor/diagnose.h"
+#include "fuzz.h"
+#include "io/profile.h"
+
+/// Every rule and the report must stand whatever a profile says.
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return fuzz(data, size, [](const std::string& text) {
+    for (const addnorm::Profile& profile : addnorm::parse_profiles(text, "file")) {
+      addnorm::diagnose({.name = "file", .profile = profile});
+    }
+  });
+}

@@ -1,0 +1,216 @@
+/// What models from elsewhere may get wrong. That they compute what PyTorch does is
+/// tests/models_test.cc's.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "addnorm/error.h"
+#include "io/file.h"
+#include "model/streamed_model.h"
+#include "support/random.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+namespace fs = std::filesystem;
+
+auto throws(const std::string& words) {
+  return ThrowsMessage<Error>(HasSubstr(words));
+}
+
+constexpr const char* kLlama = R"({"model_type": "llama", "vocab_size": 11, "hidden_size": 8,
+  "num_attention_heads": 2, "num_key_value_heads": 1, "num_hidden_layers": 2,
+  "intermediate_size": 6, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu"})";
+
+/// kLlama with one key changed, or with none where the value is "".
+std::string changed(const std::string& key, const std::string& value) {
+  auto config = nlohmann::ordered_json::parse(kLlama);
+  config.erase(key);
+  if (!value.empty()) config[key] = nlohmann::ordered_json::parse(value);
+  return config.dump();
+}
+
+TEST(Recipe, SaysWhichKeyIsWrong) {
+  const auto parse = [](const std::string& key, const std::string& value) {
+    return [=] { parse_recipe(changed(key, value), "config.json"); };
+  };
+  EXPECT_THAT(parse("model_type", ""), throws("config.json: there is no model_type"));
+  EXPECT_THAT(parse("model_type", "\"mamba\""), throws("is 'mamba'; expected one of gpt2 bert"));
+  EXPECT_THAT(parse("model_type", "7"), throws("model_type is 7, must be a word"));
+  EXPECT_THAT(parse("hidden_size", ""), throws("there is no hidden_size"));
+  EXPECT_THAT(parse("hidden_size", "0"), throws("hidden_size is 0, must be a whole number"));
+  EXPECT_THAT(parse("hidden_size", "-8"), throws("hidden_size is -8"));
+  EXPECT_THAT(parse("hidden_size", "1e300"), throws("hidden_size is 1e+300"));
+  EXPECT_THAT(parse("num_hidden_layers", "100000"),
+              throws("num_hidden_layers is 100000, must be at most"));
+  EXPECT_THAT(parse("rms_norm_eps", "\"x\""), throws("rms_norm_eps is \"x\", must be a number"));
+  EXPECT_THAT(parse("hidden_act", "\"mish\""), throws("its activation 'mish' is not known here"));
+  EXPECT_THAT(parse("attention_bias", "true"), throws("attention_bias is not known here"));
+  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "yarn"})"), throws("'yarn' is not known"));
+  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "llama3", "factor": 8})"),
+              throws("config.json: rope_scaling: there is no low_freq_factor"));
+}
+
+TEST(Recipe, IsWhatTheConfigurationSays) {
+  const Recipe recipe = parse_recipe(kLlama, "config.json");
+  EXPECT_EQ(recipe.layers(), 2U);
+  EXPECT_EQ(recipe.block.norm.kind, NormKind::kRms);
+  EXPECT_EQ(recipe.attention[1].n_kv_heads, 1U);
+  EXPECT_EQ(recipe.attention[1].d_head, 4U);
+  EXPECT_EQ(recipe.attention[1].rope.size(), 2U);
+  EXPECT_DOUBLE_EQ(recipe.attention[1].rope[1], 0.01);
+  EXPECT_EQ(recipe.output, ModelOutput::kLogits);
+  EXPECT_EQ(recipe.placements[0].attention.name, "pre");
+}
+
+/// The files of a random model by kLlama's recipe, to be spoilt.
+class ModelFilesTest : public ::testing::Test {
+ protected:
+  struct Tensor {
+    Shape shape;
+    std::vector<float> values;
+  };
+
+  void SetUp() override {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    TorchGenerator generator(1);
+    const auto add = [&](const std::string& name, Shape shape) {
+      std::size_t count = 1;
+      for (const std::size_t n : shape) count *= n;
+      tensors_[name] = {shape, testing::random_vector<float>(generator, count, {0, 0.1})};
+    };
+    add("model.embed_tokens.weight", {11, 8});
+    for (const std::string layer : {"model.layers.0.", "model.layers.1."}) {
+      add(layer + "input_layernorm.weight", {8});
+      add(layer + "self_attn.q_proj.weight", {8, 8});
+      add(layer + "self_attn.k_proj.weight", {4, 8});
+      add(layer + "self_attn.v_proj.weight", {4, 8});
+      add(layer + "self_attn.o_proj.weight", {8, 8});
+      add(layer + "post_attention_layernorm.weight", {8});
+      add(layer + "mlp.gate_proj.weight", {6, 8});
+      add(layer + "mlp.up_proj.weight", {6, 8});
+      add(layer + "mlp.down_proj.weight", {8, 6});
+    }
+    add("model.norm.weight", {8});
+    add("lm_head.weight", {11, 8});
+  }
+
+  void write(const std::string& name, const std::map<std::string, Tensor>& tensors) const {
+    std::vector<StoredTensor> stored;
+    for (const auto& [key, tensor] : tensors) {
+      stored.push_back(stored_tensor(key, tensor.shape, std::span<const float>(tensor.values)));
+    }
+    write_safetensors((folder_ / name).string(), stored);
+  }
+  StreamedModel load() const {
+    return {parse_recipe(kLlama, "config.json"), Weights(folder_.string(), "llama")};
+  }
+
+  fs::path folder_ = fs::path(::testing::TempDir()) / "addnorm_model_test";
+  std::map<std::string, Tensor> tensors_;
+};
+
+TEST_F(ModelFilesTest, RunsForwardAndBackward) {
+  write("model.safetensors", tensors_);
+  StreamedModel model = load();
+  const std::vector<std::int32_t> tokens{1, 2, 3, 10, 0, 7};
+  const MatrixView<const float> logits = model.forward(tokens, 2);
+  EXPECT_EQ(logits.rows, 6U);
+  EXPECT_EQ(logits.cols, 11U);
+  Matrix<float> gradient(6, 11);
+  gradient.fill(0.1F);
+  std::size_t told = 0;
+  model.backward(gradient, [&](const StreamedModel::Gradient&) { ++told; });
+  EXPECT_EQ(told, model.parameter_names().size());
+  EXPECT_THAT(model.weights().besides(model.parameter_names()), ElementsAre());
+}
+
+TEST_F(ModelFilesTest, RefusesTokensOutsideTheVocabulary) {
+  write("model.safetensors", tensors_);
+  StreamedModel model = load();
+  EXPECT_THAT(
+      [&] {
+        model.forward(std::vector<std::int32_t>{1, 11}, 1);
+      },
+      throws("token 11 is outside the vocabulary of 11"));
+  EXPECT_THAT([&] { model.forward(std::vector<std::int32_t>{1, -1}, 1); }, throws("token -1"));
+  EXPECT_THAT(
+      [&] {
+        model.forward(std::vector<std::int32_t>{1, 2, 3}, 2);
+      },
+      throws("3 tokens do not make a batch of 2"));
+}
+
+TEST_F(ModelFilesTest, SaysWhatIsMissingOrOfAnotherShape) {
+  const auto spoilt = [&](const std::string& name, std::optional<Shape> shape) {
+    auto tensors = tensors_;
+    tensors.erase(name);
+    if (shape) {
+      std::size_t count = 1;
+      for (const std::size_t n : *shape) count *= n;
+      tensors[name] = {*shape, std::vector<float>(count)};
+    }
+    write("model.safetensors", tensors);
+    return [&] { load(); };
+  };
+  EXPECT_THAT(spoilt("model.layers.1.mlp.up_proj.weight", {}),
+              throws("there is no tensor 'model.layers.1.mlp.up_proj.weight'"));
+  EXPECT_THAT(spoilt("model.norm.weight", {}), throws("there is no tensor 'model.norm.weight'"));
+  EXPECT_THAT(spoilt("model.layers.1.mlp.up_proj.weight", Shape{8, 6}),
+              throws("has the shape (8, 6), must have (6, 8)"));
+  EXPECT_THAT(spoilt("model.layers.0.input_layernorm.weight", Shape{9}),
+              throws("has the shape (9,), must have (8,)"));
+  EXPECT_THAT(spoilt("model.embed_tokens.weight", Shape{}),
+              throws("has the shape (), must have (11, 8)"));
+}
+
+/// The recipe alone must not make the program ask for memory.
+TEST_F(ModelFilesTest, RefusesARecipeThatIsTooLargeForTheFiles) {
+  write("model.safetensors", tensors_);
+  Recipe recipe = parse_recipe(changed("intermediate_size", "900000000"), "config.json");
+  EXPECT_THAT([&] { StreamedModel(recipe, Weights(folder_.string(), "llama")); },
+              throws("too few for one layer"));
+}
+
+TEST_F(ModelFilesTest, ReadsShards) {
+  auto second = tensors_;
+  std::map<std::string, Tensor> first;
+  first.insert(second.extract("lm_head.weight"));
+  write("a.safetensors", first);
+  write("b.safetensors", second);
+  const auto index = [&](const std::string& text) {
+    write_files({{(folder_ / "model.safetensors.index.json").string(), text}});
+  };
+  index(R"({"weight_map": {"lm_head.weight": "a.safetensors", "x": "b.safetensors"}})");
+  EXPECT_EQ(load().parameter_names().size(), 21U);
+  index(R"({"weight_map": {"x": "c.safetensors"}})");
+  EXPECT_THAT([&] { load(); }, throws("c.safetensors: cannot be read"));
+  index(R"({"weight_map": {"x": "../a.safetensors"}})");
+  EXPECT_THAT([&] { load(); }, throws("must name files beside it"));
+  index(R"({"weight_map": {"x": 3}})");
+  EXPECT_THAT([&] { load(); }, throws("must hold names of files"));
+  index("{}");
+  EXPECT_THAT([&] { load(); }, throws("there is no object weight_map"));
+  write("c.safetensors", first);
+  index(R"({"weight_map": {"x": "a.safetensors", "y": "c.safetensors"}})");
+  EXPECT_THAT([&] { load(); }, throws("'lm_head.weight' stands in another file too"));
+}
+
+TEST_F(ModelFilesTest, SaysWhatAFolderLacks) {
+  EXPECT_THAT([&] { load(); }, throws("has neither model.safetensors nor model.safetensors.index"));
+}
+
+}  // namespace
+}  // namespace addnorm

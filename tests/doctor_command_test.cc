@@ -1,0 +1,124 @@
+// `addnorm doctor` from outside. What the rules find is doctor_suite.cc's.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "io/npy.h"
+#include "io/safetensors.h"
+#include "support/program.h"
+
+namespace addnorm {
+namespace {
+
+using namespace std::string_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Result;
+
+const std::string kGolden = ADDNORM_SOURCE_DIR "/tests/golden/";
+const std::string kModels = kGolden + "models/";
+const std::string kProfiles = kGolden + "profiles/";
+
+class DoctorCommandTest : public testing::ProgramTest {};
+
+TEST_F(DoctorCommandTest, EndsWith0WhereAllIsSoundAnd1WhereItIsNot) {
+  const Result sound = run("doctor " + kModels + "qwen3");
+  EXPECT_EQ(sound.status, 0) << sound.err;
+  EXPECT_THAT(sound.out, AllOf(HasSubstr("qwen3, pre-norm, RMSNorm"), HasSubstr("no finding")));
+  const Result broken = run("doctor " + kProfiles + "gpt2_norm_over_stream_2_attention.jsonl");
+  EXPECT_EQ(broken.status, 1);
+  EXPECT_THAT(broken.out, AllOf(HasSubstr("✗ norm-over-stream"), HasSubstr("layer 2, attention"),
+                                HasSubstr("s = 1.00·h +"), HasSubstr("expected  s = 1·x + f")));
+  EXPECT_EQ(broken.err, "");
+}
+
+TEST_F(DoctorCommandTest, PrintsOneJsonDocument) {
+  const auto sound = run_json("doctor " + kModels + "gpt2 --json");
+  EXPECT_EQ(sound["status"], "sound");
+  EXPECT_EQ(sound["layers"].size(), 2U);
+  EXPECT_GT(sound["layers"][1]["stream_rms"], 0.1);
+  const Result broken =
+      run("doctor " + kProfiles + "bert_residual_missing_1_attention.jsonl --json");
+  const auto document = nlohmann::ordered_json::parse(broken.out);
+  EXPECT_EQ(document["status"], "findings");
+  EXPECT_EQ(document["findings"][0]["rule"], "residual-missing");
+  EXPECT_EQ(document["findings"][0]["layer"], 1);
+  EXPECT_EQ(document["findings"][0]["sublayer"], "attention");
+}
+
+TEST_F(DoctorCommandTest, WritesAModelsOutputForTokens) {
+  const Safetensors golden = read_safetensors(kModels + "gemma2/expected.safetensors");
+  const StoredTensor& tokens = golden.at("tokens");
+  std::string bytes = to_npy(tokens.shape, tensor_values<double>(tokens));  // int64, by hand
+  bytes.replace(bytes.find("<f8"), 3, "<i8");
+  bytes.resize(bytes.size() - tokens.bytes.size());
+  bytes.append(reinterpret_cast<const char*>(tokens.bytes.data()), tokens.bytes.size());
+  write("in.npy", bytes);
+  EXPECT_EQ(run("doctor " + kModels + "gemma2 --tokens in.npy --logits out.npy").status, 0);
+  const NpyArray out = read_npy((folder_ / "out.npy").string());
+  const auto expected = tensor_values<float>(golden.at("output"));
+  EXPECT_EQ(out.shape, golden.at("output").shape);
+  const auto& values = std::get<std::vector<float>>(out.values);
+  double error = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    error = std::max(error, std::abs(double{values[i]} - expected[i]));
+  }
+  EXPECT_LT(error, 1e-5);
+}
+
+TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySide) {
+  const std::string sound = kProfiles + "gpt2_sound_0_0.jsonl";
+  const Result same = run("doctor " + sound + " --compare " + sound);
+  EXPECT_EQ(same.status, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("No number by layer differs"));
+  const Result port = run("doctor " + sound + " --compare " + kProfiles +
+                          "gpt2_residual_twice_2_feed_forward.jsonl");
+  EXPECT_THAT(port.out, AllOf(HasSubstr("new: residual-twice, layer 2, feed-forward"),
+                              HasSubstr("They part at layer"), HasSubstr("as multiples")));
+}
+
+TEST_F(DoctorCommandTest, LooksAtARunAndWritesAPage) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "Add and norm, line " + std::to_string(i) + ". ";
+  write("text", text);
+  ASSERT_EQ(run("train --text text --out run --preset tiny --steps 12 --profile-every 4").status,
+            0);
+  const Result result = run("doctor run --html page.html");
+  EXPECT_EQ(result.status, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("addnorm, pre-norm"), HasSubstr("entropy")));
+  EXPECT_THAT(read_file((folder_ / "page.html").string()),
+              AllOf(HasSubstr("The residual stream"), Not(HasSubstr("<script"))));
+}
+
+TEST_F(DoctorCommandTest, RefusesBadInput) {
+  write("empty.jsonl", "");
+  write("header.jsonl", R"({"addnorm_profile":1,"model":{}})"s + "\n");
+  write("nan.jsonl", R"({"addnorm_profile":1,"model":{}})"s + "\n{\"point\":\"x\",\"rms\":NaN}\n");
+  write("huge.jsonl", R"({"addnorm_profile":1,"model":{"n_layers":18446744073709551615}})"s + "\n");
+  write("text.txt", "text");
+  expect_error({"doctor"}, "TARGET is required");
+  expect_error({"doctor", "nowhere"}, "there is no such file");
+  expect_error({"doctor", "text.txt"}, "expected a run, a folder");
+  expect_error({"doctor", "."}, "no config.json");
+  expect_error({"doctor", "empty.jsonl"}, "holds no profile");
+  expect_error({"doctor", "header.jsonl"}, "no line but the first");
+  expect_error({"doctor", "nan.jsonl"}, "line 2");
+  expect_error({"doctor", "huge.jsonl"}, "n_layers is 18446744073709551615");
+  expect_error({"doctor", kModels + "gpt2", "--logits", "out.npy"}, "--logits: expected --tokens");
+  expect_error({"doctor", kModels + "gpt2", "--tokens", "text.txt"}, "is not a .npy file");
+}
+
+/// What is missing is unknown, and no reason to complain.
+TEST_F(DoctorCommandTest, TakesAProfileThatSaysLittle) {
+  write("little.jsonl", R"({"addnorm_profile":1,"model":{}})"s + "\n" +
+                            R"({"layer":0,"sublayer":"attention","point":"sum","rms":1.5})" + "\n");
+  const Result result = run("doctor little.jsonl");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("no finding"));
+}
+
+}  // namespace
+}  // namespace addnorm
