@@ -129,7 +129,8 @@ struct ModelFiles {
 
   /// What the doctor finds in the files, notes left out.
   std::vector<Finding> diagnosed() const {
-    const std::string folder = fs::path(::testing::TempDir()) / "doctor_suite_model";
+    const std::string folder = fs::path(::testing::TempDir()) /
+                               ::testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder);
     fs::create_directories(folder);
     std::vector<StoredTensor> stored;

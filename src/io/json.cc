@@ -29,7 +29,7 @@ Json parse_json(std::string_view text, const std::string& file) {
   Json object;
   try {
     object = Json::parse(text, check);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {  // no JSON, or a number that no double holds
     // Its message names the exception first: "[json.exception.parse_error.101] parse error at …".
     const std::string_view message = error.what();
     fail(fmt::format("{}: is not JSON: {}", file, message.substr(message.find("] ") + 2)));

@@ -23,6 +23,7 @@ TEST(ParseJson, SaysWhereItIsNone) {
   EXPECT_THAT([] { parse_json("{\n  \"a\": 1,\n}", "file"); }, throws("file: is not JSON"));
   EXPECT_THAT([] { parse_json("{\n  \"a\": 1,\n}", "file"); }, throws("line 3"));
   EXPECT_THAT([] { parse_json("", "file"); }, throws("file: is not JSON"));
+  EXPECT_THAT([] { parse_json("{\"a\": 2e71000}", "file"); }, throws("file: is not JSON: number"));
   EXPECT_THAT([] { parse_json("[1]", "file"); }, throws("is array, must be a JSON object"));
   EXPECT_THAT([] { parse_json("{\"\xff\": 1}", "file"); }, throws("file: is not JSON"));
 }

@@ -118,7 +118,9 @@ class ModelFilesTest : public ::testing::Test {
     return {parse_recipe(kLlama, "config.json"), Weights(folder_.string(), "llama")};
   }
 
-  fs::path folder_ = fs::path(::testing::TempDir()) / "addnorm_model_test";
+  /// Its own for each test, which run side by side.
+  fs::path folder_ = fs::path(::testing::TempDir()) /
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::map<std::string, Tensor> tensors_;
 };
 
