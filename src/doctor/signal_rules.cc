@@ -67,7 +67,7 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
          .severity = Severity::kSuspicious,
          .site = last.site,
          .where = place_text(last.site),
-         .what = fmt::format("logits have grown {:.1f} times from step {} to step {}, to {:.0f}",
+         .what = fmt::format("logits have grown {:.4g} times from step {} to step {}, to {:.0f}",
                              growth, first->step, last.step, last.abs_max),
          .because = fmt::format("logits that settle below {:.0f}", kSaturated),
          .fix = "normalize queries and keys (QK-norm), cap the logits, or lower the learning rate",

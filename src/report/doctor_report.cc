@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ranges>
 
@@ -369,7 +370,7 @@ Series stream_band(const std::vector<LayerRow>& rows) {
 
 std::string doctor_html(const Diagnosis& diagnosis) {
   const std::vector<Group> groups = grouped(diagnosis.findings);
-  HtmlPage page("Doctor: " + diagnosis.subject.name,
+  HtmlPage page("Doctor: " + std::filesystem::path(diagnosis.subject.name).filename().string(),
                 fmt::format("{}: {}.", model_text(diagnosis.subject.profile.model),
                             verdict_text(count_defects(groups))));
   page.section("Findings");
