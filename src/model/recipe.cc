@@ -49,7 +49,7 @@ class Config {
     require(value.is_string(), "{}: {} is {}, must be a word", file_, key, value.dump());
     return value.get<std::string>();
   }
-  std::string word(const char* key, std::string absent) const {
+  std::string word(const char* key, const char* absent) const {
     return has(key) ? word(key) : absent;
   }
 

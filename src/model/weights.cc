@@ -43,6 +43,7 @@ std::vector<std::string> files_of(const fs::path& path) {
 
 std::vector<Safetensors> read_all(const std::vector<std::string>& files) {
   std::vector<Safetensors> all;
+  all.reserve(files.size());
   for (const std::string& file : files) all.push_back(read_safetensors(file));
   return all;
 }

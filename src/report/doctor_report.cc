@@ -7,7 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <ranges>
+#include <sstream>
 
 #include "base/require.h"
 #include "report/html.h"
@@ -128,17 +128,14 @@ constexpr const char* kTableCaption =
     "reads.";
 
 std::string model_text(const ProfileModel& model) {
-  std::vector<std::string> parts;
-  if (!model.model_type.empty())
-    parts.push_back(model.model_type);
-  else if (!model.architecture.empty())
-    parts.push_back(model.architecture);
+  std::vector<std::string> parts{model.model_type.empty() ? model.architecture : model.model_type};
+  if (parts.front().empty()) parts.clear();
   if (!model.placement.empty()) parts.push_back(model.placement + "-norm");
-  if (!model.norm.empty()) parts.push_back(model.norm == "rms" ? "RMSNorm" : "LayerNorm");
+  if (!model.norm.empty()) parts.emplace_back(model.norm == "rms" ? "RMSNorm" : "LayerNorm");
   if (model.eps > 0) parts.push_back(fmt::format("ε {:.0e}", model.eps));
   if (model.n_layers > 0) {
-    parts.push_back(fmt::format("{} layer{} of width {}", model.n_layers,
-                                model.n_layers == 1 ? "" : "s", model.d_model));
+    parts.push_back(
+        fmt::format("{} of width {}", format_count(model.n_layers, "layer"), model.d_model));
   }
   if (model.parameters > 0) parts.push_back(format_count(model.parameters) + " parameters");
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -178,10 +175,10 @@ std::string places(const Group& group) {
 std::string indented(std::string_view label, std::string_view text, int width) {
   constexpr int kIndent = 12;
   std::string lines;
-  const std::string wrapped = wrap(text, std::max(20, width - kIndent));
-  for (const auto line : std::views::split(wrapped, '\n')) {
+  std::istringstream wrapped(wrap(text, std::max(20, width - kIndent)));
+  for (std::string line; std::getline(wrapped, line);) {
     const std::string head = lines.empty() ? fmt::format("  {}", label) : "";
-    lines += pad(head, kIndent, Align::kLeft) + std::string(line.begin(), line.end()) + "\n";
+    lines += pad(head, kIndent, Align::kLeft) + line + "\n";
   }
   return lines;
 }
@@ -205,8 +202,7 @@ std::size_t count_defects(const std::vector<Group>& groups) {
 }
 
 std::string verdict_text(std::size_t defects) {
-  if (defects == 0) return "no finding";
-  return fmt::format("{} finding{}", defects, defects == 1 ? "" : "s");
+  return defects == 0 ? "no finding" : format_count(defects, "finding");
 }
 
 }  // namespace
@@ -329,7 +325,7 @@ std::string doctor_json(const Diagnosis& diagnosis) {
 namespace {
 
 Chart chart_of(const std::vector<LayerRow>& rows, const char* title, const char* label,
-               AxisScale scale, std::vector<LayerColumn> columns) {
+               AxisScale scale, const std::vector<LayerColumn>& columns) {
   Chart chart{.title = title, .x = {.label = "layer"}, .y = {.label = label, .scale = scale}};
   for (const LayerColumn& column : columns) {
     Series series{.name = column.name};
@@ -385,7 +381,7 @@ std::string doctor_html(const Diagnosis& diagnosis) {
   const std::vector<LayerRow> rows = layer_rows(diagnosis.subject);
   if (rows.empty()) return page.str();
   page.section("By layer");
-  const auto figure = [&](Chart chart, const char* caption) {
+  const auto figure = [&](const Chart& chart, const char* caption) {
     if (!chart.series.empty()) page.figure(chart, caption);
   };
   Chart stream = chart_of(rows, "The residual stream", "RMS", AxisScale::kLog, {kColumns[0]});
@@ -394,7 +390,7 @@ std::string doctor_html(const Diagnosis& diagnosis) {
     Series band = stream_band(rows);
     if (!band.x.empty()) stream.series.push_back(std::move(band));
   }
-  figure(std::move(stream),
+  figure(stream,
          "Of what each layer reads. The band runs from branches that are independent of the stream "
          "to branches that all point its way, of the sizes that were measured.");
   figure(chart_of(rows, "Branches", "share of the stream", AxisScale::kLog,
