@@ -1,7 +1,6 @@
 #include "doctor/diagnose.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "doctor/rules.h"
 

@@ -89,11 +89,12 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   const std::string& form = subject.profile.model.gamma_form;
   if (form != "plain" && form != "one_plus") return;
+  const std::size_t step = last_step(subject.profile);
   std::size_t norms = 0, around_zero = 0, around_one = 0;
   bool is_fitted = false;
   for (const ProfileEntry& entry : subject.profile.entries) {
     is_fitted |= !std::isnan(entry.divisor);
-    if (entry.step != last_step(subject.profile) || entry.site.point != Point::kGamma) continue;
+    if (entry.step != step || entry.site.point != Point::kGamma) continue;
     ++norms;
     around_zero += entry.min < 0 && std::abs(entry.mean) < entry.std;
     around_one += std::abs(entry.mean - 1) < 0.2 && entry.std < 0.3 && entry.min > 0;

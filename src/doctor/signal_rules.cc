@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 
 #include "doctor/places.h"
 #include "doctor/rules.h"
@@ -39,9 +38,11 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
   constexpr double kSaturated = 50;
   constexpr double kGrowth = 3;
   const Profile& profile = subject.profile;
+  const std::size_t begin = first_step(profile);
+  const std::size_t end = last_step(profile);
   for (const ProfileEntry& last : profile.entries) {
-    if (last.step != last_step(profile) || last.site.point != Point::kScores) continue;
-    const ProfileEntry* first = find_entry(profile, first_step(profile), last.site);
+    if (last.step != end || last.site.point != Point::kScores) continue;
+    const ProfileEntry* first = find_entry(profile, begin, last.site);
     const bool collapsed = last.entropy < 0.1 && last.abs_max > kSaturated;
     if (first == nullptr || first == &last) {
       if (!collapsed) continue;

@@ -1,7 +1,6 @@
 #include "doctor/subject.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "addnorm/error.h"
 
@@ -17,9 +16,10 @@ std::optional<std::vector<BlockPlacement>> placements_of(const ProfileModel& mod
 }
 
 bool is_initial(const Profile& profile) {
+  const std::size_t first = first_step(profile);
   bool any = false;
   for (const ProfileEntry& entry : profile.entries) {
-    if (entry.step != first_step(profile)) continue;
+    if (entry.step != first) continue;
     if (entry.site.point == Point::kBeta && entry.abs_max != 0) return false;
     if (entry.site.point != Point::kGamma) continue;
     any = true;
