@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -93,6 +96,76 @@ TEST_F(DoctorCommandTest, LooksAtARunAndWritesAPage) {
               AllOf(HasSubstr("The residual stream"), Not(HasSubstr("<script"))));
 }
 
+TEST_F(DoctorCommandTest, LooksAtSettingsAndProvesAFix) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) text += "Add and norm, line " + std::to_string(i) + ". ";
+  write("text", text);
+  write("settings.json",
+        R"({"preset": "tiny", "text": "text", "placement": "plain", "layers": 16, "width": 32})");
+  const Result result = run("doctor settings.json --prove --prove-steps 3 --html page.html");
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("settings.json: addnorm, placement plain"),
+                                HasSubstr("bytes of"), HasSubstr("! gradient-vanishes"),
+                                HasSubstr("proof"), HasSubstr(", mended in 3 steps")));
+  EXPECT_THAT(read_file((folder_ / "page.html").string()), HasSubstr("proof"));
+  const Result json = run("doctor settings.json --prove --prove-steps 3 --json");
+  const auto proof = nlohmann::ordered_json::parse(json.out)["proofs"][0];
+  EXPECT_EQ(proof["rule"], "gradient-vanishes");
+  EXPECT_LT(proof["before"], 1e-3);
+  EXPECT_GT(proof["after"], 0.1);
+  EXPECT_EQ(proof["mended"], true);
+}
+
+/// What is left of a run that ended before its first checkpoint: settings, losses, profiles.
+TEST_F(DoctorCommandTest, LooksAtARunThatLeftNoCheckpoint) {
+  write("text", std::string(4000, 'a'));
+  const std::string train =
+      "train --text text --preset tiny --placement none --init xavier --lr 100";
+  ASSERT_EQ(run(train + " --layers 8 --clip 0 --warm-up 0 --out run").status, 1);
+  const Result result = run("doctor run");
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("✗ training-stopped"), HasSubstr("is not finite")));
+}
+
+/// A copy of a golden model, spoilt.
+void spoil(const std::filesystem::path& folder, const std::string& name, const std::string& file,
+           const std::function<void(std::string&)>& change) {
+  std::filesystem::remove_all(folder);
+  std::filesystem::copy(kModels + name, folder);
+  const std::string path = (folder / file).string();
+  std::string bytes = read_file(path);
+  change(bytes);
+  write_files({{path, bytes}});
+}
+
+TEST_F(DoctorCommandTest, RefusesSpoiltModels) {
+  const std::string weights = "model.safetensors";
+  const auto expect = [&](const std::string& name, const std::string& file, const char* message,
+                          const std::function<void(std::string&)>& change) {
+    spoil(folder_ / "spoilt", name, file, change);
+    expect_error({"doctor", "spoilt"}, message);
+  };
+  const auto replace = [](const char* what, const char* by) {
+    return [=](std::string& bytes) {
+      ASSERT_NE(bytes.find(what), std::string::npos) << what;
+      bytes.replace(bytes.find(what), std::strlen(what), by);
+    };
+  };
+  expect("llama", weights, "data_offsets", [](std::string& b) { b.resize(b.size() / 2); });
+  expect("llama", weights, "4 bytes", [](std::string& b) { b.resize(4); });
+  expect("llama", weights, "header", [](std::string& b) { b[6] = '\x7f'; });
+  expect("llama", weights, "header", [](std::string& b) { b[9] = '#'; });
+  expect("llama", weights, "dtype", replace("\"F32\"", "\"F33\""));
+  expect("llama", weights, "no tensor", replace("1.mlp.up_proj.weight", "1.mlp.up_proj.height"));
+  expect("llama", weights, "shape", replace("\"shape\":[24]", "\"shape\":[12]"));
+  expect("llama", "config.json", "shape", replace("\"hidden_size\": 24", "\"hidden_size\": 48"));
+  expect("llama", "config.json", "there is no", replace("\"vocab_size\"", "\"vocab_mass\""));
+  expect("llama", "config.json", "model_type is 'mamba'", replace("\"llama\"", "\"mamba\""));
+  expect("llama", "config.json", "line", [](std::string& b) { b.resize(b.size() / 2); });
+  expect("llama", "config.json", "deep",
+         [](std::string& b) { b = std::string(200'000, '[') + std::string(200'000, ']'); });
+}
+
 TEST_F(DoctorCommandTest, RefusesBadInput) {
   write("empty.jsonl", "");
   write("header.jsonl", R"({"addnorm_profile":1,"model":{}})"s + "\n");
@@ -101,7 +174,7 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   write("text.txt", "text");
   expect_error({"doctor"}, "TARGET is required");
   expect_error({"doctor", "nowhere"}, "there is no such file");
-  expect_error({"doctor", "text.txt"}, "expected a run, a folder");
+  expect_error({"doctor", "text.txt"}, "expected a run, settings of one, a folder");
   expect_error({"doctor", "."}, "no config.json");
   expect_error({"doctor", "empty.jsonl"}, "holds no profile");
   expect_error({"doctor", "header.jsonl"}, "no line but the first");
@@ -109,6 +182,10 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", "huge.jsonl"}, "n_layers is 18446744073709551615");
   expect_error({"doctor", kModels + "gpt2", "--logits", "out.npy"}, "--logits: expected --tokens");
   expect_error({"doctor", kModels + "gpt2", "--tokens", "text.txt"}, "is not a .npy file");
+  expect_error({"doctor", kModels + "gpt2", "--prove", "--prove-steps", "0"}, "--prove-steps");
+  expect_error({"doctor", kProfiles + "gpt2_sound_0_0.jsonl", "--prove"}, "nothing can be tried");
+  write("settings.json", R"({"layers": -1})");
+  expect_error({"doctor", "settings.json"}, "\"layers\" is -1");
 }
 
 /// What is missing is unknown, and no reason to complain.

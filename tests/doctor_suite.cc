@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "doctor/alternatives.h"
 #include "doctor/diagnose.h"
-#include "doctor/examine.h"
+#include "doctor/prove.h"
 #include "io/file.h"
 
 namespace addnorm {
@@ -105,8 +106,9 @@ struct ModelFiles {
   nlohmann::ordered_json config;
   std::map<std::string, std::pair<Shape, std::vector<float>>> tensors;
 
+  /// Of a folder below golden/.
   explicit ModelFiles(const std::string& name) {
-    const std::string folder = ADDNORM_SOURCE_DIR "/tests/golden/models/" + name;
+    const std::string folder = ADDNORM_SOURCE_DIR "/tests/golden/" + name;
     config = nlohmann::ordered_json::parse(read_file(folder + "/config.json"));
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string file = entry.path().filename().string();
@@ -127,8 +129,8 @@ struct ModelFiles {
     change(part, [&](float& v) { v = value; });
   }
 
-  /// What the doctor finds in the files, notes left out.
-  std::vector<Finding> diagnosed() const {
+  /// Writes them into a folder of the test's own.
+  std::string written() const {
     const std::string folder = fs::path(::testing::TempDir()) /
                                ::testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder);
@@ -139,7 +141,12 @@ struct ModelFiles {
     }
     write_safetensors(folder + "/model.safetensors", stored);
     write_files({{folder + "/config.json", config.dump()}});
-    auto [subject, model] = open_model(folder);
+    return folder;
+  }
+
+  /// What the doctor finds in the files, notes left out.
+  std::vector<Finding> diagnosed() const {
+    auto [subject, model] = open_model(written());
     examine(model, {}, subject);
     std::vector<Finding> findings = diagnose(subject);
     std::erase_if(findings, [](const Finding& f) { return !is_defect(f); });
@@ -186,13 +193,26 @@ const FileBug kFileBugs[] = {
      [](ModelFiles& f) { f.tensors["h.1.attn.c_proj.weight"].second[3] = NAN; }},
     {"llama", "idle-sublayer", 1, "with a projection of 0",
      [](ModelFiles& f) { f.set("layers.1.mlp.down_proj", 0); }},
+    {"qwen2", "repeated-layer", 1, "with a layer read twice",
+     [](ModelFiles& f) {
+       for (auto& [name, tensor] : f.tensors) {
+         if (!name.starts_with("model.layers.1.")) continue;
+         std::string first = name;
+         tensor = f.tensors.at(first.replace(first.find('1'), 1, "0"));
+       }
+     }},
+    {"llama3", "second-head", -1, "with a head that the config ties",
+     [](ModelFiles& f) {
+       f.tensors["lm_head.weight"] = f.tensors.at("model.embed_tokens.weight");
+       f.change("lm_head", [](float& v) { v *= 1.5F; });
+     }},
     {"t5", "idle-sublayer", 0, "with a projection of 0",
      [](ModelFiles& f) { f.set("block.0.layer.0.SelfAttention.o", 0); }},
 };
 
 TEST(DoctorSuite, FindsBugsInFiles) {
   for (const FileBug& bug : kFileBugs) {
-    ModelFiles files(bug.model);
+    ModelFiles files("models/" + std::string(bug.model));
     bug.plant(files);
     const std::vector<Finding> findings = files.diagnosed();
     fmt::print("{:8} {:26} {}\n", bug.model, bug.what,
@@ -212,8 +232,69 @@ TEST(DoctorSuite, FindsBugsInFiles) {
 TEST(DoctorSuite, FindsNothingInSoundFiles) {
   for (const char* name : {"gpt2", "gpt2_saved", "bert", "bert_hub", "llama", "llama3", "qwen2",
                            "qwen3", "gemma", "gemma2", "gemma3", "olmo2", "t5", "t5_v1_1"}) {
-    const std::vector<Finding> findings = ModelFiles(name).diagnosed();
+    const std::vector<Finding> findings = ModelFiles("models/" + std::string(name)).diagnosed();
     EXPECT_TRUE(findings.empty()) << name << "\n" << list(findings);
+  }
+}
+
+// Trained weights under another recipe: nothing is wrong with any number, but the text is.
+
+/// Sequences of the kind that golden/trained was trained on: four tokens, again and again.
+Tokens repeated_tokens() {
+  Tokens tokens{.batch = 8};
+  for (std::size_t i = 0; i < 8 * 16; ++i) {
+    tokens.ids.push_back(static_cast<std::int32_t>(1 + (i / 16 * 5 + i % 4 * 7) % 39));
+  }
+  return tokens;
+}
+
+struct WrongRecipe {
+  const char* model;
+  const char* right;  ///< what the doctor must propose
+  void (*plant)(ModelFiles& files);
+};
+const WrongRecipe kWrongRecipes[] = {
+    {"llama", "a RoPE base of 10,000", [](ModelFiles& f) { f.config["rope_theta"] = 3.0; }},
+    {"llama", "1 + γ for γ", [](ModelFiles& f) { f.change("norm", [](float& v) { v -= 1; }); }},
+    {"gemma", "γ for 1 + γ", [](ModelFiles& f) { f.change("norm", [](float& v) { v += 1; }); }},
+};
+
+TEST(DoctorSuite, FindsTheRecipeByWhichTrainedWeightsDoBest) {
+  for (const WrongRecipe& wrong : kWrongRecipes) {
+    ModelFiles files("trained/" + std::string(wrong.model));
+    wrong.plant(files);
+    const std::string folder = files.written();
+    auto [subject, model] = open_model(folder);
+    examine(model, repeated_tokens(), subject);
+    try_alternatives(folder, repeated_tokens(), subject);
+    const std::vector<Finding> findings = diagnose(subject);
+    const auto found = std::ranges::find(findings, "another-recipe", &Finding::rule);
+    std::string tried = fmt::format("as it is: {:.3f}\n", subject.loss);
+    for (const Alternative& a : subject.alternatives) {
+      tried += fmt::format("{}: {:.3f}\n", a.change, a.loss);
+    }
+    ASSERT_NE(found, findings.end()) << wrong.model << ": " << wrong.right << "\n" << tried;
+    EXPECT_EQ(found->remedies.at(0).change, wrong.right);
+    for (const Proof& proof : prove_by_running(folder, subject, findings, repeated_tokens())) {
+      if (proof.rule != "another-recipe") continue;
+      fmt::print("{:8} {:24} loss {:.3f} → {:.3f}\n", wrong.model, proof.change, proof.before,
+                 proof.after);
+      EXPECT_TRUE(proof.is_mended);
+      EXPECT_EQ(proof.before, found->measured);
+      EXPECT_EQ(proof.after, found->expected);
+    }
+  }
+}
+
+TEST(DoctorSuite, LeavesTrainedWeightsTheirRecipe) {
+  for (const char* name : {"gpt2", "llama", "gemma"}) {
+    const std::string folder = ModelFiles("trained/" + std::string(name)).written();
+    auto [subject, model] = open_model(folder);
+    examine(model, repeated_tokens(), subject);
+    try_alternatives(folder, repeated_tokens(), subject);
+    EXPECT_GE(subject.alternatives.size(), 4u);
+    EXPECT_LT(subject.loss, 0.6 * subject.chance_loss) << name;
+    for (const Finding& f : diagnose(subject)) EXPECT_FALSE(is_defect(f)) << name << ": " << f.rule;
   }
 }
 

@@ -1,5 +1,7 @@
+#include <filesystem>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -8,31 +10,44 @@
 #include "base/require.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/own_text.h"
+#include "doctor/alternatives.h"
 #include "doctor/diagnose.h"
-#include "doctor/examine.h"
+#include "doctor/prove.h"
 #include "io/file.h"
+#include "io/json.h"
 #include "io/npy.h"
+#include "io/temporary_folder.h"
 #include "report/doctor_report.h"
 #include "report/terminal.h"
+#include "run/checkpoint.h"
+#include "run/memory.h"
 
 namespace addnorm {
 namespace {
 
-constexpr const char* kMeaning =
-    R"(TARGET is a run of `addnorm train`; a folder with config.json and .safetensors files as the Hugging
-Face hub has them (gpt2, bert, llama, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, t5's encoder),
-or one such file beside its config.json; or a profile .jsonl, as python/addnorm_probe.py writes it of
-any PyTorch model.
+namespace fs = std::filesystem;
 
-A model is run here, forward and backward, one layer in memory at a time, on random tokens or on those
-of --tokens. What passes is compared with what its recipe, algebra and theory say: findings come first,
-worst first, each with its place, what was seen, what was expected, and a fix. Notes are no defects.
-docs/doctor.md tells each rule.
+constexpr const char* kMeaning =
+    R"(TARGET is a run of `addnorm train`; a JSON file of its settings, before anything is trained; a folder
+with config.json and .safetensors files as the Hugging Face hub has them (gpt2, bert, llama, qwen2,
+qwen3, gemma, gemma2, gemma3_text, olmo2, t5's encoder), or one such file beside its config.json; or a
+profile .jsonl, as python/addnorm_probe.py writes it of any PyTorch model.
+
+A model is run here, forward and backward, one layer in memory at a time, on random tokens, on those
+of --tokens, or a run on its text. What passes is compared with what its recipe, algebra and theory
+say: findings come first, worst first, each with its place, what was seen, what was expected, and a
+fix. Notes are no defects. docs/doctor.md tells each rule.
+
+With --prove the fixes that are a change of settings, or of the recipe, are tried: a run is trained for
+some steps as it is and with the fix, a model is run by the other recipe, and the number that was found
+is shown before and after.
 
 Exit status: 0 sound, 1 findings, 2 bad usage or bad input.
 
 Examples:
-  addnorm doctor out/run                                 a run of addnorm train
+  addnorm doctor out/run --prove                         a run of addnorm train
+  addnorm doctor settings.json --text book.txt --prove   what will become of these settings?
   addnorm doctor models/gpt2 --html gpt2.html            a downloaded model, with a report
   addnorm doctor profile.jsonl                           a PyTorch model, through the probe
   addnorm doctor original.jsonl --compare port.jsonl     where a port parts from its original
@@ -41,7 +56,10 @@ Examples:
 struct DoctorFlags {
   std::string target, compare;
   std::string tokens, logits, html;
+  std::vector<std::string> text;
   std::uint64_t seed = 0;
+  std::uint64_t prove_steps = 100;
+  bool prove = false;
   bool json = false;
 };
 
@@ -56,7 +74,13 @@ Tokens read_tokens(const std::string& file) {
             "{}: holds {}, which is no token", file, id);
   }
   return {.ids = {array.values.begin(), array.values.end()},
-          .batch = shape.size() == 2 ? shape[0] : 1};
+          .batch = shape.size() == 2 ? shape[0] : 1,
+          .origin = "tokens of " + fs::path(file).filename().string()};
+}
+
+/// Those of --tokens, or random ones.
+Tokens asked_tokens(const DoctorFlags& flags) {
+  return flags.tokens.empty() ? Tokens{.seed = flags.seed} : read_tokens(flags.tokens);
 }
 
 /// Writes what the model gives for the tokens, in their shape with one more dimension.
@@ -66,35 +90,119 @@ void write_output(StreamedModel& model, const Tokens& tokens, const std::string&
   write_files({{file, to_npy(shape, std::span(output.data, output.size()))}});
 }
 
-/// `logits`: where the output for the tokens goes; "": nowhere.
-Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags,
-                          const std::string& logits = "") {
-  Diagnosis diagnosis;
-  if (is_profile(target)) {
-    require(logits.empty(), "--logits: {} is a profile, nothing is run", target);
-    diagnosis.subject = read_profile(target);
-  } else {
-    OpenedModel opened = open_model(target);
-    Tokens tokens{.seed = flags.seed};
-    if (!flags.tokens.empty()) tokens = read_tokens(flags.tokens);
-    if (!logits.empty()) write_output(opened.model, tokens, logits);
-    examine(opened.model, tokens, opened.subject);
-    diagnosis.subject = std::move(opened.subject);
-  }
+/// Whether the path is a JSON file of a run's settings, and not a model's config.json.
+bool is_settings(const std::string& path) {
+  return path.ends_with(".json") && !parse_json(read_file(path), path).contains("model_type");
+}
+
+/// The text of a run, if it can be read; of settings always some.
+std::optional<ByteText> text_of(const RunConfig& config, const DoctorFlags& flags, bool needed) {
+  const std::vector<std::string>& files = flags.text.empty() ? config.text : flags.text;
+  const bool is_there = !files.empty() && std::ranges::all_of(files, [](const std::string& file) {
+    return fs::exists(file);
+  });
+  if (!is_there && !needed) return std::nullopt;
+  return std::optional<ByteText>(std::in_place, read_text_or_own(files), config.context);
+}
+
+/// A bar for each run that a proof trains.
+std::vector<Proof> prove_with_progress(const Subject& subject, const std::vector<Finding>& findings,
+                                       const ByteText& text, std::size_t steps) {
+  check_memory(estimate_memory(*subject.config).total() + text.size());
+  Terminal screen(stderr);
+  std::optional<ProgressBar> bar;
+  return prove_by_training(subject, findings, text, steps, [&](const std::string& change) {
+    bar.emplace(screen, change.empty() ? "as it is" : change, steps);
+    return RunEvents{.on_step = [&](const StepMetrics& m) {
+      bar->update(m.step, fmt::format("loss {:.3f}", m.loss));
+    }};
+  });
+}
+
+/// What a run's folder says, and what its model shows, where there is a checkpoint of it.
+Diagnosis diagnose_run(Subject subject, const ByteText* text, const DoctorFlags& flags) {
+  if (text != nullptr) subject.unigram_loss = text->unigram_loss();
+  Diagnosis diagnosis{.subject = std::move(subject)};
   diagnosis.findings = diagnose(diagnosis.subject);
+  if (!flags.prove) return diagnosis;
+  require(text != nullptr, "--text: is missing; the text of {} is not where it was",
+          diagnosis.subject.name);
+  diagnosis.proofs =
+      prove_with_progress(diagnosis.subject, diagnosis.findings, *text, flags.prove_steps);
   return diagnosis;
+}
+
+Subject examined(OpenedModel run, const ByteText* text, const DoctorFlags& flags) {
+  const bool own = text != nullptr && flags.tokens.empty();
+  if (!flags.logits.empty()) write_output(run.model, asked_tokens(flags), flags.logits);
+  examine(run.model, own ? text_tokens(*text, run.subject.config->context) : asked_tokens(flags),
+          run.subject);
+  return std::move(run.subject);
+}
+
+Diagnosis diagnose_run(const std::string& folder, const DoctorFlags& flags) {
+  const RunFiles files(folder);
+  Subject subject = read_run(files);
+  require(subject.config || fs::exists(files.checkpoint), "{}: there is no config.json", folder);
+  if (!subject.config) subject.config = Checkpoint(files.checkpoint).state().config;
+  const std::optional<ByteText> text = text_of(*subject.config, flags, !flags.text.empty());
+  const ByteText* const known = text ? &*text : nullptr;
+  if (fs::exists(files.checkpoint)) subject = examined(open_run(files), known, flags);
+  return diagnose_run(std::move(subject), known, flags);
+}
+
+Diagnosis diagnose_settings(const std::string& file, const DoctorFlags& flags) {
+  const RunConfig config = read_config(file);
+  const std::optional<ByteText> text = text_of(config, flags, true);
+  const TemporaryFolder folder;
+  check_memory(estimate_memory(config).total() + text->size());
+  Subject subject = examined(open_settings(config, folder.path(), *text), &*text, flags);
+  subject.name = file;
+  return diagnose_run(std::move(subject), &*text, flags);
+}
+
+Diagnosis diagnose_model(const std::string& path, const DoctorFlags& flags) {
+  OpenedModel opened = open_model(path);
+  const Tokens tokens = asked_tokens(flags);
+  if (!flags.logits.empty()) write_output(opened.model, tokens, flags.logits);
+  examine(opened.model, tokens, opened.subject);
+  Diagnosis diagnosis{.subject = std::move(opened.subject)};
+  if (!flags.tokens.empty()) try_alternatives(path, tokens, diagnosis.subject);
+  diagnosis.findings = diagnose(diagnosis.subject);
+  if (flags.prove) {
+    diagnosis.proofs = prove_by_running(path, diagnosis.subject, diagnosis.findings, tokens);
+  }
+  return diagnosis;
+}
+
+Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
+  require(fs::exists(target), "{}: there is no such file or folder", target);
+  if (is_profile(target)) {
+    require(flags.logits.empty(), "--logits: {} is a profile, nothing is run", target);
+    require(!flags.prove, "--prove: {} is a profile, nothing can be tried", target);
+    Diagnosis diagnosis{.subject = read_profile(target)};
+    diagnosis.findings = diagnose(diagnosis.subject);
+    return diagnosis;
+  }
+  if (is_run(target)) return diagnose_run(target, flags);
+  if (is_settings(target)) return diagnose_settings(target, flags);
+  if (target.ends_with(".json")) {  // a model's
+    return diagnose_model(fs::absolute(target).parent_path().string(), flags);
+  }
+  return diagnose_model(target, flags);
 }
 
 ExitStatus run(const DoctorFlags& flags) {
   require(flags.logits.empty() || !flags.tokens.empty(),
           "--logits: expected --tokens beside it: of which tokens?");
+  require(flags.prove_steps > 0, "--prove-steps: expected at least 1");
   std::vector<std::string> outputs;
   for (const std::string& file : {flags.logits, flags.html}) {
     if (!file.empty()) outputs.push_back(file);
   }
   check_outputs(outputs);
   require(!flags.json || flags.compare.empty(), "--compare: has no JSON");
-  const Diagnosis diagnosis = diagnose_target(flags.target, flags, flags.logits);
+  const Diagnosis diagnosis = diagnose_target(flags.target, flags);
   if (!flags.html.empty()) write_files({{flags.html, doctor_html(diagnosis)}});
   if (flags.json) {
     fmt::print("{}", doctor_json(diagnosis));
@@ -102,7 +210,9 @@ ExitStatus run(const DoctorFlags& flags) {
     Terminal terminal(stdout);
     terminal.write(doctor_text(diagnosis, terminal.width()));
     if (!flags.compare.empty()) {
-      const Diagnosis other = diagnose_target(flags.compare, flags);
+      DoctorFlags others = flags;
+      others.logits.clear();
+      const Diagnosis other = diagnose_target(flags.compare, others);
       terminal.write("\n" + comparison_text(diagnosis, other, terminal.width()));
     }
   }
@@ -115,7 +225,8 @@ Command doctor_command(CLI::App& program) {
   const auto flags = std::make_shared<DoctorFlags>();
   CLI::App* app = program.add_subcommand(
       "doctor", "Find what is wrong in a network's plumbing, where, and how to mend it");
-  app->add_option("TARGET", flags->target, "a run, a model's folder or file, or a profile")
+  app->add_option("TARGET", flags->target,
+                  "a run, its settings, a model's folder or file, or a profile")
       ->required()
       ->type_name("");
   add_file(*app, "--compare", flags->compare, "another target, held against this one")
@@ -123,6 +234,9 @@ Command doctor_command(CLI::App& program) {
   add_file(*app, "--tokens", flags->tokens, "ids to run the model on: .npy of int32 or int64");
   add_file(*app, "--logits", flags->logits, "where the model's output for them goes, as .npy");
   add_count(*app, "--seed", flags->seed, "of random tokens (default 0)");
+  add_text(*app, flags->text)->description("of a run, or of settings (default: what they name)");
+  add_switch(*app, "--prove", flags->prove, "try the fixes that can be tried");
+  add_count(*app, "--prove-steps", flags->prove_steps, "of training, for that (default 100)");
   add_file(*app, "--html", flags->html, "where a page with curves goes");
   add_switch(*app, "--json", flags->json, "print one JSON document");
   app->footer(kMeaning);

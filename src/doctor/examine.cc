@@ -5,88 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
 #include "base/require.h"
 #include "base/torch_generator.h"
-#include "io/file.h"
-#include "run/checkpoint.h"
-#include "run/run_folder.h"
 #include "train/cross_entropy.h"
 
 namespace addnorm {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t kLength = 64;
 constexpr std::size_t kBatch = 2;
-
-std::string placement_text(const Recipe& recipe) {
-  const std::string_view name = recipe.placements.front().attention.name;
-  const bool one = std::ranges::all_of(recipe.placements, [&](const BlockPlacement& block) {
-    return block.attention.name == name && block.feed_forward.name == name;
-  });
-  return one ? std::string(name) : "";
-}
-
-ProfileModel describe(const Recipe& recipe) {
-  const NormOptions& norm = recipe.block.norm;
-  return {.d_model = recipe.d_model(),
-          .n_layers = recipe.layers(),
-          .n_heads = recipe.block.n_heads,
-          .d_ff = recipe.block.d_ff,
-          .placement = placement_text(recipe),
-          .norm = norm.kind == NormKind::kRms ? "rms" : "layer",
-          .eps = norm.epsilon,
-          .gamma_form = norm.gamma_form == GammaForm::kOnePlus ? "one_plus" : "plain",
-          .model_type = recipe.family};
-}
-
-OpenedModel open(const std::string& path, Recipe recipe, Weights weights) {
-  Subject subject{.name = path, .profile = {.model = describe(recipe)}};
-  if (recipe.final_norm == Slot::kNorm && weights.find("final_norm.gamma").tensor == nullptr) {
-    recipe.final_norm = Slot::kNothing;
-  }
-  subject.profile.model.parameters = weights.values();
-  return {std::move(subject), StreamedModel(std::move(recipe), std::move(weights))};
-}
-
-/// What training has measured before the checkpoint.
-std::vector<ProfileEntry> entries_before(std::size_t step, const std::string& file) {
-  std::vector<ProfileEntry> entries;
-  if (!fs::exists(file)) return entries;
-  for (const Profile& profile : parse_profiles(read_file(file), file)) {
-    std::ranges::copy_if(profile.entries, std::back_inserter(entries),
-                         [&](const ProfileEntry& entry) { return entry.step < step; });
-  }
-  return entries;
-}
-
-OpenedModel open_run(const RunFiles& files) {
-  const RunState state = Checkpoint(files.checkpoint).state();
-  const RunConfig& config = state.config;
-  OpenedModel run =
-      open(files.folder, recipe_of(decoder_options(config)), Weights(files.checkpoint, "addnorm"));
-  run.subject.step = state.steps;
-  run.subject.profile.entries = entries_before(state.steps, files.profile);
-  run.subject.profile.model.placement = config.placement;
-  run.subject.profile.model.initialization = config.initialization;
-  return run;
-}
-
-OpenedModel open_published(const fs::path& path) {
-  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
-  const std::string config = (folder / "config.json").string();
-  require(fs::exists(config), "{}: there is no config.json beside the weights", path.string());
-  Recipe recipe = parse_recipe(read_file(config), config);
-  Weights weights(path.string(), recipe.family);
-  OpenedModel model = open(path.string(), std::move(recipe), std::move(weights));
-  model.subject.unused = model.model.weights().besides(model.model.parameter_names());
-  return model;
-}
 
 /// Where a parameter stands: "layers.3.attention_add_norm.before.gamma".
 std::optional<Site> site_of(std::string_view name, std::size_t layers) {
@@ -124,7 +54,8 @@ std::optional<Site> site_of(std::string_view name, std::size_t layers) {
   } else if (name.find("_add_norm.after.") != std::string_view::npos) {
     site.norm = NormSlot::kAfter;
   } else {
-    return std::nullopt;  // of queries or keys
+    site.projection =
+        name.find(".query_norm.") != std::string_view::npos ? Projection::kQuery : Projection::kKey;
   }
   return site;
 }
@@ -158,62 +89,59 @@ ProfileEntry measure(const Site& site, const StreamedModel::Gradient& parameter)
 }
 
 Tokens complete(Tokens tokens, const Recipe& recipe) {
-  if (!tokens.ids.empty()) return tokens;
-  std::size_t length = kLength;
-  if (recipe.positions > 0) length = std::min(length, recipe.positions);
-  TorchGenerator generator(tokens.seed);
-  tokens.batch = kBatch;
-  tokens.ids.resize(kBatch * length);
-  for (std::int32_t& id : tokens.ids) {
-    id = static_cast<std::int32_t>(generator.random() % recipe.vocabulary);
+  if (tokens.ids.empty()) {
+    std::size_t length = kLength;
+    if (recipe.positions > 0) length = std::min(length, recipe.positions);
+    TorchGenerator generator(tokens.seed);
+    tokens.batch = kBatch;
+    tokens.ids.resize(kBatch * length);
+    for (std::int32_t& id : tokens.ids) {
+      id = static_cast<std::int32_t>(generator.random() % recipe.vocabulary);
+    }
+    tokens.origin = "random tokens";
+  }
+  if (!tokens.targets.empty()) return tokens;
+  tokens.targets = tokens.ids;
+  if (recipe.order != AttentionMask::Order::kCausal) return tokens;
+  // The next token; after a sequence's last one its first.
+  const std::size_t length = tokens.ids.size() / tokens.batch;
+  for (auto begin = tokens.targets.begin(); begin != tokens.targets.end();) {
+    const auto end = begin + static_cast<std::ptrdiff_t>(length);
+    begin = std::rotate(begin, begin + 1, end) + 1;
   }
   return tokens;
 }
 
-/// The gradient of the loss by the model's output.
-Matrix<float> loss_gradient(const Recipe& recipe, const Tokens& tokens,
-                            MatrixView<const float> output) {
-  Matrix<float> gradient(output.rows, output.cols);
-  if (recipe.output == ModelOutput::kHidden) {
-    TorchGenerator generator(tokens.seed + 1);
-    generator.fill_normal<float>(gradient.flat(), 0, 1 / static_cast<double>(output.size()));
-    return gradient;
+/// The loss, and its gradient by the model's output.
+double loss_gradient(const Recipe& recipe, const Tokens& tokens, MatrixView<const float> output,
+                     MatrixView<float> gradient) {
+  if (recipe.output != ModelOutput::kHidden) {
+    return cross_entropy<float>(output, tokens.targets, gradient);
   }
-  std::vector<std::int32_t> targets = tokens.ids;
-  if (recipe.order == AttentionMask::Order::kCausal) {
-    // The next token; after a sequence's last one its first.
-    const std::size_t length = targets.size() / tokens.batch;
-    for (std::size_t s = 0; s < tokens.batch; ++s) {
-      const auto begin = targets.begin() + static_cast<std::ptrdiff_t>(s * length);
-      std::rotate(begin, begin + 1, begin + static_cast<std::ptrdiff_t>(length));
-    }
-  }
-  cross_entropy<float>(output, targets, gradient);
-  return gradient;
+  TorchGenerator generator(tokens.seed + 1);
+  generator.fill_normal<float>(std::span(gradient.data, gradient.size()), 0,
+                               1 / static_cast<double>(output.size()));
+  return Subject::kUnknown;
 }
 
 }  // namespace
 
-bool is_profile(const std::string& path) {
-  return path.ends_with(".jsonl");
-}
-
-OpenedModel open_model(const std::string& path) {
-  require(fs::exists(path), "{}: there is no such file or folder", path);
-  if (fs::is_directory(path) && fs::exists(RunFiles(path).checkpoint)) {
-    return open_run(RunFiles(path));
-  }
-  require(fs::is_directory(path) || path.ends_with(".safetensors"),
-          "{}: expected a run, a folder with config.json, a .safetensors file or a profile .jsonl",
-          path);
-  return open_published(path);
+Tokens text_tokens(const ByteText& text, std::size_t context) {
+  Tokens tokens{.batch = kBatch, .origin = "bytes of its text"};
+  tokens.ids.resize(kBatch * context);
+  tokens.targets.resize(kBatch * context);
+  text.validation(tokens.ids, tokens.targets);
+  return tokens;
 }
 
 void examine(StreamedModel& model, const Tokens& asked, Subject& subject) {
   const Tokens tokens = complete(asked, model.recipe());
   Profiler<float> profiler(tokens.ids.size() / tokens.batch, subject.step, Detail::kFull);
   const MatrixView<const float> output = model.forward(tokens.ids, tokens.batch, &profiler);
-  const Matrix<float> gradient = loss_gradient(model.recipe(), tokens, output);
+  Matrix<float> gradient(output.rows, output.cols);
+  subject.loss = loss_gradient(model.recipe(), tokens, output, gradient);
+  subject.measured_on = fmt::format("{} × {} {}", tokens.batch, tokens.ids.size() / tokens.batch,
+                                    tokens.origin.empty() ? "tokens" : tokens.origin);
   std::vector<ProfileEntry> parameters;
   model.backward(gradient, [&](const StreamedModel::Gradient& parameter) {
     const std::optional<Site> site = site_of(parameter.name, model.recipe().layers());
@@ -226,12 +154,11 @@ void examine(StreamedModel& model, const Tokens& asked, Subject& subject) {
   std::ranges::copy(parameters, std::back_inserter(entries));
 }
 
-Subject read_profile(const std::string& file) {
-  const std::vector<Profile> profiles = parse_profiles(read_file(file), file);
-  require(!profiles.empty(), "{}: holds no profile", file);
-  Subject subject{.name = file, .profile = profiles.back()};
-  require(!subject.profile.entries.empty(), "{}: its profile has no line but the first", file);
-  return subject;
+double loss_on(StreamedModel& model, const Tokens& asked) {
+  require(model.recipe().output != ModelOutput::kHidden, "the model has no logits, and no loss");
+  const Tokens tokens = complete(asked, model.recipe());
+  const MatrixView<const float> logits = model.forward(tokens.ids, tokens.batch);
+  return cross_entropy<float>(logits, tokens.targets, {});
 }
 
 }  // namespace addnorm

@@ -7,6 +7,7 @@
 
 #include "doctor/subject.h"
 #include "model/streamed_model.h"
+#include "train/byte_text.h"
 
 namespace addnorm {
 
@@ -14,32 +15,22 @@ namespace addnorm {
 /// drawn at random from its vocabulary.
 struct Tokens {
   std::vector<std::int32_t> ids = {};
+  std::vector<std::int32_t> targets = {};  ///< empty: each sequence's next, or where tokens see
+                                           ///< those behind them the same
   std::size_t batch = 0;
-  std::uint64_t seed = 0;  ///< of random ones
+  std::uint64_t seed = 0;   ///< of random ones
+  std::string origin = {};  ///< in words
 };
 
-/// A model with what is known of it beside its numbers.
-struct OpenedModel {
-  Subject subject;  ///< its profile has no entries yet
-  StreamedModel model;
-};
-
-/// Opens a run of `addnorm train`, a folder with config.json and safetensors files, or one
-/// .safetensors file beside its config.json. A final norm that the recipe has and the files lack is
-/// left out, for the doctor to find; any other parameter that is missing is an Error.
-OpenedModel open_model(const std::string& path);
-
-/// Whether the path is a profile rather than a model.
-bool is_profile(const std::string& path);
+/// Windows of the text's validation part.
+Tokens text_tokens(const ByteText& text, std::size_t context);
 
 /// Runs the model forward and backward, once, and measures every site and every parameter. The loss
-/// is the mean cross-entropy of the next token, of the same token where tokens see those behind
-/// them, and of a model without logits the mean of its output's products with random numbers. Adds
-/// the entries to `subject`.
+/// is the mean cross-entropy, and of a model without logits the mean of its output's products with
+/// random numbers. Adds the entries to `subject`, and what they were measured on.
 void examine(StreamedModel& model, const Tokens& tokens, Subject& subject);
 
-/// The profile of a .jsonl file: its last, where training wrote several, with the entries of all
-/// that are of the same model.
-Subject read_profile(const std::string& file);
+/// The loss alone, forward alone. Error unless the model has logits.
+double loss_on(StreamedModel& model, const Tokens& tokens);
 
 }  // namespace addnorm

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "doctor/alternatives.h"
 #include "doctor/places.h"
+#include "doctor/remedy.h"
 #include "doctor/rules.h"
 
 namespace addnorm {
@@ -56,7 +58,8 @@ void find_unread_tensors(const Subject& subject, Findings& findings) {
       {.rule = "unread-tensors",
        .severity = Severity::kBroken,
        .where = "files",
-       .what = fmt::format("{} tensors have no place in the recipe: {}{}", count,
+       .what = fmt::format("{} no place in the recipe: {}{}",
+                           count == 1 ? "a tensor has" : fmt::format("{} tensors have", count),
                            fmt::join(names, ", "), count > names.size() ? ", …" : ""),
        .because = fmt::format("a model of the family {} reads every weight of its files",
                               subject.profile.model.model_type),
@@ -82,7 +85,11 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
            known->values[0] == known->values[1] ? "" : fmt::format(" or {:.0e}", known->values[1])),
        .fix = "take the ε that the weights were trained with",
        .measured = model.eps,
-       .expected = known->values[0]});
+       .expected = known->values[0],
+       .remedies = {{.change = fmt::format("ε {:.3g} → {:.0e}", model.eps, known->values[0]),
+                     .recipe = [epsilon = known->values[0]](
+                                   Recipe& recipe) { recipe.set_epsilon(epsilon); }}},
+       .measure = loss_measure()});
 }
 
 /// What the stored γ themselves tell, where no output of a norm was fitted.
@@ -110,7 +117,93 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
        .what = fmt::format("the γ of {} of {} norms lie around {}", count, norms, one_plus ? 1 : 0),
        .because = one_plus ? "γ that means 1 + γ starts at 0" : "γ that means γ starts at 1",
        .fix = one_plus ? "the weights hold γ itself: take 1 from each when they are read"
-                       : "the weights hold γ − 1, as Gemma's: add 1 to each when they are read"});
+                       : "the weights hold γ − 1, as Gemma's: add 1 to each when they are read",
+       .remedies = {{.change = one_plus ? "1 + γ → γ" : "γ → 1 + γ",
+                     .recipe =
+                         [=](Recipe& recipe) {
+                           recipe.set_gamma_form(one_plus ? GammaForm::kPlain
+                                                          : GammaForm::kOnePlus);
+                         }}},
+       .measure = loss_measure()});
+}
+
+void find_second_head(const Subject& subject, Findings& findings) {
+  if (!subject.has_two_heads) return;
+  findings.push_back(
+      {.rule = "second-head",
+       .severity = Severity::kSuspicious,
+       .site = {.sublayer = SublayerKind::kHead, .point = Point::kOutput},
+       .where = "head",
+       .what = "the files hold a head that is not the embedding, and the config ties both",
+       .because = "a tied head has the embedding's values, or is left out of the files",
+       .fix = "is tie_word_embeddings right? A head that was trained alone must be used",
+       .remedies = {{.change = "head tied → its own",
+                     .recipe = [](Recipe& recipe) { recipe.output = ModelOutput::kLogits; }}},
+       .measure = loss_measure()});
+}
+
+namespace {
+
+/// The weights of a layer, in their order.
+std::vector<const ProfileEntry*> weights_of(const Subject& subject, std::size_t layer) {
+  std::vector<const ProfileEntry*> weights;
+  const std::size_t step = last_step(subject.profile);
+  for (const ProfileEntry& entry : subject.profile.entries) {
+    const bool is_weight = entry.step == step && entry.site.point == Point::kWeight;
+    if (is_weight && entry.site.layer == layer) weights.push_back(&entry);
+  }
+  return weights;
+}
+
+bool are_alike(const std::vector<const ProfileEntry*>& one,
+               const std::vector<const ProfileEntry*>& other) {
+  return !one.empty() &&
+         std::ranges::equal(one, other, [](const ProfileEntry* a, const ProfileEntry* b) {
+           return a->site.projection == b->site.projection && a->rms == b->rms && a->rms > 0 &&
+                  a->mean == b->mean && a->min == b->min && a->abs_max == b->abs_max;
+         });
+}
+
+}  // namespace
+
+void find_repeated_layers(const Subject& subject, Findings& findings) {
+  std::vector<const ProfileEntry*> before;
+  for (std::size_t layer = 0; layer < subject.profile.model.n_layers; ++layer) {
+    std::vector<const ProfileEntry*> weights = weights_of(subject, layer);
+    if (are_alike(before, weights)) {
+      findings.push_back({.rule = "repeated-layer",
+                          .severity = Severity::kSuspicious,
+                          .site = weights.front()->site,
+                          .where = fmt::format("layer {}", layer),
+                          .what = fmt::format("all its weights are those of layer {}", layer - 1),
+                          .because = "layers are drawn, and trained, each for itself",
+                          .fix = "look for one layer that was put into the list twice, or for "
+                                 "tensors that were read under the same name"});
+    }
+    before = std::move(weights);
+  }
+}
+
+void find_better_recipe(const Subject& subject, Findings& findings) {
+  constexpr double kShare = 0.95;
+  const auto best = std::ranges::min_element(subject.alternatives, {}, &Alternative::loss);
+  if (best == subject.alternatives.end() || !(best->loss < kShare * subject.loss)) return;
+  // What knows nothing gives each token the same chance: only who knows more has a say.
+  if (!(best->loss < subject.chance_loss)) return;
+  findings.push_back(
+      {.rule = "another-recipe",
+       .severity = Severity::kSuspicious,
+       .where = "model",
+       .what = fmt::format("with {} the loss on these tokens is {:.3f} nats, and {:.3f} as the "
+                           "config has it",
+                           best->change, best->loss, subject.loss),
+       .because = "weights do best by the recipe that they were trained with",
+       .fix = fmt::format("try {}, and compare the text that comes", best->change),
+       .measured = subject.loss,
+       .expected = best->loss,
+       .remedies = {{.change = std::string(best->change),
+                     .recipe = find_variant(best->change).apply}},
+       .measure = loss_measure()});
 }
 
 }  // namespace addnorm

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "doctor/subject.h"
+#include "model/recipe.h"
 #include "nn/probe.h"
 
 namespace addnorm {
@@ -12,6 +16,20 @@ enum class Severity {
   kBroken,      ///< computes something else than its recipe says
   kSuspicious,  ///< what a sound network does not show, but may have reasons for
   kNote,        ///< worth knowing; no defect
+};
+
+/// A fix that can be tried: another setting of a run, or another recipe for a model's weights.
+struct Remedy {
+  std::string change;  ///< in words: "warm-up 0 → 100"
+  std::function<void(RunConfig&)> settings = {};
+  std::function<void(Recipe&)> recipe = {};
+};
+
+/// The number by which a finding is known again after a remedy.
+struct Measure {
+  std::string name = {};
+  std::function<double(const Subject&)> of = {};
+  std::function<bool(double)> is_sound = {};  ///< unset: less is better
 };
 
 /// What a rule has seen, where, and what it expected.
@@ -25,6 +43,8 @@ struct Finding {
   std::string fix;
   double measured = std::numeric_limits<double>::quiet_NaN();  ///< NaN: no single number
   double expected = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Remedy> remedies = {};  ///< that can be tried, in this order
+  Measure measure = {};               ///< where there are some
 };
 
 }  // namespace addnorm

@@ -8,25 +8,6 @@
 namespace addnorm {
 namespace {
 
-const char* slot_name(NormSlot slot) {
-  switch (slot) {
-    case NormSlot::kBefore:
-      return "norm before it";
-    case NormSlot::kInside:
-      return "norm of its branch";
-    case NormSlot::kAfter:
-      return "norm after it";
-    default:
-      return "";
-  }
-}
-
-/// "layer 3, attention, norm before it"
-std::string norm_text(const Site& site) {
-  const std::string slot = slot_name(norm_slot(site).value_or(NormSlot::kNone));
-  return slot.empty() ? place_text(site) : place_text(site) + ", " + slot;
-}
-
 Finding finding_at(const ProfileEntry& norm, std::string_view rule) {
   return {.rule = rule, .site = norm.site, .where = norm_text(norm.site)};
 }
@@ -147,6 +128,31 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
   });
 }
 
+/// A norm that divides by √ε does not normalize: it multiplies with a constant.
+void note_large_epsilon(const Subject& subject, Findings& findings) {
+  const double epsilon = subject.profile.model.eps;
+  const std::size_t step = last_step(subject.profile);
+  if (!(epsilon > 0)) return;
+  for (const ProfileEntry& entry : subject.profile.entries) {
+    if (entry.step != step || entry.site.point != Point::kDeviation) continue;
+    const double variance = entry.rms * entry.rms - epsilon;  // what is told has ε in it
+    if (!(variance < epsilon)) continue;
+    findings.push_back(
+        {.rule = "epsilon-large",
+         .severity = Severity::kNote,
+         .site = entry.site,
+         .where = norm_text(entry.site),
+         .what = fmt::format("the rows' variance is {:.1e}, less than ε = {:.0e}: the norm scales "
+                             "them by a constant more than it normalizes",
+                             std::max(variance, 0.0), epsilon),
+         .because = "a norm makes rows alike where ε is small beside their variance",
+         .fix = "nothing to mend in a trained model; before training a smaller ε, or larger first "
+                "weights, let the norm do its work",
+         .measured = epsilon,
+         .expected = variance});
+  }
+}
+
 void find_rounded_statistics(const Subject& subject, Findings& findings) {
   for_norms(subject, [&](const ProfileEntry& norm) {
     const double most = most_noise(norm.dtype);
@@ -219,7 +225,7 @@ void find_dead_gains(const Subject& subject, Findings& findings) {
     findings.push_back({.rule = "dead-norm",
                         .severity = Severity::kBroken,
                         .site = gamma.site,
-                        .where = place_text(gamma.site),
+                        .where = norm_text(gamma.site),
                         .what = fmt::format("the norm's gain is {:.1e} in the root mean square: "
                                             "nothing passes",
                                             size),

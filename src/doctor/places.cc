@@ -19,6 +19,31 @@ std::string place_text(const Site& site) {
   }
 }
 
+namespace {
+
+const char* slot_name(NormSlot slot) {
+  switch (slot) {
+    case NormSlot::kBefore:
+      return ", norm before it";
+    case NormSlot::kInside:
+      return ", norm of its branch";
+    case NormSlot::kAfter:
+      return ", norm after it";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string norm_text(const Site& site) {
+  const NormSlot slot =
+      site.norm != NormSlot::kNone ? site.norm : norm_slot(site).value_or(NormSlot::kNone);
+  if (site.projection == Projection::kQuery) return place_text(site) + ", norm of queries";
+  if (site.projection == Projection::kKey) return place_text(site) + ", norm of keys";
+  return place_text(site) + slot_name(slot);
+}
+
 std::string by_placement(const Subject& subject) {
   const std::string& placement = subject.profile.model.placement;
   return placement.empty() ? "" : fmt::format(", by the placement {}", placement);

@@ -13,6 +13,9 @@ namespace addnorm {
 /// "layer 3, attention", "layer 3, feed-forward", "final norm", "embedding", "head".
 std::string place_text(const Site& site);
 
+/// "layer 3, attention, norm before it", of a norm's output, statistics or parameters.
+std::string norm_text(const Site& site);
+
 /// ", by the placement pre", or nothing where the profile names none.
 std::string by_placement(const Subject& subject);
 

@@ -19,6 +19,7 @@ void find_unexplained_sums(const Subject& subject, Findings& findings);
 void find_wrong_norm_kind(const Subject& subject, Findings& findings);
 void find_wrong_gamma_form(const Subject& subject, Findings& findings);
 void find_wrong_epsilon(const Subject& subject, Findings& findings);
+void note_large_epsilon(const Subject& subject, Findings& findings);
 void find_rounded_statistics(const Subject& subject, Findings& findings);
 void find_lost_depth_scale(const Subject& subject, Findings& findings);
 void find_missing_final_norm(const Subject& subject, Findings& findings);
@@ -28,13 +29,27 @@ void find_dead_gains(const Subject& subject, Findings& findings);
 void find_not_finite(const Subject& subject, Findings& findings);
 void find_growing_scores(const Subject& subject, Findings& findings);
 void find_idle_sublayers(const Subject& subject, Findings& findings);
-void find_unscaled_projections(const Subject& subject, Findings& findings);
 void note_massive_activations(const Subject& subject, Findings& findings);
 void note_stream_growth(const Subject& subject, Findings& findings);
+
+// initialization_rules.cc: what stands there before the first step
+void find_lost_gradients(const Subject& subject, Findings& findings);
+void find_collapsed_tokens(const Subject& subject, Findings& findings);
+void find_unscaled_projections(const Subject& subject, Findings& findings);
+
+// run_rules.cc: a run's settings and its losses
+void find_stopped_training(const Subject& subject, Findings& findings);
+void find_loss_spikes(const Subject& subject, Findings& findings);
+void find_rising_loss(const Subject& subject, Findings& findings);
+void find_stalled_training(const Subject& subject, Findings& findings);
+void find_missing_warm_up(const Subject& subject, Findings& findings);
 
 // file_rules.cc: what the files hold
 void find_unread_tensors(const Subject& subject, Findings& findings);
 void find_unusual_epsilon(const Subject& subject, Findings& findings);
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings);
+void find_second_head(const Subject& subject, Findings& findings);
+void find_repeated_layers(const Subject& subject, Findings& findings);
+void find_better_recipe(const Subject& subject, Findings& findings);
 
 }  // namespace addnorm

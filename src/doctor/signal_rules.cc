@@ -77,14 +77,17 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
   }
 }
 
-/// Branches that start at 0 by their recipe (ReZero, LayerScale) are not idle but young.
+/// Branches that start at 0 by their recipe (ReZero, LayerScale) are not idle but young, and
+/// without a residual there is nothing that they could fail to add to.
 void find_idle_sublayers(const Subject& subject, Findings& findings) {
+  using Form = ResidualFactor::Form;
   constexpr double kIdle = 1e-7;
   const auto placements = placements_of(subject.profile.model);
   const std::size_t step = last_step(subject.profile);
   for_sums(subject, [&](const ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
-    if (placement != nullptr && placement->gain.form != ResidualFactor::Form::kConstant) return;
+    const bool adds = placement == nullptr || placement->skip.initial.formula != "0";
+    if (!adds || (placement != nullptr && placement->gain.form != Form::kConstant)) return;
     const auto at = [&](Point point) {
       return find_entry(subject.profile, step, {sum.site.layer, sum.site.sublayer, point});
     };
@@ -102,44 +105,6 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
                         .measured = branch->rms / x->rms,
                         .expected = kIdle});
   });
-}
-
-void find_unscaled_projections(const Subject& subject, Findings& findings) {
-  const ProfileModel& model = subject.profile.model;
-  const bool asks = model.initialization == "gpt2" || model.model_type == "gpt2";
-  if (!asks || model.n_layers < 2 || !is_initial(subject.profile)) return;
-  const double expected = 1 / std::sqrt(2.0 * static_cast<double>(model.n_layers));
-  const std::size_t step = first_step(subject.profile);
-  for (std::size_t layer = 0; layer < model.n_layers; ++layer) {
-    const auto weight = [&](SublayerKind sublayer, Projection projection) {
-      return find_entry(subject.profile, step,
-                        {layer, sublayer, Point::kWeight, NormSlot::kNone, projection});
-    };
-    const auto compare = [&](const ProfileEntry* inner, const ProfileEntry* outer) {
-      if (inner == nullptr || outer == nullptr) return;
-      const double ratio = outer->std / inner->std;
-      // Halfway, in logarithms, between as drawn and as scaled.
-      if (!(ratio > std::sqrt(expected))) return;
-      findings.push_back(
-          {.rule = "unscaled-projection",
-           .severity = Severity::kBroken,
-           .site = outer->site,
-           .where = place_text(outer->site),
-           .what = fmt::format("its projection into the stream starts at {:.3g} of the other "
-                               "weights",
-                               ratio),
-           .because =
-               fmt::format("1/√(2·{}) = {:.3g}, GPT-2's initialization (Radford et al. 2019)",
-                           model.n_layers, expected),
-           .fix = "divide the output and down projections by √(2N) once after drawing them",
-           .measured = ratio,
-           .expected = expected});
-    };
-    compare(weight(SublayerKind::kAttention, Projection::kQuery),
-            weight(SublayerKind::kAttention, Projection::kOutput));
-    compare(weight(SublayerKind::kFeedForward, Projection::kUp),
-            weight(SublayerKind::kFeedForward, Projection::kDown));
-  }
 }
 
 /// Sun et al. 2024 ("Massive activations in large language models"): above 100, and 1000 times the
@@ -167,7 +132,9 @@ void note_massive_activations(const Subject& subject, Findings& findings) {
 void note_stream_growth(const Subject& subject, Findings& findings) {
   const std::size_t layers = subject.profile.model.n_layers;
   const std::size_t step = last_step(subject.profile);
-  if (layers < 2) return;
+  const auto placements = placements_of(subject.profile.model);
+  const bool is_normalized = placements && placements->back().feed_forward.after == Slot::kNorm;
+  if (layers < 2 || is_normalized) return;
   const ProfileEntry* first =
       find_entry(subject.profile, step, {0, SublayerKind::kAttention, Point::kX});
   const ProfileEntry* last =

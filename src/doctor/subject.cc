@@ -15,8 +15,10 @@ std::optional<std::vector<BlockPlacement>> placements_of(const ProfileModel& mod
   }
 }
 
-bool is_initial(const Profile& profile) {
+bool is_initial(const Subject& subject) {
+  const Profile& profile = subject.profile;
   const std::size_t first = first_step(profile);
+  if (subject.config) return first == 0;
   bool any = false;
   for (const ProfileEntry& entry : profile.entries) {
     if (entry.step != first) continue;

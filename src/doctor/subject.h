@@ -1,30 +1,54 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/profile.h"
 #include "nn/placement.h"
+#include "run/metrics.h"
+#include "run/run_config.h"
 
 namespace addnorm {
+
+/// Another recipe for the same weights, and how well it does.
+struct Alternative {
+  std::string_view change;  ///< its name: alternatives() has them
+  double loss = 0;          ///< on the same tokens
+};
 
 /// What the doctor knows of a network: what it is said to be, what was measured, and, where its
 /// files are at hand, what they hold.
 struct Subject {
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
   std::string name;  ///< of the file or folder
   Profile profile;
   std::size_t step = 0;  ///< at which examine() measures: how long the model was trained, if known
+  std::string measured_on;  ///< "2 × 64 random tokens"; "": by somebody else
+  double loss = kUnknown;   ///< there, in nats a token
 
-  std::vector<std::string> unused;  ///< tensors in the files that no parameter reads
+  // Of a model's files.
+  std::vector<std::string> unused;        ///< tensors that no parameter reads
+  bool has_two_heads = false;             ///< one tied by the recipe, and another unlike it
+  double chance_loss = kUnknown;          ///< ln vocabulary: who knows nothing
+  std::vector<Alternative> alternatives;  ///< that were tried
+
+  // Of a run of `addnorm train`.
+  std::optional<RunConfig> config;  ///< of its settings alone too
+  Metrics metrics;
+  double unigram_loss = kUnknown;  ///< of its text: who knows frequencies of bytes and nothing else
 };
 
 /// The placement of each layer, where the profile names one that is known.
 std::optional<std::vector<BlockPlacement>> placements_of(const ProfileModel& model);
 
-/// Whether nothing was trained yet: every γ is what norms start with, and every β is 0.
-bool is_initial(const Profile& profile);
+/// Whether nothing was trained yet at the first step that was measured: a run's is step 0; else
+/// every γ is what norms start with, and every β is 0.
+bool is_initial(const Subject& subject);
 
 /// The first step that was measured, and the last.
 std::size_t first_step(const Profile& profile);

@@ -384,6 +384,16 @@ Recipe parse_recipe(const std::string& text, const std::string& file) {
   return recipe;
 }
 
+void Recipe::set_epsilon(double epsilon) {
+  block.norm.epsilon = epsilon;
+  for (AttentionForm& form : attention) form.norm.epsilon = epsilon;
+}
+
+void Recipe::set_gamma_form(GammaForm form) {
+  block.norm.gamma_form = form;
+  for (AttentionForm& one : attention) one.norm.gamma_form = form;
+}
+
 Recipe recipe_of(const DecoderOptions& options) {
   Recipe recipe{
       .family = "addnorm",

@@ -43,6 +43,10 @@ struct Recipe {
     options.attention = attention[layer];
     return options;
   }
+
+  /// Of all norms.
+  void set_epsilon(double epsilon);
+  void set_gamma_form(GammaForm form);
 };
 
 /// The recipe in a config.json of the Hugging Face hub: gpt2, bert, llama, qwen2, qwen3, gemma,

@@ -4,13 +4,15 @@
 #include <vector>
 
 #include "doctor/diagnose.h"
+#include "doctor/prove.h"
 
 namespace addnorm {
 
 /// What the doctor says of one subject.
 struct Diagnosis {
-  Subject subject;
-  std::vector<Finding> findings;  ///< diagnose(subject)
+  Subject subject = {};
+  std::vector<Finding> findings = {};  ///< diagnose(subject)
+  std::vector<Proof> proofs = {};      ///< of the remedies that were tried
 
   /// Whether there is more than notes.
   bool sound() const;

@@ -42,6 +42,7 @@ class TrainingRun {
               const RunEvents& events, Communicator& world);
 
   RunOutcome run();
+  void begin();
 
  private:
   RunOutcome make_steps();
@@ -143,6 +144,12 @@ RunOutcome TrainingRun<T>::run() {
 }
 
 template <typename T>
+void TrainingRun<T>::begin() {
+  profile();
+  save(files_.checkpoint, trainer_.state());
+}
+
+template <typename T>
 RunOutcome TrainingRun<T>::make_steps() {
   start_ = Clock::now() - std::chrono::duration_cast<Clock::duration>(
                               std::chrono::duration<double>(last_.seconds));
@@ -239,6 +246,15 @@ RunOutcome run_training(const RunConfig& config, const RunFiles& files, const By
     return TrainingRun<BFloat16>(config, files, text, events, world).run();
   }
   return TrainingRun<float>(config, files, text, events, world).run();
+}
+
+void begin_training(const RunConfig& config, const RunFiles& files, const ByteText& text) {
+  check(config);
+  if (config.dtype == "bf16") {
+    TrainingRun<BFloat16>(config, files, text, {}, one_process()).begin();
+  } else {
+    TrainingRun<float>(config, files, text, {}, one_process()).begin();
+  }
 }
 
 RunConfig read_config(const std::string& file, RunConfig base) {

@@ -41,6 +41,10 @@ struct RunOutcome {
 RunOutcome run_training(const RunConfig& config, const RunFiles& files, const ByteText& text,
                         const RunEvents& events, Communicator& world = one_process());
 
+/// Leaves in the folder, which has no checkpoint, what stands there before the first step: the
+/// configuration, a profile of the network as it is drawn, and a checkpoint.
+void begin_training(const RunConfig& config, const RunFiles& files, const ByteText& text);
+
 /// Reads a configuration from a JSON file; what it does not name is as in `base`.
 RunConfig read_config(const std::string& file, RunConfig base = {});
 

@@ -7,6 +7,9 @@ trained for 200 steps; the loss is that of the next token, or of hidden ones. pr
 says for each file its "architecture", its "bug" or "sound", and where the bug is: "layer" and
 "sublayer", null for all.
 
+And trained/*/: a GPT-2, a Llama and a Gemma of two layers in the files of published checkpoints, which
+have learned to go on with sequences that repeat four tokens.
+
     /usr/bin/python3 tests/golden/planted.py
 """
 
@@ -31,6 +34,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[2] / "python"))
 from addnorm_probe import probe  # noqa: E402
 
 PROFILES = pathlib.Path(__file__).parent / "profiles"
+TRAINED = pathlib.Path(__file__).parent / "trained"
 LAYERS, D_MODEL, HEADS, VOCABULARY, BATCH, LENGTH = 4, 48, 4, 40, 4, 16
 SIZES = {
     "n_embd": D_MODEL, "n_layer": LAYERS, "n_head": HEADS, "n_inner": None,
@@ -43,11 +47,15 @@ SIZES = {
 PROJECTIONS_INTO_THE_STREAM = ("c_proj", "o_proj", "down_proj", "wo", ".o")
 
 
-def build(architecture):
+def config_of(architecture, **sizes):
     """The architecture of a golden model at a size of its own."""
-    config = generate_models.CONFIGS[architecture]
-    return transformers.build({key: SIZES[key] if key in SIZES and value is not None else value
-                               for key, value in config.items()})
+    sizes = SIZES | sizes
+    return {key: sizes[key] if key in sizes and value is not None else value
+            for key, value in generate_models.CONFIGS[architecture].items()}
+
+
+def build(architecture):
+    return transformers.build(config_of(architecture))
 
 
 def initialize(model):
@@ -396,6 +404,21 @@ def save_steps():
               *(("logits_grow", None, A) if grows else ()))
 
 
+def save_trained_files(architecture):
+    config = config_of(architecture, n_layer=2, num_hidden_layers=2)
+    torch.manual_seed(zlib.crc32(architecture.encode()))
+    model = transformers.build(config)
+    initialize(model)
+    train(model, 800)
+    tokens, loss = batch_and_loss(model)
+    print(f"{architecture}: a loss of {loss(model(tokens)):.3f}, of {math.log(VOCABULARY):.3f}")
+    folder = TRAINED / architecture
+    folder.mkdir(parents=True)
+    generate_models.write_json(folder / "config.json", dict(sorted(config.items())))
+    arrays = {key: p.detach().half().numpy() for key, p in model.named_parameters()}
+    generate_models.save_weights(folder, arrays, 1)
+
+
 def main():
     assert torch.__version__.startswith("1.13"), torch.__version__
     torch.set_num_threads(1)
@@ -410,6 +433,9 @@ def main():
     for case in PLANTED:
         save_planted(*case)
     (PROFILES / "index.json").write_text(json.dumps(index, indent=1) + "\n")
+    shutil.rmtree(TRAINED, ignore_errors=True)
+    for architecture in ("gpt2", "llama", "gemma"):
+        save_trained_files(architecture)
 
 
 if __name__ == "__main__":

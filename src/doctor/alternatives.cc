@@ -1,0 +1,87 @@
+#include "doctor/alternatives.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/find_named.h"
+
+namespace addnorm {
+namespace {
+
+bool is_rms(const Recipe& recipe) {
+  return recipe.block.norm.kind == NormKind::kRms;
+}
+
+bool is(const Recipe& recipe, FeedForwardKind kind) {
+  return recipe.block.feed_forward == kind;
+}
+
+template <FeedForwardKind kKind>
+void set_feed_forward(Recipe& recipe) {
+  recipe.block.feed_forward = kKind;
+}
+
+bool turns(const Recipe& recipe) {
+  return std::ranges::any_of(recipe.attention,
+                             [](const AttentionForm& form) { return !form.rope.empty(); });
+}
+
+/// Frequencies θ^(−i/n) by another θ.
+template <int kBase>
+void set_rope(Recipe& recipe) {
+  for (AttentionForm& form : recipe.attention) {
+    if (!form.rope.empty()) form.rope = rope_frequencies(kBase, 2 * form.rope.size());
+  }
+}
+
+constexpr RecipeVariant kVariants[] = {
+    {"LayerNorm for RMSNorm", is_rms,
+     [](Recipe& recipe) { recipe.block.norm.kind = NormKind::kLayer; }},
+    {"RMSNorm for LayerNorm", [](const Recipe& recipe) { return !is_rms(recipe); },
+     [](Recipe& recipe) { recipe.block.norm.kind = NormKind::kRms; }},
+    {"1 + γ for γ",
+     [](const Recipe& recipe) { return recipe.block.norm.gamma_form == GammaForm::kPlain; },
+     [](Recipe& recipe) { recipe.set_gamma_form(GammaForm::kOnePlus); }},
+    {"γ for 1 + γ",
+     [](const Recipe& recipe) { return recipe.block.norm.gamma_form == GammaForm::kOnePlus; },
+     [](Recipe& recipe) { recipe.set_gamma_form(GammaForm::kPlain); }},
+    {"a larger ε, 1e-5", [](const Recipe& recipe) { return recipe.block.norm.epsilon < 0.99e-5; },
+     [](Recipe& recipe) { recipe.set_epsilon(1e-5); }},
+    {"a smaller ε, 1e-6", [](const Recipe& recipe) { return recipe.block.norm.epsilon > 1.01e-6; },
+     [](Recipe& recipe) { recipe.set_epsilon(1e-6); }},
+    {"embeddings times √d_model", [](const Recipe& recipe) { return recipe.embedding_scale == 1; },
+     [](Recipe& recipe) { recipe.embedding_scale = std::sqrt(double(recipe.d_model())); }},
+    {"embeddings as they are", [](const Recipe& recipe) { return recipe.embedding_scale != 1; },
+     [](Recipe& recipe) { recipe.embedding_scale = 1; }},
+    {"GELU for SiLU", [](const Recipe& recipe) { return is(recipe, FeedForwardKind::kSwiGlu); },
+     set_feed_forward<FeedForwardKind::kGeGluTanh>},
+    {"SiLU for GELU", [](const Recipe& recipe) { return is(recipe, FeedForwardKind::kGeGluTanh); },
+     set_feed_forward<FeedForwardKind::kSwiGlu>},
+    {"GELU for ReLU", [](const Recipe& recipe) { return is(recipe, FeedForwardKind::kRelu); },
+     set_feed_forward<FeedForwardKind::kGelu>},
+    {"a RoPE base of 10,000", turns, set_rope<10'000>},
+    {"a RoPE base of 500,000", turns, set_rope<500'000>},
+    {"a RoPE base of 1,000,000", turns, set_rope<1'000'000>},
+};
+
+}  // namespace
+
+std::span<const RecipeVariant> recipe_variants() {
+  return kVariants;
+}
+
+const RecipeVariant& find_variant(std::string_view change) {
+  return *std::ranges::find(kVariants, change, &RecipeVariant::change);
+}
+
+void try_alternatives(const std::string& path, const Tokens& tokens, Subject& subject) {
+  if (std::isnan(subject.loss)) return;
+  const Recipe recipe = open_model(path).model.recipe();
+  for (const RecipeVariant& variant : kVariants) {
+    if (!variant.fits(recipe)) continue;
+    OpenedModel other = open_model(path, variant.apply);
+    subject.alternatives.push_back({variant.change, loss_on(other.model, tokens)});
+  }
+}
+
+}  // namespace addnorm

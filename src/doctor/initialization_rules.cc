@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "doctor/places.h"
+#include "doctor/remedy.h"
+#include "doctor/rules.h"
+
+/// What a network shows before its first step. After training it may look otherwise for good
+/// reasons: these rules are silent then.
+
+namespace addnorm {
+namespace {
+
+const ProfileEntry* first_at(const Subject& subject, const Site& site) {
+  return find_entry(subject.profile, first_step(subject.profile), site);
+}
+
+/// What the first layer reads, and what the last one leaves.
+const ProfileEntry* stream_begin(const Subject& subject) {
+  return first_at(subject, {0, SublayerKind::kAttention, Point::kX});
+}
+const ProfileEntry* stream_end(const Subject& subject) {
+  const std::size_t layers = subject.profile.model.n_layers;
+  if (layers == 0) return nullptr;
+  const Site sum{layers - 1, SublayerKind::kFeedForward, Point::kSum};
+  const ProfileEntry* after =
+      first_at(subject, {layers - 1, SublayerKind::kFeedForward, Point::kAfter});
+  return after != nullptr ? after : first_at(subject, sum);
+}
+
+/// The loss's gradient by what the first layer reads, over that by what the last one leaves.
+double gradient_ratio(const Subject& subject) {
+  const ProfileEntry* begin = stream_begin(subject);
+  const ProfileEntry* end = stream_end(subject);
+  if (begin == nullptr || end == nullptr) return Subject::kUnknown;
+  return begin->grad_rms / end->grad_rms;
+}
+
+/// Then that is why, and what follows is no finding of its own.
+bool has_wrong_sums(const Subject& subject) {
+  Findings findings;
+  find_wrong_sums(subject, findings);
+  return !findings.empty();
+}
+
+double last_token_cosine(const Subject& subject) {
+  const ProfileEntry* end = stream_end(subject);
+  return end == nullptr ? Subject::kUnknown : end->token_cosine;
+}
+
+}  // namespace
+
+void find_lost_gradients(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 1e3;
+  if (!is_initial(subject) || has_wrong_sums(subject)) return;
+  const double ratio = gradient_ratio(subject);
+  const bool vanishes = ratio < 1 / kMost;
+  if (!vanishes && !(ratio > kMost)) return;
+  Finding finding{
+      .rule = vanishes ? "gradient-vanishes" : "gradient-explodes",
+      .severity = Severity::kSuspicious,
+      .site = stream_begin(subject)->site,
+      .where = "residual stream",
+      .what = fmt::format("before training the first layer's gradient is {:.2g} of the last one's",
+                          ratio),
+      .because = fmt::format("between {:.0e} and {:.0e}: with a residual the gradient keeps a part "
+                             "that no layer changes (He et al. 2016)",
+                             1 / kMost, kMost),
+      .fix =
+          "a residual around every sublayer and a norm before it; post-norm with DeepNorm's "
+          "factors",
+      .measured = ratio,
+      .expected = 1,
+      .remedies = change_settings(subject, {place_pre})};
+  finding.measure.name = "first layer's gradient over the last one's";
+  finding.measure.of = gradient_ratio;
+  finding.measure.is_sound = [](double r) { return r >= 1 / kMost && r <= kMost; };
+  findings.push_back(std::move(finding));
+}
+
+/// Dong et al. 2021: attention without a residual makes all tokens alike, doubly exponentially.
+void find_collapsed_tokens(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 0.99;
+  if (!is_initial(subject) || has_wrong_sums(subject)) return;
+  const ProfileEntry* begin = stream_begin(subject);
+  const double cosine = last_token_cosine(subject);
+  if (begin == nullptr || !(cosine > kMost) || !(begin->token_cosine < 0.9)) return;
+  Finding finding{
+      .rule = "tokens-collapse",
+      .severity = Severity::kSuspicious,
+      .site = stream_end(subject)->site,
+      .where = "residual stream",
+      .what = fmt::format("before training two tokens that enter with a cosine of {:.2f} leave the "
+                          "last layer with {:.4f}",
+                          begin->token_cosine, cosine),
+      .because =
+          fmt::format("at most {}: the residual keeps tokens apart (Dong et al. 2021)", kMost),
+      .fix = "a residual around attention",
+      .measured = cosine,
+      .expected = kMost,
+      .remedies = change_settings(subject, {place_pre})};
+  finding.measure.name = "cosine of two tokens behind the last layer";
+  finding.measure.of = last_token_cosine;
+  finding.measure.is_sound = [](double c) { return c <= kMost; };
+  findings.push_back(std::move(finding));
+}
+
+void find_unscaled_projections(const Subject& subject, Findings& findings) {
+  const ProfileModel& model = subject.profile.model;
+  const bool asks = model.initialization == "gpt2" || model.model_type == "gpt2";
+  if (!asks || model.n_layers < 2 || !is_initial(subject)) return;
+  const double expected = 1 / std::sqrt(2.0 * static_cast<double>(model.n_layers));
+  const std::size_t step = first_step(subject.profile);
+  for (std::size_t layer = 0; layer < model.n_layers; ++layer) {
+    const auto weight = [&](SublayerKind sublayer, Projection projection) {
+      return find_entry(subject.profile, step,
+                        {layer, sublayer, Point::kWeight, NormSlot::kNone, projection});
+    };
+    const auto compare = [&](const ProfileEntry* inner, const ProfileEntry* outer) {
+      if (inner == nullptr || outer == nullptr) return;
+      const double ratio = outer->std / inner->std;
+      // Halfway, in logarithms, between as drawn and as scaled.
+      if (!(ratio > std::sqrt(expected))) return;
+      findings.push_back(
+          {.rule = "unscaled-projection",
+           .severity = Severity::kBroken,
+           .site = outer->site,
+           .where = place_text(outer->site),
+           .what = fmt::format("its projection into the stream starts at {:.3g} of the other "
+                               "weights",
+                               ratio),
+           .because =
+               fmt::format("1/√(2·{}) = {:.3g}, GPT-2's initialization (Radford et al. 2019)",
+                           model.n_layers, expected),
+           .fix = "divide the output and down projections by √(2N) once after drawing them",
+           .measured = ratio,
+           .expected = expected});
+    };
+    compare(weight(SublayerKind::kAttention, Projection::kQuery),
+            weight(SublayerKind::kAttention, Projection::kOutput));
+    compare(weight(SublayerKind::kFeedForward, Projection::kUp),
+            weight(SublayerKind::kFeedForward, Projection::kDown));
+  }
+}
+
+}  // namespace addnorm

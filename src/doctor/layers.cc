@@ -1,0 +1,158 @@
+#include "doctor/layers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace addnorm {
+
+std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step) {
+  using enum SublayerKind;
+  const Profile& profile = subject.profile;
+  std::vector<LayerNumbers> layers;
+  layers.reserve(profile.model.n_layers);
+  for (std::size_t l = 0; l < profile.model.n_layers; ++l) {
+    const auto at = [&](SublayerKind sublayer, Point point, double ProfileEntry::*member) {
+      const ProfileEntry* entry = find_entry(profile, step, {l, sublayer, point});
+      return entry == nullptr ? Subject::kUnknown : entry->*member;
+    };
+    const auto share = [&](SublayerKind sublayer) {
+      double branch = at(sublayer, Point::kInside, &ProfileEntry::rms);
+      if (std::isnan(branch)) branch = at(sublayer, Point::kBranch, &ProfileEntry::rms);
+      return branch / at(sublayer, Point::kX, &ProfileEntry::rms);
+    };
+    double cosine = at(kFeedForward, Point::kAfter, &ProfileEntry::layer_cosine);
+    if (std::isnan(cosine)) cosine = at(kFeedForward, Point::kSum, &ProfileEntry::layer_cosine);
+    layers.push_back({.layer = l,
+                      .stream = at(kAttention, Point::kX, &ProfileEntry::rms),
+                      .attention = share(kAttention),
+                      .feed_forward = share(kFeedForward),
+                      .cosine = cosine,
+                      .tokens = at(kAttention, Point::kX, &ProfileEntry::token_cosine),
+                      .logits = at(kAttention, Point::kScores, &ProfileEntry::abs_max),
+                      .entropy = at(kAttention, Point::kScores, &ProfileEntry::entropy),
+                      .gradient = at(kAttention, Point::kX, &ProfileEntry::grad_rms)});
+  }
+  return layers;
+}
+
+std::vector<NormGains> norm_gains(const Subject& subject) {
+  const std::size_t step = last_step(subject.profile);
+  const double offset = subject.profile.model.gamma_form == "one_plus" ? 1 : 0;
+  std::vector<NormGains> norms;
+  for (const ProfileEntry& entry : subject.profile.entries) {
+    const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
+                          entry.site.sublayer == SublayerKind::kFeedForward;
+    if (entry.step != step || entry.site.point != Point::kGamma || !in_layer) continue;
+    const auto same = std::ranges::find_if(norms, [&](const NormGains& norm) {
+      Site site = norm.site;
+      site.layer = entry.site.layer;
+      return site == entry.site;
+    });
+    NormGains& norm =
+        same != norms.end() ? *same : norms.emplace_back(NormGains{entry.site, {}, {}});
+    norm.layer.push_back(static_cast<double>(entry.site.layer));
+    norm.gain.push_back(std::hypot(entry.mean + offset, entry.std));
+  }
+  return norms;
+}
+
+double effective_depth(const std::vector<LayerNumbers>& layers) {
+  double sum = 0, squares = 0;
+  for (const LayerNumbers& layer : layers) {
+    const double angle = std::acos(std::clamp(layer.cosine, -1.0, 1.0));
+    sum += angle;
+    squares += angle * angle;
+  }
+  return squares > 0 ? sum * sum / squares : Subject::kUnknown;
+}
+
+namespace {
+
+/// The placement, where all sublayers have the same one.
+const Placement* only_placement(const std::optional<std::vector<BlockPlacement>>& placements) {
+  if (!placements) return nullptr;
+  const Placement& first = placements->front().attention;
+  const bool one = std::ranges::all_of(*placements, [&](const BlockPlacement& block) {
+    return block.attention.name == first.name && block.feed_forward.name == first.name;
+  });
+  return one ? &first : nullptr;
+}
+
+/// Whether branches are added to a stream that nothing changes on its way.
+bool adds_up(const Placement& placement) {
+  return placement.name == "pre" || placement.name == "sandwich" || placement.name == "reordered";
+}
+
+/// The gap between `layers` where a number is missing makes no band.
+bool are_known(const std::vector<LayerNumbers>& layers, double LayerNumbers::*member) {
+  return !layers.empty() && std::ranges::none_of(layers, [&](const LayerNumbers& layer) {
+    return std::isnan(layer.*member);
+  });
+}
+
+bool has_shares(const std::vector<LayerNumbers>& layers) {
+  return are_known(layers, &LayerNumbers::stream) && are_known(layers, &LayerNumbers::attention) &&
+         are_known(layers, &LayerNumbers::feed_forward);
+}
+
+/// Whether what was measured last was measured before training.
+bool is_untrained(const Subject& subject) {
+  return is_initial(subject) && last_step(subject.profile) == first_step(subject.profile);
+}
+
+Band sums_band(const Subject& subject, const Placement& placement,
+               const std::vector<LayerNumbers>& layers) {
+  Band band;
+  const bool are_one = placement.inside == Slot::kNorm && is_untrained(subject);
+  double power = layers.front().stream * layers.front().stream;
+  double length = layers.front().stream;
+  for (const LayerNumbers& layer : layers) {
+    band.layer.push_back(static_cast<double>(layer.layer));
+    band.low.push_back(std::sqrt(power));
+    band.high.push_back(length);
+    const double attention = are_one ? 1 : layer.attention * layer.stream;
+    const double feed_forward = are_one ? 1 : layer.feed_forward * layer.stream;
+    power += attention * attention + feed_forward * feed_forward;
+    length += attention + feed_forward;
+  }
+  return band;
+}
+
+}  // namespace
+
+Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers) {
+  const auto placements = placements_of(subject.profile.model);
+  const Placement* placement = only_placement(placements);
+  if (placement == nullptr || !has_shares(layers)) return {};
+  if (adds_up(*placement)) return sums_band(subject, *placement, layers);
+  if (placement->after != Slot::kNorm || !is_untrained(subject)) return {};
+  Band band;
+  for (const LayerNumbers& layer : layers) {
+    if (layer.layer == 0) continue;
+    band.layer.push_back(static_cast<double>(layer.layer));
+    band.low.push_back(0.99);
+    band.high.push_back(1.01);
+  }
+  return band;
+}
+
+Band gradient_band(const Subject& subject, const std::vector<LayerNumbers>& layers) {
+  const auto placements = placements_of(subject.profile.model);
+  const Placement* placement = only_placement(placements);
+  const bool applies = placement != nullptr && adds_up(*placement) && is_untrained(subject) &&
+                       has_shares(layers) && are_known(layers, &LayerNumbers::gradient);
+  if (!applies) return {};
+  Band band;
+  const double last = layers.back().gradient;
+  double high = last;
+  for (std::size_t i = layers.size(); i-- > 0;) {
+    if (i + 1 < layers.size()) high *= (1 + layers[i].attention) * (1 + layers[i].feed_forward);
+    band.layer.push_back(static_cast<double>(layers[i].layer));
+    band.low.push_back(last);
+    band.high.push_back(high);
+  }
+  for (auto* values : {&band.layer, &band.low, &band.high}) std::ranges::reverse(*values);
+  return band;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "doctor/subject.h"
+#include "nn/probe.h"
+
+namespace addnorm {
+
+/// What one layer shows at a step, NaN where it was not measured.
+struct LayerNumbers {
+  std::size_t layer = 0;
+  double stream = Subject::kUnknown;        ///< RMS of what it reads
+  double attention = Subject::kUnknown;     ///< its branch in the sum ÷ the stream that it joins
+  double feed_forward = Subject::kUnknown;  ///< likewise
+  double cosine = Subject::kUnknown;        ///< of what it reads and leaves
+  double tokens = Subject::kUnknown;        ///< cosine of two tokens of what it reads
+  double logits = Subject::kUnknown;        ///< largest of attention
+  double entropy = Subject::kUnknown;       ///< of attention: 1 where it looks everywhere
+  double gradient = Subject::kUnknown;      ///< RMS, of what it reads
+};
+std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step);
+
+/// The gains of one norm by layer: RMS of γ, or of 1 + γ where that is meant.
+struct NormGains {
+  Site site;  ///< of its first γ: sublayer, slot, and query or key
+  std::vector<double> layer, gain;
+};
+std::vector<NormGains> norm_gains(const Subject& subject);
+
+/// How many layers do the work: (Σ θ)²/Σ θ² over the angles by which layers turn the stream; all of
+/// them where they turn it alike, 1 where one does everything. NaN where no cosine is known.
+double effective_depth(const std::vector<LayerNumbers>& layers);
+
+/// What theory says of a curve over layers, between `low` and `high`, where it says something.
+struct Band {
+  std::vector<double> layer, low, high;
+};
+
+/// Of the stream's RMS in pre-norm, sandwich and reordered stacks: from branches that are
+/// independent of it, E‖x + f‖² = E‖x‖² + E‖f‖², to branches that all point its way. Their sizes
+/// are those that were measured, but 1 behind a norm before training (theory.md, 8 and 9). In
+/// post-norm stacks 1 before training.
+Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers);
+
+/// Of its gradient in the first three, before training: the identity's part alone (He et al. 2016),
+/// to branches whose gradients all point its way, each of the size that a branch homogeneous in x
+/// has, share times the gradient. From the gradient of the last layer on.
+Band gradient_band(const Subject& subject, const std::vector<LayerNumbers>& layers);
+
+}  // namespace addnorm

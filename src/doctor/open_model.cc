@@ -1,0 +1,134 @@
+#include "doctor/open_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "base/require.h"
+#include "io/file.h"
+#include "run/checkpoint.h"
+#include "run/training_run.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string placement_text(const Recipe& recipe) {
+  const std::string_view name = recipe.placements.front().attention.name;
+  const bool one = std::ranges::all_of(recipe.placements, [&](const BlockPlacement& block) {
+    return block.attention.name == name && block.feed_forward.name == name;
+  });
+  return one ? std::string(name) : "";
+}
+
+ProfileModel describe(const Recipe& recipe) {
+  const NormOptions& norm = recipe.block.norm;
+  return {.d_model = recipe.d_model(),
+          .n_layers = recipe.layers(),
+          .n_heads = recipe.block.n_heads,
+          .d_ff = recipe.block.d_ff,
+          .placement = placement_text(recipe),
+          .norm = norm.kind == NormKind::kRms ? "rms" : "layer",
+          .eps = norm.epsilon,
+          .gamma_form = norm.gamma_form == GammaForm::kOnePlus ? "one_plus" : "plain",
+          .model_type = recipe.family};
+}
+
+OpenedModel open(const std::string& path, Recipe recipe, Weights weights) {
+  Subject subject{.name = path, .profile = {.model = describe(recipe)}};
+  if (recipe.final_norm == Slot::kNorm && weights.find("final_norm.gamma").tensor == nullptr) {
+    recipe.final_norm = Slot::kNothing;
+  }
+  subject.profile.model.parameters = weights.values();
+  return {std::move(subject), StreamedModel(std::move(recipe), std::move(weights))};
+}
+
+/// Whether the files have a head beside the tied one whose rows are not those of the embedding.
+bool has_another_head(const Recipe& recipe, const Weights& weights) {
+  constexpr std::size_t kRows = 16;
+  if (recipe.output != ModelOutput::kTiedLogits) return false;
+  const std::string names[] = {"embedding.token", "head.weight"};
+  const std::size_t rows = std::min(kRows, recipe.vocabulary);
+  std::array<Matrix<float>, 2> values;
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (weights.find(names[i]).tensor == nullptr) return false;
+    weights.check(names[i], recipe.vocabulary, recipe.d_model());
+    values[i].resize(rows, recipe.d_model());
+    weights.read(names[i], 0, values[i]);
+  }
+  return !std::ranges::equal(values[0].flat(), values[1].flat());
+}
+
+}  // namespace
+
+bool is_profile(const std::string& path) {
+  return path.ends_with(".jsonl");
+}
+
+OpenedModel open_model(const std::string& path, const RecipeChange& change) {
+  const bool is_folder = fs::is_directory(path);
+  require(is_folder || (path.ends_with(".safetensors") && fs::exists(path)),
+          "{}: expected a run, settings of one, a folder with config.json, a .safetensors file or "
+          "a profile .jsonl",
+          path);
+  const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
+  const std::string config = (folder / "config.json").string();
+  require(fs::exists(config), "{}: there is no config.json beside the weights", path);
+  Recipe recipe = parse_recipe(read_file(config), config);
+  if (change) change(recipe);
+  Weights weights(path, recipe.family);
+  const bool has_two_heads = has_another_head(recipe, weights);
+  OpenedModel opened = open(path, std::move(recipe), std::move(weights));
+  opened.subject.unused = opened.model.weights().besides(opened.model.parameter_names());
+  opened.subject.has_two_heads = has_two_heads;
+  opened.subject.chance_loss = std::log(static_cast<double>(opened.model.recipe().vocabulary));
+  return opened;
+}
+
+bool is_run(const std::string& path) {
+  const RunFiles files(path);
+  return fs::is_directory(path) && (fs::exists(files.checkpoint) || fs::exists(files.metrics));
+}
+
+Subject read_run(const RunFiles& files) {
+  Subject subject{.name = files.folder};
+  if (fs::exists(files.profile)) {
+    std::vector<Profile> profiles = parse_profiles(read_file(files.profile), files.profile);
+    if (!profiles.empty()) subject.profile = std::move(profiles.back());
+  }
+  if (fs::exists(files.config)) subject.config = read_config(files.config);
+  subject.metrics = read_metrics(files.metrics);
+  return subject;
+}
+
+OpenedModel open_run(const RunFiles& files) {
+  const RunState state = Checkpoint(files.checkpoint).state();
+  OpenedModel run = open(files.folder, recipe_of(decoder_options(state.config)),
+                         Weights(files.checkpoint, "addnorm"));
+  Subject before = read_run(files);
+  Subject& subject = run.subject;
+  subject.step = state.steps;
+  subject.profile.entries = std::move(before.profile.entries);
+  std::erase_if(subject.profile.entries,
+                [&](const ProfileEntry& entry) { return entry.step >= state.steps; });
+  subject.profile.model.placement = state.config.placement;
+  subject.profile.model.initialization = state.config.initialization;
+  subject.config = before.config.value_or(state.config);
+  subject.metrics = std::move(before.metrics);
+  return run;
+}
+
+Subject read_profile(const std::string& file) {
+  std::vector<Profile> profiles = parse_profiles(read_file(file), file);
+  require(!profiles.empty(), "{}: holds no profile", file);
+  Subject subject{.name = file, .profile = std::move(profiles.back())};
+  require(!subject.profile.entries.empty(), "{}: its profile has no line but the first", file);
+  return subject;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "doctor/subject.h"
+#include "model/streamed_model.h"
+#include "run/run_folder.h"
+
+namespace addnorm {
+
+/// A model with what is known of it beside its numbers.
+struct OpenedModel {
+  Subject subject;  ///< its profile has no entries yet
+  StreamedModel model;
+};
+
+/// A change of what a model's files say it is.
+using RecipeChange = std::function<void(Recipe&)>;
+
+/// Opens a folder with config.json and safetensors files, or one .safetensors file beside its
+/// config.json. A final norm that the recipe has and the files lack is left out, for the doctor to
+/// find; any other parameter that is missing is an Error.
+OpenedModel open_model(const std::string& path, const RecipeChange& change = {});
+
+/// Whether the path is a folder that `addnorm train` has written.
+bool is_run(const std::string& path);
+/// A run's settings, metrics and profiles: all there is where it ended before its first checkpoint.
+Subject read_run(const RunFiles& files);
+/// The same with the model of its checkpoint, and the profiles before that.
+OpenedModel open_run(const RunFiles& files);
+
+/// Whether the path is a profile rather than a model.
+bool is_profile(const std::string& path);
+/// The profile of a .jsonl file: its last, where training wrote several, with the entries of all
+/// that are of the same model.
+Subject read_profile(const std::string& file);
+
+}  // namespace addnorm

@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "doctor/layers.h"
+#include "doctor/places.h"
+#include "doctor/remedy.h"
+#include "doctor/rules.h"
+
+namespace addnorm {
+namespace {
+
+/// Steps that are looked at together: single losses are of single batches.
+constexpr std::size_t kWindow = 20;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+std::vector<double> losses(const Subject& subject) {
+  std::vector<double> values;
+  values.reserve(subject.metrics.steps.size());
+  for (const StepMetrics& step : subject.metrics.steps) values.push_back(step.loss);
+  while (!values.empty() && std::isnan(values.back())) values.pop_back();  // where it stopped
+  return values;
+}
+
+/// The median loss of the `count` steps before `end`.
+double median_before(std::span<const double> loss, std::size_t end, std::size_t count = kWindow) {
+  count = std::min(count, end);
+  const auto window = loss.subspan(end - count, count);
+  return median({window.begin(), window.end()});
+}
+
+double last_loss(const Subject& subject) {
+  const std::vector<double> loss = losses(subject);
+  return loss.empty() ? Subject::kUnknown : median_before(loss, loss.size());
+}
+
+std::size_t steps_made(const Subject& subject) {
+  return subject.metrics.steps.size();
+}
+
+/// The step whose loss stands highest above the median of those before it, and by how much.
+struct Rise {
+  std::size_t step = 0;
+  double before = 0;
+  double by = 0;
+};
+Rise largest_rise(const Subject& subject) {
+  constexpr std::size_t kBefore = 50;
+  const std::vector<double> loss = losses(subject);
+  Rise largest;
+  for (std::size_t i = kBefore; i < loss.size(); ++i) {
+    const double before = median_before(loss, i, kBefore);
+    const double rise = loss[i] - before;
+    if (rise > largest.by) largest = {subject.metrics.steps[i].step, before, rise};
+  }
+  return largest;
+}
+
+/// The least median of kWindow steps: how far the run has come.
+double best_loss(std::span<const double> loss) {
+  double best = std::numeric_limits<double>::infinity();
+  for (std::size_t end = kWindow; end <= loss.size(); ++end) {
+    best = std::min(best, median_before(loss, end));
+  }
+  return best;
+}
+
+bool is_plain_post(const Placement& placement) {
+  const auto is_one = [](const ResidualFactor& factor) {
+    return factor.form == ResidualFactor::Form::kConstant && factor.initial.formula == "1";
+  };
+  return placement.after == Slot::kNorm && is_one(placement.skip) && is_one(placement.gain);
+}
+
+bool is_post_norm(const Subject& subject) {
+  const auto placements = placements_of(subject.profile.model);
+  return placements && std::ranges::any_of(*placements, [](const BlockPlacement& block) {
+           return is_plain_post(block.attention) || is_plain_post(block.feed_forward);
+         });
+}
+
+bool has_norms(const Subject& subject) {
+  const auto placements = placements_of(subject.profile.model);
+  return !placements || std::ranges::all_of(*placements, [](const BlockPlacement& block) {
+    return block.attention.has_norm() && block.feed_forward.has_norm();
+  });
+}
+
+/// What to try on a run that does not train: a norm where there is none, warm-up where a post-norm
+/// stack has none, a quarter of the learning rate.
+std::vector<Remedy> calmer(const Subject& subject) {
+  if (!has_norms(subject)) return change_settings(subject, {place_pre, quarter_learning_rate});
+  if (is_post_norm(subject)) {
+    return change_settings(subject, {warm_up_longer, quarter_learning_rate, place_pre});
+  }
+  return change_settings(subject, {quarter_learning_rate, warm_up_longer});
+}
+
+}  // namespace
+
+void find_stopped_training(const Subject& subject, Findings& findings) {
+  if (subject.metrics.stopped.empty()) return;
+  const std::size_t steps = steps_made(subject);
+  Finding finding{.rule = "training-stopped",
+                  .severity = Severity::kBroken,
+                  .where = fmt::format("step {}", steps),
+                  .what = subject.metrics.stopped,
+                  .because = "every loss and every gradient is a number",
+                  .fix = "a lower learning rate, a longer warm-up; a norm in sublayers without one",
+                  .measured = static_cast<double>(steps),
+                  .remedies = calmer(subject)};
+  finding.measure.name = "loss";
+  finding.measure.of = [](const Subject& s) {
+    return s.metrics.stopped.empty() ? last_loss(s) : std::numeric_limits<double>::infinity();
+  };
+  finding.measure.is_sound = [](double loss) { return std::isfinite(loss); };
+  findings.push_back(std::move(finding));
+}
+
+void find_loss_spikes(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 0.2;
+  const Rise rise = largest_rise(subject);
+  if (!(rise.by > kMost * rise.before)) return;
+  Finding finding{
+      .rule = "loss-spikes",
+      .severity = Severity::kSuspicious,
+      .where = fmt::format("step {}", rise.step),
+      .what = fmt::format("the loss is {:.2f}, and {:.2f} in the 50 steps before",
+                          rise.before + rise.by, rise.before),
+      .because = fmt::format("batches differ by a few percent; at most {:.0f} %", 100 * kMost),
+      .fix = "a lower learning rate or a longer warm-up; gradients clipped at 1",
+      .measured = rise.by / rise.before,
+      .expected = kMost,
+      .remedies = calmer(subject)};
+  finding.measure.name = "largest rise of the loss, as a share";
+  finding.measure.of = [](const Subject& s) {
+    const Rise largest = largest_rise(s);
+    return largest.before > 0 ? largest.by / largest.before : 0;
+  };
+  finding.measure.is_sound = [](double share) { return share <= kMost; };
+  findings.push_back(std::move(finding));
+}
+
+void find_rising_loss(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 1.1;
+  const std::vector<double> loss = losses(subject);
+  if (loss.size() < 5 * kWindow) return;
+  const double last = median_before(loss, loss.size());
+  const double best = best_loss(loss);
+  if (!(last > kMost * best)) return;
+  Finding finding{.rule = "loss-rises",
+                  .severity = Severity::kSuspicious,
+                  .where = "training",
+                  .what = fmt::format("the loss on what it is trained on has been {:.2f}, and is "
+                                      "{:.2f} now",
+                                      best, last),
+                  .because = "a loss that falls, or stays; both are medians of 20 steps",
+                  .fix = "a lower learning rate or a longer warm-up",
+                  .measured = last / best,
+                  .expected = 1,
+                  .remedies = calmer(subject)};
+  finding.measure.name = "last loss over the best";
+  finding.measure.of = [](const Subject& s) { return last_loss(s) / best_loss(losses(s)); };
+  finding.measure.is_sound = [](double ratio) { return ratio <= kMost; };
+  findings.push_back(std::move(finding));
+}
+
+void find_stalled_training(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 0.97;
+  constexpr std::size_t kSteps = 200;
+  if (!subject.config || std::isnan(subject.unigram_loss)) return;
+  const double loss = last_loss(subject);
+  const bool is_long = steps_made(subject) >= subject.config->warm_up + kSteps;
+  if (!is_long || !(loss > kMost * subject.unigram_loss)) return;
+  Finding finding{
+      .rule = "training-stalls",
+      .severity = Severity::kSuspicious,
+      .where = "training",
+      .what = fmt::format("after {} steps the loss is {:.2f} nats a byte: it has learned which "
+                          "bytes are frequent, and nothing of their order",
+                          steps_made(subject), loss),
+      .because = fmt::format("below {:.2f}, the loss of the text's frequencies of bytes",
+                             subject.unigram_loss),
+      .fix =
+          "a post-norm stack needs warm-up (Xiong et al. 2020); a deep one without norm or "
+          "residual needs them; else try other learning rates",
+      .measured = loss,
+      .expected = subject.unigram_loss,
+      .remedies = calmer(subject)};
+  const double limit = kMost * subject.unigram_loss;
+  finding.measure.name = "loss";
+  finding.measure.of = last_loss;
+  finding.measure.is_sound = [limit](double value) { return value <= limit; };
+  findings.push_back(std::move(finding));
+}
+
+namespace {
+
+/// How much of the stream the branches have written after the last layer, before training: the
+/// product of 1 + share² over all sublayers, which a post-norm stack divides out again. Where it is
+/// large, a small change of all branches changes everything (Liu et al. 2020, "amplification"), and
+/// the gradient falls from layer to layer by as much.
+double dependence_on_branches(const Subject& subject) {
+  double product = 1;
+  for (const LayerNumbers& layer : layer_numbers(subject, first_step(subject.profile))) {
+    product *=
+        (1 + layer.attention * layer.attention) * (1 + layer.feed_forward * layer.feed_forward);
+  }
+  return product;
+}
+
+}  // namespace
+
+/// Adam's first steps are as large as the learning rate, whatever the gradient is.
+void find_missing_warm_up(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 3e-3;
+  if (!subject.config || !is_post_norm(subject) || !is_initial(subject)) return;
+  const RunConfig& config = *subject.config;
+  const double dependence = dependence_on_branches(subject);
+  const double pace = config.learning_rate * (dependence - 1);
+  if (config.warm_up >= kWarmUpSteps / 5 || !(pace > kMost)) return;
+  Finding finding{
+      .rule = "warm-up-missing",
+      .severity = Severity::kSuspicious,
+      .where = "settings",
+      .what = fmt::format(
+          "{} layers of post-norm, of whose stream the branches write the most (Π (1 + share²) = "
+          "{:.3g}), begin at a learning rate of {} after {} of warm-up",
+          config.layers, dependence, config.learning_rate,
+          config.warm_up == 1 ? "1 step" : fmt::format("{} steps", config.warm_up)),
+      .because = fmt::format("learning rate × (Π − 1) below {}, or a warm-up: else such a stack "
+                             "mostly does not train (Xiong et al. 2020; `addnorm lab warm-up`)",
+                             kMost),
+      .fix =
+          "warm up over some hundred steps, begin with smaller branches (init gpt2, DeepNorm), "
+          "or place the norm before the sublayer",
+      .measured = pace,
+      .expected = kMost,
+      .remedies = change_settings(subject, {warm_up_longer, place_pre})};
+  finding.measure.name = "loss";
+  finding.measure.of = last_loss;
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace addnorm

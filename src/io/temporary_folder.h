@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace addnorm {
+
+/// A new folder among the system's temporary files (TMPDIR), which goes with this.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace addnorm

@@ -1,0 +1,127 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "report/doctor_words.h"
+#include "report/html.h"
+
+namespace addnorm {
+namespace {
+
+Chart chart_of(const std::vector<LayerNumbers>& rows, const char* title, const char* label,
+               AxisScale scale, const std::vector<LayerColumn>& columns) {
+  Chart chart{.title = title, .x = {.label = "layer"}, .y = {.label = label, .scale = scale}};
+  for (const LayerColumn& column : columns) {
+    Series series{.name = column.name};
+    for (const LayerNumbers& row : rows) {
+      if (std::isnan(row.*column.member)) continue;
+      series.x.push_back(static_cast<double>(row.layer));
+      series.y.push_back(row.*column.member);
+    }
+    if (!series.x.empty()) chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+/// Puts what theory says behind the chart's only curve.
+void lay_under(Chart& chart, const Band& band) {
+  if (band.layer.empty() || chart.series.empty()) return;
+  chart.series.push_back({.name = "theory",
+                          .x = band.layer,
+                          .low = band.low,
+                          .high = band.high,
+                          .look = Look::kPrediction});
+}
+
+std::string gain_name(const Site& site) {
+  if (site.projection == Projection::kQuery) return "queries";
+  if (site.projection == Projection::kKey) return "keys";
+  const char* sublayer = site.sublayer == SublayerKind::kAttention ? "attn" : "ff";
+  const char* slot = site.norm == NormSlot::kBefore   ? "before"
+                     : site.norm == NormSlot::kInside ? "inside"
+                                                      : "after";
+  return fmt::format("{}, {}", sublayer, slot);
+}
+
+Chart gain_chart(const Subject& subject) {
+  Chart chart{.title = "Gains of the norms", .x = {.label = "layer"}, .y = {.label = "RMS"}};
+  for (NormGains& norm : norm_gains(subject)) {
+    chart.series.push_back(
+        {.name = gain_name(norm.site), .x = std::move(norm.layer), .y = std::move(norm.gain)});
+  }
+  return chart;
+}
+
+void add_findings(HtmlPage& page, const Diagnosis& diagnosis, const std::vector<Group>& groups) {
+  page.section("Findings");
+  if (groups.empty()) page.paragraph("Nothing was found, and there is nothing to note.");
+  for (const Group& group : groups) {
+    const Finding& worst = group.worst();
+    const SeverityLook& severity = look(worst.severity);
+    page.paragraph(
+        places(group),
+        {fmt::format("{} {} ({})", severity.mark, worst.rule, severity.name), severity.ink});
+    const char* expected = worst.severity == Severity::kNote ? "because" : "expected";
+    std::vector<HtmlPage::Item> items{
+        {"seen", worst.what}, {expected, worst.because}, {"fix", worst.fix}};
+    for (const std::string& proof : proof_texts(diagnosis, group))
+      items.push_back({"proof", proof});
+    page.list(items);
+  }
+}
+
+void add_charts(HtmlPage& page, const Subject& subject, const std::vector<LayerNumbers>& rows) {
+  const auto figure = [&](const Chart& chart, std::string_view caption) {
+    if (!chart.series.empty()) page.figure(chart, caption);
+  };
+  const auto& columns = kLayerColumns;
+  Chart stream = chart_of(rows, "The residual stream", "RMS", AxisScale::kLog, {columns[0]});
+  lay_under(stream, stream_band(subject, rows));
+  figure(stream,
+         "Of what each layer reads. Theory, where it has a word: from branches that are "
+         "independent of the stream to branches that all point its way, of the sizes that were "
+         "measured, and of size 1 behind a norm before training; 1 in a post-norm stack before "
+         "training.");
+  figure(
+      chart_of(rows, "Branches", "share of the stream", AxisScale::kLog, {columns[1], columns[2]}),
+      "RMS of a branch as it goes into the sum, as a share of the stream that it joins.");
+  figure(chart_of(rows, "Cosines", "cosine", AxisScale::kLinear, {columns[3], columns[4]}),
+         "Of what a layer reads and leaves: near 1 it changes little. Of two tokens: near 1 they "
+         "are all alike. " +
+             depth_text(rows));
+  figure(chart_of(rows, "Attention logits", "largest logit", AxisScale::kLog, {columns[5]}),
+         "Above 50 softmax in float32 passes one key.");
+  figure(chart_of(rows, "Entropy of attention", "share of the largest possible", AxisScale::kLinear,
+                  {columns[6]}),
+         "1 where a query looks at all keys alike, 0 where it looks at one.");
+  figure(gain_chart(subject),
+         "RMS over features of γ, or of 1 + γ where that is meant. They start at 1; near 0 nothing "
+         "passes.");
+  Chart gradient = chart_of(rows, "Gradient", "RMS", AxisScale::kLog, {columns[7]});
+  lay_under(gradient, gradient_band(subject, rows));
+  figure(gradient,
+         "Of the loss by what each layer reads. Theory, of stacks that add to their stream, before "
+         "training: from the identity's part alone to branches whose gradients all point its way.");
+}
+
+}  // namespace
+
+std::string doctor_html(const Diagnosis& diagnosis) {
+  const Subject& subject = diagnosis.subject;
+  const std::vector<Group> groups = grouped(diagnosis.findings);
+  HtmlPage page("Doctor: " + std::filesystem::path(subject.name).filename().string(),
+                fmt::format("{}: {}. {}", model_text(subject.profile.model),
+                            verdict_text(count_defects(groups)),
+                            subject.measured_on.empty() ? "" : input_text(subject)));
+  add_findings(page, diagnosis, groups);
+  const std::vector<LayerNumbers> rows = layer_numbers(subject, last_step(subject.profile));
+  if (rows.empty()) return page.str();
+  page.section("By layer");
+  add_charts(page, subject, rows);
+  page.table(layer_table(rows, rows.size()), kLayerCaption);
+  return page.str();
+}
+
+}  // namespace addnorm

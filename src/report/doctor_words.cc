@@ -1,0 +1,172 @@
+#include "report/doctor_words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "report/numbers.h"
+
+namespace addnorm {
+
+namespace {
+constexpr std::array<SeverityLook, 3> kSeverities{
+    {{"broken", "✗", Ink::kBad}, {"suspicious", "!", Ink::kNegative}, {"note", "·", Ink::kFaint}}};
+
+}  // namespace
+
+const SeverityLook& look(Severity severity) {
+  return kSeverities[static_cast<std::size_t>(severity)];
+}
+
+std::string short_number(double value) {
+  return std::isnan(value) ? "–" : fmt::format("{:.3g}", value);
+}
+
+Table layer_table(const std::vector<LayerNumbers>& rows, std::size_t most) {
+  std::vector<Column> columns{{"layer"}};
+  std::vector<LayerColumn> known;
+  for (const LayerColumn& column : kLayerColumns) {
+    const bool any = std::ranges::any_of(
+        rows, [&](const LayerNumbers& row) { return !std::isnan(row.*column.member); });
+    if (any) known.push_back(column);
+  }
+  for (const LayerColumn& column : known) columns.push_back({column.name});
+  Table table(columns);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto place = [&](std::size_t row) { return row * (most - 1) / (rows.size() - 1); };
+    if (rows.size() > most && i > 0 && place(i) == place(i - 1)) continue;
+    std::vector<Cell> cells{std::to_string(rows[i].layer)};
+    for (const LayerColumn& column : known)
+      cells.emplace_back(short_number(rows[i].*column.member));
+    table.add_row(std::move(cells));
+  }
+  return table;
+}
+
+const char* const kLayerCaption =
+    "stream: RMS of what a layer reads; attn, ff: RMS of attention and feed-forward as a share of "
+    "it; cosine: of what the layer reads and leaves; tokens: mean cosine of two tokens; logits: "
+    "the largest of attention, entropy: 1 where it looks everywhere; gradient: RMS at what the "
+    "layer "
+    "reads.";
+
+std::string model_text(const ProfileModel& model) {
+  std::vector<std::string> parts{model.model_type.empty() ? model.architecture : model.model_type};
+  if (parts.front().empty()) parts.clear();
+  const bool is_word = model.placement == "pre" || model.placement == "post";
+  if (is_word) parts.push_back(model.placement + "-norm");
+  if (!is_word && !model.placement.empty()) parts.push_back("placement " + model.placement);
+  if (!model.norm.empty()) parts.emplace_back(model.norm == "rms" ? "RMSNorm" : "LayerNorm");
+  if (model.eps > 0) parts.push_back(fmt::format("ε {:.0e}", model.eps));
+  if (model.n_layers > 0) {
+    parts.push_back(
+        fmt::format("{} of width {}", format_count(model.n_layers, "layer"), model.d_model));
+  }
+  if (model.parameters > 0) parts.push_back(format_count(model.parameters) + " parameters");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string input_text(const Subject& subject) {
+  const std::string loss =
+      std::isnan(subject.loss) ? "" : fmt::format(": a loss of {:.3f} nats", subject.loss);
+  return fmt::format("Measured on {}{}.", subject.measured_on, loss);
+}
+
+std::string depth_text(const std::vector<LayerNumbers>& rows) {
+  const double depth = effective_depth(rows);
+  if (std::isnan(depth)) return "";
+  return fmt::format("Effective depth: {:.1f} of {} (by the angles that they turn the stream).",
+                     depth, format_count(rows.size(), "layer"));
+}
+
+std::vector<Group> grouped(const std::vector<Finding>& findings) {
+  std::vector<Group> groups;
+  for (const Finding& finding : findings) {
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+      return group.worst().rule == finding.rule && group.worst().fix == finding.fix;
+    });
+    if (same == groups.end()) {
+      groups.push_back({{&finding}});
+    } else {
+      same->findings.push_back(&finding);
+    }
+  }
+  return groups;
+}
+
+namespace {
+
+/// "layer 3", "layers 3 and 5", "layers 0 to 11 and 13"
+std::string layers_text(const std::vector<std::size_t>& layers) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < layers.size();) {
+    std::size_t end = i + 1;
+    while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
+    runs.push_back(end - i > 2 ? fmt::format("{} to {}", layers[i], layers[end - 1])
+                               : fmt::format("{}", layers[i]));
+    i = end - i > 2 ? end : i + 1;
+  }
+  const std::string last = runs.back();
+  runs.pop_back();
+  const std::string first = runs.empty() ? "" : fmt::format("{} and ", fmt::join(runs, ", "));
+  return fmt::format("layer{} {}{}", layers.size() > 1 ? "s" : "", first, last);
+}
+
+}  // namespace
+
+std::string places(const Group& group) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> kinds;  // ", attention" and layers
+  for (const Finding* finding : group.findings) {
+    const std::string layer = fmt::format("layer {}", finding->site.layer);
+    const bool in_layer = finding->where.starts_with(layer);
+    const std::string kind = in_layer ? finding->where.substr(layer.size()) : finding->where;
+    auto same = std::ranges::find(kinds, kind, &decltype(kinds)::value_type::first);
+    if (same == kinds.end()) same = kinds.insert(kinds.end(), {kind, {}});
+    if (in_layer) same->second.push_back(finding->site.layer);
+  }
+  std::vector<std::string> parts;
+  for (const auto& [kind, layers] : kinds) {
+    parts.push_back(layers.empty() ? kind : layers_text(layers) + kind);
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+namespace {
+
+std::string number_text(double value) {
+  return std::isinf(value) ? "infinite" : fmt::format("{:.3g}", value);
+}
+
+std::string proof_text(const Proof& proof) {
+  const std::string steps =
+      proof.steps > 0 ? fmt::format(" in {}", format_count(proof.steps, "step")) : "";
+  const std::string verdict = !proof.was_seen   ? "not seen again" + steps + ": try more"
+                              : proof.is_mended ? "mended" + steps
+                                                : "not mended" + steps;
+  return fmt::format("{}: {} {} → {}, {}", proof.change, proof.number, number_text(proof.before),
+                     number_text(proof.after), verdict);
+}
+
+}  // namespace
+
+std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& group) {
+  std::vector<std::string> texts;
+  for (const Proof& proof : diagnosis.proofs) {
+    if (proof.rule == group.worst().rule) texts.push_back(proof_text(proof));
+  }
+  return texts;
+}
+
+std::size_t count_defects(const std::vector<Group>& groups) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      groups, [](const Group& group) { return group.worst().severity != Severity::kNote; }));
+}
+
+std::string verdict_text(std::size_t defects) {
+  return defects == 0 ? "no finding" : format_count(defects, "finding");
+}
+
+}  // namespace addnorm

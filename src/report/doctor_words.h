@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "doctor/layers.h"
+#include "report/doctor_report.h"
+#include "report/table.h"
+
+/// What the doctor's reports have in common: words, groups of findings, the table by layer.
+
+namespace addnorm {
+
+struct SeverityLook {
+  const char* name;
+  const char* mark;
+  Ink ink;
+};
+const SeverityLook& look(Severity severity);
+
+/// A number of each layer: its key in JSON, and at the head of its column.
+struct LayerColumn {
+  const char* key;
+  const char* name;
+  double LayerNumbers::*member;
+};
+inline constexpr std::array<LayerColumn, 8> kLayerColumns{{
+    {"stream_rms", "stream", &LayerNumbers::stream},
+    {"attention_share", "attn", &LayerNumbers::attention},
+    {"feed_forward_share", "ff", &LayerNumbers::feed_forward},
+    {"layer_cosine", "cosine", &LayerNumbers::cosine},
+    {"token_cosine", "tokens", &LayerNumbers::tokens},
+    {"logits_max", "logits", &LayerNumbers::logits},
+    {"entropy", "entropy", &LayerNumbers::entropy},
+    {"grad_rms", "gradient", &LayerNumbers::gradient},
+}};
+extern const char* const kLayerCaption;
+
+std::string short_number(double value);
+
+/// All rows; of more than `most` the first, the last and some between.
+Table layer_table(const std::vector<LayerNumbers>& rows, std::size_t most);
+
+/// "gpt2, pre-norm, LayerNorm, ε 1e-05, 12 layers of width 768"
+std::string model_text(const ProfileModel& model);
+/// "Measured on 2 × 64 random tokens: a loss of 5.55 nats."
+std::string input_text(const Subject& subject);
+/// "Effective depth: 9.3 of 12 layers …", or nothing.
+std::string depth_text(const std::vector<LayerNumbers>& rows);
+
+/// Findings of one rule with one fix, at several places.
+struct Group {
+  std::vector<const Finding*> findings;
+  const Finding& worst() const { return *findings.front(); }
+};
+std::vector<Group> grouped(const std::vector<Finding>& findings);
+/// "layers 3 to 5 and 9, attention; final norm"
+std::string places(const Group& group);
+
+/// "warm-up 0 → 100: loss 3.1 → 2.5, mended in 100 steps", of each remedy that was tried.
+std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& group);
+
+/// "2 findings", of those that are no notes.
+std::string verdict_text(std::size_t defects);
+std::size_t count_defects(const std::vector<Group>& groups);
+
+}  // namespace addnorm

@@ -1,0 +1,183 @@
+// The doctor before runs of `addnorm train`, and before settings that would make such runs.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "doctor/diagnose.h"
+#include "doctor/prove.h"
+#include "io/temporary_folder.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// The rules that find a defect, in their order.
+std::vector<std::string> rules_that_find(const Subject& subject) {
+  std::vector<std::string> rules;
+  for (const Finding& f : diagnose(subject)) {
+    if (f.severity != Severity::kNote) rules.emplace_back(f.rule);
+  }
+  return rules;
+}
+
+/// A loss that falls from 5.5 towards 2, with the noise that batches have.
+Subject run_of(std::size_t steps, unsigned seed = 0) {
+  Subject subject{.config = RunConfig(), .unigram_loss = 3.3};
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> noise(0, 0.05);
+  for (std::size_t s = 1; s <= steps; ++s) {
+    const double loss = 2 + 3.5 * std::exp(-static_cast<double>(s) / 150) + noise(generator);
+    subject.metrics.steps.push_back({.step = s, .loss = loss});
+  }
+  return subject;
+}
+
+TEST(RunRules, AreSilentWhereTheLossFalls) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    EXPECT_THAT(rules_that_find(run_of(40 + 37 * seed, seed)), IsEmpty()) << seed;
+  }
+}
+
+TEST(RunRules, SeeALossThatJumpsRisesOrStands) {
+  Subject spike = run_of(500);
+  spike.metrics.steps[300].loss = 4;
+  EXPECT_THAT(rules_that_find(spike), ElementsAre("loss-spikes"));
+
+  Subject rise = run_of(500);
+  for (std::size_t s = 300; s < 500; ++s) {
+    rise.metrics.steps[s].loss += 0.005 * static_cast<double>(s - 300);
+  }
+  EXPECT_THAT(rules_that_find(rise), ElementsAre("loss-rises"));
+
+  Subject stall = run_of(500);
+  for (StepMetrics& step : stall.metrics.steps) step.loss = std::max(step.loss, 3.3);
+  EXPECT_THAT(rules_that_find(stall), ElementsAre("training-stalls"));
+  stall.metrics.steps.resize(250);  // of which 100 are warm-up: too soon to say
+  EXPECT_THAT(rules_that_find(stall), IsEmpty());
+
+  Subject end = run_of(100);
+  end.metrics.steps.push_back({.step = 101, .loss = NAN});
+  end.metrics.stopped = "the loss of step 101 is not finite";
+  EXPECT_THAT(rules_that_find(end), ElementsAre("training-stopped"));
+}
+
+ByteText some_text() {
+  std::string text;
+  for (int i = 0; i < 500; ++i)
+    text += "Line " + std::to_string(i * 7 % 500) + ": add, then norm.\n";
+  return {text, 32};
+}
+
+/// Settings of a network that trains in a second.
+RunConfig small_settings() {
+  return {.layers = 2,
+          .width = 32,
+          .heads = 2,
+          .context = 32,
+          .batch = 8,
+          .steps = 1000,
+          .warm_up = 10,
+          .validation_batches = 1};
+}
+
+Subject subject_of(const RunConfig& config, const ByteText& text) {
+  const TemporaryFolder folder;
+  OpenedModel opened = open_settings(config, folder.path(), text);
+  examine(opened.model, text_tokens(text, config.context), opened.subject);
+  opened.subject.unigram_loss = text.unigram_loss();
+  return opened.subject;
+}
+
+TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
+  const ByteText text = some_text();
+  for (const Placement& placement : placements()) {
+    if (placement.name == "plain") continue;  // no residual: below
+    // Nor is a deep stack sound that has neither a norm nor small first weights.
+    for (const char* init : {"gpt2", "xavier"}) {
+      for (const std::uint64_t layers : {2, 12}) {
+        if (layers == 12 && placement.name == "none" && init == std::string("xavier")) continue;
+        RunConfig config = small_settings();
+        config.placement = placement.name;
+        config.initialization = init;
+        config.layers = layers;
+        config.warm_up = 100;
+        EXPECT_THAT(rules_that_find(subject_of(config, text)), IsEmpty())
+            << placement.name << ", " << init << ", " << layers << " layers";
+      }
+    }
+  }
+}
+
+TEST(Proof, APlacementWithAResidualMendsGradientsThatVanish) {
+  const ByteText text = some_text();
+  RunConfig config = small_settings();
+  config.placement = "plain";
+  config.initialization = "xavier";
+  config.layers = 24;
+  const Subject subject = subject_of(config, text);
+  const std::vector<Finding> findings = diagnose(subject);
+  ASSERT_THAT(rules_that_find(subject), ElementsAre("gradient-vanishes", "tokens-collapse"));
+  const std::vector<Proof> proofs = prove_by_training(subject, findings, text, 3);
+  ASSERT_EQ(proofs.size(), 2u);
+  EXPECT_EQ(proofs[0].change, "placement \"plain\" → \"pre\"");
+  EXPECT_LT(proofs[0].before, 1e-3);
+  EXPECT_GT(proofs[0].after, 0.3);
+  EXPECT_GT(proofs[1].before, 0.99);
+  EXPECT_LT(proofs[1].after, 0.9);
+  for (const Proof& proof : proofs) EXPECT_TRUE(proof.was_seen && proof.is_mended) << proof.rule;
+}
+
+TEST(SettingsRules, SeeGradientsExplodeWithoutANorm) {
+  RunConfig config = small_settings();
+  config.placement = "none";
+  config.initialization = "xavier";
+  config.layers = 16;
+  EXPECT_THAT(rules_that_find(subject_of(config, some_text())), ElementsAre("gradient-explodes"));
+}
+
+TEST(Proof, WarmUpMendsAPostNormStackOfLargeBranches) {
+  const ByteText text = some_text();
+  RunConfig config = small_settings();
+  config.placement = "post";
+  config.initialization = "xavier";
+  config.layers = 12;
+  config.learning_rate = 2e-3;
+  config.warm_up = 0;
+  const Subject subject = subject_of(config, text);
+  ASSERT_THAT(rules_that_find(subject), ElementsAre("warm-up-missing"));
+  const std::vector<Proof> proofs = prove_by_training(subject, diagnose(subject), text, 150);
+  ASSERT_EQ(proofs.size(), 1u);
+  EXPECT_EQ(proofs[0].change, "warm-up 0 → 100");
+  EXPECT_LT(proofs[0].after, 0.9 * proofs[0].before);
+}
+
+/// What it trains with is what the run has: the loss before is that of the run's own first steps.
+TEST(Proof, TrainsARunAsItWasTrained) {
+  const ByteText text = some_text();
+  RunConfig config = small_settings();
+  config.placement = "none";
+  config.layers = 8;
+  config.learning_rate = 100;  // without a norm the values overflow within some steps
+  config.clip = 0;
+  const TemporaryFolder folder;
+  const RunFiles files(folder.path());
+  const RunOutcome outcome = run_training(config, files, text, {});
+  ASSERT_EQ(outcome.end, RunOutcome::End::kNotFinite);
+  const Subject subject = read_run(files);
+  const std::vector<Finding> findings = diagnose(subject);
+  ASSERT_EQ(findings.at(0).rule, "training-stopped");
+  const std::vector<Proof> proofs = prove_by_training(subject, findings, text, outcome.steps + 5);
+  ASSERT_FALSE(proofs.empty());
+  EXPECT_EQ(proofs[0].change, "placement \"none\" → \"pre\"");
+  EXPECT_TRUE(std::isinf(proofs[0].before));
+  EXPECT_TRUE(proofs[0].was_seen && proofs[0].is_mended) << proofs[0].after;
+}
+
+}  // namespace
+}  // namespace addnorm
