@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for reader in json npy profile recipe safetensors; do
+for reader in json npy profile recipe run safetensors; do
   found=build/fuzz/corpus/$reader
   log=build/fuzz/$reader.log
   mkdir -p "$found"

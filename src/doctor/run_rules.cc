@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <iterator>
+#include <limits>
 #include <span>
 
 #include "doctor/layers.h"
@@ -22,11 +23,17 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// The steps whose loss is known: where a run stops it is not.
+std::vector<StepMetrics> known_steps(const Subject& subject) {
+  std::vector<StepMetrics> steps;
+  std::ranges::copy_if(subject.metrics.steps, std::back_inserter(steps),
+                       [](const StepMetrics& step) { return std::isfinite(step.loss); });
+  return steps;
+}
+
 std::vector<double> losses(const Subject& subject) {
   std::vector<double> values;
-  values.reserve(subject.metrics.steps.size());
-  for (const StepMetrics& step : subject.metrics.steps) values.push_back(step.loss);
-  while (!values.empty() && std::isnan(values.back())) values.pop_back();  // where it stopped
+  for (const StepMetrics& step : known_steps(subject)) values.push_back(step.loss);
   return values;
 }
 
@@ -54,12 +61,13 @@ struct Rise {
 };
 Rise largest_rise(const Subject& subject) {
   constexpr std::size_t kBefore = 50;
+  const std::vector<StepMetrics> steps = known_steps(subject);
   const std::vector<double> loss = losses(subject);
   Rise largest;
   for (std::size_t i = kBefore; i < loss.size(); ++i) {
     const double before = median_before(loss, i, kBefore);
     const double rise = loss[i] - before;
-    if (rise > largest.by) largest = {subject.metrics.steps[i].step, before, rise};
+    if (rise > largest.by) largest = {steps[i].step, before, rise};
   }
   return largest;
 }

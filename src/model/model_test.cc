@@ -74,6 +74,29 @@ TEST(Recipe, IsWhatTheConfigurationSays) {
   EXPECT_EQ(recipe.placements[0].attention.name, "pre");
 }
 
+/// Newer files say it in one object, by the kind of layer where there are several.
+TEST(Recipe, FindsRotaryPositionsWhereNewerFilesHaveThem) {
+  for (const std::string name : {"llama3", "gemma3"}) {
+    const std::string file = ADDNORM_SOURCE_DIR "/tests/golden/models/" + name + "/config.json";
+    auto config = nlohmann::ordered_json::parse(read_file(file));
+    const Recipe before = parse_recipe(config.dump(), file);
+    auto all = config["rope_scaling"];
+    all["rope_theta"] = config["rope_theta"];
+    config["rope_parameters"] = all;
+    if (name == "gemma3") {
+      const nlohmann::ordered_json window{{"rope_type", "default"},
+                                          {"rope_theta", config["rope_local_base_freq"]}};
+      config["rope_parameters"] = {{"full_attention", all}, {"sliding_attention", window}};
+    }
+    for (const char* old : {"rope_theta", "rope_scaling", "rope_local_base_freq"})
+      config.erase(old);
+    const Recipe after = parse_recipe(config.dump(), file);
+    for (std::size_t l = 0; l < before.layers(); ++l) {
+      EXPECT_EQ(after.attention[l].rope, before.attention[l].rope) << name << ", layer " << l;
+    }
+  }
+}
+
 /// The files of a random model by kLlama's recipe, to be spoilt.
 class ModelFilesTest : public ::testing::Test {
  protected:

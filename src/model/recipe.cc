@@ -180,11 +180,8 @@ void slow_long_waves(std::vector<double>& frequencies, const Config& scaling) {
   }
 }
 
-std::vector<double> rope(const Config& config, const char* base_key, double base,
-                         std::size_t d_head, bool scaled) {
-  std::vector<double> frequencies = rope_frequencies(config.number(base_key, base), d_head);
-  if (!scaled || !config.has("rope_scaling")) return frequencies;
-  const Config scaling = config.object("rope_scaling");
+/// As an object says that stands under rope_scaling or rope_parameters.
+std::vector<double> scaled(std::vector<double> frequencies, const Config& scaling) {
   const std::string kind =
       scaling.has("rope_type") ? scaling.word("rope_type") : scaling.word("type", "default");
   if (kind == "llama3") {
@@ -192,9 +189,32 @@ std::vector<double> rope(const Config& config, const char* base_key, double base
   } else if (kind == "linear") {
     for (double& frequency : frequencies) frequency /= scaling.number("factor");
   } else if (kind != "default") {
-    config.refuse("rope_scaling of type '{}' is not known here", kind);
+    scaling.refuse("a type '{}' is not known here", kind);
   }
   return frequencies;
+}
+
+/// Of the layers that see everything. Newer files have it all in rope_parameters, by the kind of
+/// layer where there are several.
+std::vector<double> rope(const Config& config, double base, std::size_t d_head) {
+  if (config.has("rope_parameters")) {
+    const Config all = config.object("rope_parameters");
+    const Config own = all.has("full_attention") ? all.object("full_attention") : all;
+    return scaled(rope_frequencies(own.number("rope_theta", base), d_head), own);
+  }
+  std::vector<double> frequencies = rope_frequencies(config.number("rope_theta", base), d_head);
+  if (!config.has("rope_scaling")) return frequencies;
+  return scaled(std::move(frequencies), config.object("rope_scaling"));
+}
+
+/// Of Gemma 3's layers that see a window.
+std::vector<double> local_rope(const Config& config, std::size_t d_head) {
+  constexpr double kBase = 10'000;
+  if (config.has("rope_parameters")) {
+    const Config own = config.object("rope_parameters").object("sliding_attention");
+    return scaled(rope_frequencies(own.number("rope_theta", kBase), d_head), own);
+  }
+  return rope_frequencies(config.number("rope_local_base_freq", kBase), d_head);
 }
 
 /// What Llama, Qwen, Gemma and OLMo have in common, as Llama has it.
@@ -236,7 +256,7 @@ Recipe llama(const Config& config, const LlamaForm& form) {
   if (attention.d_head % 2 != 0 || attention.d_head > kWidest) {
     config.refuse("head_dim is {}, must be even and at most {}", attention.d_head, kWidest);
   }
-  attention.rope = rope(config, "rope_theta", form.rope_base, attention.d_head, true);
+  attention.rope = rope(config, form.rope_base, attention.d_head);
   set_layers(recipe, config, "num_hidden_layers", form.placement, attention);
   const bool tied = config.flag("tie_word_embeddings", form.output == ModelOutput::kTiedLogits);
   recipe.output = tied ? ModelOutput::kTiedLogits : ModelOutput::kLogits;
@@ -311,8 +331,7 @@ Recipe gemma3(const Config& config) {
     AttentionForm& attention = recipe.attention[l];
     if (!local[l]) continue;
     attention.window = config.size("sliding_window", 4096);
-    attention.rope =
-        rope_frequencies(config.number("rope_local_base_freq", 10'000), attention.d_head);
+    attention.rope = local_rope(config, attention.d_head);
   }
   return recipe;
 }
