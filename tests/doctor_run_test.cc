@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "doctor/diagnose.h"
+#include "doctor/layers.h"
 #include "doctor/prove.h"
 #include "io/temporary_folder.h"
 
@@ -177,6 +178,36 @@ TEST(Proof, TrainsARunAsItWasTrained) {
   EXPECT_EQ(proofs[0].change, "placement \"none\" → \"pre\"");
   EXPECT_TRUE(std::isinf(proofs[0].before));
   EXPECT_TRUE(proofs[0].was_seen && proofs[0].is_mended) << proofs[0].after;
+}
+
+/// Up to the fluctuations of so narrow a stack.
+TEST(Bands, HoldTheStreamAndItsGradientBeforeTraining) {
+  const ByteText text = some_text();
+  for (const char* placement : {"pre", "sandwich", "reordered", "post", "deepnorm"}) {
+    for (const std::uint64_t seed : {0, 1, 2}) {
+      RunConfig config = small_settings();
+      config.placement = placement;
+      config.initialization = "xavier";
+      config.layers = 8;
+      config.seed = seed;
+      const Subject subject = subject_of(config, text);
+      const std::vector<LayerNumbers> layers = layer_numbers(subject, 0);
+      const auto expect_inside = [&](const Band& band, double LayerNumbers::*member) {
+        for (std::size_t i = 0; i < band.layer.size(); ++i) {
+          const double value = layers[static_cast<std::size_t>(band.layer[i])].*member;
+          EXPECT_GE(value, 0.9 * band.low[i]) << placement << ", layer " << band.layer[i];
+          EXPECT_LE(value, 1.01 * band.high[i]) << placement << ", layer " << band.layer[i];
+        }
+      };
+      const Band stream = stream_band(subject, layers);
+      const Band gradient = gradient_band(subject, layers);
+      const bool adds_up = placement != std::string("post") && placement != std::string("deepnorm");
+      EXPECT_EQ(stream.layer.size(), adds_up ? 8u : 7u);
+      EXPECT_EQ(gradient.layer.size(), adds_up ? 8u : 0u);
+      expect_inside(stream, &LayerNumbers::stream);
+      expect_inside(gradient, &LayerNumbers::gradient);
+    }
+  }
 }
 
 }  // namespace

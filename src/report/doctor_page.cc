@@ -6,6 +6,7 @@
 
 #include "report/doctor_words.h"
 #include "report/html.h"
+#include "report/run_report.h"
 
 namespace addnorm {
 namespace {
@@ -106,6 +107,24 @@ void add_charts(HtmlPage& page, const Subject& subject, const std::vector<LayerN
          "training: from the identity's part alone to branches whose gradients all point its way.");
 }
 
+void add_losses(HtmlPage& page, const Subject& subject) {
+  if (subject.metrics.steps.empty()) return;
+  Chart chart = loss_chart(subject.metrics);
+  const bool is_known = std::isfinite(subject.unigram_loss);
+  if (is_known) {
+    const std::vector<double> ends{chart.series[0].x.front(), chart.series[0].x.back()};
+    chart.series.push_back({.name = "frequencies of bytes",
+                            .x = ends,
+                            .y = {subject.unigram_loss, subject.unigram_loss},
+                            .look = Look::kDashed});
+  }
+  page.section("Training")
+      .figure(chart, is_known
+                         ? "Who knows the text's frequencies of bytes, and nothing of their order, "
+                           "has the loss of the dashed line."
+                         : "As the run has logged it.");
+}
+
 }  // namespace
 
 std::string doctor_html(const Diagnosis& diagnosis) {
@@ -116,6 +135,7 @@ std::string doctor_html(const Diagnosis& diagnosis) {
                             verdict_text(count_defects(groups)),
                             subject.measured_on.empty() ? "" : input_text(subject)));
   add_findings(page, diagnosis, groups);
+  add_losses(page, subject);
   const std::vector<LayerNumbers> rows = layer_numbers(subject, last_step(subject.profile));
   if (rows.empty()) return page.str();
   page.section("By layer");

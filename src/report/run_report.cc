@@ -32,20 +32,6 @@ Series curve(const std::vector<StepMetrics>& steps, std::string name, double Ste
   return series;
 }
 
-Chart loss_chart(const Metrics& metrics) {
-  Series validation{.name = "validation"};
-  for (const Validation& v : metrics.validations) {
-    validation.x.push_back(static_cast<double>(v.step));
-    validation.y.push_back(v.loss);
-  }
-  Chart chart{.title = "Loss",
-              .x = {.label = "step"},
-              .y = {.label = "nats a byte"},
-              .series = {curve(metrics.steps, "training", &StepMetrics::loss)}};
-  if (!validation.x.empty()) chart.series.push_back(std::move(validation));
-  return chart;
-}
-
 Chart step_chart(const Metrics& metrics, const char* title, const char* label, AxisScale scale,
                  double StepMetrics::*member) {
   return {.title = title,
@@ -120,6 +106,20 @@ std::string lead(const RunConfig& config, const Metrics& metrics) {
 
 std::string loss_text(double nats) {
   return fmt::format("{:.3f} nats, {:.3f} bits a byte", nats, nats / std::numbers::ln2);
+}
+
+Chart loss_chart(const Metrics& metrics) {
+  Series validation{.name = "validation"};
+  for (const Validation& v : metrics.validations) {
+    validation.x.push_back(static_cast<double>(v.step));
+    validation.y.push_back(v.loss);
+  }
+  Chart chart{.title = "Loss",
+              .x = {.label = "step"},
+              .y = {.label = "nats a byte"},
+              .series = {curve(metrics.steps, "training", &StepMetrics::loss)}};
+  if (!validation.x.empty()) chart.series.push_back(std::move(validation));
+  return chart;
 }
 
 std::string run_html(const RunConfig& config, const RunFiles& files) {

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "report/chart.h"
+#include "run/metrics.h"
 #include "run/run_config.h"
 #include "run/run_folder.h"
 
@@ -9,6 +11,9 @@ namespace addnorm {
 
 /// "2.074 nats, 2.992 bits a byte"
 std::string loss_text(double nats);
+
+/// The loss by step, in training and in validation.
+Chart loss_chart(const Metrics& metrics);
 
 /// report.html of a run, from what its folder holds: loss, gradient norm, stream and gradient by
 /// layer as it trained, settings.
