@@ -37,6 +37,12 @@ function(addnorm_folder folder)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
 
   add_library(addnorm_${folder} STATIC ${sources})
+  # As a part of the shared library needs it; WebAssembly has none.
+  set_target_properties(addnorm_${folder} PROPERTIES CXX_VISIBILITY_PRESET hidden
+                                                     VISIBILITY_INLINES_HIDDEN ON)
+  if(NOT ADDNORM_WASM)
+    set_property(TARGET addnorm_${folder} PROPERTY POSITION_INDEPENDENT_CODE ON)
+  endif()
   target_compile_features(addnorm_${folder} PUBLIC cxx_std_20)
   target_include_directories(addnorm_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                       ${PROJECT_SOURCE_DIR}/src)

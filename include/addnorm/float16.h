@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "addnorm/api.h"
+
 namespace addnorm {
 
 /// The upper half of a float32: 8 bits of exponent, 7 of fraction. For storage only; every kernel
 /// reads it into float32, computes there, and rounds to nearest even when it writes.
-struct BFloat16 {
+struct ADDNORM_API BFloat16 {
   std::uint16_t bits = 0;
 
   BFloat16() = default;
@@ -23,7 +25,7 @@ struct BFloat16 {
 };
 
 /// IEEE 754 binary16: 5 bits of exponent, 10 of fraction; largest value 65504. For storage only.
-struct Float16 {
+struct ADDNORM_API Float16 {
   std::uint16_t bits = 0;
 
   Float16() = default;

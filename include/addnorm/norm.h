@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <span>
 
+#include "addnorm/api.h"
 #include "addnorm/float16.h"
 #include "addnorm/view.h"
 
@@ -120,7 +121,7 @@ struct ResidualAdd {
 
 /// s = skip ⊙ x + gain ⊙ dropout(branch). `sum` may be x or branch itself.
 template <typename Stream, typename Branch = Stream>
-void residual_add(const ResidualAdd<Stream, Branch>& add, MatrixView<Stream> sum);
+ADDNORM_API void residual_add(const ResidualAdd<Stream, Branch>& add, MatrixView<Stream> sum);
 
 /// The gradients of residual_add's branch and factors, from `d_sum`, the gradient of s. That of x
 /// by this way is skip ⊙ d_sum: AddNormBackward::d_residual, or residual_add({.x = d_sum, .skip}).
@@ -135,7 +136,7 @@ struct ResidualAddBackward {
   std::span<Value> d_gain = {};  ///< += Σ over rows of dropout(branch) ⊙ d_sum, likewise
 };
 template <typename Stream, typename Branch = Stream>
-void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args);
+ADDNORM_API void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args);
 
 /// LayerNorm or RMSNorm of rows, with the residual sum that comes before it in the same pass over
 /// memory: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s).
@@ -151,7 +152,8 @@ struct AddNormForward {
   std::span<NormStatistics<Value>> statistics = {};  ///< one for each row, for backward; or none
 };
 template <typename Stream, typename Branch = Stream>
-void add_norm_forward(const NormOptions& options, const AddNormForward<Stream, Branch>& args);
+ADDNORM_API void add_norm_forward(const NormOptions& options,
+                                  const AddNormForward<Stream, Branch>& args);
 
 /// What becomes of the values that stand where a parameter's gradient goes.
 enum class GradientMode {
@@ -181,10 +183,11 @@ struct AddNormBackward {
   GradientMode parameter_gradients = GradientMode::kAccumulate;
 };
 template <typename Stream, typename Branch = Stream>
-void add_norm_backward(const NormOptions& options, const AddNormBackward<Stream, Branch>& args);
+ADDNORM_API void add_norm_backward(const NormOptions& options,
+                                   const AddNormBackward<Stream, Branch>& args);
 
 /// How many values AddNormBackward::workspace must hold at least.
-std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
+ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
 
 /// BatchNorm, InstanceNorm or GroupNorm of an (N, C, S) tensor, by the statistics of the data.
 template <typename T>
@@ -197,7 +200,8 @@ struct ChannelNormForward {
   std::span<T> workspace = {};                   ///< channel_norm_workspace() values
 };
 template <typename T>
-void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args);
+ADDNORM_API void channel_norm_forward(const NormOptions& options,
+                                      const ChannelNormForward<T>& args);
 
 /// dx = dnorm(dy) as in AddNormBackward, with means over each set; d_gamma and d_beta are added to.
 template <typename T>
@@ -212,14 +216,15 @@ struct ChannelNormBackward {
   std::span<T> workspace = {};  ///< channel_norm_workspace() values
 };
 template <typename T>
-void channel_norm_backward(const NormOptions& options, const ChannelNormBackward<T>& args);
+ADDNORM_API void channel_norm_backward(const NormOptions& options,
+                                       const ChannelNormBackward<T>& args);
 
 /// How many sets of values have statistics of their own: C, N·C or N·groups.
 template <typename T>
-std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x);
+ADDNORM_API std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x);
 /// How many values the workspace of forward and backward holds.
 template <typename T>
-std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x);
+ADDNORM_API std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x);
 
 /// BatchNorm's memory of the batches it has seen, one value for each channel.
 template <typename T>
@@ -231,17 +236,19 @@ struct RunningStatistics {
 /// running = (1 − momentum)·running + momentum·(of this batch); the variance is the unbiased one
 /// whatever options.variance says, as in PyTorch. `count` is the values of a channel: N·S ≥ 2.
 template <typename T>
-void update_running_statistics(const NormOptions& options, std::size_t count,
-                               std::span<const NormStatistics<T>> batch,
-                               const RunningStatistics<T>& running);
+ADDNORM_API void update_running_statistics(const NormOptions& options, std::size_t count,
+                                           std::span<const NormStatistics<T>> batch,
+                                           const RunningStatistics<T>& running);
 /// The statistics with which batch_norm_evaluate normalizes each channel as the running ones say.
 template <typename T>
-void running_to_norm_statistics(const NormOptions& options, const RunningStatistics<T>& running,
-                                std::span<NormStatistics<T>> statistics);
+ADDNORM_API void running_to_norm_statistics(const NormOptions& options,
+                                            const RunningStatistics<T>& running,
+                                            std::span<NormStatistics<T>> statistics);
 /// BatchNorm in evaluation: the statistics are given and do not depend on x.
 template <typename T>
-void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args);
+ADDNORM_API void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args);
 template <typename T>
-void batch_norm_evaluate_backward(const NormOptions& options, const ChannelNormBackward<T>& args);
+ADDNORM_API void batch_norm_evaluate_backward(const NormOptions& options,
+                                              const ChannelNormBackward<T>& args);
 
 }  // namespace addnorm
