@@ -1,0 +1,352 @@
+#ifndef ADDNORM_H
+#define ADDNORM_H
+
+/// Add & Norm for C, and for every language that can call C: the functions of addnorm/norm.h, with
+/// the same bits.
+///
+///   addnorm_add_norm_forward_args args = {.size = sizeof args, .rows = rows, .features = features,
+///                                         .x = x, .branch = f, .sum = x,  // s = x + f, in place
+///                                         .gamma = gamma, .beta = beta, .y = h};
+///   if (addnorm_add_norm_forward(&args) != ADDNORM_OK) puts(addnorm_last_error());
+///
+/// A struct begins with its `size`, and 0 or NULL in any other field is that field's default: set
+/// everything to zero, then `size`, then what is wanted. New versions add fields at the end; a
+/// library that knows more fields takes a smaller struct and the defaults for the rest. A size of
+/// 0, one that is no multiple of the struct's alignment, or one larger than the library knows is an
+/// error.
+///
+/// A matrix is row-major: element (r, c) stands at data[r·stride + c], where a stride of 0 means
+/// `features`. γ, β, factors, statistics, their gradients and the workspace consist of values:
+/// double where dtype is ADDNORM_F64, else float.
+///
+/// Memory is the caller's, in and out. What is written may overlap other memory of the same call
+/// only where its field says so, and then must be the same matrix: first element, stride and type.
+/// Every other overlap is an error, but columns of one matrix beside each other do not overlap.
+///
+/// Nothing is allocated after the first call, but for the sentence of an error. Calls from several
+/// threads at once are safe; rows are divided among OpenMP's threads (OMP_NUM_THREADS) where that
+/// pays, and the bits depend neither on their number nor on the instruction set.
+
+// NOLINTBEGIN(modernize-*, readability-identifier-naming): this is C
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "addnorm/api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// What every function returns that can fail.
+typedef enum addnorm_status {
+  ADDNORM_OK = 0,
+  ADDNORM_INVALID_ARGUMENT = 1,  ///< an argument, or ADDNORM_CPU; nothing was written
+  ADDNORM_OUT_OF_MEMORY = 2,
+  ADDNORM_INTERNAL_ERROR = 3,  ///< a mistake of the library
+} addnorm_status;
+
+/// Why the last call of this thread that failed did so: one line, where, which argument, what it
+/// was and what it must be. "" if none did. Valid until the thread's next call that fails.
+ADDNORM_API const char* addnorm_last_error(void);
+
+/// The library's version, "1.2.3", and the same as a number that can be compared: 10203.
+ADDNORM_API const char* addnorm_version(void);
+ADDNORM_API uint32_t addnorm_version_number(void);
+
+/// The vector instructions in use: "avx512", "avx2", "sse4", "neon" or "scalar". The best that the
+/// machine has, or what the environment variable ADDNORM_CPU names; NULL if it has none such.
+ADDNORM_API const char* addnorm_instruction_set(void);
+
+/// How matrices are stored: the residual stream, and branches and outputs of norms. 16-bit numbers
+/// are uint16_t that hold their bits; what is computed is float32, or float64 for ADDNORM_F64.
+typedef enum addnorm_dtype {
+  ADDNORM_F32 = 0,
+  ADDNORM_F64 = 1,
+  ADDNORM_BF16 = 2,      ///< bfloat16: the upper half of a float32
+  ADDNORM_F16 = 3,       ///< IEEE 754 binary16
+  ADDNORM_F32_BF16 = 4,  ///< stream float32, branch and output bfloat16
+  ADDNORM_F32_F16 = 5,   ///< stream float32, branch and output binary16
+} addnorm_dtype;
+
+/// Which values share one mean and one deviation, and whether the mean is taken away.
+typedef enum addnorm_norm_kind {
+  ADDNORM_LAYER_NORM = 0,     ///< the features of one row
+  ADDNORM_RMS_NORM = 1,       ///< the same, without taking the mean away
+  ADDNORM_BATCH_NORM = 2,     ///< one channel over all samples and positions
+  ADDNORM_INSTANCE_NORM = 3,  ///< one channel of one sample over its positions
+  ADDNORM_GROUP_NORM = 4,     ///< a group of channels of one sample
+} addnorm_norm_kind;
+
+typedef enum addnorm_epsilon_at {
+  ADDNORM_EPSILON_AT_VARIANCE = 0,   ///< deviation = √(variance + ε)
+  ADDNORM_EPSILON_AT_DEVIATION = 1,  ///< deviation = √variance + ε
+} addnorm_epsilon_at;
+
+typedef enum addnorm_variance {
+  ADDNORM_VARIANCE_POPULATION = 0,  ///< divide by n
+  ADDNORM_VARIANCE_UNBIASED = 1,    ///< divide by n − 1
+} addnorm_variance;
+
+typedef enum addnorm_gamma_form {
+  ADDNORM_GAMMA_PLAIN = 0,     ///< y = γ·x̂ + β
+  ADDNORM_GAMMA_ONE_PLUS = 1,  ///< y = (1 + γ)·x̂ + β, as Gemma stores it
+} addnorm_gamma_form;
+
+/// As an `epsilon`: none at all. A set of equal values gives NaN then.
+#define ADDNORM_NO_EPSILON (-1.0)
+
+/// A norm as data: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where ADDNORM_RMS_NORM has mean
+/// 0. Where a pointer to one is NULL the norm is LayerNorm with the defaults.
+typedef struct addnorm_norm_options {
+  size_t size;          ///< sizeof(addnorm_norm_options)
+  int32_t kind;         ///< addnorm_norm_kind
+  int32_t epsilon_at;   ///< addnorm_epsilon_at
+  int32_t variance;     ///< addnorm_variance
+  int32_t gamma_form;   ///< addnorm_gamma_form
+  double epsilon;       ///< up to 1e30, or ADDNORM_NO_EPSILON; 0: 1e-5
+  double output_scale;  ///< 0: 1
+  size_t groups;        ///< of ADDNORM_GROUP_NORM: must divide the channels; 0: 1
+} addnorm_norm_options;
+
+/// What forward leaves for backward, one for each set of values that is normalized together:
+/// x̂ = ((x·scale − mean_hi) − mean_lo)·reciprocal. So mean = (mean_hi + mean_lo)/scale and
+/// deviation = 1/reciprocal/scale.
+typedef struct addnorm_statistics_f32 {
+  float mean_hi;
+  float mean_lo;
+  float reciprocal;     ///< 1/deviation of the scaled values
+  float scale;          ///< a power of two, 1 unless squares could overflow or vanish
+  float variance;       ///< of the scaled values, without ε; of ADDNORM_RMS_NORM their mean square
+  float epsilon_ratio;  ///< deviation ÷ √variance where ε is added to the deviation, else 1
+} addnorm_statistics_f32;
+
+/// The same where the dtype is ADDNORM_F64.
+typedef struct addnorm_statistics_f64 {
+  double mean_hi;
+  double mean_lo;
+  double reciprocal;
+  double scale;
+  double variance;
+  double epsilon_ratio;
+} addnorm_statistics_f64;
+
+/// s = skip ⊙ x + gain ⊙ dropout(branch).
+///
+/// Inverted dropout makes each value 0 with its probability, else itself ÷ (1 − probability). Which
+/// ones is a pure function of (seed, offset + row·features + column): no mask is stored, and
+/// backward sees the same one.
+typedef struct addnorm_residual_add_args {
+  size_t size;    ///< sizeof(addnorm_residual_add_args)
+  int32_t dtype;  ///< addnorm_dtype
+  size_t rows;
+  size_t features;
+  const void* x;  ///< rows × features, the residual stream
+  size_t x_stride;
+  const void* branch;  ///< the same shape; NULL: s = skip ⊙ x
+  size_t branch_stride;
+  const void* skip;            ///< skip_count values; NULL: 1
+  size_t skip_count;           ///< 1, or one for each feature
+  const void* gain;            ///< gain_count values; NULL: 1
+  size_t gain_count;           ///< 1, or one for each feature
+  double dropout_probability;  ///< at least 0 and below 1
+  uint64_t dropout_seed;
+  uint64_t dropout_offset;
+  void* sum;  ///< s, of the stream's type; may be x or branch
+  size_t sum_stride;
+} addnorm_residual_add_args;
+
+ADDNORM_API addnorm_status addnorm_residual_add(const addnorm_residual_add_args* args);
+
+/// The gradients of addnorm_residual_add's branch and factors, from d_sum, the gradient of s. That
+/// of x by this way is skip ⊙ d_sum: addnorm_add_norm_backward's d_residual, or
+/// addnorm_residual_add of d_sum without a branch.
+typedef struct addnorm_residual_add_backward_args {
+  size_t size;    ///< sizeof(addnorm_residual_add_backward_args)
+  int32_t dtype;  ///< addnorm_dtype
+  size_t rows;
+  size_t features;
+  const void* x;  ///< from here to dropout_offset: as in forward
+  size_t x_stride;
+  const void* branch;  ///< needed for d_gain alone
+  size_t branch_stride;
+  const void* skip;
+  size_t skip_count;
+  const void* gain;
+  size_t gain_count;
+  double dropout_probability;
+  uint64_t dropout_seed;
+  uint64_t dropout_offset;
+  const void* d_sum;  ///< rows × features, of the stream's type
+  size_t d_sum_stride;
+  void* d_branch;  ///< gain ⊙ mask ⊙ d_sum, of the branch's type; NULL: not wanted
+  size_t d_branch_stride;
+  void* d_skip;         ///< += Σ over rows of x ⊙ d_sum; NULL: not wanted
+  size_t d_skip_count;  ///< 1, or one for each feature
+  void* d_gain;         ///< += Σ over rows of dropout(branch) ⊙ d_sum; NULL: not wanted
+  size_t d_gain_count;  ///< 1, or one for each feature
+} addnorm_residual_add_backward_args;
+
+ADDNORM_API addnorm_status
+addnorm_residual_add_backward(const addnorm_residual_add_backward_args* args);
+
+/// LayerNorm or RMSNorm of rows, with the residual sum that comes before it in the same pass over
+/// memory: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s). Without a branch it is the norm
+/// alone.
+typedef struct addnorm_add_norm_forward_args {
+  size_t size;    ///< sizeof(addnorm_add_norm_forward_args)
+  int32_t dtype;  ///< addnorm_dtype
+  size_t rows;
+  size_t features;
+  const addnorm_norm_options* norm;  ///< ADDNORM_LAYER_NORM or ADDNORM_RMS_NORM
+  const void* x;                     ///< from here to dropout_offset: as in residual_add
+  size_t x_stride;
+  const void* branch;
+  size_t branch_stride;
+  const void* skip;
+  size_t skip_count;
+  const void* gain;
+  size_t gain_count;
+  double dropout_probability;
+  uint64_t dropout_seed;
+  uint64_t dropout_offset;
+  void* sum;  ///< where s goes, of the stream's type; may be x or branch; NULL: not kept
+  size_t sum_stride;
+  const void* gamma;  ///< one for each feature; NULL: 1
+  const void* beta;   ///< one for each feature; NULL: 0
+  void* y;            ///< rows × features, of the branch's type; may be x or branch, but not sum
+  size_t y_stride;
+  void* statistics;  ///< for backward, addnorm_statistics_f32 or _f64, one for each row; or NULL
+} addnorm_add_norm_forward_args;
+
+ADDNORM_API addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* args);
+
+/// What becomes of the values that stand where a parameter's gradient goes.
+typedef enum addnorm_gradient_mode {
+  ADDNORM_GRADIENT_ACCUMULATE = 0,  ///< the gradient is added to them
+  ADDNORM_GRADIENT_OVERWRITE = 1,   ///< they are replaced
+} addnorm_gradient_mode;
+
+/// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass. dx
+/// is the gradient of s, which the norm read; d_residual that of the next sum, which s enters past
+/// the norm and its sublayer, there multiplied with that sum's `skip`.
+///   dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+/// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
+typedef struct addnorm_add_norm_backward_args {
+  size_t size;                  ///< sizeof(addnorm_add_norm_backward_args)
+  int32_t dtype;                ///< addnorm_dtype
+  int32_t parameter_gradients;  ///< addnorm_gradient_mode, of d_gamma and d_beta
+  size_t rows;
+  size_t features;
+  const addnorm_norm_options* norm;  ///< as in forward
+  const void* s;                     ///< what forward normalized, of the stream's type
+  size_t s_stride;
+  const void* statistics;  ///< from forward
+  const void* gamma;       ///< as in forward
+  const void* dy;          ///< rows × features, of the branch's type
+  size_t dy_stride;
+  const void* d_residual;  ///< rows × features, of the stream's type; NULL: none
+  size_t d_residual_stride;
+  const void* skip;   ///< skip_count values; NULL: 1
+  size_t skip_count;  ///< 1, or one for each feature
+  void* dx;           ///< rows × features, of the stream's type; may be s, dy or d_residual
+  size_t dx_stride;
+  void* d_gamma;          ///< one for each feature; NULL: not wanted
+  void* d_beta;           ///< one for each feature; NULL: not wanted
+  void* workspace;        ///< needed for d_gamma and d_beta; holds nothing between calls
+  size_t workspace_size;  ///< values: at least addnorm_add_norm_workspace()
+} addnorm_add_norm_backward_args;
+
+ADDNORM_API addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args);
+
+/// How many values the workspace of addnorm_add_norm_backward must hold at least.
+ADDNORM_API size_t addnorm_add_norm_workspace(size_t rows, size_t features);
+
+/// BatchNorm, InstanceNorm or GroupNorm of a contiguous (samples, channels, positions) tensor, by
+/// the statistics of the data. Features-last data has 1 position.
+typedef struct addnorm_channel_norm_forward_args {
+  size_t size;    ///< sizeof(addnorm_channel_norm_forward_args)
+  int32_t dtype;  ///< ADDNORM_F32 or ADDNORM_F64
+  size_t samples;
+  size_t channels;
+  size_t positions;                  ///< has no default: 0 positions are an empty tensor
+  const addnorm_norm_options* norm;  ///< one of the three kinds
+  const void* x;
+  const void* gamma;      ///< one for each channel; NULL: 1
+  const void* beta;       ///< one for each channel; NULL: 0
+  void* y;                ///< the shape of x; may be x
+  void* statistics;       ///< one for each set: written, but read by batch_norm_evaluate
+  void* workspace;        ///< holds nothing between calls
+  size_t workspace_size;  ///< values: at least addnorm_channel_norm_sizes()'s
+} addnorm_channel_norm_forward_args;
+
+ADDNORM_API addnorm_status
+addnorm_channel_norm_forward(const addnorm_channel_norm_forward_args* args);
+
+/// dx = dnorm(dy) as in addnorm_add_norm_backward, with means over each set; d_gamma and d_beta are
+/// added to.
+typedef struct addnorm_channel_norm_backward_args {
+  size_t size;    ///< sizeof(addnorm_channel_norm_backward_args)
+  int32_t dtype;  ///< ADDNORM_F32 or ADDNORM_F64
+  size_t samples;
+  size_t channels;
+  size_t positions;
+  const addnorm_norm_options* norm;  ///< as in forward
+  const void* x;                     ///< what forward normalized
+  const void* statistics;            ///< from forward
+  const void* gamma;                 ///< as in forward
+  const void* dy;                    ///< the shape of x
+  void* dx;                          ///< the shape of x; may be dy
+  void* d_gamma;                     ///< one for each channel; NULL: not wanted
+  void* d_beta;                      ///< one for each channel; NULL: not wanted
+  void* workspace;                   ///< holds nothing between calls
+  size_t workspace_size;             ///< values: at least addnorm_channel_norm_sizes()'s
+} addnorm_channel_norm_backward_args;
+
+ADDNORM_API addnorm_status
+addnorm_channel_norm_backward(const addnorm_channel_norm_backward_args* args);
+
+/// Into `sets`, how many sets of values have statistics of their own: channels, samples·channels or
+/// samples·groups. Into `workspace`, how many values the workspace of forward and backward holds.
+/// Either pointer may be NULL.
+ADDNORM_API addnorm_status addnorm_channel_norm_sizes(const addnorm_norm_options* norm,
+                                                      size_t samples, size_t channels,
+                                                      size_t positions, size_t* sets,
+                                                      size_t* workspace);
+
+/// BatchNorm in evaluation: `statistics`, one for each channel, are given and do not depend on x.
+ADDNORM_API addnorm_status
+addnorm_batch_norm_evaluate(const addnorm_channel_norm_forward_args* args);
+ADDNORM_API addnorm_status
+addnorm_batch_norm_evaluate_backward(const addnorm_channel_norm_backward_args* args);
+
+/// BatchNorm's memory of the batches it has seen.
+typedef struct addnorm_running_statistics_args {
+  size_t size;    ///< sizeof(addnorm_running_statistics_args)
+  int32_t dtype;  ///< ADDNORM_F32 or ADDNORM_F64
+  size_t channels;
+  const addnorm_norm_options* norm;  ///< as in forward
+  void* mean;                        ///< one for each channel, 0 at first
+  void* variance;                    ///< one for each channel, 1 at first
+  void* statistics;                  ///< one for each channel
+  double momentum;                   ///< of update; 0: 0.1
+  size_t count;                      ///< of update: the values of a channel, at least 2
+} addnorm_running_statistics_args;
+
+/// running = (1 − momentum)·running + momentum·(of this batch), whose `statistics` forward has
+/// left. The variance is the unbiased one whatever the options say, as in PyTorch.
+ADDNORM_API addnorm_status
+addnorm_update_running_statistics(const addnorm_running_statistics_args* args);
+
+/// Writes the `statistics` with which addnorm_batch_norm_evaluate normalizes each channel as the
+/// running ones say.
+ADDNORM_API addnorm_status
+addnorm_running_to_norm_statistics(const addnorm_running_statistics_args* args);
+
+#ifdef __cplusplus
+}
+#endif
+
+// NOLINTEND(modernize-*, readability-identifier-naming)
+
+#endif

@@ -1,0 +1,105 @@
+#include "addnorm.h"
+#include "c/call.h"
+
+namespace addnorm::c {
+namespace {
+
+template <typename V>
+Scale<V> read_scale(std::string_view name, const void* data, std::size_t count,
+                    std::size_t features, CallMemory& memory) {
+  const std::span<const V> values = memory.read_counted<V>(name, data, count);
+  if (values.empty()) return {};
+  if (count == 1) return {.constant = values[0]};
+  check_length(memory.where(), name, values, features);
+  return {.vector = values};
+}
+
+/// The fields from x to dropout_offset, which three structs have.
+template <typename S, typename B, typename Args>
+ResidualAdd<S, B> read_residual_add(const Args& a, CallMemory& memory) {
+  using V = Arithmetic<S>;
+  return {
+      .x = memory.read<S>("x", a.x, a.rows, a.features, a.x_stride),
+      .branch = memory.read_optional<B>("branch", a.branch, a.rows, a.features, a.branch_stride),
+      .skip = read_scale<V>("skip", a.skip, a.skip_count, a.features, memory),
+      .gain = read_scale<V>("gain", a.gain, a.gain_count, a.features, memory),
+      .dropout = {a.dropout_probability, a.dropout_seed, a.dropout_offset},
+  };
+}
+
+}  // namespace
+}  // namespace addnorm::c
+
+using namespace addnorm;
+using namespace addnorm::c;
+
+addnorm_status addnorm_residual_add(const addnorm_residual_add_args* args) {
+  return call_with_storage(
+      "residual_add", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+        const ResidualAdd<S, B> add = read_residual_add<S, B>(a, memory);
+        residual_add(
+            add, memory.write<S>("sum", a.sum, a.rows, a.features, a.sum_stride, {"x", "branch"}));
+      });
+}
+
+addnorm_status addnorm_residual_add_backward(const addnorm_residual_add_backward_args* args) {
+  return call_with_storage(
+      "residual_add_backward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+        using V = Arithmetic<S>;
+        residual_add_backward<S, B>({
+            .add = read_residual_add<S, B>(a, memory),
+            .d_sum = memory.read<S>("d_sum", a.d_sum, a.rows, a.features, a.d_sum_stride),
+            .d_branch = memory.write_optional<B>("d_branch", a.d_branch, a.rows, a.features,
+                                                 a.d_branch_stride),
+            .d_skip = memory.write_counted<V>("d_skip", a.d_skip, a.d_skip_count),
+            .d_gain = memory.write_counted<V>("d_gain", a.d_gain, a.d_gain_count),
+        });
+      });
+}
+
+addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* args) {
+  return call_with_storage(
+      "add_norm_forward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+        using V = Arithmetic<S>;
+        add_norm_forward<S, B>(
+            norm_options(memory.where(), a.norm),
+            {
+                .add = read_residual_add<S, B>(a, memory),
+                .sum = memory.write_optional<S>("sum", a.sum, a.rows, a.features, a.sum_stride,
+                                                {"x", "branch"}),
+                .gamma = memory.read<V>("gamma", a.gamma, a.features),
+                .beta = memory.read<V>("beta", a.beta, a.features),
+                .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride, {"x", "branch"}),
+                .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics, a.rows),
+            });
+      });
+}
+
+addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args) {
+  return call_with_storage(
+      "add_norm_backward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+        using V = Arithmetic<S>;
+        add_norm_backward<S, B>(
+            norm_options(memory.where(), a.norm),
+            {
+                .s = memory.read<S>("s", a.s, a.rows, a.features, a.s_stride),
+                .statistics = memory.read<NormStatistics<V>>("statistics", a.statistics, a.rows),
+                .gamma = memory.read<V>("gamma", a.gamma, a.features),
+                .dy = memory.read<B>("dy", a.dy, a.rows, a.features, a.dy_stride),
+                .d_residual = memory.read_optional<S>("d_residual", a.d_residual, a.rows,
+                                                      a.features, a.d_residual_stride),
+                .skip = read_scale<V>("skip", a.skip, a.skip_count, a.features, memory),
+                .dx = memory.write<S>("dx", a.dx, a.rows, a.features, a.dx_stride,
+                                      {"s", "dy", "d_residual"}),
+                .d_gamma = memory.write<V>("d_gamma", a.d_gamma, a.features),
+                .d_beta = memory.write<V>("d_beta", a.d_beta, a.features),
+                .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
+                .parameter_gradients = choice(memory.where(), "parameter_gradients",
+                                              a.parameter_gradients, GradientMode::kOverwrite),
+            });
+      });
+}
+
+size_t addnorm_add_norm_workspace(size_t rows, size_t features) {
+  return add_norm_workspace(rows, features);
+}

@@ -1,0 +1,68 @@
+#include "c/call.h"
+
+#include <array>
+#include <exception>
+#include <new>
+
+#include "addnorm/error.h"
+#include "kernels/instruction_set.h"
+
+namespace addnorm::c {
+namespace {
+
+thread_local std::array<char, 512> last_error{};
+
+addnorm_status failed(addnorm_status status, std::string_view message) {
+  last_error[message.copy(last_error.data(), last_error.size() - 1)] = '\0';
+  return status;
+}
+
+}  // namespace
+
+addnorm_status status_of_exception() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return failed(ADDNORM_INVALID_ARGUMENT, error.what());
+  } catch (const std::bad_alloc&) {
+    return failed(ADDNORM_OUT_OF_MEMORY, "there is no memory left");
+  } catch (const std::exception& error) {
+    return failed(ADDNORM_INTERNAL_ERROR, error.what());
+  } catch (...) {
+    return failed(ADDNORM_INTERNAL_ERROR, "an exception of an unknown type");
+  }
+}
+
+NormOptions norm_options(std::string_view where, const addnorm_norm_options* given) {
+  NormOptions options;
+  if (given == nullptr) return options;
+  const addnorm_norm_options o = read_struct(where, "norm", given);
+  options.kind = choice(where, "kind", o.kind, NormKind::kGroup);
+  options.epsilon_at = choice(where, "epsilon_at", o.epsilon_at, EpsilonAt::kDeviation);
+  options.variance = choice(where, "variance", o.variance, Variance::kUnbiased);
+  options.gamma_form = choice(where, "gamma_form", o.gamma_form, GammaForm::kOnePlus);
+  if (o.epsilon != 0) options.epsilon = o.epsilon == ADDNORM_NO_EPSILON ? 0 : o.epsilon;
+  if (o.output_scale != 0) options.output_scale = o.output_scale;
+  if (o.groups != 0) options.groups = o.groups;
+  return options;
+}
+
+}  // namespace addnorm::c
+
+const char* addnorm_last_error() {
+  return addnorm::c::last_error.data();
+}
+
+const char* addnorm_version() {
+  return ADDNORM_VERSION;
+}
+
+uint32_t addnorm_version_number() {
+  return ADDNORM_VERSION_NUMBER;
+}
+
+const char* addnorm_instruction_set() {
+  const char* name = nullptr;
+  addnorm::c::guarded([&] { name = addnorm::instruction_set().data(); });
+  return name;
+}

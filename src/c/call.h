@@ -1,0 +1,94 @@
+#pragma once
+
+/// What every function of addnorm.h has in common.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "addnorm.h"
+#include "addnorm/norm.h"
+#include "base/require.h"
+#include "c/memory.h"
+
+namespace addnorm::c {
+
+/// The status of the exception that is being handled; keeps its message for addnorm_last_error().
+addnorm_status status_of_exception() noexcept;
+
+/// Runs body(), and lets no exception out.
+template <typename Body>
+addnorm_status guarded(const Body& body) noexcept {
+  try {
+    body();
+    return ADDNORM_OK;
+  } catch (...) {
+    return status_of_exception();
+  }
+}
+
+/// The caller's struct. What one of an older version does not have is zero, its default.
+template <typename Struct>
+Struct read_struct(std::string_view where, std::string_view name, const Struct* given) {
+  require(given != nullptr, "{}: {} is NULL", where, name);
+  std::size_t size;
+  std::memcpy(&size, given, sizeof size);
+  require(size >= sizeof size && size <= sizeof(Struct) && size % alignof(Struct) == 0,
+          "{}: the size of {} is {}, must be its sizeof, here {}", where, name, size,
+          sizeof(Struct));
+  Struct known{};
+  std::memcpy(&known, given, size);
+  return known;
+}
+
+/// The enumerator with the number `value`, where `last` is the last.
+template <typename Enum>
+Enum choice(std::string_view where, std::string_view name, std::int32_t value, Enum last) {
+  require(value >= 0 && value <= static_cast<std::int32_t>(last), "{}: {} is {}, must be 0 to {}",
+          where, name, value, static_cast<std::int32_t>(last));
+  return static_cast<Enum>(value);
+}
+
+NormOptions norm_options(std::string_view where, const addnorm_norm_options* given);
+
+/// Calls body<Stream, Branch>(args, memory) with the types that the struct's dtype names.
+template <typename Args, typename Body>
+addnorm_status call_with_storage(std::string_view where, const Args* given,
+                                 const Body& body) noexcept {
+  return guarded([&] {
+    const Args args = read_struct(where, "args", given);
+    CallMemory memory(where);
+    switch (choice(where, "dtype", args.dtype, ADDNORM_F32_F16)) {
+      case ADDNORM_F32:
+        return body.template operator()<float, float>(args, memory);
+      case ADDNORM_F64:
+        return body.template operator()<double, double>(args, memory);
+      case ADDNORM_BF16:
+        return body.template operator()<BFloat16, BFloat16>(args, memory);
+      case ADDNORM_F16:
+        return body.template operator()<Float16, Float16>(args, memory);
+      case ADDNORM_F32_BF16:
+        return body.template operator()<float, BFloat16>(args, memory);
+      case ADDNORM_F32_F16:
+        return body.template operator()<float, Float16>(args, memory);
+    }
+  });
+}
+
+/// Calls body<T>(args, memory): norms over channels know no other types.
+template <typename Args, typename Body>
+addnorm_status call_with_type(std::string_view where, const Args* given,
+                              const Body& body) noexcept {
+  return guarded([&] {
+    const Args args = read_struct(where, "args", given);
+    CallMemory memory(where);
+    if (choice(where, "dtype", args.dtype, ADDNORM_F64) == ADDNORM_F32) {
+      body.template operator()<float>(args, memory);
+    } else {
+      body.template operator()<double>(args, memory);
+    }
+  });
+}
+
+}  // namespace addnorm::c

@@ -1,0 +1,198 @@
+/// The C interface to norms over channels gives the bits of the C++ functions.
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <tuple>
+
+#include "addnorm.h"
+#include "support/c_values.h"
+
+namespace addnorm {
+namespace {
+
+using testing::c_options;
+using testing::kDtype;
+using testing::memory_of;
+using testing::numbers;
+using testing::perhaps;
+using testing::same_bits;
+
+/// Arguments drawn at random and the memory that they name, which each interface has for itself.
+template <typename T>
+struct ChannelsCase {
+  std::size_t samples = *rc::gen::inRange<std::size_t>(1, 5);
+  std::size_t channels = 2 * *rc::gen::inRange<std::size_t>(1, 5);
+  std::size_t positions = *rc::gen::inRange<std::size_t>(2, 40);
+  NormOptions options =
+      testing::any_options({NormKind::kBatch, NormKind::kInstance, NormKind::kGroup},
+                           {Variance::kPopulation, Variance::kUnbiased});
+  std::size_t size = samples * channels * positions;
+  bool in_place = *rc::gen::arbitrary<bool>();
+
+  std::vector<T> x = numbers<T>(size), y = x, dy = numbers<T>(size), dx = dy;
+  std::vector<T> gamma = perhaps(numbers<T>(channels)), beta = perhaps(numbers<T>(channels));
+  std::vector<T> d_gamma = perhaps(numbers<T>(channels)), d_beta = perhaps(numbers<T>(channels));
+  std::vector<T> mean = numbers<T>(channels), variance = std::vector<T>(channels, 1);
+  std::vector<T> evaluated = x, evaluated_dx = dy;
+  std::vector<NormStatistics<T>> statistics, running;
+  std::vector<T> workspace;
+
+  ChannelsCase() {
+    options.groups = *rc::gen::element<std::size_t>(1, 2);
+    statistics.resize(channel_norm_sets(options, tensor(x)));
+    running.resize(channels);
+    workspace.resize(channel_norm_workspace(options, tensor(x)));
+  }
+
+  bool is_batch() const { return options.kind == NormKind::kBatch; }
+  std::vector<T>& y_place() { return in_place ? x : y; }
+  std::vector<T>& dx_place() { return in_place ? dy : dx; }
+  auto outputs() const {
+    return std::tie(x, y, dy, dx, d_gamma, d_beta, mean, variance, evaluated, evaluated_dx,
+                    statistics, running);
+  }
+  TensorView<T> tensor(std::vector<T>& values) const {
+    return {values.data(), samples, channels, positions};
+  }
+
+  void run_cpp() {
+    if (is_batch()) {
+      const RunningStatistics<T> memory{.mean = mean, .variance = variance};
+      running_to_norm_statistics<T>(options, memory, running);
+      batch_norm_evaluate<T>(options, {.x = tensor(x),
+                                       .gamma = gamma,
+                                       .beta = beta,
+                                       .y = tensor(evaluated),
+                                       .statistics = running,
+                                       .workspace = workspace});
+      batch_norm_evaluate_backward<T>(options, {.x = tensor(x),
+                                                .statistics = running,
+                                                .gamma = gamma,
+                                                .dy = tensor(dy),
+                                                .dx = tensor(evaluated_dx),
+                                                .workspace = workspace});
+    }
+    channel_norm_forward<T>(options, {.x = tensor(x),
+                                      .gamma = gamma,
+                                      .beta = beta,
+                                      .y = tensor(y_place()),
+                                      .statistics = statistics,
+                                      .workspace = workspace});
+    channel_norm_backward<T>(options, {.x = tensor(x),
+                                       .statistics = statistics,
+                                       .gamma = gamma,
+                                       .dy = tensor(dy),
+                                       .dx = tensor(dx_place()),
+                                       .d_gamma = d_gamma,
+                                       .d_beta = d_beta,
+                                       .workspace = workspace});
+    if (is_batch()) {
+      update_running_statistics<T>(options, samples * positions, statistics,
+                                   {.mean = mean, .variance = variance});
+    }
+  }
+
+  addnorm_channel_norm_forward_args forward_args(const addnorm_norm_options* norm,
+                                                 std::vector<T>& to,
+                                                 std::vector<NormStatistics<T>>& by) {
+    return {.size = sizeof(addnorm_channel_norm_forward_args),
+            .dtype = kDtype<T, T>,
+            .samples = samples,
+            .channels = channels,
+            .positions = positions,
+            .norm = norm,
+            .x = x.data(),
+            .gamma = memory_of(gamma),
+            .beta = memory_of(beta),
+            .y = to.data(),
+            .statistics = by.data(),
+            .workspace = workspace.data(),
+            .workspace_size = workspace.size()};
+  }
+  addnorm_channel_norm_backward_args backward_args(const addnorm_norm_options* norm,
+                                                   std::vector<T>& to,
+                                                   std::vector<NormStatistics<T>>& by) {
+    return {.size = sizeof(addnorm_channel_norm_backward_args),
+            .dtype = kDtype<T, T>,
+            .samples = samples,
+            .channels = channels,
+            .positions = positions,
+            .norm = norm,
+            .x = x.data(),
+            .statistics = by.data(),
+            .gamma = memory_of(gamma),
+            .dy = dy.data(),
+            .dx = to.data(),
+            .d_gamma = nullptr,
+            .d_beta = nullptr,
+            .workspace = workspace.data(),
+            .workspace_size = workspace.size()};
+  }
+  void run_c() {
+    const addnorm_norm_options norm = c_options(options);
+    addnorm_running_statistics_args memory = {.size = sizeof memory,
+                                              .dtype = kDtype<T, T>,
+                                              .channels = channels,
+                                              .norm = &norm,
+                                              .mean = mean.data(),
+                                              .variance = variance.data(),
+                                              .statistics = running.data(),
+                                              .momentum = 0,
+                                              .count = samples * positions};
+    if (is_batch()) {
+      const auto forward = forward_args(&norm, evaluated, running);
+      const auto backward = backward_args(&norm, evaluated_dx, running);
+      ASSERT_EQ(addnorm_running_to_norm_statistics(&memory), ADDNORM_OK) << addnorm_last_error();
+      ASSERT_EQ(addnorm_batch_norm_evaluate(&forward), ADDNORM_OK) << addnorm_last_error();
+      ASSERT_EQ(addnorm_batch_norm_evaluate_backward(&backward), ADDNORM_OK)
+          << addnorm_last_error();
+    }
+    const auto forward = forward_args(&norm, y_place(), statistics);
+    ASSERT_EQ(addnorm_channel_norm_forward(&forward), ADDNORM_OK) << addnorm_last_error();
+    auto backward = backward_args(&norm, dx_place(), statistics);
+    backward.d_gamma = memory_of(d_gamma);
+    backward.d_beta = memory_of(d_beta);
+    ASSERT_EQ(addnorm_channel_norm_backward(&backward), ADDNORM_OK) << addnorm_last_error();
+    if (is_batch()) {
+      memory.statistics = statistics.data();
+      ASSERT_EQ(addnorm_update_running_statistics(&memory), ADDNORM_OK) << addnorm_last_error();
+    }
+  }
+};
+
+template <typename T>
+class CChannelNorm : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(CChannelNorm, Types);
+
+TYPED_TEST(CChannelNorm, GivesTheBitsOfTheCppFunctions) {
+  EXPECT_TRUE(rc::check([] {
+    ChannelsCase<TypeParam> cpp;
+    auto c = cpp;
+    cpp.run_cpp();
+    c.run_c();
+    const auto expected = cpp.outputs();
+    std::apply(
+        [&](const auto&... actual) {
+          std::apply([&](const auto&... wanted) { RC_ASSERT((same_bits(actual, wanted) && ...)); },
+                     expected);
+        },
+        c.outputs());
+  }));
+}
+
+TYPED_TEST(CChannelNorm, SizesAreThoseOfTheCppFunctions) {
+  EXPECT_TRUE(rc::check([] {
+    ChannelsCase<TypeParam> any;
+    const addnorm_norm_options norm = c_options(any.options);
+    std::size_t sets = 0, workspace = 0;
+    RC_ASSERT(addnorm_channel_norm_sizes(&norm, any.samples, any.channels, any.positions, &sets,
+                                         &workspace) == ADDNORM_OK);
+    RC_ASSERT(sets == any.statistics.size());
+    RC_ASSERT(workspace == any.workspace.size());
+  }));
+}
+
+}  // namespace
+}  // namespace addnorm
