@@ -1,0 +1,81 @@
+# The library as others build with it: addnorm::addnorm, here and by find_package(addnorm), and
+# `pkg-config addnorm`.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The folders whose headers are public, and the C interface. Their objects make both libraries.
+set(addnorm_public_folders base kernels c)
+
+# What these link with, which is the static library's users' business too.
+set(addnorm_links fmt::fmt hwy::hwy OpenMP::OpenMP_CXX)
+set(addnorm_static_packages [[
+if(NOT CMAKE_CXX_COMPILER_LOADED)
+  set(addnorm_FOUND FALSE)
+  set(addnorm_NOT_FOUND_MESSAGE "the static library needs C++ to link: enable_language(CXX)")
+  return()
+endif()
+find_dependency(fmt)
+find_dependency(hwy)
+find_dependency(OpenMP COMPONENTS CXX)
+]])
+list(JOIN OpenMP_CXX_LIB_NAMES " -l" openmp)
+set(addnorm_static_libs "-lfmt -lhwy -l${openmp} -lstdc++ -lm")
+
+# addnorm_library(<static|shared>): the target addnorm_<kind>, and what `cmake --install <build>
+# --component <kind>` installs; [NOT_ASKED_FOR]: which no other --install does.
+function(addnorm_library kind)
+  cmake_parse_arguments(ARG "NOT_ASKED_FOR" "" "" ${ARGN})
+  string(TOUPPER ${kind} KIND)
+  set(target addnorm_${kind})
+  add_library(${target} ${KIND})
+  foreach(folder ${addnorm_public_folders})
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:addnorm_${folder}>)
+  endforeach()
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME addnorm EXPORT_NAME addnorm LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_compile_features(${target} INTERFACE cxx_std_20)
+  target_include_directories(${target} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PRIVATE ${addnorm_links})
+  if(kind STREQUAL "shared")  # the templates of the standard library are never hidden otherwise
+    set(map ${PROJECT_SOURCE_DIR}/cmake/addnorm.map)
+    target_link_options(${target} PRIVATE LINKER:--version-script=${map})
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
+  endif()
+
+  set(component COMPONENT ${kind})
+  if(ARG_NOT_ASKED_FOR)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    list(APPEND component EXCLUDE_FROM_ALL)
+  endif()
+  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/addnorm)
+  set(packages ${addnorm_${kind}_packages})
+  set(libs ${addnorm_${kind}_libs})
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+             OUTPUT_VARIABLE up)
+  set(made ${PROJECT_BINARY_DIR}/cmake/${kind})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/addnorm-config.cmake.in ${made}/addnorm-config.cmake @ONLY)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/addnorm.pc.in ${made}/addnorm.pc @ONLY)
+  write_basic_package_version_file(${made}/addnorm-config-version.cmake
+                                   COMPATIBILITY SameMinorVersion)
+  install(TARGETS ${target} EXPORT addnorm_${kind} DESTINATION ${CMAKE_INSTALL_LIBDIR} ${component})
+  install(EXPORT addnorm_${kind} FILE addnorm-${kind}-targets.cmake NAMESPACE addnorm::
+          DESTINATION ${package} ${component})
+  install(FILES ${made}/addnorm-config.cmake ${made}/addnorm-config-version.cmake
+          DESTINATION ${package} ${component})
+  install(FILES ${made}/addnorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${component})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+          ${component})
+endfunction()
+
+if(BUILD_SHARED_LIBS)
+  addnorm_library(shared)
+  addnorm_library(static NOT_ASKED_FOR)
+  add_library(addnorm::addnorm ALIAS addnorm_shared)
+else()
+  addnorm_library(static)
+  addnorm_library(shared NOT_ASKED_FOR)
+  add_library(addnorm::addnorm ALIAS addnorm_static)
+endif()
