@@ -2,18 +2,18 @@
 
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
-SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz) -name '*.h' -o -name '*.cc')
+SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz) -name '*.h' -o -name '*.cc' -o -name '*.c')
 TIDY    = $(filter-out apps/wasm/% apps/cli/mpi_communicator.cc,$(filter src/%.cc apps/%.cc,$(SOURCES)))
 NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test bench format lint sanitize clean mpi fuzz neon page module \
+.PHONY: help run serve test test-all bench format lint sanitize clean mpi fuzz neon page module \
         packages packages-bench packages-browser packages-lint packages-mpi packages-neon packages-web
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 run: build/release/build.ninja ## build the program and run the study; ARGS="--steps 50" goes to it
 	@cmake --build --preset release --target bin/addnorm
@@ -27,6 +27,9 @@ test: packages-browser build/release/build.ninja page ## build everything and ru
 	@cmake --build --preset release
 	@ctest --preset release
 	@$(NPM) test
+
+test-all: test ## that, and the library compiled anew inside another project: some minutes
+	@ctest --preset release -C packaging -R '^add_subdirectory$$'
 
 bench: packages packages-bench packages-browser page ## build the benchmarks and run them; ARGS="--threads 1" goes to addnorm bench
 	@cmake --preset release -DADDNORM_BENCH=ON >/dev/null

@@ -1,0 +1,23 @@
+// What stands between a program and the library: its exception comes across, its inner headers and
+// those of what it is made with do not.
+
+#include <cstdio>
+#include <string_view>
+
+#include "addnorm.h"
+#include "addnorm/error.h"
+#include "addnorm/norm.h"
+
+#if __has_include("base/matrix.h")
+#error "src/ is on the include path"
+#endif
+
+int main() {
+  try {
+    addnorm::residual_add<float>({}, {nullptr, 3, 4});
+  } catch (const addnorm::Error& error) {
+    std::puts(error.what());
+    return std::string_view(addnorm_version()).empty();
+  }
+  return 1;
+}
