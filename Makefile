@@ -44,7 +44,7 @@ mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test
 	@cmake --build --preset mpi
 	@ctest --preset mpi
 
-fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files for SECONDS (60) each, under sanitizers
+fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files and the C interface for SECONDS (60) each
 	@cmake --build --preset fuzz
 	@fuzz/run.sh $(or $(SECONDS),60)
 

@@ -1,0 +1,190 @@
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+
+#include "addnorm.h"
+#include "fuzz.h"
+
+namespace {
+
+/// Arguments of any kind, whose pointers are NULL or lie in memory that has room for them.
+class Arguments {
+ public:
+  Arguments(const std::uint8_t* data, std::size_t size) : from_(data, size) {
+    const std::vector<std::uint8_t> values = from_.ConsumeBytes<std::uint8_t>(64);
+    for (std::size_t i = 0; i < memory_.size(); i += 64) std::ranges::copy(values, &memory_[i]);
+  }
+
+  std::size_t call() { return from_.ConsumeIntegralInRange<std::size_t>(0, 9); }
+  std::size_t count(std::size_t most) {
+    if (rarely()) return std::numeric_limits<std::size_t>::max() - small(64);
+    return small(most);
+  }
+  std::size_t stride() { return from_.ConsumeBool() ? 0 : count(16); }
+  std::size_t workspace() { return rarely() ? count(200) : 200; }
+  std::int32_t choice(std::int32_t last) {
+    return rarely() ? from_.ConsumeIntegral<std::int32_t>()
+                    : from_.ConsumeIntegralInRange<std::int32_t>(0, last);
+  }
+  double number() {
+    if (rarely()) return from_.ConsumeFloatingPoint<double>();
+    return from_.PickValueInArray({0.0, 0.5, 1e-5, -1.0});
+  }
+  std::size_t size(std::size_t right) { return rarely() ? small(2 * right) : right; }
+  /// Of its own mostly; else none, or some that may overlap other.
+  void* memory() {
+    if (rarely()) return nullptr;
+    if (rarely()) return memory_.data() + small(memory_.size() - kRoom);
+    return memory_.data() + kRoom * used_++;
+  }
+  /// A vector and its length, or none.
+  template <typename Pointer>
+  void vector(Pointer& data, std::size_t& size, std::size_t features) {
+    if (from_.ConsumeBool()) return;
+    data = memory();
+    size = rarely() ? count(12) : from_.PickValueInArray({std::size_t{1}, features});
+  }
+
+  const addnorm_norm_options* norm() {
+    if (rarely()) return nullptr;
+    norm_ = {.size = size(sizeof norm_),
+             .kind = choice(ADDNORM_GROUP_NORM),
+             .epsilon_at = choice(ADDNORM_EPSILON_AT_DEVIATION),
+             .variance = choice(ADDNORM_VARIANCE_UNBIASED),
+             .gamma_form = choice(ADDNORM_GAMMA_ONE_PLUS),
+             .epsilon = number(),
+             .output_scale = number(),
+             .groups = count(4)};
+    return &norm_;
+  }
+
+  template <typename Args>
+  Args of_rows() {
+    Args args{};
+    args.size = size(sizeof args);
+    args.dtype = choice(ADDNORM_F32_F16);
+    args.features = count(12);
+    args.rows = args.features == 0 ? small(12) : count(12);
+    return args;
+  }
+  template <typename Args>
+  Args of_residual_add() {
+    Args args = of_rows<Args>();
+    args.x = memory(), args.x_stride = stride();
+    args.branch = memory(), args.branch_stride = stride();
+    vector(args.skip, args.skip_count, args.features);
+    vector(args.gain, args.gain_count, args.features);
+    args.dropout_probability = number();
+    return args;
+  }
+  template <typename Args>
+  Args of_channels() {
+    Args args{};
+    args.size = size(sizeof args);
+    args.dtype = choice(ADDNORM_F64);
+    args.samples = count(4), args.channels = count(4), args.positions = count(4);
+    args.norm = norm();
+    args.x = memory(), args.gamma = memory(), args.statistics = memory();
+    args.workspace = memory(), args.workspace_size = workspace();
+    return args;
+  }
+
+ private:
+  static constexpr std::size_t kRoom = 2048;  ///< for the largest of all
+
+  bool rarely() { return from_.ConsumeIntegralInRange(0, 15) == 15; }
+  std::size_t small(std::size_t most) { return from_.ConsumeIntegralInRange<std::size_t>(0, most); }
+
+  FuzzedDataProvider from_;
+  addnorm_norm_options norm_{};
+  std::size_t used_ = 0;
+  alignas(64) std::array<std::uint8_t, 13 * kRoom> memory_{};
+};
+
+addnorm_status call(Arguments& any) {
+  switch (any.call()) {
+    case 0: {
+      auto args = any.of_residual_add<addnorm_residual_add_args>();
+      args.sum = any.memory(), args.sum_stride = any.stride();
+      return addnorm_residual_add(&args);
+    }
+    case 1: {
+      auto args = any.of_residual_add<addnorm_residual_add_backward_args>();
+      args.d_sum = any.memory(), args.d_sum_stride = any.stride();
+      args.d_branch = any.memory(), args.d_branch_stride = any.stride();
+      any.vector(args.d_skip, args.d_skip_count, args.features);
+      any.vector(args.d_gain, args.d_gain_count, args.features);
+      return addnorm_residual_add_backward(&args);
+    }
+    case 2:
+    case 3: {
+      auto args = any.of_residual_add<addnorm_add_norm_forward_args>();
+      args.norm = any.norm();
+      args.sum = any.memory(), args.sum_stride = any.stride();
+      args.gamma = any.memory(), args.beta = any.memory();
+      args.y = any.memory(), args.y_stride = any.stride();
+      args.statistics = any.memory();
+      return addnorm_add_norm_forward(&args);
+    }
+    case 4: {
+      auto args = any.of_rows<addnorm_add_norm_backward_args>();
+      args.parameter_gradients = any.choice(ADDNORM_GRADIENT_OVERWRITE);
+      args.norm = any.norm();
+      args.s = any.memory(), args.s_stride = any.stride();
+      args.statistics = any.memory(), args.gamma = any.memory();
+      args.dy = any.memory(), args.dy_stride = any.stride();
+      args.d_residual = any.memory(), args.d_residual_stride = any.stride();
+      any.vector(args.skip, args.skip_count, args.features);
+      args.dx = any.memory(), args.dx_stride = any.stride();
+      args.d_gamma = any.memory(), args.d_beta = any.memory();
+      args.workspace = any.memory(), args.workspace_size = any.workspace();
+      return addnorm_add_norm_backward(&args);
+    }
+    case 5:
+    case 6: {
+      auto args = any.of_channels<addnorm_channel_norm_forward_args>();
+      args.beta = any.memory(), args.y = any.memory();
+      return any.call() < 5 ? addnorm_channel_norm_forward(&args)
+                            : addnorm_batch_norm_evaluate(&args);
+    }
+    case 7: {
+      auto args = any.of_channels<addnorm_channel_norm_backward_args>();
+      args.dy = any.memory(), args.dx = any.memory();
+      args.d_gamma = any.memory(), args.d_beta = any.memory();
+      return any.call() < 5 ? addnorm_channel_norm_backward(&args)
+                            : addnorm_batch_norm_evaluate_backward(&args);
+    }
+    case 8: {
+      const addnorm_running_statistics_args args = {.size = any.size(sizeof args),
+                                                    .dtype = any.choice(ADDNORM_F64),
+                                                    .channels = any.count(4),
+                                                    .norm = any.norm(),
+                                                    .mean = any.memory(),
+                                                    .variance = any.memory(),
+                                                    .statistics = any.memory(),
+                                                    .momentum = any.number(),
+                                                    .count = any.count(9)};
+      return any.call() < 5 ? addnorm_update_running_statistics(&args)
+                            : addnorm_running_to_norm_statistics(&args);
+    }
+    default: {
+      std::size_t sets, workspace;
+      return addnorm_channel_norm_sizes(any.norm(), any.count(4), any.count(4), any.count(4), &sets,
+                                        &workspace);
+    }
+  }
+}
+
+}  // namespace
+
+/// A call of the C interface succeeds, or says what is wrong with its arguments.
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Arguments any(data, size);
+  const addnorm_status status = call(any);
+  const bool said = addnorm_last_error()[0] != '\0';
+  if (status != ADDNORM_OK && (status != ADDNORM_INVALID_ARGUMENT || !said)) std::abort();
+  return 0;
+}
