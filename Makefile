@@ -28,7 +28,7 @@ test: packages-browser build/release/build.ninja page ## build everything and ru
 	@ctest --preset release
 	@$(NPM) test
 
-test-all: test ## that, and the library compiled anew inside another project: some minutes
+test-all: test ## that, and the library compiled anew inside another project: a minute more
 	@ctest --preset release -C packaging -R '^add_subdirectory$$'
 
 bench: packages packages-bench packages-browser page ## build the benchmarks and run them; ARGS="--threads 1" goes to addnorm bench
