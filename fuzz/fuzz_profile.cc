@@ -1,12 +1,17 @@
 #include "doctor/diagnose.h"
 #include "fuzz.h"
 #include "io/profile.h"
+#include "report/doctor_report.h"
 
 /// Every rule and the report must stand whatever a profile says.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz(data, size, [](const std::string& text) {
     for (const addnorm::Profile& profile : addnorm::parse_profiles(text, "file")) {
-      addnorm::diagnose({.name = "file", .profile = profile});
+      addnorm::Diagnosis diagnosis{.subject = {.name = "file", .profile = profile}};
+      diagnosis.findings = addnorm::diagnose(diagnosis.subject);
+      addnorm::doctor_text(diagnosis, 80);
+      addnorm::doctor_json(diagnosis);
+      addnorm::doctor_html(diagnosis);
     }
   });
 }

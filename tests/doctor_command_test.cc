@@ -104,9 +104,9 @@ TEST_F(DoctorCommandTest, LooksAtSettingsAndProvesAFix) {
         R"({"preset": "tiny", "text": "text", "placement": "plain", "layers": 16, "width": 32})");
   const Result result = run("doctor settings.json --prove --prove-steps 3 --html page.html");
   EXPECT_EQ(result.status, 1) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("settings.json: addnorm, placement plain"),
-                                HasSubstr("bytes of"), HasSubstr("! gradient-vanishes"),
-                                HasSubstr("proof"), HasSubstr(", mended in 3 steps")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("settings.json: addnorm, placement plain"), HasSubstr("bytes of"),
+                    HasSubstr("! gradient-vanishes"), HasSubstr("proof"), HasSubstr(", mended")));
   EXPECT_THAT(read_file((folder_ / "page.html").string()), HasSubstr("proof"));
   const Result json = run("doctor settings.json --prove --prove-steps 3 --json");
   const auto proof = nlohmann::ordered_json::parse(json.out)["proofs"][0];
@@ -114,6 +114,28 @@ TEST_F(DoctorCommandTest, LooksAtSettingsAndProvesAFix) {
   EXPECT_LT(proof["before"], 1e-3);
   EXPECT_GT(proof["after"], 0.1);
   EXPECT_EQ(proof["mended"], true);
+}
+
+TEST_F(DoctorCommandTest, LooksAtPlacementsThatDifferByLayer) {
+  write("text", std::string(2000, 'a') + std::string(2000, 'b'));
+  write("settings.json",
+        R"({"preset": "tiny", "text": "text", "placement": "post:1+sandwich/pre", "layers": 3})");
+  const Result result = run("doctor settings.json --json");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(nlohmann::ordered_json::parse(result.out)["layers"].size(), 3U);
+}
+
+/// A finding of the whole has no layer.
+TEST_F(DoctorCommandTest, NamesNoPlaceWhereThereIsNone) {
+  std::filesystem::copy(kModels + "llama", folder_ / "llama");
+  std::string config = read_file((folder_ / "llama/config.json").string());
+  config.replace(config.find("1e-05"), 5, "1e-12");
+  write("llama/config.json", config);
+  const auto finding =
+      nlohmann::ordered_json::parse(run("doctor llama --json").out)["findings"].at(0);
+  EXPECT_EQ(finding["rule"], "epsilon-unusual");
+  EXPECT_TRUE(finding["layer"].is_null());
+  EXPECT_TRUE(finding["sublayer"].is_null());
 }
 
 /// What is left of a run that ended before its first checkpoint: settings, losses, profiles.
@@ -186,6 +208,13 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", kProfiles + "gpt2_sound_0_0.jsonl", "--prove"}, "nothing can be tried");
   write("settings.json", R"({"layers": -1})");
   expect_error({"doctor", "settings.json"}, "\"layers\" is -1");
+  write("settings.json", R"({"layers": 1000000000})");
+  expect_error({"doctor", "settings.json"}, "layers is 1000000000");
+  expect_error({"doctor", kModels + "gpt2", "--prove"}, "--prove: expected --tokens");
+  write("placeless.jsonl", R"({"addnorm_profile":1})"s + "\n{\"layer\":0,\"rms\":1}\n");
+  expect_error({"doctor", "placeless.jsonl"}, "line 2: there is no sublayer");
+  write("deep.jsonl", std::string(100'000, '[') + "\n");
+  expect_error({"doctor", "deep.jsonl"}, "line 1");
 }
 
 /// What is missing is unknown, and no reason to complain.

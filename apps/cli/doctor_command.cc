@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/own_text.h"
+#include "cli/stop_on_signal.h"
 #include "doctor/alternatives.h"
 #include "doctor/diagnose.h"
 #include "doctor/prove.h"
@@ -58,7 +59,7 @@ struct DoctorFlags {
   std::string tokens, logits, html;
   std::vector<std::string> text;
   std::uint64_t seed = 0;
-  std::uint64_t prove_steps = 100;
+  std::uint64_t prove_steps = 300;
   bool prove = false;
   bool json = false;
 };
@@ -105,22 +106,24 @@ std::optional<ByteText> text_of(const RunConfig& config, const DoctorFlags& flag
   return std::optional<ByteText>(std::in_place, read_text_or_own(files), config.context);
 }
 
-/// A bar for each run that a proof trains.
+/// With a bar for each run, and an end where somebody asks for one: nothing is left behind then.
 std::vector<Proof> prove_with_progress(const Subject& subject, const std::vector<Finding>& findings,
                                        const ByteText& text, std::size_t steps) {
   check_memory(estimate_memory(*subject.config).total() + text.size());
+  const StopOnSignal signals;
   Terminal screen(stderr);
   std::optional<ProgressBar> bar;
   return prove_by_training(subject, findings, text, steps, [&](const std::string& change) {
     bar.emplace(screen, change.empty() ? "as it is" : change, steps);
-    return RunEvents{.on_step = [&](const StepMetrics& m) {
-      bar->update(m.step, fmt::format("loss {:.3f}", m.loss));
-    }};
+    return RunEvents{
+        .on_step =
+            [&](const StepMetrics& m) { bar->update(m.step, fmt::format("loss {:.3f}", m.loss)); },
+        .wants_stop = [&] { return signals.is_requested(); }};
   });
 }
 
-/// What a run's folder says, and what its model shows, where there is a checkpoint of it.
-Diagnosis diagnose_run(Subject subject, const ByteText* text, const DoctorFlags& flags) {
+/// With what the rules find, and what becomes of it.
+Diagnosis judged(Subject subject, const ByteText* text, const DoctorFlags& flags) {
   if (text != nullptr) subject.unigram_loss = text->unigram_loss();
   Diagnosis diagnosis{.subject = std::move(subject)};
   diagnosis.findings = diagnose(diagnosis.subject);
@@ -132,12 +135,22 @@ Diagnosis diagnose_run(Subject subject, const ByteText* text, const DoctorFlags&
   return diagnosis;
 }
 
-Subject examined(OpenedModel run, const ByteText* text, const DoctorFlags& flags) {
+/// What passes through the model is in memory as well: its output, its gradient, and copies.
+void check_memory_of(const StreamedModel& model, const Tokens& tokens) {
+  constexpr std::size_t kMatrices = 4;
+  check_memory(kMatrices * sizeof(float) * tokens.ids.size() *
+               (model.recipe().outputs() + model.recipe().layers() * model.recipe().d_model()));
+}
+
+/// On its text, if that is there, else on tokens as they are asked for.
+Subject examined(OpenedModel opened, const ByteText* text, const DoctorFlags& flags) {
   const bool own = text != nullptr && flags.tokens.empty();
-  if (!flags.logits.empty()) write_output(run.model, asked_tokens(flags), flags.logits);
-  examine(run.model, own ? text_tokens(*text, run.subject.config->context) : asked_tokens(flags),
-          run.subject);
-  return std::move(run.subject);
+  const Tokens tokens =
+      own ? text_tokens(*text, opened.subject.config->context) : asked_tokens(flags);
+  check_memory_of(opened.model, tokens);
+  if (!flags.logits.empty()) write_output(opened.model, tokens, flags.logits);
+  examine(opened.model, tokens, opened.subject);
+  return std::move(opened.subject);
 }
 
 Diagnosis diagnose_run(const std::string& folder, const DoctorFlags& flags) {
@@ -145,29 +158,36 @@ Diagnosis diagnose_run(const std::string& folder, const DoctorFlags& flags) {
   Subject subject = read_run(files);
   require(subject.config || fs::exists(files.checkpoint), "{}: there is no config.json", folder);
   if (!subject.config) subject.config = Checkpoint(files.checkpoint).state().config;
+  check(*subject.config);
   const std::optional<ByteText> text = text_of(*subject.config, flags, !flags.text.empty());
   const ByteText* const known = text ? &*text : nullptr;
-  if (fs::exists(files.checkpoint)) subject = examined(open_run(files), known, flags);
-  return diagnose_run(std::move(subject), known, flags);
+  if (fs::exists(files.checkpoint)) {
+    subject = examined(open_run(files, std::move(subject)), known, flags);
+  }
+  return judged(std::move(subject), known, flags);
 }
 
 Diagnosis diagnose_settings(const std::string& file, const DoctorFlags& flags) {
   const RunConfig config = read_config(file);
+  check(config);
   const std::optional<ByteText> text = text_of(config, flags, true);
-  const TemporaryFolder folder;
   check_memory(estimate_memory(config).total() + text->size());
+  const TemporaryFolder folder;
   Subject subject = examined(open_settings(config, folder.path(), *text), &*text, flags);
   subject.name = file;
-  return diagnose_run(std::move(subject), &*text, flags);
+  return judged(std::move(subject), &*text, flags);
 }
 
 Diagnosis diagnose_model(const std::string& path, const DoctorFlags& flags) {
+  require(!flags.prove || !flags.tokens.empty(),
+          "--prove: expected --tokens beside it, of a text that the model knows: by their loss "
+          "recipes are told apart");
+  require(flags.text.empty(), "--text: {} is no run; --tokens gives a model its tokens", path);
   OpenedModel opened = open_model(path);
+  const Recipe recipe = opened.model.recipe();
+  Diagnosis diagnosis{.subject = examined(std::move(opened), nullptr, flags)};
   const Tokens tokens = asked_tokens(flags);
-  if (!flags.logits.empty()) write_output(opened.model, tokens, flags.logits);
-  examine(opened.model, tokens, opened.subject);
-  Diagnosis diagnosis{.subject = std::move(opened.subject)};
-  if (!flags.tokens.empty()) try_alternatives(path, tokens, diagnosis.subject);
+  if (!flags.tokens.empty()) try_alternatives(path, recipe, tokens, diagnosis.subject);
   diagnosis.findings = diagnose(diagnosis.subject);
   if (flags.prove) {
     diagnosis.proofs = prove_by_running(path, diagnosis.subject, diagnosis.findings, tokens);
@@ -175,15 +195,18 @@ Diagnosis diagnose_model(const std::string& path, const DoctorFlags& flags) {
   return diagnosis;
 }
 
+Diagnosis diagnose_profile(const std::string& file, const DoctorFlags& flags) {
+  require(flags.logits.empty() && flags.tokens.empty() && flags.text.empty(),
+          "{}: is a profile, nothing is run: no --tokens, --logits, --text", file);
+  require(!flags.prove, "--prove: {} is a profile, nothing can be tried", file);
+  Diagnosis diagnosis{.subject = read_profile(file)};
+  diagnosis.findings = diagnose(diagnosis.subject);
+  return diagnosis;
+}
+
 Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
   require(fs::exists(target), "{}: there is no such file or folder", target);
-  if (is_profile(target)) {
-    require(flags.logits.empty(), "--logits: {} is a profile, nothing is run", target);
-    require(!flags.prove, "--prove: {} is a profile, nothing can be tried", target);
-    Diagnosis diagnosis{.subject = read_profile(target)};
-    diagnosis.findings = diagnose(diagnosis.subject);
-    return diagnosis;
-  }
+  if (is_profile(target)) return diagnose_profile(target, flags);
   if (is_run(target)) return diagnose_run(target, flags);
   if (is_settings(target)) return diagnose_settings(target, flags);
   if (target.ends_with(".json")) {  // a model's
@@ -236,7 +259,7 @@ Command doctor_command(CLI::App& program) {
   add_count(*app, "--seed", flags->seed, "of random tokens (default 0)");
   add_text(*app, flags->text)->description("of a run, or of settings (default: what they name)");
   add_switch(*app, "--prove", flags->prove, "try the fixes that can be tried");
-  add_count(*app, "--prove-steps", flags->prove_steps, "of training, for that (default 100)");
+  add_count(*app, "--prove-steps", flags->prove_steps, "of training, for that (default 300)");
   add_file(*app, "--html", flags->html, "where a page with curves goes");
   add_switch(*app, "--json", flags->json, "print one JSON document");
   app->footer(kMeaning);

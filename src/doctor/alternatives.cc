@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "base/find_named.h"
 
@@ -21,17 +23,21 @@ void set_feed_forward(Recipe& recipe) {
   recipe.block.feed_forward = kKind;
 }
 
-bool turns(const Recipe& recipe) {
-  return std::ranges::any_of(recipe.attention,
-                             [](const AttentionForm& form) { return !form.rope.empty(); });
+/// Frequencies θ^(−i/n) by another θ.
+std::vector<double> frequencies(double base, const AttentionForm& form) {
+  return form.rope.empty() ? form.rope : rope_frequencies(base, 2 * form.rope.size());
 }
 
-/// Frequencies θ^(−i/n) by another θ.
+template <int kBase>
+bool turns_otherwise(const Recipe& recipe) {
+  return std::ranges::any_of(recipe.attention, [](const AttentionForm& form) {
+    return form.rope != frequencies(kBase, form);
+  });
+}
+
 template <int kBase>
 void set_rope(Recipe& recipe) {
-  for (AttentionForm& form : recipe.attention) {
-    if (!form.rope.empty()) form.rope = rope_frequencies(kBase, 2 * form.rope.size());
-  }
+  for (AttentionForm& form : recipe.attention) form.rope = frequencies(kBase, form);
 }
 
 constexpr RecipeVariant kVariants[] = {
@@ -59,28 +65,26 @@ constexpr RecipeVariant kVariants[] = {
      set_feed_forward<FeedForwardKind::kSwiGlu>},
     {"GELU for ReLU", [](const Recipe& recipe) { return is(recipe, FeedForwardKind::kRelu); },
      set_feed_forward<FeedForwardKind::kGelu>},
-    {"a RoPE base of 10,000", turns, set_rope<10'000>},
-    {"a RoPE base of 500,000", turns, set_rope<500'000>},
-    {"a RoPE base of 1,000,000", turns, set_rope<1'000'000>},
+    {"a RoPE base of 10,000", turns_otherwise<10'000>, set_rope<10'000>},
+    {"a RoPE base of 500,000", turns_otherwise<500'000>, set_rope<500'000>},
+    {"a RoPE base of 1,000,000", turns_otherwise<1'000'000>, set_rope<1'000'000>},
 };
 
 }  // namespace
 
-std::span<const RecipeVariant> recipe_variants() {
-  return kVariants;
-}
-
 const RecipeVariant& find_variant(std::string_view change) {
-  return *std::ranges::find(kVariants, change, &RecipeVariant::change);
+  return find_named(std::span<const RecipeVariant>(kVariants), "recipe", change,
+                    &RecipeVariant::change);
 }
 
-void try_alternatives(const std::string& path, const Tokens& tokens, Subject& subject) {
+void try_alternatives(const std::string& path, const Recipe& recipe, const Tokens& tokens,
+                      Subject& subject) {
   if (std::isnan(subject.loss)) return;
-  const Recipe recipe = open_model(path).model.recipe();
   for (const RecipeVariant& variant : kVariants) {
     if (!variant.fits(recipe)) continue;
     OpenedModel other = open_model(path, variant.apply);
-    subject.alternatives.push_back({variant.change, loss_on(other.model, tokens)});
+    const double loss = loss_on(other.model, tokens);
+    if (std::isfinite(loss)) subject.alternatives.push_back({variant.change, loss});
   }
 }
 

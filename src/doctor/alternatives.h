@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,13 +14,13 @@ struct RecipeVariant {
   bool (*fits)(const Recipe&);  ///< whether it differs, and makes sense
   void (*apply)(Recipe&);
 };
-std::span<const RecipeVariant> recipe_variants();
 
-/// The one with this name.
+/// The one with this name; an Error that lists the names if there is none.
 const RecipeVariant& find_variant(std::string_view change);
 
-/// Runs the model of `path` on the tokens by each variant that fits, and leaves the losses in
-/// `subject`. Nothing where it has no logits.
-void try_alternatives(const std::string& path, const Tokens& tokens, Subject& subject);
+/// Runs the model of `path`, whose recipe is given, on the tokens by each variant that fits, and
+/// leaves the losses in `subject`. Nothing where it has no logits.
+void try_alternatives(const std::string& path, const Recipe& recipe, const Tokens& tokens,
+                      Subject& subject);
 
 }  // namespace addnorm

@@ -100,23 +100,39 @@ Tokens complete(Tokens tokens, const Recipe& recipe) {
     }
     tokens.origin = "random tokens";
   }
-  if (!tokens.targets.empty()) return tokens;
-  tokens.targets = tokens.ids;
-  if (recipe.order != AttentionMask::Order::kCausal) return tokens;
-  // The next token; after a sequence's last one its first.
-  const std::size_t length = tokens.ids.size() / tokens.batch;
-  for (auto begin = tokens.targets.begin(); begin != tokens.targets.end();) {
-    const auto end = begin + static_cast<std::ptrdiff_t>(length);
-    begin = std::rotate(begin, begin + 1, end) + 1;
-  }
+  require(tokens.batch > 0 && tokens.ids.size() % tokens.batch == 0,
+          "{} tokens do not make a batch of {}", tokens.ids.size(), tokens.batch);
   return tokens;
 }
 
-/// The loss, and its gradient by the model's output.
+/// The loss, and, where `gradient` is there, its gradient by the model's output; that of rows that
+/// have no target is 0.
+double cross_entropy_of(const Recipe& recipe, const Tokens& tokens, MatrixView<const float> logits,
+                        MatrixView<float> gradient) {
+  const std::size_t length = tokens.ids.size() / tokens.batch;
+  const bool is_next = tokens.targets.empty() && recipe.order == AttentionMask::Order::kCausal;
+  const std::vector<std::int32_t>& targets = tokens.targets.empty() ? tokens.ids : tokens.targets;
+  const std::size_t rows = is_next ? length - 1 : length;
+  if (rows == 0) return Subject::kUnknown;
+  const auto of_sequence = [&](auto view, std::size_t s) {
+    return view.empty() ? view : view.block(s * length, 0, rows, logits.cols);
+  };
+  const auto share = 1 / static_cast<float>(tokens.batch);
+  double loss = 0;
+  for (std::size_t s = 0; s < tokens.batch; ++s) {
+    const auto own = std::span(targets).subspan(s * length + (is_next ? 1 : 0), rows);
+    const MatrixView<float> d = of_sequence(gradient, s);
+    loss += share * cross_entropy<float>(of_sequence(logits, s), own, d);
+    if (!d.empty()) residual_add<float>({.x = d, .skip = {.constant = share}}, d);
+  }
+  return loss;
+}
+
+/// A model without logits has random numbers for the gradient of a loss.
 double loss_gradient(const Recipe& recipe, const Tokens& tokens, MatrixView<const float> output,
                      MatrixView<float> gradient) {
   if (recipe.output != ModelOutput::kHidden) {
-    return cross_entropy<float>(output, tokens.targets, gradient);
+    return cross_entropy_of(recipe, tokens, output, gradient);
   }
   TorchGenerator generator(tokens.seed + 1);
   generator.fill_normal<float>(std::span(gradient.data, gradient.size()), 0,
@@ -139,16 +155,18 @@ void examine(StreamedModel& model, const Tokens& asked, Subject& subject) {
   Profiler<float> profiler(tokens.ids.size() / tokens.batch, subject.step, Detail::kFull);
   const MatrixView<const float> output = model.forward(tokens.ids, tokens.batch, &profiler);
   Matrix<float> gradient(output.rows, output.cols);
+  gradient.fill(0);
   subject.loss = loss_gradient(model.recipe(), tokens, output, gradient);
   subject.measured_on = fmt::format("{} × {} {}", tokens.batch, tokens.ids.size() / tokens.batch,
                                     tokens.origin.empty() ? "tokens" : tokens.origin);
   std::vector<ProfileEntry> parameters;
-  model.backward(gradient, [&](const StreamedModel::Gradient& parameter) {
+  const auto add = [&](const StreamedModel::Gradient& parameter) {
     const std::optional<Site> site = site_of(parameter.name, model.recipe().layers());
     if (!site) return;
     parameters.push_back(measure(*site, parameter));
     parameters.back().step = subject.step;
-  });
+  };
+  model.backward(gradient, add, StreamedModel::Visit::kWithoutVocabulary);
   std::vector<ProfileEntry>& entries = subject.profile.entries;
   std::ranges::copy(profiler.entries(), std::back_inserter(entries));
   std::ranges::copy(parameters, std::back_inserter(entries));
@@ -158,7 +176,7 @@ double loss_on(StreamedModel& model, const Tokens& asked) {
   require(model.recipe().output != ModelOutput::kHidden, "the model has no logits, and no loss");
   const Tokens tokens = complete(asked, model.recipe());
   const MatrixView<const float> logits = model.forward(tokens.ids, tokens.batch);
-  return cross_entropy<float>(logits, tokens.targets, {});
+  return cross_entropy_of(model.recipe(), tokens, logits, {});
 }
 
 }  // namespace addnorm

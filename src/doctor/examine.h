@@ -15,8 +15,9 @@ namespace addnorm {
 /// drawn at random from its vocabulary.
 struct Tokens {
   std::vector<std::int32_t> ids = {};
-  std::vector<std::int32_t> targets = {};  ///< empty: each sequence's next, or where tokens see
-                                           ///< those behind them the same
+  std::vector<std::int32_t> targets =
+      {};  ///< one for each; empty: the next token, as far as there
+           ///< is one, or where tokens see those behind them the same
   std::size_t batch = 0;
   std::uint64_t seed = 0;   ///< of random ones
   std::string origin = {};  ///< in words

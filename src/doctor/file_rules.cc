@@ -2,12 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
 #include "doctor/alternatives.h"
-#include "doctor/places.h"
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
 
@@ -15,29 +13,24 @@ namespace addnorm {
 namespace {
 
 /// Parts of names of tensors that models of these families carry along and nobody here needs: masks
-/// and tables that can be made anew, copies of tied weights, heads for other tasks, decoders and
-/// eyes.
-constexpr std::array<std::string_view, 12> kCarriedAlong{"attn.bias",
-                                                         "attn.masked_bias",
-                                                         "rotary_emb",
-                                                         "position_ids",
-                                                         "pooler.",
-                                                         "cls.seq_relationship",
-                                                         "lm_head.weight",
-                                                         "embed_tokens.weight",
-                                                         "vision",
-                                                         "multi_modal_projector",
-                                                         "cls.predictions.decoder",
-                                                         "decoder."};
+/// and tables that can be made anew, copies of tied weights, heads for other tasks.
+constexpr std::string_view kCarriedAlong[] = {
+    "attn.bias",    "attn.masked_bias",     "rotary_emb",
+    "position_ids", "lm_head.weight",       "embed_tokens.weight",
+    "pooler.",      "cls.seq_relationship", "cls.predictions.decoder",
+    "classifier.",  "qa_outputs.",          "score.",
+};
 
 bool is_carried_along(const std::string& name) {
-  return std::ranges::any_of(
-      kCarriedAlong, [&](std::string_view part) { return name.find(part) != std::string::npos; });
+  const auto stands_in = [&](std::string_view part) {
+    return name.find(part) != std::string::npos;
+  };
+  return name.starts_with("decoder.") || std::ranges::any_of(kCarriedAlong, stands_in);  // T5's
 }
 
 struct KnownEpsilons {
   std::string_view family;
-  std::array<double, 2> values;
+  double values[2];
 };
 constexpr KnownEpsilons kKnownEpsilons[] = {{"gpt2", {1e-5, 1e-5}},   {"bert", {1e-12, 1e-12}},
                                             {"llama", {1e-5, 1e-6}},  {"qwen2", {1e-6, 1e-5}},
@@ -72,16 +65,18 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
   const ProfileModel& model = subject.profile.model;
   const auto* known = std::ranges::find(kKnownEpsilons, model.model_type, &KnownEpsilons::family);
   if (known == std::end(kKnownEpsilons) || !(model.eps > 0)) return;
-  const bool is_known = std::ranges::any_of(
-      known->values, [&](double value) { return std::abs(model.eps / value - 1) < 0.01; });
-  if (is_known) return;
+  constexpr double kMost = 50;  // times more or less: others train the family with another one
+  const bool is_near = std::ranges::any_of(known->values, [&](double value) {
+    return model.eps < kMost * value && value < kMost * model.eps;
+  });
+  if (is_near) return;
   findings.push_back(
       {.rule = "epsilon-unusual",
        .severity = Severity::kSuspicious,
        .where = "all norms",
        .what = fmt::format("ε is {:.3g}", model.eps),
        .because = fmt::format(
-           "published models of the family {} have {:.0e}{}", model.model_type, known->values[0],
+           "the family {} was published with {:.0e}{}", model.model_type, known->values[0],
            known->values[0] == known->values[1] ? "" : fmt::format(" or {:.0e}", known->values[1])),
        .fix = "take the ε that the weights were trained with",
        .measured = model.eps,
@@ -96,12 +91,11 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   const std::string& form = subject.profile.model.gamma_form;
   if (form != "plain" && form != "one_plus") return;
-  const std::size_t step = last_step(subject.profile);
   std::size_t norms = 0, around_zero = 0, around_one = 0;
   bool is_fitted = false;
-  for (const ProfileEntry& entry : subject.profile.entries) {
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
     is_fitted |= !std::isnan(entry.divisor);
-    if (entry.step != step || entry.site.point != Point::kGamma) continue;
+    if (entry.site.point != Point::kGamma) continue;
     ++norms;
     around_zero += entry.min < 0 && std::abs(entry.mean) < entry.std;
     around_one += std::abs(entry.mean - 1) < 0.2 && entry.std < 0.3 && entry.min > 0;
@@ -132,7 +126,7 @@ void find_second_head(const Subject& subject, Findings& findings) {
   findings.push_back(
       {.rule = "second-head",
        .severity = Severity::kSuspicious,
-       .site = {.sublayer = SublayerKind::kHead, .point = Point::kOutput},
+       .site = Site{.sublayer = SublayerKind::kHead, .point = Point::kOutput},
        .where = "head",
        .what = "the files hold a head that is not the embedding, and the config ties both",
        .because = "a tied head has the embedding's values, or is left out of the files",
@@ -147,10 +141,8 @@ namespace {
 /// The weights of a layer, in their order.
 std::vector<const ProfileEntry*> weights_of(const Subject& subject, std::size_t layer) {
   std::vector<const ProfileEntry*> weights;
-  const std::size_t step = last_step(subject.profile);
-  for (const ProfileEntry& entry : subject.profile.entries) {
-    const bool is_weight = entry.step == step && entry.site.point == Point::kWeight;
-    if (is_weight && entry.site.layer == layer) weights.push_back(&entry);
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    if (entry.site.point == Point::kWeight && entry.site.layer == layer) weights.push_back(&entry);
   }
   return weights;
 }
@@ -160,7 +152,7 @@ bool are_alike(const std::vector<const ProfileEntry*>& one,
   return !one.empty() &&
          std::ranges::equal(one, other, [](const ProfileEntry* a, const ProfileEntry* b) {
            return a->site.projection == b->site.projection && a->rms == b->rms && a->rms > 0 &&
-                  a->mean == b->mean && a->min == b->min && a->abs_max == b->abs_max;
+                  a->mean == b->mean && a->abs_max == b->abs_max;
          });
 }
 
@@ -172,7 +164,8 @@ void find_repeated_layers(const Subject& subject, Findings& findings) {
     std::vector<const ProfileEntry*> weights = weights_of(subject, layer);
     if (are_alike(before, weights)) {
       findings.push_back({.rule = "repeated-layer",
-                          .severity = Severity::kSuspicious,
+                          // Copies of one layer, as nn.TransformerEncoder begins with.
+                          .severity = is_initial(subject) ? Severity::kNote : Severity::kSuspicious,
                           .site = weights.front()->site,
                           .where = fmt::format("layer {}", layer),
                           .what = fmt::format("all its weights are those of layer {}", layer - 1),
@@ -186,8 +179,10 @@ void find_repeated_layers(const Subject& subject, Findings& findings) {
 
 void find_better_recipe(const Subject& subject, Findings& findings) {
   constexpr double kShare = 0.95;
+  constexpr double kLeast = 0.05;  // nats: where the loss is small its share says little
   const auto best = std::ranges::min_element(subject.alternatives, {}, &Alternative::loss);
-  if (best == subject.alternatives.end() || !(best->loss < kShare * subject.loss)) return;
+  if (best == subject.alternatives.end()) return;
+  if (!(best->loss < kShare * subject.loss) || !(best->loss < subject.loss - kLeast)) return;
   // What knows nothing gives each token the same chance: only who knows more has a say.
   if (!(best->loss < subject.chance_loss)) return;
   findings.push_back(

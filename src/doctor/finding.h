@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,21 +31,25 @@ struct Measure {
   std::string name = {};
   std::function<double(const Subject&)> of = {};
   std::function<bool(double)> is_sound = {};  ///< unset: less is better
+  bool is_initial = false;                    ///< it shows before the first step
 };
 
 /// What a rule has seen, where, and what it expected.
 struct Finding {
   std::string_view rule;  ///< its name
   Severity severity = Severity::kBroken;
-  Site site;            ///< where it is worst
-  std::string where;    ///< "layer 3, attention"; "all norms"
-  std::string what;     ///< in a sentence, with its numbers
-  std::string because;  ///< the expectation and where it comes from
+  std::optional<Site> site = {};  ///< none: it is of the whole
+  std::string where;              ///< "layer 3, attention"; "all norms"
+  std::string what;               ///< in a sentence, with its numbers
+  std::string because;            ///< the expectation and where it comes from
   std::string fix;
   double measured = std::numeric_limits<double>::quiet_NaN();  ///< NaN: no single number
   double expected = std::numeric_limits<double>::quiet_NaN();
   std::vector<Remedy> remedies = {};  ///< that can be tried, in this order
   Measure measure = {};               ///< where there are some
+
+  /// By how much the number is off: findings of one rule can be compared.
+  double badness() const;
 };
 
 }  // namespace addnorm

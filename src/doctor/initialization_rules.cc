@@ -73,6 +73,7 @@ void find_lost_gradients(const Subject& subject, Findings& findings) {
       .measured = ratio,
       .expected = 1,
       .remedies = change_settings(subject, {place_pre})};
+  finding.measure.is_initial = true;
   finding.measure.name = "first layer's gradient over the last one's";
   finding.measure.of = gradient_ratio;
   finding.measure.is_sound = [](double r) { return r >= 1 / kMost && r <= kMost; };
@@ -100,6 +101,7 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
       .measured = cosine,
       .expected = kMost,
       .remedies = change_settings(subject, {place_pre})};
+  finding.measure.is_initial = true;
   finding.measure.name = "cosine of two tokens behind the last layer";
   finding.measure.of = last_token_cosine;
   finding.measure.is_sound = [](double c) { return c <= kMost; };

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "doctor/places.h"
+
 namespace addnorm {
 
 std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step) {
   using enum SublayerKind;
   const Profile& profile = subject.profile;
+  const Placements placements = placements_of(profile.model);
   std::vector<LayerNumbers> layers;
   layers.reserve(profile.model.n_layers);
   for (std::size_t l = 0; l < profile.model.n_layers; ++l) {
@@ -18,7 +21,15 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
     const auto share = [&](SublayerKind sublayer) {
       double branch = at(sublayer, Point::kInside, &ProfileEntry::rms);
       if (std::isnan(branch)) branch = at(sublayer, Point::kBranch, &ProfileEntry::rms);
-      return branch / at(sublayer, Point::kX, &ProfileEntry::rms);
+      const Placement* placement = placement_at(placements, {l, sublayer});
+      const Depth depth{l + 1, profile.model.n_layers};
+      const auto factor = [&](const ResidualFactor Placement::*member) {
+        return placement == nullptr
+                   ? 1
+                   : constant(placement->*member, depth).value_or(Subject::kUnknown);
+      };
+      return factor(&Placement::gain) * branch /
+             (factor(&Placement::skip) * at(sublayer, Point::kX, &ProfileEntry::rms));
     };
     double cosine = at(kFeedForward, Point::kAfter, &ProfileEntry::layer_cosine);
     if (std::isnan(cosine)) cosine = at(kFeedForward, Point::kSum, &ProfileEntry::layer_cosine);
@@ -26,6 +37,7 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
                       .stream = at(kAttention, Point::kX, &ProfileEntry::rms),
                       .attention = share(kAttention),
                       .feed_forward = share(kFeedForward),
+                      .middle = at(kFeedForward, Point::kX, &ProfileEntry::rms),
                       .cosine = cosine,
                       .tokens = at(kAttention, Point::kX, &ProfileEntry::token_cosine),
                       .logits = at(kAttention, Point::kScores, &ProfileEntry::abs_max),
@@ -35,14 +47,17 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
   return layers;
 }
 
-std::vector<NormGains> norm_gains(const Subject& subject) {
-  const std::size_t step = last_step(subject.profile);
+double gain(const Subject& subject, const ProfileEntry& gamma) {
   const double offset = subject.profile.model.gamma_form == "one_plus" ? 1 : 0;
+  return std::hypot(gamma.mean + offset, gamma.std);
+}
+
+std::vector<NormGains> norm_gains(const Subject& subject) {
   std::vector<NormGains> norms;
-  for (const ProfileEntry& entry : subject.profile.entries) {
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
     const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
                           entry.site.sublayer == SublayerKind::kFeedForward;
-    if (entry.step != step || entry.site.point != Point::kGamma || !in_layer) continue;
+    if (entry.site.point != Point::kGamma || !in_layer) continue;
     const auto same = std::ranges::find_if(norms, [&](const NormGains& norm) {
       Site site = norm.site;
       site.layer = entry.site.layer;
@@ -51,7 +66,7 @@ std::vector<NormGains> norm_gains(const Subject& subject) {
     NormGains& norm =
         same != norms.end() ? *same : norms.emplace_back(NormGains{entry.site, {}, {}});
     norm.layer.push_back(static_cast<double>(entry.site.layer));
-    norm.gain.push_back(std::hypot(entry.mean + offset, entry.std));
+    norm.gain.push_back(gain(subject, entry));
   }
   return norms;
 }
@@ -68,16 +83,6 @@ double effective_depth(const std::vector<LayerNumbers>& layers) {
 
 namespace {
 
-/// The placement, where all sublayers have the same one.
-const Placement* only_placement(const std::optional<std::vector<BlockPlacement>>& placements) {
-  if (!placements) return nullptr;
-  const Placement& first = placements->front().attention;
-  const bool one = std::ranges::all_of(*placements, [&](const BlockPlacement& block) {
-    return block.attention.name == first.name && block.feed_forward.name == first.name;
-  });
-  return one ? &first : nullptr;
-}
-
 /// Whether branches are added to a stream that nothing changes on its way.
 bool adds_up(const Placement& placement) {
   return placement.name == "pre" || placement.name == "sandwich" || placement.name == "reordered";
@@ -91,7 +96,8 @@ bool are_known(const std::vector<LayerNumbers>& layers, double LayerNumbers::*me
 }
 
 bool has_shares(const std::vector<LayerNumbers>& layers) {
-  return are_known(layers, &LayerNumbers::stream) && are_known(layers, &LayerNumbers::attention) &&
+  return are_known(layers, &LayerNumbers::stream) && are_known(layers, &LayerNumbers::middle) &&
+         are_known(layers, &LayerNumbers::attention) &&
          are_known(layers, &LayerNumbers::feed_forward);
 }
 
@@ -111,7 +117,7 @@ Band sums_band(const Subject& subject, const Placement& placement,
     band.low.push_back(std::sqrt(power));
     band.high.push_back(length);
     const double attention = are_one ? 1 : layer.attention * layer.stream;
-    const double feed_forward = are_one ? 1 : layer.feed_forward * layer.stream;
+    const double feed_forward = are_one ? 1 : layer.feed_forward * layer.middle;
     power += attention * attention + feed_forward * feed_forward;
     length += attention + feed_forward;
   }
@@ -121,7 +127,7 @@ Band sums_band(const Subject& subject, const Placement& placement,
 }  // namespace
 
 Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers) {
-  const auto placements = placements_of(subject.profile.model);
+  const Placements placements = placements_of(subject.profile.model);
   const Placement* placement = only_placement(placements);
   if (placement == nullptr || !has_shares(layers)) return {};
   if (adds_up(*placement)) return sums_band(subject, *placement, layers);
@@ -137,7 +143,7 @@ Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers
 }
 
 Band gradient_band(const Subject& subject, const std::vector<LayerNumbers>& layers) {
-  const auto placements = placements_of(subject.profile.model);
+  const Placements placements = placements_of(subject.profile.model);
   const Placement* placement = only_placement(placements);
   const bool applies = placement != nullptr && adds_up(*placement) && is_untrained(subject) &&
                        has_shares(layers) && are_known(layers, &LayerNumbers::gradient);

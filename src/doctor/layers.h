@@ -11,9 +11,10 @@ namespace addnorm {
 /// What one layer shows at a step, NaN where it was not measured.
 struct LayerNumbers {
   std::size_t layer = 0;
-  double stream = Subject::kUnknown;        ///< RMS of what it reads
-  double attention = Subject::kUnknown;     ///< its branch in the sum ÷ the stream that it joins
+  double stream = Subject::kUnknown;     ///< RMS of what it reads
+  double attention = Subject::kUnknown;  ///< gain·f over skip·x in its sum; unknown where learned
   double feed_forward = Subject::kUnknown;  ///< likewise
+  double middle = Subject::kUnknown;        ///< RMS of what the feed-forward reads
   double cosine = Subject::kUnknown;        ///< of what it reads and leaves
   double tokens = Subject::kUnknown;        ///< cosine of two tokens of what it reads
   double logits = Subject::kUnknown;        ///< largest of attention
@@ -22,7 +23,10 @@ struct LayerNumbers {
 };
 std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step);
 
-/// The gains of one norm by layer: RMS of γ, or of 1 + γ where that is meant.
+/// The RMS of γ, or of 1 + γ where that is meant.
+double gain(const Subject& subject, const ProfileEntry& gamma);
+
+/// The gains of one norm by layer.
 struct NormGains {
   Site site;  ///< of its first γ: sublayer, slot, and query or key
   std::vector<double> layer, gain;

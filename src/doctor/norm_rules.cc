@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "doctor/layers.h"
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
@@ -13,23 +14,22 @@ Finding finding_at(const ProfileEntry& norm, std::string_view rule) {
 }
 
 /// What the output of a norm is multiplied with by its placement: 1/√l where that scales by depth.
-double expected_scale(const Subject& subject, const Site& site) {
-  const auto placements = placements_of(subject.profile.model);
+double expected_scale(const Placements& placements, const Site& site) {
   const Placement* placement = placement_at(placements, site);
   if (placement == nullptr || site.point != Point::kBefore) return 1;
-  return placement->before_scale.value({site.layer + 1, subject.profile.model.n_layers});
+  return placement->before_scale.value({site.layer + 1, placements->size()});
 }
 
 /// Whether a norm's output is larger than any ε makes it: then it is not ε that is wrong.
-bool is_too_large(const Subject& subject, const ProfileEntry& norm) {
-  return norm.scale > 1.05 * expected_scale(subject, norm.site);
+bool is_too_large(const Placements& placements, const ProfileEntry& norm) {
+  return norm.scale > 1.05 * expected_scale(placements, norm.site);
 }
 
 /// Whether the norm multiplies with 1 + γ. A γ of 1 everywhere cannot tell by its shape, but
 /// doubles what comes out.
-std::optional<bool> adds_one(const Subject& subject, const ProfileEntry& norm) {
+std::optional<bool> adds_one(const Placements& placements, const ProfileEntry& norm) {
   if (!std::isnan(norm.gamma_offset)) return norm.gamma_offset > 0.5;
-  if (expected_scale(subject, norm.site) == 1 && std::abs(norm.scale - 2) < 0.1) return true;
+  if (expected_scale(placements, norm.site) == 1 && std::abs(norm.scale - 2) < 0.1) return true;
   return std::nullopt;
 }
 
@@ -86,8 +86,9 @@ void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
   const std::string& declared = subject.profile.model.gamma_form;
   if (declared != "plain" && declared != "one_plus") return;
   const bool one_plus = declared == "one_plus";
+  const Placements placements = placements_of(subject.profile.model);
   for_norms(subject, [&](const ProfileEntry& norm) {
-    if (adds_one(subject, norm).value_or(one_plus) == one_plus) return;
+    if (adds_one(placements, norm).value_or(one_plus) == one_plus) return;
     Finding finding = finding_at(norm, "gamma-form");
     finding.what = fmt::format("multiplies with {}", gamma_words(!one_plus));
     finding.because = fmt::format("the checkpoint's γ means {}", gamma_words(one_plus));
@@ -100,9 +101,10 @@ void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
 void find_wrong_epsilon(const Subject& subject, Findings& findings) {
   const double declared = subject.profile.model.eps;
   if (!(declared > 0)) return;
+  const Placements placements = placements_of(subject.profile.model);
   for_norms(subject, [&](const ProfileEntry& norm) {
-    if (std::isnan(norm.eps_in_variance) || expected_scale(subject, norm.site) != 1) return;
-    if (is_too_large(subject, norm)) return;
+    if (std::isnan(norm.eps_in_variance) || expected_scale(placements, norm.site) != 1) return;
+    if (is_too_large(placements, norm)) return;
     if (is_outside_the_root(norm, declared)) {
       Finding finding = finding_at(norm, "epsilon-place");
       finding.what =
@@ -131,10 +133,9 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
 /// A norm that divides by √ε does not normalize: it multiplies with a constant.
 void note_large_epsilon(const Subject& subject, Findings& findings) {
   const double epsilon = subject.profile.model.eps;
-  const std::size_t step = last_step(subject.profile);
   if (!(epsilon > 0)) return;
-  for (const ProfileEntry& entry : subject.profile.entries) {
-    if (entry.step != step || entry.site.point != Point::kDeviation) continue;
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    if (entry.site.point != Point::kDeviation) continue;
     const double variance = entry.rms * entry.rms - epsilon;  // what is told has ε in it
     if (!(variance < epsilon)) continue;
     findings.push_back(
@@ -170,8 +171,9 @@ void find_rounded_statistics(const Subject& subject, Findings& findings) {
 }
 
 void find_lost_depth_scale(const Subject& subject, Findings& findings) {
+  const Placements placements = placements_of(subject.profile.model);
   for_norms(subject, [&](const ProfileEntry& norm) {
-    const double expected = expected_scale(subject, norm.site);
+    const double expected = expected_scale(placements, norm.site);
     if (expected == 1 || std::isnan(norm.scale)) return;
     if (std::abs(norm.scale / expected - 1) < 0.05) return;
     Finding finding = finding_at(norm, "depth-scale");
@@ -187,26 +189,25 @@ void find_lost_depth_scale(const Subject& subject, Findings& findings) {
 }
 
 void find_missing_final_norm(const Subject& subject, Findings& findings) {
-  const auto placements = placements_of(subject.profile.model);
-  if (!placements || placements->back().feed_forward.final_norm != Slot::kNorm) return;
-  const std::size_t layers = placements->size();
-  const std::size_t step = last_step(subject.profile);
-  const auto has = [&](SublayerKind sublayer, Point point, std::size_t layer) {
-    return find_entry(subject.profile, step, {layer, sublayer, point}) != nullptr;
+  const Placements placements = placements_of(subject.profile.model);
+  const std::size_t layers = subject.profile.model.n_layers;
+  const bool has_one = placements && placements->back().feed_forward.final_norm == Slot::kNorm;
+  if (!subject.lacks_final_norm && !has_one) return;
+  const auto at = [&](SublayerKind sublayer, Point point, std::size_t layer) {
+    return find_entry(subject.profile, last_step(subject.profile), {layer, sublayer, point});
   };
-  // Only where the end of the network was measured at all.
-  const bool measured = has(SublayerKind::kHead, Point::kOutput, layers) &&
-                        has(SublayerKind::kFeedForward, Point::kSum, layers - 1);
-  if (!measured || has(SublayerKind::kFinalNorm, Point::kOutput, layers)) return;
-  const ProfileEntry* last =
-      find_entry(subject.profile, step, {layers - 1, SublayerKind::kFeedForward, Point::kSum});
+  const ProfileEntry* last = at(SublayerKind::kFeedForward, Point::kSum, layers - 1);
+  // Without its files only where the end of the network was measured at all.
+  const bool is_seen = at(SublayerKind::kHead, Point::kOutput, layers) != nullptr &&
+                       at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
+  if (last == nullptr || (!subject.lacks_final_norm && !is_seen)) return;
   findings.push_back(
       {.rule = "final-norm",
        .severity = Severity::kBroken,
-       .site = {layers, SublayerKind::kFinalNorm, Point::kOutput},
+       .site = Site{layers, SublayerKind::kFinalNorm, Point::kOutput},
        .where = "final norm",
-       .what =
-           fmt::format("there is none: the head reads the stream itself, of RMS {:.3g}", last->rms),
+       .what = fmt::format("there is none: what follows reads the stream itself, of RMS {:.3g}",
+                           last->rms),
        .because = fmt::format("a stack ends with a norm{}", by_placement(subject)),
        .fix = "normalize the stream behind the last layer, before the head",
        .measured = last->rms,
@@ -215,12 +216,10 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
 
 void find_dead_gains(const Subject& subject, Findings& findings) {
   constexpr double kDead = 1e-3;
-  const std::size_t step = last_step(subject.profile);
-  const double offset = subject.profile.model.gamma_form == "one_plus" ? 1 : 0;
-  for (const ProfileEntry& gamma : subject.profile.entries) {
-    if (gamma.step != step || gamma.site.point != Point::kGamma) continue;
-    const double mean = gamma.mean + offset;
-    const double size = std::sqrt(mean * mean + gamma.std * gamma.std);
+  const bool one_plus = subject.profile.model.gamma_form == "one_plus";
+  for (const ProfileEntry& gamma : last_entries(subject.profile)) {
+    if (gamma.site.point != Point::kGamma) continue;
+    const double size = gain(subject, gamma);
     if (!(size < kDead)) continue;
     findings.push_back({.rule = "dead-norm",
                         .severity = Severity::kBroken,
@@ -230,9 +229,9 @@ void find_dead_gains(const Subject& subject, Findings& findings) {
                                             "nothing passes",
                                             size),
                         .because = "a gain starts at 1; trained ones stay within 0.01 and 100",
-                        .fix = offset == 0 ? "is γ stored as γ − 1, as Gemma does? then multiply "
-                                             "with 1 + γ"
-                                           : "is γ stored as it is? then do not add 1",
+                        .fix = !one_plus ? "is γ stored as γ − 1, as Gemma does? then multiply "
+                                           "with 1 + γ"
+                                         : "is γ stored as it is? then do not add 1",
                         .measured = size});
   }
 }

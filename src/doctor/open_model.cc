@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/require.h"
+#include "doctor/places.h"
 #include "io/file.h"
 #include "run/checkpoint.h"
 #include "run/training_run.h"
@@ -18,21 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string placement_text(const Recipe& recipe) {
-  const std::string_view name = recipe.placements.front().attention.name;
-  const bool one = std::ranges::all_of(recipe.placements, [&](const BlockPlacement& block) {
-    return block.attention.name == name && block.feed_forward.name == name;
-  });
-  return one ? std::string(name) : "";
-}
-
 ProfileModel describe(const Recipe& recipe) {
   const NormOptions& norm = recipe.block.norm;
+  const Placements placements = recipe.placements;
+  const Placement* placement = only_placement(placements);
   return {.d_model = recipe.d_model(),
           .n_layers = recipe.layers(),
           .n_heads = recipe.block.n_heads,
           .d_ff = recipe.block.d_ff,
-          .placement = placement_text(recipe),
+          .placement = placement == nullptr ? "" : std::string(placement->name),
           .norm = norm.kind == NormKind::kRms ? "rms" : "layer",
           .eps = norm.epsilon,
           .gamma_form = norm.gamma_form == GammaForm::kOnePlus ? "one_plus" : "plain",
@@ -41,11 +36,15 @@ ProfileModel describe(const Recipe& recipe) {
 
 OpenedModel open(const std::string& path, Recipe recipe, Weights weights) {
   Subject subject{.name = path, .profile = {.model = describe(recipe)}};
-  if (recipe.final_norm == Slot::kNorm && weights.find("final_norm.gamma").tensor == nullptr) {
-    recipe.final_norm = Slot::kNothing;
-  }
-  subject.profile.model.parameters = weights.values();
-  return {std::move(subject), StreamedModel(std::move(recipe), std::move(weights))};
+  const auto has = [&](const char* name) { return weights.find(name).tensor != nullptr; };
+  subject.lacks_final_norm = recipe.final_norm == Slot::kNorm && !has("final_norm.gamma");
+  if (subject.lacks_final_norm) recipe.final_norm = Slot::kNothing;
+  const bool lacks_head =
+      recipe.output == ModelOutput::kMaskedLogits && !has("head.transform.weight");
+  if (lacks_head) recipe.output = ModelOutput::kHidden;  // a BERT that makes sentences' vectors
+  StreamedModel model(std::move(recipe), std::move(weights));
+  subject.profile.model.parameters = model.weights().values_of(model.parameter_names());
+  return {std::move(subject), std::move(model)};
 }
 
 /// Whether the files have a head beside the tied one whose rows are not those of the embedding.
@@ -107,10 +106,13 @@ Subject read_run(const RunFiles& files) {
 }
 
 OpenedModel open_run(const RunFiles& files) {
+  return open_run(files, read_run(files));
+}
+
+OpenedModel open_run(const RunFiles& files, Subject before) {
   const RunState state = Checkpoint(files.checkpoint).state();
   OpenedModel run = open(files.folder, recipe_of(decoder_options(state.config)),
                          Weights(files.checkpoint, "addnorm"));
-  Subject before = read_run(files);
   Subject& subject = run.subject;
   subject.step = state.steps;
   subject.profile.entries = std::move(before.profile.entries);

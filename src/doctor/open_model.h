@@ -20,7 +20,7 @@ using RecipeChange = std::function<void(Recipe&)>;
 
 /// Opens a folder with config.json and safetensors files, or one .safetensors file beside its
 /// config.json. A final norm that the recipe has and the files lack is left out, for the doctor to
-/// find; any other parameter that is missing is an Error.
+/// find, and so is BERT's head; any other parameter that is missing is an Error.
 OpenedModel open_model(const std::string& path, const RecipeChange& change = {});
 
 /// Whether the path is a folder that `addnorm train` has written.
@@ -29,6 +29,7 @@ bool is_run(const std::string& path);
 Subject read_run(const RunFiles& files);
 /// The same with the model of its checkpoint, and the profiles before that.
 OpenedModel open_run(const RunFiles& files);
+OpenedModel open_run(const RunFiles& files, Subject before);  ///< `before`: read_run(files)
 
 /// Whether the path is a profile rather than a model.
 bool is_profile(const std::string& path);

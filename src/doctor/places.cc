@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace addnorm {
 
 std::string place_text(const Site& site) {
@@ -49,19 +51,24 @@ std::string by_placement(const Subject& subject) {
   return placement.empty() ? "" : fmt::format(", by the placement {}", placement);
 }
 
-const Placement* placement_at(const std::optional<std::vector<BlockPlacement>>& placements,
-                              const Site& site) {
+const Placement* placement_at(const Placements& placements, const Site& site) {
   if (!placements || site.layer >= placements->size()) return nullptr;
   const BlockPlacement& block = (*placements)[site.layer];
   return site.sublayer == SublayerKind::kAttention ? &block.attention : &block.feed_forward;
 }
 
-bool is_constant_sum(const Subject& subject, const Site& site) {
-  const auto placements = placements_of(subject.profile.model);
-  const Placement* placement = placement_at(placements, site);
-  using Form = ResidualFactor::Form;
-  return placement == nullptr || (placement->skip.form != Form::kLearnedVector &&
-                                  placement->gain.form != Form::kLearnedVector);
+const Placement* only_placement(const Placements& placements) {
+  if (!placements) return nullptr;
+  const Placement& first = placements->front().attention;
+  const bool one = std::ranges::all_of(*placements, [&](const BlockPlacement& block) {
+    return block.attention.name == first.name && block.feed_forward.name == first.name;
+  });
+  return one ? &first : nullptr;
+}
+
+std::optional<double> constant(const ResidualFactor& factor, Depth depth) {
+  if (factor.form != ResidualFactor::Form::kConstant) return std::nullopt;
+  return factor.initial.value(depth);
 }
 
 std::optional<NormSlot> norm_slot(const Site& site) {

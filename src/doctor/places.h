@@ -20,11 +20,13 @@ std::string norm_text(const Site& site);
 std::string by_placement(const Subject& subject);
 
 /// Of the sublayer at a site; nullptr where it is not known.
-const Placement* placement_at(const std::optional<std::vector<BlockPlacement>>& placements,
-                              const Site& site);
+const Placement* placement_at(const Placements& placements, const Site& site);
 
-/// Whether skip and gain at a site are the same for all features, as far as is known.
-bool is_constant_sum(const Subject& subject, const Site& site);
+/// The placement of all sublayers, where they have the same one.
+const Placement* only_placement(const Placements& placements);
+
+/// skip or gain where it is a constant: learned factors may be anything.
+std::optional<double> constant(const ResidualFactor& factor, Depth depth);
 
 /// "its before norm" as a site, of the norm whose output an entry is; nothing for other entries.
 std::optional<NormSlot> norm_slot(const Site& site);
@@ -32,18 +34,16 @@ std::optional<NormSlot> norm_slot(const Site& site);
 /// Calls body(entry) for every sum of the last step.
 template <typename Body>
 void for_sums(const Subject& subject, const Body& body) {
-  const std::size_t step = last_step(subject.profile);
-  for (const ProfileEntry& entry : subject.profile.entries) {
-    if (entry.step == step && entry.site.point == Point::kSum) body(entry);
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    if (entry.site.point == Point::kSum) body(entry);
   }
 }
 
 /// Calls body(entry) for the output of every norm that was fitted in the last step.
 template <typename Body>
 void for_norms(const Subject& subject, const Body& body) {
-  const std::size_t step = last_step(subject.profile);
-  for (const ProfileEntry& entry : subject.profile.entries) {
-    if (entry.step == step && norm_slot(entry.site)) body(entry);
+  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+    if (norm_slot(entry.site)) body(entry);
   }
 }
 

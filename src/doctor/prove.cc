@@ -1,78 +1,116 @@
 #include "doctor/prove.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
+#include "base/require.h"
 #include "io/temporary_folder.h"
 
 namespace addnorm {
 namespace {
 
-/// One finding of each rule that has remedies: the worst.
-std::vector<const Finding*> findings_to_try(const std::vector<Finding>& findings) {
-  std::vector<const Finding*> chosen;
-  for (const Finding& finding : findings) {
-    const bool is_known = std::ranges::any_of(
-        chosen, [&](const Finding* other) { return other->rule == finding.rule; });
-    if (!finding.remedies.empty() && !is_known) chosen.push_back(&finding);
+/// One finding of each rule that has a remedy of the kind: the worst.
+std::vector<Finding> findings_to_try(const std::vector<Finding>& findings, bool by_training) {
+  std::vector<Finding> chosen;
+  for (Finding finding : findings) {
+    std::erase_if(finding.remedies, [&](const Remedy& remedy) {
+      return by_training ? !remedy.settings : !remedy.recipe;
+    });
+    if (finding.remedies.empty()) continue;
+    const auto same = std::ranges::find(chosen, finding.rule, &Finding::rule);
+    if (same == chosen.end()) {
+      chosen.push_back(std::move(finding));
+    } else if (finding.badness() > same->badness()) {
+      *same = std::move(finding);
+    }
   }
   return chosen;
 }
 
-/// What the doctor would see of a run of `steps` steps. The rate follows the whole run's plan.
-Subject train(RunConfig config, const ByteText& text, std::size_t steps, RunEvents events) {
+Subject examined(OpenedModel run, const ByteText& text) {
+  examine(run.model, text_tokens(text, run.subject.config->context), run.subject);
+  run.subject.unigram_loss = text.unigram_loss();
+  return std::move(run.subject);
+}
+
+/// What the doctor would see of settings.
+Subject draw(const RunConfig& config, const ByteText& text) {
+  const TemporaryFolder folder;
+  return examined(open_settings(config, folder.path(), text), text);
+}
+
+/// What it would see of a run of `steps` steps. The rate follows the whole run's plan.
+Subject train(RunConfig config, const ByteText& text, std::size_t steps, const RunEvents& events) {
   const TemporaryFolder folder;
   const RunFiles files(folder.path());
-  steps = std::min<std::size_t>(steps, config.steps);
   config.validate_every = config.steps;
   config.profile_every = steps;
   config.checkpoint_every = steps;
   std::size_t made = 0;
-  events.on_step = [&, tell = events.on_step](const StepMetrics& metrics) {
-    made = metrics.step;
-    if (tell) tell(metrics);
-  };
-  events.wants_stop = [&] { return made >= steps; };
-  const RunOutcome outcome = run_training(config, files, text, events);
-  if (outcome.end == RunOutcome::End::kNotFinite) {  // there is no checkpoint
-    Subject subject = read_run(files);
-    subject.unigram_loss = text.unigram_loss();
-    return subject;
-  }
-  OpenedModel run = open_run(files);
-  Subject& subject = run.subject;
-  examine(run.model, text_tokens(text, config.context), subject);
+  const auto is_stopped = [&] { return events.wants_stop && events.wants_stop(); };
+  const RunOutcome outcome =
+      run_training(config, files, text,
+                   {.on_step =
+                        [&](const StepMetrics& metrics) {
+                          made = metrics.step;
+                          if (events.on_step) events.on_step(metrics);
+                        },
+                    .wants_stop = [&] { return made >= steps || is_stopped(); }});
+  require(!is_stopped(), "stopped while a fix was tried");
+  if (outcome.end != RunOutcome::End::kNotFinite) return examined(open_run(files), text);
+  Subject subject = read_run(files);  // there is no checkpoint
   subject.unigram_loss = text.unigram_loss();
   return subject;
+}
+
+/// Where training stopped every number is infinite.
+double number_of(const Measure& measure, const Subject& subject) {
+  return subject.metrics.stopped.empty() ? measure.of(subject)
+                                         : std::numeric_limits<double>::infinity();
 }
 
 Proof compare(const Finding& finding, const Remedy& remedy, const Subject& before,
               const Subject& after) {
   const Measure& measure = finding.measure;
   Proof proof{.rule = finding.rule, .change = remedy.change, .number = measure.name};
-  proof.before = measure.of(before);
-  proof.after = measure.of(after);
+  proof.before = number_of(measure, before);
+  proof.after = number_of(measure, after);
   const bool has_limit = static_cast<bool>(measure.is_sound);
   proof.was_seen = !has_limit || !measure.is_sound(proof.before);
   proof.is_mended = has_limit ? measure.is_sound(proof.after) : proof.after < 0.99 * proof.before;
   return proof;
 }
 
-/// Tries each finding's remedies up to the first that mends it: `tried(remedy)` is the subject
-/// then.
+/// Tries the finding's remedies up to the first that mends it: `tried(remedy)` is the subject then.
 template <typename Try>
-std::vector<Proof> prove(const Subject& before, const std::vector<Finding>& findings,
-                         const Try& tried) {
-  std::vector<Proof> proofs;
-  for (const Finding* finding : findings_to_try(findings)) {
-    for (const Remedy& remedy : finding->remedies) {
-      proofs.push_back(compare(*finding, remedy, before, tried(remedy)));
-      if (proofs.back().is_mended || !proofs.back().was_seen) break;
-    }
+void prove(const Finding& finding, const Subject& before, const Try& tried,
+           std::vector<Proof>& proofs) {
+  if (std::isnan(number_of(finding.measure, before))) return;  // nothing to compare
+  for (const Remedy& remedy : finding.remedies) {
+    proofs.push_back(compare(finding, remedy, before, tried(remedy)));
+    if (proofs.back().is_mended || !proofs.back().was_seen) return;
   }
-  return proofs;
 }
+
+/// The subjects of settings, each made once: several findings may share a remedy.
+class Trials {
+ public:
+  explicit Trials(std::function<Subject(const RunConfig&, const std::string&)> make)
+      : make_(std::move(make)) {}
+
+  const Subject& of(const RunConfig& config, const std::string& change) {
+    const auto found = made_.find(change);
+    if (found != made_.end()) return found->second;
+    return made_.emplace(change, make_(config, change)).first->second;
+  }
+
+ private:
+  std::function<Subject(const RunConfig&, const std::string&)> make_;
+  std::map<std::string, Subject> made_;
+};
 
 }  // namespace
 
@@ -86,31 +124,40 @@ OpenedModel open_settings(const RunConfig& config, const std::string& folder,
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
                                      const ByteText& text, std::size_t steps,
                                      const TrialEvents& events) {
-  if (findings_to_try(findings).empty()) return {};
-  const auto trial = [&](const RunConfig& config, const std::string& change) {
-    return train(config, text, steps, events ? events(change) : RunEvents());
-  };
-  std::map<std::string, Subject> trials;  // several findings may share a remedy
-  const auto tried = [&](const Remedy& remedy) {
-    if (!trials.contains(remedy.change)) {
-      RunConfig config = *subject.config;
-      remedy.settings(config);
-      trials[remedy.change] = trial(config, remedy.change);
-    }
-    return trials[remedy.change];
-  };
-  std::vector<Proof> proofs = prove(trial(*subject.config, ""), findings, tried);
-  for (Proof& proof : proofs) proof.steps = steps;
+  const RunConfig& config = *subject.config;
+  steps = std::min<std::size_t>(steps, config.steps);
+  Trials drawn([&](const RunConfig& c, const std::string&) { return draw(c, text); });
+  Trials trained([&](const RunConfig& c, const std::string& change) {
+    return train(c, text, steps, events ? events(change) : RunEvents());
+  });
+  std::vector<Proof> proofs;
+  for (const Finding& finding : findings_to_try(findings, true)) {
+    Trials& trials = finding.measure.is_initial ? drawn : trained;
+    const std::size_t first = proofs.size();
+    const auto tried = [&](const Remedy& remedy) -> const Subject& {
+      RunConfig changed = config;
+      remedy.settings(changed);
+      return trials.of(changed, remedy.change);
+    };
+    prove(finding, trials.of(config, ""), tried, proofs);
+    if (finding.measure.is_initial) continue;
+    for (std::size_t i = first; i < proofs.size(); ++i) proofs[i].steps = steps;
+  }
   return proofs;
 }
 
 std::vector<Proof> prove_by_running(const std::string& path, const Subject& subject,
                                     const std::vector<Finding>& findings, const Tokens& tokens) {
-  return prove(subject, findings, [&](const Remedy& remedy) {
+  std::vector<Proof> proofs;
+  const auto tried = [&](const Remedy& remedy) {
     OpenedModel model = open_model(path, remedy.recipe);
     examine(model.model, tokens, model.subject);
     return std::move(model.subject);
-  });
+  };
+  for (const Finding& finding : findings_to_try(findings, false)) {
+    prove(finding, subject, tried, proofs);
+  }
+  return proofs;
 }
 
 }  // namespace addnorm

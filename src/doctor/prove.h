@@ -22,14 +22,15 @@ struct Proof {
   double after = 0;       ///< and with it
   bool was_seen = false;  ///< whether it was a finding without the change
   bool is_mended = false;
-  std::size_t steps = 0;  ///< of training; 0: the model was run
+  std::size_t steps = 0;  ///< of training; 0: the network was run and not trained
 };
 
 /// A run's settings at step 0, before it trains: draws the network in `folder` and opens it.
 OpenedModel open_settings(const RunConfig& config, const std::string& folder, const ByteText& text);
 
 /// Trains `steps` steps with the subject's settings, and for each finding that has remedies as many
-/// with these, one after the other until one mends it, on the same windows of `text`. `events`
+/// with these, one after the other until one mends it, on the same windows of `text`. What shows
+/// before training is looked at there. Throws Error where `events` want to stop. `events`
 /// tells of each run, by what it changes ("" for none).
 using TrialEvents = std::function<RunEvents(const std::string& change)>;
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,

@@ -12,12 +12,6 @@ namespace {
 /// sum over a thousand values; what is wrong is wrong by a whole.
 constexpr double kTolerance = 0.05;
 
-/// skip or gain where it is a constant: learned factors may be anything.
-std::optional<double> constant(const ResidualFactor& factor, Depth depth) {
-  if (factor.form != ResidualFactor::Form::kConstant) return std::nullopt;
-  return factor.initial.value(depth);
-}
-
 bool is_near(double value, double expected) {
   return std::abs(value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
@@ -65,10 +59,18 @@ void report_skip(const Subject& subject, const ProfileEntry& sum, double skip, F
   findings.push_back(std::move(finding));
 }
 
+/// Whether all branches go into their sums by this factor: some models are made so, with a residual
+/// multiplier.
+bool is_everywhere(const Subject& subject, double factor) {
+  bool same = true;
+  for_sums(subject, [&](const ProfileEntry& sum) { same &= is_near(sum.from_branch, factor); });
+  return same;
+}
+
 }  // namespace
 
 void find_wrong_sums(const Subject& subject, Findings& findings) {
-  const auto placements = placements_of(subject.profile.model);
+  const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
@@ -77,9 +79,10 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
       report_skip(subject, sum, *skip, findings);
     } else if (gain && !std::isnan(sum.from_branch) && !is_near(sum.from_branch, *gain)) {
+      const bool is_design = *gain == 1 && is_everywhere(subject, sum.from_branch);
       findings.push_back(
           {.rule = "branch-factor",
-           .severity = Severity::kBroken,
+           .severity = is_design ? Severity::kNote : Severity::kBroken,
            .site = sum.site,
            .where = place_text(sum.site),
            .what = fmt::format("the branch goes into the sum times {:.3g}: {}", sum.from_branch,
@@ -93,9 +96,14 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
 }
 
 void find_unexplained_sums(const Subject& subject, Findings& findings) {
+  using Form = ResidualFactor::Form;
   constexpr double kMost = 0.02;
+  const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const ProfileEntry& sum) {
-    if (!(sum.unexplained > kMost) || !is_constant_sum(subject, sum.site)) return;
+    const Placement* placement = placement_at(placements, sum.site);
+    const bool is_learned = placement != nullptr && (placement->skip.form == Form::kLearnedVector ||
+                                                     placement->gain.form == Form::kLearnedVector);
+    if (!(sum.unexplained > kMost) || is_learned) return;
     findings.push_back(
         {.rule = "sum-unexplained",
          .severity = Severity::kSuspicious,

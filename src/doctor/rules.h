@@ -5,7 +5,7 @@
 #include "doctor/finding.h"
 #include "doctor/subject.h"
 
-/// The rules, by what they look at; diagnose.cc has their table.
+/// The rules, by what they look at; diagnose.cc has their list. What each one sees: docs/doctor.md.
 
 namespace addnorm {
 

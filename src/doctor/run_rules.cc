@@ -58,6 +58,7 @@ struct Rise {
   std::size_t step = 0;
   double before = 0;
   double by = 0;
+  double spread = 0;  ///< the losses' median distance from their median
 };
 Rise largest_rise(const Subject& subject) {
   constexpr std::size_t kBefore = 50;
@@ -67,7 +68,11 @@ Rise largest_rise(const Subject& subject) {
   for (std::size_t i = kBefore; i < loss.size(); ++i) {
     const double before = median_before(loss, i, kBefore);
     const double rise = loss[i] - before;
-    if (rise > largest.by) largest = {steps[i].step, before, rise};
+    if (!(rise > largest.by)) continue;
+    std::vector<double> distances(loss.begin() + static_cast<std::ptrdiff_t>(i - kBefore),
+                                  loss.begin() + static_cast<std::ptrdiff_t>(i));
+    for (double& value : distances) value = std::abs(value - before);
+    largest = {steps[i].step, before, rise, median(std::move(distances))};
   }
   return largest;
 }
@@ -82,21 +87,20 @@ double best_loss(std::span<const double> loss) {
 }
 
 bool is_plain_post(const Placement& placement) {
-  const auto is_one = [](const ResidualFactor& factor) {
-    return factor.form == ResidualFactor::Form::kConstant && factor.initial.formula == "1";
-  };
-  return placement.after == Slot::kNorm && is_one(placement.skip) && is_one(placement.gain);
+  constexpr Depth kDeep{12, 12};
+  return placement.after == Slot::kNorm && constant(placement.skip, kDeep) == 1 &&
+         constant(placement.gain, kDeep) == 1;
 }
 
 bool is_post_norm(const Subject& subject) {
-  const auto placements = placements_of(subject.profile.model);
+  const Placements placements = placements_of(subject.profile.model);
   return placements && std::ranges::any_of(*placements, [](const BlockPlacement& block) {
            return is_plain_post(block.attention) || is_plain_post(block.feed_forward);
          });
 }
 
 bool has_norms(const Subject& subject) {
-  const auto placements = placements_of(subject.profile.model);
+  const Placements placements = placements_of(subject.profile.model);
   return !placements || std::ranges::all_of(*placements, [](const BlockPlacement& block) {
     return block.attention.has_norm() && block.feed_forward.has_norm();
   });
@@ -135,19 +139,21 @@ void find_stopped_training(const Subject& subject, Findings& findings) {
 
 void find_loss_spikes(const Subject& subject, Findings& findings) {
   constexpr double kMost = 0.2;
+  constexpr double kMostSpreads = 12;  // some 8 standard deviations: small batches differ by more
   const Rise rise = largest_rise(subject);
-  if (!(rise.by > kMost * rise.before)) return;
-  Finding finding{
-      .rule = "loss-spikes",
-      .severity = Severity::kSuspicious,
-      .where = fmt::format("step {}", rise.step),
-      .what = fmt::format("the loss is {:.2f}, and {:.2f} in the 50 steps before",
-                          rise.before + rise.by, rise.before),
-      .because = fmt::format("batches differ by a few percent; at most {:.0f} %", 100 * kMost),
-      .fix = "a lower learning rate or a longer warm-up; gradients clipped at 1",
-      .measured = rise.by / rise.before,
-      .expected = kMost,
-      .remedies = calmer(subject)};
+  if (!(rise.by > kMost * rise.before) || !(rise.by > kMostSpreads * rise.spread)) return;
+  Finding finding{.rule = "loss-spikes",
+                  .severity = Severity::kSuspicious,
+                  .where = fmt::format("step {}", rise.step),
+                  .what = fmt::format("the loss is {:.2f}, and {:.2f} in the 50 steps before",
+                                      rise.before + rise.by, rise.before),
+                  .because = fmt::format(
+                      "at most {:.0f} % more, or {:.0f} times what batches differ by: {:.2g}",
+                      100 * kMost, kMostSpreads, rise.spread),
+                  .fix = "a lower learning rate or a longer warm-up; gradients clipped at 1",
+                  .measured = rise.by / rise.before,
+                  .expected = kMost,
+                  .remedies = calmer(subject)};
   finding.measure.name = "largest rise of the loss, as a share";
   finding.measure.of = [](const Subject& s) {
     const Rise largest = largest_rise(s);
@@ -234,6 +240,7 @@ void find_missing_warm_up(const Subject& subject, Findings& findings) {
   const RunConfig& config = *subject.config;
   const double dependence = dependence_on_branches(subject);
   const double pace = config.learning_rate * (dependence - 1);
+  if (last_loss(subject) < 0.9 * subject.unigram_loss) return;  // it has trained all the same
   if (config.warm_up >= kWarmUpSteps / 5 || !(pace > kMost)) return;
   Finding finding{
       .rule = "warm-up-missing",

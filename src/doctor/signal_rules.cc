@@ -33,19 +33,16 @@ void find_not_finite(const Subject& subject, Findings& findings) {
 }
 
 void find_growing_scores(const Subject& subject, Findings& findings) {
-  // Where the largest weight is e^50 times another, softmax in float32 passes one key and no
-  // gradient (Zhai et al. 2023; Dehghani et al. 2023, section 2.2).
+  // Where logits reach some 50 and queries look at one key each, softmax passes no gradient (Zhai
+  // et al. 2023; Dehghani et al. 2023, section 2.2).
   constexpr double kSaturated = 50;
   constexpr double kGrowth = 3;
   const Profile& profile = subject.profile;
-  const std::size_t begin = first_step(profile);
-  const std::size_t end = last_step(profile);
-  for (const ProfileEntry& last : profile.entries) {
-    if (last.step != end || last.site.point != Point::kScores) continue;
-    const ProfileEntry* first = find_entry(profile, begin, last.site);
-    const bool collapsed = last.entropy < 0.1 && last.abs_max > kSaturated;
+  for (const ProfileEntry& last : last_entries(profile)) {
+    const bool is_collapsed = last.entropy < 0.1 && last.abs_max > kSaturated;
+    if (last.site.point != Point::kScores || !is_collapsed) continue;
+    const ProfileEntry* first = find_entry(profile, first_step(profile), last.site);
     if (first == nullptr || first == &last) {
-      if (!collapsed) continue;
       findings.push_back(
           {.rule = "attention-saturated",
            .severity = Severity::kNote,
@@ -62,15 +59,17 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
       continue;
     }
     const double growth = last.rms / first->rms;
-    if (!(growth > kGrowth && last.abs_max > kSaturated)) continue;
+    if (!(growth > kGrowth)) continue;
     findings.push_back(
         {.rule = "attention-logits-grow",
          .severity = Severity::kSuspicious,
          .site = last.site,
          .where = place_text(last.site),
-         .what = fmt::format("logits have grown {:.4g} times from step {} to step {}, to {:.0f}",
-                             growth, first->step, last.step, last.abs_max),
-         .because = fmt::format("logits that settle below {:.0f}", kSaturated),
+         .what = fmt::format("the logits' RMS has grown {:.4g} times from step {} to step {}, the "
+                             "largest is {:.0f}, and each query looks at one key: entropy {:.2f}",
+                             growth, first->step, last.step, last.abs_max, last.entropy),
+         .because = fmt::format("logits that settle below {:.0f}, or queries that look at several",
+                                kSaturated),
          .fix = "normalize queries and keys (QK-norm), cap the logits, or lower the learning rate",
          .measured = last.abs_max,
          .expected = kSaturated});
@@ -80,20 +79,24 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
 /// Branches that start at 0 by their recipe (ReZero, LayerScale) are not idle but young, and
 /// without a residual there is nothing that they could fail to add to.
 void find_idle_sublayers(const Subject& subject, Findings& findings) {
-  using Form = ResidualFactor::Form;
   constexpr double kIdle = 1e-7;
   const auto placements = placements_of(subject.profile.model);
   const std::size_t step = last_step(subject.profile);
   for_sums(subject, [&](const ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
-    const bool adds = placement == nullptr || placement->skip.initial.formula != "0";
-    if (!adds || (placement != nullptr && placement->gain.form != Form::kConstant)) return;
+    if (placement != nullptr) {
+      const Depth depth{sum.site.layer + 1, placements->size()};
+      if (constant(placement->skip, depth) == 0 || !constant(placement->gain, depth)) return;
+    }
     const auto at = [&](Point point) {
       return find_entry(subject.profile, step, {sum.site.layer, sum.site.sublayer, point});
     };
     const ProfileEntry* branch = at(Point::kBranch);
+    const ProfileEntry* inside = at(Point::kInside);  // a norm there makes a small branch large
     const ProfileEntry* x = at(Point::kX);
-    if (branch == nullptr || x == nullptr || !(branch->rms <= kIdle * x->rms)) return;
+    const bool is_known = branch != nullptr && x != nullptr && x->rms > 0;
+    if (!is_known || !(branch->rms <= kIdle * x->rms)) return;
+    if (inside != nullptr && !(inside->rms <= kIdle * x->rms)) return;
     findings.push_back({.rule = "idle-sublayer",
                         .severity = Severity::kSuspicious,
                         .site = branch->site,

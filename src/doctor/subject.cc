@@ -6,7 +6,7 @@
 
 namespace addnorm {
 
-std::optional<std::vector<BlockPlacement>> placements_of(const ProfileModel& model) {
+Placements placements_of(const ProfileModel& model) {
   if (model.placement.empty() || model.n_layers == 0) return std::nullopt;
   try {
     return parse_placements(model.placement, model.n_layers);
@@ -32,20 +32,21 @@ bool is_initial(const Subject& subject) {
 }
 
 std::size_t first_step(const Profile& profile) {
-  const auto least = std::ranges::min_element(profile.entries, {}, &ProfileEntry::step);
-  return least == profile.entries.end() ? 0 : least->step;
+  return profile.entries.empty() ? 0 : profile.entries.front().step;
 }
 
 std::size_t last_step(const Profile& profile) {
-  const auto most = std::ranges::max_element(profile.entries, {}, &ProfileEntry::step);
-  return most == profile.entries.end() ? 0 : most->step;
+  return profile.entries.empty() ? 0 : profile.entries.back().step;
+}
+
+std::span<const ProfileEntry> entries_of(const Profile& profile, std::size_t step) {
+  return std::ranges::equal_range(profile.entries, step, {}, &ProfileEntry::step);
 }
 
 const ProfileEntry* find_entry(const Profile& profile, std::size_t step, const Site& site) {
-  const auto found = std::ranges::find_if(profile.entries, [&](const ProfileEntry& entry) {
-    return entry.step == step && entry.site == site;
-  });
-  return found == profile.entries.end() ? nullptr : &*found;
+  const std::span<const ProfileEntry> entries = entries_of(profile, step);
+  const auto found = std::ranges::find(entries, site, &ProfileEntry::site);
+  return found == entries.end() ? nullptr : &*found;
 }
 
 }  // namespace addnorm

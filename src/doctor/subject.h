@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ struct Subject {
 
   // Of a model's files.
   std::vector<std::string> unused;        ///< tensors that no parameter reads
+  bool lacks_final_norm = false;          ///< that the recipe has
   bool has_two_heads = false;             ///< one tied by the recipe, and another unlike it
   double chance_loss = kUnknown;          ///< ln vocabulary: who knows nothing
   std::vector<Alternative> alternatives;  ///< that were tried
@@ -44,7 +46,8 @@ struct Subject {
 };
 
 /// The placement of each layer, where the profile names one that is known.
-std::optional<std::vector<BlockPlacement>> placements_of(const ProfileModel& model);
+using Placements = std::optional<std::vector<BlockPlacement>>;
+Placements placements_of(const ProfileModel& model);
 
 /// Whether nothing was trained yet at the first step that was measured: a run's is step 0; else
 /// every γ is what norms start with, and every β is 0.
@@ -53,6 +56,13 @@ bool is_initial(const Subject& subject);
 /// The first step that was measured, and the last.
 std::size_t first_step(const Profile& profile);
 std::size_t last_step(const Profile& profile);
+
+/// Those of a step.
+std::span<const ProfileEntry> entries_of(const Profile& profile, std::size_t step);
+
+inline std::span<const ProfileEntry> last_entries(const Profile& profile) {
+  return entries_of(profile, last_step(profile));
+}
 
 /// The entry at a site in a step, or nullptr.
 const ProfileEntry* find_entry(const Profile& profile, std::size_t step, const Site& site);

@@ -5,8 +5,19 @@
 
 namespace addnorm {
 
+constexpr int kMostDepth = 32;
+
+Json parse_json_line(std::string_view line) {
+  const auto is_shallow = [](int depth, Json::parse_event_t, const Json&) {
+    require(depth <= kMostDepth, "is nested more than {} deep", kMostDepth);
+    return true;
+  };
+  Json object = Json::parse(line, is_shallow, false);
+  require(object.is_object(), "is no JSON object");
+  return object;
+}
+
 Json parse_json(std::string_view text, const std::string& file) {
-  constexpr int kMostDepth = 32;
   std::vector<std::set<std::string>> keys;  // of each object that is open
   const auto check = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     require(depth <= kMostDepth, "{}: is nested more than {} deep", file, kMostDepth);

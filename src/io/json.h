@@ -14,4 +14,7 @@ using Json = nlohmann::ordered_json;
 /// key stands twice in one object, or where it is nested more than 32 deep; `file` is for messages.
 Json parse_json(std::string_view text, const std::string& file);
 
+/// The same for one of many lines, quickly: a key may stand twice, and the message is short.
+Json parse_json_line(std::string_view line);
+
 }  // namespace addnorm

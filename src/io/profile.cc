@@ -6,17 +6,14 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 #include <type_traits>
 
-#include "base/require.h"
+#include "io/json.h"
 
 namespace addnorm {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 5> kSublayers = {"attention", "feed_forward", "embedding",
                                                         "final_norm", "head"};
@@ -85,14 +82,20 @@ Json to_json(const ProfileEntry& entry) {
 
 /// The enumerator with this name; an Error that lists the names.
 template <typename Enum, std::size_t kSize>
+Enum find_name(const std::array<std::string_view, kSize>& names, const Json& line,
+               const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end()) fail(fmt::format("there is no {}", key));
+  const auto name = std::ranges::find(names, found->is_string() ? found->get<std::string>() : "");
+  if (name == names.end() || name->empty()) {
+    fail(fmt::format("{} is {}, must be one of {}", key, found->dump(), fmt::join(names, ", ")));
+  }
+  return static_cast<Enum>(name - names.begin());
+}
+template <typename Enum, std::size_t kSize>
 Enum find_name(const std::array<std::string_view, kSize>& names, const Json& line, const char* key,
                Enum absent) {
-  const auto found = line.find(key);
-  if (found == line.end()) return absent;
-  const auto name = std::ranges::find(names, found->is_string() ? found->get<std::string>() : "");
-  require(name != names.end(), "{} is {}, must be one of {}", key, found->dump(),
-          fmt::join(names, ", "));
-  return static_cast<Enum>(name - names.begin());
+  return line.contains(key) ? find_name<Enum>(names, line, key) : absent;
 }
 
 template <typename T>
@@ -103,14 +106,14 @@ T value_or(const Json& object, const char* key, T absent) {
                     : std::is_same_v<T, double>    ? found->is_number()
                     : std::is_same_v<T, bool>      ? found->is_boolean()
                                                    : found->is_number_unsigned();
-  require(fits, "{} is {}, which is not its type", key, found->dump());
+  if (!fits) fail(fmt::format("{} is {}, which is not its type", key, found->dump()));
   return found->get<T>();
 }
 
 ProfileModel model_of(const Json& header) {
   const Json model = header.value("model", Json::object());
   require(model.is_object(), "model is {}, must be an object", model.dump());
-  constexpr std::size_t kMostLayers = 10'000;
+  constexpr std::size_t kMostLayers = 1'000;
   const auto layers = value_or(model, "n_layers", std::size_t{0});
   require(layers <= kMostLayers, "n_layers is {}, must be at most {}", layers, kMostLayers);
   return {.d_model = value_or(model, "d_model", std::size_t{0}),
@@ -130,13 +133,15 @@ ProfileModel model_of(const Json& header) {
 
 ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
-  entry.site = {.sublayer = find_name(kSublayers, line, "sublayer", SublayerKind::kAttention),
-                .point = find_name(kPoints, line, "point", Point::kX),
+  entry.site = {.sublayer = find_name<SublayerKind>(kSublayers, line, "sublayer"),
+                .point = find_name<Point>(kPoints, line, "point"),
                 .norm = find_name(kNorms, line, "norm", NormSlot::kNone),
                 .projection = find_name(kProjections, line, "weight", Projection::kNone)};
-  const bool is_after_the_layers =
-      entry.site.sublayer == SublayerKind::kFinalNorm || entry.site.sublayer == SublayerKind::kHead;
-  entry.site.layer = value_or(line, "layer", is_after_the_layers ? model.n_layers : 0);
+  const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
+                        entry.site.sublayer == SublayerKind::kFeedForward;
+  if (in_layer && !line.contains("layer")) fail("there is no layer");
+  const bool is_before = entry.site.sublayer == SublayerKind::kEmbedding;
+  entry.site.layer = value_or(line, "layer", is_before ? 0 : model.n_layers);
   for (const auto& [key, member] : kValues) {
     entry.*member = value_or(line, key, ProfileEntry::kUnknown);
   }
@@ -185,8 +190,7 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
   std::size_t number = 0;
   for (std::string line; std::getline(lines, line) && !lines.eof();) {
     with_prefix(fmt::format("{}: line {}: ", file, ++number), [&] {
-      const Json object = Json::parse(line, nullptr, false);
-      require(object.is_object(), "is no JSON object");
+      const Json object = parse_json_line(line);
       if (object.contains("addnorm_profile")) {
         profiles.push_back({.model = model_of(object)});
       } else {
@@ -194,6 +198,9 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
         profiles.back().entries.push_back(entry_of(object, profiles.back().model));
       }
     });
+  }
+  for (Profile& profile : profiles) {
+    std::ranges::stable_sort(profile.entries, {}, &ProfileEntry::step);
   }
   return profiles;
 }

@@ -43,11 +43,12 @@ std::string profile_lines(const std::vector<ProfileEntry>& entries);
 
 struct Profile {
   ProfileModel model;
-  std::vector<ProfileEntry> entries;
+  std::vector<ProfileEntry> entries;  ///< in the order of their steps
 };
 
-/// The profiles in such a text, in their order. What it does not say is unknown, keys that are not
-/// known are passed over; `file` is for messages. A last line without its end is left out.
+/// The profiles in such a text, in their order. What it does not say is unknown, but for where an
+/// entry belongs: sublayer, point and, within the layers, layer. Keys that are not known are passed
+/// over; `file` is for messages. A last line without its end is left out.
 std::vector<Profile> parse_profiles(const std::string& text, const std::string& file);
 
 /// "attention", "feed_forward", …, as a profile names them.

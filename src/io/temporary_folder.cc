@@ -11,10 +11,12 @@ namespace addnorm {
 
 namespace fs = std::filesystem;
 
-TemporaryFolder::TemporaryFolder()
-    : path_((fs::temp_directory_path() / "addnorm-XXXXXX").string()) {
-  require(::mkdtemp(path_.data()) != nullptr, "{}: no folder can be made there: {}",
-          fs::temp_directory_path().string(), std::strerror(errno));
+TemporaryFolder::TemporaryFolder() {
+  const fs::path folder = fs::temp_directory_path();
+  path_ = (folder / "addnorm-XXXXXX").string();
+  if (::mkdtemp(path_.data()) != nullptr) return;
+  const char* reason = std::strerror(errno);
+  fail(fmt::format("{}: no folder can be made there: {}", folder.string(), reason));
 }
 
 TemporaryFolder::~TemporaryFolder() {

@@ -31,9 +31,18 @@ class Config {
 
   double number(const char* key) const {
     const Json& value = at(key);
-    require(value.is_number() && value.get<double>() >= 0 && value.get<double>() < kMost,
+    require(value.is_number() && value.get<double>() >= 0 && std::isfinite(value.get<double>()),
             "{}: {} is {}, must be a number from 0 on", file_, key, value.dump());
     return value.get<double>();
+  }
+  double above_0(const char* key, double absent) const {
+    const double value = number(key, absent);
+    require(value > 0, "{}: {} is 0, must be above 0", file_, key);
+    return value;
+  }
+  double above_0(const char* key) const {
+    at(key);
+    return above_0(key, 0);
   }
   double number(const char* key, double absent) const { return has(key) ? number(key) : absent; }
 
@@ -153,7 +162,11 @@ Recipe bert(const Config& config) {
   recipe.block.d_ff = config.size("intermediate_size");
   recipe.block.feed_forward =
       feed_forward(config, config.word("hidden_act", "gelu"), &NamedActivation::plain);
+  if (recipe.block.feed_forward != FeedForwardKind::kGelu) {  // the head has it too
+    config.refuse("hidden_act is '{}', must be 'gelu' here", config.word("hidden_act"));
+  }
   recipe.block.norm.epsilon = config.number("layer_norm_eps", 1e-12);
+  if (config.flag("is_decoder", false)) config.refuse("is_decoder is not known here");
   const std::string positions = config.word("position_embedding_type", "absolute");
   if (positions != "absolute")
     config.refuse("positions of type '{}' are not known here", positions);
@@ -187,7 +200,8 @@ std::vector<double> scaled(std::vector<double> frequencies, const Config& scalin
   if (kind == "llama3") {
     slow_long_waves(frequencies, scaling);
   } else if (kind == "linear") {
-    for (double& frequency : frequencies) frequency /= scaling.number("factor");
+    const double factor = scaling.above_0("factor");
+    for (double& frequency : frequencies) frequency /= factor;
   } else if (kind != "default") {
     scaling.refuse("a type '{}' is not known here", kind);
   }
@@ -200,9 +214,9 @@ std::vector<double> rope(const Config& config, double base, std::size_t d_head) 
   if (config.has("rope_parameters")) {
     const Config all = config.object("rope_parameters");
     const Config own = all.has("full_attention") ? all.object("full_attention") : all;
-    return scaled(rope_frequencies(own.number("rope_theta", base), d_head), own);
+    return scaled(rope_frequencies(own.above_0("rope_theta", base), d_head), own);
   }
-  std::vector<double> frequencies = rope_frequencies(config.number("rope_theta", base), d_head);
+  std::vector<double> frequencies = rope_frequencies(config.above_0("rope_theta", base), d_head);
   if (!config.has("rope_scaling")) return frequencies;
   return scaled(std::move(frequencies), config.object("rope_scaling"));
 }
@@ -212,9 +226,9 @@ std::vector<double> local_rope(const Config& config, std::size_t d_head) {
   constexpr double kBase = 10'000;
   if (config.has("rope_parameters")) {
     const Config own = config.object("rope_parameters").object("sliding_attention");
-    return scaled(rope_frequencies(own.number("rope_theta", kBase), d_head), own);
+    return scaled(rope_frequencies(own.above_0("rope_theta", kBase), d_head), own);
   }
-  return rope_frequencies(config.number("rope_local_base_freq", kBase), d_head);
+  return rope_frequencies(config.above_0("rope_local_base_freq", kBase), d_head);
 }
 
 /// What Llama, Qwen, Gemma and OLMo have in common, as Llama has it.
@@ -305,7 +319,7 @@ std::vector<bool> local_layers(const Config& config, std::size_t layers, std::si
 /// Scores times 1/√query_pre_attn_scalar and soft caps, as Gemma 2 and 3 say.
 void read_scores(Recipe& recipe, const Config& config) {
   for (AttentionForm& attention : recipe.attention) {
-    attention.score_scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 256));
+    attention.score_scale = 1 / std::sqrt(config.above_0("query_pre_attn_scalar", 256));
     attention.soft_cap = config.number("attn_logit_softcapping", 0);
   }
   recipe.logit_cap = config.number("final_logit_softcapping", 0);
@@ -357,6 +371,13 @@ Recipe t5(const Config& config) {
       .score_scale = 1,
       .relative_bias = {.buckets = config.size("relative_attention_num_buckets", 32),
                         .max_distance = config.size("relative_attention_max_distance", 128)}};
+  const RelativeBias& bias = attention.relative_bias;
+  if (bias.buckets < 4 || bias.buckets % 4 != 0 || bias.max_distance <= bias.buckets / 4) {
+    config.refuse(
+        "relative_attention_num_buckets {} and relative_attention_max_distance {}: the "
+        "first must be a multiple of 4, the second more than a quarter of it",
+        bias.buckets, bias.max_distance);
+  }
   set_layers(recipe, config, "num_layers", "pre", attention);
   recipe.order = AttentionMask::Order::kAny;
   recipe.output = ModelOutput::kHidden;

@@ -30,7 +30,8 @@ double least_values(const BlockOptions& options) {
   const auto d = static_cast<double>(options.d_model);
   const auto heads = static_cast<double>(options.n_heads);
   const double d_head = form.d_head > 0 ? static_cast<double>(form.d_head) : d / heads;
-  return 2 * d * heads * d_head + 2 * d * static_cast<double>(options.d_ff);
+  return 2 * d * heads * d_head + 2 * d * static_cast<double>(options.d_ff) +
+         heads * static_cast<double>(form.relative_bias.buckets);
 }
 
 }  // namespace
@@ -53,8 +54,8 @@ void StreamedModel::check() const {
           "the files hold {} values, too few for one layer of {} × {} and {} × {}",
           weights_.values(), options.d_model, options.d_model, options.d_model, options.d_ff);
   for (const auto& [name, rows, cols] : outer_parameters()) weights_.check(name, rows, cols);
-  Block<float> block = make_block(0);  // all layers' parameters have the same shapes
   for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) {
+    Block<float> block = make_block(layer);
     for (const auto& [name, parameter] : parameters_of(block, layer)) {
       weights_.check(name, parameter->value.rows(), parameter->value.cols());
     }
@@ -78,8 +79,10 @@ std::vector<std::string> StreamedModel::parameter_names() const {
     for (const auto& [name, parameter] : list) names.push_back(name);
   };
   for (const Named& parameter : outer_parameters()) names.push_back(parameter.name);
-  Block<float> block = make_block(0);
-  for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) add(parameters_of(block, layer));
+  for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) {
+    Block<float> block = make_block(layer);
+    add(parameters_of(block, layer));
+  }
   auto& self = const_cast<StreamedModel&>(*this);  // lists point to what may be changed
   if (embedding_norm_) add(parameters_of(*self.embedding_norm_, "embedding.norm"));
   if (final_norm_) add(parameters_of(*self.final_norm_, "final_norm"));
@@ -137,7 +140,8 @@ MatrixView<const float> StreamedModel::forward(std::span<const std::int32_t> tok
   return output_;
 }
 
-void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& visitor) {
+void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& visitor,
+                             Visit which) {
   require(d_output.rows == tokens_.size() && d_output.cols == recipe_.outputs(),
           "model: the gradient of the output is {} × {}, must be {} × {}", d_output.rows,
           d_output.cols, tokens_.size(), recipe_.outputs());
@@ -149,8 +153,10 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
     tell_gradient(SublayerKind::kHead, d_output_);
     zero_gradients(head_->parameters());
     head_->backward(weights_, y, d_output_, d_stream_, pass(nullptr));
-    visit(head_->parameters(), visitor);
-    if (head_->matrix() == "head.weight") visit_token_rows("head.weight", {}, visitor);
+    visit_all(head_->parameters(), visitor);
+    if (head_->matrix() == "head.weight" && which == Visit::kAll) {
+      visit_token_rows("head.weight", {}, visitor);
+    }
   } else {
     residual_add<float>({.x = d_output}, d_stream_);
   }
@@ -159,16 +165,16 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
     const ParameterList<float> parameters = parameters_of(*final_norm_, "final_norm");
     zero_gradients(parameters);
     final_norm_->backward({.s = streams_.back(), .dy = d_stream_, .dx = d_stream_}, pass(nullptr));
-    visit(parameters, visitor);
+    visit_all(parameters, visitor);
   }
   for (std::size_t l = recipe_.layers(); l-- > 0;) {
     Block<float> block = load_block(l);
     ResidualStream<float> stream(streams_[l]);
     block.forward(stream, pass(nullptr));
     block.backward(d_stream_, pass(probe_));
-    visit(parameters_of(block, l), visitor);
+    visit_all(parameters_of(block, l), visitor);
   }
-  embed_backward(visitor);
+  embed_backward(visitor, which);
 }
 
 /// x = norm(scale·token[t] + position[i] + type[0]), where the recipe has them.
@@ -200,13 +206,13 @@ void StreamedModel::embed() {
   tell(SublayerKind::kEmbedding, streams_.front());
 }
 
-void StreamedModel::embed_backward(const Visitor& visitor) {
+void StreamedModel::embed_backward(const Visitor& visitor, Visit which) {
   tell_gradient(SublayerKind::kEmbedding, d_stream_);
   if (embedding_norm_) {
     const ParameterList<float> parameters = parameters_of(*embedding_norm_, "embedding.norm");
     zero_gradients(parameters);
     embedding_norm_->backward({.s = embedded_, .dy = d_stream_, .dx = d_stream_}, pass(nullptr));
-    visit(parameters, visitor);
+    visit_all(parameters, visitor);
   }
   if (!visitor) return;
   const std::size_t length = tokens_.size() / batch_;
@@ -221,7 +227,7 @@ void StreamedModel::embed_backward(const Visitor& visitor) {
   };
   add_up("embedding.position", recipe_.positions, length);
   add_up("embedding.token_type", recipe_.token_types, 1);
-  visit_token_rows("embedding.token", d_stream_, visitor);
+  if (which == Visit::kAll) visit_token_rows("embedding.token", d_stream_, visitor);
 }
 
 /// A matrix with a row for each token: the gradient that comes by the head, and that of the
@@ -247,7 +253,7 @@ void StreamedModel::visit_token_rows(const std::string& name, MatrixView<const f
   }
 }
 
-void StreamedModel::visit(const ParameterList<float>& parameters, const Visitor& visitor) {
+void StreamedModel::visit_all(const ParameterList<float>& parameters, const Visitor& visitor) {
   if (!visitor) return;
   for (const auto& [name, parameter] : parameters) {
     visitor({name, 0, parameter->value, parameter->gradient});

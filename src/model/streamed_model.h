@@ -37,10 +37,13 @@ class StreamedModel {
     MatrixView<const float> value, gradient;
   };
   using Visitor = std::function<void(const Gradient&)>;
+  /// Matrices with a row for each token of the vocabulary may be most of a model.
+  enum class Visit { kAll, kWithoutVocabulary };
 
   /// After forward: tells its probe the gradients on the way back from `d_output`, and the visitor,
   /// if there is one, those of the parameters. What layers share comes once for each.
-  void backward(MatrixView<const float> d_output, const Visitor& visitor = {});
+  void backward(MatrixView<const float> d_output, const Visitor& visitor = {},
+                Visit which = Visit::kAll);
 
   const Recipe& recipe() const { return recipe_; }
   const Weights& weights() const { return weights_; }
@@ -61,10 +64,10 @@ class StreamedModel {
   void tell(SublayerKind sublayer, MatrixView<const float> values) const;
   void tell_gradient(SublayerKind sublayer, MatrixView<const float> gradient) const;
   void embed();
-  void embed_backward(const Visitor& visitor);
+  void embed_backward(const Visitor& visitor, Visit which);
   void visit_token_rows(const std::string& name, MatrixView<const float> dx,
                         const Visitor& visitor);
-  static void visit(const ParameterList<float>& parameters, const Visitor& visitor);
+  static void visit_all(const ParameterList<float>& parameters, const Visitor& visitor);
   Site outer_site(SublayerKind sublayer) const;
 
   Recipe recipe_;

@@ -83,7 +83,8 @@ void Weights::check(const std::string& name, std::size_t rows, std::size_t cols)
   Shape expected{source.parts * rows, cols};
   if (source.transposed) std::swap(expected[0], expected[1]);
   const Shape& shape = source.tensor->shape;
-  const bool vector = rows == 1 && shape.size() == 1 && shape[0] == source.parts * cols;
+  const bool vector =
+      !source.transposed && rows == 1 && shape.size() == 1 && shape[0] == source.parts * cols;
   require(shape == expected || vector, "tensor '{}' has the shape {}, must have {}",
           source.tensor->name, shape_text(shape),
           shape_text(rows == 1 ? Shape{source.parts * cols} : expected));
@@ -112,6 +113,15 @@ void Weights::load(const ParameterList<float>& parameters) const {
     check(name, parameter->value.rows(), parameter->value.cols());
     read(name, 0, parameter->value);
   }
+}
+
+std::size_t Weights::values_of(const std::vector<std::string>& names) const {
+  std::set<const StoredTensor*> read;
+  for (const std::string& name : names) read.insert(find(name).tensor);
+  read.erase(nullptr);
+  std::size_t values = 0;
+  for (const StoredTensor* tensor : read) values += tensor->count();
+  return values;
 }
 
 std::vector<std::string> Weights::besides(const std::vector<std::string>& names) const {

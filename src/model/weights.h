@@ -45,6 +45,8 @@ class Weights {
   std::vector<std::string> besides(const std::vector<std::string>& names) const;
 
   std::size_t values() const { return values_; }  ///< of all tensors together
+  /// Of those that these parameters read, each once.
+  std::size_t values_of(const std::vector<std::string>& names) const;
 
  private:
   std::string family_;

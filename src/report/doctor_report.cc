@@ -98,16 +98,19 @@ std::string only_in(const Diagnosis& one, const Diagnosis& other, std::string_vi
 
 /// Where a number of both differs by more than a hundredth for the first time.
 std::string parting(const std::vector<LayerNumbers>& one, const std::vector<LayerNumbers>& other) {
+  bool any = false;
   for (std::size_t l = 0; l < std::min(one.size(), other.size()); ++l) {
     for (const LayerColumn& column : kLayerColumns) {
       const double a = one[l].*column.member;
       const double b = other[l].*column.member;
+      any |= !std::isnan(a - b);
       if (!(std::abs(a - b) > 0.01 * std::max(std::abs(a), std::abs(b)))) continue;
       return fmt::format("They part at layer {}: {} is {} and {}.", l, column.name, short_number(a),
                          short_number(b));
     }
   }
-  return "No number by layer differs by more than 1 %.";
+  return any ? "No number by layer differs by more than 1 %."
+             : "No number by layer was measured in both.";
 }
 
 }  // namespace
@@ -134,13 +137,13 @@ std::string doctor_json(const Diagnosis& diagnosis) {
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   Json findings = Json::array();
   for (const Finding& f : diagnosis.findings) {
-    const bool in_layer = f.site.sublayer == SublayerKind::kAttention ||
-                          f.site.sublayer == SublayerKind::kFeedForward;
+    const bool in_layer = f.site && (f.site->sublayer == SublayerKind::kAttention ||
+                                     f.site->sublayer == SublayerKind::kFeedForward);
     findings.push_back({{"rule", f.rule},
                         {"severity", look(f.severity).name},
                         {"where", f.where},
-                        {"layer", in_layer ? Json(f.site.layer) : Json()},
-                        {"sublayer", sublayer_name(f.site.sublayer)},
+                        {"layer", in_layer ? Json(f.site->layer) : Json()},
+                        {"sublayer", f.site ? Json(sublayer_name(f.site->sublayer)) : Json()},
                         {"what", f.what},
                         {"because", f.because},
                         {"fix", f.fix},

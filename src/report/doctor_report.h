@@ -26,8 +26,10 @@ std::string doctor_text(const Diagnosis& diagnosis, int width);
 /// shows as a multiple of `one`.
 std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
 
-/// {"target","status":"sound"|"findings","model":{…},"findings":[{"rule","severity","where","layer",
-/// "sublayer","what","because","fix","measured","expected"}],"layers":[{…}]}
+/// {"target","status":"sound"|"findings","model":{…},"loss","findings":[{"rule","severity","where",
+/// "layer","sublayer","what","because","fix","measured","expected"}],"proofs":[{"rule","change",
+/// "steps","number","before","after","mended"}],"effective_depth","layers":[{…}]}; a finding of the
+/// whole has no layer, and what is unknown is null.
 std::string doctor_json(const Diagnosis& diagnosis);
 
 /// The same with curves, as one page.

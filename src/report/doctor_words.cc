@@ -82,11 +82,16 @@ std::string depth_text(const std::vector<LayerNumbers>& rows) {
                      depth, format_count(rows.size(), "layer"));
 }
 
+const Finding& Group::worst() const {
+  return **std::ranges::max_element(findings, {}, &Finding::badness);
+}
+
 std::vector<Group> grouped(const std::vector<Finding>& findings) {
   std::vector<Group> groups;
   for (const Finding& finding : findings) {
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-      return group.worst().rule == finding.rule && group.worst().fix == finding.fix;
+      const Finding& first = *group.findings.front();
+      return first.rule == finding.rule && first.fix == finding.fix;
     });
     if (same == groups.end()) {
       groups.push_back({{&finding}});
@@ -120,12 +125,13 @@ std::string layers_text(const std::vector<std::size_t>& layers) {
 std::string places(const Group& group) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> kinds;  // ", attention" and layers
   for (const Finding* finding : group.findings) {
-    const std::string layer = fmt::format("layer {}", finding->site.layer);
-    const bool in_layer = finding->where.starts_with(layer);
+    const std::size_t number = finding->site ? finding->site->layer : 0;
+    const std::string layer = fmt::format("layer {}", number);
+    const bool in_layer = finding->site && finding->where.starts_with(layer);
     const std::string kind = in_layer ? finding->where.substr(layer.size()) : finding->where;
     auto same = std::ranges::find(kinds, kind, &decltype(kinds)::value_type::first);
     if (same == kinds.end()) same = kinds.insert(kinds.end(), {kind, {}});
-    if (in_layer) same->second.push_back(finding->site.layer);
+    if (in_layer) same->second.push_back(number);
   }
   std::vector<std::string> parts;
   for (const auto& [kind, layers] : kinds) {

@@ -53,7 +53,7 @@ std::string depth_text(const std::vector<LayerNumbers>& rows);
 /// Findings of one rule with one fix, at several places.
 struct Group {
   std::vector<const Finding*> findings;
-  const Finding& worst() const { return *findings.front(); }
+  const Finding& worst() const;
 };
 std::vector<Group> grouped(const std::vector<Finding>& findings);
 /// "layers 3 to 5 and 9, attention; final norm"

@@ -145,7 +145,6 @@ RunOutcome TrainingRun<T>::run() {
 
 template <typename T>
 void TrainingRun<T>::begin() {
-  profile();
   save(files_.checkpoint, trainer_.state());
 }
 

@@ -42,7 +42,7 @@ RunOutcome run_training(const RunConfig& config, const RunFiles& files, const By
                         const RunEvents& events, Communicator& world = one_process());
 
 /// Leaves in the folder, which has no checkpoint, what stands there before the first step: the
-/// configuration, a profile of the network as it is drawn, and a checkpoint.
+/// configuration and a checkpoint of the network as it is drawn.
 void begin_training(const RunConfig& config, const RunFiles& files, const ByteText& text);
 
 /// Reads a configuration from a JSON file; what it does not name is as in `base`.

@@ -1,0 +1,169 @@
+/// Rules one by one, on profiles written by hand: what they see, and where they are silent.
+/// tests/doctor_suite.cc has whole networks.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "doctor/diagnose.h"
+#include "doctor/layers.h"
+
+namespace addnorm {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using enum SublayerKind;
+
+/// Two layers of a trained pre-norm network of which nothing but a sound sum is known.
+Subject sound() {
+  Subject subject;
+  subject.profile.model = {.d_model = 8, .n_layers = 2, .placement = "pre", .norm = "rms"};
+  for (const std::size_t layer : {0, 1}) {
+    for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+      const auto add = [&](Point point, double rms) {
+        ProfileEntry entry{.step = 7, .site = {layer, sublayer, point}, .rms = rms};
+        entry.abs_max = 4 * rms;
+        entry.abs_median = 0.7 * rms;
+        subject.profile.entries.push_back(entry);
+      };
+      add(Point::kX, 1);
+      add(Point::kBranch, 0.5);
+      add(Point::kSum, 1);
+      ProfileEntry& sum = subject.profile.entries.back();
+      sum.from_x = sum.from_branch = 1;
+      sum.from_before = sum.unexplained = 0;
+    }
+  }
+  return subject;
+}
+
+ProfileEntry& at(Subject& subject, std::size_t layer, SublayerKind sublayer, Point point) {
+  for (ProfileEntry& entry : subject.profile.entries) {
+    if (entry.site == Site{layer, sublayer, point}) return entry;
+  }
+  subject.profile.entries.push_back({.step = 7, .site = {layer, sublayer, point}});
+  return subject.profile.entries.back();
+}
+
+/// "rule, where", and "(note)" where it is one.
+std::vector<std::string> found(const Subject& subject) {
+  std::vector<std::string> list;
+  for (const Finding& f : diagnose(subject)) {
+    list.push_back(std::string(f.rule) + ", " + f.where +
+                   (f.severity == Severity::kNote ? " (note)" : ""));
+  }
+  return list;
+}
+
+TEST(Rules, AreSilentOnWhatIsSoundOrUnknown) {
+  EXPECT_THAT(found(sound()), IsEmpty());
+  EXPECT_THAT(found({}), IsEmpty());
+}
+
+TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
+  Subject subject = sound();
+  at(subject, 1, kAttention, Point::kSum).from_x = 0.7;
+  EXPECT_THAT(found(subject), ElementsAre("residual-factor, layer 1, attention"));
+  subject = sound();
+  at(subject, 1, kFeedForward, Point::kSum).from_branch = 0.22;
+  EXPECT_THAT(found(subject), ElementsAre("branch-factor, layer 1, feed-forward"));
+  for (ProfileEntry& entry : subject.profile.entries) {
+    if (entry.site.point == Point::kSum) entry.from_branch = 0.22;  // Granite's residual_multiplier
+  }
+  EXPECT_THAT(found(subject), ElementsAre("branch-factor, layer 0, attention (note)",
+                                          "branch-factor, layer 0, feed-forward (note)",
+                                          "branch-factor, layer 1, attention (note)",
+                                          "branch-factor, layer 1, feed-forward (note)"));
+  subject.profile.model.placement = "scaled-branch";  // says 1/√2
+  EXPECT_EQ(diagnose(subject).at(0).severity, Severity::kBroken);
+}
+
+TEST(Rules, SeeWhatASumHoldsBesides) {
+  Subject subject = sound();
+  at(subject, 0, kAttention, Point::kSum).unexplained = 0.1;
+  EXPECT_THAT(found(subject), ElementsAre("sum-unexplained, layer 0, attention"));
+  subject.profile.model.placement = "layerscale";  // by feature: no fit of one number
+  EXPECT_THAT(found(subject), IsEmpty());
+}
+
+TEST(Rules, SeeIdleBranchesButNotThoseThatANormMakesLarge) {
+  Subject subject = sound();
+  at(subject, 0, kFeedForward, Point::kBranch).rms = 1e-9;
+  EXPECT_THAT(found(subject), ElementsAre("idle-sublayer, layer 0, feed-forward"));
+  at(subject, 0, kFeedForward, Point::kInside).rms = 1;
+  EXPECT_THAT(found(subject), IsEmpty());
+}
+
+TEST(Rules, SeeLogitsThatGrowUntilQueriesLookAtOneKey) {
+  Subject subject = sound();
+  ProfileEntry& scores = at(subject, 1, kAttention, Point::kScores);
+  scores.rms = 40;
+  scores.abs_max = 200;
+  scores.entropy = 0.05;
+  EXPECT_THAT(found(subject), ElementsAre("attention-saturated, layer 1, attention (note)"));
+  ProfileEntry before = scores;
+  before.step = 0;
+  before.rms = 1;
+  subject.profile.entries.insert(subject.profile.entries.begin(), before);
+  EXPECT_THAT(found(subject), ElementsAre("attention-logits-grow, layer 1, attention"));
+  at(subject, 1, kAttention, Point::kScores);
+  subject.profile.entries.back().entropy = 0.5;  // large, but queries look at many keys
+  EXPECT_THAT(found(subject), IsEmpty());
+}
+
+TEST(Rules, NoteMassiveActivationsGrowthAndALargeEpsilon) {
+  Subject subject = sound();
+  at(subject, 1, kFeedForward, Point::kSum).abs_max = 2000;
+  EXPECT_THAT(found(subject), ElementsAre("massive-activations, layer 1, feed-forward (note)"));
+  subject = sound();
+  at(subject, 1, kFeedForward, Point::kSum).rms = 6;
+  EXPECT_THAT(found(subject), ElementsAre("stream-growth, residual stream (note)"));
+  subject = sound();
+  subject.profile.model.eps = 1e-5;
+  ProfileEntry& deviation = at(subject, 0, kAttention, Point::kDeviation);
+  deviation.site.norm = NormSlot::kBefore;
+  deviation.rms = 0.004;  // √(6e-6 + 1e-5)
+  EXPECT_THAT(found(subject),
+              ElementsAre("epsilon-large, layer 0, attention, norm before it (note)"));
+}
+
+TEST(Layers, HaveSharesByWhatTheSumAddsUp) {
+  Subject subject = sound();
+  at(subject, 1, kFeedForward, Point::kX).rms = 2;
+  std::vector<LayerNumbers> layers = layer_numbers(subject, 7);
+  EXPECT_EQ(layers[1].attention, 0.5);
+  EXPECT_EQ(layers[1].feed_forward, 0.25);
+  EXPECT_EQ(layers[1].middle, 2);
+  subject.profile.model.placement = "deepnorm";  // skip 4^(1/4)
+  layers = layer_numbers(subject, 7);
+  EXPECT_DOUBLE_EQ(layers[0].attention, 0.5 / std::pow(4, 0.25));
+  subject.profile.model.placement = "rezero";  // learned: nobody knows
+  EXPECT_TRUE(std::isnan(layer_numbers(subject, 7)[0].attention));
+}
+
+TEST(Layers, WorkAsDeepAsTheyTurnTheStream) {
+  const auto depth = [](std::vector<double> cosines) {
+    std::vector<LayerNumbers> layers;
+    for (const double cosine : cosines) layers.push_back({.cosine = cosine});
+    return effective_depth(layers);
+  };
+  EXPECT_DOUBLE_EQ(depth({0.9, 0.9, 0.9}), 3);
+  EXPECT_DOUBLE_EQ(depth({1, 0.3, 1}), 1);
+  EXPECT_TRUE(std::isnan(depth({})));
+}
+
+TEST(Layers, AddUpWhatEachSublayerReads) {
+  Subject subject = sound();
+  at(subject, 0, kAttention, Point::kBranch).rms = 3;  // 3 beside 1 …
+  at(subject, 0, kFeedForward, Point::kX).rms = 3.2;   // … which the feed-forward reads
+  at(subject, 0, kFeedForward, Point::kBranch).rms = 1.6;
+  const Band band = stream_band(subject, layer_numbers(subject, 7));
+  EXPECT_DOUBLE_EQ(band.low.at(1), std::sqrt(1 + 9 + 1.6 * 1.6));
+  EXPECT_DOUBLE_EQ(band.high.at(1), 1 + 3 + 1.6);
+}
+
+}  // namespace
+}  // namespace addnorm
