@@ -218,28 +218,28 @@ void find_stalled_training(const Subject& subject, Findings& findings) {
 
 namespace {
 
-/// How much of the stream the branches have written after the last layer, before training: the
-/// product of 1 + share² over all sublayers, which a post-norm stack divides out again. Where it is
-/// large, a small change of all branches changes everything (Liu et al. 2020, "amplification"), and
-/// the gradient falls from layer to layer by as much.
+/// Σ ln(1 + share²) over all sublayers before training: how many times over, in logarithms,
+/// branches have written what a post-norm stack divides out again. Where it is large a small change
+/// of all branches changes everything (Liu et al. 2020, "amplification"), and the gradient falls by
+/// as much on its way.
 double dependence_on_branches(const Subject& subject) {
-  double product = 1;
+  double sum = 0;
   for (const LayerNumbers& layer : layer_numbers(subject, first_step(subject.profile))) {
-    product *=
-        (1 + layer.attention * layer.attention) * (1 + layer.feed_forward * layer.feed_forward);
+    sum += std::log1p(layer.attention * layer.attention) +
+           std::log1p(layer.feed_forward * layer.feed_forward);
   }
-  return product;
+  return sum;
 }
 
 }  // namespace
 
 /// Adam's first steps are as large as the learning rate, whatever the gradient is.
 void find_missing_warm_up(const Subject& subject, Findings& findings) {
-  constexpr double kMost = 3e-3;
+  constexpr double kMost = 0.05;
   if (!subject.config || !is_post_norm(subject) || !is_initial(subject)) return;
   const RunConfig& config = *subject.config;
   const double dependence = dependence_on_branches(subject);
-  const double pace = config.learning_rate * (dependence - 1);
+  const double pace = config.learning_rate * static_cast<double>(config.layers) * dependence;
   if (last_loss(subject) < 0.9 * subject.unigram_loss) return;  // it has trained all the same
   if (config.warm_up >= kWarmUpSteps / 5 || !(pace > kMost)) return;
   Finding finding{
@@ -247,13 +247,14 @@ void find_missing_warm_up(const Subject& subject, Findings& findings) {
       .severity = Severity::kSuspicious,
       .where = "settings",
       .what = fmt::format(
-          "{} layers of post-norm, of whose stream the branches write the most (Π (1 + share²) = "
-          "{:.3g}), begin at a learning rate of {} after {} of warm-up",
-          config.layers, dependence, config.learning_rate,
-          config.warm_up == 1 ? "1 step" : fmt::format("{} steps", config.warm_up)),
-      .because = fmt::format("learning rate × (Π − 1) below {}, or a warm-up: else such a stack "
-                             "mostly does not train (Xiong et al. 2020; `addnorm lab warm-up`)",
-                             kMost),
+          "{} layers of post-norm begin at a learning rate of {} after {} of warm-up, and their "
+          "branches write much of the stream: Σ ln(1 + share²) = {:.3g}",
+          config.layers, config.learning_rate,
+          config.warm_up == 1 ? "1 step" : fmt::format("{} steps", config.warm_up), dependence),
+      .because = fmt::format("learning rate × layers × that sum is {:.2g}; below {}, or with a "
+                             "warm-up, such stacks train (Xiong et al. 2020; `addnorm lab "
+                             "warm-up`)",
+                             pace, kMost),
       .fix =
           "warm up over some hundred steps, begin with smaller branches (init gpt2, DeepNorm), "
           "or place the norm before the sublayer",

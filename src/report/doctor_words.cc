@@ -143,7 +143,7 @@ std::string places(const Group& group) {
 namespace {
 
 std::string number_text(double value) {
-  return std::isinf(value) ? "infinite" : fmt::format("{:.3g}", value);
+  return std::isinf(value) ? "infinite" : fmt::format("{:#.3g}", value);
 }
 
 std::string proof_text(const Proof& proof) {
