@@ -409,6 +409,9 @@ class Probe:
         self._named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
                        (("attention", attention), ("feed_forward", feed_forward))}
         self.layers_name, self.layers = self._find_layers(layers)
+        if len({id(layer) for layer in self.layers}) < len(self.layers):
+            raise ProbeError(f"{self.layers_name or 'layers'} holds the same module twice; layers "
+                             "that share their weights cannot be told apart")
         self.batch_first = batch_first if batch_first is not None else all(
             m.batch_first for layer in self.layers for m in layer.modules()
             if isinstance(m, nn.MultiheadAttention))
@@ -796,7 +799,8 @@ class Probe:
 
     def _join(self, trace: Trace, first: Sublayer, second: Sublayer) -> None:
         """The second sublayer reads what the first leaves."""
-        if not second.before and second.reads and second.reads.is_same(first.reads):
+        read = second.before.read if second.before else second.reads
+        if read and read.is_same(trace.x if second.before else first.reads):
             raise ProbeError(f"{self._where(trace)} computes attention and feed-forward side by "
                              "side; a profile has them one after the other")
         second.x = first.after.gave if first.after else self._sum_of([first, second], 0, trace.x)

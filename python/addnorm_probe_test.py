@@ -465,6 +465,18 @@ class OtherModels(unittest.TestCase):
         with self.assertRaisesRegex(ProbeError, "side by side"):
             run(nn.Sequential(Parallel(8)), torch.randn(2, 5, 8))
 
+        class WithTwoNorms(Parallel):
+            def forward(self, x):
+                h = self.norm_a(x)
+                p = F.softmax(self.q(h) @ self.k(h).transpose(1, 2), dim=-1)
+                return x + self.proj(p @ self.v(h)) + self.fc2(self.fc1(self.norm_f(x)))
+
+        with self.assertRaisesRegex(ProbeError, "side by side"):
+            run(nn.Sequential(WithTwoNorms(8)), torch.randn(2, 5, 8))
+        block = Block(8)
+        with self.assertRaisesRegex(ProbeError, "holds the same module twice"):
+            probe(nn.Sequential(block, Block(8), block))
+
     def test_a_lost_residual_moves_no_slot(self):
         for name in "bert", "gpt2", "gemma2", "olmo2", "t5":
             for kind in KINDS:

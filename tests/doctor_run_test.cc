@@ -138,7 +138,7 @@ TEST(SettingsRules, SeeGradientsExplodeWithoutANorm) {
   RunConfig config = small_settings();
   config.placement = "none";
   config.initialization = "xavier";
-  config.layers = 16;
+  config.layers = 24;
   EXPECT_THAT(rules_that_find(subject_of(config, some_text())), ElementsAre("gradient-explodes"));
 }
 

@@ -150,6 +150,8 @@ Subject examined(OpenedModel opened, const ByteText* text, const DoctorFlags& fl
   check_memory_of(opened.model, tokens);
   if (!flags.logits.empty()) write_output(opened.model, tokens, flags.logits);
   examine(opened.model, tokens, opened.subject);
+  const bool is_lost = opened.subject.config && text == nullptr && flags.tokens.empty();
+  if (is_lost) opened.subject.measured_on += " (its text is not where it was)";
   return std::move(opened.subject);
 }
 
@@ -208,6 +210,8 @@ Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
   require(fs::exists(target), "{}: there is no such file or folder", target);
   if (is_profile(target)) return diagnose_profile(target, flags);
   if (is_run(target)) return diagnose_run(target, flags);
+  const std::string folder = fs::path(target).parent_path().string();
+  if (target == RunFiles(folder).checkpoint) return diagnose_run(folder, flags);
   if (is_settings(target)) return diagnose_settings(target, flags);
   if (target.ends_with(".json")) {  // a model's
     return diagnose_model(fs::absolute(target).parent_path().string(), flags);

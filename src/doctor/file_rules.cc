@@ -89,6 +89,7 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
 
 /// What the stored γ themselves tell, where no output of a norm was fitted.
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
+  if (subject.config) return;  // a run of ours: it is known
   const std::string& form = subject.profile.model.gamma_form;
   if (form != "plain" && form != "one_plus") return;
   std::size_t norms = 0, around_zero = 0, around_one = 0;
@@ -175,6 +176,25 @@ void find_repeated_layers(const Subject& subject, Findings& findings) {
     }
     before = std::move(weights);
   }
+}
+
+/// With tokens that somebody has chosen: those that recipes were tried on.
+void find_guessing(const Subject& subject, Findings& findings) {
+  constexpr double kMost = 1.02;
+  if (subject.alternatives.empty() || is_initial(subject)) return;
+  if (!(subject.loss > kMost * subject.chance_loss)) return;
+  findings.push_back(
+      {.rule = "worse-than-guessing",
+       .severity = Severity::kSuspicious,
+       .where = "model",
+       .what = fmt::format("the loss on these tokens is {:.3f} nats", subject.loss),
+       .because = fmt::format("below {:.3f}, what guessing costs, on text that it was trained for",
+                              subject.chance_loss),
+       .fix =
+           "are the tokens its own tokenizer's? Else a matrix is transposed, rows of heads are in "
+           "another order (RoPE's pairs), or tensors have changed places",
+       .measured = subject.loss,
+       .expected = subject.chance_loss});
 }
 
 void find_better_recipe(const Subject& subject, Findings& findings) {

@@ -52,38 +52,43 @@ double last_token_cosine(const Subject& subject) {
 }  // namespace
 
 void find_lost_gradients(const Subject& subject, Findings& findings) {
-  constexpr double kMost = 1e3;
+  constexpr double kLeast = 1e-3;
+  constexpr double kMost = 1e4;
   if (!is_initial(subject) || has_wrong_sums(subject)) return;
   const double ratio = gradient_ratio(subject);
-  const bool vanishes = ratio < 1 / kMost;
+  const bool vanishes = ratio < kLeast;
   if (!vanishes && !(ratio > kMost)) return;
   Finding finding{
       .rule = vanishes ? "gradient-vanishes" : "gradient-explodes",
       .severity = Severity::kSuspicious,
       .site = stream_begin(subject)->site,
       .where = "residual stream",
-      .what = fmt::format("before training the first layer's gradient is {:.2g} of the last one's",
-                          ratio),
+      .what = fmt::format(
+          "before training the first layer's gradient is {:.2g} times the last one's", ratio),
       .because = fmt::format("between {:.0e} and {:.0e}: with a residual the gradient keeps a part "
                              "that no layer changes (He et al. 2016)",
-                             1 / kMost, kMost),
+                             kLeast, kMost),
       .fix =
-          "a residual around every sublayer and a norm before it; post-norm with DeepNorm's "
-          "factors",
+          "a residual around every sublayer and a norm in it; smaller first weights of what "
+          "goes into the stream; post-norm with DeepNorm's factors",
       .measured = ratio,
       .expected = 1,
       .remedies = change_settings(subject, {place_pre})};
   finding.measure.is_initial = true;
   finding.measure.name = "first layer's gradient over the last one's";
   finding.measure.of = gradient_ratio;
-  finding.measure.is_sound = [](double r) { return r >= 1 / kMost && r <= kMost; };
+  finding.measure.is_sound = [](double r) { return r >= kLeast && r <= kMost; };
   findings.push_back(std::move(finding));
 }
 
 /// Dong et al. 2021: attention without a residual makes all tokens alike, doubly exponentially.
+/// With one tokens may come near each other in stacks that train well.
 void find_collapsed_tokens(const Subject& subject, Findings& findings) {
   constexpr double kMost = 0.99;
   if (!is_initial(subject) || has_wrong_sums(subject)) return;
+  const Placements placements = placements_of(subject.profile.model);
+  const Placement* placement = only_placement(placements);
+  if (placement == nullptr || constant(placement->skip, {1, 1}) != 0) return;
   const ProfileEntry* begin = stream_begin(subject);
   const double cosine = last_token_cosine(subject);
   if (begin == nullptr || !(cosine > kMost) || !(begin->token_cosine < 0.9)) return;

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "doctor/layers.h"
 #include "doctor/places.h"
@@ -98,13 +102,53 @@ void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
   });
 }
 
+namespace {
+
+/// Where divisor² = k·σ² + ε, k is what it should be, 1, but where fits are blurred: in 16 bits, or
+/// where ε is added to the deviation.
+bool has_wrong_divisor(const Placements& placements, const ProfileEntry& norm, double epsilon) {
+  constexpr double kMost = 2e-3;
+  const bool is_clear = norm.divisor_noise < kMost && norm.dtype != "bfloat16" &&
+                        norm.dtype != "float16" && expected_scale(placements, norm.site) == 1;
+  return is_clear && std::abs(norm.divisor_slope - 1) > kMost && !is_too_large(placements, norm) &&
+         !is_outside_the_root(norm, epsilon);
+}
+
+/// "n − 1 for n", where that is the slope.
+std::string divisor_text(double slope, double features) {
+  if (std::abs(slope * (features - 1) / features - 1) < 1e-3) return " = n/(n − 1)";
+  if (std::abs(slope / features - 1) < 1e-2) return " = n";
+  return "";
+}
+
+}  // namespace
+
+void find_wrong_divisors(const Subject& subject, Findings& findings) {
+  const ProfileModel& model = subject.profile.model;
+  const Placements placements = placements_of(model);
+  for_norms(subject, [&](const ProfileEntry& norm) {
+    if (!has_wrong_divisor(placements, norm, model.eps)) return;
+    Finding finding = finding_at(norm, "variance-divisor");
+    finding.what =
+        fmt::format("divides by the root of {:.5g}{} times the row's variance", norm.divisor_slope,
+                    divisor_text(norm.divisor_slope, double(model.d_model)));
+    finding.because = "the sum of squares over n, the number of features, plus ε";
+    finding.fix =
+        "take the mean of the squares: torch.var divides by n − 1 unless it is told "
+        "unbiased=False, a sum divides by nothing";
+    finding.measured = norm.divisor_slope;
+    finding.expected = 1;
+    findings.push_back(std::move(finding));
+  });
+}
+
 void find_wrong_epsilon(const Subject& subject, Findings& findings) {
   const double declared = subject.profile.model.eps;
   if (!(declared > 0)) return;
   const Placements placements = placements_of(subject.profile.model);
   for_norms(subject, [&](const ProfileEntry& norm) {
     if (std::isnan(norm.eps_in_variance) || expected_scale(placements, norm.site) != 1) return;
-    if (is_too_large(placements, norm)) return;
+    if (is_too_large(placements, norm) || has_wrong_divisor(placements, norm, declared)) return;
     if (is_outside_the_root(norm, declared)) {
       Finding finding = finding_at(norm, "epsilon-place");
       finding.what =
@@ -188,6 +232,73 @@ void find_lost_depth_scale(const Subject& subject, Findings& findings) {
   });
 }
 
+namespace {
+
+/// Which of the slots before, inside and after have a norm, as bits.
+unsigned slots_of(const Subject& subject, std::size_t layer, SublayerKind sublayer) {
+  unsigned slots = 0;
+  for (const Point point : {Point::kBefore, Point::kInside, Point::kAfter}) {
+    const Site site{layer, sublayer, point};
+    const ProfileEntry* entry = find_entry(subject.profile, last_step(subject.profile), site);
+    slots = 2 * slots + (entry != nullptr ? 1 : 0);
+  }
+  return slots;
+}
+
+unsigned slots_of(const Placement& placement) {
+  return 4 * unsigned{placement.before == Slot::kNorm} +
+         2 * unsigned{placement.inside == Slot::kNorm} + unsigned{placement.after == Slot::kNorm};
+}
+
+std::string slots_text(unsigned slots) {
+  std::vector<const char*> names;
+  if (slots & 4) names.push_back("before it");
+  if (slots & 2) names.push_back("on its branch");
+  if (slots & 1) names.push_back("after the sum");
+  return names.empty() ? "no norm" : fmt::format("a norm {}", fmt::join(names, " and "));
+}
+
+/// What more than half of the layers have there; nothing where no majority is.
+std::optional<unsigned> usual_slots(const Subject& subject, SublayerKind sublayer) {
+  const std::size_t layers = subject.profile.model.n_layers;
+  std::array<std::size_t, 8> counts{};
+  for (std::size_t l = 0; l < layers; ++l) ++counts[slots_of(subject, l, sublayer)];
+  const auto most = std::ranges::max_element(counts);
+  if (layers < 3 || 2 * *most <= layers) return std::nullopt;
+  return static_cast<unsigned>(most - counts.begin());
+}
+
+}  // namespace
+
+/// By what the placement says, or, where that has nothing to say, by what most layers have.
+void find_misplaced_norms(const Subject& subject, Findings& findings) {
+  const bool any = std::ranges::any_of(last_entries(subject.profile), [](const ProfileEntry& e) {
+    return e.site.sublayer != SublayerKind::kFinalNorm && norm_slot(e.site);
+  });
+  if (!any) return;  // nobody looked at norms
+  const Placements placements = placements_of(subject.profile.model);
+  for (const SublayerKind sublayer : {SublayerKind::kAttention, SublayerKind::kFeedForward}) {
+    const std::optional<unsigned> usual = usual_slots(subject, sublayer);
+    for (std::size_t l = 0; l < subject.profile.model.n_layers; ++l) {
+      const Site site{l, sublayer, Point::kSum};
+      if (find_entry(subject.profile, last_step(subject.profile), site) == nullptr) continue;
+      const Placement* placement = placement_at(placements, site);
+      const std::optional<unsigned> expected = placement ? slots_of(*placement) : usual;
+      const unsigned seen = slots_of(subject, l, sublayer);
+      if (!expected || seen == *expected) continue;
+      findings.push_back(
+          {.rule = "norm-misplaced",
+           .severity = Severity::kBroken,
+           .site = site,
+           .where = place_text(site),
+           .what = fmt::format("has {}", slots_text(seen)),
+           .because = placement ? fmt::format("{}{}", slots_text(*expected), by_placement(subject))
+                                : fmt::format("{}, as most layers have", slots_text(*expected)),
+           .fix = "look where the sublayer's norm is called, and whether its output is used"});
+    }
+  }
+}
+
 void find_missing_final_norm(const Subject& subject, Findings& findings) {
   const Placements placements = placements_of(subject.profile.model);
   const std::size_t layers = subject.profile.model.n_layers;
@@ -200,7 +311,7 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
   // Without its files only where the end of the network was measured at all.
   const bool is_seen = at(SublayerKind::kHead, Point::kOutput, layers) != nullptr &&
                        at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
-  if (last == nullptr || (!subject.lacks_final_norm && !is_seen)) return;
+  if (last == nullptr || std::isnan(last->rms) || (!subject.lacks_final_norm && !is_seen)) return;
   findings.push_back(
       {.rule = "final-norm",
        .severity = Severity::kBroken,

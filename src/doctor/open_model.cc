@@ -128,6 +128,7 @@ OpenedModel open_run(const RunFiles& files, Subject before) {
 Subject read_profile(const std::string& file) {
   std::vector<Profile> profiles = parse_profiles(read_file(file), file);
   require(!profiles.empty(), "{}: holds no profile", file);
+  require(profiles.size() == 1, "{}: holds {} profiles, expected one", file, profiles.size());
   Subject subject{.name = file, .profile = std::move(profiles.back())};
   require(!subject.profile.entries.empty(), "{}: its profile has no line but the first", file);
   return subject;

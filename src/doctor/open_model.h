@@ -33,8 +33,7 @@ OpenedModel open_run(const RunFiles& files, Subject before);  ///< `before`: rea
 
 /// Whether the path is a profile rather than a model.
 bool is_profile(const std::string& path);
-/// The profile of a .jsonl file: its last, where training wrote several, with the entries of all
-/// that are of the same model.
+/// The profile of a .jsonl file, of one step or of several.
 Subject read_profile(const std::string& file);
 
 }  // namespace addnorm

@@ -41,6 +41,10 @@ void quarter_learning_rate(RunConfig& config) {
   config.learning_rate /= 4;
 }
 
+void raise_learning_rate(RunConfig& config) {
+  config.learning_rate = std::max(4 * config.learning_rate, 1e-3);
+}
+
 void warm_up_longer(RunConfig& config) {
   config.warm_up = std::max<std::uint64_t>(config.warm_up, kWarmUpSteps);
   config.steps = std::max(config.steps, config.warm_up);

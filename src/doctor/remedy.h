@@ -20,6 +20,7 @@ std::vector<Remedy> change_settings(const Subject& subject,
                                     const std::vector<SettingsChange>& changes);
 
 void quarter_learning_rate(RunConfig& config);
+void raise_learning_rate(RunConfig& config);  ///< to what presets of such a size have, at least
 void warm_up_longer(RunConfig& config);
 void place_pre(RunConfig& config);
 

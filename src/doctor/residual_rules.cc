@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <vector>
 
 #include "doctor/places.h"
 #include "doctor/rules.h"
@@ -12,6 +13,9 @@ namespace {
 /// sum over a thousand values; what is wrong is wrong by a whole.
 constexpr double kTolerance = 0.05;
 
+/// Of a sum: where more is neither stream nor branch, the factors of these say nothing.
+constexpr double kMostUnexplained = 0.02;
+
 bool is_near(double value, double expected) {
   return std::abs(value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
@@ -20,7 +24,8 @@ std::string formula(const ProfileEntry& sum) {
   std::string text = "s =";
   const auto add = [&](double factor, const char* what) {
     if (std::isnan(factor) || std::abs(factor) < 0.005) return;
-    text += fmt::format("{}{:.2f}·{}", text == "s =" ? " " : " + ", factor, what);
+    const char* sign = text == "s =" ? (factor < 0 ? " −" : " ") : (factor < 0 ? " − " : " + ");
+    text += fmt::format("{}{:.2f}·{}", sign, std::abs(factor), what);
   };
   add(sum.from_x, "x");
   add(sum.from_before, "h");
@@ -59,6 +64,26 @@ void report_skip(const Subject& subject, const ProfileEntry& sum, double skip, F
   findings.push_back(std::move(finding));
 }
 
+/// Layers whose feed-forward reads what attention reads (GPT-NeoX): both branches go into one sum,
+/// and there is none between them.
+std::vector<bool> parallel_layers(const Subject& subject) {
+  std::vector<bool> parallel(subject.profile.model.n_layers);
+  for (std::size_t l = 0; l < parallel.size(); ++l) {
+    const auto x = [&](SublayerKind sublayer) {
+      return find_entry(subject.profile, last_step(subject.profile), {l, sublayer, Point::kX});
+    };
+    const ProfileEntry* one = x(SublayerKind::kAttention);
+    const ProfileEntry* other = x(SublayerKind::kFeedForward);
+    parallel[l] = one != nullptr && other != nullptr && one->rms == other->rms &&
+                  one->mean == other->mean && one->abs_max == other->abs_max;
+  }
+  return parallel;
+}
+
+bool is_in(const std::vector<bool>& layers, const Site& site) {
+  return site.layer < layers.size() && layers[site.layer];
+}
+
 /// Whether all branches go into their sums by this factor: some models are made so, with a residual
 /// multiplier.
 bool is_everywhere(const Subject& subject, double factor) {
@@ -70,8 +95,10 @@ bool is_everywhere(const Subject& subject, double factor) {
 }  // namespace
 
 void find_wrong_sums(const Subject& subject, Findings& findings) {
+  const std::vector<bool> parallel = parallel_layers(subject);
   const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const ProfileEntry& sum) {
+    if (sum.unexplained > kMostUnexplained || is_in(parallel, sum.site)) return;
     const Placement* placement = placement_at(placements, sum.site);
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
     const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
@@ -88,7 +115,8 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
            .what = fmt::format("the branch goes into the sum times {:.3g}: {}", sum.from_branch,
                                formula(sum)),
            .because = fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject)),
-           .fix = "check what stands between the branch and the sum: a scale, a second add",
+           .fix = "check what stands between the branch and the sum: a scale, a second add; a gain "
+                  "that is learned is told to the probe, as recipe={\"placement\": \"layerscale\"}",
            .measured = sum.from_branch,
            .expected = *gain});
     }
@@ -97,13 +125,14 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
 
 void find_unexplained_sums(const Subject& subject, Findings& findings) {
   using Form = ResidualFactor::Form;
-  constexpr double kMost = 0.02;
+  const std::vector<bool> parallel = parallel_layers(subject);
   const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
     const bool is_learned = placement != nullptr && (placement->skip.form == Form::kLearnedVector ||
                                                      placement->gain.form == Form::kLearnedVector);
-    if (!(sum.unexplained > kMost) || is_learned) return;
+    if (!(sum.unexplained > kMostUnexplained) || is_learned) return;
+    if (is_in(parallel, sum.site)) return;
     findings.push_back(
         {.rule = "sum-unexplained",
          .severity = Severity::kSuspicious,

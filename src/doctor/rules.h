@@ -20,6 +20,8 @@ void find_wrong_norm_kind(const Subject& subject, Findings& findings);
 void find_wrong_gamma_form(const Subject& subject, Findings& findings);
 void find_wrong_epsilon(const Subject& subject, Findings& findings);
 void note_large_epsilon(const Subject& subject, Findings& findings);
+void find_wrong_divisors(const Subject& subject, Findings& findings);
+void find_misplaced_norms(const Subject& subject, Findings& findings);
 void find_rounded_statistics(const Subject& subject, Findings& findings);
 void find_lost_depth_scale(const Subject& subject, Findings& findings);
 void find_missing_final_norm(const Subject& subject, Findings& findings);
@@ -50,6 +52,7 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings);
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings);
 void find_second_head(const Subject& subject, Findings& findings);
 void find_repeated_layers(const Subject& subject, Findings& findings);
+void find_guessing(const Subject& subject, Findings& findings);
 void find_better_recipe(const Subject& subject, Findings& findings);
 
 }  // namespace addnorm

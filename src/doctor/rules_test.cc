@@ -81,6 +81,74 @@ TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
   EXPECT_EQ(diagnose(subject).at(0).severity, Severity::kBroken);
 }
 
+TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
+  Subject subject = sound();
+  for (const std::size_t layer : {0, 1}) {
+    for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+      at(subject, layer, sublayer, Point::kBefore).rms = 1;
+    }
+  }
+  EXPECT_THAT(found(subject), IsEmpty());
+  Subject missing = subject;
+  std::erase_if(missing.profile.entries, [](const ProfileEntry& entry) {
+    return entry.site == Site{1, kAttention, Point::kBefore};
+  });
+  EXPECT_THAT(found(missing), ElementsAre("norm-misplaced, layer 1, attention"));
+  at(missing, 1, kAttention, Point::kAfter).rms = 1;
+  EXPECT_THAT(found(missing), ElementsAre("norm-misplaced, layer 1, attention"));
+  subject.profile.model.placement = "post";  // which it is not
+  EXPECT_EQ(found(subject).size(), 4U);
+}
+
+TEST(Rules, TellAVarianceFromItsEstimate) {
+  Subject subject = sound();
+  subject.profile.model.eps = 1e-5;
+  ProfileEntry& norm = at(subject, 0, kAttention, Point::kBefore);
+  norm.divisor = norm.deviation = norm.scale = 1;
+  norm.divisor_noise = 1e-7;
+  norm.divisor_slope = 8.0 / 7;  // n/(n − 1)
+  norm.eps_in_variance = 0.1;    // which is no ε
+  norm.eps_in_variance_spread = 0.05;
+  for (const std::size_t layer : {0, 1}) {
+    for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+      at(subject, layer, sublayer, Point::kBefore);
+    }
+  }
+  EXPECT_THAT(found(subject), ElementsAre("variance-divisor, layer 0, attention, norm before it"));
+  EXPECT_THAT(diagnose(subject).at(0).what, ::testing::HasSubstr("n/(n − 1)"));
+}
+
+TEST(Rules, SayWhereNaNAppearsFirstForwardOrOnTheWayBack) {
+  Subject values = sound();
+  for (const std::size_t layer : {0, 1}) {  // gradients that come back through everything
+    for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+      at(values, layer, sublayer, Point::kSum).abs_max = INFINITY;
+    }
+  }
+  EXPECT_THAT(found(values), ElementsAre("not-finite, layer 1, feed_forward, sum"));
+  at(values, 1, kAttention, Point::kSum).rms = NAN;
+  EXPECT_THAT(found(values), ElementsAre("not-finite, layer 1, attention, sum"));
+}
+
+TEST(Rules, LeaveLayersWhoseSublayersStandSideBySide) {
+  Subject subject = sound();
+  for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+    ProfileEntry& x = at(subject, 1, sublayer, Point::kX);
+    x.mean = 0.1;
+    at(subject, 1, sublayer, Point::kSum).from_branch = 0;
+  }
+  EXPECT_THAT(found(subject), IsEmpty());
+}
+
+TEST(Rules, SeeWeightsThatDoWorseThanGuessing) {
+  Subject subject = sound();
+  subject.loss = 4.5;
+  subject.chance_loss = 3.7;
+  EXPECT_THAT(found(subject), IsEmpty());  // on tokens that nobody has chosen
+  subject.alternatives = {{"1 + γ for γ", 4.6}};
+  EXPECT_THAT(found(subject), ElementsAre("worse-than-guessing, model"));
+}
+
 TEST(Rules, SeeWhatASumHoldsBesides) {
   Subject subject = sound();
   at(subject, 0, kAttention, Point::kSum).unexplained = 0.1;
@@ -94,6 +162,7 @@ TEST(Rules, SeeIdleBranchesButNotThoseThatANormMakesLarge) {
   at(subject, 0, kFeedForward, Point::kBranch).rms = 1e-9;
   EXPECT_THAT(found(subject), ElementsAre("idle-sublayer, layer 0, feed-forward"));
   at(subject, 0, kFeedForward, Point::kInside).rms = 1;
+  subject.profile.model.placement = "";  // which has no norm there
   EXPECT_THAT(found(subject), IsEmpty());
 }
 
@@ -119,7 +188,7 @@ TEST(Rules, NoteMassiveActivationsGrowthAndALargeEpsilon) {
   at(subject, 1, kFeedForward, Point::kSum).abs_max = 2000;
   EXPECT_THAT(found(subject), ElementsAre("massive-activations, layer 1, feed-forward (note)"));
   subject = sound();
-  at(subject, 1, kFeedForward, Point::kSum).rms = 6;
+  at(subject, 1, kFeedForward, Point::kSum).rms = 6000;
   EXPECT_THAT(found(subject), ElementsAre("stream-growth, residual stream (note)"));
   subject = sound();
   subject.profile.model.eps = 1e-5;

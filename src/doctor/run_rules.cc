@@ -187,29 +187,52 @@ void find_rising_loss(const Subject& subject, Findings& findings) {
   findings.push_back(std::move(finding));
 }
 
+namespace {
+
+constexpr double kStalled = 0.97;  // of a loss: it has not come below that
+
+/// What a run has learned whose loss is not below that of the frequencies of bytes.
+std::string learned_text(double loss) {
+  const double guessing = std::log(256.0);
+  if (loss > 1.02 * guessing) return "worse than guessing";
+  if (loss > kStalled * guessing) return "it has learned nothing";
+  return "it has learned which bytes are frequent, and nothing of their order";
+}
+
+/// What may help a run that does not learn: less, or more, of the learning rate.
+std::vector<Remedy> livelier(const Subject& subject, double loss) {
+  if (!has_norms(subject) || is_post_norm(subject)) return calmer(subject);
+  const bool has_not_moved = loss > kStalled * std::log(256.0) && loss < 1.02 * std::log(256.0);
+  if (has_not_moved) return change_settings(subject, {raise_learning_rate});
+  return change_settings(subject, {quarter_learning_rate, raise_learning_rate});
+}
+
+}  // namespace
+
 void find_stalled_training(const Subject& subject, Findings& findings) {
-  constexpr double kMost = 0.97;
   constexpr std::size_t kSteps = 200;
+  constexpr std::size_t kLost = 50;  // who is worse than guessing then does not come back by itself
   if (!subject.config || std::isnan(subject.unigram_loss)) return;
   const double loss = last_loss(subject);
+  const double limit = kStalled * subject.unigram_loss;
+  const bool is_lost = steps_made(subject) >= kLost && loss > 1.02 * std::log(256.0);
   const bool is_long = steps_made(subject) >= subject.config->warm_up + kSteps;
-  if (!is_long || !(loss > kMost * subject.unigram_loss)) return;
+  if (!(is_lost || is_long) || !(loss > limit)) return;
   Finding finding{
       .rule = "training-stalls",
       .severity = Severity::kSuspicious,
       .where = "training",
-      .what = fmt::format("after {} steps the loss is {:.2f} nats a byte: it has learned which "
-                          "bytes are frequent, and nothing of their order",
-                          steps_made(subject), loss),
-      .because = fmt::format("below {:.2f}, the loss of the text's frequencies of bytes",
-                             subject.unigram_loss),
-      .fix =
-          "a post-norm stack needs warm-up (Xiong et al. 2020); a deep one without norm or "
-          "residual needs them; else try other learning rates",
+      .what = fmt::format("after {} steps the loss is {:.2f} nats a byte: {}", steps_made(subject),
+                          loss, learned_text(loss)),
+      .because =
+          fmt::format("below {:.2f}, {:.0f} % of the loss of the text's frequencies of bytes",
+                      limit, 100 * kStalled),
+      .fix = !has_norms(subject)     ? "a norm in every sublayer, or smaller first weights"
+             : is_post_norm(subject) ? "a longer warm-up (Xiong et al. 2020), a lower learning rate"
+                                     : "another learning rate: 1e-4 to 1e-2 is usual with AdamW",
       .measured = loss,
-      .expected = subject.unigram_loss,
-      .remedies = calmer(subject)};
-  const double limit = kMost * subject.unigram_loss;
+      .expected = limit,
+      .remedies = livelier(subject, loss)};
   finding.measure.name = "loss";
   finding.measure.of = last_loss;
   finding.measure.is_sound = [limit](double value) { return value <= limit; };

@@ -14,22 +14,31 @@ std::string step_words(const Profile& profile, std::size_t step) {
 
 }  // namespace
 
-/// The first one alone: what follows it is not finite because of it.
+/// The first one alone: what follows it is not finite because of it. Values go forward, gradients
+/// back; `finite` speaks of both.
 void find_not_finite(const Subject& subject, Findings& findings) {
+  const ProfileEntry* value = nullptr;
+  const ProfileEntry* gradient = nullptr;
   for (const ProfileEntry& entry : subject.profile.entries) {
     if (!std::isinf(entry.abs_max)) continue;
-    findings.push_back({.rule = "not-finite",
-                        .severity = Severity::kBroken,
-                        .site = entry.site,
-                        .where = site_text(entry.site),
-                        .what = fmt::format("a value is infinite or not a number{}, here first",
-                                            step_words(subject.profile, entry.step)),
-                        .because = "every value of a network is a number",
-                        .fix =
-                            "look at what this place is made of: an overflow in 16 bits, a row of "
-                            "equal values with ε = 0, a mask that hides all keys"});
-    return;
+    const bool is_of_values = !std::isfinite(entry.rms);
+    if (is_of_values && value == nullptr) value = &entry;
+    if (!is_of_values && (gradient == nullptr || gradient->step == entry.step)) gradient = &entry;
   }
+  const ProfileEntry* first = value;
+  if (first == nullptr || (gradient != nullptr && gradient->step < first->step)) first = gradient;
+  if (first == nullptr) return;
+  findings.push_back(
+      {.rule = "not-finite",
+       .severity = Severity::kBroken,
+       .site = first->site,
+       .where = site_text(first->site),
+       .what = fmt::format("a {} is infinite or not a number{}, here first",
+                           first == value ? "value" : "gradient",
+                           step_words(subject.profile, first->step)),
+       .because = "every value of a network is a number",
+       .fix = "look at what this place is made of: an overflow in 16 bits, a row of equal values "
+              "with ε = 0, a mask that hides all keys"});
 }
 
 void find_growing_scores(const Subject& subject, Findings& findings) {
@@ -115,7 +124,8 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
 void note_massive_activations(const Subject& subject, Findings& findings) {
   const ProfileEntry* worst = nullptr;
   for_sums(subject, [&](const ProfileEntry& sum) {
-    const bool massive = sum.abs_max > 100 && sum.abs_max > 1000 * sum.abs_median;
+    const bool massive =
+        std::isfinite(sum.abs_max) && sum.abs_max > 100 && sum.abs_max > 1000 * sum.abs_median;
     if (massive && (worst == nullptr || sum.abs_max > worst->abs_max)) worst = &sum;
   });
   if (worst == nullptr) return;
@@ -142,7 +152,8 @@ void note_stream_growth(const Subject& subject, Findings& findings) {
       find_entry(subject.profile, step, {0, SublayerKind::kAttention, Point::kX});
   const ProfileEntry* last =
       find_entry(subject.profile, step, {layers - 1, SublayerKind::kFeedForward, Point::kSum});
-  if (first == nullptr || last == nullptr || !(last->rms > 5 * first->rms)) return;
+  constexpr double kMost = 3000;  // published models: up to 2,700
+  if (first == nullptr || last == nullptr || !(last->rms > kMost * first->rms)) return;
   findings.push_back(
       {.rule = "stream-growth",
        .severity = Severity::kNote,

@@ -40,7 +40,10 @@ std::size_t last_step(const Profile& profile) {
 }
 
 std::span<const ProfileEntry> entries_of(const Profile& profile, std::size_t step) {
-  return std::ranges::equal_range(profile.entries, step, {}, &ProfileEntry::step);
+  const std::vector<ProfileEntry>& all = profile.entries;
+  const auto first = std::ranges::lower_bound(all, step, {}, &ProfileEntry::step);
+  const auto last = std::ranges::upper_bound(all, step, {}, &ProfileEntry::step);
+  return {first, last};
 }
 
 const ProfileEntry* find_entry(const Profile& profile, std::size_t step, const Site& site) {

@@ -13,7 +13,7 @@ Json parse_json_line(std::string_view line) {
     return true;
   };
   Json object = Json::parse(line, is_shallow, false);
-  require(object.is_object(), "is no JSON object");
+  require(object.is_object(), "is no JSON object (NaN is none: what is unknown has no key)");
   return object;
 }
 

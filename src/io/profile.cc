@@ -106,7 +106,11 @@ T value_or(const Json& object, const char* key, T absent) {
                     : std::is_same_v<T, double>    ? found->is_number()
                     : std::is_same_v<T, bool>      ? found->is_boolean()
                                                    : found->is_number_unsigned();
-  if (!fits) fail(fmt::format("{} is {}, which is not its type", key, found->dump()));
+  const char* type = std::is_same_v<T, std::string> ? "a text"
+                     : std::is_same_v<T, double>    ? "a number"
+                     : std::is_same_v<T, bool>      ? "true or false"
+                                                    : "a whole number from 0 on";
+  if (!fits) fail(fmt::format("{} is {}, must be {}", key, found->dump(), type));
   return found->get<T>();
 }
 

@@ -96,17 +96,21 @@ std::string only_in(const Diagnosis& one, const Diagnosis& other, std::string_vi
   return text;
 }
 
-/// Where a number of both differs by more than a hundredth for the first time.
+/// Where a number of both differs by more than a hundredth for the first time on the way forward;
+/// gradients, which come back, are looked at last.
 std::string parting(const std::vector<LayerNumbers>& one, const std::vector<LayerNumbers>& other) {
   bool any = false;
-  for (std::size_t l = 0; l < std::min(one.size(), other.size()); ++l) {
-    for (const LayerColumn& column : kLayerColumns) {
-      const double a = one[l].*column.member;
-      const double b = other[l].*column.member;
-      any |= !std::isnan(a - b);
-      if (!(std::abs(a - b) > 0.01 * std::max(std::abs(a), std::abs(b)))) continue;
-      return fmt::format("They part at layer {}: {} is {} and {}.", l, column.name, short_number(a),
-                         short_number(b));
+  for (const bool forward : {true, false}) {
+    for (std::size_t l = 0; l < std::min(one.size(), other.size()); ++l) {
+      for (const LayerColumn& column : kLayerColumns) {
+        if (forward == (column.member == &LayerNumbers::gradient)) continue;
+        const double a = one[l].*column.member;
+        const double b = other[l].*column.member;
+        any |= !std::isnan(a - b);
+        if (!(std::abs(a - b) > 0.01 * std::max(std::abs(a), std::abs(b)))) continue;
+        return fmt::format("They part at layer {}: {} is {} and {}.", l, column.name,
+                           short_number(a), short_number(b));
+      }
     }
   }
   return any ? "No number by layer differs by more than 1 %."
