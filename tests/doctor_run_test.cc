@@ -158,6 +158,24 @@ TEST(Proof, WarmUpMendsAPostNormStackOfLargeBranches) {
   EXPECT_LT(proofs[0].after, 0.9 * proofs[0].before);
 }
 
+TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
+  const ByteText text = some_text();
+  for (const double rate : {10.0, 1e-8}) {
+    RunConfig config = small_settings();
+    config.learning_rate = rate;
+    config.clip = 0;
+    const Subject subject = try_settings(config, text, 250);
+    EXPECT_EQ(try_settings(config, text, 20).metrics.steps.at(19).loss,
+              subject.metrics.steps.at(19).loss);  // a shorter trial is its beginning
+    const std::vector<Finding> findings = diagnose(subject);
+    const auto stall = std::ranges::find(findings, "training-stalls", &Finding::rule);
+    ASSERT_NE(stall, findings.end()) << rate;
+    const std::vector<Proof> proofs = prove_by_training(subject, {*stall}, text, 250);
+    EXPECT_EQ(proofs.front().before, stall->measured);
+    EXPECT_TRUE(proofs.back().is_mended) << proofs.back().change << ": " << proofs.back().after;
+  }
+}
+
 /// What it trains with is what the run has: the loss before is that of the run's own first steps.
 TEST(Proof, TrainsARunAsItWasTrained) {
   const ByteText text = some_text();

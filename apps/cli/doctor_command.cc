@@ -42,7 +42,7 @@ fix. Notes are no defects. docs/doctor.md tells each rule.
 
 With --prove the fixes that are a change of settings, or of the recipe, are tried: a run is trained for
 some steps as it is and with the fix, a model is run by the other recipe, and the number that was found
-is shown before and after.
+is shown before and after. Settings are trained for as many steps first, to see what becomes of them.
 
 Exit status: 0 sound, 1 findings, 2 bad usage or bad input.
 
@@ -106,20 +106,35 @@ std::optional<ByteText> text_of(const RunConfig& config, const DoctorFlags& flag
   return std::optional<ByteText>(std::in_place, read_text_or_own(files), config.context);
 }
 
-/// With a bar for each run, and an end where somebody asks for one: nothing is left behind then.
+/// A bar for each run that is tried, and an end where somebody asks for one: nothing is left
+/// behind.
+class TrialWatch {
+ public:
+  RunEvents events(const std::string& change, std::size_t steps) {
+    bar_.emplace(screen_, change.empty() ? "as it is" : change, steps);
+    return {.on_step =
+                [this](const StepMetrics& m) {
+                  bar_->update(m.step, fmt::format("loss {:.3f}", m.loss));
+                },
+            .wants_stop = [this] { return signals_.is_requested(); }};
+  }
+  Subject tried(const RunConfig& config, const ByteText& text, std::size_t steps) {
+    steps = std::min<std::size_t>(steps, config.steps);
+    return try_settings(config, text, steps, events("", steps));
+  }
+
+ private:
+  const StopOnSignal signals_;
+  Terminal screen_{stderr};
+  std::optional<ProgressBar> bar_;
+};
+
 std::vector<Proof> prove_with_progress(const Subject& subject, const std::vector<Finding>& findings,
                                        const ByteText& text, std::size_t steps) {
   check_memory(estimate_memory(*subject.config).total() + text.size());
-  const StopOnSignal signals;
-  Terminal screen(stderr);
-  std::optional<ProgressBar> bar;
-  return prove_by_training(subject, findings, text, steps, [&](const std::string& change) {
-    bar.emplace(screen, change.empty() ? "as it is" : change, steps);
-    return RunEvents{
-        .on_step =
-            [&](const StepMetrics& m) { bar->update(m.step, fmt::format("loss {:.3f}", m.loss)); },
-        .wants_stop = [&] { return signals.is_requested(); }};
-  });
+  TrialWatch watch;
+  return prove_by_training(subject, findings, text, steps,
+                           [&](const std::string& change) { return watch.events(change, steps); });
 }
 
 /// With what the rules find, and what becomes of it.
@@ -175,7 +190,9 @@ Diagnosis diagnose_settings(const std::string& file, const DoctorFlags& flags) {
   const std::optional<ByteText> text = text_of(config, flags, true);
   check_memory(estimate_memory(config).total() + text->size());
   const TemporaryFolder folder;
-  Subject subject = examined(open_settings(config, folder.path(), *text), &*text, flags);
+  Subject subject = flags.prove
+                        ? TrialWatch().tried(config, *text, flags.prove_steps)
+                        : examined(open_settings(config, folder.path(), *text), &*text, flags);
   subject.name = file;
   return judged(std::move(subject), &*text, flags);
 }

@@ -42,30 +42,6 @@ Subject draw(const RunConfig& config, const ByteText& text) {
   return examined(open_settings(config, folder.path(), text), text);
 }
 
-/// What it would see of a run of `steps` steps. The rate follows the whole run's plan.
-Subject train(RunConfig config, const ByteText& text, std::size_t steps, const RunEvents& events) {
-  const TemporaryFolder folder;
-  const RunFiles files(folder.path());
-  config.validate_every = config.steps;
-  config.profile_every = steps;
-  config.checkpoint_every = steps;
-  std::size_t made = 0;
-  const auto is_stopped = [&] { return events.wants_stop && events.wants_stop(); };
-  const RunOutcome outcome =
-      run_training(config, files, text,
-                   {.on_step =
-                        [&](const StepMetrics& metrics) {
-                          made = metrics.step;
-                          if (events.on_step) events.on_step(metrics);
-                        },
-                    .wants_stop = [&] { return made >= steps || is_stopped(); }});
-  require(!is_stopped(), "stopped while a fix was tried");
-  if (outcome.end != RunOutcome::End::kNotFinite) return examined(open_run(files), text);
-  Subject subject = read_run(files);  // there is no checkpoint
-  subject.unigram_loss = text.unigram_loss();
-  return subject;
-}
-
 /// Where training stopped every number is infinite.
 double number_of(const Measure& measure, const Subject& subject) {
   return subject.metrics.stopped.empty() ? measure.of(subject)
@@ -101,6 +77,8 @@ class Trials {
   explicit Trials(std::function<Subject(const RunConfig&, const std::string&)> make)
       : make_(std::move(make)) {}
 
+  void know(const std::string& change, const Subject& subject) { made_.emplace(change, subject); }
+
   const Subject& of(const RunConfig& config, const std::string& change) {
     const auto found = made_.find(change);
     if (found != made_.end()) return found->second;
@@ -121,6 +99,32 @@ OpenedModel open_settings(const RunConfig& config, const std::string& folder,
   return open_run(files);
 }
 
+/// The rate follows the whole run's plan.
+Subject try_settings(const RunConfig& asked, const ByteText& text, std::size_t steps,
+                     const RunEvents& events) {
+  RunConfig config = asked;
+  const TemporaryFolder folder;
+  const RunFiles files(folder.path());
+  config.validate_every = config.steps;
+  config.profile_every = steps;
+  config.checkpoint_every = steps;
+  std::size_t made = 0;
+  const auto is_stopped = [&] { return events.wants_stop && events.wants_stop(); };
+  const RunOutcome outcome =
+      run_training(config, files, text,
+                   {.on_step =
+                        [&](const StepMetrics& metrics) {
+                          made = metrics.step;
+                          if (events.on_step) events.on_step(metrics);
+                        },
+                    .wants_stop = [&] { return made >= steps || is_stopped(); }});
+  require(!is_stopped(), "stopped while a fix was tried");
+  if (outcome.end != RunOutcome::End::kNotFinite) return examined(open_run(files), text);
+  Subject subject = read_run(files);  // there is no checkpoint
+  subject.unigram_loss = text.unigram_loss();
+  return subject;
+}
+
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
                                      const ByteText& text, std::size_t steps,
                                      const TrialEvents& events) {
@@ -128,8 +132,10 @@ std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<F
   steps = std::min<std::size_t>(steps, config.steps);
   Trials drawn([&](const RunConfig& c, const std::string&) { return draw(c, text); });
   Trials trained([&](const RunConfig& c, const std::string& change) {
-    return train(c, text, steps, events ? events(change) : RunEvents());
+    return try_settings(c, text, steps, events ? events(change) : RunEvents());
   });
+  // A run of as many steps is what training it again would give, to the bit.
+  if (subject.metrics.steps.size() == steps) trained.know("", subject);
   std::vector<Proof> proofs;
   for (const Finding& finding : findings_to_try(findings, true)) {
     Trials& trials = finding.measure.is_initial ? drawn : trained;

@@ -41,8 +41,8 @@ void quarter_learning_rate(RunConfig& config) {
   config.learning_rate /= 4;
 }
 
-void raise_learning_rate(RunConfig& config) {
-  config.learning_rate = std::max(4 * config.learning_rate, 1e-3);
+void usual_learning_rate(RunConfig& config) {
+  config.learning_rate = 1e-3;
 }
 
 void warm_up_longer(RunConfig& config) {

@@ -20,7 +20,7 @@ std::vector<Remedy> change_settings(const Subject& subject,
                                     const std::vector<SettingsChange>& changes);
 
 void quarter_learning_rate(RunConfig& config);
-void raise_learning_rate(RunConfig& config);  ///< to what presets of such a size have, at least
+void usual_learning_rate(RunConfig& config);  ///< 1e-3, with which most networks train
 void warm_up_longer(RunConfig& config);
 void place_pre(RunConfig& config);
 

@@ -199,12 +199,12 @@ std::string learned_text(double loss) {
   return "it has learned which bytes are frequent, and nothing of their order";
 }
 
-/// What may help a run that does not learn: less, or more, of the learning rate.
+/// What may help a run that does not learn: another learning rate.
 std::vector<Remedy> livelier(const Subject& subject, double loss) {
   if (!has_norms(subject) || is_post_norm(subject)) return calmer(subject);
   const bool has_not_moved = loss > kStalled * std::log(256.0) && loss < 1.02 * std::log(256.0);
-  if (has_not_moved) return change_settings(subject, {raise_learning_rate});
-  return change_settings(subject, {quarter_learning_rate, raise_learning_rate});
+  if (has_not_moved) return change_settings(subject, {usual_learning_rate});
+  return change_settings(subject, {quarter_learning_rate, usual_learning_rate});
 }
 
 }  // namespace
