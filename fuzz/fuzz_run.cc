@@ -16,8 +16,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     addnorm::check(config);
     const std::string metrics = folder.path() + "/metrics.jsonl";
     std::ofstream(metrics) << text.substr(end);
-    addnorm::diagnose({.config = config,
-                       .metrics = addnorm::read_metrics(metrics),
-                       .unigram_loss = 3.3});
+    addnorm::diagnose(
+        {.config = config, .metrics = addnorm::read_metrics(metrics), .unigram_loss = 3.3});
   });
 }

@@ -28,8 +28,8 @@ struct Proof {
 /// A run's settings at step 0, before it trains: draws the network in `folder` and opens it.
 OpenedModel open_settings(const RunConfig& config, const std::string& folder, const ByteText& text);
 
-/// What the doctor sees of a run by these settings that stops after `steps` steps. Throws Error where
-/// `events` want to stop.
+/// What the doctor sees of a run by these settings that stops after `steps` steps. Throws Error
+/// where `events` want to stop.
 Subject try_settings(const RunConfig& config, const ByteText& text, std::size_t steps,
                      const RunEvents& events = {});
 
