@@ -2,14 +2,14 @@
 
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
-SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz) -name '*.h' -o -name '*.cc' -o -name '*.c')
+SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz python) -name '*.h' -o -name '*.cc' -o -name '*.c')
 TIDY    = $(filter-out apps/wasm/% apps/cli/mpi_communicator.cc,$(filter src/%.cc apps/%.cc,$(SOURCES)))
 NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
 .PHONY: help run serve test test-all bench format lint sanitize clean mpi fuzz neon page module \
-        packages packages-bench packages-browser packages-lint packages-mpi packages-neon packages-web
+        packages packages-bench packages-browser packages-lint packages-mpi packages-neon packages-python packages-web
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
@@ -23,7 +23,8 @@ serve: build/release/build.ninja page ## build the interactive tutorial and show
 	@cmake --build --preset release --target bin/addnorm
 	@$(PROGRAM) serve $(ARGS)
 
-test: packages-browser build/release/build.ninja page ## build everything and run all tests
+test: packages-browser packages-python build/release/build.ninja page ## build everything and run all tests
+	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release
 	@ctest --preset release
 	@$(NPM) test
@@ -31,8 +32,8 @@ test: packages-browser build/release/build.ninja page ## build everything and ru
 test-all: test ## that, and the library compiled anew inside another project: a minute more
 	@ctest --preset release -C packaging -R '^add_subdirectory$$'
 
-bench: packages packages-bench packages-browser page ## build the benchmarks and run them; ARGS="--threads 1" goes to addnorm bench
-	@cmake --preset release -DADDNORM_BENCH=ON >/dev/null
+bench: packages packages-bench packages-browser packages-python page ## build the benchmarks and run them; ARGS="--threads 1" goes to addnorm bench
+	@cmake --preset release -DADDNORM_BENCH=ON -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release
 	@bench/run.sh $(ARGS)
 
@@ -56,9 +57,11 @@ format: packages-lint $(NODE_MODULES) ## format the sources in place
 	@clang-format -i $(SOURCES)
 	@$(NPM) run --silent format
 
-lint: packages packages-lint $(NODE_MODULES) ## check formats and clang-tidy; fails on any finding
+lint: packages packages-lint packages-python $(NODE_MODULES) ## check formats, clang-tidy and mypy; fails on any finding
 	@clang-format --dry-run -Werror $(SOURCES)
 	@$(NPM) run --silent lint
+	@mypy --strict --follow-imports=silent --cache-dir=build/mypy \
+	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,norms}.py
 	@cmake --preset release >/dev/null
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/release --quiet \
 	  2> >(grep -v ' warnings* generated' >&2)
@@ -81,7 +84,7 @@ $(NODE_MODULES): web/package-lock.json | packages
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-browser packages-lint packages-mpi packages-neon packages-web: packages-%: packages
+packages-bench packages-browser packages-lint packages-mpi packages-neon packages-python packages-web: packages-%: packages
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -23,8 +23,10 @@ for group in "$@"; do
     browser) packages+=(chromium-headless-shell) ;;  # the same engine, without windows
     node)  packages+=(npm) ;;
     # clang needs its own omp.h to read sources that are built with -fopenmp.
-    lint)  packages+=(clang clang-format clang-tidy libomp-dev) ;;
+    lint)  packages+=(clang clang-format clang-tidy libomp-dev mypy) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread) ;;
+    python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-pytest
+                       python3-hypothesis) ;;
     mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
     neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64

@@ -1,0 +1,26 @@
+"""Add & Norm: residual connections and normalization of Transformers, on the CPU.
+
+    y = addnorm.layer_norm(x, gamma, beta)
+    y, s, statistics = addnorm.add_norm(x, branch, gamma, beta)      # s = x + branch, y = norm(s)
+    ds, d_gamma, d_beta = addnorm.add_norm_backward(dy, s, statistics, gamma)
+
+Arrays are NumPy's, in float32, float64 or float16, or anything with `__dlpack__` on the CPU, such as a
+PyTorch tensor, which adds bfloat16 (`BFloat16` is that in NumPy's memory). The last axis has the
+features, all others the rows. Nothing is copied: the values of a row must be without gaps and the
+rows equally far apart, or the call is an error. Results are new NumPy arrays, or stand where `out` and
+its like say; `torch.from_dlpack` takes them without a copy.
+
+What is computed, and γ, β, factors and statistics, is float64 where x is, else float32. The bits depend
+neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. The GIL is released.
+
+`Error`, a ValueError, says in a sentence which argument was wrong; of a wrong type it is a TypeError.
+"""
+
+from ._core import Error, __version__
+from .norms import (AddNorm, Array, BFloat16, Norm, add_norm, add_norm_backward, layer_norm,
+                    layer_norm_backward, residual_add, residual_add_backward, rms_norm,
+                    rms_norm_backward)
+
+__all__ = ["AddNorm", "Array", "BFloat16", "Error", "Norm", "__version__", "add_norm",
+           "add_norm_backward", "layer_norm", "layer_norm_backward", "residual_add",
+           "residual_add_backward", "rms_norm", "rms_norm_backward"]

@@ -1,0 +1,267 @@
+"""Norms and Add & Norm on arrays. The package says what an array may be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, Union, overload
+
+import numpy as np
+
+from . import _core
+
+_KINDS = "layer", "rms"
+_EPSILON_PLACES = "variance", "deviation"
+_VARIANCES = "population", "unbiased"
+_GAMMA_FORMS = "plain", "one_plus"
+
+
+class SupportsDLPack(Protocol):
+    def __dlpack__(self) -> Any: ...
+    def __dlpack_device__(self) -> Any: ...
+
+
+class BFloat16:
+    """bfloat16 numbers in NumPy's memory, which has no such type.
+
+    bits: a uint16 array, not copied, of the upper halves of float32 numbers. `torch.from_dlpack`
+    makes a tensor of it, and every function here takes it as an array. TypeError if bits is no
+    uint16 array.
+    """
+
+    def __init__(self, bits: NumPyArray) -> None:
+        if not isinstance(bits, np.ndarray) or bits.dtype != np.uint16:
+            raise TypeError("bits must be a NumPy array of uint16")
+        self.bits = bits
+
+    def __dlpack__(self, stream: None = None) -> Any:
+        return _core.as_bfloat16(self.bits.__dlpack__())
+
+    def __dlpack_device__(self) -> Any:
+        return self.bits.__dlpack_device__()
+
+
+NumPyArray = np.ndarray[Any, Any]
+Array = Union[NumPyArray, SupportsDLPack]
+Factor = Union[float, Array, None]
+Result = Any  # a NumPy array, a BFloat16 beside bfloat16, or what stood for it among the arguments
+NormFields = tuple[int, float, int, int, int, float]
+Dropout = tuple[float, int, int]
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A norm of rows as data: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where "rms" has mean 0.
+
+    eps          0 to 1e30, in the root at "variance", deviation = √(variance + ε), or beside it at
+                 "deviation", √variance + ε
+    variance     divided by n ("population") or by n − 1 ("unbiased")
+    gamma_form   "plain", or "one_plus": γ stands for 1 + γ, as Gemma stores it
+
+    Error if a value is none of these.
+    """
+
+    kind: Literal["layer", "rms"] = "layer"
+    eps: float = 1e-5
+    eps_at: Literal["variance", "deviation"] = "variance"
+    variance: Literal["population", "unbiased"] = "population"
+    gamma_form: Literal["plain", "one_plus"] = "plain"
+    output_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, words in (("kind", _KINDS), ("eps_at", _EPSILON_PLACES),
+                            ("variance", _VARIANCES), ("gamma_form", _GAMMA_FORMS)):
+            if getattr(self, name) not in words:
+                raise _core.Error(f"{name} is {getattr(self, name)!r}, must be one of {words}")
+        if not 0 <= self.eps <= 1e30:
+            raise _core.Error(f"eps is {self.eps!r}, must be from 0 to 1e30")
+        if not math.isfinite(self.output_scale) or self.output_scale == 0:
+            raise _core.Error(f"output_scale is {self.output_scale!r}, must be finite and not 0")
+
+    @property
+    def fields(self) -> NormFields:
+        """As addnorm.h has them."""
+        return (_KINDS.index(self.kind), float(self.eps), _EPSILON_PLACES.index(self.eps_at),
+                _VARIANCES.index(self.variance), _GAMMA_FORMS.index(self.gamma_form),
+                float(self.output_scale))
+
+
+class AddNorm(NamedTuple):
+    """What add_norm returns. Statistics are for add_norm_backward."""
+
+    y: Result
+    sum: Result
+    statistics: NumPyArray
+
+
+def _new(shape: tuple[int, ...], dtype: str) -> Result:
+    if dtype == "bfloat16":
+        return BFloat16(np.empty(shape, np.uint16))
+    return np.empty(shape, dtype)
+
+
+def _new_statistics(x: Array) -> NumPyArray:
+    shape, dtype = _core.describe("x", x)
+    return np.empty(shape[:-1] + (6,), _values(dtype))
+
+
+def _new_like(name: str, array: Array) -> Result:
+    return _new(*_core.describe(name, array))
+
+
+def _values(dtype: str) -> str:
+    """The type of γ, factors and statistics beside a stream of this type."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def _per_feature(name: str, array: Array) -> NumPyArray:
+    shape, dtype = _core.describe(name, array)
+    return np.empty(shape[-1:], _values(dtype))
+
+
+def _dropout(probability: float, seed: int, offset: int) -> Dropout:
+    for name, value in (("seed", seed), ("offset", offset)):
+        if not isinstance(value, (int, np.integer)) or not 0 <= value < 2**64:
+            raise _core.Error(f"{name} is {value!r}, must be an integer from 0 to 2**64 - 1")
+    return float(probability), int(seed), int(offset)
+
+
+def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: Array | None = None,
+             norm: Norm = Norm(), *, skip: Factor = None, gain: Factor = None,
+             dropout: float = 0.0, seed: int = 0, offset: int = 0, sum: Array | None = None,
+             out: Array | None = None) -> AddNorm:
+    """s = skip ⊙ x + gain ⊙ dropout(branch) and y = norm(s), in one pass over memory.
+
+    x            (…, features), the residual stream
+    branch       the same shape; None: s = skip ⊙ x. Of x's type, or bfloat16 or float16 beside float32
+    gamma, beta  (features,); None: 1 and 0
+    skip, gain   a number, (1,) or (features,); None: 1
+    dropout      the probability with which a value of the branch becomes 0, others being divided by
+                 1 − it; which ones is a function of (seed, offset + row·features + column)
+    sum          where s goes, of x's shape and type; may be x or branch; None: a new array
+    out          where y goes, of x's shape and branch's type; may be x or branch, but not sum
+
+    Returns y, s and the statistics: (…, 6) in float32 or float64, to be handed to add_norm_backward.
+    Error for shapes, gaps, read-only or overlapping memory; TypeError for types and devices.
+    """
+    statistics = _new_statistics(x)
+    if sum is None:
+        sum = _new_like("x", x)
+    if out is None:
+        out = _new_like("branch", x if branch is None else branch)
+    _core.add_norm(norm.fields, x, branch, skip, gain, _dropout(dropout, seed, offset), gamma, beta,
+                   sum, out, statistics)
+    return AddNorm(out, sum, statistics)
+
+
+def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | None = None,
+                      norm: Norm = Norm(), *, d_residual: Array | None = None, skip: Factor = None,
+                      dx: Array | None = None) -> tuple[Result, NumPyArray, NumPyArray]:
+    """dx = skip ⊙ d_residual + dnorm(dy), and the gradients of γ and β.
+
+        dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+
+    dy           (…, features), the gradient of y, of y's type
+    s            what was normalized; statistics, gamma, norm: as add_norm had and returned them
+    d_residual   the gradient that comes past the norm, of s's shape and type; None: none
+    skip         what s is multiplied with there: a number, (1,) or (features,); None: 1
+    dx           where it goes, of s's shape and type; may be s, dy or d_residual; None: a new array
+
+    Returns dx, which is the gradient of s, and those of γ, Σ dy·x̂, and β, Σ dy, over rows: (features,)
+    in float32 or float64. That of the branch is dx too, or residual_add_backward's where a gain or
+    dropout stands before it. Errors as in add_norm.
+    """
+    d_gamma, d_beta = _per_feature("s", s), _per_feature("s", s)
+    if dx is None:
+        dx = _new_like("s", s)
+    _core.add_norm_backward(norm.fields, dy, s, statistics, gamma, d_residual, skip, dx, d_gamma,
+                            d_beta)
+    return dx, d_gamma, d_beta
+
+
+def residual_add(x: Array, branch: Array | None, *, skip: Factor = None, gain: Factor = None,
+                 dropout: float = 0.0, seed: int = 0, offset: int = 0,
+                 out: Array | None = None) -> Result:
+    """s = skip ⊙ x + gain ⊙ dropout(branch): add_norm without a norm, with its arguments and errors.
+
+    out: where s goes, of x's shape and type; may be x or branch; None: a new array.
+    """
+    if out is None:
+        out = _new_like("x", x)
+    _core.residual_add(x, branch, skip, gain, _dropout(dropout, seed, offset), out)
+    return out
+
+
+def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor = None,
+                          gain: Factor = None, dropout: float = 0.0, seed: int = 0, offset: int = 0,
+                          d_branch: Array | None = None) -> tuple[Result, NumPyArray, NumPyArray]:
+    """The gradients of the branch and of the factors of residual_add and add_norm.
+
+        d_branch = gain ⊙ mask ⊙ d_sum,  d_skip = Σ x ⊙ d_sum,  d_gain = Σ dropout(branch) ⊙ d_sum
+
+    d_sum: the gradient of s, of x's shape and type; d_branch: where that of the branch goes, of its shape
+    and type; None: a new array. The other arguments and the errors are add_norm's.
+
+    Returns d_branch, d_skip and d_gain, the last two (features,) in float32 or float64; the gradient of
+    a single factor is their sum. That of x is skip ⊙ d_sum: residual_add(d_sum, None, skip=skip).
+    """
+    d_skip, d_gain = np.zeros_like(_per_feature("x", x)), np.zeros_like(_per_feature("x", x))
+    if d_branch is None:
+        d_branch = _new_like("branch", branch)
+    _core.residual_add_backward(d_sum, x, branch, skip, gain, _dropout(dropout, seed, offset),
+                                d_branch, d_skip, d_gain)
+    return d_branch, d_skip, d_gain
+
+
+def _norm(x: Array, gamma: Array | None, beta: Array | None, norm: Norm, out: Array | None,
+          return_statistics: bool) -> Any:
+    y = _new_like("x", x) if out is None else out
+    statistics = _new_statistics(x) if return_statistics else None
+    _core.add_norm(norm.fields, x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics)
+    return (y, statistics) if return_statistics else y
+
+
+@overload
+def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, *,
+               eps: float = ..., out: Array | None = None) -> Result: ...
+@overload
+def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, *,
+               eps: float = ..., out: Array | None = None,
+               return_statistics: Literal[True]) -> tuple[Result, NumPyArray]: ...
+def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, *,
+               eps: float = 1e-5, out: Array | None = None, return_statistics: bool = False) -> Any:
+    """y = γ ⊙ (x − mean)/√(variance + ε) + β over the last axis (Ba et al. 2016).
+
+    x            (…, features)
+    gamma, beta  (features,); None: 1 and 0
+    out          where y goes, of x's shape; may be x; None: a new array
+
+    Returns y, or with return_statistics (y, statistics) for layer_norm_backward. Other norms and the sum
+    before one: add_norm. Errors as there.
+    """
+    return _norm(x, gamma, beta, Norm("layer", eps), out, return_statistics)
+
+
+def layer_norm_backward(dy: Array, x: Array, statistics: Array, gamma: Array | None = None, *,
+                        dx: Array | None = None) -> tuple[Result, NumPyArray, NumPyArray]:
+    """The gradients of layer_norm's x, γ and β: add_norm_backward with s = x."""
+    return add_norm_backward(dy, x, statistics, gamma, dx=dx)
+
+
+@overload
+def rms_norm(x: Array, gamma: Array | None = None, *, eps: float = ...,
+             out: Array | None = None) -> Result: ...
+@overload
+def rms_norm(x: Array, gamma: Array | None = None, *, eps: float = ..., out: Array | None = None,
+             return_statistics: Literal[True]) -> tuple[Result, NumPyArray]: ...
+def rms_norm(x: Array, gamma: Array | None = None, *, eps: float = 1e-5, out: Array | None = None,
+             return_statistics: bool = False) -> Any:
+    """y = γ ⊙ x/√(mean(x²) + ε) over the last axis (Zhang and Sennrich 2019); else as layer_norm."""
+    return _norm(x, gamma, None, Norm("rms", eps), out, return_statistics)
+
+
+def rms_norm_backward(dy: Array, x: Array, statistics: Array, gamma: Array | None = None, *,
+                      dx: Array | None = None) -> tuple[Result, NumPyArray]:
+    """The gradients of rms_norm's x and γ: add_norm_backward with s = x."""
+    dx, d_gamma, _ = add_norm_backward(dy, x, statistics, gamma, Norm("rms"), dx=dx)
+    return dx, d_gamma

@@ -1,0 +1,10 @@
+#include "module.h"
+
+#include "addnorm.h"
+#include "addnorm/error.h"
+
+PYBIND11_MODULE(_core, m) {
+  m.attr("__version__") = addnorm_version();
+  pybind11::register_exception<addnorm::Error>(m, "Error", PyExc_ValueError);
+  addnorm::python::add_norms(m);
+}

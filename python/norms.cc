@@ -1,0 +1,154 @@
+// The functions of addnorm.h on Python's arrays. addnorm/norms.py makes the results' memory and
+// says what everything means.
+
+#include <array>
+#include <tuple>
+
+#include "array.h"
+#include "module.h"
+
+namespace addnorm::python {
+namespace {
+
+addnorm_norm_options to_c(const NormFields& norm) {
+  const auto [kind, epsilon, epsilon_at, variance, gamma_form, output_scale] = norm;
+  return {.size = sizeof(addnorm_norm_options),
+          .kind = kind,
+          .epsilon_at = epsilon_at,
+          .variance = variance,
+          .gamma_form = gamma_form,
+          .epsilon = epsilon == 0 ? ADDNORM_NO_EPSILON : epsilon,
+          .output_scale = output_scale};
+}
+
+/// The fields from x to dropout_offset, which three structs have.
+struct ResidualArrays {
+  const py::object &x, &branch, &skip, &gain;
+  const std::tuple<double, std::uint64_t, std::uint64_t>& dropout;
+};
+template <typename Args>
+void fill(Args& args, Call& call, const ResidualArrays& arrays) {
+  args.size = sizeof args;
+  args.rows = call.rows();
+  args.features = call.features();
+  const Matrix x = call.matrix("x", arrays.x, Role::kStream, Access::kRead);
+  const Matrix branch = call.matrix("branch", arrays.branch, Role::kBranch, Access::kRead);
+  const Values skip = call.factor("skip", arrays.skip, Access::kRead);
+  const Values gain = call.factor("gain", arrays.gain, Access::kRead);
+  args.x = x.data, args.x_stride = x.stride;
+  args.branch = branch.data, args.branch_stride = branch.stride;
+  args.skip = skip.data, args.skip_count = skip.count;
+  args.gain = gain.data, args.gain_count = gain.count;
+  std::tie(args.dropout_probability, args.dropout_seed, args.dropout_offset) = arrays.dropout;
+}
+
+using Dropout = std::tuple<double, std::uint64_t, std::uint64_t>;
+
+void residual_add(const py::object& x, const py::object& branch, const py::object& skip,
+                  const py::object& gain, const Dropout& dropout, const py::object& out) {
+  Call call("x", x);
+  addnorm_residual_add_args args{};
+  fill(args, call, {x, branch, skip, gain, dropout});
+  const Matrix sum = call.matrix("out", out, Role::kStream, Access::kWrite);
+  args.sum = sum.data, args.sum_stride = sum.stride;
+  args.dtype = call.dtype();
+  call.run([&] { return addnorm_residual_add(&args); });
+}
+
+void residual_add_backward(const py::object& d_sum, const py::object& x, const py::object& branch,
+                           const py::object& skip, const py::object& gain, const Dropout& dropout,
+                           const py::object& d_branch, const py::object& d_skip,
+                           const py::object& d_gain) {
+  Call call("d_sum", d_sum);
+  addnorm_residual_add_backward_args args{};
+  fill(args, call, {x, branch, skip, gain, dropout});
+  const Matrix ds = call.matrix("d_sum", d_sum, Role::kStream, Access::kRead);
+  const Matrix db = call.matrix("d_branch", d_branch, Role::kBranch, Access::kWrite);
+  const Values dk = call.factor("d_skip", d_skip, Access::kWrite);
+  const Values dg = call.factor("d_gain", d_gain, Access::kWrite);
+  args.d_sum = ds.data, args.d_sum_stride = ds.stride;
+  args.d_branch = db.data, args.d_branch_stride = db.stride;
+  args.d_skip = dk.data, args.d_skip_count = dk.count;
+  args.d_gain = dg.data, args.d_gain_count = dg.count;
+  args.dtype = call.dtype();
+  call.run([&] { return addnorm_residual_add_backward(&args); });
+}
+
+void add_norm(const NormFields& norm, const py::object& x, const py::object& branch,
+              const py::object& skip, const py::object& gain, const Dropout& dropout,
+              const py::object& gamma, const py::object& beta, const py::object& sum,
+              const py::object& out, const py::object& statistics) {
+  Call call("x", x);
+  const addnorm_norm_options options = to_c(norm);
+  addnorm_add_norm_forward_args args{};
+  fill(args, call, {x, branch, skip, gain, dropout});
+  args.norm = &options;
+  const Matrix s = call.matrix("sum", sum, Role::kStream, Access::kWrite);
+  const Matrix y = call.matrix("out", out, Role::kBranch, Access::kWrite);
+  args.sum = s.data, args.sum_stride = s.stride;
+  args.y = y.data, args.y_stride = y.stride;
+  args.gamma = call.per_feature("gamma", gamma, Access::kRead);
+  args.beta = call.per_feature("beta", beta, Access::kRead);
+  args.statistics = call.statistics(statistics, Access::kWrite);
+  args.dtype = call.dtype();
+  call.run([&] { return addnorm_add_norm_forward(&args); });
+}
+
+void add_norm_backward(const NormFields& norm, const py::object& dy, const py::object& s,
+                       const py::object& statistics, const py::object& gamma,
+                       const py::object& d_residual, const py::object& skip, const py::object& dx,
+                       const py::object& d_gamma, const py::object& d_beta) {
+  Call call("s", s);
+  const addnorm_norm_options options = to_c(norm);
+  const Matrix s_in = call.matrix("s", s, Role::kStream, Access::kRead);
+  const Matrix dy_in = call.matrix("dy", dy, Role::kBranch, Access::kRead);
+  const Matrix residual = call.matrix("d_residual", d_residual, Role::kStream, Access::kRead);
+  const Values factor = call.factor("skip", skip, Access::kRead);
+  const Matrix dx_out = call.matrix("dx", dx, Role::kStream, Access::kWrite);
+  addnorm_add_norm_backward_args args{.size = sizeof args,
+                                      .dtype = call.dtype(),
+                                      .parameter_gradients = ADDNORM_GRADIENT_OVERWRITE,
+                                      .rows = call.rows(),
+                                      .features = call.features(),
+                                      .norm = &options,
+                                      .s = s_in.data,
+                                      .s_stride = s_in.stride,
+                                      .statistics = call.statistics(statistics, Access::kRead),
+                                      .gamma = call.per_feature("gamma", gamma, Access::kRead),
+                                      .dy = dy_in.data,
+                                      .dy_stride = dy_in.stride,
+                                      .d_residual = residual.data,
+                                      .d_residual_stride = residual.stride,
+                                      .skip = factor.data,
+                                      .skip_count = factor.count,
+                                      .dx = dx_out.data,
+                                      .dx_stride = dx_out.stride};
+  args.d_gamma = call.per_feature("d_gamma", d_gamma, Access::kWrite);
+  args.d_beta = call.per_feature("d_beta", d_beta, Access::kWrite);
+  if (args.d_gamma != nullptr || args.d_beta != nullptr) {
+    args.workspace_size = addnorm_add_norm_workspace(args.rows, args.features);
+    args.workspace = call.workspace(args.workspace_size);
+  }
+  call.run([&] { return addnorm_add_norm_backward(&args); });
+}
+
+/// Shape and type of an array.
+std::tuple<py::tuple, const char*> describe(const char* name, const py::object& object) {
+  const Array array = read_array(name, object);
+  py::tuple shape(array.shape.size());
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) shape[axis] = array.shape[axis];
+  return {shape, name_of(array.dtype)};
+}
+
+}  // namespace
+
+void add_norms(py::module_& m) {
+  m.def("describe", &describe);
+  m.def("as_bfloat16", &as_bfloat16);
+  m.def("residual_add", &residual_add);
+  m.def("residual_add_backward", &residual_add_backward);
+  m.def("add_norm", &add_norm);
+  m.def("add_norm_backward", &add_norm_backward);
+}
+
+}  // namespace addnorm::python
