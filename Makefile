@@ -61,7 +61,7 @@ lint: packages packages-lint packages-python $(NODE_MODULES) ## check formats, c
 	@clang-format --dry-run -Werror $(SOURCES)
 	@$(NPM) run --silent lint
 	@mypy --strict --follow-imports=silent --cache-dir=build/mypy \
-	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,norms}.py
+	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,norms,lab}.py
 	@cmake --preset release >/dev/null
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/release --quiet \
 	  2> >(grep -v ' warnings* generated' >&2)

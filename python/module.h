@@ -16,5 +16,6 @@ namespace py = pybind11;
 using NormFields = std::tuple<int, double, int, int, int, double>;
 
 void add_norms(py::module_& m);
+void add_lab(py::module_& m);
 
 }  // namespace addnorm::python

@@ -14,13 +14,17 @@ What is computed, and γ, β, factors and statistics, is float64 where x is, els
 neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. The GIL is released.
 
 `Error`, a ValueError, says in a sentence which argument was wrong; of a wrong type it is a TypeError.
+
+`trace`, `figure` and `study` are the program's commands, as functions that return plain data.
 """
 
 from ._core import Error, __version__
+from .lab import figure, figures, reproduce, study, trace
 from .norms import (AddNorm, Array, BFloat16, Norm, add_norm, add_norm_backward, layer_norm,
                     layer_norm_backward, residual_add, residual_add_backward, rms_norm,
                     rms_norm_backward)
 
 __all__ = ["AddNorm", "Array", "BFloat16", "Error", "Norm", "__version__", "add_norm",
-           "add_norm_backward", "layer_norm", "layer_norm_backward", "residual_add",
-           "residual_add_backward", "rms_norm", "rms_norm_backward"]
+           "add_norm_backward", "figure", "figures", "layer_norm", "layer_norm_backward",
+           "reproduce", "residual_add", "residual_add_backward", "rms_norm", "rms_norm_backward",
+           "study", "trace"]

@@ -1,5 +1,7 @@
 """The library itself. Where a function of the package says None here it means the same."""
 
+from typing import Callable
+
 from .norms import Array, Dropout, Factor, NormFields
 
 __version__: str
@@ -19,3 +21,13 @@ def add_norm(norm: NormFields, x: Array, branch: Array | None, skip: Factor, gai
 def add_norm_backward(norm: NormFields, dy: Array, s: Array, statistics: Array,
                       gamma: Array | None, d_residual: Array | None, skip: Factor, dx: Array,
                       d_gamma: Array | None, d_beta: Array | None, /) -> None: ...
+def trace(norm: NormFields, x: list[float], branch: list[float], gamma: list[float],
+          beta: list[float], placement: int, /) -> str: ...
+def reproduce(seed: int, /) -> str: ...
+def figures() -> str: ...
+def figure(name: str, layers: list[int], width: int, seeds: int, seed: int, placements: list[str],
+           text: str, bug: str, /) -> str: ...
+def study(*, text: str, placements: list[str], layers: int, width: int, heads: int, context: int,
+          batch: int, steps: int, warm_up: int, seeds: int, seed: int, learning_rate: float,
+          dropout: float, norm: NormFields, initialization: str,
+          progress: Callable[[int, int], object] | None) -> str: ...

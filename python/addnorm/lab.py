@@ -1,0 +1,103 @@
+"""The lab: what is claimed of residual connections and norms, measured, as plain data.
+
+What a function returns is the JSON document that the program's command of its name writes: dicts, lists,
+strings, numbers; None is what is absent, infinite or NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from typing import Any, Callable, Iterable, Literal, Sequence
+
+from . import _core
+from .norms import Norm
+
+
+def _read(document: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(document)
+    return data
+
+
+def _count(name: str, value: int) -> int:
+    count = operator.index(value)
+    if not 0 <= count < 2**64:
+        raise _core.Error(f"{name} is {count}, must be from 0 to 2**64 - 1")
+    return count
+
+
+def _numbers(values: float | Iterable[float]) -> list[float]:
+    if isinstance(values, Iterable):
+        return [float(value) for value in values]
+    return [float(values)]
+
+
+def trace(x: Sequence[float], branch: Sequence[float] = (), gamma: float | Sequence[float] = (),
+          beta: float | Sequence[float] = (), norm: Norm = Norm(), *,
+          placement: Literal["post", "pre", "none"] = "post") -> dict[str, Any]:
+    """Add & Norm of one token, step by step, in float64.
+
+    x is the token's features, branch what the sublayer gives back, as many; empty: the norm of x alone.
+    gamma and beta are one number, or one for each feature. placement: "post", norm(x + F(x)); "pre",
+    x + F(norm(x)); "none", x + F(x).
+
+    Returns {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}. Error for
+    numbers of features that differ.
+    """
+    placements = "post", "pre", "none"
+    if placement not in placements:
+        raise _core.Error(f"placement is {placement!r}, must be one of {placements}")
+    return _read(_core.trace(norm.fields, _numbers(x), _numbers(branch), _numbers(gamma),
+                             _numbers(beta), placements.index(placement)))
+
+
+def reproduce(seed: int = 0) -> dict[str, Any]:
+    """PyTorch's numbers for a seed, without PyTorch: {"seed", "layer_norm", "block"}."""
+    return _read(_core.reproduce(_count("seed", seed)))
+
+
+def figures() -> dict[str, Any]:
+    """What figure() can run: {"figures": […], "bugs": […]}, each with its name, what it asks or means,
+    and a figure's options with their defaults."""
+    return _read(_core.figures())
+
+
+def figure(name: str, *, layers: int | Iterable[int] = (), width: int = 0, seeds: int = 0,
+           seed: int = 0, placements: Iterable[str] = (), text: str = "",
+           bug: str = "") -> dict[str, Any]:
+    """Measures one figure of figures() and lays what theory predicts over it.
+
+    What is 0 or empty is the figure's own. text is what a figure that trains is trained on, at least
+    4096 bytes. bug is put into what is measured; theory does not know of it.
+
+    Returns {"figure", "title", "question", "source", "options", "panels", "checks", "verdict"}; a panel
+    has "measured" and "predicted" curves, a verdict is "inside", "outside" or "not applicable". Error for
+    names that are unknown and options that the figure does not take.
+    """
+    depths = layers if isinstance(layers, Iterable) else [layers]
+    return _read(_core.figure(
+        name, [_count("layers", depth) for depth in depths], _count("width", width),
+        _count("seeds", seeds), _count("seed", seed), list(placements), text, bug))
+
+
+def study(text: str, *, placements: Iterable[str] = ("plain", "none", "post", "pre"),
+          layers: int = 12, width: int = 64, heads: int = 4, context: int = 64, batch: int = 8,
+          steps: int = 200, warm_up: int | None = None, seeds: int = 3, seed: int = 0,
+          learning_rate: float = 2e-3, dropout: float = 0.0, norm: Norm = Norm(),
+          initialization: Literal["torch", "xavier", "gpt2"] = "torch",
+          progress: Callable[[int, int], object] | None = None) -> dict[str, Any]:
+    """Trains small decoders over the bytes of `text` that differ in nothing but where their residual
+    connections and norms stand, with and without warm-up, and measures signal and gradient by layer.
+
+    warm_up: its steps; None: half of all. progress(done, all) is called after every step, from any of
+    the threads that train, one at a time; an exception in it ends the study, and so does Ctrl-C.
+
+    Returns {"options", "text_bytes", "unigram_loss", "placements", "claims", "runs"}. Error for options
+    that make no model, placements that are unknown and a text that is too short.
+    """
+    counts = dict(layers=layers, width=width, heads=heads, context=context, batch=batch, steps=steps,
+                  warm_up=max(1, steps // 2) if warm_up is None else warm_up, seeds=seeds, seed=seed)
+    return _read(_core.study(
+        text=text, placements=list(placements), learning_rate=float(learning_rate),
+        dropout=float(dropout), norm=norm.fields, initialization=initialization, progress=progress,
+        **{name: _count(name, value) for name, value in counts.items()}))

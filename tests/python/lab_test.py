@@ -1,0 +1,83 @@
+"""The lab's functions: plain data, with the numbers that the program and NumPy give."""
+
+import addnorm
+import numpy as np
+import pytest
+
+
+def test_trace_is_add_and_norm_by_hand():
+    t = addnorm.trace([1, 2, 3, 4], [0.5, -1, 2, 0], 2.0, (0, 0, 0, 1))
+    s = np.array([1.5, 1, 5, 4])
+    assert t["sum"] == list(s)
+    assert (t["mean"], t["variance"]) == pytest.approx((s.mean(), s.var()))
+    normalized = (s - s.mean()) / np.sqrt(s.var() + 1e-5)
+    assert t["normalized"] == pytest.approx(list(normalized))
+    assert t["output"] == pytest.approx(list(2 * normalized + [0, 0, 0, 1]))
+    assert addnorm.trace(np.ones(3), placement="none")["branch"] is None
+    with pytest.raises(addnorm.Error, match="branch: has 1 values; expected 2"):
+        addnorm.trace([1, 2], [1])
+    with pytest.raises(addnorm.Error, match="placement is 'sandwich', must be one of"):
+        addnorm.trace([1, 2], placement="sandwich")
+    with pytest.raises(TypeError, match="must be real|could not convert|float"):
+        addnorm.trace([None])
+
+
+def test_reproduce_gives_pytorchs_numbers():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(42)
+    token = (torch.randn(2, 4, 8) * 10 + 5)[0, 0]
+    before = addnorm.reproduce(42)["layer_norm"]["before"]
+    assert before["mean"] == pytest.approx(token.mean().item(), rel=1e-6)
+    assert before["std"] == pytest.approx(token.std().item(), rel=1e-6)
+
+
+def test_figures_can_be_asked_for_by_their_names():
+    names = [figure["name"] for figure in addnorm.figures()["figures"]]
+    assert len(names) == 14 and "variance" in names
+    result = addnorm.figure("variance", layers=6, seeds=4)
+    assert result["options"]["layers"] == [6] and result["options"]["seeds"] == 4
+    assert result["verdict"] == "inside"
+    curve = result["panels"][0]["measured"][0]
+    assert len(curve["x"]) == len(curve["y"]) == 7
+    assert addnorm.figure("gradient-flow", bug="norm-missing")["verdict"] == "outside"
+    for arguments, sentence in [(dict(name="nothing"), '"nothing" is unknown, must be one of'),
+                                (dict(name="variance", bug="nothing"), '"nothing" is unknown'),
+                                (dict(name="variance", text="a" * 5000), "variance trains nothing"),
+                                (dict(name="warm-up"), "text: has 0 bytes; expected at least 4096"),
+                                (dict(name="variance", layers=-1), "layers is -1, must be from 0"),
+                                (dict(name="layernorm", layers=3), "layernorm has no such option")]:
+        with pytest.raises(addnorm.Error, match=sentence):
+            addnorm.figure(**arguments)
+
+
+SMALL = dict(placements=["pre", "none"], layers=2, width=16, heads=2, context=16, batch=2, steps=4, seeds=1)
+TEXT = "In the beginning there was a sum, and a norm after it. " * 40
+
+
+def test_a_study_trains_and_tells_how_far_it_is():
+    steps = []
+    result = addnorm.study(TEXT, **SMALL, progress=lambda *counts: steps.append(counts))
+    assert steps == [(i + 1, 16) for i in range(16)]
+    assert {p["placement"] for p in result["placements"]} == {"pre", "none"}
+    assert all(len(run["losses"]) == 4 for run in result["runs"])
+    assert result["options"]["warm_up"] == 2
+
+
+def test_a_study_ends_with_the_exception_of_its_progress():
+    steps = []
+
+    def stop(done, all_steps):
+        steps.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        addnorm.study(TEXT, **SMALL, progress=stop)
+    assert steps == [1]
+
+
+@pytest.mark.parametrize("changes, sentence", [
+    ({"placements": ["sideways"]}, "sideways"), ({"heads": 3}, "heads"), ({"steps": -1}, "steps is -1"),
+    ({"initialization": "zeros"}, '"zeros" is unknown'), ({"text": "short"}, "text")])
+def test_a_study_that_cannot_be(changes, sentence):
+    with pytest.raises(addnorm.Error, match=sentence):
+        addnorm.study(**{"text": TEXT, **SMALL, **changes})
