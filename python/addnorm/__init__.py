@@ -15,7 +15,8 @@ neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. T
 
 `Error`, a ValueError, says in a sentence which argument was wrong; of a wrong type it is a TypeError.
 
-`trace`, `figure` and `study` are the program's commands, as functions that return plain data.
+`addnorm.torch` has modules that replace PyTorch's own. `trace`, `figure` and `study` are the program's
+commands, as functions that return plain data.
 """
 
 from ._core import Error, __version__

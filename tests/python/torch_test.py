@@ -1,0 +1,233 @@
+"""addnorm.torch against PyTorch's own modules and central differences."""
+
+import copy
+
+import addnorm
+import pytest
+
+torch = pytest.importorskip("torch")
+from addnorm import torch as at  # noqa: E402
+from torch import nn  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def drawn(*shape, dtype=torch.double):
+    return torch.randn(shape, dtype=dtype, requires_grad=True)
+
+
+NORMS = [addnorm.Norm(), addnorm.Norm("rms", 1e-3, gamma_form="one_plus", output_scale=0.5),
+         addnorm.Norm("layer", 0.01, eps_at="deviation", variance="unbiased")]
+
+
+@pytest.mark.parametrize("options", NORMS, ids=str)
+def test_gradcheck(options):
+    x, branch, weight, bias = drawn(2, 3, 6), drawn(2, 3, 6), drawn(6), drawn(6)
+    check = torch.autograd.gradcheck
+    assert check(lambda *a: at.norm(*a, options=options), (x, weight, bias))
+    assert check(lambda *a: at.add_norm(*a, options=options), (x, branch, weight, bias))
+    assert check(lambda *a: at.add_norm(*a, options=options)[0], (x, branch, weight, bias))  # y or s alone
+    assert check(lambda *a: at.add_norm(*a, options=options)[1], (x, branch))
+    assert check(lambda x: at.add_norm(x, branch.detach(), options=options), (x,))
+    assert check(lambda b: at.add_norm(x.detach(), b, options=options), (branch,))
+    assert check(lambda w: at.norm(x.detach(), w, options=options), (weight,))
+    assert check(lambda x: at.norm(x.transpose(0, 1), options=options), (x,))  # not contiguous
+
+
+def test_second_derivatives_are_refused():
+    x = drawn(3, 6)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dx, = torch.autograd.grad(at.norm(x).square().sum(), x, create_graph=True)
+        dx.sum().backward()
+
+
+@pytest.mark.parametrize("shape", [(8,), (3, 8), (2, 3, 8)])
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_layer_norm_is_pytorchs(shape, affine, dtype):
+    theirs = nn.LayerNorm(shape, 1e-4, affine)
+    for p in theirs.parameters():
+        nn.init.normal_(p)
+    theirs = theirs.to(dtype)
+    ours = at.LayerNorm(shape, 1e-4, affine).to(dtype)
+    ours.load_state_dict(theirs.state_dict())
+    x, dy = torch.randn(2, 5, 2, 3, 8, dtype=dtype)
+    results = []
+    for module in ours, theirs:
+        t = x.clone().requires_grad_()
+        y = module(t)
+        y.backward(dy)
+        assert y.dtype == dtype and y.shape == x.shape
+        results.append([y, t.grad] + [p.grad for p in module.parameters()])
+    tolerance = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 0.1}[dtype]
+    for a, b in zip(*results):
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_sums_of_different_types_are_as_wide_as_pytorchs():
+    x, branch = torch.randn(3, 8), torch.randn(3, 8).bfloat16().requires_grad_()
+    y, s = at.add_norm(x, branch)
+    assert s.dtype == (x + branch).dtype and torch.equal(s, x + branch)
+    y.sum().backward()
+    assert branch.grad.dtype == torch.bfloat16
+
+
+def test_what_does_not_go_together_is_named():
+    with pytest.raises(addnorm.Error, match=r"x has the shape \(3, 7\), must end with \(8,\)"):
+        at.LayerNorm(8)(torch.ones(3, 7))
+    with pytest.raises(addnorm.Error, match=r"branch has the shape \(8,\), must have \(3, 8\)"):
+        at.AddNorm(at.LayerNorm(8))(torch.ones(3, 8), torch.ones(8))
+    with pytest.raises(TypeError, match="x has DLPack's type"):
+        at.norm(torch.ones(3, 8, dtype=torch.int32))
+    with pytest.raises(addnorm.Error, match="gamma has 7 values, must have 8"):
+        at.norm(torch.ones(3, 8), torch.ones(7))
+    assert at.LayerNorm(8)(torch.ones(0, 8)).shape == (0, 8)
+
+
+@pytest.mark.parametrize("norm", [at.LayerNorm(8), at.RMSNorm(8), at.RMSNorm(8, gamma_form="one_plus")],
+                         ids=str)
+def test_add_norm_is_the_sum_and_the_norm(norm):
+    x, branch = drawn(3, 8, dtype=torch.float), drawn(3, 8, dtype=torch.float)
+    y, s = at.AddNorm(norm)(x, branch)
+    assert torch.equal(s, x + branch) and torch.equal(y, norm(x + branch))
+    assert not norm.weight.grad
+
+
+def encoder(norm_first, dropout=0.0, batch_first=True):
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout, batch_first=batch_first,
+                                       norm_first=norm_first)
+    stack = nn.TransformerEncoder(layer, 6, nn.LayerNorm(32) if norm_first else None)
+    for p in stack.parameters():  # the layers begin as copies of one
+        nn.init.normal_(p, std=0.2) if p.dim() > 1 else nn.init.normal_(p, float(p.mean().detach()), 0.1)
+    return stack
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_converted_encoder_has_the_same_outputs_and_gradients(norm_first, batch_first, training):
+    theirs = encoder(norm_first, batch_first=batch_first).double().train(training)
+    ours = at.convert(copy.deepcopy(theirs))
+    assert all(type(layer) is at.TransformerEncoderLayer for layer in ours.layers)
+    x = torch.randn(5, 7, 32, dtype=torch.double)
+    padding = torch.zeros(x.shape[:2] if batch_first else (x.shape[1], x.shape[0]), dtype=torch.bool)
+    padding[1, -2:] = True
+    results = []
+    for model in ours, theirs:
+        t = x.clone().requires_grad_()
+        y = model(t, src_key_padding_mask=padding)
+        y.sin().sum().backward()
+        results.append([y, t.grad] + [p.grad for p in model.parameters()])
+    for a, b in zip(*results):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-10)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(x), theirs(x), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-3)])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_a_converted_encoder_has_the_same_loss_curve(norm_first, dtype, tolerance):
+    """With dropout, which is PyTorch's and so drops the same values after the same seed."""
+    theirs = encoder(norm_first, dropout=0.1).to(dtype)
+    curves = []
+    x = torch.randn(8, 16, 32, dtype=dtype)
+    target = x.flip(1).cumsum(1).tanh()
+    for model in at.convert(copy.deepcopy(theirs)), theirs:
+        torch.manual_seed(1)
+        adam = torch.optim.Adam(model.parameters(), 1e-3)
+        losses = []
+        for _ in range(40):
+            adam.zero_grad()
+            loss = nn.functional.mse_loss(model(x), target)
+            loss.backward()
+            adam.step()
+            losses.append(loss.item())
+        curves.append(losses)
+    assert curves[0][-1] < 0.7 * curves[0][0]
+    assert curves[0] == pytest.approx(curves[1], rel=tolerance)
+
+
+class LlamaRMSNorm(nn.Module):
+    def __init__(self, n, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(n))
+        self.variance_epsilon = eps
+
+    def forward(self, x):
+        wide = x.to(torch.float32)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+        return self.weight * wide.to(x.dtype)
+
+
+class GemmaRMSNorm(nn.Module):
+    def __init__(self, n, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n))
+        self.eps = eps
+
+    def forward(self, x):
+        wide = x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + self.eps)
+        return (wide * (1 + self.weight.float())).type_as(x)
+
+
+class OddRMSNorm(LlamaRMSNorm):
+    """ε beside the root."""
+
+    def forward(self, x):
+        return x / (x.pow(2).mean(-1, keepdim=True).sqrt() + self.variance_epsilon) * self.weight
+
+
+class GatedRMSNorm(LlamaRMSNorm):
+    def forward(self, x, gate):
+        return super().forward(x * gate)
+
+
+@pytest.mark.parametrize("make, form", [(LlamaRMSNorm, "plain"), (GemmaRMSNorm, "one_plus"),
+                                        (OddRMSNorm, None), (GatedRMSNorm, None)])
+def test_an_rms_norm_is_known_by_what_it_gives(make, form):
+    module = make(16)
+    converted = at.convert(nn.Sequential(module))[0]
+    assert converted is module
+    if form is None:
+        assert type(module) is make
+        return
+    assert type(module) is at.RMSNorm and module.gamma_form == form
+    x = torch.randn(4, 16)
+    torch.testing.assert_close(module(x), make.forward(copy.copy(module), x))
+
+
+def test_convert_keeps_everything_but_the_kernels():
+    class Custom(nn.LayerNorm):
+        def forward(self, x):
+            return 2 * super().forward(x)
+
+    shared = nn.LayerNorm(8)
+    model = nn.ModuleDict({"a": shared, "b": shared, "own": Custom(8)}).eval()
+    seen = []
+    shared.register_forward_hook(lambda *_: seen.append(1))
+    parameters, state = list(map(id, model.parameters())), torch.get_rng_state()
+    assert at.convert(at.convert(model)) is model
+    assert model["a"] is model["b"] is shared and type(shared) is at.LayerNorm
+    assert type(model["own"]) is Custom and not shared.training
+    assert list(map(id, model.parameters())) == parameters
+    assert torch.equal(torch.get_rng_state(), state)
+    shared(torch.ones(1, 8))
+    assert seen == [1]
+    layer = at.convert(nn.TransformerEncoderLayer(8, 2), fuse=False)
+    assert type(layer) is nn.TransformerEncoderLayer and type(layer.norm1) is at.LayerNorm
+    assert type(at.TransformerEncoderLayer(8, 2).norm1) is at.LayerNorm
+
+
+def test_a_converted_model_under_autocast_has_the_types_of_pytorchs():
+    theirs = encoder(norm_first=False)
+    ours = at.convert(copy.deepcopy(theirs))
+    x = torch.randn(2, 5, 32)
+    with torch.autocast("cpu", torch.bfloat16):
+        a, b = ours(x), theirs(x)
+    assert a.dtype == b.dtype
+    torch.testing.assert_close(a.float(), b.float(), rtol=0, atol=0.15)
+    a.float().square().mean().backward()
+    assert all(p.grad.dtype == torch.float for p in ours.parameters())
