@@ -251,9 +251,10 @@ void* Call::statistics(const py::object& object, Access access) {
   return array.data;
 }
 
-void* Call::workspace(std::size_t count) {
-  workspace_.resize(count);
-  return workspace_.data();
+void* workspace(std::size_t count) {
+  thread_local std::vector<double> memory;
+  if (memory.size() < count) memory.resize(count);
+  return count == 0 ? nullptr : memory.data();
 }
 
 /// Which function of addnorm.h it was does not matter to who has called another.

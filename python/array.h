@@ -56,6 +56,9 @@ struct Values {
 enum class Role { kStream, kBranch };
 enum class Access { kRead, kWrite };
 
+/// Memory for as many values, the same for each call of this thread; NULL for none.
+void* workspace(std::size_t count);
+
 /// The arrays of one call. Each matrix must have the shape of the first, and the types must go
 /// together; the C interface checks what is left: lengths, alignment, overlaps.
 class Call {
@@ -74,9 +77,6 @@ class Call {
   Values factor(const char* name, const py::object& object, Access access);
   /// Six values for each row.
   void* statistics(const py::object& object, Access access);
-
-  /// Memory of the call's own for as many values.
-  void* workspace(std::size_t count);
 
   /// Calls f without the GIL; Error where its status says so.
   template <typename F>
@@ -101,7 +101,6 @@ class Call {
 
   std::vector<py::object> kept_;
   std::deque<double> numbers_;
-  std::vector<double> workspace_;
   std::vector<std::ptrdiff_t> shape_;
   std::size_t rows_ = 1;
   std::size_t features_ = 0;

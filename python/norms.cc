@@ -127,7 +127,7 @@ void add_norm_backward(const NormFields& norm, const py::object& dy, const py::o
   args.d_beta = call.per_feature("d_beta", d_beta, Access::kWrite);
   if (args.d_gamma != nullptr || args.d_beta != nullptr) {
     args.workspace_size = addnorm_add_norm_workspace(args.rows, args.features);
-    args.workspace = call.workspace(args.workspace_size);
+    args.workspace = workspace(args.workspace_size);
   }
   call.run([&] { return addnorm_add_norm_backward(&args); });
 }
