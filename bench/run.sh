@@ -13,6 +13,8 @@ if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
   /usr/bin/python3 "$bench/block_vs_torch.py" "$bin/block_bench"
   echo
   /usr/bin/python3 "$bench/train_vs_torch.py" "$bin/train_bench"
+  echo
+  PYTHONPATH=$bin/../python /usr/bin/python3 "$bench/converted_vs_torch.py"
 else
   echo "The race against PyTorch is skipped: /usr/bin/python3 has no torch (python3-torch)"
 fi
