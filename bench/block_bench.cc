@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/nn/block.h"
+#include "addnorm/nn/initialize.h"
 #include "gemm/gemm.h"
-#include "nn/block.h"
-#include "nn/initialize.h"
 #include "stopwatch.h"
 
 namespace addnorm {

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "addnorm/matrix.h"
 #include "addnorm/norm.h"
-#include "base/matrix.h"
-#include "base/torch_generator.h"
+#include "addnorm/torch_generator.h"
 
 namespace addnorm {
 namespace {

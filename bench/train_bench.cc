@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/nn/initialize.h"
 #include "base/time_account.h"
 #include "gemm/gemm.h"
-#include "nn/initialize.h"
 #include "stopwatch.h"
 #include "train/trainer.h"
 

@@ -6,6 +6,9 @@ include(CMakePackageConfigHelpers)
 
 # The folders whose headers are public, and the C interface. Their objects make both libraries.
 set(addnorm_public_folders base kernels c)
+if(ADDNORM_NN)
+  list(APPEND addnorm_public_folders gemm nn train)
+endif()
 
 # What these link with, which is the static library's users' business too.
 set(addnorm_links fmt::fmt hwy::hwy OpenMP::OpenMP_CXX)
@@ -21,6 +24,13 @@ find_dependency(OpenMP COMPONENTS CXX)
 ]])
 list(JOIN OpenMP_CXX_LIB_NAMES " -l" openmp)
 set(addnorm_static_libs "-lfmt -lhwy -l${openmp} -lstdc++ -lm")
+if(ADDNORM_NN)
+  list(APPEND addnorm_links DNNL::dnnl)
+  string(APPEND addnorm_static_packages "find_dependency(dnnl)\n")
+  string(PREPEND addnorm_static_libs "-ldnnl ")
+else()
+  set(addnorm_headers_left_out PATTERN nn EXCLUDE PATTERN train EXCLUDE)
+endif()
 
 # addnorm_library(<static|shared>): the target addnorm_<kind>, and what `cmake --install <build>
 # --component <kind>` installs; [NOT_ASKED_FOR]: which no other --install does.
@@ -56,7 +66,8 @@ function(addnorm_library kind)
   cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
              OUTPUT_VARIABLE up)
   set(made ${PROJECT_BINARY_DIR}/cmake/${kind})
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/addnorm-config.cmake.in ${made}/addnorm-config.cmake @ONLY)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/addnorm-config.cmake.in ${made}/addnorm-config.cmake
+                                INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/addnorm.pc.in ${made}/addnorm.pc @ONLY)
   write_basic_package_version_file(${made}/addnorm-config-version.cmake
                                    COMPATIBILITY SameMinorVersion)
@@ -67,7 +78,7 @@ function(addnorm_library kind)
           DESTINATION ${package} ${component})
   install(FILES ${made}/addnorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${component})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-          ${component})
+          ${component} ${addnorm_headers_left_out})
 endfunction()
 
 if(BUILD_SHARED_LIBS)

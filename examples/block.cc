@@ -1,10 +1,9 @@
 // One Transformer block in C++: made, drawn as PyTorch draws it, and run.
 
-#include <fmt/format.h>
-
 #include <cmath>
+#include <cstdio>
 
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 
 using namespace addnorm;
 
@@ -44,7 +43,7 @@ int main() {
   ParameterList<float> parameters;
   block.list_parameters("block", parameters);
 
-  fmt::print("shape       {} x {} x {}\n", batch, length, d_model);
-  fmt::print("parameters  {}\n", count_parameters(parameters));
-  fmt::print("mean |y-x|  {:.4f}\n", difference / static_cast<double>(y.size()));
+  std::printf("shape       %zu x %zu x %zu\n", batch, length, d_model);
+  std::printf("parameters  %zu\n", count_parameters(parameters));
+  std::printf("mean |y-x|  %.4f\n", difference / static_cast<double>(y.size()));
 }

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "addnorm/nn/stack.h"
 #include "io/safetensors.h"
-#include "nn/stack.h"
 
 namespace addnorm {
 namespace {

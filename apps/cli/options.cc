@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "nn/placement.h"
+#include "addnorm/nn/placement.h"
 
 namespace addnorm {
 namespace {

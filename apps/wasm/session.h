@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 #include "train/trainer.h"
 
 namespace addnorm {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/nn/placement.h"
 #include "addnorm/norm.h"
 #include "base/require.h"
-#include "nn/placement.h"
 #include "wasm/module.h"
 #include "wasm/session.h"
 

@@ -64,4 +64,8 @@ struct ADDNORM_API Float16 {
 template <typename T>
 using Arithmetic = std::conditional_t<sizeof(T) == 2, float, T>;
 
+/// Whether T is what kernels compute in, so that nothing is to be converted.
+template <typename T>
+inline constexpr bool kIsArithmetic = std::is_same_v<T, Arithmetic<T>>;
+
 }  // namespace addnorm

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "addnorm/error.h"
-#include "base/matrix.h"
+#include "addnorm/matrix.h"
 
 namespace addnorm {
 namespace {

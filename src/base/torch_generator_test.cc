@@ -1,4 +1,4 @@
-#include "base/torch_generator.h"
+#include "addnorm/torch_generator.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "addnorm/torch_generator.h"
 #include "base/require.h"
-#include "base/torch_generator.h"
 #include "train/cross_entropy.h"
 
 namespace addnorm {

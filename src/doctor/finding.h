@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "addnorm/nn/probe.h"
 #include "doctor/subject.h"
 #include "model/recipe.h"
-#include "nn/probe.h"
 
 namespace addnorm {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "addnorm/nn/probe.h"
 #include "doctor/subject.h"
-#include "nn/probe.h"
 
 namespace addnorm {
 

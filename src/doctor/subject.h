@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "addnorm/nn/placement.h"
 #include "io/profile.h"
-#include "nn/placement.h"
 #include "run/metrics.h"
 #include "run/run_config.h"
 

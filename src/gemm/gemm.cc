@@ -2,7 +2,7 @@
 
 #include <Eigen/Core>
 
-#include "base/matrix.h"
+#include "addnorm/matrix.h"
 #include "base/require.h"
 #include "gemm/onednn_matmul.h"
 #include "kernels/convert.h"

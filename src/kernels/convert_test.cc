@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "base/matrix.h"
-#include "base/torch_generator.h"
+#include "addnorm/matrix.h"
+#include "addnorm/torch_generator.h"
 
 namespace addnorm {
 namespace {

@@ -8,7 +8,7 @@
 #include <rapidcheck.h>
 
 #include "addnorm/error.h"
-#include "base/matrix.h"
+#include "addnorm/matrix.h"
 #include "kernels/activation.h"
 #include "kernels/softmax.h"
 #include "support/instruction_sets.h"

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "addnorm/float16.h"
-#include "base/torch_generator.h"
+#include "addnorm/torch_generator.h"
 #include "kernels/reference.h"
 #include "lab/figures.h"
 #include "lab/norm_sample.h"

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "addnorm/nn/placement.h"
 #include "base/find_named.h"
 #include "base/require.h"
-#include "nn/placement.h"
 
 namespace addnorm {
 

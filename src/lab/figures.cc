@@ -1,6 +1,6 @@
 #include "lab/figures.h"
 
-#include "nn/placement.h"
+#include "addnorm/nn/placement.h"
 
 namespace addnorm {
 namespace {

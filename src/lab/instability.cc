@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "addnorm/torch_generator.h"
 #include "base/parallel.h"
-#include "base/torch_generator.h"
 #include "lab/figures.h"
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"

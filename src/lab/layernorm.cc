@@ -2,7 +2,7 @@
 #include <cmath>
 #include <functional>
 
-#include "base/torch_generator.h"
+#include "addnorm/torch_generator.h"
 #include "lab/figures.h"
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"

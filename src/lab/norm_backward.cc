@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "addnorm/torch_generator.h"
 #include "base/parallel.h"
-#include "base/torch_generator.h"
 #include "kernels/reference.h"
 #include "lab/figures.h"
 #include "lab/norm_sample.h"

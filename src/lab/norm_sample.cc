@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "addnorm/float16.h"
+#include "addnorm/nn/add_norm.h"
 #include "base/parallel.h"
-#include "nn/add_norm.h"
 
 namespace addnorm {
 namespace {

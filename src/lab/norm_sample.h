@@ -6,10 +6,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/matrix.h"
-#include "base/torch_generator.h"
+#include "addnorm/matrix.h"
+#include "addnorm/nn/pass.h"
+#include "addnorm/torch_generator.h"
 #include "lab/figure.h"
-#include "nn/pass.h"
 
 /// One sublayer, for figures that look at a norm more closely than a stack lets them.
 

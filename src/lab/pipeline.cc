@@ -1,8 +1,8 @@
 #include <cmath>
 
+#include "addnorm/nn/initialize.h"
 #include "lab/figures.h"
 #include "lab/norm_sample.h"
-#include "nn/initialize.h"
 #include "theory/norm_law.h"
 
 namespace addnorm {

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <span>
 
+#include "addnorm/nn/initialize.h"
 #include "base/parallel.h"
-#include "nn/initialize.h"
 
 namespace addnorm {
 namespace {

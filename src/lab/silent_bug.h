@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nn/block.h"
-#include "nn/stack.h"
+#include "addnorm/nn/block.h"
+#include "addnorm/nn/stack.h"
 
 namespace addnorm {
 

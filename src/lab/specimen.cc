@@ -1,6 +1,6 @@
 #include "lab/specimen.h"
 
-#include "base/matrix.h"
+#include "addnorm/matrix.h"
 #include "base/parallel.h"
 
 namespace addnorm {

@@ -4,9 +4,9 @@
 #include <mutex>
 #include <set>
 
+#include "addnorm/nn/placement.h"
 #include "base/parallel.h"
 #include "base/require.h"
-#include "nn/placement.h"
 #include "train/trainer.h"
 
 namespace addnorm {

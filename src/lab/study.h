@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/nn/feed_forward.h"
+#include "addnorm/nn/initialize.h"
 #include "addnorm/norm.h"
 #include "lab/training.h"
-#include "nn/feed_forward.h"
-#include "nn/initialize.h"
 #include "probe/profiler.h"
 #include "train/byte_text.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "addnorm/nn/placement.h"
 #include "lab/study.h"
-#include "nn/placement.h"
 
 namespace addnorm {
 namespace {

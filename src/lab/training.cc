@@ -6,9 +6,9 @@
 #include <numeric>
 #include <utility>
 
+#include "addnorm/nn/placement.h"
 #include "base/parallel.h"
 #include "base/require.h"
-#include "nn/placement.h"
 
 namespace addnorm {
 namespace {

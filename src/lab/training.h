@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/nn/initialize.h"
 #include "lab/figure.h"
-#include "nn/initialize.h"
 #include "train/trainer.h"
 
 namespace addnorm {

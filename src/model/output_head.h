@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
-#include "base/matrix.h"
+#include "addnorm/matrix.h"
+#include "addnorm/nn/linear.h"
+#include "addnorm/nn/norm.h"
 #include "model/recipe.h"
 #include "model/weights.h"
-#include "nn/linear.h"
-#include "nn/norm.h"
 
 namespace addnorm {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/block.h"
-#include "nn/decoder.h"
+#include "addnorm/nn/block.h"
+#include "addnorm/nn/decoder.h"
 
 namespace addnorm {
 

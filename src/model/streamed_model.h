@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "addnorm/nn/norm.h"
 #include "model/output_head.h"
 #include "model/recipe.h"
 #include "model/weights.h"
-#include "nn/norm.h"
 
 namespace addnorm {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/nn/parameter.h"
 #include "io/safetensors.h"
 #include "model/tensor_names.h"
-#include "nn/parameter.h"
 
 namespace addnorm {
 

@@ -1,18 +1,22 @@
-#include "nn/add_norm.h"
+#include "addnorm/nn/add_norm.h"
 
 #include "base/require.h"
 #include "base/time_account.h"
+#include "kernels/check.h"
+#include "nn/told.h"
 
 namespace addnorm {
 
 template <typename T>
 void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass) {
+  require(pass.scratch != nullptr, "add_norm: the pass has no scratch memory");
   const Charge charge(Cost::kAddNorm);
   resize(pass.rows());
 
   // h = before(x)
   if (before_) stream.normalize(*before_, h_.view(), pass);
   x_ = stream.value();
+  check_shape("add_norm", "x", x_, pass.rows(), options_.d_model);
   if constexpr (!kIsArithmetic<T>) {
     if (!before_) convert<Value, T>(x_, h_);
   }
@@ -35,6 +39,9 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
 
 template <typename T>
 void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
+  require(!x_.empty() && pass.scratch != nullptr,
+          "add_norm: backward needs a forward before it, and scratch memory");
+  check_shape("add_norm", "gradient", gradient, x_.rows, x_.cols);
   const Charge charge(Cost::kAddNorm);
   Matrix<T>& d_before = pass.scratch->d_before;
   d_before.resize(x_.rows, x_.cols);

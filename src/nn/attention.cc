@@ -1,4 +1,4 @@
-#include "nn/attention.h"
+#include "addnorm/nn/attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,7 @@
 #include "kernels/column_sums.h"
 #include "kernels/convert.h"
 #include "kernels/softmax.h"
+#include "nn/rope.h"
 
 namespace addnorm {
 namespace {
@@ -82,6 +83,14 @@ MatrixView<V> rows_of(MatrixView<V> x, std::size_t features) {
 }
 
 }  // namespace
+
+std::vector<double> rope_frequencies(double base, std::size_t d_head) {
+  std::vector<double> frequencies(d_head / 2);
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(d_head));
+  }
+  return frequencies;
+}
 
 template <typename T>
 MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias,

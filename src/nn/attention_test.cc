@@ -1,13 +1,14 @@
 /// What single forms of attention must give, by identities that do not look at how they are
 /// computed. Their gradients are in gradient_test.cc, whole models in tests/models_test.cc.
 
-#include "nn/attention.h"
+#include "addnorm/nn/attention.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
+#include "nn/rope.h"
 #include "support/compare.h"
 #include "support/random.h"
 

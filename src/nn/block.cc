@@ -1,4 +1,4 @@
-#include "nn/block.h"
+#include "addnorm/nn/block.h"
 
 namespace addnorm {
 namespace {

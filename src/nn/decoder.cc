@@ -1,9 +1,10 @@
-#include "nn/decoder.h"
+#include "addnorm/nn/decoder.h"
 
 #include "base/require.h"
 #include "base/time_account.h"
 #include "gemm/gemm.h"
 #include "kernels/convert.h"
+#include "nn/stored.h"
 
 namespace addnorm {
 namespace {

@@ -1,4 +1,4 @@
-#include "nn/embedding.h"
+#include "addnorm/nn/embedding.h"
 
 #include "base/parallel.h"
 #include "base/require.h"

@@ -1,7 +1,8 @@
-#include "nn/feed_forward.h"
+#include "addnorm/nn/feed_forward.h"
 
 #include "base/parallel.h"
 #include "base/time_account.h"
+#include "kernels/activation.h"
 
 namespace addnorm {
 namespace {
@@ -17,18 +18,9 @@ void multiply(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> out) {
   });
 }
 
-}  // namespace
-
-template <typename T>
-FeedForward<T>::FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind, Bias bias)
-    : kind_(kind),
-      up_(d_model, d_ff, bias),
-      gate_(gated() ? d_model : 0, gated() ? d_ff : 0, gated() ? bias : Bias::kNo),
-      down_(d_ff, d_model, bias) {}
-
-template <typename T>
-Activation FeedForward<T>::activation() const {
-  switch (kind_) {
+/// φ, or the gate's.
+Activation activation_of(FeedForwardKind kind) {
+  switch (kind) {
     case FeedForwardKind::kRelu:
       return Activation::kRelu;
     case FeedForwardKind::kGelu:
@@ -41,6 +33,15 @@ Activation FeedForward<T>::activation() const {
   }
 }
 
+}  // namespace
+
+template <typename T>
+FeedForward<T>::FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind, Bias bias)
+    : kind_(kind),
+      up_(d_model, d_ff, bias),
+      gate_(gated() ? d_model : 0, gated() ? d_ff : 0, gated() ? bias : Bias::kNo),
+      down_(d_ff, d_model, bias) {}
+
 template <typename T>
 void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>&) {
   const Charge charge(Cost::kRest);
@@ -52,10 +53,10 @@ void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<
     gate_out_.resize(x.rows, d_ff);
     gate_active_.resize(x.rows, d_ff);
     gate_.forward(x, gate_out_.view());
-    activate<T>(activation(), gate_out_, gate_active_);
+    activate<T>(activation_of(kind_), gate_out_, gate_active_);
     multiply<T>(gate_active_, up_out_, hidden_);
   } else {
-    activate<T>(activation(), up_out_, hidden_);
+    activate<T>(activation_of(kind_), up_out_, hidden_);
   }
   down_.forward(hidden_, y);
 }
@@ -72,11 +73,11 @@ void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, Mat
     d_gate.resize(hidden_.rows(), hidden_.cols());
     multiply<T>(d_hidden, up_out_, d_gate);
     multiply<T>(d_hidden, gate_active_, d_hidden);
-    activate_backward<T>(activation(), {.x = gate_out_, .dy = d_gate, .dx = d_gate});
+    activate_backward<T>(activation_of(kind_), {.x = gate_out_, .dy = d_gate, .dx = d_gate});
     up_.backward(x, d_hidden, dx);
     gate_.backward(x, d_gate, dx, GradientMode::kAccumulate);
   } else {
-    activate_backward<T>(activation(), {.x = up_out_, .dy = d_hidden, .dx = d_hidden});
+    activate_backward<T>(activation_of(kind_), {.x = up_out_, .dy = d_hidden, .dx = d_hidden});
     up_.backward(x, d_hidden, dx);
   }
 }

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "base/torch_generator.h"
-#include "nn/decoder.h"
-#include "nn/initialize.h"
+#include "addnorm/nn/decoder.h"
+#include "addnorm/nn/initialize.h"
+#include "addnorm/torch_generator.h"
 #include "support/gradient_check.h"
 
 namespace addnorm {

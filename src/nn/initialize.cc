@@ -1,4 +1,4 @@
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 
 #include <algorithm>
 #include <cmath>

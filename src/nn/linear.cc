@@ -1,9 +1,10 @@
-#include "nn/linear.h"
+#include "addnorm/nn/linear.h"
 
 #include "base/time_account.h"
 #include "gemm/gemm.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
+#include "nn/stored.h"
 
 namespace addnorm {
 

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "addnorm/error.h"
+#include "addnorm/nn/initialize.h"
 #include "kernels/activation.h"
-#include "nn/initialize.h"
+#include "kernels/convert.h"
 
 namespace addnorm {
 namespace {

@@ -1,6 +1,7 @@
-#include "nn/norm.h"
+#include "addnorm/nn/norm.h"
 
 #include "base/require.h"
+#include "nn/told.h"
 
 namespace addnorm {
 

@@ -1,4 +1,4 @@
-#include "nn/placement.h"
+#include "addnorm/nn/placement.h"
 
 #include <algorithm>
 #include <charconv>

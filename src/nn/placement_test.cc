@@ -1,4 +1,4 @@
-#include "nn/placement.h"
+#include "addnorm/nn/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

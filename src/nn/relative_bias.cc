@@ -1,4 +1,4 @@
-#include "nn/relative_bias.h"
+#include "addnorm/nn/relative_bias.h"
 
 #include <algorithm>
 #include <cmath>

@@ -26,14 +26,6 @@ void rotate(std::span<const double> frequencies, std::size_t place, Turn turn, M
   });
 }
 
-std::vector<double> rope_frequencies(double base, std::size_t d_head) {
-  std::vector<double> frequencies(d_head / 2);
-  for (std::size_t i = 0; i < frequencies.size(); ++i) {
-    frequencies[i] = std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(d_head));
-  }
-  return frequencies;
-}
-
 template void rotate(std::span<const double>, std::size_t, Turn, MatrixView<float>);
 template void rotate(std::span<const double>, std::size_t, Turn, MatrixView<double>);
 template void rotate(std::span<const double>, std::size_t, Turn, MatrixView<BFloat16>);

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "addnorm/view.h"
 
@@ -16,8 +15,5 @@ enum class Turn { kForward, kBack };
 /// 2·frequencies.size() features.
 template <typename T>
 void rotate(std::span<const double> frequencies, std::size_t place, Turn turn, MatrixView<T> x);
-
-/// base^(−2i/d_head) for i < d_head/2.
-std::vector<double> rope_frequencies(double base, std::size_t d_head);
 
 }  // namespace addnorm

@@ -1,9 +1,10 @@
-#include "nn/stack.h"
+#include "addnorm/nn/stack.h"
 
 #include "base/require.h"
 #include "base/time_account.h"
 #include "kernels/check.h"
 #include "kernels/convert.h"
+#include "nn/told.h"
 
 namespace addnorm {
 namespace {
@@ -35,9 +36,6 @@ Stack<T>::Stack(const BlockOptions& options, const std::vector<BlockPlacement>& 
 
 template <typename T>
 void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass) {
-  require(pass.scratch != nullptr, "stack: the pass has no scratch memory");
-  require(x.rows == pass.rows(), "stack: x has {} rows, the pass has {} × {} tokens", x.rows,
-          pass.batch, pass.length);
   ResidualStream<T> stream(x);
   for (Block<T>& block : blocks_) block.forward(stream, pass);
   const Charge charge(Cost::kAddNorm);

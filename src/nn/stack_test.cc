@@ -1,4 +1,4 @@
-#include "nn/stack.h"
+#include "addnorm/nn/stack.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "addnorm/error.h"
-#include "base/torch_generator.h"
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
+#include "addnorm/torch_generator.h"
 
 namespace addnorm {
 namespace {
@@ -119,6 +119,31 @@ TEST(Stack, WithoutLayersIsAnError) {
   EXPECT_THROW(Stack<float>(small_block(), {}), Error);
   EXPECT_THROW(Stack<float>({.d_model = 9, .n_heads = 2, .d_ff = 4}, parse_placements("pre", 1)),
                Error);
+}
+
+/// Every shape and every order of calls that a user may get wrong ends in an Error.
+TEST(Stack, RefusesWhatDoesNotFit) {
+  for (const char* placement : {"none", "post", "pre", "sandwich"}) {
+    SCOPED_TRACE(placement);
+    Case c(placement);
+    Matrix<double> narrow(4, 7), few(3, 8), dy(4, 8);
+    EXPECT_THROW(c.stack.backward(dy, dy, c.pass), Error) << "there was no forward";
+    EXPECT_THROW(c.stack.forward(narrow, c.y, c.pass), Error);
+    EXPECT_THROW(c.stack.forward(few, c.y, c.pass), Error);
+    EXPECT_THROW(c.stack.forward(c.x, narrow, c.pass), Error);
+    EXPECT_THROW(c.stack.forward(c.x, few, c.pass), Error);
+    EXPECT_THROW(c.stack.forward({}, c.y, c.pass), Error);
+    Pass<double> without = c.pass;
+    without.scratch = nullptr;
+    EXPECT_THROW(c.stack.forward(c.x, c.y, without), Error);
+
+    c.stack.forward(c.x, c.y, c.pass);
+    EXPECT_THROW(c.stack.backward(narrow, dy, c.pass), Error);
+    EXPECT_THROW(c.stack.backward(dy, narrow, c.pass), Error);
+    EXPECT_THROW(c.stack.backward(few, few, c.pass), Error);
+    EXPECT_THROW(c.stack.backward(dy, dy, without), Error);
+    EXPECT_NO_THROW(c.stack.backward(dy, dy, c.pass));
+  }
 }
 
 TEST(Decoder, CountsParametersAsGpt2Does) {

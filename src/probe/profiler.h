@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/matrix.h"
-#include "nn/probe.h"
+#include "addnorm/matrix.h"
+#include "addnorm/nn/probe.h"
 
 namespace addnorm {
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "base/matrix.h"
+#include "addnorm/matrix.h"
 
 namespace addnorm {
 namespace {

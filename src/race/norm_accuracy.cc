@@ -4,8 +4,8 @@
 #include <cmath>
 #include <span>
 
-#include "base/matrix.h"
-#include "base/torch_generator.h"
+#include "addnorm/matrix.h"
+#include "addnorm/torch_generator.h"
 #include "kernels/reference.h"
 #include "race/onednn_norm.h"
 

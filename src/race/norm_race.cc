@@ -8,7 +8,7 @@
 #include <functional>
 #include <utility>
 
-#include "base/matrix.h"
+#include "addnorm/matrix.h"
 #include "base/parallel.h"
 #include "base/require.h"
 #include "race/memory_copy.h"

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "addnorm/train/adamw.h"
 #include "io/safetensors.h"
 #include "run/run_config.h"
-#include "train/adamw.h"
 
 namespace addnorm {
 

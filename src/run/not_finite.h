@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "nn/probe.h"
+#include "addnorm/nn/probe.h"
 
 namespace addnorm {
 

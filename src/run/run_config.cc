@@ -8,8 +8,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "addnorm/nn/placement.h"
 #include "base/find_named.h"
-#include "nn/placement.h"
 
 namespace addnorm {
 namespace {

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 #include "train/trainer.h"
 
 namespace addnorm {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "addnorm/error.h"
-#include "nn/placement.h"
+#include "addnorm/nn/placement.h"
 #include "run/memory.h"
 
 namespace addnorm {

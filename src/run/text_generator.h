@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/torch_generator.h"
-#include "nn/decoder.h"
+#include "addnorm/nn/decoder.h"
+#include "addnorm/torch_generator.h"
 
 namespace addnorm {
 

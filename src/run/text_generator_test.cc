@@ -9,7 +9,7 @@
 #include <string>
 
 #include "addnorm/error.h"
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 
 namespace addnorm {
 namespace {

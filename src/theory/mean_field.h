@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "nn/initialize.h"
-#include "nn/placement.h"
-#include "nn/probe.h"
-#include "nn/stack.h"
+#include "addnorm/nn/initialize.h"
+#include "addnorm/nn/placement.h"
+#include "addnorm/nn/probe.h"
+#include "addnorm/nn/stack.h"
 
 /// What theory predicts for a stack of random weights, site by site, as a probe measures it
 /// (docs/theory.md derives it). Mean field: each layer is so wide that a feature is a sum of many

@@ -1,4 +1,4 @@
-#include "train/adamw.h"
+#include "addnorm/train/adamw.h"
 
 #include <algorithm>
 #include <array>

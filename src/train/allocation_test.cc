@@ -10,7 +10,7 @@
 #include <new>
 #include <string>
 
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 #include "train/trainer.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/torch_generator.h"
+#include "addnorm/torch_generator.h"
 
 namespace addnorm {
 

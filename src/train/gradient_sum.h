@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/matrix.h"
-#include "nn/parameter.h"
+#include "addnorm/matrix.h"
+#include "addnorm/nn/parameter.h"
 #include "train/communicator.h"
 
 namespace addnorm {

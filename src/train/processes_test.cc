@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "addnorm/error.h"
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 #include "support/threads_as_processes.h"
 #include "train/gradient_sum.h"
 #include "train/trainer.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "addnorm/error.h"
-#include "nn/initialize.h"
+#include "addnorm/nn/initialize.h"
 #include "support/gradient_check.h"
 #include "train/cross_entropy.h"
 #include "train/trainer.h"

@@ -6,9 +6,9 @@
 #include <limits>
 #include <numbers>
 
+#include "addnorm/nn/initialize.h"
 #include "base/require.h"
 #include "base/time_account.h"
-#include "nn/initialize.h"
 #include "train/cross_entropy.h"
 
 namespace addnorm {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "nn/decoder.h"
-#include "train/adamw.h"
+#include "addnorm/nn/decoder.h"
+#include "addnorm/train/adamw.h"
 #include "train/byte_text.h"
 #include "train/communicator.h"
 #include "train/gradient_sum.h"

@@ -10,7 +10,9 @@ trap 'rm -rf "$out"' EXIT
 read -ra cflags <<<"$(pkg-config --cflags addnorm)"
 read -ra libs <<<"$(pkg-config --libs $([[ $kind == shared ]] || echo --static) addnorm)"
 
-"$cxx" -std=c++20 "${cflags[@]}" inference.cc "${libs[@]}" -o "$out/inference"
-"$out/inference"
+for example in inference probe; do
+  "$cxx" -std=c++20 "${cflags[@]}" $example.cc "${libs[@]}" -o "$out/$example"
+  "$out/$example"
+done
 cc -std=c99 -pedantic -Werror "${cflags[@]}" add_norm.c "${libs[@]}" -o "$out/add_norm"
 "$out/add_norm"

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "base/matrix.h"
-#include "base/torch_generator.h"
+#include "addnorm/matrix.h"
+#include "addnorm/torch_generator.h"
 
 namespace addnorm::testing {
 

@@ -8,7 +8,7 @@
 #include "addnorm/error.h"
 #include "addnorm/norm.h"
 
-#if __has_include("base/matrix.h")
+#if __has_include("base/require.h")
 #error "src/ is on the include path"
 #endif
 

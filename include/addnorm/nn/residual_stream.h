@@ -1,7 +1,7 @@
 #pragma once
 
+#include "addnorm/nn/norm.h"
 #include "addnorm/norm.h"
-#include "nn/norm.h"
 
 namespace addnorm {
 

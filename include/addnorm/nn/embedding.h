@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "nn/parameter.h"
-#include "nn/pass.h"
+#include "addnorm/nn/parameter.h"
+#include "addnorm/nn/pass.h"
 
 namespace addnorm {
 
@@ -16,15 +16,15 @@ class Embedding {
  public:
   using Value = Arithmetic<T>;
 
-  Embedding(std::size_t vocabulary, std::size_t context, std::size_t d_model);
+  ADDNORM_API Embedding(std::size_t vocabulary, std::size_t context, std::size_t d_model);
 
   /// `tokens` are batch × length ids below the vocabulary; past + length is at most the context.
-  void forward(std::span<const std::int32_t> tokens, MatrixView<Value> x,
-               const Pass<T>& pass) const;
-  void backward(std::span<const std::int32_t> tokens, MatrixView<const Value> dx,
-                const Pass<T>& pass);
+  ADDNORM_API void forward(std::span<const std::int32_t> tokens, MatrixView<Value> x,
+                           const Pass<T>& pass) const;
+  ADDNORM_API void backward(std::span<const std::int32_t> tokens, MatrixView<const Value> dx,
+                            const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   Parameter<Value>& token() { return token_; }
   Parameter<Value>& position() { return position_; }
 

@@ -3,9 +3,8 @@
 #include <cstddef>
 #include <string>
 
-#include "kernels/activation.h"
-#include "nn/linear.h"
-#include "nn/pass.h"
+#include "addnorm/nn/linear.h"
+#include "addnorm/nn/pass.h"
 
 namespace addnorm {
 
@@ -20,21 +19,20 @@ constexpr bool is_gated(FeedForwardKind kind) {
 template <typename T>
 class FeedForward : public Sublayer<T> {
  public:
-  FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind, Bias bias = Bias::kYes);
+  ADDNORM_API FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind,
+                          Bias bias = Bias::kYes);
 
-  void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) override;
-  void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
-                const Pass<T>& pass) override;
+  ADDNORM_API void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) override;
+  ADDNORM_API void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
+                            const Pass<T>& pass) override;
 
-  void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
   bool gated() const { return is_gated(kind_); }
   Linear<T>& up() { return up_; }
   Linear<T>& gate() { return gate_; }  ///< of SwiGLU only
   Linear<T>& down() { return down_; }
 
  private:
-  Activation activation() const;
-
   FeedForwardKind kind_;
   Linear<T> up_, gate_, down_;
   Matrix<T> up_out_, gate_out_, gate_active_, hidden_;

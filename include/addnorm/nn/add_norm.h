@@ -4,18 +4,18 @@
 #include <optional>
 #include <string>
 
-#include "nn/norm.h"
-#include "nn/placement.h"
-#include "nn/residual_stream.h"
+#include "addnorm/nn/norm.h"
+#include "addnorm/nn/placement.h"
+#include "addnorm/nn/residual_stream.h"
 
 namespace addnorm {
 
 struct AddNormOptions {
   std::size_t d_model = 0;
-  NormOptions norm;  ///< of every norm in it
+  NormOptions norm = {};  ///< of every norm in it
   Affine affine = Affine::kGammaBeta;
   double dropout = 0;                                ///< probability, on the branch
-  Depth depth;                                       ///< for factors that depend on it
+  Depth depth = {};                                  ///< for factors that depend on it
   SublayerKind sublayer = SublayerKind::kAttention;  ///< for probes, and for dropout's place
 };
 
@@ -28,14 +28,14 @@ class AddNorm {
  public:
   using Value = Arithmetic<T>;
 
-  AddNorm(const Placement& placement, const AddNormOptions& options);
+  ADDNORM_API AddNorm(const Placement& placement, const AddNormOptions& options);
 
   /// The stream goes in as x and comes out as y.
-  void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
+  ADDNORM_API void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
   /// `gradient` goes in as that of y and comes out as that of x.
-  void backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass);
+  ADDNORM_API void backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   Parameter<Value>& skip() { return skip_; }  ///< empty where skip is not learned
 
  private:

@@ -4,9 +4,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "addnorm/nn/parameter.h"
+#include "addnorm/nn/pass.h"
 #include "addnorm/norm.h"
-#include "nn/parameter.h"
-#include "nn/pass.h"
 
 namespace addnorm {
 
@@ -22,27 +22,27 @@ class Norm {
  public:
   using Value = Arithmetic<T>;
 
-  Norm(const NormOptions& options, std::size_t features, Affine affine);
+  ADDNORM_API Norm(const NormOptions& options, std::size_t features, Affine affine);
 
   /// s = add, y = norm(s). Layer and RMS norms do both in one pass. `sum` is where s goes; it may
   /// be absent where add has no branch. Batch norms use running statistics in evaluation.
-  void forward(const ResidualAdd<In, Out>& add, MatrixView<In> sum, MatrixView<Out> y,
-               const Pass<T>& pass);
+  ADDNORM_API void forward(const ResidualAdd<In, Out>& add, MatrixView<In> sum, MatrixView<Out> y,
+                           const Pass<T>& pass);
 
   struct Backward {
-    MatrixView<const In> s;  ///< what forward normalized
-    MatrixView<const Out> dy;
-    MatrixView<const In> d_residual;  ///< absent: none
-    Scale<Value> skip;
-    MatrixView<In> dx;  ///< = skip ⊙ d_residual + dnorm(dy); may be dy or d_residual
+    MatrixView<const In> s = {};  ///< what forward normalized
+    MatrixView<const Out> dy = {};
+    MatrixView<const In> d_residual = {};  ///< absent: none
+    Scale<Value> skip = {};
+    MatrixView<In> dx = {};  ///< = skip ⊙ d_residual + dnorm(dy); may be dy or d_residual
   };
-  void backward(const Backward& args, const Pass<T>& pass);
+  ADDNORM_API void backward(const Backward& args, const Pass<T>& pass);
 
   /// Tells pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer
   /// and RMS norms only.
-  void tell(Site site, MatrixView<const In> s, const Pass<T>& pass) const;
+  ADDNORM_API void tell(Site site, MatrixView<const In> s, const Pass<T>& pass) const;
 
-  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   const NormOptions& options() const { return options_; }
   Parameter<Value>& gamma() { return gamma_; }
   Parameter<Value>& beta() { return beta_; }

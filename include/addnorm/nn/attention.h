@@ -6,13 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "nn/linear.h"
-#include "nn/norm.h"
-#include "nn/pass.h"
-#include "nn/relative_bias.h"
-#include "nn/rope.h"
+#include "addnorm/nn/linear.h"
+#include "addnorm/nn/norm.h"
+#include "addnorm/nn/pass.h"
+#include "addnorm/nn/relative_bias.h"
 
 namespace addnorm {
+
+enum class Turn;
+
+/// Frequencies of a rotary position embedding (Su et al. 2021): base^(−2i/d_head) for i < d_head/2.
+ADDNORM_API std::vector<double> rope_frequencies(double base, std::size_t d_head);
 
 /// Which values of a query or key a norm takes together, if there is one (Henry et al. 2020).
 enum class QkNorm { kNone, kHead, kAllHeads };
@@ -21,16 +25,16 @@ enum class QkNorm { kNone, kHead, kAllHeads };
 struct AttentionForm {
   /// Heads of keys and values, each for as many heads of queries (Ainslie et al. 2023); 0: n_heads.
   std::size_t n_kv_heads = 0;
-  std::size_t d_head = 0;          ///< 0: d_model/n_heads
-  Bias qkv_bias = Bias::kNo;       ///< of query, key and value where the block's layers have none
-  double score_scale = 0;          ///< of q·k; 0: 1/√d_head
-  double soft_cap = 0;             ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
-  std::size_t window = 0;          ///< how many keys a causal query sees, its own the last; 0: all
-  std::vector<double> rope;        ///< frequencies of rotate(), on queries and keys; empty: none
-  QkNorm qk_norm = QkNorm::kNone;  ///< on queries and keys, before they turn
-  NormOptions norm;                ///< of that, with γ alone
-  RelativeBias relative_bias;      ///< added to the scores
-  std::size_t layer = 0;           ///< for probes
+  std::size_t d_head = 0;           ///< 0: d_model/n_heads
+  Bias qkv_bias = Bias::kNo;        ///< of query, key and value where the block's layers have none
+  double score_scale = 0;           ///< of q·k; 0: 1/√d_head
+  double soft_cap = 0;              ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
+  std::size_t window = 0;           ///< how many keys a causal query sees, its own the last; 0: all
+  std::vector<double> rope = {};    ///< frequencies, for queries and keys to turn; empty: none
+  QkNorm qk_norm = QkNorm::kNone;   ///< on queries and keys, before they turn
+  NormOptions norm = {};            ///< of that, with γ alone
+  RelativeBias relative_bias = {};  ///< added to the scores
+  std::size_t layer = 0;            ///< for probes
 };
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2):
@@ -43,19 +47,21 @@ class MultiHeadAttention : public Sublayer<T> {
  public:
   using Value = Arithmetic<T>;
 
-  MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias = Bias::kYes,
-                     const AttentionForm& form = {});
+  ADDNORM_API MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias = Bias::kYes,
+                                 const AttentionForm& form = {});
 
   struct Inputs {
-    MatrixView<const T> query;  ///< batch × query length rows of d_model
-    MatrixView<const T> key;    ///< batch × key length rows
-    MatrixView<const T> value;  ///< batch × key length rows
+    MatrixView<const T> query = {};  ///< batch × query length rows of d_model
+    MatrixView<const T> key = {};    ///< batch × key length rows
+    MatrixView<const T> value = {};  ///< batch × key length rows
   };
   struct Gradients {
-    MatrixView<T> query, key, value;  ///< those that are the same memory are added up
+    MatrixView<T> query = {}, key = {},
+                  value = {};  ///< those that are the same memory are added up
   };
-  void forward(const Inputs& in, MatrixView<T> y, const Pass<T>& pass);
-  void backward(const Inputs& in, MatrixView<const T> dy, const Gradients& d, const Pass<T>& pass);
+  ADDNORM_API void forward(const Inputs& in, MatrixView<T> y, const Pass<T>& pass);
+  ADDNORM_API void backward(const Inputs& in, MatrixView<const T> dy, const Gradients& d,
+                            const Pass<T>& pass);
 
   void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) override {
     forward({x, x, x}, y, pass);
@@ -65,7 +71,7 @@ class MultiHeadAttention : public Sublayer<T> {
     backward({x, x, x}, dy, {dx, dx, dx}, pass);
   }
 
-  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   Linear<T>& query() { return query_; }
   Linear<T>& key() { return key_; }
   Linear<T>& value() { return value_; }

@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "base/torch_generator.h"
-#include "nn/decoder.h"
+#include "addnorm/nn/decoder.h"
+#include "addnorm/torch_generator.h"
 
 namespace addnorm {
 
@@ -21,30 +21,32 @@ enum class Initialization {
 };
 
 /// "torch", "xavier" or "gpt2", and back.
-Initialization find_initialization(std::string_view name);
-std::string_view name_of(Initialization initialization);
+ADDNORM_API Initialization find_initialization(std::string_view name);
+ADDNORM_API std::string_view name_of(Initialization initialization);
 inline constexpr Initialization kInitializations[] = {
     Initialization::kTorch, Initialization::kXavier, Initialization::kGpt2};
 
 /// Draws a layer's weight, then its bias.
 template <typename T>
-void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator& generator,
-                double gain = 1);
+ADDNORM_API void initialize(Linear<T>& linear, Initialization initialization,
+                            TorchGenerator& generator, double gain = 1);
 
 /// Draws query, key, value, output, up, (gate,) down in this order: that of document 000's block.
 /// The placements' initial_gain scales value, output and the feed-forward weights.
 template <typename T>
-void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
-                Initialization initialization, TorchGenerator& generator);
+ADDNORM_API void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
+                            Initialization initialization, TorchGenerator& generator);
 
 /// Draws token and position embeddings, the blocks, the head.
 template <typename T>
-void initialize(Decoder<T>& decoder, Initialization initialization, TorchGenerator& generator);
+ADDNORM_API void initialize(Decoder<T>& decoder, Initialization initialization,
+                            TorchGenerator& generator);
 
 /// Admin's profiling (Liu et al. 2020, section 4.2): sets each learned skip vector to
 /// ω_i = √(Var[x_0] + Σ_{j<i} Var[f_j]) from one forward of `tokens`, with ω = 1 until then.
 /// Does nothing to sublayers whose skip is not learned, and nothing at all if none is.
 template <typename T>
-void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens, std::size_t batch);
+ADDNORM_API void initialize_admin(Decoder<T>& decoder, std::span<const std::int32_t> tokens,
+                                  std::size_t batch);
 
 }  // namespace addnorm

@@ -5,8 +5,9 @@
 #include <functional>
 #include <span>
 
-#include "base/matrix.h"
-#include "nn/probe.h"
+#include "addnorm/float16.h"
+#include "addnorm/matrix.h"
+#include "addnorm/nn/probe.h"
 
 namespace addnorm {
 
@@ -15,9 +16,10 @@ enum class Mode { kTraining, kEvaluation };
 /// Which keys a query must not see. The three add up; a query that sees nothing gets zeros.
 struct AttentionMask {
   enum class Order { kAny, kCausal };
-  Order order = Order::kAny;                  ///< kCausal: only keys at or before the query
-  std::span<const std::uint8_t> key_padding;  ///< batch × key length, nonzero: padding; or empty
-  std::span<const std::uint8_t> blocked;      ///< query × key length, nonzero: blocked; or empty
+  Order order = Order::kAny;  ///< kCausal: only keys at or before the query
+  std::span<const std::uint8_t> key_padding =
+      {};                                      ///< batch × key length, nonzero: padding; or empty
+  std::span<const std::uint8_t> blocked = {};  ///< query × key length, nonzero: blocked; or empty
 };
 
 /// Memory for gradients that live only within one sublayer's backward: all layers share it.
@@ -44,7 +46,7 @@ struct Pass {
   std::size_t batch = 1;
   std::size_t length = 1;
   Mode mode = Mode::kTraining;
-  AttentionMask mask;
+  AttentionMask mask = {};
   std::uint64_t dropout_seed = 0;  ///< another one each step
   /// In evaluation a sequence may be fed in pieces: `past` of its tokens were fed before, and
   /// attention has kept their keys and values, with room for as many tokens as `context` says
@@ -61,7 +63,7 @@ struct Pass {
 
 /// The branch of a residual sum: F in y = x + F(x). Attention and feed-forward are the usual ones.
 template <typename T>
-class Sublayer {
+class ADDNORM_API Sublayer {
  public:
   virtual ~Sublayer() = default;
   /// y = F(x), rows × d_model each.

@@ -6,17 +6,17 @@
 #include <span>
 #include <vector>
 
-#include "nn/embedding.h"
-#include "nn/stack.h"
+#include "addnorm/nn/embedding.h"
+#include "addnorm/nn/stack.h"
 
 namespace addnorm {
 
 enum class Head { kTied, kUntied };
 
 struct DecoderOptions {
-  BlockOptions block;
-  std::vector<BlockPlacement> placements;  ///< one for each layer: parse_placements()
-  std::size_t vocabulary = 256;            ///< bytes
+  BlockOptions block = {};
+  std::vector<BlockPlacement> placements = {};  ///< one for each layer: parse_placements()
+  std::size_t vocabulary = 256;                 ///< bytes
   std::size_t context = 64;
   Head head = Head::kUntied;  ///< kTied: the logits use the token embedding
   FinalNorm final_norm = FinalNorm::kAsPlacement;
@@ -28,7 +28,7 @@ class Decoder {
  public:
   using Value = Arithmetic<T>;
 
-  explicit Decoder(const DecoderOptions& options);
+  ADDNORM_API explicit Decoder(const DecoderOptions& options);
 
   /// What a step may set; the rest of the pass is the decoder's own.
   struct Step {
@@ -44,11 +44,11 @@ class Decoder {
   };
   /// The logits, (batch × length) × vocabulary, of `tokens`, batch × length ids. They stay valid
   /// until the next forward.
-  MatrixView<Value> forward(std::span<const std::int32_t> tokens, const Step& step);
+  ADDNORM_API MatrixView<Value> forward(std::span<const std::int32_t> tokens, const Step& step);
   /// Adds to every parameter's gradient; `d_logits` is the loss's gradient after that forward.
-  void backward(MatrixView<const Value> d_logits);
+  ADDNORM_API void backward(MatrixView<const Value> d_logits);
 
-  ParameterList<Value> parameters();
+  ADDNORM_API ParameterList<Value> parameters();
   const DecoderOptions& options() const { return options_; }
   Embedding<T>& embedding() { return embedding_; }
   Stack<T>& stack() { return stack_; }

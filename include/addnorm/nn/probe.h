@@ -2,10 +2,9 @@
 
 #include <cstddef>
 #include <string_view>
-#include <type_traits>
 
-#include "base/matrix.h"
-#include "kernels/convert.h"
+#include "addnorm/api.h"
+#include "addnorm/view.h"
 
 namespace addnorm {
 
@@ -46,36 +45,13 @@ struct Site {
 /// valid during the call only. Attached through Pass::probe; without one nothing is computed for
 /// it.
 template <typename T>
-class Probe {
+class ADDNORM_API Probe {
  public:
   virtual ~Probe() = default;
   virtual void forward(const Site& site, MatrixView<const T> values) = 0;
   virtual void backward(const Site& site, MatrixView<const T> gradients) = 0;
   /// Whether attention shall make its scores once more, to tell them.
   virtual bool wants_scores() const { return false; }
-};
-
-/// The same values as a probe takes them: itself, or a copy in float32.
-template <typename T>
-class Told {
- public:
-  explicit Told(MatrixView<const T> values) : values_(values) {
-    if constexpr (!kIsArithmetic<T>) {
-      wide_.resize(values.rows, values.cols);
-      convert<T, Arithmetic<T>>(values, wide_);
-    }
-  }
-  operator MatrixView<const Arithmetic<T>>() const {
-    if constexpr (kIsArithmetic<T>) {
-      return values_;
-    } else {
-      return wide_;
-    }
-  }
-
- private:
-  MatrixView<const T> values_;
-  Matrix<Arithmetic<T>> wide_;
 };
 
 }  // namespace addnorm

@@ -5,6 +5,8 @@
 #include <random>
 #include <span>
 
+#include "addnorm/api.h"
+
 namespace addnorm {
 
 /// PyTorch's random numbers on the CPU: after torch.manual_seed(seed) the same draws in the same
@@ -19,20 +21,21 @@ class TorchGenerator {
 
   std::uint32_t random() { return static_cast<std::uint32_t>(engine_()); }
   void discard(std::uint64_t draws) { engine_.discard(draws); }  ///< of random()
-  std::uint64_t random64();                                      ///< two draws, the high word first
+  ADDNORM_API std::uint64_t random64();                          ///< two draws, the high word first
 
   /// tensor.uniform_(low, high), and torch.rand: u·(high − low) + low in T, where u has 24 (float)
   /// or 53 (double) random bits. Rounding may give `high` itself.
   template <typename T>
-  void fill_uniform(std::span<T> values, double low = 0, double high = 1);
+  ADDNORM_API void fill_uniform(std::span<T> values, double low = 0, double high = 1);
 
   /// tensor.normal_(mean, deviation), and torch.randn: Box and Muller (1958). Fewer than 16 values
   /// are drawn one by one in double, more in blocks of 16 in T, so the values depend on the size.
   template <typename T>
-  void fill_normal(std::span<T> values, double mean = 0, double deviation = 1);
+  ADDNORM_API void fill_normal(std::span<T> values, double mean = 0, double deviation = 1);
 
   /// torch.randint(low, high): low ≤ value < high.
-  void fill_integers(std::span<std::int64_t> values, std::int64_t low, std::int64_t high);
+  ADDNORM_API void fill_integers(std::span<std::int64_t> values, std::int64_t low,
+                                 std::int64_t high);
 
  private:
   template <typename T>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/parameter.h"
+#include "addnorm/nn/parameter.h"
 
 namespace addnorm {
 
@@ -28,18 +28,18 @@ struct NamedMatrix {
 template <typename T>
 class AdamW {
  public:
-  AdamW(const ParameterList<T>& parameters, const AdamWOptions& options);
+  ADDNORM_API AdamW(const ParameterList<T>& parameters, const AdamWOptions& options);
 
   /// `gradient_scale` multiplies each g: for a mean over batches, or to clip.
-  void step(double learning_rate, double gradient_scale = 1);
+  ADDNORM_API void step(double learning_rate, double gradient_scale = 1);
 
   /// The moments of each parameter, by the names "adamw.first.…" and "adamw.second.…".
-  std::vector<NamedMatrix<T>> state();
+  ADDNORM_API std::vector<NamedMatrix<T>> state();
   /// Goes on after `steps` steps, with the moments that there were then.
   void resume(std::size_t steps) { steps_ = steps; }
 
   /// √Σ g² over all parameters, in float64 and a fixed order.
-  double gradient_norm();
+  ADDNORM_API double gradient_norm();
 
  private:
   struct Moments {

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <string>
 
-#include "nn/add_norm.h"
-#include "nn/attention.h"
-#include "nn/feed_forward.h"
+#include "addnorm/nn/add_norm.h"
+#include "addnorm/nn/attention.h"
+#include "addnorm/nn/feed_forward.h"
 
 namespace addnorm {
 
@@ -14,7 +14,7 @@ struct BlockOptions {
   std::size_t n_heads = 1;
   std::size_t d_ff = 0;
   FeedForwardKind feed_forward = FeedForwardKind::kGelu;
-  NormOptions norm;
+  NormOptions norm = {};
   Affine affine = Affine::kGammaBeta;
   Bias bias = Bias::kYes;  ///< of the linear layers
   double dropout = 0;      ///< on each branch
@@ -25,13 +25,13 @@ struct BlockOptions {
 template <typename T>
 class Block {
  public:
-  Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth);
+  ADDNORM_API Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth);
 
-  void forward(ResidualStream<T>& stream, const Pass<T>& pass);
+  ADDNORM_API void forward(ResidualStream<T>& stream, const Pass<T>& pass);
   /// `gradient` goes in as that of the stream after the block, and comes out as that before it.
-  void backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass);
+  ADDNORM_API void backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
   MultiHeadAttention<T>& attention() { return attention_; }
   FeedForward<T>& feed_forward() { return feed_forward_; }
   AddNorm<T>& attention_add_norm() { return attention_add_norm_; }

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "addnorm/api.h"
+
 namespace addnorm {
 
 /// What is added to attention's scores by the distance of key and query (Raffel et al. 2020,
@@ -13,7 +15,7 @@ struct RelativeBias {
   std::size_t max_distance = 128;
 
   bool active() const { return buckets > 0; }
-  std::size_t bucket(std::size_t query, std::size_t key) const;
+  ADDNORM_API std::size_t bucket(std::size_t query, std::size_t key) const;
 };
 
 }  // namespace addnorm

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "base/matrix.h"
-#include "kernels/convert.h"
+#include "addnorm/api.h"
+#include "addnorm/float16.h"
+#include "addnorm/matrix.h"
 
 namespace addnorm {
 
@@ -54,36 +54,11 @@ std::size_t count_parameters(const ParameterList<T>& list) {
   return count;
 }
 
+/// Makes each `rounded` value anew, where there is one. For float and double.
 template <typename T>
-void round_parameter(Parameter<T>& parameter) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (parameter.rounded.empty()) return;
-    convert<float, BFloat16>(parameter.value.view(), parameter.rounded);
-  }
-}
-
-/// Gives the parameter the rounded value that products of type T read, if they do.
+ADDNORM_API void round_parameter(Parameter<T>& parameter);
 template <typename T>
-void store_as(Parameter<Arithmetic<T>>& parameter) {
-  if constexpr (!kIsArithmetic<T>) {
-    parameter.rounded.resize(parameter.value.rows(), parameter.value.cols());
-  }
-}
-
-/// The value as products of type T read it.
-template <typename T>
-MatrixView<const T> stored(const Parameter<Arithmetic<T>>& parameter) {
-  if constexpr (kIsArithmetic<T>) {
-    return parameter.value;
-  } else {
-    return parameter.rounded;
-  }
-}
-
-template <typename T>
-void round_parameters(const ParameterList<T>& list) {
-  for (const auto& entry : list) round_parameter(*entry.parameter);
-}
+ADDNORM_API void round_parameters(const ParameterList<T>& list);
 
 template <typename T>
 void zero_gradients(const ParameterList<T>& list) {

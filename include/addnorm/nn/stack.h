@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/block.h"
+#include "addnorm/nn/block.h"
 
 namespace addnorm {
 
@@ -20,15 +20,15 @@ class Stack {
   using Value = Arithmetic<T>;
 
   /// One block for each entry of `placements`.
-  Stack(const BlockOptions& options, const std::vector<BlockPlacement>& placements,
-        FinalNorm final_norm = FinalNorm::kAsPlacement);
+  ADDNORM_API Stack(const BlockOptions& options, const std::vector<BlockPlacement>& placements,
+                    FinalNorm final_norm = FinalNorm::kAsPlacement);
 
   /// y = stack(x), rows × d_model each. x must keep its values until backward, which reads them.
-  void forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass);
+  ADDNORM_API void forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass);
   /// The gradient of x from that of y; dx may be dy.
-  void backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass<T>& pass);
+  ADDNORM_API void backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass<T>& pass);
 
-  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   std::vector<Block<T>>& blocks() { return blocks_; }
   std::optional<Norm<T, Value, T>>& final_norm() { return final_norm_; }
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
+#include "addnorm/nn/parameter.h"
 #include "addnorm/norm.h"
-#include "nn/parameter.h"
 
 namespace addnorm {
 
@@ -17,16 +17,16 @@ class Linear {
  public:
   using Value = Arithmetic<T>;
 
-  Linear(std::size_t in, std::size_t out, Bias bias);
+  ADDNORM_API Linear(std::size_t in, std::size_t out, Bias bias);
 
   /// Out is T, or Value.
   template <typename Out>
-  void forward(MatrixView<const T> x, MatrixView<Out> y) const;
+  ADDNORM_API void forward(MatrixView<const T> x, MatrixView<Out> y) const;
   /// dx = dy·W (or += where mode says so; absent dx: not wanted), dW += dyᵀ·x, db += Σ dy.
-  void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
-                GradientMode mode = GradientMode::kOverwrite);
+  ADDNORM_API void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
+                            GradientMode mode = GradientMode::kOverwrite);
 
-  void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   Parameter<Value>& weight() { return weight_; }
   Parameter<Value>& bias() { return bias_; }
 

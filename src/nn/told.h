@@ -1,0 +1,31 @@
+#pragma once
+
+#include "addnorm/matrix.h"
+#include "kernels/convert.h"
+
+namespace addnorm {
+
+/// The same values as a probe takes them: itself, or a copy in float32.
+template <typename T>
+class Told {
+ public:
+  explicit Told(MatrixView<const T> values) : values_(values) {
+    if constexpr (!kIsArithmetic<T>) {
+      wide_.resize(values.rows, values.cols);
+      convert<T, Arithmetic<T>>(values, wide_);
+    }
+  }
+  operator MatrixView<const Arithmetic<T>>() const {
+    if constexpr (kIsArithmetic<T>) {
+      return values_;
+    } else {
+      return wide_;
+    }
+  }
+
+ private:
+  MatrixView<const T> values_;
+  Matrix<Arithmetic<T>> wide_;
+};
+
+}  // namespace addnorm
