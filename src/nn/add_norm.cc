@@ -9,7 +9,6 @@ namespace addnorm {
 
 template <typename T>
 void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass) {
-  require(pass.scratch != nullptr, "add_norm: the pass has no scratch memory");
   const Charge charge(Cost::kAddNorm);
   resize(pass.rows());
 
@@ -39,11 +38,10 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
 
 template <typename T>
 void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
-  require(!x_.empty() && pass.scratch != nullptr,
-          "add_norm: backward needs a forward before it, and scratch memory");
+  require(!x_.empty(), "add_norm: a backward without a forward");
   check_shape("add_norm", "gradient", gradient, x_.rows, x_.cols);
   const Charge charge(Cost::kAddNorm);
-  Matrix<T>& d_before = pass.scratch->d_before;
+  Matrix<T>& d_before = pass.memory().d_before;
   d_before.resize(x_.rows, x_.cols);
 
   // ds of y = after(s)
@@ -59,7 +57,7 @@ void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const
   // dh of f = inside(F(h))
   if (inside_) {
     tell_gradient(Point::kInside, d_branch, pass);
-    Matrix<T>& d_normed = pass.scratch->d_branch;
+    Matrix<T>& d_normed = pass.memory().d_branch;
     inside_->backward({.s = branch_, .dy = d_branch, .dx = d_normed}, pass);
     d_branch = d_normed;
   }
@@ -145,7 +143,7 @@ MatrixView<T> AddNorm<T>::residual_backward(MatrixView<Value> d_sum, const Pass<
       return d_sum;
     }
   }
-  Matrix<T>& d_branch = pass.scratch->d_branch;
+  Matrix<T>& d_branch = pass.memory().d_branch;
   d_branch.resize(d_sum.rows, d_sum.cols);
   residual_add_backward<Value, T>({.add = add,
                                    .d_sum = d_sum,

@@ -308,7 +308,7 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
                                      const Pass<T>& pass) {
   require(pass.past == 0, "attention: there is no backward to past tokens");
   const Charge charge(Cost::kAttention);
-  Scratch<T>& scratch = *pass.scratch;
+  Scratch<T>& scratch = pass.memory();
   scratch.d_context.resize(q_.rows(), q_.cols());
   scratch.d_query.resize(q_.rows(), q_.cols());
   scratch.d_key.resize(in.key.rows, k_.cols());
@@ -343,7 +343,7 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
 template <typename T>
 void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv_head,
                                             const Pass<T>& pass) {
-  Scratch<T>& scratch = *pass.scratch;
+  Scratch<T>& scratch = pass.memory();
   auto& memory = TileMemory<T>::get();
   const MatrixView<T> d_key = head(scratch.d_key, sequence, kv_head);
   const MatrixView<T> d_value = head(scratch.d_value, sequence, kv_head);

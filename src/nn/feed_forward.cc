@@ -65,11 +65,11 @@ template <typename T>
 void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                               const Pass<T>& pass) {
   const Charge charge(Cost::kRest);
-  Matrix<T>& d_hidden = pass.scratch->d_hidden;
+  Matrix<T>& d_hidden = pass.memory().d_hidden;
   d_hidden.resize(hidden_.rows(), hidden_.cols());
   down_.backward(hidden_, dy, d_hidden);
   if (gated()) {
-    Matrix<T>& d_gate = pass.scratch->d_gate;
+    Matrix<T>& d_gate = pass.memory().d_gate;
     d_gate.resize(hidden_.rows(), hidden_.cols());
     multiply<T>(d_hidden, up_out_, d_gate);
     multiply<T>(d_hidden, gate_active_, d_hidden);

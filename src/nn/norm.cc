@@ -54,7 +54,7 @@ void Norm<T, In, Out>::forward_channels(MatrixView<const In> s, MatrixView<Out> 
   if constexpr (kOneType) {
     require(s.contiguous() && y.contiguous(), "norm: a batch or group norm needs contiguous rows");
     const TensorView<const Value> x{s.data, s.rows, s.cols, 1};
-    Matrix<Value>& workspace = pass.scratch->norm;
+    Matrix<Value>& workspace = pass.memory().norm;
     workspace.resize(1, channel_norm_workspace(options_, x));
     statistics_.resize(channel_norm_sets(options_, x));
     const ChannelNormForward<Value> args{.x = x,
@@ -79,7 +79,7 @@ void Norm<T, In, Out>::forward_channels(MatrixView<const In> s, MatrixView<Out> 
 template <typename T, typename In, typename Out>
 void Norm<T, In, Out>::backward(const Backward& args, const Pass<T>& pass) {
   if (!of_rows()) return backward_channels(args, pass);
-  Matrix<Value>& workspace = pass.scratch->norm;
+  Matrix<Value>& workspace = pass.memory().norm;
   workspace.resize(1, add_norm_workspace(args.s.rows, args.s.cols));
   add_norm_backward<In, Out>(options_, {.s = args.s,
                                         .statistics = statistics_,
@@ -100,8 +100,8 @@ void Norm<T, In, Out>::backward_channels(const Backward& args, const Pass<T>& pa
             "norm: a batch or group norm needs contiguous rows");
     const auto [rows, cols] = std::pair{args.s.rows, args.s.cols};
     const TensorView<const Value> x{args.s.data, rows, cols, 1};
-    Matrix<Value>& workspace = pass.scratch->norm;
-    Matrix<Value>& dx = pass.scratch->d_normed;
+    Matrix<Value>& workspace = pass.memory().norm;
+    Matrix<Value>& dx = pass.memory().d_normed;
     workspace.resize(1, channel_norm_workspace(options_, x));
     dx.resize(rows, cols);
     const ChannelNormBackward<Value> channels{.x = x,

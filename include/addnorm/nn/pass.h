@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "addnorm/error.h"
 #include "addnorm/float16.h"
 #include "addnorm/matrix.h"
 #include "addnorm/nn/probe.h"
@@ -54,11 +55,15 @@ struct Pass {
   std::size_t past = 0;
   std::size_t context = 0;
   std::size_t first_row = 0;      ///< this pass's place among the rows that share the seed
-  Scratch<T>* scratch = nullptr;  ///< must be there
+  Scratch<T>* scratch = nullptr;  ///< for backward, and for batch and group norms
   Probe<Arithmetic<T>>* probe = nullptr;
   const GradientsReady* on_gradients = nullptr;
 
   std::size_t rows() const { return batch * length; }
+  Scratch<T>& memory() const {
+    if (scratch == nullptr) throw Error("pass: scratch is absent, must point to a Scratch");
+    return *scratch;
+  }
 };
 
 /// The branch of a residual sum: F in y = x + F(x). Attention and feed-forward are the usual ones.
