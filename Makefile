@@ -67,7 +67,7 @@ lint: packages packages-lint packages-python $(NODE_MODULES) ## check formats, c
 	  2> >(grep -v ' warnings* generated' >&2)
 
 clean: ## remove everything that was built
-	@rm -rf build web/dist web/node_modules bench/web/node_modules
+	@rm -rf build web/dist web/packages/*/{dist,LICENSE} web/node_modules bench/web/node_modules
 
 # The tutorial: the library as WebAssembly modules, and the page over them.
 page: $(NODE_MODULES) module

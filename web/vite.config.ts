@@ -17,7 +17,6 @@ export default defineConfig({
     alias: [
       { find: /^#root/, replacement: root.slice(0, -1) },
       { find: /^#lab/, replacement: `${root}build/wasm/bin/lab.wasm` },
-      { find: /^#module/, replacement: `${root}build/wasm/bin/addnorm.wasm` },
     ],
   },
   server: { fs: { allow: [root] } },
@@ -31,6 +30,7 @@ export default defineConfig({
   test: {
     projects: [
       { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'] } },
+      { extends: true, test: { name: 'package', include: ['packages/**/*.test.ts'] } },
       { extends: true, test: { ...inBrowser, name: 'browser', include: ['test/*.test.ts'] } },
       { extends: true, test: { ...inBrowser, name: 'speed', include: ['test/*.speed.ts'] } },
     ],

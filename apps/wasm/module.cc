@@ -3,10 +3,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <new>
 
 #include "base/require.h"
 
 namespace addnorm {
+namespace {
+
+const std::new_handler without_memory =
+    std::set_new_handler([] { fail("there is no memory left"); });
+
+}  // namespace
 
 /// Why the last call trapped.
 ADDNORM_EXPORT(last_failure) const char* last_failure_of_module() {

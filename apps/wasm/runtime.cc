@@ -33,7 +33,7 @@ std::uintptr_t __stack_chk_guard = 0x5AFE57AC;
   addnorm::fail("the stack was overwritten");
 }
 
-/// libc++abi's last words: there is no memory left, or a pure virtual function was called.
+/// libc++abi's last words, as when a pure virtual function was called.
 [[noreturn]] void abort_message(const char* format, ...) {
   addnorm::fail(format);
 }

@@ -3,7 +3,3 @@ declare module '#lab?url' {
   const url: string;
   export default url;
 }
-declare module '#module?url' {
-  const url: string;
-  export default url;
-}

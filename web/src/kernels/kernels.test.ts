@@ -1,210 +1,15 @@
-// The module in Node: for the norms the same bits as the native program, for models the same
-// numbers up to the order of the products' sums.
+// Placements and sessions in Node: the same numbers as the native program's up to the order of the
+// products' sums.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { KernelError } from './instance';
-import { type Kernels, type Kind, type NormOptions, type Shape } from './kernels';
-import { loadKernels, loadModule, native, readNpy, withFolder, writeNpy } from './native';
+import { draw, native, withFolder } from '../../packages/addnorm/test/native';
+import type { Kernels } from './kernels';
+import { loadKernels } from './load';
 
 let kernels: Kernels;
 beforeAll(async () => {
   kernels = await loadKernels();
-});
-
-/** Deterministic values of mixed size (Park and Miller 1988). */
-function draw(n: number, seed: number): Float64Array {
-  let state = seed;
-  const next = () => (state = (state * 48271) % 2147483647) / 2147483647;
-  return Float64Array.from({ length: n }, () => (next() - 0.5) * 10 ** Math.round(4 * next() - 2));
-}
-
-const optionSets: NormOptions[] = [
-  {},
-  { kind: 'rms' },
-  { epsilon: 1e-8 },
-  { epsilon: 1e-6, epsilonAt: 'deviation', variance: 'unbiased' },
-  { kind: 'rms', epsilon: 0.1, gammaForm: 'one plus' },
-];
-
-/** The flags of `addnorm norm` and `addnorm trace` for these options. */
-function flags(o: NormOptions): (string | number)[] {
-  return [
-    ...(o.epsilon === undefined ? [] : ['--eps', o.epsilon]),
-    ...(o.epsilonAt === undefined ? [] : ['--eps-at', o.epsilonAt]),
-    ...(o.variance === undefined ? [] : ['--variance', o.variance]),
-  ];
-}
-
-test('the module imports nothing', async () => {
-  for (const name of ['addnorm', 'lab'] as const) {
-    expect(WebAssembly.Module.imports(await loadModule(name))).toEqual([]);
-  }
-});
-
-describe('float64, beside addnorm trace: the same bits', () => {
-  const traced = optionSets.filter((o) => o.gammaForm === undefined);
-  test.each(traced)('%o', (options) => {
-    for (const n of [1, 2, 4, 5, 37, 300]) {
-      if (n === 1 && options.variance === 'unbiased') continue;
-      const x = draw(n, n);
-      const branch = draw(n, n + 1000);
-      const [gamma, beta] = [1.3, -0.7];
-      const text = native(
-        'trace',
-        ...x,
-        '--branch',
-        ...branch,
-        '--gamma',
-        gamma,
-        '--beta',
-        beta,
-        '--norm',
-        options.kind ?? 'layer',
-        ...flags(options),
-        '--json',
-      );
-      const expected = JSON.parse(text);
-      const got = kernels.norm(
-        options,
-        { samples: 1, channels: n },
-        {
-          x,
-          branch,
-          gamma: new Float64Array(n).fill(gamma),
-          beta: new Float64Array(n).fill(beta),
-        },
-      );
-      expect(Array.from(got.sum)).toEqual(expected.sum);
-      expect(Array.from(got.normalized)).toEqual(expected.normalized);
-      expect(Array.from(got.output)).toEqual(expected.output);
-      const { mean, variance, deviation } = expected;
-      expect(got.statistics).toEqual([{ mean, variance, deviation }]);
-    }
-  });
-});
-
-describe('float32, beside addnorm norm: the same bits', () => {
-  const shape: Shape = { samples: 6, channels: 8, positions: 9 };
-  const kinds: NormOptions[] = [
-    ...optionSets,
-    { kind: 'batch' },
-    { kind: 'instance' },
-    { kind: 'group', groups: 4 },
-    { kind: 'group', groups: 2, epsilon: 1e-3, variance: 'unbiased' },
-  ];
-  test.each(kinds)('forward and backward of %o', (options) => {
-    const ofRows = !options.kind || options.kind === 'layer' || options.kind === 'rms';
-    const dims = ofRows ? [6, 72] : [6, 8, 9];
-    const size = 6 * 8 * 9;
-    const parameters = ofRows ? 72 : 8;
-    const float = (n: number, seed: number) => Float32Array.from(draw(n, seed));
-    const [x, dy, gamma, beta] = [
-      float(size, 1),
-      float(size, 2),
-      float(parameters, 3),
-      float(parameters, 4),
-    ];
-    const { output } = kernels.norm(options, shape, { x, gamma, beta });
-    const { dx, dGamma, dBeta } = kernels.normBackward(options, shape, { x, gamma, dy });
-    withFolder((path) => {
-      writeNpy(path('x'), dims, x);
-      writeNpy(path('dy'), dims, dy);
-      writeNpy(path('gamma'), [parameters], gamma);
-      writeNpy(path('beta'), [parameters], beta);
-      native(
-        'norm',
-        '--input',
-        path('x'),
-        '--output',
-        path('y'),
-        '--kind',
-        options.kind ?? 'layer',
-        ...flags(options),
-        ...(options.groups ? ['--groups', options.groups] : []),
-        ...(options.gammaForm === 'one plus' ? ['--unit-offset'] : []),
-        '--gamma',
-        path('gamma'),
-        '--beta',
-        path('beta'),
-        '--grad-output',
-        path('dy'),
-        '--grad-input',
-        path('dx'),
-        '--grad-gamma',
-        path('dg'),
-        '--grad-beta',
-        path('db'),
-      );
-      expect(output).toEqual(readNpy(path('y'), x));
-      expect(dx).toEqual(readNpy(path('dx'), x));
-      expect(dGamma).toEqual(readNpy(path('dg'), x));
-      expect(dBeta).toEqual(readNpy(path('db'), x));
-    });
-  });
-
-  test('add and norm in one pass', () => {
-    const [x, branch] = [1, 2].map((seed) => Float32Array.from(draw(432, seed)));
-    const { sum, output } = kernels.norm({}, shape, { x, branch });
-    withFolder((path) => {
-      writeNpy(path('x'), [6, 72], x);
-      writeNpy(path('r'), [6, 72], branch);
-      native(
-        'norm',
-        '--input',
-        path('x'),
-        '--residual',
-        path('r'),
-        '--sum',
-        path('s'),
-        '--output',
-        path('y'),
-      );
-      expect(sum).toEqual(readNpy(path('s'), x));
-      expect(output).toEqual(readNpy(path('y'), x));
-    });
-  });
-});
-
-const one = { samples: 1, channels: 1 };
-
-describe('what the kernels cannot use', () => {
-  test('becomes an error in their words, and the next call works', () => {
-    const unbiased = () => kernels.norm({ variance: 'unbiased' }, one, { x: Float64Array.of(1) });
-    expect(unbiased).toThrow(KernelError);
-    expect(unbiased).toThrow(/unbiased/);
-    expect(kernels.norm({}, one, { x: Float64Array.of(3) }).statistics[0].mean).toBe(3);
-    expect(() => kernels.norm({ epsilon: NaN }, one, { x: Float64Array.of(1) })).toThrow(/eps/i);
-    expect(() =>
-      kernels.norm(
-        { kind: 'group', groups: 3 },
-        { samples: 1, channels: 4 },
-        {
-          x: new Float64Array(4),
-        },
-      ),
-    ).toThrow(/group/);
-  });
-
-  test('is not a value beyond the squares, which is rescaled', () => {
-    const x = Float64Array.of(1e300, -1e300, 2e300, 0);
-    const { normalized, statistics } = kernels.norm({}, { samples: 1, channels: 4 }, { x });
-    const small = kernels.norm(
-      { epsilon: 0 },
-      { samples: 1, channels: 4 },
-      {
-        x: Float64Array.of(1, -1, 2, 0),
-      },
-    );
-    normalized.forEach((v, i) => expect(v).toBeCloseTo(small.normalized[i], 12));
-    expect(statistics[0].deviation / 1e300).toBeCloseTo(small.statistics[0].deviation, 12);
-  });
-
-  test('a text that is too short for a session', () => {
-    const { pre } = placements();
-    const text = new TextEncoder().encode('short');
-    expect(() => kernels.session(pre, options, text)).toThrow(/the text has 5 bytes/);
-  });
 });
 
 const options = {
@@ -286,20 +91,28 @@ describe('placements and sessions', () => {
     },
   );
 
-  test('a session ends with the instance that a failed call spoils', () => {
+  test('a text that is too short is an error in the library’s words', () => {
+    const text = new TextEncoder().encode('short');
+    expect(() => kernels.session(placements().pre, options, text)).toThrow(/the text has 5 bytes/);
+  });
+
+  test('sessions end with the first of their calls that fails, and with no other', () => {
     const session = sessionOf('pre');
     session.step();
-    expect(() => kernels.norm({ epsilon: NaN }, one, { x: Float64Array.of(1) })).toThrow();
+    const x = Float64Array.of(1);
+    expect(() => kernels.addNorm(x, null, { features: 1, epsilon: NaN })).toThrow(/eps/);
+    expect(session.step()).toBeGreaterThan(0);
+    expect(() => kernels.session(placements().pre, options, new Uint8Array(5))).toThrow(/5 bytes/);
     expect(() => session.step()).toThrow(/ended with an earlier error/);
     session.destroy();
     expect(sessionOf('pre').step()).toBeGreaterThan(0);
   });
 
-  test.each<Kind>(['layer', 'rms'])('a session can have %s norms', (norm) => {
+  test.each(['layer', 'rms'] as const)('a session can have %s norms', (norm) => {
     const text = new TextEncoder().encode(
       'the quick brown fox jumps over the lazy dog. '.repeat(40),
     );
-    const session = kernels.session(placements().post, { ...options, norm: norm as 'rms' }, text);
+    const session = kernels.session(placements().post, { ...options, norm }, text);
     expect(session.measure().stream).toHaveLength(4);
     session.destroy();
   });

@@ -1,6 +1,6 @@
 // The lab's figures: its WebAssembly module behind typed functions.
 
-import { Instance } from './instance';
+import { Instance } from 'addnorm/instance';
 
 /** What a figure can be asked; what is left out is the figure's own. */
 export interface LabRequest {

@@ -1,6 +1,6 @@
 // How a stack's first weights are drawn, as a reader chooses it.
 
-import type { Initialization } from '../kernels/kernels';
+import type { Initialization } from 'addnorm';
 
 export const FIRST_WEIGHTS: readonly { value: Initialization; label: string }[] = [
   { value: 'torch', label: 'PyTorch’s' },

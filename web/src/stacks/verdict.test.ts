@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { native, withFolder } from '../kernels/native';
+import { native, withFolder } from '../../packages/addnorm/test/native';
 import { curve, endsOf, fateOf, verdict } from './verdict';
 
 const measurement = (stream: number[], gradient: number[], tokenCosine = [0, 0.9]) => ({

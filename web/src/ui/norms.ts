@@ -1,6 +1,6 @@
 // The norms by their names.
 
-import type { Kind } from '../kernels/kernels';
+import type { Kind } from 'addnorm';
 
 export const NORM_NAMES: Record<Kind, string> = {
   layer: 'LayerNorm',

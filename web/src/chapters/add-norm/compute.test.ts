@@ -2,7 +2,7 @@
 
 import { beforeAll, expect, test } from 'vitest';
 import { setKernels } from '../../kernels/current';
-import { loadKernels } from '../../kernels/native';
+import { loadKernels } from '../../kernels/load';
 import { uniform } from '../../ui/random';
 import { addNorm, compare, cosine, gradientGain, type Inputs, layerNorm } from './compute';
 import { drawValues, state } from './state';

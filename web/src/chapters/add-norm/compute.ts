@@ -1,8 +1,9 @@
 // The numbers of chapter 1, by the library's kernels.
 
 import { computed } from '@preact/signals';
+import type { NormOptions } from 'addnorm';
 import { kernels } from '../../kernels/current';
-import type { NormOptions } from '../../kernels/kernels';
+import { normalizeToken } from '../../kernels/token';
 import { dot, length } from '../../ui/vectors';
 import { FEATURES, state } from './state';
 
@@ -12,7 +13,6 @@ export const EPSILON = 1e-8;
 export const INJECTED = 10;
 
 const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
-const ONE_TOKEN = { samples: 1, channels: FEATURES };
 
 export interface Inputs {
   x: readonly number[];
@@ -36,19 +36,19 @@ export interface AddNorm {
 export function addNorm({ x, branch, residual, factor, gamma, beta }: Inputs): AddNorm {
   const identity = x.map((v) => (residual ? v : 0));
   const scaled = branch.map((v) => factor * v);
-  const { sum, normalized, output, statistics } = kernels.norm(LAYER_NORM, ONE_TOKEN, {
-    x: Float64Array.from(identity),
-    branch: Float64Array.from(scaled),
+  const { sum, y } = kernels.addNorm(Float64Array.from(identity), Float64Array.from(scaled), {
+    ...LAYER_NORM,
+    features: FEATURES,
     gamma: new Float64Array(FEATURES).fill(gamma),
     beta: new Float64Array(FEATURES).fill(beta),
   });
-  const [{ mean, deviation }] = statistics;
+  const { normalized, mean, deviation } = normalizeToken(LAYER_NORM, [...sum]);
   return {
     identity,
     branch: scaled,
     sum: [...sum],
-    normalized: [...normalized],
-    output: [...output],
+    normalized,
+    output: [...y],
     mean,
     deviation,
   };
@@ -56,21 +56,18 @@ export function addNorm({ x, branch, residual, factor, gamma, beta }: Inputs): A
 
 /** LayerNorm without γ and β. */
 export function layerNorm(values: readonly number[]): number[] {
-  return [...kernels.norm(LAYER_NORM, ONE_TOKEN, { x: Float64Array.from(values) }).normalized];
+  return normalizeToken(LAYER_NORM, values).normalized;
 }
 
 /** How much of a gradient the norm lets through: the size of ds for dy of size 1, as the root mean
  * square over five directions of dy at right angles. */
 export function gradientGain(sum: readonly number[]): number {
   const directions = sum.flatMap((_, i) => sum.map((_, j) => Number(i === j)));
-  const { dx } = kernels.normBackward(
-    LAYER_NORM,
-    { samples: FEATURES, channels: FEATURES },
-    {
-      x: Float64Array.from(directions, (_, i) => sum[i % FEATURES]),
-      dy: Float64Array.from(directions),
-    },
-  );
+  const sums = Float64Array.from(directions, (_, i) => sum[i % FEATURES]);
+  const { dx } = kernels.addNormBackward(Float64Array.from(directions), sums, {
+    ...LAYER_NORM,
+    features: FEATURES,
+  });
   return length([...dx]) / Math.sqrt(FEATURES);
 }
 

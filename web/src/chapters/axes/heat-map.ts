@@ -1,6 +1,6 @@
 // The two heat maps of a batch, before and after a norm: where the cells stand, and how they look.
 
-import type { Kind } from '../../kernels/kernels';
+import type { Kind } from 'addnorm';
 import { COLOURS } from '../../ui/colours';
 import { type Box, type Context, drawLine, drawText, type Size } from '../../ui/figure';
 import { fixedNumber, shortNumber } from '../../ui/numbers';

@@ -1,7 +1,7 @@
+import { KINDS } from 'addnorm';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { setKernels } from '../../kernels/current';
-import { KINDS } from '../../kernels/kernels';
-import { loadKernels } from '../../kernels/native';
+import { loadKernels } from '../../kernels/load';
 import { type Batch, behaviourOf, drawBatch, featuresOf, normalize, setOf } from './sets';
 import { aloneWords, cellWords, neighbourWords, setWords, twinWords } from './words';
 
@@ -17,18 +17,18 @@ describe.each(KINDS)('%s', (kind) => {
   test.each(batches)('%o: each set’s mean is that of its cells', (batch) => {
     const x = drawBatch(batch, 5, 2);
     const { statistics } = normalize(kind, batch, x);
-    const cells: number[][] = statistics.map(() => []);
+    const cells: number[][] = Array.from(statistics.mean, () => []);
     x.forEach((v, i) => {
       const [row, column] = [Math.floor(i / featuresOf(batch)), i % featuresOf(batch)];
       cells[setOf(kind, batch, { row, column })].push(v);
     });
     cells.forEach((values, set) => {
-      expect(values.length).toBe(x.length / statistics.length);
+      expect(values.length).toBe(x.length / statistics.mean.length);
       const mean = values.reduce((sum, v) => sum + v, 0) / values.length;
       const centre = kind === 'rms' ? 0 : mean;
       const variance = values.reduce((sum, v) => sum + (v - centre) ** 2, 0) / values.length;
-      expect(statistics[set].mean).toBeCloseTo(centre, 12);
-      expect(statistics[set].deviation).toBeCloseTo(Math.sqrt(variance + 1e-5), 12);
+      expect(statistics.mean[set]).toBeCloseTo(centre, 12);
+      expect(statistics.deviation[set]).toBeCloseTo(Math.sqrt(variance + 1e-5), 12);
     });
   });
 });
@@ -52,7 +52,7 @@ test('only BatchNorm depends on the neighbours', () => {
 
 test('a batch of one: BatchNorm gives 0, or is InstanceNorm', () => {
   const one = { samples: 1, channels: 4, positions: 1, groups: 2 };
-  const output = (batch: Batch) => normalize('batch', batch, drawBatch(batch, 0, 0)).output;
+  const output = (batch: Batch) => normalize('batch', batch, drawBatch(batch, 0, 0)).y;
   const alone = behaviourOf('batch', one, 0, 0);
   expect(alone).toMatchObject({ neighbours: null, aloneLargest: 0, setSize: 1 });
   expect(setWords('batch', alone, output(one))).toContain('Every output is 0');

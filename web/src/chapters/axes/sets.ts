@@ -1,7 +1,7 @@
 // Which cells of a batch share a mean, and what a norm makes of them.
 
+import type { AddNormResult, Kind } from 'addnorm';
 import { kernels } from '../../kernels/current';
-import type { Kind, NormOutput } from '../../kernels/kernels';
 import { normal } from '../../ui/random';
 
 /** A batch: one row a sample, its features are channels × positions. */
@@ -56,8 +56,9 @@ export function drawBatch(batch: Batch, seed: number, others: number): Float64Ar
   return values;
 }
 
-export function normalize(kind: Kind, batch: Batch, x: Float64Array): NormOutput<Float64Array> {
-  return kernels.norm({ kind, groups: batch.groups }, batch, { x });
+export function normalize(kind: Kind, batch: Batch, x: Float64Array): AddNormResult<Float64Array> {
+  const { samples: rows, channels, groups } = batch;
+  return kernels.addNorm(x, null, { kind, rows, features: featuresOf(batch), channels, groups });
 }
 
 /** How often the other samples are drawn again to see what it does to the first one. */
@@ -82,20 +83,20 @@ export function behaviourOf(kind: Kind, batch: Batch, seed: number, others: numb
   const x = drawBatch(batch, seed, others);
   const features = featuresOf(batch);
   const first = (values: Float64Array) => values.subarray(0, features);
-  const { output, statistics } = normalize(kind, batch, x);
+  const { y, statistics } = normalize(kind, batch, x);
   const change = (draw: number) => {
-    const redrawn = normalize(kind, batch, drawBatch(batch, seed, others + draw)).output;
-    return largestDifference(first(output), first(redrawn));
+    const redrawn = normalize(kind, batch, drawBatch(batch, seed, others + draw)).y;
+    return largestDifference(first(y), first(redrawn));
   };
   const changes = Array.from({ length: REDRAWS }, (_, i) => change(i + 1));
   const one = { ...batch, samples: 1 };
-  const alone = normalize(kind, one, first(x).slice()).output;
-  const instance = normalize('instance', one, first(x).slice()).output;
+  const alone = normalize(kind, one, first(x).slice()).y;
+  const instance = normalize('instance', one, first(x).slice()).y;
   return {
-    sets: statistics.length,
-    setSize: x.length / statistics.length,
+    sets: statistics.mean.length,
+    setSize: x.length / statistics.mean.length,
     neighbours: batch.samples === 1 ? null : Math.max(...changes),
-    alone: largestDifference(first(output), alone),
+    alone: largestDifference(first(y), alone),
     aloneLargest: largest(alone),
     aloneFromInstance: largestDifference(alone, instance),
   };

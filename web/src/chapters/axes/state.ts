@@ -1,6 +1,6 @@
 // What a reader can change in chapter 4.
 
-import { KINDS } from '../../kernels/kernels';
+import { KINDS } from 'addnorm';
 import { choice, number } from '../../state/fields';
 import { defineState } from '../../state/store';
 

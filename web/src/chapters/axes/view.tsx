@@ -1,7 +1,7 @@
 // Chapter 4: which values share a mean.
 
+import { KINDS } from 'addnorm';
 import { useState } from 'preact/hooks';
-import { KINDS } from '../../kernels/kernels';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure, type Size } from '../../ui/figure';
 import { NORM_NAMES, normOptions } from '../../ui/norms';
@@ -26,7 +26,7 @@ export function Axes() {
   const kind = state.kind.value;
   const [seed, others] = [state.seed.value, state.others.value];
   const x = drawBatch(batch, seed, others);
-  const { output } = normalize(kind, batch, x);
+  const { y } = normalize(kind, batch, x);
   const behaviour = behaviourOf(kind, batch, seed, others);
   return (
     <>
@@ -39,7 +39,7 @@ export function Axes() {
       <HeatMaps batch={batch} x={x} />
       <ul>
         <li>{neighbourWords(behaviour)}</li>
-        {[setWords(kind, behaviour, output), twinWords(kind, batch, x, output)]
+        {[setWords(kind, behaviour, y), twinWords(kind, batch, x, y)]
           .filter(Boolean)
           .map((words) => (
             <li key={words}>{words}</li>
@@ -132,7 +132,7 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
   const draw = (context: CanvasRenderingContext2D, { width }: Size) => {
     const [before, after] = layoutOf(width, batch).maps;
     drawHeatMap(context, before, { title: 'before', kind, batch, values: x, cell });
-    const values = result.output;
+    const values = result.y;
     drawHeatMap(context, after, { title: `after ${name}`, kind, batch, values, cell });
   };
   return (
@@ -147,7 +147,7 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
         )}
       >
         <Rows id="row" caption="before the norm" batch={batch} values={x} />
-        <Rows id="output" caption={`after ${name}`} batch={batch} values={result.output} />
+        <Rows id="output" caption={`after ${name}`} batch={batch} values={result.y} />
       </Figure>
       <p class="axes-words">{words}</p>
     </>

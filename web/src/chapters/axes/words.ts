@@ -1,6 +1,6 @@
 // What chapter 4 says, made from the numbers.
 
-import { type Kind, KINDS, type NormOutput } from '../../kernels/kernels';
+import { type Kind, KINDS, type AddNormResult } from 'addnorm';
 import { NORM_NAMES } from '../../ui/norms';
 import { roundNumber } from '../../ui/numbers';
 import {
@@ -39,7 +39,7 @@ export function cellWords(
   kind: Kind,
   batch: Batch,
   x: Float64Array,
-  result: NormOutput<Float64Array>,
+  { y, statistics }: AddNormResult<Float64Array>,
   cell: Cell,
 ): string {
   const i = cell.row * featuresOf(batch) + cell.column;
@@ -48,11 +48,12 @@ export function cellWords(
   const place =
     `Sample ${cell.row + 1}, channel ${channel}` +
     (batch.positions > 1 ? `, position ${position}` : '');
-  const { mean, deviation } = result.statistics[setOf(kind, batch, cell)];
-  const others = x.length / result.statistics.length - 1;
+  const set = setOf(kind, batch, cell);
+  const [mean, deviation] = [statistics.mean[set], statistics.deviation[set]];
+  const others = x.length / statistics.mean.length - 1;
   const shared =
     others === 0 ? 'with no other cell' : `with ${others} other cell${others === 1 ? '' : 's'}`;
-  const [value, output] = [roundNumber(x[i]), roundNumber(result.output[i], 3)];
+  const [value, output] = [roundNumber(x[i]), roundNumber(y[i], 3)];
   if (kind === 'rms') {
     const rms = roundNumber(deviation);
     return (
@@ -102,8 +103,7 @@ export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Arra
 /** Which of the other norms gives the same output here; '' if none does. */
 export function twinWords(kind: Kind, batch: Batch, x: Float64Array, output: Float64Array): string {
   const twins = KINDS.filter(
-    (other) =>
-      other !== kind && largestDifference(normalize(other, batch, x).output, output) < SAME,
+    (other) => other !== kind && largestDifference(normalize(other, batch, x).y, output) < SAME,
   ).map((other) => NORM_NAMES[other]);
   return twins.length === 0 ? '' : `The same output here: ${twins.join(', ')}.`;
 }

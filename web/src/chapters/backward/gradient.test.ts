@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { setKernels } from '../../kernels/current';
-import { loadKernels } from '../../kernels/native';
+import { loadKernels } from '../../kernels/load';
 import { dot, length } from '../../ui/vectors';
 import { gradientOf } from './gradient';
 

@@ -1,7 +1,7 @@
 // The gradient through a norm, and what it is made of.
 
 import { kernels } from '../../kernels/current';
-import type { Values } from '../../kernels/instance';
+import { normalizeToken } from '../../kernels/token';
 import type { TokenNorm } from '../../ui/norms';
 import { length } from '../../ui/vectors';
 
@@ -25,16 +25,12 @@ export function gradientOf(
   gamma: number,
   dy: readonly number[],
 ): Gradient {
-  const shape = { samples: 1, channels: x.length };
-  const input = {
-    x: Float64Array.from(x),
+  const { normalized, mean, deviation } = normalizeToken({ kind }, x);
+  const backward = kernels.addNormBackward(Float64Array.from(dy), Float64Array.from(x), {
+    kind,
+    features: x.length,
     gamma: new Float64Array(x.length).fill(gamma),
-    dy: Float64Array.from(dy),
-  };
-  const forward = kernels.norm({ kind }, shape, input);
-  const backward = kernels.normBackward({ kind }, shape, input);
-  const { mean, deviation } = forward.statistics[0];
-  const normalized = plain(forward.normalized);
+  });
   const g = dy.map((v) => gamma * v);
   const meanG = kind === 'layer' ? meanOf(g) : 0;
   const meanGX = meanOf(g.map((v, i) => v * normalized[i]));
@@ -48,9 +44,9 @@ export function gradientOf(
     alongOnes: g.map(() => meanG),
     alongNormalized,
     remainder: g.map((v, i) => v - meanG - alongNormalized[i]),
-    dx: plain(backward.dx),
-    dGamma: plain(backward.dGamma),
-    dBeta: plain(backward.dBeta),
+    dx: Array.from(backward.dx),
+    dGamma: Array.from(backward.dGamma),
+    dBeta: Array.from(backward.dBeta),
   };
 }
 
@@ -66,8 +62,4 @@ export function withoutRounding(
 
 function meanOf(values: readonly number[]): number {
   return values.reduce((sum, v) => sum + v, 0) / values.length;
-}
-
-function plain(values: Values): number[] {
-  return Array.from(values);
 }

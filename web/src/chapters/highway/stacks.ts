@@ -1,6 +1,7 @@
 // The four stacks: with and without a residual, with and without a norm.
 
-import type { Arrangement, Initialization, Placement, SessionOptions } from '../../kernels/kernels';
+import type { Initialization } from 'addnorm';
+import type { Arrangement, Placement, SessionOptions } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
 import { CURVE_COLOURS, type Themed } from '../../ui/colours';
 

@@ -1,6 +1,6 @@
 // What a reader can change in chapter 5.
 
-import { INITIALIZATIONS } from '../../kernels/kernels';
+import { INITIALIZATIONS } from 'addnorm';
 import { choice, number } from '../../state/fields';
 import { defineState } from '../../state/store';
 

@@ -1,6 +1,6 @@
+import { INITIALIZATIONS } from 'addnorm';
 import { useEffect, useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
-import { INITIALIZATIONS } from '../../kernels/kernels';
 import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
 import { FIRST_WEIGHTS } from '../../stacks/first-weights';
 import { curve, endsOf, fateOf, verdict } from '../../stacks/verdict';

@@ -1,16 +1,19 @@
 // Chapter 9's figures are the program's: the same list, the same options, the same numbers.
 
+import { pathToFileURL } from 'node:url';
+import { compile } from 'addnorm/compile';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { native, root, withFolder } from '../../../packages/addnorm/test/native';
 import { setKernels } from '../../kernels/current';
-import type { Lab, LabCurve, LabRun } from '../../kernels/lab';
-import { loadKernels, loadLab, native, withFolder } from '../../kernels/native';
+import { Lab, type LabCurve, type LabRun } from '../../kernels/lab';
+import { loadKernels } from '../../kernels/load';
 import { resetState } from '../../state/store';
 import { BUGS, command, FIGURES, request, state } from './state';
 
 let lab: Lab;
 beforeAll(async () => {
   setKernels(await loadKernels());
-  lab = await loadLab();
+  lab = new Lab(await compile(pathToFileURL(`${root}build/wasm/bin/lab.wasm`)));
 });
 beforeEach(() => resetState(state));
 

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Placement } from '../../kernels/kernels';
-import { loadKernels } from '../../kernels/native';
+import { loadKernels } from '../../kernels/load';
 import { resetState } from '../../state/store';
 import { chosenArrangement, choose, equation, rowOf } from './arrangement';
 import { state } from './state';

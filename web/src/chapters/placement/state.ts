@@ -1,6 +1,6 @@
 // What a reader can change in chapter 6.
 
-import { INITIALIZATIONS } from '../../kernels/kernels';
+import { INITIALIZATIONS } from 'addnorm';
 import { choice, flag, number } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { TOKEN_NORMS } from '../../ui/norms';

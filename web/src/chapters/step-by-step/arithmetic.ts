@@ -1,6 +1,6 @@
 // The four steps with the numbers in place, as TeX. Long vectors: first terms, dots, the last.
 
-import type { NormOptions } from '../../kernels/kernels';
+import type { NormOptions } from 'addnorm';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
 import type { Steps } from './steps';
 

@@ -1,6 +1,6 @@
 // Vectors and conventions at one click.
 
-import type { EpsilonAt, Variance } from '../../kernels/kernels';
+import type { EpsilonAt, Variance } from 'addnorm';
 import type { TokenNorm } from '../../ui/norms';
 import { normal } from '../../ui/random';
 import type { EPSILONS } from './state';

@@ -1,6 +1,6 @@
 // What a reader can change in chapter 2.
 
-import { EPSILON_AT, VARIANCES } from '../../kernels/kernels';
+import { EPSILON_AT, VARIANCES } from 'addnorm';
 import { choice, type Field, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { TOKEN_NORMS } from '../../ui/norms';

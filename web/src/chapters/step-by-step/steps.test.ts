@@ -1,7 +1,7 @@
+import type { NormOptions } from 'addnorm';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { setKernels } from '../../kernels/current';
-import { loadKernels } from '../../kernels/native';
-import type { NormOptions } from '../../kernels/kernels';
+import { loadKernels } from '../../kernels/load';
 import { deviationFormula, meanFormula, normalizeFormula, texSum } from './arithmetic';
 import { histogram, intervalOf, ticks } from './distribution';
 import { features512 } from './examples';

@@ -1,8 +1,8 @@
 // The steps of one vector, by the kernels.
 
+import { KernelError, type NormOptions } from 'addnorm';
 import { kernels } from '../../kernels/current';
-import { KernelError } from '../../kernels/instance';
-import type { NormOptions } from '../../kernels/kernels';
+import { normalizeToken } from '../../kernels/token';
 import type { TokenNorm } from '../../ui/norms';
 
 export interface Steps {
@@ -19,9 +19,7 @@ export interface Steps {
 /** What the kernels make of x, or what they say about it. */
 export function takeSteps(options: NormOptions, x: readonly number[]): Steps | string {
   try {
-    const shape = { samples: 1, channels: x.length };
-    const { statistics, normalized } = kernels.norm(options, shape, { x: Float64Array.from(x) });
-    const { mean, variance, deviation } = statistics[0];
+    const { normalized, mean, variance, deviation } = normalizeToken(options, x);
     const centred = x.map((v) => v - mean);
     const spread = centred.some((v) => v !== 0);
     return {
@@ -30,7 +28,7 @@ export function takeSteps(options: NormOptions, x: readonly number[]): Steps | s
       variance,
       deviation,
       centred,
-      normalized: Array.from(normalized),
+      normalized,
       varianceIs:
         variance === Infinity ? 'too large' : variance === 0 && spread ? 'too small' : 'shown',
     };
@@ -47,16 +45,13 @@ export function scaleAndShift(
   gamma: number,
   beta: number,
 ): number[] {
-  const { output } = kernels.norm(
-    options,
-    { samples: 1, channels: x.length },
-    {
-      x: Float64Array.from(x),
-      gamma: new Float64Array(x.length).fill(gamma),
-      beta: new Float64Array(x.length).fill(beta),
-    },
-  );
-  return Array.from(output);
+  const { y } = kernels.addNorm(Float64Array.from(x), null, {
+    ...options,
+    features: x.length,
+    gamma: new Float64Array(x.length).fill(gamma),
+    beta: new Float64Array(x.length).fill(beta),
+  });
+  return Array.from(y);
 }
 
 export interface Measured {
@@ -69,9 +64,7 @@ export interface Measured {
 export function measure(values: readonly number[], options: NormOptions): Measured {
   const of = (kind: TokenNorm) => {
     const variance = kind === 'layer' ? options.variance : 'population';
-    const shape = { samples: 1, channels: values.length };
-    const input = { x: Float64Array.from(values) };
-    return kernels.norm({ kind, variance, epsilon: 0 }, shape, input).statistics[0];
+    return normalizeToken({ kind, variance, epsilon: 0 }, values);
   };
   const { mean, deviation } = of('layer');
   return { mean, deviation, rms: of('rms').deviation };

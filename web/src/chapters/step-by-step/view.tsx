@@ -1,9 +1,9 @@
 // Chapter 2: mean, deviation, normalize, scale and shift, with the reader's own numbers.
 
+import type { NormOptions } from 'addnorm';
 import type { ComponentChildren } from 'preact';
 import { batch } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
-import type { NormOptions } from '../../kernels/kernels';
 import { symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
 import { Button, Choice, Slider, TextField } from '../../ui/controls';

@@ -1,31 +1,24 @@
-// The native program, for tests that compare the module with it.
+// For tests: the native program, with which the module is compared, and NumPy's files.
 
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Values } from './instance';
-import { Kernels } from './kernels';
-import { Lab } from './lab';
+import type { Values } from '../src/index.js';
 
-const build = fileURLToPath(new URL('../../../build', import.meta.url));
+export const root = fileURLToPath(new URL('../../../..', import.meta.url));
 
-export async function loadModule(name: 'addnorm' | 'lab'): Promise<WebAssembly.Module> {
-  return WebAssembly.compile(readFileSync(`${build}/wasm/bin/${name}.wasm`));
-}
-
-export async function loadKernels(): Promise<Kernels> {
-  return new Kernels(await loadModule('addnorm'));
-}
-
-export async function loadLab(): Promise<Lab> {
-  return new Lab(await loadModule('lab'));
+/** Deterministic values of mixed size (Park and Miller 1988). */
+export function draw(n: number, seed: number): Float64Array {
+  let state = seed;
+  const next = () => (state = (state * 48271) % 2147483647) / 2147483647;
+  return Float64Array.from({ length: n }, () => (next() - 0.5) * 10 ** Math.round(4 * next() - 2));
 }
 
 /** What `addnorm …` prints. */
 export function native(...flags: (string | number)[]): string {
-  return execFileSync(`${build}/release/bin/addnorm`, flags.map(String), { encoding: 'utf8' });
+  return execFileSync(`${root}build/release/bin/addnorm`, flags.map(String), { encoding: 'utf8' });
 }
 
 /** Runs `body` with a folder of its own. */

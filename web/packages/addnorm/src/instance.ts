@@ -4,7 +4,9 @@
 export type Values = Float32Array | Float64Array;
 
 /** What the library says about an argument that it cannot use. */
-export class KernelError extends Error {}
+export class KernelError extends Error {
+  override readonly name = 'KernelError';
+}
 
 type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
 
@@ -44,10 +46,14 @@ export class Instance {
   }
 
   #start(): Exports {
-    const { exports } = new WebAssembly.Instance(this.module);
-    const started = exports as unknown as Exports;
-    started._initialize();
-    return started;
+    try {
+      const { exports } = new WebAssembly.Instance(this.module);
+      const started = exports as unknown as Exports;
+      started._initialize();
+      return started;
+    } catch (error) {
+      throw new KernelError(`The module cannot be started: ${(error as Error).message}`);
+    }
   }
 }
 
@@ -66,16 +72,21 @@ export class Arena {
     return this.reserve(values.byteLength);
   }
   /** The address of a copy; 0 of what is absent. */
-  put(values: Values | Uint8Array | undefined): number {
-    if (values === undefined) return 0;
+  put(values: Values | Uint8Array | null | undefined): number {
+    if (values === null || values === undefined) return 0;
     const address = this.like(values);
-    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-    new Uint8Array(this.exports.memory.buffer, address, values.byteLength).set(bytes);
+    this.write(address, values);
     return address;
   }
-  /** A copy of what stands at `address`, with the type and the size of `like`. */
-  take<V extends Values>(address: number, like: V): V {
-    const buffer = this.exports.memory.buffer.slice(address, address + like.byteLength);
+  write(address: number, values: Values | Uint8Array): void {
+    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    new Uint8Array(this.exports.memory.buffer, address >>> 0, values.byteLength).set(bytes);
+  }
+  /** A copy of what stands at `address`, with the type of `like`, and its length if none is said. */
+  take<V extends Values>(address: number, like: V, length = like.length): V {
+    const begin = address >>> 0;
+    const end = begin + length * like.BYTES_PER_ELEMENT;
+    const buffer = this.exports.memory.buffer.slice(begin, end);
     return new (like.constructor as new (buffer: ArrayBuffer) => V)(buffer);
   }
   release(): void {

@@ -1,0 +1,68 @@
+// Arguments are checked before the module sees them: what reaches it has the lengths it relies on.
+
+import { KernelError, type Values } from './instance.js';
+
+/** Throws a KernelError with this sentence unless the condition holds. */
+export function check(condition: unknown, sentence: string): asserts condition {
+  if (!condition) throw new KernelError(sentence);
+}
+
+/** Throws unless `options` is an object with none but these names. */
+export function checkNames(options: object, names: readonly string[]): void {
+  check(
+    typeof options === 'object' && options !== null,
+    `options are ${show(options)}, must be an object`,
+  );
+  for (const name of Object.keys(options)) {
+    check(names.includes(name), `there is no option ${show(name)}; there are ${names.join(', ')}`);
+  }
+}
+
+/** Throws unless `value` is a whole number from `least`; wider ones than 32 bits are none. */
+export function checkCount(name: string, value: number, least = 1): void {
+  check(
+    Number.isInteger(value) && value >= least && value < 2 ** 32,
+    `${name} is ${show(value)}, must be a whole number from ${least}`,
+  );
+}
+
+export function checkNumber(name: string, value: number): void {
+  check(typeof value === 'number', `${name} is ${show(value)}, must be a number`);
+}
+
+/** The place of `value` in `choices`; throws if it is none of them. */
+export function placeOf(name: string, value: string, choices: readonly string[]): number {
+  const place = choices.indexOf(value);
+  check(place >= 0, `${name} is ${show(value)}, must be one of ${choices.map(show).join(', ')}`);
+  return place;
+}
+
+/** Throws unless these are floating-point values, at least one. */
+export function checkValues(name: string, values: Values): void {
+  const floats = ArrayBuffer.isView(values) && /^Float(32|64)Array$/.test(typeOf(values));
+  check(floats, `${name} is ${show(values)}, must be a Float32Array or a Float64Array`);
+  check(values.length > 0, `${name} is empty`);
+}
+
+/** Throws unless these are as many values as said, of the type of `like`, or absent. */
+export function checkLike(
+  name: string,
+  values: Values | null | undefined,
+  like: Values,
+  length = like.length,
+): void {
+  if (values === null || values === undefined) return;
+  const alike = ArrayBuffer.isView(values) && typeOf(values) === typeOf(like);
+  check(alike, `${name} is ${show(values)}, must be a ${typeOf(like)}`);
+  check(values.length === length, `${name} has ${values.length} values, must have ${length}`);
+}
+
+/** Of values of any realm, which instanceof does not know. */
+function typeOf(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  return Object(value) === value ? `of type ${typeOf(value)}` : String(value);
+}

@@ -1,0 +1,51 @@
+// How the module is come by, in browsers and in Node.
+
+import { KernelError } from './instance.js';
+
+/** Where a module is: a URL, its bytes, or the module itself. */
+export type Source = string | URL | BufferSource | WebAssembly.Module;
+
+/** A module of one function that returns a 128-bit vector: valid only where there is SIMD. */
+const SIMD_PROBE = Uint8Array.from([
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15,
+  253, 98, 11,
+]);
+
+/** The compiled module; a KernelError in words where it cannot be had. */
+export async function compile(
+  source: Source = new URL('./addnorm.wasm', import.meta.url),
+): Promise<WebAssembly.Module> {
+  if (typeof WebAssembly !== 'object' || !WebAssembly.validate(SIMD_PROBE)) {
+    throw new KernelError(
+      'The kernels need WebAssembly SIMD, which is not there. Chrome and Edge have it from ' +
+        'version 91, Firefox from 89, Safari from 16.4, Node.js from 16.4.',
+    );
+  }
+  if (source instanceof WebAssembly.Module) return source;
+  const bytes = typeof source === 'string' || source instanceof URL ? await read(source) : source;
+  try {
+    return await WebAssembly.compile(bytes);
+  } catch (error) {
+    throw new KernelError(`The kernels are no WebAssembly module: ${(error as Error).message}`);
+  }
+}
+
+interface Node {
+  getBuiltinModule?(name: 'node:fs/promises'): { readFile(url: URL): Promise<BufferSource> };
+}
+
+/** Node's fetch() reads no files. */
+async function read(url: string | URL): Promise<BufferSource> {
+  const { process } = globalThis as { process?: Node };
+  const files = process?.getBuiltinModule?.('node:fs/promises');
+  try {
+    if (files && String(url).startsWith('file:')) return await files.readFile(new URL(url));
+    const response = await fetch(url);
+    if (response.ok) return await response.arrayBuffer();
+    throw new Error(`status ${response.status}`);
+  } catch (error) {
+    throw new KernelError(
+      `The kernels could not be loaded from ${url}: ${(error as Error).message}`,
+    );
+  }
+}
