@@ -2,8 +2,9 @@
 // uncaught error and on any request to elsewhere.
 
 import axe from 'axe-core';
-import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
+import { launchChromium } from './chromium';
 
 export interface PageOptions {
   width?: number;
@@ -26,10 +27,7 @@ let browser: Browser;
 const complaints: string[] = [];
 
 beforeAll(async () => {
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium-headless-shell',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
-  });
+  browser = await launchChromium();
 });
 afterAll(() => browser.close());
 afterEach(async () => {

@@ -18,8 +18,8 @@ export interface Server {
   stop(): void;
 }
 
-export async function startServer(flags: readonly string[]): Promise<Server> {
-  const server = spawn(program, ['serve', '--folder', folder, ...flags], {
+export async function startServer(flags: readonly string[], from = folder): Promise<Server> {
+  const server = spawn(program, ['serve', '--folder', from, ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const address = await new Promise<string>((resolve, reject) => {

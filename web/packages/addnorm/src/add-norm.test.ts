@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { draw, native, readNpy, root, withFolder, writeNpy } from '../test/native.js';
+import { draw, native, nativeNorm, root } from '../test/native.js';
 import { type AddNorm, KernelError, load, type NormOptions } from './index.js';
 import { Instance, type Values } from './instance.js';
 
@@ -30,22 +30,6 @@ function flags(o: NormOptions): (string | number)[] {
     ...(o.epsilonAt === undefined ? [] : ['--eps-at', o.epsilonAt]),
     ...(o.variance === undefined ? [] : ['--variance', o.variance]),
   ];
-}
-
-/** What `addnorm norm` writes of these files, each one for a flag. */
-function nativeNorm<V extends Values>(
-  given: Record<string, [values: V, ...shape: number[]]>,
-  wanted: string[],
-  more: (string | number)[] = [],
-): V[] {
-  return withFolder((path) => {
-    for (const [name, [values, ...shape]] of Object.entries(given)) {
-      writeNpy(path(name), shape, values);
-    }
-    const names = [...Object.keys(given), ...wanted];
-    native('norm', ...names.flatMap((name) => [`--${name}`, path(name)]), ...more);
-    return wanted.map((name) => readNpy(path(name), given.input[0]));
-  });
 }
 
 test('the module imports nothing', () => {

@@ -32,7 +32,7 @@ export interface BlockOptions {
   seed?: number;
 }
 
-const NAMES = [
+const NAMES: (keyof BlockOptions)[] = [
   'dModel',
   'heads',
   'dFf',

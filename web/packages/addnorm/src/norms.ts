@@ -83,8 +83,15 @@ export interface NormGradients<V extends Values> {
   dBeta: V;
 }
 
-const NORM_NAMES = ['kind', 'epsilon', 'epsilonAt', 'variance', 'gammaForm', 'groups'];
-const SHAPE_NAMES = ['features', 'rows', 'channels'];
+const NORM_NAMES: (keyof NormOptions)[] = [
+  'kind',
+  'epsilon',
+  'epsilonAt',
+  'variance',
+  'gammaForm',
+  'groups',
+];
+const SHAPE_NAMES: (keyof Shape)[] = ['features', 'rows', 'channels'];
 export const FORWARD_NAMES = [...NORM_NAMES, ...SHAPE_NAMES, 'gamma', 'beta'];
 export const BACKWARD_NAMES = [...NORM_NAMES, ...SHAPE_NAMES, 'gamma', 'dResidual'];
 

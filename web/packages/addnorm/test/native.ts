@@ -49,3 +49,19 @@ export function readNpy<V extends Values>(path: string, like: V): V {
   const data = Uint8Array.from(bytes.subarray(start)).buffer;
   return new (like.constructor as new (data: ArrayBuffer) => V)(data);
 }
+
+/** What `addnorm norm` writes of these files, each one for a flag. */
+export function nativeNorm<V extends Values>(
+  given: Record<string, [values: V, ...shape: number[]]>,
+  wanted: string[],
+  more: (string | number)[] = [],
+): V[] {
+  return withFolder((path) => {
+    for (const [name, [values, ...shape]] of Object.entries(given)) {
+      writeNpy(path(name), shape, values);
+    }
+    const names = [...Object.keys(given), ...wanted];
+    native('norm', ...names.flatMap((name) => [`--${name}`, path(name)]), ...more);
+    return wanted.map((name) => readNpy(path(name), given.input[0]));
+  });
+}
