@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
+const inNode = { testTimeout: 60_000, hookTimeout: 60_000 }; // the machine may be busy
+
 const inBrowser = {
   globalSetup: 'test/serve.ts',
   testTimeout: 120_000,
@@ -29,8 +31,8 @@ export default defineConfig({
   worker: { format: 'es' },
   test: {
     projects: [
-      { extends: true, test: { name: 'unit', include: ['src/**/*.test.ts'] } },
-      { extends: true, test: { name: 'package', include: ['packages/**/*.test.ts'] } },
+      { extends: true, test: { ...inNode, name: 'unit', include: ['src/**/*.test.ts'] } },
+      { extends: true, test: { ...inNode, name: 'package', include: ['packages/**/*.test.ts'] } },
       { extends: true, test: { ...inBrowser, name: 'browser', include: ['test/*.test.ts'] } },
       { extends: true, test: { ...inBrowser, name: 'speed', include: ['test/*.speed.ts'] } },
     ],
