@@ -141,6 +141,79 @@ describe('float32, beside addnorm norm: the same bits', () => {
   });
 });
 
+test('whatever stands where something else should, what is thrown is a KernelError', () => {
+  const pick = <T>(from: readonly T[], random: number) => from[Math.trunc(random * from.length)];
+  const random = (() => {
+    const draws = draw(60_000, 1).map((v) => Math.abs(1e4 * v) % 1);
+    let i = 0;
+    return () => draws[i++ % draws.length];
+  })();
+  const odd = [
+    ...[
+      undefined,
+      null,
+      NaN,
+      Infinity,
+      -1,
+      0,
+      1,
+      2,
+      3,
+      1.5,
+      2 ** 32,
+      10n,
+      true,
+      '4',
+      'rms',
+      'group',
+    ],
+    ...[
+      Symbol.iterator,
+      [],
+      {},
+      Object.create(null),
+      new DataView(new ArrayBuffer(8)),
+      new Date(0),
+    ],
+    ...[new Int8Array(8), new Float32Array(0), new Float32Array(4), new Float64Array(8)],
+  ];
+  const names = [
+    'features',
+    'rows',
+    'channels',
+    'kind',
+    'epsilon',
+    'groups',
+    'gamma',
+    'beta',
+    'eps',
+  ];
+  const values = () => (random() < 0.2 ? pick(odd, random()) : float(8, 1));
+  const options = () => {
+    if (random() < 0.1) return pick(odd, random());
+    const changed = names.filter(() => random() < 0.1).map((name) => [name, pick(odd, random())]);
+    return { features: 4, ...Object.fromEntries(changed) };
+  };
+  const calls = [
+    () => addnorm.layerNorm(values() as never, options() as never),
+    () => addnorm.addNorm(values() as never, values() as never, options() as never),
+    () => addnorm.addNormBackward(values() as never, values() as never, options() as never),
+    () =>
+      addnorm.block({ dModel: 4, heads: 2, dFf: 4, seed: 1, ...(options() as object) } as never),
+    () =>
+      addnorm.block({ dModel: 4, heads: 2, dFf: 4 }).forward(values() as never, options() as never),
+  ];
+  const outcomes = Array.from({ length: 3000 }, () => {
+    try {
+      pick(calls, random())();
+      return 'result';
+    } catch (error) {
+      return error instanceof KernelError ? 'KernelError' : error;
+    }
+  });
+  expect(new Set(outcomes)).toEqual(new Set(['result', 'KernelError']));
+});
+
 test('values beyond the squares are rescaled', () => {
   const norm = (x: number[], epsilon: number) =>
     addnorm.addNorm(Float64Array.from(x), null, { features: 4, epsilon });
@@ -180,7 +253,7 @@ describe('what cannot be used is a sentence, and the next call works', () => {
     ['features is 4294967296', () => addnorm.layerNorm(x, { features: 2 ** 32 })],
     ['x has 6 values, must have whole rows of 4', () => addnorm.layerNorm(x, { features: 4 })],
     ['x has 6 values, must have 3 rows of 3', () => addnorm.layerNorm(x, { ...good, rows: 3 })],
-    ['x has 6 values, must have NaN rows', () => addnorm.layerNorm(x, { ...good, rows: NaN })],
+    ['rows is NaN, must be a whole number', () => addnorm.layerNorm(x, { ...good, rows: NaN })],
     ['x is empty', () => addnorm.layerNorm(f(0), good)],
     [
       'x is undefined, must be a Float32Array or a Float64Array',

@@ -187,7 +187,7 @@ describe('what cannot be used is a sentence', () => {
     ['placement "before" is unknown', () => block({ placement: 'before' })],
     ['placement', () => block({ placement: 'post:3' })],
     ['placement', () => block({ placement: '' })],
-    ['placement', () => block({ placement: 3 })],
+    ['placement is 3, must be a string', () => block({ placement: 3 })],
     ['feedForward is "tanh", must be one of "relu"', () => block({ feedForward: 'tanh' })],
     ['initialization is "he"', () => block({ initialization: 'he' })],
     ['seed is -1', () => block({ seed: -1 })],
@@ -205,7 +205,7 @@ describe('what cannot be used is a sentence', () => {
     ],
     ['x has 3 rows, must have sequences of 2', () => block({}).forward(x, { length: 2 })],
     ['length is 0', () => block({}).forward(x, { length: 0 })],
-    ['causal is 1, must be true or false', () => block({}).forward(x, { causal: 1 as never })],
+    ['causal is 1, must be a boolean', () => block({}).forward(x, { causal: 1 as never })],
     [
       'activations of 600 × 1048576 values do not fit into memory',
       () => block({ dModel: 1, heads: 1, dFf: 2 ** 20 }).forward(new Float32Array(600)),

@@ -1,6 +1,14 @@
 // One Transformer block. The order of its options is that of apps/wasm/block.cc.
 
-import { check, checkCount, checkLike, checkNames, checkValues, placeOf } from './check.js';
+import {
+  check,
+  checkCount,
+  checkLike,
+  checkNames,
+  checkType,
+  checkValues,
+  placeOf,
+} from './check.js';
 import { type Arena, Instance } from './instance.js';
 import { blockNormChoice, type NormOptions } from './norms.js';
 
@@ -61,7 +69,7 @@ export class Block {
 
   constructor(module: WebAssembly.Module, options: BlockOptions) {
     const choice = Float64Array.from(blockChoice(options));
-    const placement = new TextEncoder().encode(String(options.placement ?? 'pre'));
+    const placement = new TextEncoder().encode(options.placement ?? 'pre');
     const instance = new Instance(module);
     this.#handle = instance.call((arena) =>
       arena.exports.block_create(arena.put(choice), arena.put(placement), placement.length),
@@ -83,7 +91,7 @@ export class Block {
     check(Number.isInteger(rows), `x has ${x.length} values, must have rows of ${this.#dModel}`);
     checkCount('length', length);
     check(rows % length === 0, `x has ${rows} rows, must have sequences of ${length}`);
-    check(typeof causal === 'boolean', `causal is ${String(causal)}, must be true or false`);
+    checkType('causal', causal, 'boolean');
     this.#size = 0;
     return this.#call((arena) => {
       const y = arena.like(x);
@@ -158,6 +166,7 @@ function blockChoice(o: BlockOptions): number[] {
     checkCount(name, value);
   }
   checkCount('seed', seed, 0);
+  checkType('placement', o.placement ?? 'pre', 'string');
   check(layer <= layers, `layer is ${layer}, must be one of ${layers}`);
   check(dModel % heads === 0, `heads is ${heads}, must divide dModel, which is ${dModel}`);
   return [

@@ -26,8 +26,13 @@ export function checkCount(name: string, value: number, least = 1): void {
   );
 }
 
-export function checkNumber(name: string, value: number): void {
-  check(typeof value === 'number', `${name} is ${show(value)}, must be a number`);
+/** Throws unless `value` is of this type. */
+export function checkType(
+  name: string,
+  value: unknown,
+  type: 'number' | 'string' | 'boolean',
+): void {
+  check(typeof value === type, `${name} is ${show(value)}, must be a ${type}`);
 }
 
 /** The place of `value` in `choices`; throws if it is none of them. */

@@ -6,7 +6,7 @@ import {
   checkCount,
   checkLike,
   checkNames,
-  checkNumber,
+  checkType,
   checkValues,
   placeOf,
 } from './check.js';
@@ -98,7 +98,7 @@ export const BACKWARD_NAMES = [...NORM_NAMES, ...SHAPE_NAMES, 'gamma', 'dResidua
 /** A norm's options as the module reads them. */
 export function normChoice(o: NormOptions): number[] {
   const { epsilon = 1e-5, groups = 1 } = o;
-  checkNumber('epsilon', epsilon);
+  checkType('epsilon', epsilon, 'number');
   checkCount('groups', groups);
   return [
     placeOf('kind', o.kind ?? 'layer', KINDS),
@@ -136,11 +136,12 @@ export function normCall(
   checkValues(name, values);
   const { features, channels = features, gamma } = options;
   checkCount('features', features);
+  const { rows = values.length / features } = options;
+  if (options.rows !== undefined) checkCount('rows', rows);
   checkCount('channels', channels);
   check(features % channels === 0, `channels is ${channels}, must divide the ${features} features`);
-  const rows = values.length / features;
   check(
-    Number.isInteger(rows) && rows === (options.rows ?? rows),
+    Number.isInteger(rows) && rows * features === values.length,
     `${name} has ${values.length} values, must have ${options.rows ?? 'whole'} rows of ${features}`,
   );
   const choice = Float64Array.from(normChoice(options));
