@@ -37,10 +37,14 @@ endfunction()
 
 if(ADDNORM_WASM)
   add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED GLOBAL)  # one thread
-  addnorm_require_headers(fmt::fmt /usr/include/fmt libfmt-dev)
-  target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY FMT_STATIC_THOUSANDS_SEPARATOR)
-  target_compile_options(fmt::fmt INTERFACE  # fmt's own prints, and would bring stdio along
+  addnorm_require_headers(fmt_headers /usr/include/fmt libfmt-dev)
+  add_library(addnorm_fmt STATIC ${PROJECT_SOURCE_DIR}/apps/wasm/fmt.cc)  # Debian's is for this machine
+  target_link_libraries(addnorm_fmt PUBLIC fmt_headers)
+  target_compile_features(addnorm_fmt PUBLIC cxx_std_20)
+  target_compile_definitions(addnorm_fmt PUBLIC FMT_STATIC_THOUSANDS_SEPARATOR)
+  target_compile_options(addnorm_fmt PUBLIC  # fmt's own prints, and would bring stdio along
     "-DFMT_ASSERT(condition,message)=((condition)?(void)0:__builtin_trap())")
+  add_library(fmt::fmt ALIAS addnorm_fmt)
   addnorm_require_headers(hwy::hwy /usr/include/hwy libhwy-dev)
   addnorm_require_headers(Eigen3::Eigen /usr/include/eigen3/Eigen libeigen3-dev)
   addnorm_require_headers(nlohmann_json::nlohmann_json /usr/include/nlohmann nlohmann-json3-dev)

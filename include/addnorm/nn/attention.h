@@ -30,7 +30,7 @@ struct AttentionForm {
   double score_scale = 0;           ///< of q·k; 0: 1/√d_head
   double soft_cap = 0;              ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
   std::size_t window = 0;           ///< how many keys a causal query sees, its own the last; 0: all
-  std::vector<double> rope = {};    ///< frequencies, for queries and keys to turn; empty: none
+  std::vector<double> rope;         ///< frequencies, for queries and keys to turn; empty: none
   QkNorm qk_norm = QkNorm::kNone;   ///< on queries and keys, before they turn
   NormOptions norm = {};            ///< of that, with γ alone
   RelativeBias relative_bias = {};  ///< added to the scores
