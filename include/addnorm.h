@@ -1,13 +1,15 @@
 #ifndef ADDNORM_H
 #define ADDNORM_H
 
+/// \file
 /// Add & Norm for C, and for every language that can call C: the functions of addnorm/norm.h, with
 /// the same bits.
 ///
-///   addnorm_add_norm_forward_args args = {.size = sizeof args, .rows = rows, .features = features,
-///                                         .x = x, .branch = f, .sum = x,  // s = x + f, in place
-///                                         .gamma = gamma, .beta = beta, .y = h};
-///   if (addnorm_add_norm_forward(&args) != ADDNORM_OK) puts(addnorm_last_error());
+///     addnorm_add_norm_forward_args args = {.size = sizeof args, .rows = rows, .features =
+///     features,
+///                                           .x = x, .branch = f, .sum = x,  // s = x + f, in place
+///                                           .gamma = gamma, .beta = beta, .y = h};
+///     if (addnorm_add_norm_forward(&args) != ADDNORM_OK) puts(addnorm_last_error());
 ///
 /// A struct begins with its `size`, and 0 or NULL in any other field is that field's default: set
 /// everything to zero, then `size`, then what is wanted. New versions add fields at the end; a
@@ -50,8 +52,9 @@ typedef enum addnorm_status {
 /// was and what it must be. "" if none did. Valid until the thread's next call that fails.
 ADDNORM_API const char* addnorm_last_error(void);
 
-/// The library's version, "1.2.3", and the same as a number that can be compared: 10203.
+/// The library's version, "1.2.3".
 ADDNORM_API const char* addnorm_version(void);
+/// The same as a number that can be compared: 10203.
 ADDNORM_API uint32_t addnorm_version_number(void);
 
 /// The vector instructions in use: "avx512", "avx2", "sse4", "neon" or "scalar". The best that the
@@ -78,16 +81,19 @@ typedef enum addnorm_norm_kind {
   ADDNORM_GROUP_NORM = 4,     ///< a group of channels of one sample
 } addnorm_norm_kind;
 
+/// Where ε enters the deviation.
 typedef enum addnorm_epsilon_at {
   ADDNORM_EPSILON_AT_VARIANCE = 0,   ///< deviation = √(variance + ε)
   ADDNORM_EPSILON_AT_DEVIATION = 1,  ///< deviation = √variance + ε
 } addnorm_epsilon_at;
 
+/// What the sum of squares is divided by; n values share it.
 typedef enum addnorm_variance {
   ADDNORM_VARIANCE_POPULATION = 0,  ///< divide by n
   ADDNORM_VARIANCE_UNBIASED = 1,    ///< divide by n − 1
 } addnorm_variance;
 
+/// What γ means.
 typedef enum addnorm_gamma_form {
   ADDNORM_GAMMA_PLAIN = 0,     ///< y = γ·x̂ + β
   ADDNORM_GAMMA_ONE_PLUS = 1,  ///< y = (1 + γ)·x̂ + β, as Gemma stores it
@@ -156,6 +162,7 @@ typedef struct addnorm_residual_add_args {
   size_t sum_stride;
 } addnorm_residual_add_args;
 
+/// Writes s into `sum`.
 ADDNORM_API addnorm_status addnorm_residual_add(const addnorm_residual_add_args* args);
 
 /// The gradients of addnorm_residual_add's branch and factors, from d_sum, the gradient of s. That
@@ -187,6 +194,7 @@ typedef struct addnorm_residual_add_backward_args {
   size_t d_gain_count;  ///< 1, or one for each feature
 } addnorm_residual_add_backward_args;
 
+/// Computes the gradients whose pointers are not NULL.
 ADDNORM_API addnorm_status
 addnorm_residual_add_backward(const addnorm_residual_add_backward_args* args);
 
@@ -219,6 +227,7 @@ typedef struct addnorm_add_norm_forward_args {
   void* statistics;  ///< for backward, addnorm_statistics_f32 or _f64, one for each row; or NULL
 } addnorm_add_norm_forward_args;
 
+/// Writes y, and s and the statistics where their pointers are not NULL.
 ADDNORM_API addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* args);
 
 /// What becomes of the values that stand where a parameter's gradient goes.
@@ -230,7 +239,9 @@ typedef enum addnorm_gradient_mode {
 /// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass. dx
 /// is the gradient of s, which the norm read; d_residual that of the next sum, which s enters past
 /// the norm and its sublayer, there multiplied with that sum's `skip`.
-///   dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+///
+///     dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+///
 /// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
 typedef struct addnorm_add_norm_backward_args {
   size_t size;                  ///< sizeof(addnorm_add_norm_backward_args)
@@ -257,6 +268,7 @@ typedef struct addnorm_add_norm_backward_args {
   size_t workspace_size;  ///< values: at least addnorm_add_norm_workspace()
 } addnorm_add_norm_backward_args;
 
+/// Writes dx, and the gradients of γ and β where their pointers are not NULL.
 ADDNORM_API addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args);
 
 /// How many values the workspace of addnorm_add_norm_backward must hold at least.
@@ -280,6 +292,7 @@ typedef struct addnorm_channel_norm_forward_args {
   size_t workspace_size;  ///< values: at least addnorm_channel_norm_sizes()'s
 } addnorm_channel_norm_forward_args;
 
+/// Writes y and the statistics.
 ADDNORM_API addnorm_status
 addnorm_channel_norm_forward(const addnorm_channel_norm_forward_args* args);
 
@@ -303,6 +316,7 @@ typedef struct addnorm_channel_norm_backward_args {
   size_t workspace_size;             ///< values: at least addnorm_channel_norm_sizes()'s
 } addnorm_channel_norm_backward_args;
 
+/// Writes dx, and adds to the gradients of γ and β where their pointers are not NULL.
 ADDNORM_API addnorm_status
 addnorm_channel_norm_backward(const addnorm_channel_norm_backward_args* args);
 
@@ -317,6 +331,7 @@ ADDNORM_API addnorm_status addnorm_channel_norm_sizes(const addnorm_norm_options
 /// BatchNorm in evaluation: `statistics`, one for each channel, are given and do not depend on x.
 ADDNORM_API addnorm_status
 addnorm_batch_norm_evaluate(const addnorm_channel_norm_forward_args* args);
+/// Its gradients: mean and deviation are constants there.
 ADDNORM_API addnorm_status
 addnorm_batch_norm_evaluate_backward(const addnorm_channel_norm_backward_args* args);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+/// \file
 /// Normalization and Add & Norm, forward and backward. Every function allocates nothing after its
 /// first call, checks its arguments (addnorm::Error) and gives the same bits on every instruction
 /// set and for any number of threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
@@ -12,14 +13,20 @@
 /// type, first element and stride). Other overlaps are not detected, but for sum = y.
 ///
 /// A sublayer F of a pre-norm stack, h = norm(x), s = x + F(h), forward and back:
-///   add_norm_forward(o, {.add = {.x = x}, .y = h, .statistics = st});  F: f from h
-///   residual_add({.x = x, .branch = f}, s);  or in the next sublayer's add_norm_forward
-///   F back: dh from ds
-///   add_norm_backward(o, {.s = x, .statistics = st, .dy = dh, .d_residual = ds, .dx = dx});
+///
+///     add_norm_forward(o, {.add = {.x = x}, .y = h, .statistics = st});  // F: f from h
+///     residual_add({.x = x, .branch = f}, s);  // or in the next sublayer's add_norm_forward
+///     // F back: dh from ds
+///     add_norm_backward(o, {.s = x, .statistics = st, .dy = dh, .d_residual = ds, .dx = dx});
+///
 /// Of a post-norm stack, s = x + F(x), y = norm(s):
-///   F: f from x;  add_norm_forward(o, {.add = {x, f}, .sum = s, .y = y, .statistics = st});
-///   add_norm_backward(o, {.s = s, .statistics = st, .dy = dy, .dx = ds});
-///   F back: dx from ds;  residual_add({.x = ds, .branch = dx}, dx);
+///
+///     // F: f from x
+///     add_norm_forward(o, {.add = {x, f}, .sum = s, .y = y, .statistics = st});
+///     add_norm_backward(o, {.s = s, .statistics = st, .dy = dy, .dx = ds});
+///     // F back: dx from ds
+///     residual_add({.x = ds, .branch = dx}, dx);
+///
 /// With dropout or a gain, F's gradient is residual_add_backward's d_branch, and not ds.
 ///
 /// A matrix of the residual stream has type Stream, a branch and an output of a norm type Branch:
@@ -46,16 +53,19 @@ enum class NormKind {
   kGroup,     ///< a group of channels of one sample (Wu and He 2018)
 };
 
+/// Where ε enters the deviation.
 enum class EpsilonAt {
   kVariance,   ///< deviation = √(variance + ε)
   kDeviation,  ///< deviation = √variance + ε
 };
 
+/// What the sum of squares is divided by; n values share it.
 enum class Variance {
   kPopulation,  ///< divide by n
   kUnbiased,    ///< divide by n − 1
 };
 
+/// What γ means.
 enum class GammaForm {
   kPlain,    ///< y = γ·x̂ + β
   kOnePlus,  ///< y = (1 + γ)·x̂ + β, as Gemma stores it
@@ -84,8 +94,8 @@ struct NormStatistics {
   T variance = 0;       ///< of the scaled values, without ε; kRms: their mean square
   T epsilon_ratio = 1;  ///< deviation ÷ √variance where ε is added to the deviation, else 1
 
-  T mean() const { return (mean_hi + mean_lo) / scale; }
-  T deviation() const { return 1 / reciprocal / scale; }
+  T mean() const { return (mean_hi + mean_lo) / scale; }  ///< of the values themselves
+  T deviation() const { return 1 / reciprocal / scale; }  ///< likewise, ε included
 };
 
 /// A factor of the residual sum: one number, or one for each feature.
@@ -94,8 +104,9 @@ struct Scale {
   T constant = 1;
   std::span<const T> vector = {};  ///< empty: the constant; else one value for each feature
 
+  /// The factor of feature i.
   T operator[](std::size_t i) const { return vector.empty() ? constant : vector[i]; }
-  bool is_one() const { return vector.empty() && constant == T{1}; }
+  bool is_one() const { return vector.empty() && constant == T{1}; }  ///< changes nothing
 };
 
 /// Inverted dropout: each value becomes 0 with `probability`, else itself ÷ (1 − probability).
@@ -106,7 +117,7 @@ struct Dropout {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
 
-  bool active() const { return probability > 0; }
+  bool active() const { return probability > 0; }  ///< whether it does anything
 };
 
 /// The branch's way into the residual sum: s = skip ⊙ x + gain ⊙ dropout(branch).
@@ -135,6 +146,7 @@ struct ResidualAddBackward {
   std::span<Value> d_skip = {};  ///< += Σ over rows of x ⊙ d_sum, 1 value or one for each feature
   std::span<Value> d_gain = {};  ///< += Σ over rows of dropout(branch) ⊙ d_sum, likewise
 };
+/// Computes the gradients that ResidualAddBackward asks for.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args);
 
@@ -151,6 +163,7 @@ struct AddNormForward {
   MatrixView<Branch> y = {};             ///< may be x or branch, but not sum
   std::span<NormStatistics<Value>> statistics = {};  ///< one for each row, for backward; or none
 };
+/// Computes y, and what else AddNormForward asks for. `options.kind` is kLayer or kRms.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_forward(const NormOptions& options,
                                   const AddNormForward<Stream, Branch>& args);
@@ -164,7 +177,9 @@ enum class GradientMode {
 /// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass. dx
 /// is the gradient of s, which the norm read; d_residual that of the next sum, which s enters past
 /// the norm and its sublayer, there multiplied with that sum's `skip`.
-///   dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+///
+///     dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
+///
 /// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
 template <typename Stream, typename Branch = Stream>
 struct AddNormBackward {
@@ -182,6 +197,7 @@ struct AddNormBackward {
   std::span<Value> workspace = {};  ///< needed for d_gamma and d_beta; holds nothing between calls
   GradientMode parameter_gradients = GradientMode::kAccumulate;
 };
+/// Computes dx, and what else AddNormBackward asks for. `options` are those of forward.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_backward(const NormOptions& options,
                                    const AddNormBackward<Stream, Branch>& args);
@@ -199,6 +215,7 @@ struct ChannelNormForward {
   std::span<NormStatistics<T>> statistics = {};  ///< channel_norm_sets() of them, for backward
   std::span<T> workspace = {};                   ///< channel_norm_workspace() values
 };
+/// Computes y and the statistics. `options.kind` is kBatch, kInstance or kGroup.
 template <typename T>
 ADDNORM_API void channel_norm_forward(const NormOptions& options,
                                       const ChannelNormForward<T>& args);
@@ -215,6 +232,7 @@ struct ChannelNormBackward {
   std::span<T> d_beta = {};     ///< empty: not wanted
   std::span<T> workspace = {};  ///< channel_norm_workspace() values
 };
+/// Computes dx, and adds to d_gamma and d_beta. `options` are those of forward.
 template <typename T>
 ADDNORM_API void channel_norm_backward(const NormOptions& options,
                                        const ChannelNormBackward<T>& args);
@@ -247,6 +265,7 @@ ADDNORM_API void running_to_norm_statistics(const NormOptions& options,
 /// BatchNorm in evaluation: the statistics are given and do not depend on x.
 template <typename T>
 ADDNORM_API void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args);
+/// Its gradients: mean and deviation are constants there.
 template <typename T>
 ADDNORM_API void batch_norm_evaluate_backward(const NormOptions& options,
                                               const ChannelNormBackward<T>& args);

@@ -16,8 +16,10 @@ struct MatrixView {
   std::size_t stride = 0;  ///< elements from one row to the next, at least cols
 
   constexpr MatrixView() = default;
+  /// Without gaps: stride = cols.
   constexpr MatrixView(T* data_, std::size_t rows_, std::size_t cols_)
       : MatrixView(data_, rows_, cols_, cols_) {}
+  /// Of rows that stand `stride` elements apart.
   constexpr MatrixView(T* data_, std::size_t rows_, std::size_t cols_, std::size_t stride_)
       : data(data_), rows(rows_), cols(cols_), stride(stride_) {}
 
@@ -26,12 +28,14 @@ struct MatrixView {
     return {data, rows, cols, stride};
   }
 
+  /// Row r.
   constexpr std::span<T> row(std::size_t r) const { return {data + r * stride, cols}; }
+  /// Element (r, c).
   constexpr T& operator()(std::size_t r, std::size_t c) const { return data[r * stride + c]; }
 
-  constexpr bool empty() const { return data == nullptr; }  ///< no matrix at all ("absent")
-  constexpr bool contiguous() const { return stride == cols; }
-  constexpr std::size_t size() const { return rows * cols; }
+  constexpr bool empty() const { return data == nullptr; }      ///< no matrix at all ("absent")
+  constexpr bool contiguous() const { return stride == cols; }  ///< without gaps
+  constexpr std::size_t size() const { return rows * cols; }    ///< in elements
 
   /// The part that starts at (row, col) and has the given size.
   constexpr MatrixView block(std::size_t row, std::size_t col, std::size_t n_rows,
@@ -49,12 +53,14 @@ struct TensorView {
   std::size_t channels = 0;
   std::size_t positions = 1;
 
+  /// A view that may write is also one that may read.
   constexpr operator TensorView<const T>() const requires(!std::is_const_v<T>) {
     return {data, samples, channels, positions};
   }
 
-  constexpr bool empty() const { return data == nullptr; }
-  constexpr std::size_t size() const { return samples * channels * positions; }
+  constexpr bool empty() const { return data == nullptr; }  ///< no tensor at all ("absent")
+  constexpr std::size_t size() const { return samples * channels * positions; }  ///< in elements
+  /// The positions of channel c of sample n.
   constexpr T* channel(std::size_t n, std::size_t c) const {
     return data + (n * channels + c) * positions;
   }
