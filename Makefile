@@ -8,8 +8,8 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all bench format lint sanitize clean mpi fuzz neon page module \
-        packages packages-bench packages-browser packages-lint packages-mpi packages-neon packages-python packages-web
+.PHONY: help run serve test test-all bench format lint sanitize clean mpi fuzz neon page module docs \
+        packages packages-bench packages-browser packages-docs packages-lint packages-mpi packages-neon packages-python packages-web
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
@@ -29,8 +29,17 @@ test: packages-browser packages-python build/release/build.ninja page ## build e
 	@ctest --preset release
 	@$(NPM) test
 
-test-all: test ## that, and the library compiled anew inside another project: a minute more
-	@ctest --preset release -C packaging -R '^add_subdirectory$$'
+test-all: test docs ## that, the library compiled anew inside another project, and the documentation: some minutes more
+	@ctest --preset release -C packaging -R '^(add_subdirectory|docs_pages_slow)$$'
+
+docs: packages-docs packages-python build/release/build.ninja ## build the documentation, build/docs/html/index.html
+	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
+	@cmake --build --preset release --target bin/addnorm addnorm_python
+	@rm -rf build/docs && mkdir -p build/docs
+# Members that a name explains need no comment, all else does. Which header a struct stands in is said once.
+	@doxygen docs/Doxyfile 2>&1 | (! grep -v '(variable)\|(typedef)')
+	@sed -i '/<includes /d' build/docs/xml/*.xml
+	@/usr/bin/python3 -m sphinx -q -W --keep-going -b html docs build/docs/html
 
 bench: packages packages-bench packages-browser packages-python page ## build the benchmarks and run them; ARGS="--threads 1" goes to addnorm bench
 	@cmake --preset release -DADDNORM_BENCH=ON -DADDNORM_PYTHON=ON >/dev/null
@@ -84,7 +93,7 @@ $(NODE_MODULES): web/package-lock.json | packages
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-browser packages-lint packages-mpi packages-neon packages-python packages-web: packages-%: packages
+packages-bench packages-browser packages-docs packages-lint packages-mpi packages-neon packages-python packages-web: packages-%: packages
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.

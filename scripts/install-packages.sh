@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|docs}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -26,7 +26,9 @@ for group in "$@"; do
     lint)  packages+=(clang clang-format clang-tidy libomp-dev mypy) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread) ;;
     python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-pytest
-                       python3-hypothesis) ;;
+                       python3-hypothesis python3-markdown-it) ;;
+    docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
+                      python3-sphinx-copybutton python3-sphinxcontrib.programoutput) ;;
     mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
     neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64

@@ -1,0 +1,75 @@
+"""The documentation site: `make docs`, which builds what it shows first."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+from sphinx.util import logging
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build/release"
+sys.path.insert(0, str(BUILD / "python"))  # autodoc imports the package
+os.environ["PATH"] = f"{BUILD}/bin:{os.environ['PATH']}"  # the program's help
+
+project = "addnorm"
+release = re.search(r"project\(addnorm VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+copyright = "the addnorm contributors, Apache License 2.0"
+
+extensions = ["breathe", "myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton",
+              "sphinxcontrib.programoutput"]
+exclude_patterns = ["snippets"]
+highlight_language = "text"
+nitpicky = True
+
+# A page may stand on what a build has not: the JavaScript package, the examples of the model builder.
+for tag, path in {"javascript": "web/packages/addnorm/README.md", "models": "examples/train_block.cc"}.items():
+    if (ROOT / path).exists():
+        tags.add(tag)  # noqa: F821, Sphinx defines it
+
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+
+breathe_projects = {"addnorm": str(ROOT / "build/docs/xml")}
+breathe_default_project = "addnorm"
+breathe_default_members = ("members", "undoc-members")
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+
+# Names of the languages' own libraries, and template parameters.
+nitpick_ignore_regex = [("cpp:identifier", ".*"), ("c:identifier", ".*"), ("py:.*", ".*")]
+
+html_theme = "furo"
+html_title = f"addnorm {release}"
+html_show_sphinx = False
+html_copy_source = False
+html_show_search_summary = False  # browsers refuse to fetch pages for it from file://
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
+
+
+def check_reference(app):
+    """Every public name stands on a page of the reference."""
+    pages = "".join(page.read_text() for page in ROOT.glob("docs/reference/*.md"))
+    index = ElementTree.parse(ROOT / "build/docs/xml/index.xml").getroot()
+    names = []
+    for node in index:
+        kind, name = node.get("kind"), node.findtext("name")
+        if kind in ("struct", "class"):
+            names.append(name)
+        elif kind in ("namespace", "file"):
+            names += [name + "::" + member if kind == "namespace" else member
+                      for member in (m.findtext("name") for m in node.iter("member")
+                                     if m.get("kind") in ("function", "enum", "typedef"))]
+    for name in names:
+        if f"}} {name}\n" not in pages:
+            logging.getLogger(__name__).warning("%s stands on no page of docs/reference", name)
+
+
+def setup(app):
+    app.connect("builder-inited", check_reference)

@@ -1,0 +1,27 @@
+/* What README.md shows of C. */
+
+#include <stdio.h>
+
+#include "addnorm.h"
+
+enum { rows = 2, features = 4 };
+
+int main(void) {
+  float x[rows * features] = {1, 2, 3, 4, 4, 3, 2, 1};
+  const float f[rows * features] = {0}, gamma[features] = {1, 1, 1, 1}, beta[features] = {0};
+  float h[rows * features];
+
+  addnorm_add_norm_forward_args args = {.size = sizeof args,
+                                        .rows = rows,
+                                        .features = features,
+                                        .x = x,
+                                        .branch = f,
+                                        .sum = x, /* s = x + f, in place */
+                                        .gamma = gamma,
+                                        .beta = beta,
+                                        .y = h};
+  if (addnorm_add_norm_forward(&args) != ADDNORM_OK) puts(addnorm_last_error());
+
+  printf("%.1f %.3f\n", x[4], h[4]);
+  return 0;
+}

@@ -1,0 +1,25 @@
+// What README.md shows of C++.
+
+#include <cstdio>
+#include <vector>
+
+#include "addnorm/norm.h"
+
+using namespace addnorm;
+
+constexpr std::size_t rows = 2, features = 4;
+
+int main() {
+  std::vector<float> stream{1, 2, 3, 4, 4, 3, 2, 1}, branch(8, 0.5F), output(8);
+  const std::vector<float> gamma(4, 1), beta(4, 0);
+
+  const MatrixView<float> x(stream.data(), rows, features);  // memory of your own
+  const MatrixView<float> f(branch.data(), rows, features), h(output.data(), rows, features);
+  add_norm_forward<float>({.epsilon = 1e-6}, {.add = {.x = x, .branch = f},
+                                              .sum = x,  // s = x + f, in place
+                                              .gamma = gamma,
+                                              .beta = beta,
+                                              .y = h});
+
+  std::printf("%.1f %.3f\n", x(1, 0), h(1, 0));
+}

@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+"""Runs what the documentation shows: snippets.py [--slow] PAGE...; see "Documentation" in HACKING.md.
+
+The language of a fence says what becomes of it:
+
+    console   `$ ` begins a command, which is run; what follows is compared with what it prints, where
+              … stands for anything, alone on a line also for any number of lines
+    sh        every line is run
+    python    with `>>>` the block is a doctest; else as cpp
+    cpp, c, cmake, js
+              stands line for line, but for indentation and lines of …, in one file of examples/ or
+              docs/snippets/, which the tests build and run
+    text      output or a formula: nothing is done. An indented block is that too
+
+Comments above a block say what is different, for all of its commands or for those that begin with …:
+
+    <!-- test: slow -->                     run with --slow alone
+    <!-- test: exit 1 -->                   ends with that status
+    <!-- test: with --steps 2 -->           that is added to the command
+    <!-- test: not run, REASON -->
+    <!-- test addnorm serve: not run, it serves until it is stopped -->
+
+The commands of a page run in one empty folder, in order; beside docs/snippets/ it holds book.txt, a text,
+x.npy, and profile.jsonl, of a model with a planted bug. ADDNORM_BUILD names the build that they find.
+"""
+
+import argparse
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parents[2]
+SHOWN = [*(ROOT / "examples").iterdir(), *(ROOT / "docs/snippets").iterdir()]
+RULE = re.compile(r"<!-- test( [^:]+)?: (slow|exit|with|not run,) ?(.*?) -->")
+COMMAND = re.compile(r"(build/release/bin/)?addnorm |(make|cmake|cd|apt-get|npm|mpirun|pip|python3) |scripts/")
+PROFILE = ROOT / "tests/golden/profiles/gpt2_norm_over_stream_2_attention.jsonl"
+
+
+class Failure(Exception):
+    pass
+
+
+def blocks(page):
+    """(line, language, text, rules) of each code block; rules are those of the comments above it."""
+    rules = []
+    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
+        line = token.map[0] + 1 if token.map else 0
+        if token.type == "html_block":
+            rules += RULE.findall(token.content)
+            if token.content.count("<!-- test") != len(RULE.findall(token.content)):
+                raise Failure(f"line {line}: {token.content.strip()}: no such rule")
+        elif token.type in ("fence", "code_block"):
+            yield line, token.info.strip() or "text", token.content, rules
+            rules = []
+        elif rules and token.level == 0:
+            raise Failure(f"line {line}: a rule without a code block below it")
+
+
+def pattern(output):
+    """The regular expression of output in which … stands for anything."""
+    lines = [re.escape(line.rstrip()).replace("…", ".*") + "\n" for line in output.splitlines()]
+    return "".join("(?:.*\n)*?" if line == ".*\n" else line for line in lines)
+
+
+def commands(language, text):
+    """(command, output) of each command; output is None where none is compared."""
+    if language == "sh":
+        lines = text.replace("\\\n", " ").splitlines()
+        return [(line, None) for line in lines if line.split("#")[0].strip()]
+    if not text.startswith("$ "):
+        raise Failure("a console block begins with '$ '")
+    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    return [tuple(part.replace("\\\n", " ").split("\n", 1)) for part in parts]
+
+
+def run(command, output, rules, folder, slow):
+    said = {verb: rest for prefix, verb, rest in rules if command.startswith(prefix.strip())}
+    if "not run," in said or ("slow" in said and not slow):
+        return 0
+    command = f"{command.split('  #')[0]} {said.get('with', '')}".strip()
+    build = Path(os.environ["ADDNORM_BUILD"])
+    result = subprocess.run(
+        ["bash", "-c", command], cwd=folder, text=True, errors="replace", stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "PATH": f"{build}/bin:{folder}/bin:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
+             "PYTHONPATH": f"{build}/python:{ROOT}/python"})
+    if result.returncode != int(said.get("exit", 0)):
+        raise Failure(f"`{command}` ended with {result.returncode} and printed\n{result.stdout}")
+    printed = "".join(line.rstrip() + "\n" for line in result.stdout.splitlines())
+    if output is not None and not re.fullmatch(pattern(output), printed):
+        raise Failure(f"`{command}` printed\n{printed}\nand not\n{output}")
+    return 1
+
+
+def stands_in_a_file(text):
+    lines = [line.strip() for line in text.strip().splitlines()]
+    if not any(re.search(pattern("\n".join(lines)), "".join(
+            line.strip() + "\n" for line in file.read_text().splitlines()))
+               for file in SHOWN if file.is_file()):
+        raise Failure("stands in no file of examples/ or docs/snippets/:\n" + text)
+
+
+def included(language, text):
+    """What a page includes as code is built and run by the tests."""
+    target = language.split("}")[1].strip()
+    if language.startswith("{literalinclude}") and not re.match(
+            r"(\.\./)*(examples|snippets)/", target):
+        raise Failure(f"{target} is neither in examples/ nor in docs/snippets/")
+
+
+def check(language, text, rules, folder, slow):
+    """Runs or looks up one block; gives how many commands ran."""
+    if language.startswith("{"):
+        included(language, text)
+    elif language in ("console", "sh"):
+        return sum(run(*c, rules, folder, slow) for c in commands(language, text))
+    elif language == "text" and COMMAND.match(text):
+        raise Failure("begins with a command: write it as a fence of sh or console")
+    elif any(verb == "not run," for _, verb, _ in rules) or language == "text":
+        pass
+    elif language == "python" and text.startswith(">>>"):
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        test = doctest.DocTestParser().get_doctest(text.replace("…", "..."), {}, "block", None, 0)
+        said = []
+        if runner.run(test, out=said.append).failed:
+            raise Failure("".join(said))
+    elif language in ("cpp", "c", "cmake", "js", "python"):
+        stands_in_a_file(text)
+    else:
+        raise Failure(f"the language is {language}, must be console, sh, python, cpp, c, cmake, js or text")
+    return 0
+
+
+def check_page(page, slow):
+    with tempfile.TemporaryDirectory() as folder:
+        for file in (ROOT / "docs/snippets").iterdir():
+            shutil.copy(file, folder)
+        shutil.copy(PROFILE, f"{folder}/profile.jsonl")
+        numpy.save(f"{folder}/x.npy", numpy.arange(12.0).reshape(3, 4))
+        Path(folder, "book.txt").write_text("".join(p.read_text() for p in sorted(ROOT.glob("docs/*.md"))))
+        for name in "bin", "build":
+            Path(folder, name).mkdir()
+        Path(folder, "bin/python3").symlink_to(sys.executable)
+        Path(folder, "build/release").symlink_to(os.environ["ADDNORM_BUILD"])
+        ran = 0
+        for line, language, text, rules in blocks(page):
+            try:
+                ran += check(language, text, rules, folder, slow)
+            except Failure as failure:
+                raise Failure(f"line {line}: {failure}") from None
+        print(f"{page.relative_to(ROOT)}: {ran} commands ran")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--slow", action="store_true", help="run what is slow as well")
+    parser.add_argument("pages", nargs="+", type=Path)
+    options = parser.parse_args()
+    sys.path.insert(0, os.environ["ADDNORM_BUILD"] + "/python")
+    failed = False
+    for page in options.pages:
+        try:
+            check_page(page.resolve(), options.slow)
+        except Failure as failure:
+            failed = True
+            print(f"{page}: {failure}", file=sys.stderr)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
