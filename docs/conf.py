@@ -11,6 +11,8 @@ from sphinx.util import logging
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build/release"
 sys.path.insert(0, str(BUILD / "python"))  # autodoc imports the package
+import addnorm  # noqa: E402
+
 os.environ["PATH"] = f"{BUILD}/bin:{os.environ['PATH']}"  # the program's help
 
 project = "addnorm"
@@ -33,7 +35,7 @@ breathe_projects = {"addnorm": str(ROOT / "build/docs/xml")}
 breathe_default_project = "addnorm"
 breathe_default_members = ("members", "undoc-members")
 
-autodoc_member_order = "bysource"
+default_role = "code"  # of docstrings, which are plain text
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 
@@ -52,7 +54,7 @@ html_css_files = ["site.css"]
 
 
 def check_reference(app):
-    """Every public name stands on a page of the reference."""
+    """Every public name of C++, C and Python stands on a page of the reference."""
     pages = "".join(page.read_text() for page in ROOT.glob("docs/reference/*.md"))
     index = ElementTree.parse(ROOT / "build/docs/xml/index.xml").getroot()
     names = []
@@ -64,10 +66,21 @@ def check_reference(app):
             names += [name + "::" + member if kind == "namespace" else member
                       for member in (m.findtext("name") for m in node.iter("member")
                                      if m.get("kind") in ("function", "enum", "typedef"))]
+    names += [name for name in addnorm.__all__ if name not in ("Array", "__version__")]
     for name in names:
-        if f"}} {name}\n" not in pages:
+        if not re.search(rf"(}}|::) {re.escape(name)}\n", pages):
             logging.getLogger(__name__).warning("%s stands on no page of docs/reference", name)
+
+
+def keep_columns(app, what, name, object, options, lines):
+    """What a docstring sets in columns or indents stands so on the page."""
+    paragraphs = "\n".join(lines).split("\n\n")
+    lines[:] = "\n\n".join(
+        "::\n\n    " + paragraph.replace("\n", "\n    ")
+        if re.search(r"^ |\S {2,}\S", paragraph, re.MULTILINE) else paragraph
+        for paragraph in paragraphs).split("\n")
 
 
 def setup(app):
     app.connect("builder-inited", check_reference)
+    app.connect("autodoc-process-docstring", keep_columns)
