@@ -36,8 +36,8 @@ docs: packages-docs packages-python build/release/build.ninja ## build the docum
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release --target bin/addnorm addnorm_python
 	@rm -rf build/docs && mkdir -p build/docs
-# Members that a name explains need no comment, all else does. Which header a struct stands in is said once.
-	@doxygen docs/Doxyfile 2>&1 | (! grep -v '(variable)\|(typedef)')
+# A member may be explained by its name, all else needs a comment. Which header a class stands in is said once.
+	@doxygen docs/Doxyfile 2>&1 | (! grep -v ' of \(struct\|class\) ')
 	@sed -i '/<includes /d' build/docs/xml/*.xml
 	@/usr/bin/python3 -m sphinx -q -W --keep-going -b html docs build/docs/html
 

@@ -60,7 +60,7 @@ def check_reference(app):
     names = []
     for node in index:
         kind, name = node.get("kind"), node.findtext("name")
-        if kind in ("struct", "class"):
+        if kind in ("struct", "class") and name.count("::") < 2:  # others stand in their class
             names.append(name)
         elif kind in ("namespace", "file"):
             names += [name + "::" + member if kind == "namespace" else member
@@ -68,7 +68,7 @@ def check_reference(app):
                                      if m.get("kind") in ("function", "enum", "typedef"))]
     names += [name for name in addnorm.__all__ if name not in ("Array", "__version__")]
     for name in names:
-        if not re.search(rf"(}}|::) {re.escape(name)}\n", pages):
+        if not re.search(rf"(}}|::) {re.escape(name)}[\n(]", pages):
             logging.getLogger(__name__).warning("%s stands on no page of docs/reference", name)
 
 
@@ -77,7 +77,7 @@ def keep_columns(app, what, name, object, options, lines):
     paragraphs = "\n".join(lines).split("\n\n")
     lines[:] = "\n\n".join(
         "::\n\n    " + paragraph.replace("\n", "\n    ")
-        if re.search(r"^ |\S {2,}\S", paragraph, re.MULTILINE) else paragraph
+        if re.search(r"^ |\S {2,}\S", paragraph, re.MULTILINE) else paragraph.replace("*", r"\*")
         for paragraph in paragraphs).split("\n")
 
 

@@ -10,6 +10,7 @@
 
 namespace addnorm {
 
+/// The sizes and norms of one Add & Norm, and where in the stack it stands.
 struct AddNormOptions {
   std::size_t d_model = 0;
   NormOptions norm = {};  ///< of every norm in it

@@ -50,16 +50,20 @@ class MultiHeadAttention : public Sublayer<T> {
   ADDNORM_API MultiHeadAttention(std::size_t d_model, std::size_t n_heads, Bias bias = Bias::kYes,
                                  const AttentionForm& form = {});
 
+  /// What the three projections read.
   struct Inputs {
     MatrixView<const T> query = {};  ///< batch × query length rows of d_model
     MatrixView<const T> key = {};    ///< batch × key length rows
     MatrixView<const T> value = {};  ///< batch × key length rows
   };
+  /// Where the gradients of the inputs go.
   struct Gradients {
     MatrixView<T> query = {}, key = {},
                   value = {};  ///< those that are the same memory are added up
   };
+  /// y = attention(in), batch × query length rows of d_model.
   ADDNORM_API void forward(const Inputs& in, MatrixView<T> y, const Pass<T>& pass);
+  /// After forward with the same `in` and pass; adds to the parameters' gradients.
   ADDNORM_API void backward(const Inputs& in, MatrixView<const T> dy, const Gradients& d,
                             const Pass<T>& pass);
 

@@ -9,6 +9,7 @@
 
 namespace addnorm {
 
+/// Sizes, sublayers and norms of a block.
 struct BlockOptions {
   std::size_t d_model = 0;
   std::size_t n_heads = 1;
@@ -27,6 +28,7 @@ class Block {
  public:
   ADDNORM_API Block(const BlockOptions& options, const BlockPlacement& placement, Depth depth);
 
+  /// Both sublayers; the stream goes in and comes out.
   ADDNORM_API void forward(ResidualStream<T>& stream, const Pass<T>& pass);
   /// `gradient` goes in as that of the stream after the block, and comes out as that before it.
   ADDNORM_API void backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass);

@@ -13,6 +13,7 @@ namespace addnorm {
 
 enum class Head { kTied, kUntied };
 
+/// Sizes, blocks and head of a decoder.
 struct DecoderOptions {
   BlockOptions block = {};
   std::vector<BlockPlacement> placements = {};  ///< one for each layer: parse_placements()

@@ -21,6 +21,7 @@ class Embedding {
   /// `tokens` are batch × length ids below the vocabulary; past + length is at most the context.
   ADDNORM_API void forward(std::span<const std::int32_t> tokens, MatrixView<Value> x,
                            const Pass<T>& pass) const;
+  /// Adds to the gradients of the embeddings.
   ADDNORM_API void backward(std::span<const std::int32_t> tokens, MatrixView<const Value> dx,
                             const Pass<T>& pass);
 

@@ -29,6 +29,7 @@ class Norm {
   ADDNORM_API void forward(const ResidualAdd<In, Out>& add, MatrixView<In> sum, MatrixView<Out> y,
                            const Pass<T>& pass);
 
+  /// What backward reads and writes.
   struct Backward {
     MatrixView<const In> s = {};  ///< what forward normalized
     MatrixView<const Out> dy = {};
@@ -36,6 +37,7 @@ class Norm {
     Scale<Value> skip = {};
     MatrixView<In> dx = {};  ///< = skip ⊙ d_residual + dnorm(dy); may be dy or d_residual
   };
+  /// Writes dx, and adds to the gradients of γ and β.
   ADDNORM_API void backward(const Backward& args, const Pass<T>& pass);
 
   /// Tells pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer

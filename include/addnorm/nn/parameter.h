@@ -33,6 +33,7 @@ struct Parameter {
   bool empty() const { return value.empty(); }
 };
 
+/// A parameter and its name in checkpoints.
 template <typename T>
 struct NamedParameter {
   std::string name;  ///< "layers.3.attention.query.weight"

@@ -31,6 +31,7 @@ enum class NormSlot { kNone, kBefore, kInside, kAfter, kFinal };
 /// Which linear map a kWeight belongs to.
 enum class Projection { kNone, kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
 
+/// What a probe is told to be looking at.
 struct Site {
   std::size_t layer = 0;
   SublayerKind sublayer = SublayerKind::kAttention;
@@ -48,7 +49,9 @@ template <typename T>
 class ADDNORM_API Probe {
  public:
   virtual ~Probe() = default;
+  /// The values at a point.
   virtual void forward(const Site& site, MatrixView<const T> values) = 0;
+  /// The gradients of the loss with respect to them.
   virtual void backward(const Site& site, MatrixView<const T> gradients) = 0;
   /// Whether attention shall make its scores once more, to tell them.
   virtual bool wants_scores() const { return false; }

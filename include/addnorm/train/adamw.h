@@ -8,6 +8,7 @@
 
 namespace addnorm {
 
+/// What AdamW is made with; the learning rate comes with each step.
 struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
