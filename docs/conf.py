@@ -43,6 +43,16 @@ autodoc_preserve_defaults = True
 nitpick_ignore_regex = [("cpp:identifier", ".*"), ("c:identifier", ".*"), ("py:.*", ".*")]
 
 html_theme = "furo"
+# Debian's furo comes without its dark colours and its switch; these are furo's (site.css has the switch).
+html_theme_options = {"dark_css_variables": {
+    "color-problematic": "#ee5151", "color-foreground-primary": "#ffffffcc",
+    "color-foreground-secondary": "#9ca0a5", "color-foreground-muted": "#81868d",
+    "color-foreground-border": "#666666", "color-background-primary": "#131416",
+    "color-background-secondary": "#1a1c1e", "color-background-hover": "#1e2124",
+    "color-background-hover--transparent": "#1e212400", "color-background-border": "#303335",
+    "color-background-item": "#444444", "color-brand-primary": "#2b8cee",
+    "color-brand-content": "#368ce2", "color-highlighted-background": "#083563",
+    "color-highlight-on-target": "#333300", "color-admonition-background": "#18181a"}}
 html_title = f"addnorm {release}"
 html_show_sphinx = False
 html_copy_source = False
