@@ -23,6 +23,7 @@ extensions = ["breathe", "myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton
               "sphinxcontrib.programoutput"]
 exclude_patterns = ["snippets"]
 highlight_language = "text"
+smartquotes = False  # "--prove" is no dash
 nitpicky = True
 
 if not (ROOT / "web/packages/addnorm/README.md").exists():  # which that page includes
@@ -43,7 +44,7 @@ autodoc_preserve_defaults = True
 nitpick_ignore_regex = [("cpp:identifier", ".*"), ("c:identifier", ".*"), ("py:.*", ".*")]
 
 html_theme = "furo"
-# Debian's furo comes without its dark colours and its switch; these are furo's (site.css has the switch).
+# Debian's furo comes without its dark colours; these are furo's.
 html_theme_options = {"dark_css_variables": {
     "color-problematic": "#ee5151", "color-foreground-primary": "#ffffffcc",
     "color-foreground-secondary": "#9ca0a5", "color-foreground-muted": "#81868d",
