@@ -20,6 +20,7 @@ function(addnorm_tests name)
                                         rapidcheck)
   # What tests check is compiled as ever; they themselves need not be fast, but compile fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_precompile_headers(${name} PRIVATE <gmock/gmock.h>)  # a third of a test's compile time
   target_compile_definitions(${name} PRIVATE ADDNORM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
 endfunction()
