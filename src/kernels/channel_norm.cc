@@ -408,7 +408,7 @@ void update_running_statistics(const NormOptions& options, std::size_t count,
   check_length("update_running_statistics", "running mean", running.mean, batch.size());
   check_length("update_running_statistics", "running variance", running.variance, batch.size());
   const auto n = static_cast<T>(count);
-  const T divisor = options.variance == Variance::kPopulation ? n : n - 1;
+  const T divisor = variance_divisor<T>(options, count);
   for (std::size_t c = 0; c < batch.size(); ++c) {
     const T scale = batch[c].scale;
     const T unbiased = batch[c].variance * (divisor / (n - 1)) / scale / scale;
