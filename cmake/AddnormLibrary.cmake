@@ -13,27 +13,34 @@ endif()
 # What these link with, which is the static library's users' business too.
 set(addnorm_links fmt::fmt hwy::hwy OpenMP::OpenMP_CXX)
 set(addnorm_static_packages [[
-if(NOT CMAKE_CXX_COMPILER_LOADED)
-  set(addnorm_FOUND FALSE)
-  set(addnorm_NOT_FOUND_MESSAGE "the static library needs C++ to link: enable_language(CXX)")
-  return()
-endif()
-find_dependency(fmt)
-find_dependency(hwy)
-find_dependency(OpenMP COMPONENTS CXX)
+  find_dependency(fmt)
+  find_dependency(hwy)
+  find_dependency(OpenMP COMPONENTS CXX)
 ]])
 list(JOIN OpenMP_CXX_LIB_NAMES " -l" openmp)
 set(addnorm_static_libs "-lfmt -lhwy -l${openmp} -lstdc++ -lm")
 if(ADDNORM_NN)
   list(APPEND addnorm_links DNNL::dnnl)
-  string(APPEND addnorm_static_packages "find_dependency(dnnl)\n")
+  string(APPEND addnorm_static_packages "  find_dependency(dnnl)\n")
   string(PREPEND addnorm_static_libs "-ldnnl ")
 else()
   set(addnorm_headers_left_out PATTERN nn EXCLUDE PATTERN train EXCLUDE)
 endif()
 
+# One package for both: it offers what is installed.
+set(addnorm_package ${CMAKE_INSTALL_LIBDIR}/cmake/addnorm)
+set(addnorm_made ${PROJECT_BINARY_DIR}/cmake)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+           OUTPUT_VARIABLE addnorm_up)
+configure_package_config_file(cmake/addnorm-config.cmake.in ${addnorm_made}/addnorm-config.cmake
+                              INSTALL_DESTINATION ${addnorm_package} NO_SET_AND_CHECK_MACRO)
+configure_file(cmake/addnorm.pc.in ${addnorm_made}/addnorm.pc @ONLY)
+write_basic_package_version_file(${addnorm_made}/addnorm-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+
 # addnorm_library(<static|shared>): the target addnorm_<kind>, and what `cmake --install <build>
-# --component <kind>` installs; [NOT_ASKED_FOR]: which no other --install does.
+# --component <kind>` installs to build with it; what programs load is the component `library`.
+# [NOT_ASKED_FOR]: no other --install installs these.
 function(addnorm_library kind)
   cmake_parse_arguments(ARG "NOT_ASKED_FOR" "" "" ${ARGN})
   string(TOUPPER ${kind} KIND)
@@ -56,27 +63,20 @@ function(addnorm_library kind)
   endif()
 
   set(component COMPONENT ${kind})
+  set(loaded COMPONENT library NAMELINK_COMPONENT ${kind})
   if(ARG_NOT_ASKED_FOR)
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
     list(APPEND component EXCLUDE_FROM_ALL)
+    list(APPEND loaded EXCLUDE_FROM_ALL)
   endif()
-  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/addnorm)
-  set(packages ${addnorm_${kind}_packages})
-  set(libs ${addnorm_${kind}_libs})
-  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
-             OUTPUT_VARIABLE up)
-  set(made ${PROJECT_BINARY_DIR}/cmake/${kind})
-  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/addnorm-config.cmake.in ${made}/addnorm-config.cmake
-                                INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/addnorm.pc.in ${made}/addnorm.pc @ONLY)
-  write_basic_package_version_file(${made}/addnorm-config-version.cmake
-                                   COMPATIBILITY SameMinorVersion)
-  install(TARGETS ${target} EXPORT addnorm_${kind} DESTINATION ${CMAKE_INSTALL_LIBDIR} ${component})
+  install(TARGETS ${target} EXPORT addnorm_${kind}
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} ${component}
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ${loaded})
   install(EXPORT addnorm_${kind} FILE addnorm-${kind}-targets.cmake NAMESPACE addnorm::
-          DESTINATION ${package} ${component})
-  install(FILES ${made}/addnorm-config.cmake ${made}/addnorm-config-version.cmake
-          DESTINATION ${package} ${component})
-  install(FILES ${made}/addnorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${component})
+          DESTINATION ${addnorm_package} ${component})
+  install(FILES ${addnorm_made}/addnorm-config.cmake ${addnorm_made}/addnorm-config-version.cmake
+          DESTINATION ${addnorm_package} ${component})
+  install(FILES ${addnorm_made}/addnorm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig ${component})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           ${component} ${addnorm_headers_left_out})
 endfunction()

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Installs components into an empty prefix and moves it away from there:
+#   install.sh BUILD FIRST_PREFIX PREFIX COMPONENT...
+set -euo pipefail
+build=$1 first=$2 prefix=$3
+rm -rf "$first" "$prefix"
+for component in "${@:4}"; do
+  cmake --install "$build" --component "$component" --prefix "$first"
+done
+mv "$first" "$prefix"
