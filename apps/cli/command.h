@@ -28,5 +28,6 @@ Command lab_command(CLI::App& program);
 Command doctor_command(CLI::App& program);
 Command bench_command(CLI::App& program);
 Command serve_command(CLI::App& program);
+Command manual_command(CLI::App& program);
 
 }  // namespace addnorm

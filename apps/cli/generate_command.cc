@@ -59,7 +59,7 @@ constexpr const char* kExamples = R"(Examples:
 Command generate_command(CLI::App& program) {
   const auto flags = std::make_shared<GenerateFlags>();
   CLI::App* app = program.add_subcommand("generate", "Let a trained model write");
-  app->add_option("RUN", flags->run, "folder of a run, or a checkpoint")->required();
+  app->add_option("RUN", flags->run, "folder of a run, or a checkpoint")->required()->type_name("");
   app->add_option("--prompt", flags->prompt,
                   "text to continue (default: a new line); -: from standard input");
   add_count(*app, "--tokens", flags->tokens, "bytes to write (default 500)");

@@ -205,19 +205,24 @@ Command lab_command(CLI::App& program) {
   FigureOptions& o = flags->options;
   CLI::App* app = program.add_subcommand(
       "lab", "Lay theory over measurement, figure by figure, with a verdict on each claim");
+  std::vector<std::string> names;
+  for (const Figure& figure : figures()) names.emplace_back(figure.name);
   app->add_option("FIGURE", flags->figures, "figures to run, or all, or list (default list)")
-      ->type_name("");
+      ->type_name(fmt::format("{}|all|list", fmt::join(names, "|")))
+      ->option_text("...");
   add_counts(*app, "--layers", o.layers, "blocks; several depths where a figure compares them");
   add_count(*app, "--width", o.width, "d_model");
   add_count(*app, "--seeds", o.seeds, "networks of each kind");
   add_count(*app, "--seed", o.seed, "the first seed (default 0)");
-  add_names(*app, "--placement", o.placements, "placements to measure, with commas between");
+  add_names(*app, "--placement", o.placements, "placements to measure, with commas between")
+      ->type_name(placement_names())
+      ->option_text("LIST");
   add_text(*app, flags->text);
   Choices<const SilentBug*> bugs;
   for (const SilentBug& bug : silent_bugs()) bugs.emplace_back(bug.name, &bug);
   add_choice(*app, "--break", o.bug, bugs, "put a silent bug into what is measured")
-      ->type_name("BUG");
-  add_file(*app, "--out", flags->out, "folder for the results (default out/lab)");
+      ->option_text("BUG");
+  add_file(*app, "--out", flags->out, "folder for the results (default out/lab)")->type_name("DIR");
   add_switch(*app, "--json", flags->json, "print one JSON document");
   app->footer(kMeaning);
   return {app, [flags, app] { return run(*flags, *app); }};

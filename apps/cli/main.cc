@@ -11,6 +11,7 @@
 
 #include "base/require.h"
 #include "cli/command.h"
+#include "cli/manual.h"
 #include "cli/options.h"
 #include "cli/processes.h"
 
@@ -52,7 +53,7 @@ ExitStatus report_error(const CLI::App& program, std::string message) {
 
 std::string expected_commands(const CLI::App& program) {
   std::vector<std::string> names;
-  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::App* command : visible_commands(program)) names.push_back(command->get_name());
   return fmt::format("expected one of {}", fmt::join(names, ", "));
 }
 
@@ -99,7 +100,7 @@ ExitStatus run(std::vector<std::string> arguments) {
       study_command(program), train_command(program),  generate_command(program),
       trace_command(program), norm_command(program),   reproduce_command(program),
       lab_command(program),   doctor_command(program), bench_command(program),
-      serve_command(program),
+      serve_command(program), manual_command(program),
   };
   program.footer(kExamples);  // now, or it would be that of commands without one
   try {

@@ -123,6 +123,12 @@ CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
   return app.add_flag(flag, is_on, help)->disable_flag_override();
 }
 
+std::string placement_names() {
+  std::vector<std::string> names;
+  for (const Placement& p : placements()) names.emplace_back(p.name);
+  return fmt::format("{}", fmt::join(names, "|"));
+}
+
 std::string placement_help() {
   std::string text =
       R"(A placement is a name, or names put together: post/pre is post around attention and pre around

@@ -60,6 +60,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, Enum& value,
 CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
                         const std::string& help);
 
+/// The names of placements, as the type of a choice among them.
+std::string placement_names();
+
 /// What --placement takes, for the foot of a help text.
 std::string placement_help();
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/require.h"
+#include "cli/own_files.h"
 #include "io/file.h"
 
 namespace addnorm {
@@ -11,7 +12,7 @@ namespace {
 
 std::vector<std::string> own_text() {
   namespace fs = std::filesystem;
-  const fs::path root = ADDNORM_SOURCE_DIR;
+  const fs::path root = own_files();
   std::vector<std::string> files;
   auto add = [&](const fs::path& file) {
     const std::string extension = file.extension().string();
@@ -36,7 +37,7 @@ std::vector<std::string> own_text() {
 
 CLI::Option* add_text(CLI::App& app, std::vector<std::string>& files) {
   return app.add_option("--text", files, "text to train on (default: this project's own files)")
-      ->type_name("FILE...");
+      ->type_name("FILE");
 }
 
 std::string read_text_or_own(const std::vector<std::string>& files) {

@@ -10,6 +10,7 @@
 
 #include "base/require.h"
 #include "cli/command.h"
+#include "cli/own_files.h"
 #include "cli/run_folders.h"
 
 namespace addnorm {
@@ -21,7 +22,7 @@ constexpr const char* kHost = "127.0.0.1";
 
 struct ServeFlags {
   std::uint16_t port = 8080;
-  std::string folder = ADDNORM_SOURCE_DIR "/web/dist";
+  std::string folder = own_files() / "web/dist";
   std::string runs;
 };
 
@@ -87,7 +88,11 @@ ExitStatus serve(const ServeFlags& flags) {
   return kDone;
 }
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kMeaning =
+    R"(Serves the interactive tutorial to browsers on this machine, and to nobody else; with --runs also a
+page of training runs, which follows those that are training.
+
+Examples:
   addnorm serve                       the tutorial
   addnorm serve --runs out            and the runs in out/, as they train
   addnorm serve --port 0              on any free port, which it prints)";
@@ -98,16 +103,13 @@ Command serve_command(CLI::App& program) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App* app = program.add_subcommand(
       "serve", "Show the interactive tutorial, or training runs, in the browser");
-  app->description(
-      "Serves the interactive tutorial to browsers on this machine, and to nobody else; with "
-      "--runs also a page of training runs, which follows those that are training.");
   app->add_option("--port", flags->port, "port to listen on; 0 for any free one (default 8080)")
       ->type_name("PORT");
   app->add_option("--folder", flags->folder, "the page (default: as `make serve` builds it)")
       ->type_name("DIR");
   app->add_option("--runs", flags->runs, "a folder of runs of `addnorm train`, or one run")
       ->type_name("DIR");
-  app->footer(kExamples);
+  app->footer(kMeaning);
   return {app, [flags] { return serve(*flags); }};
 }
 

@@ -72,7 +72,8 @@ ExitStatus run(StudyFlags flags) {
 void add_training_flags(CLI::App& app, StudyOptions& o) {
   app.add_option("--placement", o.placements, "placements to compare, with commas between")
       ->delimiter(',')
-      ->type_name("LIST");
+      ->type_name(placement_names())
+      ->option_text("LIST");
   add_choice<NormKind>(app, "--norm", o.norm.kind,
                        {{"layer", NormKind::kLayer}, {"rms", NormKind::kRms}},
                        "the norm in every slot (default layer)");
@@ -105,7 +106,8 @@ Command study_command(CLI::App& program) {
   add_text(*app, flags->text);
   add_training_flags(*app, flags->options);
   add_count(*app, "--seeds", flags->options.seeds, "models for each placement (default 3)");
-  add_file(*app, "--out", flags->out, "folder for the results (default out/study)");
+  add_file(*app, "--out", flags->out, "folder for the results (default out/study)")
+      ->type_name("DIR");
   app->footer(meaning());
   return {app, [flags] { return run(*flags); }};
 }

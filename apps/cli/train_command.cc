@@ -142,13 +142,14 @@ CLI::Option* add(CLI::App& app, const Setting& setting, RunConfig& given) {
     return add_number(app, flag, given.*(*number), help);
   }
   if (const auto* words = std::get_if<std::vector<std::string> RunConfig::*>(&setting.member)) {
-    return app.add_option(flag, given.*(*words), help)->type_name("FILE...");
+    return app.add_option(flag, given.*(*words), help)->type_name("FILE");
   }
   const auto word = std::get<std::string RunConfig::*>(setting.member);
-  const std::string type = setting.choices.empty()
-                               ? "NAME[/NAME][:N+...]"
-                               : fmt::format("{}", fmt::join(setting.choices, "|"));
-  return app.add_option(flag, given.*word, help)->type_name(type);
+  CLI::Option* option = app.add_option(flag, given.*word, help);
+  if (setting.choices.empty()) {
+    return option->type_name(placement_names())->option_text("NAME[/NAME][:N+...]");
+  }
+  return option->type_name(fmt::format("{}", fmt::join(setting.choices, "|")));
 }
 
 }  // namespace

@@ -1,0 +1,137 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
+#include "cli/manual.h"
+
+namespace addnorm {
+namespace {
+
+/// Text as roff takes it: no character commands, and quotes and signs as they are typed.
+std::string escape(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '\\':
+        escaped += "\\e";
+        break;
+      case '-':
+        escaped += "\\-";
+        break;
+      case '\'':
+        escaped += "\\(aq";
+        break;
+      case '`':
+        escaped += "\\(ga";
+        break;
+      case '^':
+        escaped += "\\(ha";
+        break;
+      case '~':
+        escaped += "\\(ti";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped.starts_with('.') ? "\\&" + escaped : escaped;
+}
+
+std::string bold(std::string_view text) {
+  return "\\fB" + escape(text) + "\\fR";
+}
+
+/// A row of a list: "  name  what it is", or "  one thing".
+std::string row(std::string_view line) {
+  line.remove_prefix(line.find_first_not_of(' '));
+  const std::size_t gap = line.find("  ");
+  if (gap == line.npos) return ".IP \"\" 2\n" + bold(line) + '\n';
+  const std::string_view meaning = line.substr(line.find_first_not_of(' ', gap));
+  return ".TP 16\n" + bold(line.substr(0, gap)) + '\n' + escape(meaning) + '\n';
+}
+
+/// The foot of a help text: paragraphs, which are filled; rows, which begin with two spaces; and
+/// lines with columns, which stay as they are.
+std::string prose(const std::string& text) {
+  enum Form { kNone, kFilled, kRows, kTable } form = kNone;
+  std::string page;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const Form now = line.empty()                           ? kNone
+                     : line.starts_with("  ")               ? kRows
+                     : line.find("  ") != std::string::npos ? kTable
+                                                            : kFilled;
+    if (now != form) {
+      if (form == kTable) page += ".fi\n";
+      if (form == kRows) page += ".PD\n";
+      if ((now == kTable || now == kFilled) && !page.empty()) page += ".PP\n";
+      if (now == kTable) page += ".nf\n";
+      if (now == kRows) page += ".PD 0\n";
+    }
+    form = now;
+    if (!line.empty()) page += form == kRows ? row(line) : escape(line) + '\n';
+  }
+  if (form == kTable) page += ".fi\n";
+  if (form == kRows) page += ".PD\n";
+  return page;
+}
+
+template <typename Options>
+std::string names_of(const Options& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(option->get_name());
+  std::ranges::sort(names);  // the set has them in no order that stays
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string option_entry(const CLI::Option& option) {
+  const bool positional = option.get_positional();
+  std::string tag = bold(option.get_name(positional, !positional));
+  std::string type = option.get_option_text();
+  if (type.empty() && option.get_type_size() != 0) type = option.get_type_name();
+  if (!type.empty()) tag += " \\fI" + escape(type) + "\\fR";
+  std::string meaning = option.get_description();
+  if (option.get_required()) meaning += "; required";
+  if (!option.get_needs().empty()) meaning += "; needs " + names_of(option.get_needs());
+  if (!option.get_excludes().empty()) meaning += "; not with " + names_of(option.get_excludes());
+  return ".TP\n" + tag + '\n' + escape(meaning) + '\n';
+}
+
+std::string options_of(const CLI::App& app) {
+  std::string entries;
+  for (const CLI::Option* option : app.get_options({})) entries += option_entry(*option);
+  return entries;
+}
+
+/// "addnorm trace [OPTIONS] [VALUES...]"
+std::string usage(const CLI::App& command) {
+  const std::string name = command.get_parent()->get_name() + ' ' + command.get_name();
+  const std::string line = CLI::Formatter().make_usage(&command, name);
+  return escape(line.substr(line.find(name), line.find('\n') - line.find(name)));
+}
+
+}  // namespace
+
+std::string man_page(const CLI::App& program) {
+  std::string description = program.get_description();
+  description.pop_back();  // its full stop
+  std::string synopsis, commands;
+  for (const CLI::App* command : visible_commands(program)) {
+    synopsis += (synopsis.empty() ? "" : ".br\n") + usage(*command) + '\n';
+    commands += ".SS " + usage(*command) + '\n' + escape(command->get_description()) + ".\n" +
+                options_of(*command) + ".PP\n" + prose(command->get_footer());
+  }
+  return fmt::format(
+      ".TH ADDNORM 1 \"\" \"{}\" \"User Commands\"\n"
+      ".SH NAME\n{} \\- {}\n"
+      ".SH SYNOPSIS\n{}"
+      ".SH OPTIONS\n{}"
+      ".SH COMMANDS\n{}"
+      ".SH NOTES\n{}",
+      program.version(), program.get_name(), escape(description), synopsis, options_of(program),
+      commands, prose(program.get_footer()));
+}
+
+}  // namespace addnorm
