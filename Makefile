@@ -8,8 +8,9 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all bench format lint sanitize clean mpi fuzz neon page module docs \
-        packages packages-bench packages-browser packages-docs packages-lint packages-mpi packages-neon packages-python packages-web
+.PHONY: help run serve test test-all bench docs format lint package sanitize clean mpi fuzz neon page module \
+        packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
+        packages-neon packages-python packages-web
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
@@ -29,8 +30,13 @@ test: packages-browser packages-python build/release/build.ninja page ## build e
 	@ctest --preset release
 	@$(NPM) test
 
-test-all: test docs ## that, the library compiled anew inside another project, and the documentation: some minutes more
-	@ctest --preset release -C packaging -R '^(add_subdirectory|docs_pages_slow)$$'
+test-all: test docs package ## that, and the Debian packages, the ABI, the library inside another project, the documentation: minutes more
+	@ctest --preset release -C packaging -L packaging
+
+package: packages-deb packages-python build/release/build.ninja page ## make the Debian packages, in build/packages
+	@rm -rf build/packages
+	@export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) && cmake --preset package >/dev/null && \
+	  cmake --build --preset package && cpack --preset package
 
 docs: packages-docs packages-python build/release/build.ninja ## build the documentation, build/docs/html/index.html
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
@@ -93,7 +99,7 @@ $(NODE_MODULES): web/package-lock.json | packages
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-browser packages-docs packages-lint packages-mpi packages-neon packages-python packages-web: packages-%: packages
+packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi packages-neon packages-python packages-web: packages-%: packages
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|docs}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|docs|deb}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -29,6 +29,8 @@ for group in "$@"; do
                        python3-hypothesis python3-markdown-it) ;;
     docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
                       python3-sphinx-copybutton python3-sphinxcontrib.programoutput) ;;
+    # What makes Debian packages and tries them; the shells whose completion is tried; abidiff.
+    deb)   packages+=(dpkg-dev file lintian mmdebstrap mandoc fish zsh abigail-tools) ;;
     mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
     neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64
