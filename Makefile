@@ -11,6 +11,7 @@ NODE_MODULES = web/node_modules/.package-lock.json
 .PHONY: help run serve test test-all bench docs format lint package sanitize clean mpi fuzz neon page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web
+.NOTPARALLEL:  # several goals build in one folder
 .PRECIOUS: build/%/build.ninja
 
 help: ## show this list
@@ -31,6 +32,7 @@ test: packages-browser packages-python build/release/build.ninja page ## build e
 	@$(NPM) test
 
 test-all: test docs package ## that, and the Debian packages, the ABI, the library inside another project, the documentation: minutes more
+	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
 
 package: packages-deb packages-python build/release/build.ninja page ## make the Debian packages, in build/packages

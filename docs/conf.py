@@ -26,9 +26,6 @@ highlight_language = "text"
 smartquotes = False  # "--prove" is no dash
 nitpicky = True
 
-if not (ROOT / "web/packages/addnorm/README.md").exists():  # which that page includes
-    exclude_patterns.append("reference/javascript.md")
-
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
 

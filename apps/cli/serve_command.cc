@@ -22,7 +22,7 @@ constexpr const char* kHost = "127.0.0.1";
 
 struct ServeFlags {
   std::uint16_t port = 8080;
-  std::string folder = own_files() / "web/dist";
+  std::string folder;  ///< empty: the one that came with the program
   std::string runs;
 };
 
@@ -46,7 +46,7 @@ void send_uncompressed(const httplib::Request& request, httplib::Response& respo
 void check(const ServeFlags& flags) {
   const char* page = flags.runs.empty() ? "index.html" : "runs.html";
   require(fs::is_regular_file(fs::path(flags.folder) / page),
-          "--folder: {} has no {}; expected the built page, which `make serve` builds",
+          "--folder: {} has no {}; expected the tutorial's page, which `make page` builds",
           flags.folder, page);
   require(flags.runs.empty() || fs::is_directory(flags.runs),
           "--runs: {} is no folder; expected the one in which `addnorm train --out` makes runs",
@@ -105,12 +105,16 @@ Command serve_command(CLI::App& program) {
       "serve", "Show the interactive tutorial, or training runs, in the browser");
   app->add_option("--port", flags->port, "port to listen on; 0 for any free one (default 8080)")
       ->type_name("PORT");
-  app->add_option("--folder", flags->folder, "the page (default: as `make serve` builds it)")
+  app->add_option("--folder", flags->folder,
+                  "the page (default: the one that came with the program)")
       ->type_name("DIR");
   app->add_option("--runs", flags->runs, "a folder of runs of `addnorm train`, or one run")
       ->type_name("DIR");
   app->footer(kMeaning);
-  return {app, [flags] { return serve(*flags); }};
+  return {app, [flags] {
+            if (flags->folder.empty()) flags->folder = own_files() / "web/dist";
+            return serve(*flags);
+          }};
 }
 
 }  // namespace addnorm

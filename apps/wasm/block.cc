@@ -107,8 +107,7 @@ ADDNORM_EXPORT(block_parameter_lines) const char* block_parameter_lines(ModuleBl
   static std::string lines;
   lines.clear();
   for (const auto& [name, parameter] : block->parameters()) {
-    lines += fmt::format("{}\t{}\t{}\n", std::string_view(name).substr(1), parameter->value.rows(),
-                         parameter->value.cols());
+    lines += fmt::format("{}\t{}\t{}\n", name, parameter->value.rows(), parameter->value.cols());
   }
   return lines.c_str();
 }

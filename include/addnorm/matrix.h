@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <new>
 #include <span>
@@ -30,11 +31,13 @@ class Matrix {
 
   /// Makes this rows × cols. Allocates (and zeroes) only where it must grow; otherwise the old
   /// values stay in the memory and mean nothing. A loop over equal or smaller shapes allocates
-  /// once.
+  /// once. std::bad_alloc leaves the matrix as it was.
   void resize(std::size_t rows, std::size_t cols) {
-    if (rows * cols > capacity_) {
-      capacity_ = rows * cols;
-      data_.reset(new (std::align_val_t{kAlignment}) T[capacity_]());
+    if (rows != 0 && cols > capacity_ / rows) {
+      constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T);
+      const std::size_t size = cols > kMost / rows ? kMost : rows * cols;  // new refuses that
+      data_.reset(new (std::align_val_t{kAlignment}) T[size]());
+      capacity_ = size;
     }
     rows_ = rows;
     cols_ = cols;

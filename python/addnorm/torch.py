@@ -222,8 +222,9 @@ def _rms_norm(module: nn.Module) -> Norm | None:
             for form in "plain", "one_plus":
                 options = Norm("rms", eps, gamma_form=form)
                 ours = norm(x, weight, None, options)
-                if torch.allclose(y, ours, rtol=16 * torch.finfo(x.dtype).eps, atol=1e-5):
+                if torch.allclose(y, ours, rtol=16 * torch.finfo(x.dtype).eps,
+                                  atol=1e-5 * y.abs().max().item()):
                     return options
-    except (RuntimeError, TypeError, ValueError):  # it wants something else than one tensor
+    except Exception:  # somebody else's forward, which wants something else than one tensor
         pass
     return None

@@ -35,5 +35,16 @@ TEST(Matrix, IsEmptyOnceMovedFrom) {
   EXPECT_EQ(a(1, 2), 1);
 }
 
+TEST(Matrix, StaysAsItWasWhereThereIsNoMemory) {
+  Matrix<float> a(2, 3);
+  const std::size_t half = std::size_t{1} << 32;
+  EXPECT_THROW(a.resize(half, half), std::bad_alloc);  // a product that wraps around to 0
+  EXPECT_THROW(a.resize(1, std::size_t{1} << 60), std::bad_alloc);
+  EXPECT_EQ(a.rows(), 2U);
+  a.resize(4, 5);  // would write behind the first six if the failed ones had left their size
+  a.fill(1);
+  EXPECT_EQ(a(3, 4), 1);
+}
+
 }  // namespace
 }  // namespace addnorm

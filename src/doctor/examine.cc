@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "addnorm/torch_generator.h"
+#include "addnorm/train/cross_entropy.h"
 #include "base/require.h"
-#include "train/cross_entropy.h"
 
 namespace addnorm {
 namespace {

@@ -105,7 +105,7 @@ ParameterList<float> OutputHead::parameters() {
   ParameterList<float> list;
   if (transform_) transform_->list_parameters("head.transform", list);
   if (norm_) norm_->list_parameters("head.norm", list);
-  list_parameter(list, "head.bias", bias_);
+  list_parameter(list, "head", "bias", bias_);
   return list;
 }
 

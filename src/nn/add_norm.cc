@@ -79,6 +79,10 @@ void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const
 template <typename T>
 AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
     : placement_(placement), options_(options) {
+  require(options.d_model > 0, "add_norm: d_model is 0, must be at least 1");
+  require(options.depth.layer >= 1 && options.depth.layer <= options.depth.layers,
+          "add_norm: layer {} of {} is none, they count from 1", options.depth.layer,
+          options.depth.layers);
   auto fill_slot = [&](Slot slot, auto& norm, double output_scale) {
     if (slot == Slot::kNothing) return;
     NormOptions norm_options = options.norm;
@@ -194,11 +198,11 @@ void AddNorm<T>::tell_gradient(Point point, MatrixView<V> gradient, const Pass<T
 
 template <typename T>
 void AddNorm<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
-  if (before_) before_->list_parameters(prefix + ".before", list);
-  if (inside_) inside_->list_parameters(prefix + ".inside", list);
-  list_parameter(list, prefix + ".skip", skip_);
-  list_parameter(list, prefix + ".gain", gain_);
-  if (after_) after_->list_parameters(prefix + ".after", list);
+  if (before_) before_->list_parameters(join_names(prefix, "before"), list);
+  if (inside_) inside_->list_parameters(join_names(prefix, "inside"), list);
+  list_parameter(list, prefix, "skip", skip_);
+  list_parameter(list, prefix, "gain", gain_);
+  if (after_) after_->list_parameters(join_names(prefix, "after"), list);
 }
 
 template class AddNorm<float>;

@@ -307,6 +307,11 @@ template <typename T>
 void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, const Gradients& d,
                                      const Pass<T>& pass) {
   require(pass.past == 0, "attention: there is no backward to past tokens");
+  require(in.query.rows == batch_ * query_length_ && in.key.rows == batch_ * key_length_ &&
+              in.value.rows == in.key.rows,
+          "attention: {} queries, {} keys and {} values are not those of the last forward, {} × {} "
+          "and {} × {}",
+          in.query.rows, in.key.rows, in.value.rows, batch_, query_length_, batch_, key_length_);
   const Charge charge(Cost::kAttention);
   Scratch<T>& scratch = pass.memory();
   scratch.d_context.resize(q_.rows(), q_.cols());
@@ -478,13 +483,13 @@ MatrixView<T> MultiHeadAttention<T>::keys(Matrix<T>& projected, const Tile& tile
 
 template <typename T>
 void MultiHeadAttention<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
-  query_.list_parameters(prefix + ".query", list);
-  key_.list_parameters(prefix + ".key", list);
-  value_.list_parameters(prefix + ".value", list);
-  if (query_norm_) query_norm_->list_parameters(prefix + ".query_norm", list);
-  if (key_norm_) key_norm_->list_parameters(prefix + ".key_norm", list);
-  list_parameter(list, prefix + ".relative_bias", relative_bias_);
-  output_.list_parameters(prefix + ".output", list);
+  query_.list_parameters(join_names(prefix, "query"), list);
+  key_.list_parameters(join_names(prefix, "key"), list);
+  value_.list_parameters(join_names(prefix, "value"), list);
+  if (query_norm_) query_norm_->list_parameters(join_names(prefix, "query_norm"), list);
+  if (key_norm_) key_norm_->list_parameters(join_names(prefix, "key_norm"), list);
+  list_parameter(list, prefix, "relative_bias", relative_bias_);
+  output_.list_parameters(join_names(prefix, "output"), list);
 }
 
 template class MultiHeadAttention<float>;

@@ -192,6 +192,22 @@ TEST(Attention, FormsGiveTheSameInPieces) {
 
 /// Scores as they are told: −∞ where a key is not seen, and their softmax's values times v is what
 /// attention gives.
+TEST(Attention, RefusesABackwardOfOtherRows) {
+  MultiHeadAttention<double> attention(8, 2);
+  Scratch<double> scratch;
+  const Pass<double> pass{.batch = 2, .length = 3, .scratch = &scratch};
+  Matrix<double> x(6, 8), keys(10, 8), few(4, 8), y(6, 8);
+  attention.forward({.query = x, .key = keys, .value = keys}, y, pass);
+  const auto backward = [&](Matrix<double>& query, Matrix<double>& key, Matrix<double>& value) {
+    attention.backward({.query = query, .key = key, .value = value}, y,
+                       {.query = query, .key = key, .value = value}, pass);
+  };
+  EXPECT_THROW(backward(x, few, few), Error);
+  EXPECT_THROW(backward(few, keys, keys), Error);
+  EXPECT_THROW(backward(x, keys, few), Error);
+  EXPECT_NO_THROW(backward(x, keys, keys));
+}
+
 TEST(Attention, TellsScores) {
   struct Listener : Probe<double> {
     void forward(const Site& site, MatrixView<const double> values) override {

@@ -43,10 +43,10 @@ void Block<T>::backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass)
 
 template <typename T>
 void Block<T>::list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list) {
-  attention_.list_parameters(prefix + ".attention", list);
-  attention_add_norm_.list_parameters(prefix + ".attention_add_norm", list);
-  feed_forward_.list_parameters(prefix + ".feed_forward", list);
-  feed_forward_add_norm_.list_parameters(prefix + ".feed_forward_add_norm", list);
+  attention_.list_parameters(join_names(prefix, "attention"), list);
+  attention_add_norm_.list_parameters(join_names(prefix, "attention_add_norm"), list);
+  feed_forward_.list_parameters(join_names(prefix, "feed_forward"), list);
+  feed_forward_add_norm_.list_parameters(join_names(prefix, "feed_forward_add_norm"), list);
 }
 
 template class Block<float>;

@@ -1,6 +1,7 @@
 #include "addnorm/nn/feed_forward.h"
 
 #include "base/parallel.h"
+#include "base/require.h"
 #include "base/time_account.h"
 #include "kernels/activation.h"
 
@@ -40,7 +41,10 @@ FeedForward<T>::FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKi
     : kind_(kind),
       up_(d_model, d_ff, bias),
       gate_(gated() ? d_model : 0, gated() ? d_ff : 0, gated() ? bias : Bias::kNo),
-      down_(d_ff, d_model, bias) {}
+      down_(d_ff, d_model, bias) {
+  require(d_model > 0 && d_ff > 0, "feed-forward: d_model is {} and d_ff {}, must be at least 1",
+          d_model, d_ff);
+}
 
 template <typename T>
 void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>&) {
@@ -85,9 +89,9 @@ void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, Mat
 template <typename T>
 void FeedForward<T>::list_parameters(const std::string& prefix,
                                      ParameterList<Arithmetic<T>>& list) {
-  up_.list_parameters(prefix + ".up", list);
-  if (gated()) gate_.list_parameters(prefix + ".gate", list);
-  down_.list_parameters(prefix + ".down", list);
+  up_.list_parameters(join_names(prefix, "up"), list);
+  if (gated()) gate_.list_parameters(join_names(prefix, "gate"), list);
+  down_.list_parameters(join_names(prefix, "down"), list);
 }
 
 template class FeedForward<float>;

@@ -49,8 +49,8 @@ void Linear<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixVi
 
 template <typename T>
 void Linear<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
-  list_parameter(list, prefix + ".weight", weight_);
-  list_parameter(list, prefix + ".bias", bias_);
+  list_parameter(list, prefix, "weight", weight_);
+  list_parameter(list, prefix, "bias", bias_);
 }
 
 template class Linear<float>;

@@ -148,8 +148,8 @@ void Norm<T, In, Out>::tell(Site site, MatrixView<const In> s, const Pass<T>& pa
 
 template <typename T, typename In, typename Out>
 void Norm<T, In, Out>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
-  list_parameter(list, prefix + ".gamma", gamma_);
-  list_parameter(list, prefix + ".beta", beta_);
+  list_parameter(list, prefix, "gamma", gamma_);
+  list_parameter(list, prefix, "beta", beta_);
 }
 
 template class Norm<float>;

@@ -76,9 +76,9 @@ void Stack<T>::backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass
 template <typename T>
 void Stack<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    blocks_[i].list_parameters(prefix + "layers." + std::to_string(i), list);
+    blocks_[i].list_parameters(join_names(prefix, "layers." + std::to_string(i)), list);
   }
-  if (final_norm_) final_norm_->list_parameters(prefix + "final_norm", list);
+  if (final_norm_) final_norm_->list_parameters(join_names(prefix, "final_norm"), list);
 }
 
 template class Stack<float>;

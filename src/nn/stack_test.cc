@@ -144,6 +144,39 @@ TEST(Stack, RefusesWhatDoesNotFit) {
   }
 }
 
+TEST(Stack, RefusesSizesThatMakeNothing) {
+  const BlockPlacement pre = parse_placements("pre", 1).front();
+  EXPECT_THROW(Block<float>({.d_model = 8, .n_heads = 2}, pre, {}), Error) << "no d_ff";
+  EXPECT_THROW(Block<float>({.d_ff = 8}, pre, {}), Error) << "no d_model";
+  EXPECT_THROW(Block<float>(small_block(), pre, {.layer = 0}), Error) << "layers count from 1";
+  EXPECT_THROW(Block<float>(small_block(), pre, {.layer = 3, .layers = 2}), Error);
+}
+
+TEST(Embedding, RefusesWhatDoesNotFit) {
+  Embedding<float> embedding(5, 3, 4);
+  Matrix<float> x(2, 4), narrow(2, 3), few(1, 4);
+  const std::vector<std::int32_t> tokens{1, 4}, outside{1, 5};
+  const Pass<float> pass{.length = 2};
+  EXPECT_NO_THROW(embedding.forward(tokens, x, pass));
+  EXPECT_NO_THROW(embedding.backward(tokens, x, pass));
+  for (Matrix<float>* wrong : {&narrow, &few}) {
+    EXPECT_THROW(embedding.forward(tokens, *wrong, pass), Error);
+    EXPECT_THROW(embedding.backward(tokens, *wrong, pass), Error);
+  }
+  EXPECT_THROW(embedding.forward(outside, x, pass), Error);
+  EXPECT_THROW(embedding.backward(outside, x, pass), Error);
+}
+
+TEST(Stack, NamesBeginWithThePrefixAndOnePoint) {
+  Stack<float> stack(small_block(), parse_placements("pre", 1));
+  ParameterList<float> alone, within;
+  stack.list_parameters("", alone);
+  stack.list_parameters("model", within);
+  EXPECT_EQ(alone.front().name, "layers.0.attention.query.weight");
+  EXPECT_EQ(within.front().name, "model.layers.0.attention.query.weight");
+  EXPECT_EQ(within.back().name, "model.final_norm.beta");
+}
+
 TEST(Decoder, CountsParametersAsGpt2Does) {
   Decoder<float> decoder({.block = {.d_model = 12, .n_heads = 3, .d_ff = 48},
                           .placements = parse_placements("pre", 2),

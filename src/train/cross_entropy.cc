@@ -1,4 +1,4 @@
-#include "train/cross_entropy.h"
+#include "addnorm/train/cross_entropy.h"
 
 #include <cmath>
 #include <numeric>

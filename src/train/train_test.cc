@@ -7,8 +7,8 @@
 
 #include "addnorm/error.h"
 #include "addnorm/nn/initialize.h"
+#include "addnorm/train/cross_entropy.h"
 #include "support/gradient_check.h"
-#include "train/cross_entropy.h"
 #include "train/trainer.h"
 
 namespace addnorm {

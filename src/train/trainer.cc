@@ -7,9 +7,9 @@
 #include <numbers>
 
 #include "addnorm/nn/initialize.h"
+#include "addnorm/train/cross_entropy.h"
 #include "base/require.h"
 #include "base/time_account.h"
-#include "train/cross_entropy.h"
 
 namespace addnorm {
 

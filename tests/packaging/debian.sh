@@ -21,9 +21,9 @@ trap 'rm -rf "$out"' EXIT
 apt-config dump Acquire >"$out/apt.conf"
 apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
   'Created-By: Packages' 'Origin: Debian' | sort -u |
-  mmdebstrap --quiet --variant=minbase --include=g++,pkg-config --aptopt="$out/apt.conf" --format=null \
+  mmdebstrap --quiet --variant=minbase --include=g++,make,cmake,pkg-config --aptopt="$out/apt.conf" --format=null \
     --customize-hook="mkdir \"\$1/packages\"" \
     --customize-hook="copy-in ${packages[*]} $here/../../examples/inference.cc \
-      $here/../../examples/probe.cc $here/../../examples/add_norm.c $here/debian_inside.sh /packages" \
+      $here/../../examples/probe.cc $here/../../examples/add_norm.c $here/debian_inside.sh $here/../../docs/snippets /packages" \
     --customize-hook='chroot "$1" bash /packages/debian_inside.sh' \
     "$(. /etc/os-release && echo "$VERSION_CODENAME")" /dev/null -

@@ -5,7 +5,7 @@ set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive OMP_NUM_THREADS=1
 cd /packages
 files() { find / -xdev -path /proc -prune -o -path /packages -prune -o -name '*addnorm*' -print; }
-[[ -z $(files) ]]
+[[ -z $(files) ]] || { echo "debian: there already: $(files)" >&2; exit 1; }
 
 mapfile -t names < <(for package in *.deb; do dpkg-deb --field "$package" Package; done)
 apt-get install -qq -y --no-install-recommends ./*.deb >/dev/null
@@ -31,11 +31,16 @@ c++ -std=c++20 ../inference.cc "${flags[@]}" -o inference
 c++ -std=c++20 ../probe.cc "${flags[@]}" -o probe
 cc -std=c99 ../add_norm.c "${flags[@]}" -o add_norm
 ldd add_norm | grep -o 'libaddnorm.*addnorm[^ ]*'
-./inference | tail -n 1
-./probe | tail -n 1
+./inference | tail -n 1 | grep 'features 1\.000'
+./probe | tail -n 1 | grep '1\.87'
 ./add_norm | tail -n 1
 read -ra flags <<<"$(pkg-config --static --libs addnorm | sed 's/-laddnorm/-l:libaddnorm.a/')"
 c++ -std=c++20 ../inference.cc "${flags[@]}" -fopenmp -o inference && ./inference >/dev/null
+for shared in ON OFF; do
+  cmake -S ../snippets -B "yours-$shared" -DBUILD_SHARED_LIBS=$shared >/dev/null
+  cmake --build "yours-$shared" >/dev/null
+  "./yours-$shared/yours" | diff ../snippets/first.cc.out -
+done
 if dpkg --status python3-addnorm >/dev/null 2>&1; then
   python3 -c 'import addnorm; print(addnorm.trace([1, 2, 3, 4])["variance"], "from Python")'
 fi

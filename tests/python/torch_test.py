@@ -185,10 +185,13 @@ class GatedRMSNorm(LlamaRMSNorm):
         return super().forward(x * gate)
 
 
+@pytest.mark.parametrize("scale", [1, 1e-6])
 @pytest.mark.parametrize("make, form", [(LlamaRMSNorm, "plain"), (GemmaRMSNorm, "one_plus"),
                                         (OddRMSNorm, None), (GatedRMSNorm, None)])
-def test_an_rms_norm_is_known_by_what_it_gives(make, form):
+def test_an_rms_norm_is_known_by_what_it_gives(make, form, scale):
     module = make(16)
+    with torch.no_grad():
+        module.weight.mul_(scale)
     converted = at.convert(nn.Sequential(module))[0]
     assert converted is module
     if form is None:

@@ -15,8 +15,8 @@ struct AddNormOptions {
   std::size_t d_model = 0;
   NormOptions norm = {};  ///< of every norm in it
   Affine affine = Affine::kGammaBeta;
-  double dropout = 0;                                ///< probability, on the branch
-  Depth depth = {};                                  ///< for factors that depend on it
+  double dropout = 0;  ///< probability, on the branch
+  Depth depth = {};    ///< for factors, and for dropout's place: each layer needs its own
   SublayerKind sublayer = SublayerKind::kAttention;  ///< for probes, and for dropout's place
 };
 

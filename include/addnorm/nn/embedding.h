@@ -30,6 +30,9 @@ class Embedding {
   Parameter<Value>& position() { return position_; }
 
  private:
+  void check(std::span<const std::int32_t> tokens, MatrixView<const Value> x,
+             const Pass<T>& pass) const;
+
   Parameter<Value> token_;
   Parameter<Value> position_;
 };

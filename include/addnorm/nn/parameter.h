@@ -34,6 +34,8 @@ struct Parameter {
 };
 
 /// A parameter and its name in checkpoints.
+/// Valid as long as what has the parameter stays where it is: a module that moves takes its
+/// parameters along.
 template <typename T>
 struct NamedParameter {
   std::string name;  ///< "layers.3.attention.query.weight"
@@ -42,10 +44,16 @@ struct NamedParameter {
 template <typename T>
 using ParameterList = std::vector<NamedParameter<T>>;
 
-/// Adds `parameter` to the list unless it is absent.
+/// "prefix.name", or the name alone where there is no prefix.
+inline std::string join_names(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + '.' + name;
+}
+
+/// Adds `parameter` to the list as "prefix.name" unless it is absent.
 template <typename T>
-void list_parameter(ParameterList<T>& list, const std::string& name, Parameter<T>& parameter) {
-  if (!parameter.empty()) list.push_back({name, &parameter});
+void list_parameter(ParameterList<T>& list, const std::string& prefix, const std::string& name,
+                    Parameter<T>& parameter) {
+  if (!parameter.empty()) list.push_back({join_names(prefix, name), &parameter});
 }
 
 template <typename T>

@@ -5,7 +5,7 @@
 #include <functional>
 #include <span>
 
-#include "addnorm/error.h"
+#include "addnorm/api.h"
 #include "addnorm/float16.h"
 #include "addnorm/matrix.h"
 #include "addnorm/nn/probe.h"
@@ -39,7 +39,8 @@ struct Scratch {
 /// of layers, for the final norm and the head (where that is not tied), then layer by layer down.
 using GradientsReady = std::function<void(std::size_t layer)>;
 
-/// What one forward and its backward share. Rows of every activation are tokens: batch × length.
+/// What one forward and its backward share, for T = float, double and BFloat16, as all that takes
+/// it. Rows of every activation are tokens: batch × length.
 /// T is the type of branches and products. With BFloat16 the residual stream, its gradient and the
 /// parameters are float32.
 template <typename T>
@@ -60,10 +61,7 @@ struct Pass {
   const GradientsReady* on_gradients = nullptr;
 
   std::size_t rows() const { return batch * length; }
-  Scratch<T>& memory() const {
-    if (scratch == nullptr) throw Error("pass: scratch is absent, must point to a Scratch");
-    return *scratch;
-  }
+  ADDNORM_API Scratch<T>& memory() const;  ///< an Error where there is none
 };
 
 /// The branch of a residual sum: F in y = x + F(x). Attention and feed-forward are the usual ones.
