@@ -260,8 +260,9 @@ void* workspace(std::size_t count) {
 /// Which function of addnorm.h it was does not matter to who has called another.
 std::string Call::last_sentence() {
   const std::string_view message = addnorm_last_error();
-  const std::size_t colon = message.find(": ");
-  return std::string(colon == message.npos ? message : message.substr(colon + 2));
+  const std::size_t name = message.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
+  const bool is_named = name != message.npos && message.substr(name).starts_with(": ");
+  return std::string(is_named ? message.substr(name + 2) : message);
 }
 
 }  // namespace addnorm::python

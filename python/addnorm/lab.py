@@ -72,7 +72,8 @@ def figure(name: str, *, layers: int | Iterable[int] = (), width: int = 0, seeds
 
     Returns {"figure", "title", "question", "source", "options", "panels", "checks", "verdict"}; a panel
     has "measured" and "predicted" curves, a verdict is "inside", "outside" or "not applicable". Error for
-    names that are unknown and options that the figure does not take.
+    names that are unknown and options that the figure does not take. Ctrl+C waits for its end, which takes
+    a minute where models are trained.
     """
     depths = layers if isinstance(layers, Iterable) else [layers]
     return _read(_core.figure(
