@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "addnorm/error.h"
 #include "nn/rope.h"
 #include "support/compare.h"
 #include "support/random.h"
