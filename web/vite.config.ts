@@ -9,7 +9,6 @@ const inBrowser = {
   globalSetup: 'test/serve.ts',
   testTimeout: 120_000,
   hookTimeout: 60_000,
-  fileParallelism: false,
   retry: 1, // a browser on a loaded machine may miss a moment
 };
 
@@ -30,11 +29,20 @@ export default defineConfig({
   },
   worker: { format: 'es' },
   test: {
+    maxWorkers: 2, // a page waits about as long as it computes
     projects: [
       { extends: true, test: { ...inNode, name: 'unit', include: ['src/**/*.test.ts'] } },
       { extends: true, test: { ...inNode, name: 'package', include: ['packages/**/*.test.ts'] } },
       { extends: true, test: { ...inBrowser, name: 'browser', include: ['test/*.test.ts'] } },
-      { extends: true, test: { ...inBrowser, name: 'speed', include: ['test/*.speed.ts'] } },
+      {
+        extends: true,
+        test: {
+          ...inBrowser,
+          name: 'speed',
+          include: ['test/*.speed.ts'],
+          fileParallelism: false,
+        },
+      },
     ],
   },
 });
