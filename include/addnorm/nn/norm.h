@@ -16,8 +16,8 @@ enum class Affine { kNone, kGamma, kGammaBeta };
 /// A norm with its parameters and what its backward needs, on rows of features: every kind but
 /// kInstance, which has nothing to average over there. Batch and group norms need contiguous rows,
 /// and In and Out that are the same. In is what is normalized, Out what comes out, as in
-/// AddNormForward; T is the pass's. There are Norm<float>, <double>, <BFloat16>,
-/// <BFloat16, float, BFloat16> and <BFloat16, BFloat16>.
+/// AddNormForward; T is the pass's. T alone is float, double or
+/// BFloat16; (T, In, Out) may be (BFloat16, float, BFloat16) or (BFloat16, BFloat16, BFloat16).
 template <typename T, typename In = Arithmetic<T>, typename Out = In>
 class Norm {
  public:
