@@ -36,6 +36,7 @@ breathe_default_members = ("members", "undoc-members")
 default_role = "code"  # of docstrings, which are plain text
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: name for name in ("Array", "Factor", "NumPyArray", "Result")}
 
 # Names of the languages' own libraries, and template parameters.
 nitpick_ignore_regex = [("cpp:identifier", ".*"), ("c:identifier", ".*"), ("py:.*", ".*")]
@@ -54,6 +55,8 @@ html_theme_options = {"dark_css_variables": {
 html_title = f"addnorm {release}"
 html_show_sphinx = False
 html_copy_source = False
+html_use_index = False
+html_domain_indices = False
 html_show_search_summary = False  # browsers refuse to fetch pages for it from file://
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True

@@ -5,10 +5,15 @@
 /// Add & Norm for C, and for every language that can call C: the functions of addnorm/norm.h, with
 /// the same bits.
 ///
-///     addnorm_add_norm_forward_args args = {.size = sizeof args, .rows = rows, .features =
-///     features,
-///                                           .x = x, .branch = f, .sum = x,  // s = x + f, in place
-///                                           .gamma = gamma, .beta = beta, .y = h};
+///     addnorm_add_norm_forward_args args = {.size = sizeof args,
+///                                           .rows = rows,
+///                                           .features = features,
+///                                           .x = x,
+///                                           .branch = f,
+///                                           .sum = x,  // s = x + f, in place
+///                                           .gamma = gamma,
+///                                           .beta = beta,
+///                                           .y = h};
 ///     if (addnorm_add_norm_forward(&args) != ADDNORM_OK) puts(addnorm_last_error());
 ///
 /// A struct begins with its `size`, and 0 or NULL in any other field is that field's default: set

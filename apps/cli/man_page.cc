@@ -43,13 +43,20 @@ std::string bold(std::string_view text) {
   return "\\fB" + escape(text) + "\\fR";
 }
 
+/// A command or a name, which must not break at its end of the line, nor at spaces within.
+std::string unbroken(std::string_view text) {
+  std::string joined;
+  for (const char c : bold(text)) joined += c == ' ' ? std::string("\\ ") : std::string(1, c);
+  return joined;
+}
+
 /// A row of a list: "  name  what it is", or "  one thing".
 std::string row(std::string_view line) {
   line.remove_prefix(line.find_first_not_of(' '));
   const std::size_t gap = line.find("  ");
-  if (gap == line.npos) return ".IP \"\" 2\n" + bold(line) + '\n';
+  if (gap == line.npos) return ".IP \"\" 2\n" + unbroken(line) + '\n';
   const std::string_view meaning = line.substr(line.find_first_not_of(' ', gap));
-  return ".TP 16\n" + bold(line.substr(0, gap)) + '\n' + escape(meaning) + '\n';
+  return ".TP 16\n" + unbroken(line.substr(0, gap)) + '\n' + escape(meaning) + '\n';
 }
 
 /// The foot of a help text: paragraphs, which are filled; rows, which begin with two spaces; and

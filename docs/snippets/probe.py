@@ -57,5 +57,6 @@ for batch in batches:
         loss = model(batch).loss
         loss.backward()
     optimizer.step()
+    optimizer.zero_grad()
 p.write("profile.jsonl")
 # docs: end

@@ -14,16 +14,17 @@
 ///
 /// A sublayer F of a pre-norm stack, h = norm(x), s = x + F(h), forward and back:
 ///
-///     add_norm_forward(o, {.add = {.x = x}, .y = h, .statistics = st});  // F: f from h
+///     add_norm_forward<float>(o, {.add = {.x = x}, .y = h, .statistics = st});  // F: f from h
 ///     residual_add({.x = x, .branch = f}, s);  // or in the next sublayer's add_norm_forward
 ///     // F back: dh from ds
-///     add_norm_backward(o, {.s = x, .statistics = st, .dy = dh, .d_residual = ds, .dx = dx});
+///     add_norm_backward<float>(
+///         o, {.s = x, .statistics = st, .dy = dh, .d_residual = ds, .dx = dx});
 ///
 /// Of a post-norm stack, s = x + F(x), y = norm(s):
 ///
 ///     // F: f from x
-///     add_norm_forward(o, {.add = {x, f}, .sum = s, .y = y, .statistics = st});
-///     add_norm_backward(o, {.s = s, .statistics = st, .dy = dy, .dx = ds});
+///     add_norm_forward<float>(o, {.add = {x, f}, .sum = s, .y = y, .statistics = st});
+///     add_norm_backward<float>(o, {.s = s, .statistics = st, .dy = dy, .dx = ds});
 ///     // F back: dx from ds
 ///     residual_add({.x = ds, .branch = dx}, dx);
 ///
@@ -39,6 +40,7 @@
 #include <span>
 
 #include "addnorm/api.h"
+#include "addnorm/error.h"
 #include "addnorm/float16.h"
 #include "addnorm/view.h"
 

@@ -21,7 +21,9 @@ struct AddNormOptions {
 };
 
 /// Add & Norm around one sublayer F, in the five slots of a Placement:
-///   h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(f);  y = after(s)
+///
+///     h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(f);  y = after(s)
+///
 /// Holds what its backward needs but x itself, which must keep its values until then; a forward and
 /// its backward follow each other.
 template <typename T>

@@ -38,7 +38,9 @@ struct AttentionForm {
 };
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2):
-///   head_i = softmax(Q_i·K_iᵀ/√d_head + mask)·V_i,  y = concat(head_i)·Woᵀ + bo
+///
+///     head_i = softmax(Q_i·K_iᵀ/√d_head + mask)·V_i,  y = concat(head_i)·Woᵀ + bo
+///
 /// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention. The weights are made for
 /// some queries at a time and not kept: backward makes them again. Keys and values are kept, and
 /// with Pass::past those of the tokens fed now stand behind them.

@@ -15,7 +15,8 @@ struct Depth {
   std::size_t layers = 1;
 };
 
-/// A number that may depend on depth, with the formula that a person reads.
+/// A number that may depend on depth: the formula that a person reads, and what computes it,
+/// `double (*value)(Depth)`.
 struct DepthFactor {
   std::string_view formula = "1";
   double (*value)(Depth) = [](Depth) { return 1.0; };
@@ -28,10 +29,13 @@ struct ResidualFactor {
   DepthFactor initial = {};
 };
 
+/// What stands in a slot for a norm.
 enum class Slot { kNothing, kNorm };
 
 /// One arrangement of Add & Norm around a sublayer F, as data:
-///   h = before(x);  f = inside(F(h)), dropout on f;  s = skip ⊙ x + gain ⊙ f;  y = after(s)
+///
+///     h = before(x);  f = inside(F(h)), dropout on f;  s = skip ⊙ x + gain ⊙ f;  y = after(s)
+///
 /// AddNorm reads these fields and nothing else, so any row of one's own works as well.
 struct Placement {
   std::string_view name = {};
@@ -64,9 +68,10 @@ struct BlockPlacement {
 };
 
 /// One entry for each layer from a description:
-///   "pre"            every sublayer
-///   "post/pre"       attention post, feed-forward pre
-///   "post:3+pre"     the first 3 layers post, the rest pre
+///
+///     "pre"            every sublayer
+///     "post/pre"       attention post, feed-forward pre
+///     "post:3+pre"     the first 3 layers post, the rest pre
 ADDNORM_API std::vector<BlockPlacement> parse_placements(std::string_view description,
                                                          std::size_t layers);
 

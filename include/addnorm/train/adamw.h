@@ -24,8 +24,9 @@ struct NamedMatrix {
 };
 
 /// AdamW (Loshchilov and Hutter 2019, algorithm 2), with decay decoupled from the gradient:
-///   m = β1·m + (1−β1)·g,  v = β2·v + (1−β2)·g²
-///   p −= lr·(m/(1−β1ᵗ)/(√(v/(1−β2ᵗ)) + ε) + weight_decay·p)
+///
+///     m = β1·m + (1−β1)·g,  v = β2·v + (1−β2)·g²
+///     p −= lr·(m/(1−β1ᵗ)/(√(v/(1−β2ᵗ)) + ε) + weight_decay·p)
 template <typename T>
 class AdamW {
  public:

@@ -20,7 +20,7 @@ const optionSets: NormOptions[] = [
   { kind: 'rms' },
   { epsilon: 1e-8 },
   { epsilon: 1e-6, epsilonAt: 'deviation', variance: 'unbiased' },
-  { kind: 'rms', epsilon: 0.1, gammaForm: 'one plus' },
+  { kind: 'rms', epsilon: 0.1, gammaForm: 'one_plus' },
 ];
 
 /** The flags of `addnorm norm` and `addnorm trace` for these options. */
@@ -103,7 +103,7 @@ describe('float32, beside addnorm norm: the same bits', () => {
       [
         ...['--kind', kind, ...flags(options)],
         ...(options.groups ? ['--groups', options.groups] : []),
-        ...(options.gammaForm === 'one plus' ? ['--unit-offset'] : []),
+        ...(options.gammaForm === 'one_plus' ? ['--unit-offset'] : []),
       ],
     );
     const all = { ...options, features, channels };

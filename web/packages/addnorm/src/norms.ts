@@ -15,7 +15,7 @@ import type { Values } from './instance.js';
 export const KINDS = ['layer', 'rms', 'batch', 'instance', 'group'] as const;
 export const EPSILON_AT = ['variance', 'deviation'] as const;
 export const VARIANCES = ['population', 'unbiased'] as const;
-const GAMMA_FORMS = ['plain', 'one plus'] as const;
+const GAMMA_FORMS = ['plain', 'one_plus'] as const;
 
 export type Kind = (typeof KINDS)[number];
 export type EpsilonAt = (typeof EPSILON_AT)[number];
@@ -33,7 +33,7 @@ export interface NormOptions {
   epsilonAt?: EpsilonAt;
   /** Divided by n or by n − 1; "population" if left out. */
   variance?: Variance;
-  /** "one plus": γ stands for 1 + γ, as Gemma stores it; "plain" if left out. */
+  /** "one_plus": γ stands for 1 + γ, as Gemma stores it; "plain" if left out. */
   gammaForm?: (typeof GAMMA_FORMS)[number];
   /** Of kind "group", must divide the channels; 1 if left out. */
   groups?: number;
