@@ -122,9 +122,9 @@ const geluTanh = (v: number) =>
 const ACTIVATIONS = {
   relu: (v: number) => Math.max(v, 0),
   gelu: (v: number) => 0.5 * v * (1 + erf(v / Math.SQRT2)),
-  'gelu_tanh': geluTanh,
+  gelu_tanh: geluTanh,
   swiglu: (v: number) => v / (1 + Math.exp(-v)),
-  'geglu_tanh': geluTanh,
+  geglu_tanh: geluTanh,
 };
 
 /** By its series (Abramowitz and Stegun 7.1.5), which suffices for small arguments. */
