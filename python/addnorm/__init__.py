@@ -8,7 +8,8 @@ Arrays are NumPy's, in float32, float64 or float16, or anything with `__dlpack__
 PyTorch tensor, which adds bfloat16 (`BFloat16` is that in NumPy's memory). The last axis has the
 features, all others the rows. Nothing is copied: the values of a row must be without gaps and the
 rows equally far apart, or the call is an error. Results are new NumPy arrays, or stand where `out` and
-its like say; `torch.from_dlpack` takes them without a copy.
+its like say; `torch.from_dlpack` takes them without a copy. In signatures an Array is any of these, a
+Factor a number, an Array or None.
 
 What is computed, and γ, β, factors and statistics, is float64 where x is, else float32. The bits depend
 neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. The GIL is released.
