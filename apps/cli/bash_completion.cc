@@ -50,7 +50,7 @@ std::string all_flags(const CLI::App& app) {
 }
 
 std::string cases(const CLI::App& command) {
-  const std::string name = command.get_name();
+  const std::string& name = command.get_name();
   std::string of_flags, of_arguments;
   for (const CLI::Option* option : command.get_options({})) {
     const std::string flag = option->get_name();

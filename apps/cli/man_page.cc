@@ -88,6 +88,7 @@ std::string prose(const std::string& text) {
 template <typename Options>
 std::string names_of(const Options& options) {
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
   std::ranges::sort(names);  // the set has them in no order that stays
   return fmt::format("{}", fmt::join(names, ", "));

@@ -39,7 +39,7 @@ std::string specification(const CLI::Option& option) {
   if (option.get_positional()) return quote(many + ':' + meaning + ':' + action(option));
   std::string text;
   for (const std::string& flag : flags_of(option)) {
-    std::string one = many + flag + '[' + meaning + ']';
+    std::string one = fmt::format("{}{}[{}]", many, flag, meaning);
     if (takes(option) != Takes::kNothing) {  // "*-*": up to the next flag
       one += fmt::format("{}:{}:{}", many.empty() ? "" : ":*-*", flag, action(option));
     }
