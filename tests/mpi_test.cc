@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "io/file.h"
+#include "io/temporary_folder.h"
 #include "run/checkpoint.h"
 #include "run/metrics.h"
 #include "run/run_folder.h"
@@ -46,13 +47,10 @@ std::size_t occurrences(const std::string& text, const std::string& part) {
 class MpiTest : public ::testing::Test {
  protected:
   MpiTest() {
-    std::string name = ::testing::TempDir() + "addnorm-mpi-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
     ::setenv("OMP_NUM_THREADS", "1", 1);
     std::ofstream text(folder_ / "text");
     for (int i = 0; i < 600; ++i) text << "sentence " << i * i % 97 << " of this text. ";
   }
-  ~MpiTest() override { fs::remove_all(folder_); }
 
   RunFiles files(const std::string& run) const { return RunFiles((folder_ / run).string()); }
 
@@ -122,7 +120,8 @@ class MpiTest : public ::testing::Test {
                 tolerance * one.validations.back().loss);
   }
 
-  fs::path folder_;
+  TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(MpiTest, GoesAsOneProcessDoesAndToTheSameBitsEveryTime) {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "addnorm/error.h"
+#include "io/temporary_folder.h"
 
 namespace addnorm {
 namespace {
@@ -28,12 +29,7 @@ using ::testing::ThrowsMessage;
 /// A folder of the test's own.
 class FileTest : public ::testing::Test {
  protected:
-  FileTest() {
-    std::string name = ::testing::TempDir() + "addnorm-io-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-    fs::permissions(folder_, fs::perms::all);
-  }
-  ~FileTest() override { fs::remove_all(folder_); }
+  FileTest() { fs::permissions(folder_, fs::perms::all); }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
@@ -58,7 +54,8 @@ class FileTest : public ::testing::Test {
     std::_Exit(0);
   }
 
-  fs::path folder_;
+  TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 TEST_F(FileTest, WhatIsWrittenIsRead) {

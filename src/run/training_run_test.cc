@@ -15,6 +15,7 @@
 #include "addnorm/error.h"
 #include "io/file.h"
 #include "io/profile.h"
+#include "io/temporary_folder.h"
 #include "run/checkpoint.h"
 
 namespace addnorm {
@@ -34,12 +35,6 @@ std::string some_text(int sentences = 200) {
 
 class TrainingRunTest : public ::testing::Test {
  protected:
-  TrainingRunTest() {
-    std::string name = ::testing::TempDir() + "addnorm-run-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~TrainingRunTest() override { fs::remove_all(folder_); }
-
   RunFiles files(const std::string& name) const {
     fs::create_directories(folder_ / name);
     return RunFiles((folder_ / name).string());
@@ -48,7 +43,8 @@ class TrainingRunTest : public ::testing::Test {
     return run_training(config_, files(name), ByteText(text_, config_.context), events);
   }
 
-  fs::path folder_;
+  TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
   std::string text_ = some_text();
   RunConfig config_{.layers = 2,
                     .width = 16,

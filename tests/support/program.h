@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "io/file.h"
+#include "io/temporary_folder.h"
 
 namespace addnorm::testing {
 
@@ -68,15 +69,12 @@ inline std::string read_to_end(int file) {
 class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest() {
-    std::string name = ::testing::TempDir() + "addnorm-cli-XXXXXX";
-    folder_ = ::mkdtemp(name.data());
     // What the program's text depends on.
     ::setenv("LC_ALL", "C.UTF-8", 1);
     ::setenv("COLUMNS", "80", 1);
     ::setenv("TERM", "xterm-256color", 1);
     ::unsetenv("NO_COLOR");
   }
-  ~ProgramTest() override { std::filesystem::remove_all(folder_); }
 
   Result run(const std::vector<std::string>& arguments) const {
     std::FILE* out = std::tmpfile();
@@ -135,7 +133,8 @@ class ProgramTest : public ::testing::Test {
     return files;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 }  // namespace addnorm::testing
