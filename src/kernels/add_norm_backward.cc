@@ -52,6 +52,14 @@ namespace HWY_NAMESPACE {
 // that already reads a later row. Rows go in groups, block of columns by block, so that γ and the
 // parameters' gradients are in the first cache for all but one of them.
 
+// A short row's x̂ and g stay in registers where there are enough, and in the first cache elsewhere.
+#undef ADDNORM_EACH_ROW
+#if HWY_TARGET == HWY_AVX3
+#define ADDNORM_EACH_ROW ADDNORM_UNROLL
+#else
+#define ADDNORM_EACH_ROW ADDNORM_NO_UNROLL
+#endif
+
 /// Wider rows go in pairs: s and dy of four of them would not stay in the first cache.
 inline constexpr std::size_t kWidestOfFour = 512;
 
@@ -93,35 +101,50 @@ struct BackwardLoop {
     static constexpr bool kKnown =
         kPlain;  ///< plain γ, its gradient, and β's where centred; no skip
     static constexpr StoreTo kTo = kStoreTo;
+    /// Values that are taken at a time; past the caches no less than a line.
+    static constexpr std::size_t kN = !kPlain                   ? kPack
+                                      : kTo == StoreTo::kMemory ? 64 / sizeof(S)
+                                                                : kStep<S, B>;
     using InCache = Mode<kCentredNorm, kPlain, StoreTo::kCache>;
   };
   using General = Mode<true, false, StoreTo::kCache>;
 
   /// γ as it counts for dy.
-  template <typename Mode, typename Count>
-  HWY_INLINE Pack<V> effective(const V* plain, std::size_t i, Count count) const {
-    if constexpr (Mode::kKnown) return load(plain + i, count);
-    return gamma(i, count);
+  template <typename Mode, std::size_t N, typename Count>
+  HWY_INLINE Pack<V, N> effective(const V* plain, std::size_t i, Count count) const {
+    if constexpr (Mode::kKnown) {
+      return load<N>(plain + i, count);
+    } else {
+      return gamma(i, count);
+    }
   }
 
-  template <typename Count>
-  HWY_INLINE static void add_to(V* sums, const Pack<V>& p, std::size_t i, Count count) {
-    store(load(sums + i, count) + p, sums + i, count);
+  template <std::size_t N, typename Count>
+  HWY_INLINE static void add_to(V* sums, const Pack<V, N>& p, std::size_t i, Count count) {
+    store(load<N>(sums + i, count) + p, sums + i, count);
   }
 
-  template <typename Mode, typename Count>
-  HWY_INLINE Pack<V> with_residual(const Pack<V>& dx, const S* past, std::size_t i,
-                                   Count count) const {
+  template <typename Mode, std::size_t N, typename Count>
+  HWY_INLINE Pack<V, N> with_residual(const Pack<V, N>& dx, const S* past, std::size_t i,
+                                      Count count) const {
     if (past == nullptr) return dx;
-    if constexpr (Mode::kKnown) return load(past + i, count) + dx;
-    return scale_pack(args.skip, i, count) * load(past + i, count) + dx;
+    if constexpr (Mode::kKnown) {
+      return load<N>(past + i, count) + dx;
+    } else {
+      return scale_pack(args.skip, i, count) * load(past + i, count) + dx;
+    }
   }
+
+  template <std::size_t N>
+  struct Lanes {
+    Pack<V, N> sum, projected;
+  };
 
   /// One block of columns: sums of row `in`, dx of row `out`, place `g` of its group, or both.
-  template <typename Mode, bool kReads, bool kWrites>
+  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kN>
   HWY_INLINE void sweep(std::size_t in, V shift_in, std::size_t out, const GroupSums& sums_out,
-                        std::size_t g, std::size_t begin, const Ahead& ahead, Pack<V>& sum,
-                        Pack<V>& projected) const {
+                        std::size_t g, std::size_t begin, const Ahead& ahead, Pack<V, 4>& sum,
+                        Pack<V, 4>& projected) const {
     const S* const s_in = args.s.row(in).data();
     const B* const dy_in = args.dy.row(in).data();
     const S* const s_out = args.s.row(out).data();
@@ -134,57 +157,61 @@ struct BackwardLoop {
     const V* const plain_gamma = args.gamma.data();
     V* const d_gamma = range.d_gamma;
     V* const d_beta = range.d_beta;
-    const Normalize<V> normalize_in(args.statistics[in]);
-    const Normalize<V> normalize_out(args.statistics[out]);
-    const Pack<V> factor = set(args.statistics[out].reciprocal * args.statistics[out].scale);
-    const Pack<V> shift = set(shift_in);
-    const Pack<V> shift_out = set(sums_out.shift[g]);
-    const Pack<V> mean = set(sums_out.mean[g]);
-    const Pack<V> projection = set(sums_out.projection[g]);
-    Pack<V> sums = set(V{0}), projections = set(V{0});
-    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](std::size_t at, auto count) ADDNORM_BODY {
+    const Normalize<V, N> normalize_in(args.statistics[in]);
+    const Normalize<V, N> normalize_out(args.statistics[out]);
+    const Pack<V, N> factor = set<N>(args.statistics[out].reciprocal * args.statistics[out].scale);
+    const Pack<V, N> shift = set<N>(shift_in);
+    const Pack<V, N> shift_out = set<N>(sums_out.shift[g]);
+    const Pack<V, N> mean = set<N>(sums_out.mean[g]);
+    const Pack<V, N> projection = set<N>(sums_out.projection[g]);
+    const Lanes<N> zero{set<N>(V{0}), set<N>(V{0})};
+    Lanes<N> lanes[kPack / N];
+    const auto body = [&](std::size_t at, auto count, Lanes<N>& l) ADDNORM_BODY {
       const std::size_t i = begin + at;
-      const Pack<V> gamma_here = effective<Mode>(plain_gamma, i, count);
-      Pack<V> d_norm;
+      const Pack<V, N> gamma_here = effective<Mode, N>(plain_gamma, i, count);
+      Pack<V, N> d_norm;
       if constexpr (kWrites) {
-        const Pack<V> x_hat = normalize_out(load(s_out + i, count));
-        Pack<V> g_out = load(dy_out + i, count) * gamma_here;
+        const Pack<V, N> x_hat = normalize_out(load<N>(s_out + i, count));
+        Pack<V, N> g_out = load<N>(dy_out + i, count) * gamma_here;
         if constexpr (Mode::kCentred) g_out = (g_out - shift_out) - mean;
         d_norm = (g_out - x_hat * projection) * factor;
       }
       if constexpr (kReads) {
-        const Pack<V> dy = load(dy_in + i, count);
-        const Pack<V> x_hat = normalize_in(load(s_in + i, count));
+        const Pack<V, N> dy = load<N>(dy_in + i, count);
+        const Pack<V, N> x_hat = normalize_in(load<N>(s_in + i, count));
         if constexpr (Mode::kTo == StoreTo::kMemory) {
-          prefetch_pack(later_s + i);
-          prefetch_pack(later_dy + i);
+          prefetch<N>(later_s + i);
+          prefetch<N>(later_dy + i);
         }
-        Pack<V> g_in = dy * gamma_here;
+        Pack<V, N> g_in = dy * gamma_here;
         if constexpr (Mode::kCentred) {
           g_in = g_in - shift;
-          sums = sums + keep(g_in, count);
+          l.sum = l.sum + keep(g_in, count);
         }
-        projections = projections + keep(g_in * x_hat, count);
-        if (Mode::kKnown || d_gamma != nullptr) add_to(d_gamma, dy * x_hat, i, count);
-        if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to(d_beta, dy, i, count);
+        l.projected = l.projected + keep(g_in * x_hat, count);
+        if (Mode::kKnown || d_gamma != nullptr) add_to<N>(d_gamma, dy * x_hat, i, count);
+        if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta, dy, i, count);
       }
       if constexpr (kWrites) {
-        if (Mode::kTo == StoreTo::kMemory && past != nullptr) prefetch_pack(later_past + i);
-        store<Mode::kTo>(with_residual<Mode>(d_norm, past, i, count), dx + i, count);
+        if (Mode::kTo == StoreTo::kMemory && past != nullptr) prefetch<N>(later_past + i);
+        store<Mode::kTo>(with_residual<Mode, N>(d_norm, past, i, count), dx + i, count);
       }
-    });
-    sum = sums;
-    projected = projections;
+    };
+    for_each_step<N>(HWY_MIN(kBlock, cols - begin), zero, lanes, body);
+    if constexpr (kReads) {
+      sum = fold(lanes, &Lanes<N>::sum);
+      projected = fold(lanes, &Lanes<N>::projected);
+    }
   }
   // The first group has none before it, the last none after it.
   template <typename Mode>
   HWY_NOINLINE void read(std::size_t r, V shift, std::size_t begin, const Ahead& ahead,
-                         Pack<V>& sum, Pack<V>& projected) const {
+                         Pack<V, 4>& sum, Pack<V, 4>& projected) const {
     sweep<Mode, true, false>(r, shift, r, {}, 0, begin, ahead, sum, projected);
   }
   template <typename Mode>
   HWY_NOINLINE void write(std::size_t r, const GroupSums& sums, std::size_t g) const {
-    Pack<V> none[2];
+    Pack<V, 4> none[2];
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       sweep<Mode, false, true>(r, V{0}, r, sums, g, begin, Ahead(cols, 1, 0, begin), none[0],
                                none[1]);
@@ -196,17 +223,17 @@ struct BackwardLoop {
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
     if (r + step > end) return r;
     GroupSums found;
-    Pack<V> sum[kRowGroup], projected[kRowGroup];
-    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = projected[g] = set(V{0});
+    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
     const Group<V> zero = set<kRowGroup>(V{0});
+    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = projected[g] = zero;
     for (bool first = true; r + step <= end; r += step, first = false) {
       Group<V> shift = zero, sums = zero, projections = zero;
       if (Mode::kCentred && centred) {
         for (std::size_t g = 0; g < step; ++g) {
           const B* dy = args.dy.row(r + g).data();
-          sum[g] = head<V>(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-            return load(dy + i, count) * effective<Mode>(args.gamma.data(), i, count);
-          });
+          sum[g] = fold(head<V>(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
+            return load(dy + i, count) * effective<Mode, kPack>(args.gamma.data(), i, count);
+          }));
         }
         shift = tree_sums(sum) / set<kRowGroup>(head_size<V>(cols));
       }
@@ -214,12 +241,12 @@ struct BackwardLoop {
       store(shift, shifts, Whole());
       for (std::size_t begin = 0; begin < cols; begin += kBlock) {
         for (std::size_t g = 0; g < step; ++g) {
-          const Ahead ahead(cols, step, g, begin);
           if (first) {
-            read<typename Mode::InCache>(r + g, shifts[g], begin, ahead, sum[g], projected[g]);
+            read<typename Mode::InCache>(r + g, shifts[g], begin, Ahead(cols, step, g, begin),
+                                         sum[g], projected[g]);
           } else {
-            sweep<Mode, true, true>(r + g, shifts[g], r - step + g, found, g, begin, ahead, sum[g],
-                                    projected[g]);
+            sweep<Mode, true, true>(r + g, shifts[g], r - step + g, found, g, begin,
+                                    Ahead(cols, step, g, begin), sum[g], projected[g]);
           }
         }
         if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
@@ -238,10 +265,9 @@ struct BackwardLoop {
 
   /// Rows of at most N values, each a pack that stays in registers; two groups at a time where they
   /// fit, since one alone would wait for its own sums. Gives the row behind the last of them.
-  template <bool kCentred, std::size_t N>
-  HWY_NOINLINE std::size_t short_rows(std::size_t r, std::size_t end) const {
+  template <bool kCentred, std::size_t N, typename Count>
+  HWY_NOINLINE std::size_t short_rows(Count count, std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
-    const UpTo count{cols};
     const auto s_view = args.s;
     const auto dy_view = args.dy;
     const auto past_view = args.d_residual;
@@ -268,7 +294,7 @@ struct BackwardLoop {
           store(tree_sums(sums[k]) * factor, results + k * kRowGroup, Whole());
         }
       };
-      ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
+      ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
         x_hat[k] = Normalize<V, N>(statistics[r + k])(load<N>(s_view.row(r + k).data(), count));
         d_gamma = d_gamma + dy * x_hat[k];
@@ -280,17 +306,17 @@ struct BackwardLoop {
         ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
           store(tree_sums(sums[k]) / head_sizes, shifts + k * kRowGroup, Whole());
         }
-        ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
+        ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
           g[k] = g[k] - set<N>(shifts[k]);
           sum_of(k) = fold(zero + keep(g[k], count));
         }
         finish(set<kRowGroup>(inverse_count), means);
       }
-      ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
+      ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         sum_of(k) = fold(zero + keep(g[k] * x_hat[k], count));
       }
       finish(set<kRowGroup>(inverse_divisor), projections);
-      ADDNORM_UNROLL for (std::size_t k = 0; k < kRows; ++k) {
+      ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         const NormStatistics<V>& found = statistics[r + k];
         if (kCentred) g[k] = g[k] - set<N>(means[k]);
         const Pack<V, N> projection = set<N>(projections[k] * found.epsilon_ratio);
@@ -304,6 +330,13 @@ struct BackwardLoop {
     store(d_gamma, range.d_gamma, count);
     if (kCentred) store(d_beta, range.d_beta, count);
     return r;
+  }
+
+  template <bool kCentred, std::size_t N>
+  std::size_t short_rows(std::size_t r, std::size_t end) const {
+    if (!kMasks && cols == N)
+      return short_rows<kCentred, N>(Whole(), r, end);  // masks cost nothing
+    return short_rows<kCentred, N>(Part{cols}, r, end);
   }
 
   template <bool kCentred, StoreTo kTo>
@@ -320,7 +353,7 @@ struct BackwardLoop {
           r = short_rows<kCentred, 16>(r, range.end);
         } else if (usual && cols <= 32) {
           r = short_rows<kCentred, 32>(r, range.end);
-        } else if (usual && cols <= 64) {
+        } else if (usual && cols <= 64 && (kMasks || sizeof(S) == 2 || cols == 64)) {
           r = short_rows<kCentred, 64>(r, range.end);
         }
       }

@@ -86,6 +86,12 @@ struct ForwardLoop {
     static constexpr Add kAdd = kAddMode;
     static constexpr Affine kAffine = kAffineMode;
     static constexpr StoreTo kTo = kStoreTo;
+    /// Values that are taken at a time. Past the caches two outputs take turns, and turns of one
+    /// line are at times half as fast as those of a pack.
+    static constexpr std::size_t kN =
+        kAdd == Add::kGeneral || kAffine == Affine::kGeneral || kTo == StoreTo::kMemory
+            ? kPack
+            : kStep<S, B>;
     using InCache = Mode<kCentredNorm, kAddMode, kAffineMode, StoreTo::kCache>;
   };
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
@@ -146,62 +152,72 @@ struct ForwardLoop {
     }
   }
 
+  template <std::size_t N>
+  struct Lanes {
+    Pack<V, N> sum, squares;
+  };
+
   /// One block of columns: of the row that is read, of the row that is normalized, or of both.
-  template <typename Mode, bool kReads, bool kWrites>
+  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kN>
   HWY_INLINE void sweep(const Read& in, V shift_value, const Write& out,
-                        const Normalize<V>& normalize, std::size_t begin, const Ahead& ahead,
-                        Pack<V>& sum, Pack<V>& squares) const {
+                        const Normalize<V, N>& normalize, std::size_t begin, const Ahead& ahead,
+                        Pack<V, 4>& sum, Pack<V, 4>& squares) const {
     const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
     const S* const later_x = ahead.from(args.add.x, row.x);
     const B* const later_f =
         Mode::kAdd == Add::kPlain ? ahead.from(args.add.branch, row.f) : nullptr;
-    const Pack<V> shift = set(shift_value);
+    const Pack<V, N> shift = set<N>(shift_value);
     const V* const gammas = args.gamma.data();
     const V* const betas = args.beta.data();
     S* const kept = in.kept;
     S* const past_cache = in.past_cache;
     const S* const waits = out.s;
     B* const y = out.y;
-    Pack<V> sums = set(V{0}), squared = set(V{0});
-    for_each_pack(HWY_MIN(kBlock, cols - begin), [&](std::size_t at, auto count) ADDNORM_BODY {
+    const Lanes<N> zero{set<N>(V{0}), set<N>(V{0})};
+    Lanes<N> lanes[kPack / N];
+    const auto body = [&](std::size_t at, auto count, Lanes<N>& l) ADDNORM_BODY {
       const std::size_t i = begin + at;
-      Pack<V> x_hat;  // before the row that is read takes the place of s
-      if constexpr (kWrites) x_hat = normalize(load(waits + i, count));
+      Pack<V, N> x_hat;  // before the row that is read takes the place of s
+      if constexpr (kWrites) x_hat = normalize(load<N>(waits + i, count));
       if constexpr (kReads) {
-        const Pack<V> exact = row.exact(i, count);
-        const Stored<S> stored = as_stored(S(), exact);
-        const Pack<V> s = Mode::kAdd == Add::kNone ? exact : value_of(stored);
+        const Pack<V, N> exact = row.template exact<N>(i, count);
+        const Stored<S, N> stored = as_stored(S(), exact);
+        const Pack<V, N> s = Mode::kAdd == Add::kNone ? exact : value_of(stored);
         if constexpr (Mode::kTo == StoreTo::kMemory) {
-          prefetch_pack(later_x + i);
-          if (Mode::kAdd == Add::kPlain) prefetch_pack(later_f + i);
+          prefetch<N>(later_x + i);
+          if (Mode::kAdd == Add::kPlain) prefetch<N>(later_f + i);
           if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
         }
         if (Mode::kAdd == Add::kPlain || (Mode::kAdd == Add::kGeneral && kept != nullptr)) {
           store(stored, kept + i, count);
         }
         if constexpr (Mode::kCentred) {
-          const Pack<V> d = keep(s - shift, count);
-          sums = sums + d;
-          squared = squared + d * d;
+          const Pack<V, N> d = keep(s - shift, count);
+          l.sum = l.sum + d;
+          l.squares = l.squares + d * d;
         } else {
-          squared = squared + s * s;
+          l.squares = l.squares + s * s;
         }
       }
       if constexpr (kWrites)
         store<Mode::kTo>(affine<Mode>(x_hat, gammas, betas, i, count), y + i, count);
-    });
-    sum = sums;
-    squares = squared;
+    };
+    for_each_step<N>(HWY_MIN(kBlock, cols - begin), zero, lanes, body);
+    if constexpr (kReads) {
+      sum = fold(lanes, &Lanes<N>::sum);
+      squares = fold(lanes, &Lanes<N>::squares);
+    }
   }
   // The first group has none before it, the last none after it.
   template <typename Mode>
   HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, const Ahead& ahead,
-                         Pack<V>& sum, Pack<V>& squares) const {
-    sweep<Mode, true, false>(in, shift, {}, Normalize<V>({}), begin, ahead, sum, squares);
+                         Pack<V, 4>& sum, Pack<V, 4>& squares) const {
+    sweep<Mode, true, false>(in, shift, {}, Normalize<V, Mode::kN>({}), begin, ahead, sum, squares);
   }
   template <typename Mode>
-  HWY_NOINLINE void write(const Write& out, const Normalize<V>& normalize) const {
-    Pack<V> none[2];
+  HWY_NOINLINE void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
+    const Normalize<V, Mode::kN> normalize(found, g);
+    Pack<V, 4> none[2];
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       sweep<Mode, false, true>({}, V{0}, out, normalize, begin, Ahead(cols, 1, 0, begin), none[0],
                                none[1]);
@@ -227,15 +243,15 @@ struct ForwardLoop {
     Read in[kRowGroup];
     Write out[kRowGroup];
     GroupStatistics<V> found;
-    Pack<V> sum[kRowGroup], squared[kRowGroup];
-    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = squared[g] = set(V{0});
+    Pack<V, 4> sum[kRowGroup], squared[kRowGroup];
     const Group<V> zero = set<kRowGroup>(V{0});
+    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = squared[g] = zero;
     for (bool first = true; r + step <= end; r += step, first = false) {
       Group<V> shift = zero, sums = zero, squares = zero;
       for (std::size_t g = 0; g < step; ++g) {
         in[g] = reading<Mode>(r + g, g);
         if constexpr (Mode::kCentred) {
-          sum[g] = head<V>(cols, ResidualRow<S, B, Mode::kAdd>(args.add, r + g));
+          sum[g] = fold(head<V>(cols, ResidualRow<S, B, Mode::kAdd>(args.add, r + g)));
         }
       }
       if (Mode::kCentred && from_moments.centred) {
@@ -245,12 +261,11 @@ struct ForwardLoop {
       store(shift, shifts, Whole());
       for (std::size_t begin = 0; begin < cols; begin += kBlock) {
         for (std::size_t g = 0; g < step; ++g) {
-          const Ahead ahead(cols, step, g, begin);
           if (first) {
-            read<Mode>(in[g], shifts[g], begin, ahead, sum[g], squared[g]);
+            read<Mode>(in[g], shifts[g], begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
           } else {
-            sweep<Mode, true, true>(in[g], shifts[g], out[g], Normalize<V>(found, g), begin, ahead,
-                                    sum[g], squared[g]);
+            sweep<Mode, true, true>(in[g], shifts[g], out[g], Normalize<V, Mode::kN>(found, g),
+                                    begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
           }
         }
         if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
@@ -259,17 +274,15 @@ struct ForwardLoop {
       find_statistics(r, step, shift, sums, squares, found);
       for (std::size_t g = 0; g < step; ++g) out[g] = {in[g].s, args.y.row(r + g).data()};
     }
-    for (std::size_t g = 0; g < step; ++g)
-      write<typename Mode::InCache>(out[g], Normalize<V>(found, g));
+    for (std::size_t g = 0; g < step; ++g) write<typename Mode::InCache>(out[g], found, g);
     return r;
   }
 
   /// Rows of at most N values, each a pack that stays in registers; two groups at a time, since one
   /// alone would wait for its own sums. Gives the row behind the last whole pair of groups.
-  template <typename Mode, std::size_t N>
-  HWY_NOINLINE std::size_t short_rows(std::size_t r, std::size_t end) const {
+  template <typename Mode, std::size_t N, typename Count>
+  HWY_NOINLINE std::size_t short_rows(Count count, std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
-    const UpTo count{cols};
     const ResidualAdd<S, B> add = args.add;
     const bool adds = !add.branch.empty();
     const MatrixView<S> sum = args.sum;
@@ -314,6 +327,12 @@ struct ForwardLoop {
       }
     }
     return r;
+  }
+
+  template <typename Mode, std::size_t N>
+  std::size_t short_rows(std::size_t r, std::size_t end) const {
+    if (!kMasks && cols == N) return short_rows<Mode, N>(Whole(), r, end);  // masks cost nothing
+    return short_rows<Mode, N>(Part{cols}, r, end);
   }
 
   /// A row too wide to wait: s is read again where it is kept, and made again where it is not.

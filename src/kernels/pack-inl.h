@@ -29,13 +29,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// The values that most loops take at a time; a short row has a pack of its own size.
 inline constexpr std::size_t kPack = 32;
 
-/// How many values of a pack are meant: all, or the first ones at the end of a row.
+/// How many values of a pack are meant: all, or the first ones.
 struct Whole {};
 struct Part {
-  std::size_t count;
-};
-/// The first ones, which may be all: of a row that is one pack.
-struct UpTo {
   std::size_t count;
 };
 
@@ -44,6 +40,17 @@ enum class StoreTo {
   kMemory,  ///< past the caches; the address must be a multiple of 64 bytes
 };
 
+#undef ADDNORM_UNROLL
+#undef ADDNORM_NO_UNROLL
+/// For loops whose packs must stay in registers, and for those where too few are left for that.
+#ifdef __clang__
+#define ADDNORM_UNROLL _Pragma("unroll")
+#define ADDNORM_NO_UNROLL _Pragma("nounroll")
+#else
+#define ADDNORM_UNROLL _Pragma("GCC unroll 8")
+#define ADDNORM_NO_UNROLL _Pragma("GCC unroll 1")
+#endif
+
 // ---------------------------------------------------------------------------------------------
 // Loops over the values: for double, which is there for references and tests (and of which
 // WebAssembly's highway has no vectors), and for every type where there are no vectors. They are
@@ -51,11 +58,7 @@ enum class StoreTo {
 
 // Left as loops, for a compiler to vectorize: unrolled they take very long to compile.
 #undef ADDNORM_EACH_LANE
-#ifdef __clang__
-#define ADDNORM_EACH_LANE _Pragma("nounroll") for (std::size_t l = 0; l < N; ++l)
-#else
-#define ADDNORM_EACH_LANE _Pragma("GCC unroll 1") for (std::size_t l = 0; l < N; ++l)
-#endif
+#define ADDNORM_EACH_LANE ADDNORM_NO_UNROLL for (std::size_t l = 0; l < N; ++l)
 
 template <typename T, std::size_t N = kPack>
 struct Pack {
@@ -298,26 +301,33 @@ HWY_INLINE float largest(const Pack<float, N>& p) {
   return hn::GetLane(hn::MaxOfLanes(F32<N>(), value));
 }
 
-/// How many of vector k's values are among the first `part.count` of a pack.
-template <std::size_t kSize>
-HWY_INLINE std::size_t part_of_vector(Part part, std::size_t k) {
-  const std::size_t begin = k * kSize;
-  return part.count > begin ? HWY_MIN(part.count - begin, kSize) : 0;
+/// Which of vector k's values are among the first `part.count` of a pack.
+template <class D>
+HWY_INLINE hn::Mask<D> part_of_vector(D d, Part part, std::size_t k) {
+  if constexpr (kMasks) {
+    constexpr std::size_t kSize = hn::MaxLanes(D());
+    const std::size_t begin = k * kSize;
+    return hn::FirstN(d, part.count > begin ? HWY_MIN(part.count - begin, kSize) : 0);
+  } else {
+    const hn::RebindToSigned<D> i;
+    using Index = hn::TFromD<decltype(i)>;
+    const auto first = hn::Iota(i, static_cast<Index>(k * hn::MaxLanes(D())));
+    return hn::RebindMask(d, hn::Lt(first, hn::Set(i, static_cast<Index>(part.count))));
+  }
 }
 
 template <std::size_t N>
 HWY_INLINE Pack<float, N> keep(Pack<float, N> p, Part part) {
   ADDNORM_EACH_VECTOR {
-    const auto meant = hn::FirstN(F32<N>(), part_of_vector<kVector<N>>(part, k));
-    p.v[k] = hn::IfThenElseZero(meant, p.v[k]);
+    p.v[k] = hn::IfThenElseZero(part_of_vector(F32<N>(), part, k), p.v[k]);
   }
   return p;
 }
 template <std::size_t N>
 HWY_INLINE Pack<float, N> keep(Pack<float, N> p, Part part, float other) {
+  const auto others = hn::Set(F32<N>(), other);
   ADDNORM_EACH_VECTOR {
-    const auto meant = hn::FirstN(F32<N>(), part_of_vector<kVector<N>>(part, k));
-    p.v[k] = hn::IfThenElse(meant, p.v[k], hn::Set(F32<N>(), other));
+    p.v[k] = hn::IfThenElse(part_of_vector(F32<N>(), part, k), p.v[k], others);
   }
   return p;
 }
@@ -342,13 +352,11 @@ HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Whole) {
 
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Part part) {
-  constexpr std::size_t kSize = hn::MaxLanes(D());
-  return hn::MaskedLoad(hn::FirstN(d, part_of_vector<kSize>(part, k)), d, from + k * kSize);
+  return hn::MaskedLoad(part_of_vector(d, part, k), d, from + k * hn::MaxLanes(d));
 }
 template <StoreTo kTo, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Part part) {
-  constexpr std::size_t kSize = hn::MaxLanes(D());
-  hn::BlendedStore(v, hn::FirstN(d, part_of_vector<kSize>(part, k)), d, to + k * kSize);
+  hn::BlendedStore(v, part_of_vector(d, part, k), d, to + k * hn::MaxLanes(d));
 }
 
 // Memory of 16-bit types: as many words as a pack has values. One vector of words stands for one
@@ -361,42 +369,58 @@ inline constexpr std::size_t kWordVectors = N / hn::MaxLanes(Word<N>());
 template <std::size_t N>
 inline constexpr bool kPaired = kVectors<N> == 2 * kWordVectors<N>;
 
+/// What a vector of memory holds: float32, or words.
+template <typename T, std::size_t N>
+using Held = std::conditional_t<std::is_same_v<T, float>, F32<N>, Word<N>>;
+
 template <std::size_t N>
 struct Stored<float, N> {
-  Pack<float, N> pack;
+  hn::Vec<Held<float, N>> v[kVectors<N>];
 };
 template <std::size_t N>
 struct Stored<BFloat16, N> {
-  hn::Vec<Word<N>> v[kWordVectors<N>];
+  hn::Vec<Held<BFloat16, N>> v[kWordVectors<N>];
 };
 template <std::size_t N>
 struct Stored<Float16, N> {
-  hn::Vec<Word<N>> v[kWordVectors<N>];
+  hn::Vec<Held<Float16, N>> v[kWordVectors<N>];
 };
 
 template <typename T, std::size_t N, typename Count>
 HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
+  using D = Held<T, N>;
   Stored<T, N> s;
-  for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
-    s.v[k] = load_vector(Word<N>(), reinterpret_cast<const std::uint16_t*>(from), k, count);
+  for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
+    s.v[k] = load_vector(D(), reinterpret_cast<const hn::TFromD<D>*>(from), k, count);
   }
   return s;
 }
 template <StoreTo kTo, typename T, std::size_t N, typename Count>
 HWY_INLINE void store_vectors(const Stored<T, N>& s, T* to, Count count) {
-  if constexpr (std::is_same_v<T, float>) {
-    ADDNORM_EACH_VECTOR store_vector<kTo>(s.pack.v[k], F32<N>(), to, k, count);
-  } else {
-    for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
-      store_vector<kTo>(s.v[k], Word<N>(), reinterpret_cast<std::uint16_t*>(to), k, count);
-    }
+  using D = Held<T, N>;
+  for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
+    store_vector<kTo>(s.v[k], D(), reinterpret_cast<hn::TFromD<D>*>(to), k, count);
   }
 }
-template <typename T, std::size_t N>
-HWY_NOINLINE void store_part(Stored<T, N> s, T* to, std::size_t count) {
-  HWY_ALIGN T buffer[N];
-  store_vectors<StoreTo::kCache>(s, buffer, Whole());
+/// The first values of a vector.
+template <class D, typename T = hn::TFromD<D>>
+HWY_NOINLINE void store_some(hn::Vec<D> v, T* to, std::size_t count) {
+  HWY_ALIGN T buffer[hn::MaxLanes(D())];
+  hn::Store(v, D(), buffer);
   std::memcpy(to, buffer, count * sizeof(T));
+}
+template <typename T, std::size_t N>
+HWY_INLINE void store_part(const Stored<T, N>& s, T* to, std::size_t count) {
+  using D = Held<T, N>;
+  constexpr std::size_t kSize = hn::MaxLanes(D());
+  auto* place = reinterpret_cast<hn::TFromD<D>*>(to);
+  for (std::size_t k = 0; k < N / kSize; ++k, place += kSize, count -= kSize) {
+    if (count < kSize) {
+      if (count > 0) store_some<D>(s.v[k], place, count);
+      return;
+    }
+    hn::StoreU(s.v[k], D(), place);
+  }
 }
 template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
 HWY_INLINE void store(const Stored<T, N>& s, T* to, Whole) {
@@ -413,11 +437,15 @@ HWY_INLINE void store(const Stored<T, N>& s, T* to, Part part) {
 
 template <std::size_t N>
 HWY_INLINE Stored<float, N> as_stored(float, const Pack<float, N>& p) {
-  return {p};
+  Stored<float, N> s;
+  ADDNORM_EACH_VECTOR s.v[k] = p.v[k];
+  return s;
 }
 template <std::size_t N>
 HWY_INLINE Pack<float, N> value_of(const Stored<float, N>& s) {
-  return s.pack;
+  Pack<float, N> p;
+  ADDNORM_EACH_VECTOR p.v[k] = s.v[k];
+  return p;
 }
 
 // bfloat16: the upper halves of float32.
@@ -602,34 +630,20 @@ HWY_INLINE Stored<Float16, N> as_stored(Float16 half, const Pack<float, N>& p) {
   return s;
 }
 
-template <std::size_t N, typename T, typename Count>
-HWY_INLINE Pack<float, N> load_vectors(const T* from, Count count) {
-  if constexpr (std::is_same_v<T, float>) {
-    Pack<float, N> p;
-    ADDNORM_EACH_VECTOR p.v[k] = load_vector(F32<N>(), from, k, count);
-    return p;
-  } else {
-    return value_of(load_stored<T, N>(from, count));
-  }
-}
 template <std::size_t N, typename T>
 HWY_NOINLINE Pack<float, N> load_part(const T* from, std::size_t count) {
-  if constexpr (HWY_TARGET == HWY_AVX2 && std::is_same_v<T, float>) {
-    return load_vectors<N>(from, Part{count});
-  } else {
-    HWY_ALIGN std::byte buffer[N * sizeof(T)] = {};
-    std::memcpy(buffer, from, count * sizeof(T));
-    return load_vectors<N>(reinterpret_cast<const T*>(buffer), Whole());
-  }
+  HWY_ALIGN std::byte buffer[N * sizeof(T)] = {};
+  std::memcpy(buffer, from, count * sizeof(T));
+  return value_of(load_stored<T, N>(reinterpret_cast<const T*>(buffer), Whole()));
 }
 template <std::size_t N = kPack, typename T>
 requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Whole) {
-  return load_vectors<N>(from, Whole());
+  return value_of(load_stored<T, N>(from, Whole()));
 }
 template <std::size_t N = kPack, typename T>
 requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Part part) {
-  if constexpr (kMasks) {
-    return load_vectors<N>(from, part);
+  if constexpr (kMasks || (HWY_TARGET == HWY_AVX2 && sizeof(T) == 4)) {  // AVX2 loads 4 bytes so
+    return value_of(load_stored<T, N>(from, part));
   } else {
     return load_part<N>(from, part.count);
   }
@@ -681,31 +695,6 @@ HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
   store<kTo>(as_stored(T(), p), to, count);
 }
 
-template <std::size_t N, typename T>
-HWY_INLINE Pack<Arithmetic<T>, N> load(const T* from, UpTo up_to) {
-  const Part part{up_to.count};
-  if (kMasks || part.count < N) return load<N>(from, part);
-  return load<N>(from, Whole());
-}
-template <StoreTo kTo = StoreTo::kCache, typename T, std::size_t N>
-HWY_INLINE void store(const Stored<T, N>& s, T* to, UpTo up_to) {
-  const Part part{up_to.count};
-  if (kMasks || part.count < N) return store(s, to, part);
-  store(s, to, Whole());
-}
-template <typename V, std::size_t N>
-HWY_INLINE Pack<V, N> keep(const Pack<V, N>& p, UpTo up_to) {
-  return keep(p, Part{up_to.count});
-}
-
-#undef ADDNORM_UNROLL
-/// For loops whose packs must stay in registers.
-#ifdef __clang__
-#define ADDNORM_UNROLL _Pragma("unroll")
-#else
-#define ADDNORM_UNROLL _Pragma("GCC unroll 8")
-#endif
-
 #undef ADDNORM_BODY
 /// For the bodies of loops over packs: a lambda is not of the instruction set around it by itself.
 #define ADDNORM_BODY __attribute__((always_inline)) HWY_ATTR
@@ -725,6 +714,60 @@ HWY_INLINE void for_each_pack(std::size_t n, const Body& body) {
   std::size_t i = 0;
   for (; i + N <= n; i += N) body(i, Whole());
   if (i < n) body(i, Part{n - i});
+}
+
+/// What a loop over S and B takes in one step, of a pack's values: as few as its instructions take
+/// at a time, so that all it needs stays in registers. Two vectors of float32 round to one of 16
+/// bits.
+template <typename S, typename B>
+inline constexpr std::size_t kStep = kPack;
+#if HWY_TARGET != HWY_SCALAR
+template <>
+inline constexpr std::size_t kStep<float, float> = kVector<kPack>;
+template <>
+inline constexpr std::size_t kStep<BFloat16, BFloat16> = 2 * kVector<kPack>;
+template <>
+inline constexpr std::size_t kStep<float, BFloat16> = 2 * kVector<kPack>;
+#endif
+
+/// fold() of a pack that stands in parts, each a member of one of `lanes`.
+template <typename V, std::size_t N, typename Lanes>
+HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kPack / N], Pack<V, N> Lanes::*part) {
+  constexpr std::size_t kSteps = kPack / N;
+  if constexpr (kSteps == 1) {
+    return fold(lanes[0].*part);
+  } else {
+    Pack<V, N> sums[kSteps / 2];
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps / 2; ++k) {
+      sums[k] = lanes[k].*part + lanes[k + kSteps / 2].*part;
+    }
+    ADDNORM_UNROLL for (std::size_t half = kSteps / 4; half > 0; half /= 2) {
+      ADDNORM_UNROLL for (std::size_t k = 0; k < half; ++k) sums[k] = sums[k] + sums[k + half];
+    }
+    return fold(sums[0]);
+  }
+}
+
+/// Calls body(i, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i; k is the
+/// place of a step in its pack, and lanes[k], which begins as `zero`, what is summed in it.
+template <std::size_t N, typename Lanes, typename Body>
+HWY_INLINE void for_each_step(std::size_t n, const Lanes& zero, Lanes (&lanes)[kPack / N],
+                              const Body& body) {
+  constexpr std::size_t kSteps = kPack / N;
+  Lanes held[kSteps];  // in registers, as lanes[k] of any k cannot be
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) held[k] = zero;
+  std::size_t i = 0;
+  for (; i + kPack <= n; i += kPack) {
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) body(i + k * N, Whole(), held[k]);
+  }
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) lanes[k] = held[k];
+  for (std::size_t k = 0; i < n; ++k, i += N) {
+    if (N < kPack && i + N <= n) {
+      body(i, Whole(), lanes[k]);
+    } else {
+      body(i, Part{n - i}, lanes[k]);
+    }
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -60,10 +60,10 @@ class Ahead {
   std::ptrdiff_t cols_ = 0;
 };
 
-/// Asks for a pack, into the second cache.
-template <typename T>
-HWY_INLINE void prefetch_pack(const T* from) {
-  for (std::size_t line = 0; line < kPack * sizeof(T); line += 64) {
+/// Asks for N values, into the second cache.
+template <std::size_t N, typename T>
+HWY_INLINE void prefetch(const T* from) {
+  for (std::size_t line = 0; line < N * sizeof(T); line += 64) {
     __builtin_prefetch(reinterpret_cast<const char*>(from) + line, 0, 2);
   }
 }
