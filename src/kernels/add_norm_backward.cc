@@ -263,8 +263,9 @@ struct BackwardLoop {
     return r;
   }
 
-  /// Rows of at most N values, each a pack that stays in registers; two groups at a time where they
-  /// fit, since one alone would wait for its own sums. Gives the row behind the last of them.
+  /// Rows of at most N values, each a pack that stays in registers, or in the first cache; two
+  /// groups at a time where they fit, since one alone would wait for its own sums. Gives the row
+  /// behind the last of them.
   template <bool kCentred, std::size_t N, typename Count>
   HWY_NOINLINE std::size_t short_rows(Count count, std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
@@ -274,48 +275,47 @@ struct BackwardLoop {
     const auto dx_view = args.dx;
     const bool adds = !past_view.empty();
     const auto* const statistics = args.statistics.data();
-    const Pack<V, N> zero = set<N>(V{0});
+    const Group<V> no_sum = set<kRowGroup>(V{0});
     const Pack<V, N> gamma_here = load<N>(args.gamma.data(), count);
     const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
-    Pack<V, N> d_beta = zero;
+    Pack<V, N> d_beta;
     if (kCentred) d_beta = load<N>(range.d_beta, count);
-    constexpr std::size_t kGroups = N <= 32 ? 2 : 1;  // what stays in registers
+    constexpr std::size_t kGroups = N <= 32 || !kMasks ? 2 : 1;  // what stays in registers
     constexpr std::size_t kRows = kGroups * kRowGroup;
     for (; r + kRows <= end; r += kRows) {
       Pack<V, N> x_hat[kRows], g[kRows];
-      Pack<V, 4> sums[kGroups][kRowGroup];
+      Pack<V, 4> sums[kGroups][kRowGroup], projected[kGroups][kRowGroup];
       HWY_ALIGN V shifts[kRows], means[kRows], projections[kRows];
-      const auto sum_of = [&](std::size_t k) ADDNORM_BODY -> Pack<V, 4>& {
-        return sums[k / kRowGroup][k % kRowGroup];
-      };
-      const auto finish = [&](const Group<V>& factor, V* results) ADDNORM_BODY {
-        ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
-          store(tree_sums(sums[k]) * factor, results + k * kRowGroup, Whole());
-        }
-      };
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
         x_hat[k] = Normalize<V, N>(statistics[r + k])(load<N>(s_view.row(r + k).data(), count));
         d_gamma = d_gamma + dy * x_hat[k];
         if (kCentred) d_beta = d_beta + dy;
         g[k] = dy * gamma_here;
-        sum_of(k) = fold(head(g[k]));
+        if (kCentred) sums[k / kRowGroup][k % kRowGroup] = fold(head(g[k]));
       }
       if constexpr (kCentred) {
         ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
           store(tree_sums(sums[k]) / head_sizes, shifts + k * kRowGroup, Whole());
         }
-        ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
-          g[k] = g[k] - set<N>(shifts[k]);
-          sum_of(k) = fold(zero + keep(g[k], count));
-        }
-        finish(set<kRowGroup>(inverse_count), means);
       }
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
-        sum_of(k) = fold(zero + keep(g[k] * x_hat[k], count));
+        if constexpr (kCentred) {
+          g[k] = g[k] - set<N>(shifts[k]);
+          sums[k / kRowGroup][k % kRowGroup] = fold(keep(g[k], count));
+        }
+        projected[k / kRowGroup][k % kRowGroup] = fold(keep(g[k] * x_hat[k], count));
       }
-      finish(set<kRowGroup>(inverse_divisor), projections);
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
+        // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
+        if constexpr (kCentred) {
+          store((no_sum + tree_sums(sums[k])) * set<kRowGroup>(inverse_count),
+                means + k * kRowGroup, Whole());
+        }
+        store((no_sum + tree_sums(projected[k])) * set<kRowGroup>(inverse_divisor),
+              projections + k * kRowGroup, Whole());
+      }
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         const NormStatistics<V>& found = statistics[r + k];
         if (kCentred) g[k] = g[k] - set<N>(means[k]);

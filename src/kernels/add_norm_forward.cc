@@ -289,7 +289,7 @@ struct ForwardLoop {
     const MatrixView<B> y = args.y;
     const V* const gammas = args.gamma.data();
     const V* const betas = args.beta.data();
-    const Pack<V, N> zero = set<N>(V{0});
+    const Group<V> no_sum = set<kRowGroup>(V{0});
     const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
     constexpr std::size_t kRows = 2 * kRowGroup;
     GroupStatistics<V> found[2];
@@ -306,7 +306,7 @@ struct ForwardLoop {
         }
         sums[g / kRowGroup][g % kRowGroup] = fold(head(s[g]));
       }
-      Group<V> shift[2] = {set<kRowGroup>(V{0}), set<kRowGroup>(V{0})};
+      Group<V> shift[2] = {no_sum, no_sum};
       HWY_ALIGN V shifts[kRows];
       ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
         if constexpr (Mode::kCentred) shift[k] = tree_sums(sums[k]) / head_sizes;
@@ -314,11 +314,12 @@ struct ForwardLoop {
       }
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         const Pack<V, N> d = keep(s[g] - set<N>(shifts[g]), count);
-        sums[g / kRowGroup][g % kRowGroup] = fold(zero + d);
+        sums[g / kRowGroup][g % kRowGroup] = fold(d);
         squared[g / kRowGroup][g % kRowGroup] = fold(d * d);
       }
       ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
-        find_statistics(r + k * kRowGroup, kRowGroup, shift[k], tree_sums(sums[k]),
+        // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
+        find_statistics(r + k * kRowGroup, kRowGroup, shift[k], no_sum + tree_sums(sums[k]),
                         tree_sums(squared[k]), found[k]);
       }
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
