@@ -54,7 +54,7 @@ namespace HWY_NAMESPACE {
 
 // A short row's x̂ and g stay in registers where there are enough, and in the first cache elsewhere.
 #undef ADDNORM_EACH_ROW
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET == HWY_AVX3  // kMasks
 #define ADDNORM_EACH_ROW ADDNORM_UNROLL
 #else
 #define ADDNORM_EACH_ROW ADDNORM_NO_UNROLL
@@ -102,9 +102,9 @@ struct BackwardLoop {
         kPlain;  ///< plain γ, its gradient, and β's where centred; no skip
     static constexpr StoreTo kTo = kStoreTo;
     /// Values that are taken at a time; past the caches no less than a line.
-    static constexpr std::size_t kN = !kPlain                   ? kPack
-                                      : kTo == StoreTo::kMemory ? 64 / sizeof(S)
-                                                                : kStep<S, B>;
+    static constexpr std::size_t kStepSize = !kPlain                   ? kPack
+                                             : kTo == StoreTo::kMemory ? 64 / sizeof(B)
+                                                                       : kStep<S, B>;
     using InCache = Mode<kCentredNorm, kPlain, StoreTo::kCache>;
   };
   using General = Mode<true, false, StoreTo::kCache>;
@@ -138,10 +138,12 @@ struct BackwardLoop {
   template <std::size_t N>
   struct Lanes {
     Pack<V, N> sum, projected;
+
+    static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
   };
 
   /// One block of columns: sums of row `in`, dx of row `out`, place `g` of its group, or both.
-  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kN>
+  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kStepSize>
   HWY_INLINE void sweep(std::size_t in, V shift_in, std::size_t out, const GroupSums& sums_out,
                         std::size_t g, std::size_t begin, const Ahead& ahead, Pack<V, 4>& sum,
                         Pack<V, 4>& projected) const {
@@ -164,7 +166,6 @@ struct BackwardLoop {
     const Pack<V, N> shift_out = set<N>(sums_out.shift[g]);
     const Pack<V, N> mean = set<N>(sums_out.mean[g]);
     const Pack<V, N> projection = set<N>(sums_out.projection[g]);
-    const Lanes<N> zero{set<N>(V{0}), set<N>(V{0})};
     Lanes<N> lanes[kPack / N];
     const auto body = [&](std::size_t at, auto count, Lanes<N>& l) ADDNORM_BODY {
       const std::size_t i = begin + at;
@@ -197,7 +198,7 @@ struct BackwardLoop {
         store<Mode::kTo>(with_residual<Mode, N>(d_norm, past, i, count), dx + i, count);
       }
     };
-    for_each_step<N>(HWY_MIN(kBlock, cols - begin), zero, lanes, body);
+    for_each_step<N>(HWY_MIN(kBlock, cols - begin), lanes, body);
     if constexpr (kReads) {
       sum = fold(lanes, &Lanes<N>::sum);
       projected = fold(lanes, &Lanes<N>::projected);
@@ -263,6 +264,12 @@ struct BackwardLoop {
     return r;
   }
 
+  /// Whether a row is one pack from s to dx. Where there are no masks, the end of one of 64 values
+  /// of float32 costs more than is won.
+  bool is_short() const {
+    return cols <= 32 || cols == 64 || (cols < 64 && (kMasks || sizeof(S) == 2));
+  }
+
   /// Rows of at most N values, each a pack that stays in registers, or in the first cache; two
   /// groups at a time where they fit, since one alone would wait for its own sums. Gives the row
   /// behind the last of them.
@@ -281,7 +288,8 @@ struct BackwardLoop {
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
     Pack<V, N> d_beta;
     if (kCentred) d_beta = load<N>(range.d_beta, count);
-    constexpr std::size_t kGroups = N <= 32 || !kMasks ? 2 : 1;  // what stays in registers
+    // One group where that keeps it in registers; where registers are too few anyway, two.
+    constexpr std::size_t kGroups = N <= 32 || !kMasks ? 2 : 1;
     constexpr std::size_t kRows = kGroups * kRowGroup;
     for (; r + kRows <= end; r += kRows) {
       Pack<V, N> x_hat[kRows], g[kRows];
@@ -334,8 +342,9 @@ struct BackwardLoop {
 
   template <bool kCentred, std::size_t N>
   std::size_t short_rows(std::size_t r, std::size_t end) const {
-    if (!kMasks && cols == N)
-      return short_rows<kCentred, N>(Whole(), r, end);  // masks cost nothing
+    if constexpr (!kMasks) {  // which cost nothing
+      if (cols == N) return short_rows<kCentred, N>(Whole(), r, end);
+    }
     return short_rows<kCentred, N>(Part{cols}, r, end);
   }
 
@@ -353,7 +362,7 @@ struct BackwardLoop {
           r = short_rows<kCentred, 16>(r, range.end);
         } else if (usual && cols <= 32) {
           r = short_rows<kCentred, 32>(r, range.end);
-        } else if (usual && cols <= 64 && (kMasks || sizeof(S) == 2 || cols == 64)) {
+        } else if (usual && is_short()) {
           r = short_rows<kCentred, 64>(r, range.end);
         }
       }
@@ -371,7 +380,7 @@ struct BackwardLoop {
     for (V* gradient : {range.d_gamma, range.d_beta}) {
       if (gradient != nullptr) std::fill_n(gradient, cols, V{0});
     }
-    if (range.past_cache && cols > 64) {
+    if (range.past_cache && !is_short()) {
       centred ? choose<true, StoreTo::kMemory>() : choose<false, StoreTo::kMemory>();
       hwy::FlushStream();
     } else {

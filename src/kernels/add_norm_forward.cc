@@ -87,8 +87,8 @@ struct ForwardLoop {
     static constexpr Affine kAffine = kAffineMode;
     static constexpr StoreTo kTo = kStoreTo;
     /// Values that are taken at a time. Past the caches two outputs take turns, and turns of one
-    /// line are at times half as fast as those of a pack.
-    static constexpr std::size_t kN =
+    /// line of float32 are at times half as fast as turns of two.
+    static constexpr std::size_t kStepSize =
         kAdd == Add::kGeneral || kAffine == Affine::kGeneral || kTo == StoreTo::kMemory
             ? kPack
             : kStep<S, B>;
@@ -155,10 +155,12 @@ struct ForwardLoop {
   template <std::size_t N>
   struct Lanes {
     Pack<V, N> sum, squares;
+
+    static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
   };
 
   /// One block of columns: of the row that is read, of the row that is normalized, or of both.
-  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kN>
+  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kStepSize>
   HWY_INLINE void sweep(const Read& in, V shift_value, const Write& out,
                         const Normalize<V, N>& normalize, std::size_t begin, const Ahead& ahead,
                         Pack<V, 4>& sum, Pack<V, 4>& squares) const {
@@ -173,7 +175,6 @@ struct ForwardLoop {
     S* const past_cache = in.past_cache;
     const S* const waits = out.s;
     B* const y = out.y;
-    const Lanes<N> zero{set<N>(V{0}), set<N>(V{0})};
     Lanes<N> lanes[kPack / N];
     const auto body = [&](std::size_t at, auto count, Lanes<N>& l) ADDNORM_BODY {
       const std::size_t i = begin + at;
@@ -202,7 +203,7 @@ struct ForwardLoop {
       if constexpr (kWrites)
         store<Mode::kTo>(affine<Mode>(x_hat, gammas, betas, i, count), y + i, count);
     };
-    for_each_step<N>(HWY_MIN(kBlock, cols - begin), zero, lanes, body);
+    for_each_step<N>(HWY_MIN(kBlock, cols - begin), lanes, body);
     if constexpr (kReads) {
       sum = fold(lanes, &Lanes<N>::sum);
       squares = fold(lanes, &Lanes<N>::squares);
@@ -212,11 +213,12 @@ struct ForwardLoop {
   template <typename Mode>
   HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, const Ahead& ahead,
                          Pack<V, 4>& sum, Pack<V, 4>& squares) const {
-    sweep<Mode, true, false>(in, shift, {}, Normalize<V, Mode::kN>({}), begin, ahead, sum, squares);
+    sweep<Mode, true, false>(in, shift, {}, Normalize<V, Mode::kStepSize>({}), begin, ahead, sum,
+                             squares);
   }
   template <typename Mode>
   HWY_NOINLINE void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
-    const Normalize<V, Mode::kN> normalize(found, g);
+    const Normalize<V, Mode::kStepSize> normalize(found, g);
     Pack<V, 4> none[2];
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       sweep<Mode, false, true>({}, V{0}, out, normalize, begin, Ahead(cols, 1, 0, begin), none[0],
@@ -264,8 +266,9 @@ struct ForwardLoop {
           if (first) {
             read<Mode>(in[g], shifts[g], begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
           } else {
-            sweep<Mode, true, true>(in[g], shifts[g], out[g], Normalize<V, Mode::kN>(found, g),
-                                    begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
+            sweep<Mode, true, true>(in[g], shifts[g], out[g],
+                                    Normalize<V, Mode::kStepSize>(found, g), begin,
+                                    Ahead(cols, step, g, begin), sum[g], squared[g]);
           }
         }
         if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
@@ -278,7 +281,7 @@ struct ForwardLoop {
     return r;
   }
 
-  /// Rows of at most N values, each a pack that stays in registers; two groups at a time, since one
+  /// Rows of at most N values, each a pack that is read once; two groups at a time, since one
   /// alone would wait for its own sums. Gives the row behind the last whole pair of groups.
   template <typename Mode, std::size_t N, typename Count>
   HWY_NOINLINE std::size_t short_rows(Count count, std::size_t r, std::size_t end) const {
@@ -332,7 +335,9 @@ struct ForwardLoop {
 
   template <typename Mode, std::size_t N>
   std::size_t short_rows(std::size_t r, std::size_t end) const {
-    if (!kMasks && cols == N) return short_rows<Mode, N>(Whole(), r, end);  // masks cost nothing
+    if constexpr (!kMasks) {  // which cost nothing
+      if (cols == N) return short_rows<Mode, N>(Whole(), r, end);
+    }
     return short_rows<Mode, N>(Part{cols}, r, end);
   }
 

@@ -65,7 +65,8 @@ struct Pack {
   T v[N];
 };
 
-/// Whether there are masks for vectors of all types.
+/// Whether there are masks for vectors of all types; where there are, registers hold twice or four
+/// times as much too.
 inline constexpr bool kMasks = HWY_TARGET == HWY_AVX3;
 
 /// Whether packs of V are loops, and not vectors.
@@ -348,7 +349,8 @@ HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Whole) {
 }
 
 // Of a pack that is not whole nothing behind its part is touched, and the values behind it are 0:
-// by masks, or by way of a buffer, in a function of its own: it would be most of a kernel's code.
+// by masks, or by way of a buffer, in functions of their own: they would be most of a kernel's
+// code.
 
 template <class D, typename T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Part part) {
@@ -369,26 +371,26 @@ inline constexpr std::size_t kWordVectors = N / hn::MaxLanes(Word<N>());
 template <std::size_t N>
 inline constexpr bool kPaired = kVectors<N> == 2 * kWordVectors<N>;
 
-/// What a vector of memory holds: float32, or words.
+/// The vectors that memory of type T is read and written in: of float32, or of words.
 template <typename T, std::size_t N>
-using Held = std::conditional_t<std::is_same_v<T, float>, F32<N>, Word<N>>;
+using Storage = std::conditional_t<std::is_same_v<T, float>, F32<N>, Word<N>>;
 
 template <std::size_t N>
 struct Stored<float, N> {
-  hn::Vec<Held<float, N>> v[kVectors<N>];
+  hn::Vec<Storage<float, N>> v[kVectors<N>];
 };
 template <std::size_t N>
 struct Stored<BFloat16, N> {
-  hn::Vec<Held<BFloat16, N>> v[kWordVectors<N>];
+  hn::Vec<Storage<BFloat16, N>> v[kWordVectors<N>];
 };
 template <std::size_t N>
 struct Stored<Float16, N> {
-  hn::Vec<Held<Float16, N>> v[kWordVectors<N>];
+  hn::Vec<Storage<Float16, N>> v[kWordVectors<N>];
 };
 
 template <typename T, std::size_t N, typename Count>
 HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
-  using D = Held<T, N>;
+  using D = Storage<T, N>;
   Stored<T, N> s;
   for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
     s.v[k] = load_vector(D(), reinterpret_cast<const hn::TFromD<D>*>(from), k, count);
@@ -397,7 +399,7 @@ HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
 }
 template <StoreTo kTo, typename T, std::size_t N, typename Count>
 HWY_INLINE void store_vectors(const Stored<T, N>& s, T* to, Count count) {
-  using D = Held<T, N>;
+  using D = Storage<T, N>;
   for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
     store_vector<kTo>(s.v[k], D(), reinterpret_cast<hn::TFromD<D>*>(to), k, count);
   }
@@ -411,7 +413,7 @@ HWY_NOINLINE void store_some(hn::Vec<D> v, T* to, std::size_t count) {
 }
 template <typename T, std::size_t N>
 HWY_INLINE void store_part(const Stored<T, N>& s, T* to, std::size_t count) {
-  using D = Held<T, N>;
+  using D = Storage<T, N>;
   constexpr std::size_t kSize = hn::MaxLanes(D());
   auto* place = reinterpret_cast<hn::TFromD<D>*>(to);
   for (std::size_t k = 0; k < N / kSize; ++k, place += kSize, count -= kSize) {
@@ -642,7 +644,8 @@ requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, W
 }
 template <std::size_t N = kPack, typename T>
 requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, Part part) {
-  if constexpr (kMasks || (HWY_TARGET == HWY_AVX2 && sizeof(T) == 4)) {  // AVX2 loads 4 bytes so
+  // AVX2 has masked loads of 4-byte values only.
+  if constexpr (kMasks || (HWY_TARGET == HWY_AVX2 && sizeof(T) == 4)) {
     return value_of(load_stored<T, N>(from, part));
   } else {
     return load_part<N>(from, part.count);
@@ -733,34 +736,26 @@ inline constexpr std::size_t kStep<float, BFloat16> = 2 * kVector<kPack>;
 /// fold() of a pack that stands in parts, each a member of one of `lanes`.
 template <typename V, std::size_t N, typename Lanes>
 HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kPack / N], Pack<V, N> Lanes::*part) {
-  constexpr std::size_t kSteps = kPack / N;
-  if constexpr (kSteps == 1) {
-    return fold(lanes[0].*part);
-  } else {
-    Pack<V, N> sums[kSteps / 2];
-    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps / 2; ++k) {
-      sums[k] = lanes[k].*part + lanes[k + kSteps / 2].*part;
-    }
-    ADDNORM_UNROLL for (std::size_t half = kSteps / 4; half > 0; half /= 2) {
-      ADDNORM_UNROLL for (std::size_t k = 0; k < half; ++k) sums[k] = sums[k] + sums[k + half];
-    }
-    return fold(sums[0]);
+  Pack<V> p;
+  constexpr std::size_t kSize = std::extent_v<decltype(Pack<V, N>::v)>;
+  for (std::size_t i = 0; i < std::extent_v<decltype(p.v)>; ++i) {
+    p.v[i] = (lanes[i / kSize].*part).v[i % kSize];
   }
+  return fold(p);
 }
 
 /// Calls body(i, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i; k is the
-/// place of a step in its pack, and lanes[k], which begins as `zero`, what is summed in it.
+/// place of a step in its pack, and lanes[k], which begins as Lanes::zero(), what is summed in it.
 template <std::size_t N, typename Lanes, typename Body>
-HWY_INLINE void for_each_step(std::size_t n, const Lanes& zero, Lanes (&lanes)[kPack / N],
-                              const Body& body) {
+HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kPack / N], const Body& body) {
   constexpr std::size_t kSteps = kPack / N;
-  Lanes held[kSteps];  // in registers, as lanes[k] of any k cannot be
-  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) held[k] = zero;
+  Lanes sums[kSteps];  // in registers, as lanes[k] of any k cannot be
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) sums[k] = Lanes::zero();
   std::size_t i = 0;
   for (; i + kPack <= n; i += kPack) {
-    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) body(i + k * N, Whole(), held[k]);
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) body(i + k * N, Whole(), sums[k]);
   }
-  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) lanes[k] = held[k];
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) lanes[k] = sums[k];
   for (std::size_t k = 0; i < n; ++k, i += N) {
     if (N < kPack && i + N <= n) {
       body(i, Whole(), lanes[k]);

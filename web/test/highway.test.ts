@@ -47,7 +47,7 @@ test('measures four stacks: one value for each layer and the end', async () => {
   const ratio = (lane: string) => gradients.get(lane)![0] / gradients.get(lane)![23];
   expect(ratio('Neither')).toBeLessThan(1e-20);
   // By chance of weights and windows it is 0.003 to 0.3 of the last layer's: far from what has no norm.
-  expect(ratio('Norm only')).toBeGreaterThan(1e-10);
+  expect(ratio('Norm only')).toBeGreaterThan(1e-5);
   expect(ratio('Norm only')).toBeLessThan(10);
   for (const lane of ['Residual only', 'Both']) {
     expect(ratio(lane)).toBeGreaterThan(1e-2);
