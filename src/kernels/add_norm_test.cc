@@ -352,7 +352,9 @@ class AddNormPastTheCaches : public ::testing::Test {
   Results run(std::size_t cols, std::size_t part) const {
     Results results{{rows, kStride}, {rows, kStride}, {rows, kStride}, {}, {}};
     results.d_gamma.resize(cols), results.d_beta.resize(cols);
-    const std::vector<float> gamma(cols, 1.25F), beta(cols, -0.5F);
+    TorchGenerator generator{1};
+    const std::vector<float> gamma = random_vector<float>(generator, cols);
+    const std::vector<float> beta = random_vector<float>(generator, cols);
     std::vector<NormStatistics<float>> statistics(part);
     std::vector<float> workspace(add_norm_workspace(part, cols));
     for (std::size_t r = 0; r < rows; r += part) {
@@ -391,7 +393,7 @@ TYPED_TEST(AddNormPastTheCaches, GivesTheSameBits) {
     EXPECT_TRUE(equal(all.sum, parts.sum));
     EXPECT_TRUE(equal(all.y, parts.y));
     EXPECT_TRUE(equal(all.dx, parts.dx));
-    EXPECT_LE(max_error(all.d_gamma, to_double(parts.d_gamma)), 1e-2);  // summed in other blocks
+    EXPECT_LE(max_error(all.d_gamma, to_double(parts.d_gamma)), 1e-3);  // summed in other blocks
   }
 }
 
