@@ -15,13 +15,13 @@ struct ADDNORM_API BFloat16 {
 
   BFloat16() = default;
   /// Rounds to nearest even.
-  explicit BFloat16(float value) {
+  explicit constexpr BFloat16(float value) {
     const auto u = std::bit_cast<std::uint32_t>(value);
     const bool nan = (u & 0x7FFFFFFF) > 0x7F800000;
     bits = static_cast<std::uint16_t>(nan ? u >> 16 | 0x40 : (u + 0x7FFF + (u >> 16 & 1)) >> 16);
   }
   /// Exact.
-  explicit operator float() const {
+  explicit constexpr operator float() const {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 };
@@ -32,7 +32,7 @@ struct ADDNORM_API Float16 {
 
   Float16() = default;
   /// Rounds to nearest even; from 65520 on it is infinity.
-  explicit Float16(float value) {
+  explicit constexpr Float16(float value) {
     const auto u = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = u >> 16 & 0x8000;
     const std::uint32_t magnitude = u & 0x7FFFFFFF;
@@ -49,7 +49,7 @@ struct ADDNORM_API Float16 {
     bits = static_cast<std::uint16_t>(sign | half);
   }
   /// Exact.
-  explicit operator float() const {
+  explicit constexpr operator float() const {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
     const std::uint32_t shifted = static_cast<std::uint32_t>(bits & 0x7FFF) << 13;
     // Moved up by 2¹¹² in float32 a subnormal becomes normal; infinities and NaN need more.

@@ -40,6 +40,8 @@ struct PartialSums {
 #define HWY_TARGET_INCLUDE "kernels/add_norm_backward.cc"
 #include <hwy/foreach_target.h>
 //
+#include <array>
+
 #include "kernels/residual-inl.h"
 #include "kernels/row-inl.h"
 
@@ -60,6 +62,17 @@ namespace HWY_NAMESPACE {
 #define ADDNORM_EACH_ROW ADDNORM_NO_UNROLL
 #endif
 
+/// A block of gradients that change nothing that they are added to: x + −0 = x, for 0 and −0 too.
+template <typename S>
+const S* no_residual() {
+  static constexpr auto kBlockOfNothing = [] {
+    std::array<S, kBlock> block;
+    block.fill(S(-0.0F));
+    return block;
+  }();
+  return kBlockOfNothing.data();
+}
+
 /// Wider rows go in pairs: s and dy of four of them would not stay in the first cache.
 inline constexpr std::size_t kWidestOfFour = 512;
 
@@ -68,11 +81,11 @@ struct BackwardLoop {
   using V = Arithmetic<S>;
 
   /// What rows need to become gradients:
-  /// dx = ((g − shift) − mean − x̂·projection)/deviation with g = γ·dy
+  /// dx = ((g − shift) − mean − (x̂·deviation)·slope)/deviation with g = γ·dy
   struct GroupSums {
     HWY_ALIGN V shift[kRowGroup] = {};
     HWY_ALIGN V mean[kRowGroup] = {};
-    HWY_ALIGN V projection[kRowGroup] = {};
+    HWY_ALIGN V slope[kRowGroup] = {};
   };
 
   const NormOptions& options;
@@ -98,40 +111,51 @@ struct BackwardLoop {
   template <bool kCentredNorm, bool kPlain, StoreTo kStoreTo>
   struct Mode {
     static constexpr bool kCentred = kCentredNorm;
-    static constexpr bool kKnown =
-        kPlain;  ///< plain γ, its gradient, and β's where centred; no skip
+    /// Plain γ, its gradient, and β's where centred; no skip; no row is scaled.
+    static constexpr bool kKnown = kPlain;
     static constexpr StoreTo kTo = kStoreTo;
-    /// Values that are taken at a time; past the caches no less than a line.
-    static constexpr std::size_t kStepSize = !kPlain                   ? kPack
-                                             : kTo == StoreTo::kMemory ? 64 / sizeof(B)
-                                                                       : kStep<S, B>;
+    static constexpr std::size_t kStepSize = kPlain ? kStep<S, B> : kPack;
     using InCache = Mode<kCentredNorm, kPlain, StoreTo::kCache>;
   };
   using General = Mode<true, false, StoreTo::kCache>;
 
-  /// γ as it counts for dy.
+  /// Where the block of columns that begins at `begin` has its values, if there are any.
+  template <typename T>
+  static T* block_of(T* values, std::size_t begin) {
+    return values == nullptr ? nullptr : values + begin;
+  }
+  template <typename Mode>
+  const S* residual_block(std::size_t r, std::size_t begin) const {
+    if (!args.d_residual.empty()) return args.d_residual.row(r).data() + begin;
+    if constexpr (Mode::kKnown) return no_residual<S>();
+    return nullptr;
+  }
+
+  /// γ as it counts for dy. The block's plain γ is a parameter because a compiler must assume that
+  /// what is stored could change the members.
   template <typename Mode, std::size_t N, typename Count>
-  HWY_INLINE Pack<V, N> effective(const V* plain, std::size_t i, Count count) const {
+  HWY_INLINE Pack<V, N> effective(const V* plain, std::size_t begin, std::size_t at,
+                                  Count count) const {
     if constexpr (Mode::kKnown) {
-      return load<N>(plain + i, count);
+      return load<N>(plain + at, count);
     } else {
-      return gamma(i, count);
+      return gamma(begin + at, count);
     }
   }
 
   template <std::size_t N, typename Count>
-  HWY_INLINE static void add_to(V* sums, const Pack<V, N>& p, std::size_t i, Count count) {
-    store(load<N>(sums + i, count) + p, sums + i, count);
+  HWY_INLINE static void add_to(V* sums, const Pack<V, N>& p, Count count) {
+    store(load<N>(sums, count) + p, sums, count);
   }
 
   template <typename Mode, std::size_t N, typename Count>
-  HWY_INLINE Pack<V, N> with_residual(const Pack<V, N>& dx, const S* past, std::size_t i,
-                                      Count count) const {
-    if (past == nullptr) return dx;
+  HWY_INLINE Pack<V, N> with_residual(const Pack<V, N>& dx, const S* past, std::size_t begin,
+                                      std::size_t at, Count count) const {
     if constexpr (Mode::kKnown) {
-      return load<N>(past + i, count) + dx;
+      return load<N>(past + at, count) + dx;
     } else {
-      return scale_pack(args.skip, i, count) * load(past + i, count) + dx;
+      if (past == nullptr) return dx;
+      return scale_pack(args.skip, begin + at, count) * load(past + at, count) + dx;
     }
   }
 
@@ -147,42 +171,41 @@ struct BackwardLoop {
   HWY_INLINE void sweep(std::size_t in, V shift_in, std::size_t out, const GroupSums& sums_out,
                         std::size_t g, std::size_t begin, const Ahead& ahead, Pack<V, 4>& sum,
                         Pack<V, 4>& projected) const {
-    const S* const s_in = args.s.row(in).data();
-    const B* const dy_in = args.dy.row(in).data();
-    const S* const s_out = args.s.row(out).data();
-    const B* const dy_out = args.dy.row(out).data();
-    const S* const past = args.d_residual.empty() ? nullptr : args.d_residual.row(out).data();
-    S* const dx = args.dx.row(out).data();
+    const S* const s_in = args.s.row(in).data() + begin;
+    const B* const dy_in = args.dy.row(in).data() + begin;
+    const S* const s_out = args.s.row(out).data() + begin;
+    const B* const dy_out = args.dy.row(out).data() + begin;
+    const S* const past = residual_block<Mode>(out, begin);
+    S* const dx = args.dx.row(out).data() + begin;
     const S* const later_s = ahead.from(args.s, s_in);
     const B* const later_dy = ahead.from(args.dy, dy_in);
     const S* const later_past = ahead.from(args.d_residual, past);
-    const V* const plain_gamma = args.gamma.data();
-    V* const d_gamma = range.d_gamma;
-    V* const d_beta = range.d_beta;
-    const Normalize<V, N> normalize_in(args.statistics[in]);
-    const Normalize<V, N> normalize_out(args.statistics[out]);
+    const V* const plain_gamma = block_of(args.gamma.data(), begin);
+    V* const d_gamma = block_of(range.d_gamma, begin);
+    V* const d_beta = block_of(range.d_beta, begin);
+    const Normalize<V, N, !Mode::kKnown> normalize_in(args.statistics[in]);
+    const Normalize<V, N, !Mode::kKnown> normalize_out(args.statistics[out]);
     const Pack<V, N> factor = set<N>(args.statistics[out].reciprocal * args.statistics[out].scale);
     const Pack<V, N> shift = set<N>(shift_in);
     const Pack<V, N> shift_out = set<N>(sums_out.shift[g]);
     const Pack<V, N> mean = set<N>(sums_out.mean[g]);
-    const Pack<V, N> projection = set<N>(sums_out.projection[g]);
+    const Pack<V, N> slope = set<N>(sums_out.slope[g]);
     Lanes<N> lanes[kPack / N];
-    const auto body = [&](std::size_t at, auto count, Lanes<N>& l) ADDNORM_BODY {
-      const std::size_t i = begin + at;
-      const Pack<V, N> gamma_here = effective<Mode, N>(plain_gamma, i, count);
+    const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
+      const Pack<V, N> gamma_here = effective<Mode, N>(plain_gamma, begin, at, count);
       Pack<V, N> d_norm;
       if constexpr (kWrites) {
-        const Pack<V, N> x_hat = normalize_out(load<N>(s_out + i, count));
-        Pack<V, N> g_out = load<N>(dy_out + i, count) * gamma_here;
+        const Pack<V, N> centred_s = normalize_out.centre(load<N>(s_out + at, count));
+        Pack<V, N> g_out = load<N>(dy_out + at, count) * gamma_here;
         if constexpr (Mode::kCentred) g_out = (g_out - shift_out) - mean;
-        d_norm = (g_out - x_hat * projection) * factor;
+        d_norm = (g_out - centred_s * slope) * factor;
       }
       if constexpr (kReads) {
-        const Pack<V, N> dy = load<N>(dy_in + i, count);
-        const Pack<V, N> x_hat = normalize_in(load<N>(s_in + i, count));
+        const Pack<V, N> dy = load<N>(dy_in + at, count);
+        const Pack<V, N> x_hat = normalize_in(load<N>(s_in + at, count));
         if constexpr (Mode::kTo == StoreTo::kMemory) {
-          prefetch<N>(later_s + i);
-          prefetch<N>(later_dy + i);
+          prefetch<N>(later_s + at, k);
+          prefetch<N>(later_dy + at, k);
         }
         Pack<V, N> g_in = dy * gamma_here;
         if constexpr (Mode::kCentred) {
@@ -190,12 +213,12 @@ struct BackwardLoop {
           l.sum = l.sum + keep(g_in, count);
         }
         l.projected = l.projected + keep(g_in * x_hat, count);
-        if (Mode::kKnown || d_gamma != nullptr) add_to<N>(d_gamma, dy * x_hat, i, count);
-        if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta, dy, i, count);
+        if (Mode::kKnown || d_gamma != nullptr) add_to<N>(d_gamma + at, dy * x_hat, count);
+        if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta + at, dy, count);
       }
       if constexpr (kWrites) {
-        if (Mode::kTo == StoreTo::kMemory && past != nullptr) prefetch<N>(later_past + i);
-        store<Mode::kTo>(with_residual<Mode, N>(d_norm, past, i, count), dx + i, count);
+        if constexpr (Mode::kTo == StoreTo::kMemory) prefetch<N>(later_past + at, k);
+        store<Mode::kTo>(with_residual<Mode, N>(d_norm, past, begin, at, count), dx + at, count);
       }
     };
     for_each_step<N>(HWY_MIN(kBlock, cols - begin), lanes, body);
@@ -233,7 +256,7 @@ struct BackwardLoop {
         for (std::size_t g = 0; g < step; ++g) {
           const B* dy = args.dy.row(r + g).data();
           sum[g] = fold(head<V>(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-            return load(dy + i, count) * effective<Mode, kPack>(args.gamma.data(), i, count);
+            return load(dy + i, count) * effective<Mode, kPack>(args.gamma.data(), 0, i, count);
           }));
         }
         shift = tree_sums(sum) / set<kRowGroup>(head_size<V>(cols));
@@ -253,12 +276,13 @@ struct BackwardLoop {
         if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
         projections = projections + tree_sums(projected);
       }
-      HWY_ALIGN V ratios[kRowGroup] = {};
-      for (std::size_t g = 0; g < step; ++g) ratios[g] = args.statistics[r + g].epsilon_ratio;
       store(shift, found.shift, Whole());
       store(sums * set<kRowGroup>(inverse_count), found.mean, Whole());
-      store(projections * set<kRowGroup>(inverse_divisor), found.projection, Whole());
-      for (std::size_t g = 0; g < step; ++g) found.projection[g] *= ratios[g];
+      store(projections * set<kRowGroup>(inverse_divisor), found.slope, Whole());
+      for (std::size_t g = 0; g < step; ++g) {
+        const NormStatistics<V>& row = args.statistics[r + g];
+        found.slope[g] = found.slope[g] * row.epsilon_ratio * row.reciprocal;
+      }
     }
     for (std::size_t g = 0; g < step; ++g) write<typename Mode::InCache>(r - step + g, found, g);
     return r;
@@ -292,13 +316,13 @@ struct BackwardLoop {
     constexpr std::size_t kGroups = N <= 32 || !kMasks ? 2 : 1;
     constexpr std::size_t kRows = kGroups * kRowGroup;
     for (; r + kRows <= end; r += kRows) {
-      Pack<V, N> x_hat[kRows], g[kRows];
+      Pack<V, N> centred_s[kRows], g[kRows];
       Pack<V, 4> sums[kGroups][kRowGroup], projected[kGroups][kRowGroup];
       HWY_ALIGN V shifts[kRows], means[kRows], projections[kRows];
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
-        x_hat[k] = Normalize<V, N>(statistics[r + k])(load<N>(s_view.row(r + k).data(), count));
-        d_gamma = d_gamma + dy * x_hat[k];
+        const Normalize<V, N, false> normalize(statistics[r + k]);
+        centred_s[k] = normalize.centre(load<N>(s_view.row(r + k).data(), count));
         if (kCentred) d_beta = d_beta + dy;
         g[k] = dy * gamma_here;
         if (kCentred) sums[k / kRowGroup][k % kRowGroup] = fold(head(g[k]));
@@ -313,7 +337,9 @@ struct BackwardLoop {
           g[k] = g[k] - set<N>(shifts[k]);
           sums[k / kRowGroup][k % kRowGroup] = fold(keep(g[k], count));
         }
-        projected[k / kRowGroup][k % kRowGroup] = fold(keep(g[k] * x_hat[k], count));
+        const Pack<V, N> x_hat = centred_s[k] * set<N>(statistics[r + k].reciprocal);
+        d_gamma = d_gamma + load<N>(dy_view.row(r + k).data(), count) * x_hat;
+        projected[k / kRowGroup][k % kRowGroup] = fold(keep(g[k] * x_hat, count));
       }
       ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
         // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
@@ -327,8 +353,8 @@ struct BackwardLoop {
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         const NormStatistics<V>& found = statistics[r + k];
         if (kCentred) g[k] = g[k] - set<N>(means[k]);
-        const Pack<V, N> projection = set<N>(projections[k] * found.epsilon_ratio);
-        Pack<V, N> dx = (g[k] - x_hat[k] * projection) * set<N>(found.reciprocal * found.scale);
+        const V slope = projections[k] * found.epsilon_ratio * found.reciprocal;
+        Pack<V, N> dx = (g[k] - centred_s[k] * set<N>(slope)) * set<N>(found.reciprocal);
         if (adds) {
           dx = load<N>(past_view.row(r + k).data(), count) + dx;
         }
@@ -348,11 +374,19 @@ struct BackwardLoop {
     return short_rows<kCentred, N>(Part{cols}, r, end);
   }
 
+  bool unscaled() const {
+    bool result = true;
+    for (std::size_t r = range.begin; r < range.end; ++r) {
+      result &= args.statistics[r].scale == 1;
+    }
+    return result;
+  }
+
   template <bool kCentred, StoreTo kTo>
   void choose() const {
     std::size_t r = range.begin;
     if constexpr (kSpecialized<S, B>) {
-      const bool usual = gamma.plain() && range.d_gamma != nullptr &&
+      const bool usual = unscaled() && gamma.plain() && range.d_gamma != nullptr &&
                          (range.d_beta != nullptr) == kCentred &&
                          (args.d_residual.empty() || args.skip.is_one());
       if constexpr (kTo == StoreTo::kCache) {

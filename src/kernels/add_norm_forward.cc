@@ -86,12 +86,13 @@ struct ForwardLoop {
     static constexpr Add kAdd = kAddMode;
     static constexpr Affine kAffine = kAffineMode;
     static constexpr StoreTo kTo = kStoreTo;
+    /// Whether rows are looked at for what they need; others have scale 1.
+    static constexpr bool kGeneral = kAdd == Add::kGeneral || kAffine == Affine::kGeneral;
     /// Values that are taken at a time. Past the caches two outputs take turns, and turns of one
     /// line of float32 are at times half as fast as turns of two.
     static constexpr std::size_t kStepSize =
-        kAdd == Add::kGeneral || kAffine == Affine::kGeneral || kTo == StoreTo::kMemory
-            ? kPack
-            : kStep<S, B>;
+        kGeneral || kTo == StoreTo::kMemory ? kPack : kStep<S, B>;
+    using Normalizes = Normalize<V, kStepSize, kGeneral>;
     using InCache = Mode<kCentredNorm, kAddMode, kAffineMode, StoreTo::kCache>;
   };
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
@@ -136,20 +137,25 @@ struct ForwardLoop {
     return {args, r, args.sum.empty() ? nullptr : args.sum.row(r).data()};
   }
 
-  /// The statistics of `count` rows from r on.
-  HWY_INLINE void find_statistics(std::size_t r, std::size_t count, const Group<V>& shift,
+  /// The statistics of `count` rows from r on; whether all of them have scale 1.
+  HWY_INLINE bool find_statistics(std::size_t r, std::size_t count, const Group<V>& shift,
                                   const Group<V>& sums, const Group<V>& squares,
                                   GroupStatistics<V>& found) const {
     const unsigned unclear = from_moments(shift, sums, squares, found);
-    if (HWY_UNLIKELY(unclear != 0)) take_care(unclear, r, count, found);
-    if (args.statistics.empty()) return;
-    for (std::size_t g = 0; g < count; ++g) args.statistics[r + g] = found.get(g);
+    const bool unscaled = HWY_LIKELY(unclear == 0) || take_care(unclear, r, count, found);
+    if (!args.statistics.empty()) {
+      for (std::size_t g = 0; g < count; ++g) args.statistics[r + g] = found.get(g);
+    }
+    return unscaled;
   }
-  HWY_NOINLINE void take_care(unsigned unclear, std::size_t r, std::size_t count,
+  HWY_NOINLINE bool take_care(unsigned unclear, std::size_t r, std::size_t count,
                               GroupStatistics<V>& found) const {
+    bool unscaled = true;
     for (std::size_t g = 0; g < count; ++g) {
       if (unclear >> g & 1) found.put(g, careful_statistics(options, again(r + g)));
+      unscaled &= found.scale[g] == 1;
     }
+    return unscaled;
   }
 
   template <std::size_t N>
@@ -162,8 +168,8 @@ struct ForwardLoop {
   /// One block of columns: of the row that is read, of the row that is normalized, or of both.
   template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kStepSize>
   HWY_INLINE void sweep(const Read& in, V shift_value, const Write& out,
-                        const Normalize<V, N>& normalize, std::size_t begin, const Ahead& ahead,
-                        Pack<V, 4>& sum, Pack<V, 4>& squares) const {
+                        const typename Mode::Normalizes& normalize, std::size_t begin,
+                        const Ahead& ahead, Pack<V, 4>& sum, Pack<V, 4>& squares) const {
     const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
     const S* const later_x = ahead.from(args.add.x, row.x);
     const B* const later_f =
@@ -176,7 +182,7 @@ struct ForwardLoop {
     const S* const waits = out.s;
     B* const y = out.y;
     Lanes<N> lanes[kPack / N];
-    const auto body = [&](std::size_t at, auto count, Lanes<N>& l) ADDNORM_BODY {
+    const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
       const std::size_t i = begin + at;
       Pack<V, N> x_hat;  // before the row that is read takes the place of s
       if constexpr (kWrites) x_hat = normalize(load<N>(waits + i, count));
@@ -185,8 +191,8 @@ struct ForwardLoop {
         const Stored<S, N> stored = as_stored(S(), exact);
         const Pack<V, N> s = Mode::kAdd == Add::kNone ? exact : value_of(stored);
         if constexpr (Mode::kTo == StoreTo::kMemory) {
-          prefetch<N>(later_x + i);
-          if (Mode::kAdd == Add::kPlain) prefetch<N>(later_f + i);
+          prefetch<N>(later_x + i, k);
+          if (Mode::kAdd == Add::kPlain) prefetch<N>(later_f + i, k);
           if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
         }
         if (Mode::kAdd == Add::kPlain || (Mode::kAdd == Add::kGeneral && kept != nullptr)) {
@@ -213,17 +219,23 @@ struct ForwardLoop {
   template <typename Mode>
   HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, const Ahead& ahead,
                          Pack<V, 4>& sum, Pack<V, 4>& squares) const {
-    sweep<Mode, true, false>(in, shift, {}, Normalize<V, Mode::kStepSize>({}), begin, ahead, sum,
+    sweep<Mode, true, false>(in, shift, {}, typename Mode::Normalizes({}), begin, ahead, sum,
                              squares);
   }
   template <typename Mode>
   HWY_NOINLINE void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
-    const Normalize<V, Mode::kStepSize> normalize(found, g);
+    const typename Mode::Normalizes normalize(found, g);
     Pack<V, 4> none[2];
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       sweep<Mode, false, true>({}, V{0}, out, normalize, begin, Ahead(cols, 1, 0, begin), none[0],
                                none[1]);
     }
+  }
+
+  template <typename Mode>
+  void write_all(const Write (&out)[kRowGroup], const GroupStatistics<V>& found,
+                 std::size_t step) const {
+    for (std::size_t g = 0; g < step; ++g) write<Mode>(out[g], found, g);
   }
 
   /// Where row r goes, place `g` of its group.
@@ -248,7 +260,8 @@ struct ForwardLoop {
     Pack<V, 4> sum[kRowGroup], squared[kRowGroup];
     const Group<V> zero = set<kRowGroup>(V{0});
     for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = squared[g] = zero;
-    for (bool first = true; r + step <= end; r += step, first = false) {
+    bool waits = false;  // whether a group before this one is to be normalized
+    for (; r + step <= end; r += step) {
       Group<V> shift = zero, sums = zero, squares = zero;
       for (std::size_t g = 0; g < step; ++g) {
         in[g] = reading<Mode>(r + g, g);
@@ -263,21 +276,21 @@ struct ForwardLoop {
       store(shift, shifts, Whole());
       for (std::size_t begin = 0; begin < cols; begin += kBlock) {
         for (std::size_t g = 0; g < step; ++g) {
-          if (first) {
+          if (!waits) {
             read<Mode>(in[g], shifts[g], begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
           } else {
-            sweep<Mode, true, true>(in[g], shifts[g], out[g],
-                                    Normalize<V, Mode::kStepSize>(found, g), begin,
-                                    Ahead(cols, step, g, begin), sum[g], squared[g]);
+            sweep<Mode, true, true>(in[g], shifts[g], out[g], typename Mode::Normalizes(found, g),
+                                    begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
           }
         }
         if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
         squares = squares + tree_sums(squared);
       }
-      find_statistics(r, step, shift, sums, squares, found);
+      waits = find_statistics(r, step, shift, sums, squares, found) || Mode::kGeneral;
       for (std::size_t g = 0; g < step; ++g) out[g] = {in[g].s, args.y.row(r + g).data()};
+      if (!waits) write_all<General>(out, found, step);
     }
-    for (std::size_t g = 0; g < step; ++g) write<typename Mode::InCache>(out[g], found, g);
+    if (waits) write_all<typename Mode::InCache>(out, found, step);
     return r;
   }
 

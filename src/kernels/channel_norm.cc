@@ -152,12 +152,12 @@ void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V*
 }
 
 /// What the gradient of one set's values needs beside each of them, with g = γ·dy:
-/// dx = ((g − shift) − mean − x̂·projection)/deviation.
+/// dx = ((g − shift) − mean − (x̂·deviation)·slope)/deviation, as in add_norm_backward.
 template <typename V>
 struct SetSums {
-  V shift = 0;       ///< the mean of the first values of g, or 0 where the norm does not centre
-  V mean = 0;        ///< of g − shift
-  V projection = 0;  ///< Σ(g − shift)·x̂ ÷ the variance's divisor, where Σx̂ is 0
+  V shift = 0;  ///< the mean of the first values of g, or 0 where the norm does not centre
+  V mean = 0;   ///< of g − shift
+  V slope = 0;  ///< Σ(g − shift)·x̂ ÷ the variance's divisor, where Σx̂ is 0, ÷ the deviation
 };
 
 /// What dx needs of the set, with g in its place.
@@ -176,7 +176,8 @@ SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, con
     return keep((load(g + i, count) - shift) * normalize(load(x + i, count)), count);
   });
   sums.mean = total * (V{1} / static_cast<V>(n));
-  sums.projection = projected * (V{1} / variance_divisor<V>(b.options, n)) * found.epsilon_ratio;
+  sums.slope = projected * (V{1} / variance_divisor<V>(b.options, n)) * found.epsilon_ratio *
+               found.reciprocal;
   return sums;
 }
 
@@ -196,11 +197,11 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
   const Normalize<V> normalize(found);
   const Pack<V> shift = set(sums.shift);
   const Pack<V> mean = set(sums.mean);
-  const Pack<V> projection = set(sums.projection);
+  const Pack<V> slope = set(sums.slope);
   const Pack<V> factor = set(found.reciprocal * found.scale);
   for_each_pack(b.sets.cols(), [&](std::size_t i, auto count) ADDNORM_BODY {
     const Pack<V> g = (load(dx + i, count) - shift) - mean;
-    store((g - normalize(load(x + i, count)) * projection) * factor, dx + i, count);
+    store((g - normalize.centre(load(x + i, count)) * slope) * factor, dx + i, count);
   });
 }
 

@@ -744,8 +744,9 @@ HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kPack / N], Pack<V, N> Lanes::*p
   return fold(p);
 }
 
-/// Calls body(i, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i; k is the
-/// place of a step in its pack, and lanes[k], which begins as Lanes::zero(), what is summed in it.
+/// Calls body(i, k, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i; k is
+/// the place of a step in its pack, and lanes[k], which begins as Lanes::zero(), what is summed in
+/// it.
 template <std::size_t N, typename Lanes, typename Body>
 HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kPack / N], const Body& body) {
   constexpr std::size_t kSteps = kPack / N;
@@ -753,14 +754,14 @@ HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kPack / N], const Bo
   ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) sums[k] = Lanes::zero();
   std::size_t i = 0;
   for (; i + kPack <= n; i += kPack) {
-    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) body(i + k * N, Whole(), sums[k]);
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) body(i + k * N, k, Whole(), sums[k]);
   }
   ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) lanes[k] = sums[k];
   for (std::size_t k = 0; i < n; ++k, i += N) {
     if (N < kPack && i + N <= n) {
-      body(i, Whole(), lanes[k]);
+      body(i, k, Whole(), lanes[k]);
     } else {
-      body(i, Part{n - i}, lanes[k]);
+      body(i, k, Part{n - i}, lanes[k]);
     }
   }
 }

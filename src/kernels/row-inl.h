@@ -60,9 +60,10 @@ class Ahead {
   std::ptrdiff_t cols_ = 0;
 };
 
-/// Asks for N values, into the second cache.
+/// Asks for the k-th N values of a pack, into the second cache, line by line.
 template <std::size_t N, typename T>
-HWY_INLINE void prefetch(const T* from) {
+HWY_INLINE void prefetch(const T* from, std::size_t k) {
+  if (k * N * sizeof(T) % 64 != 0) return;  // came with the values before
   for (std::size_t line = 0; line < N * sizeof(T); line += 64) {
     __builtin_prefetch(reinterpret_cast<const char*>(from) + line, 0, 2);
   }
@@ -307,24 +308,27 @@ HWY_NOINLINE NormStatistics<V> statistics(const NormOptions& options, const Bloc
   return unclear == 0 ? result.get(0) : careful_statistics(options, x);
 }
 
-/// x̂ of a norm.
-template <typename V, std::size_t N = kPack>
+/// x̂ of a norm. Scales are 1 but for very large or small rows: where none is another, `kScaled` is
+/// false.
+template <typename V, std::size_t N = kPack, bool kScaled = true>
 struct Normalize {
-  Pack<V, N> scale, hi, lo, reciprocal;
+  Pack<V, N> scale, minus_hi, lo, reciprocal;
 
   HWY_INLINE explicit Normalize(const NormStatistics<V>& s)
       : scale(set<N>(s.scale)),
-        hi(set<N>(s.mean_hi)),
+        minus_hi(set<N>(-s.mean_hi)),
         lo(set<N>(s.mean_lo)),
         reciprocal(set<N>(s.reciprocal)) {}
-  HWY_INLINE Normalize(const GroupStatistics<V>& s, std::size_t g)
-      : scale(set<N>(s.scale[g])),
-        hi(set<N>(s.mean_hi[g])),
-        lo(set<N>(s.mean_lo[g])),
-        reciprocal(set<N>(s.reciprocal[g])) {}
-  HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const {
-    return ((x * scale - hi) - lo) * reciprocal;
+  HWY_INLINE Normalize(const GroupStatistics<V>& s, std::size_t g) : Normalize(s.get(g)) {}
+  /// x̂·deviation
+  HWY_INLINE Pack<V, N> centre(const Pack<V, N>& x) const {
+    if constexpr (kScaled) {
+      return (x * scale + minus_hi) - lo;
+    } else {
+      return (x + minus_hi) - lo;  // x may come from memory in a sum, but not before a minus
+    }
   }
+  HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const { return centre(x) * reciprocal; }
 };
 
 /// effective_gamma() of the features from i on; an empty γ stands for 1.
