@@ -39,6 +39,9 @@ namespace HWY_NAMESPACE {
 
 /// Values of s that may wait; wider rows take a slower way.
 inline constexpr std::size_t kWaiting = 16384;
+/// Values of γ and of β that are copied to a good place (kernels/cache.h) before rows go past the
+/// caches.
+inline constexpr std::size_t kOwnParameters = 8192;
 
 enum class Affine {
   kPlain,    ///< γ·x̂ + β, or γ·x̂ of RMSNorm
@@ -426,8 +429,27 @@ struct ForwardLoop {
 template <typename S, typename B>
 void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, std::size_t begin,
                   std::size_t end, bool past_cache) {
-  HWY_ALIGN std::byte waiting[kWaiting * sizeof(S)];  // S would be filled with zeros
-  ForwardLoop<S, B>(options, args, reinterpret_cast<S*>(waiting)).run(begin, end, past_cache);
+  using V = Arithmetic<S>;
+  const std::size_t cols = args.add.x.cols;
+  // What is in the caches is not so slow that it is worth the search.
+  const std::size_t place = past_cache
+                                ? place_in_page({args.add.x.data, args.add.branch.data},
+                                                {args.sum.data, args.y.data}, cols * sizeof(S))
+                                : 0;
+  // Bytes, because S and V would be filled with zeros.
+  alignas(kPage) std::byte waiting[kWaiting * sizeof(S) + kPage];
+  alignas(kPage) std::byte parameters[2][kOwnParameters * sizeof(V) + kPage];
+  AddNormForward<S, B> placed = args;
+  if (past_cache && cols <= kOwnParameters) {
+    const auto own = [&](std::span<const V> values, std::byte* room) {
+      return std::span<const V>(reinterpret_cast<V*>(room + place),
+                                std::ranges::copy(values, reinterpret_cast<V*>(room + place)).out);
+    };
+    placed.gamma = own(args.gamma, parameters[0]);
+    placed.beta = own(args.beta, parameters[1]);
+  }
+  ForwardLoop<S, B>(options, placed, reinterpret_cast<S*>(waiting + place))
+      .run(begin, end, past_cache);
 }
 
 ADDNORM_TABLE(forward_table, ForwardRows, rows_forward)

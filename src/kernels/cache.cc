@@ -1,7 +1,9 @@
 #include "kernels/cache.h"
 
-#ifdef __linux__
 #include <algorithm>
+#include <numeric>
+
+#ifdef __linux__
 #include <fstream>
 #include <string>
 #endif
@@ -25,6 +27,32 @@ std::size_t last_level_cache() {
 }
 
 }  // namespace
+
+std::size_t place_in_page(std::initializer_list<const void*> inputs,
+                          std::initializer_list<const void*> outputs, std::size_t row_bytes) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t period = std::gcd(kPage, row_bytes);  // rows that follow are as far apart
+  const auto up = [&](std::uintptr_t from, std::uintptr_t to) {
+    return (to - from - 1) % period + 1;  // to the next one there is, where it is the same
+  };
+  std::size_t best = 0, farthest = 0;
+  for (std::size_t place = 0; place < period; place += kLine) {
+    std::size_t distance = period;
+    for (const void* input : inputs) {
+      const auto at = reinterpret_cast<std::uintptr_t>(input);
+      if (at != 0) distance = std::min(distance, up(at, place));
+    }
+    for (const void* output : outputs) {
+      const auto at = reinterpret_cast<std::uintptr_t>(output);
+      if (at != 0) distance = std::min(distance, up(place, at));
+    }
+    if (distance > farthest) {
+      farthest = distance;
+      best = place;
+    }
+  }
+  return best;
+}
 
 bool exceeds_cache(std::size_t bytes) {
   static const std::size_t last_level = last_level_cache();

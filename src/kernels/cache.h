@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "addnorm/view.h"
 
@@ -28,5 +29,15 @@ template <typename T, typename U>
 bool same_place(const MatrixView<T>& a, const MatrixView<U>& b) {
   return !a.empty() && static_cast<const void*>(a.data) == static_cast<const void*>(b.data);
 }
+
+inline constexpr std::size_t kPage = 4096;
+
+/// Where in a page a kernel's own rows of `row_bytes` should begin, which it reads and writes in
+/// one loop with rows that it reads at `inputs` and writes at `outputs`; null ones do not count. On
+/// many processors a load stays behind a store shortly before it whose address has the same lower
+/// 12 bits, as if it read what that has written. So they begin at the line from which it is
+/// farthest back to an input and on to an output.
+std::size_t place_in_page(std::initializer_list<const void*> inputs,
+                          std::initializer_list<const void*> outputs, std::size_t row_bytes);
 
 }  // namespace addnorm
