@@ -54,7 +54,8 @@ namespace HWY_NAMESPACE {
 // that already reads a later row. Rows go in groups, block of columns by block, so that γ and the
 // parameters' gradients are in the first cache for all but one of them.
 
-// A short row's x̂ and g stay in registers where there are enough, and in the first cache elsewhere.
+// A short row's s − mean and g stay in registers where there are enough, and in the first cache
+// elsewhere.
 #undef ADDNORM_EACH_ROW
 #if HWY_TARGET == HWY_AVX3  // kMasks
 #define ADDNORM_EACH_ROW ADDNORM_UNROLL
