@@ -243,6 +243,33 @@ struct BackwardLoop {
     }
   }
 
+  /// What g of a group's rows is measured from.
+  template <typename Mode>
+  HWY_INLINE Group<V> shifts_of(std::size_t n, std::size_t r, std::size_t step) const {
+    Pack<V, 4> heads[kRowGroup];
+    for (std::size_t g = 0; g < kRowGroup; ++g) heads[g] = set<kRowGroup>(V{0});
+    if (!Mode::kCentred || !centred) return heads[0];
+    for (std::size_t g = 0; g < step; ++g) {
+      const B* dy = args.dy.row(r + g).data();
+      heads[g] = fold(head<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+        return load(dy + i, count) * effective<Mode, kPack>(args.gamma.data(), 0, i, count);
+      }));
+    }
+    return head_means(heads, n);
+  }
+
+  /// What the rows of a group need, from their sums.
+  HWY_INLINE void find(GroupSums& found, std::size_t r, std::size_t step, const Group<V>& shift,
+                       const Group<V>& sums, const Group<V>& projections) const {
+    store(shift, found.shift, Whole());
+    store(sums * set<kRowGroup>(inverse_count), found.mean, Whole());
+    store(projections * set<kRowGroup>(inverse_divisor), found.slope, Whole());
+    for (std::size_t g = 0; g < step; ++g) {
+      const NormStatistics<V>& row = args.statistics[r + g];
+      found.slope[g] = found.slope[g] * row.epsilon_ratio * row.reciprocal;
+    }
+  }
+
   /// Rows from r on in groups of `step`; gives the row behind the last whole group.
   template <typename Mode>
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
@@ -252,16 +279,8 @@ struct BackwardLoop {
     const Group<V> zero = set<kRowGroup>(V{0});
     for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = projected[g] = zero;
     for (bool first = true; r + step <= end; r += step, first = false) {
-      Group<V> shift = zero, sums = zero, projections = zero;
-      if (Mode::kCentred && centred) {
-        for (std::size_t g = 0; g < step; ++g) {
-          const B* dy = args.dy.row(r + g).data();
-          sum[g] = fold(head<V>(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-            return load(dy + i, count) * effective<Mode, kPack>(args.gamma.data(), 0, i, count);
-          }));
-        }
-        shift = tree_sums(sum) / set<kRowGroup>(head_size<V>(cols));
-      }
+      Group<V> sums = zero, projections = zero;
+      const Group<V> shift = shifts_of<Mode>(cols, r, step);
       HWY_ALIGN V shifts[kRowGroup];
       store(shift, shifts, Whole());
       for (std::size_t begin = 0; begin < cols; begin += kBlock) {
@@ -277,23 +296,126 @@ struct BackwardLoop {
         if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
         projections = projections + tree_sums(projected);
       }
-      store(shift, found.shift, Whole());
-      store(sums * set<kRowGroup>(inverse_count), found.mean, Whole());
-      store(projections * set<kRowGroup>(inverse_divisor), found.slope, Whole());
-      for (std::size_t g = 0; g < step; ++g) {
-        const NormStatistics<V>& row = args.statistics[r + g];
-        found.slope[g] = found.slope[g] * row.epsilon_ratio * row.reciprocal;
-      }
+      find(found, r, step, shift, sums, projections);
     }
     for (std::size_t g = 0; g < step; ++g) write<typename Mode::InCache>(r - step + g, found, g);
     return r;
   }
 
-  /// Whether a row is one pack from s to dx. Where there are no masks, the end of one of 64 values
-  /// of float32 costs more than is won.
-  bool is_short() const {
-    return cols <= 32 || cols == 64 || (cols < 64 && (kMasks || sizeof(S) == 2));
+  /// Rows whose s − mean and g stay in the first cache until they become dx, a group later. Of so
+  /// few values what comes once a row takes as long as the values do, so addresses are kept simple
+  /// and one loop does one thing.
+  template <typename Mode>
+  struct NearRows {
+    static constexpr std::size_t kSize = kStep<S, B>;
+    static constexpr std::size_t kRows = 2 * kRowGroup;
+
+    const BackwardLoop& loop;
+    const std::size_t n;
+    // Copies: a compiler must assume that what is stored could change the members of args.
+    const MatrixView<const S> s = loop.args.s;
+    const MatrixView<const B> dy = loop.args.dy;
+    const MatrixView<S> dx = loop.args.dx;
+    const MatrixView<const S> past = loop.args.d_residual.empty()
+                                         ? MatrixView<const S>(no_residual<S>(), s.rows, n, 0)
+                                         : loop.args.d_residual;
+    const NormStatistics<V>* const statistics = loop.args.statistics.data();
+    const V* const gammas = loop.args.gamma.data();
+    V* const d_gamma = loop.range.d_gamma;
+    V* const d_beta = loop.range.d_beta;
+    V* const kept_s;  ///< s − mean
+    V* const kept_g;  ///< g − shift
+
+    /// Where those of row r begin: whole packs apart, so that vectors do not cross lines.
+    HWY_INLINE std::size_t kept(std::size_t r) const {
+      return r % kRows * ((n + kPack - 1) / kPack * kPack);
+    }
+
+    HWY_INLINE void read(std::size_t r, V shift_value, Pack<V, 4>& sum,
+                         Pack<V, 4>& projected) const {
+      const S* const s_row = s.row(r).data();
+      const B* const dy_row = dy.row(r).data();
+      const Ahead ahead(n, kRowGroup, 0, 0);
+      const S* const later_s = ahead.from(s, s_row);
+      const B* const later_dy = ahead.from(dy, dy_row);
+      const S* const later_past = ahead.from(past, past.row(r).data());
+      V* const keeps_s = kept_s + kept(r);
+      V* const keeps_g = kept_g + kept(r);
+      const Normalize<V, kSize, false> normalize(statistics[r]);
+      const Pack<V, kSize> shift = set<kSize>(shift_value);
+      Lanes<kSize> lanes[kPack / kSize];
+      for_each_step<kSize>(
+          n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
+            if constexpr (Mode::kTo == StoreTo::kMemory) {
+              prefetch<kSize>(later_s + i, k);
+              prefetch<kSize>(later_dy + i, k);
+              prefetch<kSize>(later_past + i, k);
+            }
+            const Pack<V, kSize> dy_here = load<kSize>(dy_row + i, count);
+            const Pack<V, kSize> centred_s = normalize.centre(load<kSize>(s_row + i, count));
+            const Pack<V, kSize> x_hat = centred_s * normalize.reciprocal;
+            Pack<V, kSize> g = dy_here * load<kSize>(gammas + i, count);
+            if constexpr (Mode::kCentred) {
+              g = g - shift;
+              l.sum = l.sum + keep(g, count);
+            }
+            l.projected = l.projected + keep(g * x_hat, count);
+            store(centred_s, keeps_s + i, count);
+            store(g, keeps_g + i, count);
+            add_to<kSize>(d_gamma + i, dy_here * x_hat, count);
+            if constexpr (Mode::kCentred) add_to<kSize>(d_beta + i, dy_here, count);
+          });
+      sum = fold(lanes, &Lanes<kSize>::sum);
+      projected = fold(lanes, &Lanes<kSize>::projected);
+    }
+    HWY_INLINE void write(std::size_t r, V mean_value, V slope_value) const {
+      const V* const centred_s = kept_s + kept(r);
+      const V* const g = kept_g + kept(r);
+      const S* const past_row = past.row(r).data();
+      S* const dx_row = dx.row(r).data();
+      const Pack<V, kSize> mean = set<kSize>(mean_value);
+      const Pack<V, kSize> slope = set<kSize>(slope_value);
+      const Pack<V, kSize> factor = set<kSize>(statistics[r].reciprocal);
+      for_each_step<kSize>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+        Pack<V, kSize> rest = load<kSize>(g + i, count);
+        if constexpr (Mode::kCentred) rest = rest - mean;
+        rest = (rest - load<kSize>(centred_s + i, count) * slope) * factor;
+        store<Mode::kTo>(load<kSize>(past_row + i, count) + rest, dx_row + i, count);
+      });
+    }
+  };
+
+  /// Rows of n = cols values, which may be a constant, from r on in groups; gives the row behind
+  /// the last whole group.
+  template <typename Mode, typename Cols>
+  HWY_NOINLINE std::size_t near_rows(Mode, Cols n, std::size_t r, std::size_t end) const {
+    if (r + kRowGroup > end) return r;
+    HWY_ALIGN V kept[2][NearRows<Mode>::kRows * kNearCols];
+    const NearRows<Mode> rows{.loop = *this, .n = n, .kept_s = kept[0], .kept_g = kept[1]};
+    GroupSums found;
+    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
+    HWY_ALIGN V shifts[kRowGroup];
+    Group<V> next = shifts_of<Mode>(n, r, kRowGroup);
+    const auto write = [&](std::size_t g) ADDNORM_BODY {
+      rows.write(r - kRowGroup + g, found.mean[g], found.slope[g]);
+    };
+    for (bool first = true; r + kRowGroup <= end; r += kRowGroup, first = false) {
+      const Group<V> shift = next;
+      store(shift, shifts, Whole());
+      for (std::size_t g = 0; g < kRowGroup; ++g) {
+        rows.read(r + g, shifts[g], sum[g], projected[g]);
+        if (!first) write(g);
+      }
+      // Before the sums that the next rows to be written wait for.
+      if (r + 2 * kRowGroup <= end) next = shifts_of<Mode>(n, r + kRowGroup, kRowGroup);
+      find(found, r, kRowGroup, shift, tree_sums(sum), tree_sums(projected));
+    }
+    for (std::size_t g = 0; g < kRowGroup; ++g) write(g);
+    return r;
   }
+
+  /// Whether a row is one pack from s to dx: where there are few registers, not of 64 values.
+  bool is_short() const { return cols <= (kMasks ? 64 : 32); }
 
   /// Rows of at most N values, each a pack that stays in registers, or in the first cache; two
   /// groups at a time where they fit, since one alone would wait for its own sums. Gives the row
@@ -309,12 +431,11 @@ struct BackwardLoop {
     const auto* const statistics = args.statistics.data();
     const Group<V> no_sum = set<kRowGroup>(V{0});
     const Pack<V, N> gamma_here = load<N>(args.gamma.data(), count);
-    const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
+    const std::size_t n = std::is_same_v<Count, Whole> ? N : cols;
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
     Pack<V, N> d_beta;
     if (kCentred) d_beta = load<N>(range.d_beta, count);
-    // One group where that keeps it in registers; where registers are too few anyway, two.
-    constexpr std::size_t kGroups = N <= 32 || !kMasks ? 2 : 1;
+    constexpr std::size_t kGroups = N <= 32 ? 2 : 1;
     constexpr std::size_t kRows = kGroups * kRowGroup;
     for (; r + kRows <= end; r += kRows) {
       Pack<V, N> centred_s[kRows], g[kRows];
@@ -330,7 +451,7 @@ struct BackwardLoop {
       }
       if constexpr (kCentred) {
         ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
-          store(tree_sums(sums[k]) / head_sizes, shifts + k * kRowGroup, Whole());
+          store(head_means(sums[k], n), shifts + k * kRowGroup, Whole());
         }
       }
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
@@ -397,8 +518,8 @@ struct BackwardLoop {
           r = short_rows<kCentred, 16>(r, range.end);
         } else if (usual && cols <= 32) {
           r = short_rows<kCentred, 32>(r, range.end);
-        } else if (usual && is_short()) {
-          r = short_rows<kCentred, 64>(r, range.end);
+        } else if constexpr (kMasks) {
+          if (usual && cols <= 64) r = short_rows<kCentred, 64>(r, range.end);
         }
       }
       if (usual) return rows(Mode<kCentred, true, kTo>(), r);
@@ -407,6 +528,13 @@ struct BackwardLoop {
   }
   template <typename Mode>
   void rows(Mode mode, std::size_t r) const {
+    if constexpr (!kMasks && Mode::kKnown) {
+      if (cols == kHeadSize) {
+        r = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), r, range.end);
+      } else if (cols <= kNearCols) {
+        r = near_rows(mode, cols, r, range.end);
+      }
+    }
     const std::size_t step = cols <= kWidestOfFour ? kRowGroup : kRowGroup / 2;
     groups(mode, groups(mode, r, range.end, step), range.end, 1);
   }
@@ -427,7 +555,24 @@ struct BackwardLoop {
 template <typename S, typename B>
 void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
                    const BackwardRange<Arithmetic<S>>& range) {
-  BackwardLoop<S, B>(options, args, range).run();
+  using V = Arithmetic<S>;
+  const std::size_t cols = args.s.cols;
+  if (!range.past_cache || cols > kOwnParameters) {
+    BackwardLoop<S, B>(options, args, range).run();
+    return;
+  }
+  const std::size_t place = place_in_page({args.s.data, args.dy.data, args.d_residual.data},
+                                          {args.dx.data}, cols * sizeof(S));
+  alignas(kPage) std::byte room[3][kOwnParameters * sizeof(V) + kPage];
+  const auto own = [&](std::size_t k) { return reinterpret_cast<V*>(room[k] + place); };
+  AddNormBackward<S, B> placed = args;
+  placed.gamma = std::span<const V>(own(0), std::ranges::copy(args.gamma, own(0)).out);
+  BackwardRange<V> sums = range;
+  if (range.d_gamma != nullptr) sums.d_gamma = own(1);
+  if (range.d_beta != nullptr) sums.d_beta = own(2);
+  BackwardLoop<S, B>(options, placed, sums).run();
+  if (range.d_gamma != nullptr) std::copy_n(sums.d_gamma, cols, range.d_gamma);
+  if (range.d_beta != nullptr) std::copy_n(sums.d_beta, cols, range.d_beta);
 }
 
 ADDNORM_TABLE(backward_table, BackwardRows, rows_backward)

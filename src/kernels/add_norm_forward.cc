@@ -39,9 +39,6 @@ namespace HWY_NAMESPACE {
 
 /// Values of s that may wait; wider rows take a slower way.
 inline constexpr std::size_t kWaiting = 16384;
-/// Values of γ and of β that are copied to a good place (kernels/cache.h) before rows go past the
-/// caches.
-inline constexpr std::size_t kOwnParameters = 8192;
 
 enum class Affine {
   kPlain,    ///< γ·x̂ + β, or γ·x̂ of RMSNorm
@@ -166,6 +163,17 @@ struct ForwardLoop {
     Pack<V, N> sum, squares;
 
     static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
+
+    template <bool kCentred, typename Count>
+    HWY_INLINE void add(const Pack<V, N>& s, const Pack<V, N>& shift, Count count) {
+      if constexpr (kCentred) {
+        const Pack<V, N> d = keep(s - shift, count);
+        sum = sum + d;
+        squares = squares + d * d;
+      } else {
+        squares = squares + s * s;
+      }
+    }
   };
 
   /// One block of columns: of the row that is read, of the row that is normalized, or of both.
@@ -201,13 +209,7 @@ struct ForwardLoop {
         if (Mode::kAdd == Add::kPlain || (Mode::kAdd == Add::kGeneral && kept != nullptr)) {
           store(stored, kept + i, count);
         }
-        if constexpr (Mode::kCentred) {
-          const Pack<V, N> d = keep(s - shift, count);
-          l.sum = l.sum + d;
-          l.squares = l.squares + d * d;
-        } else {
-          l.squares = l.squares + s * s;
-        }
+        l.template add<Mode::kCentred>(s, shift, count);
       }
       if constexpr (kWrites)
         store<Mode::kTo>(affine<Mode>(x_hat, gammas, betas, i, count), y + i, count);
@@ -253,6 +255,19 @@ struct ForwardLoop {
     return {r, waiting + g * cols, sum, waiting + g * cols};
   }
 
+  /// What the values of a group's rows are measured from.
+  template <typename Mode>
+  HWY_INLINE Group<V> shifts_of(const ResidualAdd<S, B>& add, std::size_t n, std::size_t r,
+                                std::size_t step) const {
+    Pack<V, 4> heads[kRowGroup];
+    for (std::size_t g = 0; g < kRowGroup; ++g) heads[g] = set<kRowGroup>(V{0});
+    if (!Mode::kCentred || !from_moments.centred) return heads[0];
+    for (std::size_t g = 0; g < step; ++g) {
+      heads[g] = fold(head<V>(n, ResidualRow<S, B, Mode::kAdd>(add, r + g)));
+    }
+    return head_means(heads, n);
+  }
+
   /// Rows from r on in groups of `step`; gives the row behind the last whole group.
   template <typename Mode>
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
@@ -265,16 +280,9 @@ struct ForwardLoop {
     for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = squared[g] = zero;
     bool waits = false;  // whether a group before this one is to be normalized
     for (; r + step <= end; r += step) {
-      Group<V> shift = zero, sums = zero, squares = zero;
-      for (std::size_t g = 0; g < step; ++g) {
-        in[g] = reading<Mode>(r + g, g);
-        if constexpr (Mode::kCentred) {
-          sum[g] = fold(head<V>(cols, ResidualRow<S, B, Mode::kAdd>(args.add, r + g)));
-        }
-      }
-      if (Mode::kCentred && from_moments.centred) {
-        shift = tree_sums(sum) / set<kRowGroup>(head_size<V>(cols));
-      }
+      Group<V> sums = zero, squares = zero;
+      for (std::size_t g = 0; g < step; ++g) in[g] = reading<Mode>(r + g, g);
+      const Group<V> shift = shifts_of<Mode>(args.add, cols, r, step);
       HWY_ALIGN V shifts[kRowGroup];
       store(shift, shifts, Whole());
       for (std::size_t begin = 0; begin < cols; begin += kBlock) {
@@ -297,6 +305,104 @@ struct ForwardLoop {
     return r;
   }
 
+  /// Rows whose s stays in the first cache until it is normalized, a group later. Of so few values
+  /// what comes once a row takes as long as the values do, so addresses are kept simple and one
+  /// loop does one thing.
+  template <typename Mode>
+  struct NearRows {
+    static constexpr std::size_t kSize = kStep<S, B>;
+    using Normalizes = Normalize<V, kSize, false>;
+
+    const ForwardLoop& loop;
+    const std::size_t n;
+    // Copies: a compiler must assume that what is stored could change the members of args.
+    const ResidualAdd<S, B> add = loop.args.add;
+    const MatrixView<S> sum = loop.args.sum;
+    const MatrixView<B> y = loop.args.y;
+    const V* const gammas = loop.args.gamma.data();
+    const V* const betas = loop.args.beta.data();
+    S* const waiting = loop.waiting;
+
+    /// Where s of row r waits.
+    HWY_INLINE const S* kept(std::size_t r) const {
+      return Mode::kAdd == Add::kNone ? add.x.row(r).data() : keeps(r);
+    }
+    HWY_INLINE S* keeps(std::size_t r) const {
+      if (Mode::kTo == StoreTo::kCache && !sum.empty()) return sum.row(r).data();
+      return waiting + r % (2 * kRowGroup) * n;
+    }
+
+    HWY_INLINE void read(std::size_t r, V shift_value, Pack<V, 4>& sums,
+                         Pack<V, 4>& squares) const {
+      const ResidualRow<S, B, Mode::kAdd> row(add, r);
+      S* const keep_at = keeps(r);
+      const Ahead ahead(n, kRowGroup, 0, 0);
+      const S* const later_x = ahead.from(add.x, row.x);
+      const B* const later_f = Mode::kAdd == Add::kPlain ? ahead.from(add.branch, row.f) : nullptr;
+      S* const past_cache =
+          Mode::kTo == StoreTo::kMemory && !sum.empty() ? sum.row(r).data() : nullptr;
+      const Pack<V, kSize> shift = set<kSize>(shift_value);
+      Lanes<kSize> lanes[kPack / kSize];
+      for_each_step<kSize>(
+          n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
+            if constexpr (Mode::kTo == StoreTo::kMemory) {
+              prefetch<kSize>(later_x + i, k);
+              if (Mode::kAdd == Add::kPlain) prefetch<kSize>(later_f + i, k);
+            }
+            Pack<V, kSize> s = row.template exact<kSize>(i, count);
+            if constexpr (Mode::kAdd == Add::kPlain) {
+              const Stored<S, kSize> stored = as_stored(S(), s);
+              store(stored, keep_at + i, count);
+              if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
+              s = value_of(stored);
+            }
+            l.template add<Mode::kCentred>(s, shift, count);
+          });
+      sums = fold(lanes, &Lanes<kSize>::sum);
+      squares = fold(lanes, &Lanes<kSize>::squares);
+    }
+    HWY_INLINE void write(std::size_t r, const Normalizes& normalize) const {
+      const S* const s = kept(r);
+      B* const to = y.row(r).data();
+      for_each_step<kSize>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+        const Pack<V, kSize> x_hat = normalize(load<kSize>(s + i, count));
+        store<Mode::kTo>(loop.template affine<Mode>(x_hat, gammas, betas, i, count), to + i, count);
+      });
+    }
+  };
+
+  /// Rows of n = cols values, which may be a constant, from r on in groups; gives the row behind
+  /// the last whole group.
+  template <typename Mode, typename Cols>
+  HWY_NOINLINE std::size_t near_rows(Mode, Cols n, std::size_t r, std::size_t end) const {
+    if (r + kRowGroup > end) return r;
+    const NearRows<Mode> rows{*this, n};
+    GroupStatistics<V> found;
+    Pack<V, 4> sum[kRowGroup], squared[kRowGroup];
+    HWY_ALIGN V shifts[kRowGroup];
+    Group<V> next = shifts_of<Mode>(rows.add, n, r, kRowGroup);
+    const auto write = [&](std::size_t g) ADDNORM_BODY {
+      rows.write(r - kRowGroup + g, typename NearRows<Mode>::Normalizes(found, g));
+    };
+    bool waits = false;  // whether the group before this one is to be normalized
+    for (; r + kRowGroup <= end; r += kRowGroup) {
+      const Group<V> shift = next;
+      store(shift, shifts, Whole());
+      for (std::size_t g = 0; g < kRowGroup; ++g) {
+        rows.read(r + g, shifts[g], sum[g], squared[g]);
+        if (waits) write(g);
+      }
+      // Before the sums that the next statistics wait for.
+      if (r + 2 * kRowGroup <= end) next = shifts_of<Mode>(rows.add, n, r + kRowGroup, kRowGroup);
+      waits = find_statistics(r, kRowGroup, shift, tree_sums(sum), tree_sums(squared), found);
+      for (std::size_t g = 0; !waits && g < kRowGroup; ++g) {
+        this->template write<General>({rows.kept(r + g), args.y.row(r + g).data()}, found, g);
+      }
+    }
+    for (std::size_t g = 0; waits && g < kRowGroup; ++g) write(g);
+    return r;
+  }
+
   /// Rows of at most N values, each a pack that is read once; two groups at a time, since one
   /// alone would wait for its own sums. Gives the row behind the last whole pair of groups.
   template <typename Mode, std::size_t N, typename Count>
@@ -309,7 +415,7 @@ struct ForwardLoop {
     const V* const gammas = args.gamma.data();
     const V* const betas = args.beta.data();
     const Group<V> no_sum = set<kRowGroup>(V{0});
-    const Group<V> head_sizes = set<kRowGroup>(head_size<V>(cols));
+    const std::size_t n = std::is_same_v<Count, Whole> ? N : cols;
     constexpr std::size_t kRows = 2 * kRowGroup;
     GroupStatistics<V> found[2];
     for (; r + kRows <= end; r += kRows) {
@@ -328,7 +434,7 @@ struct ForwardLoop {
       Group<V> shift[2] = {no_sum, no_sum};
       HWY_ALIGN V shifts[kRows];
       ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
-        if constexpr (Mode::kCentred) shift[k] = tree_sums(sums[k]) / head_sizes;
+        if constexpr (Mode::kCentred) shift[k] = head_means(sums[k], n);
         store(shift[k], shifts + k * kRowGroup, Whole());
       }
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
@@ -383,6 +489,13 @@ struct ForwardLoop {
 
   template <typename Mode>
   void rows(Mode mode, std::size_t begin, std::size_t end) const {
+    if constexpr (!kMasks && !Mode::kGeneral) {
+      if (cols == kHeadSize) {
+        begin = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), begin, end);
+      } else if (cols <= kNearCols) {
+        begin = near_rows(mode, cols, begin, end);
+      }
+    }
     if (cols <= kGroupCols) begin = groups(mode, begin, end, kRowGroup);
     groups(mode, begin, end, 1);
   }
@@ -432,10 +545,10 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
   using V = Arithmetic<S>;
   const std::size_t cols = args.add.x.cols;
   // What is in the caches is not so slow that it is worth the search.
-  const std::size_t place = past_cache
-                                ? place_in_page({args.add.x.data, args.add.branch.data},
-                                                {args.sum.data, args.y.data}, cols * sizeof(S))
-                                : 0;
+  const std::size_t row_bytes = (cols <= kNearCols ? 2 * kRowGroup : 1) * cols * sizeof(S);
+  const std::size_t place = past_cache ? place_in_page({args.add.x.data, args.add.branch.data},
+                                                       {args.sum.data, args.y.data}, row_bytes)
+                                       : 0;
   // Bytes, because S and V would be filled with zeros.
   alignas(kPage) std::byte waiting[kWaiting * sizeof(S) + kPage];
   alignas(kPage) std::byte parameters[2][kOwnParameters * sizeof(V) + kPage];

@@ -323,8 +323,7 @@ class AddNormPastTheCaches : public ::testing::Test {
   using S = typename Pair::first_type;
   using B = typename Pair::second_type;
 
-  static constexpr std::size_t kStride = 1024;  // rows must begin at whole lines
-  std::size_t rows = 1000;
+  std::size_t size = 1'000'000;
   Matrix<S> x, d_residual;
   Matrix<B> branch, dy;
 
@@ -335,11 +334,11 @@ class AddNormPastTheCaches : public ::testing::Test {
   };
 
   void SetUp() override {
-    while (!exceeds_cache(3 * rows * kStride * sizeof(B))) rows *= 2;
-    if (rows > 200'000) GTEST_SKIP() << "the cache is too large to exceed";
+    while (!exceeds_cache(3 * size * sizeof(B))) size *= 2;
+    if (size > 200'000'000) GTEST_SKIP() << "the cache is too large to exceed";
     std::uint32_t state = 1;
     const auto fill = [&](auto& matrix) {
-      matrix.resize(rows, kStride);
+      matrix.resize(1, size);
       for (auto& value : matrix.flat()) {
         state = state * 1664525 + 1013904223;
         value = static_cast<std::decay_t<decltype(value)>>(static_cast<float>(state) / 0x1p31F - 1);
@@ -348,17 +347,22 @@ class AddNormPastTheCaches : public ::testing::Test {
     fill(x), fill(d_residual), fill(branch), fill(dy);
   }
 
-  /// Forward and backward of the first `cols` columns, `part` rows at a time.
-  Results run(std::size_t cols, std::size_t part) const {
-    Results results{{rows, kStride}, {rows, kStride}, {rows, kStride}, {}, {}};
+  /// Forward and backward of rows of `cols` values that are `stride` apart, a number of whole
+  /// lines; at most `part` of them at a time.
+  Results run(std::size_t cols, std::size_t stride, std::size_t part) const {
+    Results results{{1, size}, {1, size}, {1, size}, {}, {}};
     results.d_gamma.resize(cols), results.d_beta.resize(cols);
     TorchGenerator generator{1};
     const std::vector<float> gamma = random_vector<float>(generator, cols);
     const std::vector<float> beta = random_vector<float>(generator, cols);
-    std::vector<NormStatistics<float>> statistics(part);
-    std::vector<float> workspace(add_norm_workspace(part, cols));
+    const std::size_t rows = size / stride;
     for (std::size_t r = 0; r < rows; r += part) {
-      const auto of = [&](auto& matrix) { return matrix.view().block(r, 0, part, cols); };
+      const std::size_t count = std::min(part, rows - r);
+      const auto of = [&](auto& matrix) {
+        return MatrixView{matrix.flat().data() + r * stride, count, cols, stride};
+      };
+      std::vector<NormStatistics<float>> statistics(count);
+      std::vector<float> workspace(add_norm_workspace(count, cols));
       add_norm_forward<S, B>({}, {.add = {.x = of(x), .branch = of(branch)},
                                   .sum = of(results.sum),
                                   .gamma = gamma,
@@ -386,10 +390,12 @@ TYPED_TEST(AddNormPastTheCaches, GivesTheSameBits) {
   const auto equal = [](const auto& a, const auto& b) {
     return std::memcmp(a.flat().data(), b.flat().data(), a.flat().size_bytes()) == 0;
   };
-  for (const std::size_t cols : {96, 1000, 1024}) {
+  const std::pair<std::size_t, std::size_t> shapes[] = {
+      {32, 32}, {50, 64}, {64, 64}, {96, 96}, {255, 256}, {320, 320}, {1000, 1024}, {1024, 1024}};
+  for (const auto& [cols, stride] : shapes) {
     SCOPED_TRACE(cols);
-    const auto all = this->run(cols, this->rows);
-    const auto parts = this->run(cols, 50);
+    const auto all = this->run(cols, stride, this->size);
+    const auto parts = this->run(cols, stride, 51'200 / stride);
     EXPECT_TRUE(equal(all.sum, parts.sum));
     EXPECT_TRUE(equal(all.y, parts.y));
     EXPECT_TRUE(equal(all.dx, parts.dx));

@@ -40,4 +40,7 @@ inline constexpr std::size_t kPage = 4096;
 std::size_t place_in_page(std::initializer_list<const void*> inputs,
                           std::initializer_list<const void*> outputs, std::size_t row_bytes);
 
+/// Values of γ, of β or of their gradients for which a kernel has room of its own in such a place.
+inline constexpr std::size_t kOwnParameters = 8192;
+
 }  // namespace addnorm

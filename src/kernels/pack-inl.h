@@ -756,14 +756,31 @@ HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kPack / N], const Bo
   for (; i + kPack <= n; i += kPack) {
     ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) body(i + k * N, k, Whole(), sums[k]);
   }
-  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) lanes[k] = sums[k];
-  for (std::size_t k = 0; i < n; ++k, i += N) {
-    if (N < kPack && i + N <= n) {
-      body(i, k, Whole(), lanes[k]);
-    } else {
-      body(i, k, Part{n - i}, lanes[k]);
+  if (i < n) {
+    Lanes ends[kSteps];  // in memory, for the few rows that need it
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) ends[k] = sums[k];
+    for (std::size_t k = 0; i < n; ++k, i += N) {
+      if (N < kPack && i + N <= n) {
+        body(i, k, Whole(), ends[k]);
+      } else {
+        body(i, k, Part{n - i}, ends[k]);
+      }
     }
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) sums[k] = ends[k];
   }
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) lanes[k] = sums[k];
+}
+
+/// The same where nothing is summed: calls body(i, count).
+template <std::size_t N, typename Body>
+HWY_INLINE void for_each_step(std::size_t n, const Body& body) {
+  struct Nothing {
+    static HWY_INLINE Nothing zero() { return {}; }
+  };
+  Nothing nothing[kPack / N];
+  for_each_step<N>(n, nothing, [&](std::size_t i, std::size_t, auto count, Nothing&) ADDNORM_BODY {
+    body(i, count);
+  });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -40,7 +40,7 @@ struct ResidualRow {
   HWY_INLINE ResidualRow(const ResidualAdd<S, B>& a, std::size_t r)
       : add(a),
         x(a.x.row(r).data()),
-        f(a.branch.empty() ? nullptr : a.branch.row(r).data()),
+        f(kAdd != Add::kPlain && a.branch.empty() ? nullptr : a.branch.row(r).data()),
         first(r * a.x.cols),
         factors(a.dropout) {}
 

@@ -25,6 +25,11 @@ namespace HWY_NAMESPACE {
 /// Longer rows are summed in blocks of so many values, so that an error does not grow with length.
 inline constexpr std::size_t kBlock = 1024;
 
+/// Rows up to so wide are near: what waits of two groups of them stays in the first cache.
+inline constexpr std::size_t kNearCols = 256;
+/// What attention's heads have most often: there are loops that know this number.
+inline constexpr std::size_t kHeadSize = 64;
+
 /// How far it is from one block of columns to the one that is read next: that of the next row of
 /// the group, or the next block of its first row, or the next group. What comes from memory is
 /// asked for as long before: while the present block is read.
@@ -158,6 +163,19 @@ HWY_INLINE Pack<V> head(std::size_t n, const Source& x) {
   return n < kPack ? x(0, Part{n}) : x(0, Whole());
 }
 
+/// One number for each row of a group.
+template <typename V>
+using Group = Pack<V, kRowGroup>;
+
+/// The means of rows of n values from what their heads fold to.
+template <typename V>
+HWY_INLINE Group<V> head_means(const Pack<V, 4> (&heads)[kRowGroup], std::size_t n) {
+  if (n >= kPack) {  // the same bits as a division, and faster
+    return tree_sums(heads) * set<kRowGroup>(V{1} / V{kPack});
+  }
+  return tree_sums(heads) / set<kRowGroup>(head_size<V>(n));
+}
+
 /// Of a row that is one pack.
 template <typename V, std::size_t N>
 HWY_INLINE auto head(const Pack<V, N>& row) {
@@ -209,10 +227,6 @@ HWY_NOINLINE NormStatistics<V> careful_statistics(const NormOptions& options, co
   set_deviation(options, spread * inverse_divisor, result);
   return result;
 }
-
-/// One number for each row of a group.
-template <typename V>
-using Group = Pack<V, kRowGroup>;
 
 /// The statistics of a group of rows. Written by packs and read one by one: a value that is read
 /// again before it is in the cache must come from one store, or it waits for all stores before it.
