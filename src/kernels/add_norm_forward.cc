@@ -545,10 +545,10 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
   using V = Arithmetic<S>;
   const std::size_t cols = args.add.x.cols;
   // What is in the caches is not so slow that it is worth the search.
-  const std::size_t row_bytes = (cols <= kNearCols ? 2 * kRowGroup : 1) * cols * sizeof(S);
-  const std::size_t place = past_cache ? place_in_page({args.add.x.data, args.add.branch.data},
-                                                       {args.sum.data, args.y.data}, row_bytes)
-                                       : 0;
+  const std::size_t place = past_cache
+                                ? place_in_page({args.add.x.data, args.add.branch.data},
+                                                {args.sum.data, args.y.data}, cols * sizeof(S))
+                                : 0;
   // Bytes, because S and V would be filled with zeros.
   alignas(kPage) std::byte waiting[kWaiting * sizeof(S) + kPage];
   alignas(kPage) std::byte parameters[2][kOwnParameters * sizeof(V) + kPage];
