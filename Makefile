@@ -80,7 +80,7 @@ lint: packages packages-lint packages-python $(NODE_MODULES) ## check formats, c
 	@mypy --strict --follow-imports=silent --cache-dir=build/mypy \
 	  --python-executable=/usr/bin/python3 python/addnorm/{__init__,norms,lab}.py
 	@cmake --preset release -B build/lint -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
-	  -DADDNORM_COPIES_VECTORS=OFF >/dev/null  # GCC's option, which clang-tidy would refuse
+	  -DCMAKE_UNITY_BUILD=OFF -DADDNORM_COPIES_VECTORS=OFF >/dev/null  # GCC's option, which clang-tidy would refuse
 	@printf '%s\n' $(TIDY) | xargs -P $$(nproc) -n 1 clang-tidy -p build/lint --quiet \
 	  2> >(grep -v ' warnings* generated' >&2)
 

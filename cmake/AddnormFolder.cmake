@@ -20,15 +20,21 @@ function(addnorm_tests name)
                                         rapidcheck)
   # What tests check is compiled as ever; they themselves need not be fast, but compile fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_precompile_headers(${name} PRIVATE <gmock/gmock.h>)  # a third of a test's compile time
+  set_property(TARGET ${name} PROPERTY UNITY_BUILD OFF)  # helpers of many tests have one name
+  if(TARGET addnorm_base_test AND NOT name STREQUAL addnorm_base_test)
+    target_precompile_headers(${name} REUSE_FROM addnorm_base_test)
+  else()
+    target_precompile_headers(${name} PRIVATE <gmock/gmock.h>)  # a third of a test's compile time
+  endif()
   target_compile_definitions(${name} PRIVATE ADDNORM_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
 endfunction()
 
-# addnorm_folder(<folder> DEPENDS <targets> [WITHOUT <units>]): src/<folder>/*.cc as
-# addnorm_<folder>, src/<folder>/*_test.cc as addnorm_<folder>_test.
+# addnorm_folder(<folder> [APART] DEPENDS <targets> [WITHOUT <units>]): src/<folder>/*.cc as
+# addnorm_<folder>, src/<folder>/*_test.cc as addnorm_<folder>_test. Where a build compiles several
+# files as one (CMAKE_UNITY_BUILD), those of a folder that is APART are still compiled one by one.
 function(addnorm_folder folder)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "DEPENDS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
   foreach(unit ${ARG_WITHOUT})
     list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/src/${folder}/${unit}.cc)
@@ -43,6 +49,9 @@ function(addnorm_folder folder)
                                                      VISIBILITY_INLINES_HIDDEN ON)
   if(NOT ADDNORM_WASM)
     set_property(TARGET addnorm_${folder} PROPERTY POSITION_INDEPENDENT_CODE ON)
+  endif()
+  if(ARG_APART)
+    set_property(TARGET addnorm_${folder} PROPERTY UNITY_BUILD OFF)
   endif()
   target_compile_features(addnorm_${folder} PUBLIC cxx_std_20)
   target_include_directories(addnorm_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/include

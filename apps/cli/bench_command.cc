@@ -22,7 +22,7 @@
 namespace addnorm {
 namespace {
 
-constexpr const char* kMeaning =
+constexpr const char* kBenchMeaning =
     R"(Times each kernel, in turn with a copy of as many bytes (half read, half written, by ordinary or
 non-temporal stores, whichever is faster), with oneDNN and with PyTorch, all on as many threads.
 Backward kernels give dx and the gradients of γ and β; add_… has the residual sum in the same pass,
@@ -181,7 +181,7 @@ Command bench_command(CLI::App& program) {
        {"--kernel", "--shape", "--dtype", "--threads", "--repeats", "--sweep", "--json"}) {
     accuracy->excludes(app->get_option(other));
   }
-  app->footer(kMeaning);
+  app->footer(kBenchMeaning);
   return {app, [flags] { return flags->accuracy ? run_accuracy(*flags) : run(*flags); }};
 }
 

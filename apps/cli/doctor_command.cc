@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kMeaning =
+constexpr const char* kDoctorMeaning =
     R"(TARGET is a run of `addnorm train`; a JSON file of its settings, before anything is trained; a folder
 with config.json and .safetensors files as the Hugging Face hub has them (gpt2, bert, llama, qwen2,
 qwen3, gemma, gemma2, gemma3_text, olmo2, t5's encoder), or one such file beside its config.json; or a
@@ -283,7 +283,7 @@ Command doctor_command(CLI::App& program) {
   add_count(*app, "--prove-steps", flags->prove_steps, "of training, for that (default 300)");
   add_file(*app, "--html", flags->html, "where a page with curves goes");
   add_switch(*app, "--json", flags->json, "print one JSON document");
-  app->footer(kMeaning);
+  app->footer(kDoctorMeaning);
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -6,7 +6,7 @@
 namespace addnorm {
 namespace {
 
-std::string quote(const std::string& text) {
+std::string fish_quote(const std::string& text) {
   return '\'' + escape(text, "\\'") + '\'';
 }
 
@@ -33,7 +33,7 @@ std::string lines(const CLI::App& app, const std::string& condition) {
     for (const std::string& name : option->get_snames()) names += " -s " + name;
     for (const std::string& name : option->get_lnames()) names += " -l " + name;
     script += fmt::format("complete -c addnorm -n '{}'{}{} -d {}\n", condition, names,
-                          values(*option), quote(option->get_description()));
+                          values(*option), fish_quote(option->get_description()));
   }
   return script;
 }
@@ -45,7 +45,7 @@ std::string fish_completion(const CLI::App& program) {
   for (const CLI::App* command : visible_commands(program)) {
     const std::string name = command->get_name();
     script += fmt::format("complete -c addnorm -n __fish_use_subcommand -a {} -d {}\n", name,
-                          quote(command->get_description()));
+                          fish_quote(command->get_description()));
     script += lines(*command, "__fish_seen_subcommand_from " + name);
   }
   return script;

@@ -49,7 +49,7 @@ ExitStatus generate(const GenerateFlags& flags) {
   return kDone;
 }
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kGenerateExamples = R"(Examples:
   addnorm generate out/run --prompt "The " --tokens 200
   addnorm generate out/run --temperature 0.5 --top-k 20 --seed 1
   tail -c 100 book.txt | addnorm generate out/run --prompt -)";
@@ -69,7 +69,7 @@ Command generate_command(CLI::App& program) {
   add_number(*app, "--top-p", flags->sampling.top_p,
              "only the likeliest that together reach this probability (default 1)");
   add_count(*app, "--seed", flags->seed, "the same seed writes the same text (default 0)");
-  app->footer(kExamples);
+  app->footer(kGenerateExamples);
   return {app, [flags] { return generate(*flags); }};
 }
 

@@ -21,7 +21,7 @@
 namespace addnorm {
 namespace {
 
-constexpr const char* kMeaning =
+constexpr const char* kLabMeaning =
     R"(Draws networks at random or trains them, measures them, and lays what theory predicts over it by
 the same axes. Each claim gets a verdict: inside what is predicted, outside, or not applicable. Behind
 ± stand four standard errors of a mean over seeds.
@@ -34,7 +34,7 @@ it a verdict is then outside, and the exit status 1.
 
 The same flags and the same text give the same numbers.)";
 
-constexpr const char* kNext = R"(
+constexpr const char* kLabNext = R"(
 Try next:
   addnorm lab gradient-flow --layers 24 --seeds 16
   addnorm lab gradient-flow --break norm-missing
@@ -131,7 +131,7 @@ ExitStatus list(const LabFlags& flags, const CLI::App& app) {
     fmt::print("{}", lab_list_json(figures()));
   } else {
     terminal.write(lab_list_text(figures(), terminal.width()));
-    terminal.write(kNext);
+    terminal.write(kLabNext);
   }
   return kDone;
 }
@@ -179,7 +179,7 @@ void print_text(const std::vector<LabRun>& runs, const std::vector<std::string>&
   if (runs.size() > 1) terminal.write(lab_summary(runs, terminal.width()) + "\n");
   terminal.print("The page: {}\nThe images and numbers beside it: FIGURE.svg, FIGURE.json\n",
                  names.back());
-  terminal.write(kNext);
+  terminal.write(kLabNext);
 }
 
 ExitStatus run(const LabFlags& flags, const CLI::App& app) {
@@ -224,7 +224,7 @@ Command lab_command(CLI::App& program) {
       ->option_text("BUG");
   add_file(*app, "--out", flags->out, "folder for the results (default out/lab)")->type_name("DIR");
   add_switch(*app, "--json", flags->json, "print one JSON document");
-  app->footer(kMeaning);
+  app->footer(kLabMeaning);
   return {app, [flags, app] { return run(*flags, *app); }};
 }
 

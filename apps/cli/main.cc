@@ -78,7 +78,7 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
 }
 
 /// CLI11's words, or for a flag that stands there too often our own.
-std::string words_of(const CLI::ParseError& error, const CLI::App& program) {
+std::string message_of(const CLI::ParseError& error, const CLI::App& program) {
   for (const CLI::App* command : program.get_subcommands()) {
     for (const CLI::Option* option : command->get_options()) {
       const bool once = option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
@@ -109,7 +109,7 @@ ExitStatus run(std::vector<std::string> arguments) {
     require(written, "standard output: cannot be written");
     return status;
   } catch (const CLI::ParseError& error) {
-    return report_error(program, fmt::format("{}; see --help", words_of(error, program)));
+    return report_error(program, fmt::format("{}; see --help", message_of(error, program)));
   } catch (const std::bad_alloc&) {
     return report_error(program, "there is not enough memory for what the flags ask for");
   } catch (const std::exception& error) {

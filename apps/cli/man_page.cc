@@ -10,7 +10,7 @@ namespace addnorm {
 namespace {
 
 /// Text as roff takes it: no character commands, and quotes and signs as they are typed.
-std::string escape(std::string_view text) {
+std::string roff_escape(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
@@ -40,7 +40,7 @@ std::string escape(std::string_view text) {
 }
 
 std::string bold(std::string_view text) {
-  return "\\fB" + escape(text) + "\\fR";
+  return "\\fB" + roff_escape(text) + "\\fR";
 }
 
 /// A command or a name, which must not break at its end of the line, nor at spaces within.
@@ -56,7 +56,7 @@ std::string row(std::string_view line) {
   const std::size_t gap = line.find("  ");
   if (gap == line.npos) return ".IP \"\" 2\n" + unbroken(line) + '\n';
   const std::string_view meaning = line.substr(line.find_first_not_of(' ', gap));
-  return ".TP 16\n" + unbroken(line.substr(0, gap)) + '\n' + escape(meaning) + '\n';
+  return ".TP 16\n" + unbroken(line.substr(0, gap)) + '\n' + roff_escape(meaning) + '\n';
 }
 
 /// The foot of a help text: paragraphs, which are filled; rows, which begin with two spaces; and
@@ -78,7 +78,7 @@ std::string prose(const std::string& text) {
       if (now == kRows) page += ".PD 0\n";
     }
     form = now;
-    if (!line.empty()) page += form == kRows ? row(line) : escape(line) + '\n';
+    if (!line.empty()) page += form == kRows ? row(line) : roff_escape(line) + '\n';
   }
   if (form == kTable) page += ".fi\n";
   if (form == kRows) page += ".PD\n";
@@ -99,12 +99,12 @@ std::string option_entry(const CLI::Option& option) {
   std::string tag = bold(option.get_name(positional, !positional));
   std::string type = option.get_option_text();
   if (type.empty() && option.get_type_size() != 0) type = option.get_type_name();
-  if (!type.empty()) tag += " \\fI" + escape(type) + "\\fR";
+  if (!type.empty()) tag += " \\fI" + roff_escape(type) + "\\fR";
   std::string meaning = option.get_description();
   if (option.get_required()) meaning += "; required";
   if (!option.get_needs().empty()) meaning += "; needs " + names_of(option.get_needs());
   if (!option.get_excludes().empty()) meaning += "; not with " + names_of(option.get_excludes());
-  return ".TP\n" + tag + '\n' + escape(meaning) + '\n';
+  return ".TP\n" + tag + '\n' + roff_escape(meaning) + '\n';
 }
 
 std::string options_of(const CLI::App& app) {
@@ -117,7 +117,7 @@ std::string options_of(const CLI::App& app) {
 std::string usage(const CLI::App& command) {
   const std::string name = command.get_parent()->get_name() + ' ' + command.get_name();
   const std::string line = CLI::Formatter().make_usage(&command, name);
-  return escape(line.substr(line.find(name), line.find('\n') - line.find(name)));
+  return roff_escape(line.substr(line.find(name), line.find('\n') - line.find(name)));
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ std::string man_page(const CLI::App& program) {
   std::string synopsis, commands;
   for (const CLI::App* command : visible_commands(program)) {
     synopsis += (synopsis.empty() ? "" : ".br\n") + usage(*command) + '\n';
-    commands += ".SS " + usage(*command) + '\n' + escape(command->get_description()) + ".\n" +
+    commands += ".SS " + usage(*command) + '\n' + roff_escape(command->get_description()) + ".\n" +
                 options_of(*command) + ".PP\n" + prose(command->get_footer());
   }
   return fmt::format(
@@ -138,8 +138,8 @@ std::string man_page(const CLI::App& program) {
       ".SH OPTIONS\n{}"
       ".SH COMMANDS\n{}"
       ".SH NOTES\n{}",
-      program.version(), program.get_name(), escape(description), synopsis, options_of(program),
-      commands, prose(program.get_footer()));
+      program.version(), program.get_name(), roff_escape(description), synopsis,
+      options_of(program), commands, prose(program.get_footer()));
 }
 
 }  // namespace addnorm

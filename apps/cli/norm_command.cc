@@ -17,7 +17,7 @@
 namespace addnorm {
 namespace {
 
-constexpr const char* kMeaning =
+constexpr const char* kNormMeaning =
     R"(The arrays are .npy files of float32 or of float64, all of one type, in C order. Layer and rms
 normalize the last axis; batch, instance and group take PyTorch's order (N, C, …). gamma and beta
 have one value for each feature or channel. What is normalized is input + residual, and the
@@ -223,7 +223,7 @@ Command norm_command(CLI::App& program) {
   dy->needs(dx);
   add_file(*app, "--grad-gamma", flags->grad_gamma, "where γ's gradient goes")->needs(dx);
   add_file(*app, "--grad-beta", flags->grad_beta, "where β's gradient goes")->needs(dx);
-  app->footer(kMeaning);
+  app->footer(kNormMeaning);
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -14,7 +14,7 @@
 namespace addnorm {
 namespace {
 
-constexpr const char* kMeaning =
+constexpr const char* kReproduceMeaning =
     R"(The tutorial "Normalization & Residuals" prints numbers for torch.manual_seed(0): the first token
 of a random tensor before and after its LayerNorm, and one pre-norm Transformer block. Here the same
 numbers come from this library, with PyTorch's random generator built in. With seed 0 the exit
@@ -79,7 +79,7 @@ Command reproduce_command(CLI::App& program) {
       program.add_subcommand("reproduce", "Compute the numbers that the tutorial prints");
   add_count(*app, "--seed", flags->seed, "torch.manual_seed of both parts (default 0)");
   add_switch(*app, "--json", flags->json, "print one JSON document");
-  app->footer(kMeaning);
+  app->footer(kReproduceMeaning);
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -88,7 +88,7 @@ ExitStatus serve(const ServeFlags& flags) {
   return kDone;
 }
 
-constexpr const char* kMeaning =
+constexpr const char* kServeMeaning =
     R"(Serves the interactive tutorial to browsers on this machine, and to nobody else; with --runs also a
 page of training runs, which follows those that are training.
 
@@ -110,7 +110,7 @@ Command serve_command(CLI::App& program) {
       ->type_name("DIR");
   app->add_option("--runs", flags->runs, "a folder of runs of `addnorm train`, or one run")
       ->type_name("DIR");
-  app->footer(kMeaning);
+  app->footer(kServeMeaning);
   return {app, [flags] {
             if (flags->folder.empty()) flags->folder = own_files() / "web/dist";
             return serve(*flags);

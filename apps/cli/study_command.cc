@@ -21,7 +21,7 @@ struct StudyFlags {
   std::string out = "out/study";
 };
 
-constexpr const char* kMeaning =
+constexpr const char* kStudyMeaning =
     R"(Trains small decoders over bytes that differ in nothing but where their residual connections and
 norms stand, measures signal and gradient by layer before training, then the loss after training
 without and with warm-up. Writes results.json, profile.jsonl and report.html.
@@ -29,7 +29,7 @@ without and with warm-up. Writes results.json, profile.jsonl and report.html.
 )";
 
 std::string meaning() {
-  return kMeaning + placement_help() +
+  return kStudyMeaning + placement_help() +
          "\nThe same flags and text give the same numbers. The claims at the end are no verdicts: "
          "whether they\nhold or not, the exit status is 0.";
 }
@@ -41,7 +41,7 @@ Study run_with_progress(const StudyFlags& flags, const ByteText& text) {
                    [&](std::size_t done, std::size_t all) { bar.update(1000 * done / all); });
 }
 
-constexpr const char* kNext = R"(
+constexpr const char* kStudyNext = R"(
 Try next:
   addnorm study --placement pre,post,sandwich,deepnorm,rezero --out out/more
   addnorm study --placement post,post:3+pre,pre/post --layers 8
@@ -65,7 +65,7 @@ ExitStatus run(StudyFlags flags) {
   Terminal terminal(stdout);
   terminal.write(study_text(report, terminal.width()));
   terminal.print("\nThe curves: {}\nThe numbers: {} and {}\n", names[2], names[0], names[1]);
-  terminal.write(kNext);
+  terminal.write(kStudyNext);
   return kDone;
 }
 

@@ -15,7 +15,7 @@
 namespace addnorm {
 namespace {
 
-constexpr const char* kMeaning =
+constexpr const char* kTraceMeaning =
     R"(What the placements mean:
   post  s = x + F(x), output = norm(s)
   pre   h = norm(x), output = s = x + F(h); the mean, the deviation and x̂ are those of x
@@ -78,7 +78,7 @@ Command trace_command(CLI::App& program) {
   add_numbers(*app, "--beta", flags->beta, "β, the same (default 0)")->type_name("B");
   add_norm_options(*app, flags->norm);
   add_switch(*app, "--json", flags->json, "print one JSON document");
-  app->footer(kMeaning);
+  app->footer(kTraceMeaning);
   return {app, [flags] { return run(*flags); }};
 }
 

@@ -14,7 +14,7 @@
 namespace addnorm {
 namespace {
 
-constexpr const char* kMeaning =
+constexpr const char* kTrainMeaning =
     R"(Writes into --out: config.json, metrics.jsonl (a line for each step), profile.jsonl (signal and
 gradient by layer), checkpoint.safetensors, best.safetensors (the parameters at the lowest validation
 loss) and report.html at the end. The same settings and text give the same bits with the same number of
@@ -62,7 +62,7 @@ std::string time_text(const RunOutcome& outcome) {
 }  // namespace
 
 std::string train_help() {
-  return kMeaning + presets_table() + '\n' + placement_help();
+  return kTrainMeaning + presets_table() + '\n' + placement_help();
 }
 
 std::string start_text(const RunConfig& config, const MemoryEstimate& memory,

@@ -15,7 +15,7 @@ constexpr const char* kChoice = R"( \
   case $words[1] in
 )";
 
-std::string quote(const std::string& text) {
+std::string zsh_quote(const std::string& text) {
   return '\'' + CLI::detail::find_and_replace(text, "'", "'\\''") + '\'';
 }
 
@@ -36,14 +36,14 @@ std::string action(const CLI::Option& option) {
 std::string specification(const CLI::Option& option) {
   const std::string meaning = escape(option.get_description(), "[]:\\");
   const std::string many = takes_several(option) ? "*" : "";
-  if (option.get_positional()) return quote(many + ':' + meaning + ':' + action(option));
+  if (option.get_positional()) return zsh_quote(many + ':' + meaning + ':' + action(option));
   std::string text;
   for (const std::string& flag : flags_of(option)) {
     std::string one = fmt::format("{}{}[{}]", many, flag, meaning);
     if (takes(option) != Takes::kNothing) {  // "*-*": up to the next flag
       one += fmt::format("{}:{}:{}", many.empty() ? "" : ":*-*", flag, action(option));
     }
-    text += (text.empty() ? "" : " ") + quote(one);
+    text += (text.empty() ? "" : " ") + zsh_quote(one);
   }
   return text;
 }
@@ -61,7 +61,7 @@ std::string specifications(const CLI::App& app) {
 std::string zsh_completion(const CLI::App& program) {
   std::string names, cases;
   for (const CLI::App* command : visible_commands(program)) {
-    names += "    " + quote(command->get_name() + ':' + command->get_description()) + '\n';
+    names += "    " + zsh_quote(command->get_name() + ':' + command->get_description()) + '\n';
     cases += "    " + command->get_name() + ") _arguments" + specifications(*command) + " ;;\n";
   }
   return "#compdef addnorm\n"

@@ -258,8 +258,8 @@ void MultiHeadAttention<T>::weigh(const Tile& tile, const Pass<T>& pass,
   for (std::size_t i = 0; i < tile.queries; ++i) {
     const std::size_t query = tile.first + i;
     const auto [first, end] = visible_keys(query, tile.keys, pass);
-    auto part = [&, first = first](std::span<const std::uint8_t> all, std::size_t row) {
-      return all.empty() ? all : all.subspan(row * key_length_ + first, tile.keys - first);
+    auto part = [&, from = first](std::span<const std::uint8_t> all, std::size_t row) {
+      return all.empty() ? all : all.subspan(row * key_length_ + from, tile.keys - from);
     };
     const std::span<Value> row = scores.row(i);
     std::ranges::fill(row.first(first), Value{0});

@@ -133,10 +133,10 @@ class RaceData {
   }
 
   static std::vector<float> some_rows(MatrixView<const T> matrix) {
-    constexpr std::size_t kRows = 64;
+    constexpr std::size_t kSome = 64;
     std::vector<float> values;
-    for (std::size_t i = 0; i < std::min(kRows, matrix.rows); ++i) {
-      const std::size_t row = matrix.rows <= kRows ? i : i * (matrix.rows - 1) / (kRows - 1);
+    for (std::size_t i = 0; i < std::min(kSome, matrix.rows); ++i) {
+      const std::size_t row = matrix.rows <= kSome ? i : i * (matrix.rows - 1) / (kSome - 1);
       for (const T value : matrix.row(row)) values.push_back(static_cast<float>(value));
     }
     return values;

@@ -12,8 +12,8 @@
 namespace addnorm {
 namespace {
 
-constexpr int kMostColumns = 100;  // longer bars are no easier to compare
-constexpr int kDigits = 4;
+constexpr int kMostBarColumns = 100;  // longer bars are no easier to compare
+constexpr int kBarDigits = 4;
 
 constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
 constexpr const char* kHeights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -66,13 +66,13 @@ std::string draw_bar(double value, const Layout& layout) {
 std::vector<std::string> format_column(std::span<const double> values, const Range& range) {
   const double largest = std::max(-range.low, range.high);
   const int exponent = largest > 0 ? static_cast<int>(std::floor(std::log10(largest))) : 0;
-  const int decimals = std::max(0, kDigits - 1 - exponent);
+  const int decimals = std::max(0, kBarDigits - 1 - exponent);
   std::vector<std::string> column;
   for (double value : values) {
     const bool fits = value == 0 || std::abs(value) >= 0.5 * std::pow(10, -decimals);
     const bool plain = std::isfinite(value) && fits && exponent >= -3 && exponent < 6;
     column.push_back(plain ? fmt::format("{:.{}f}", value, decimals)
-                           : format_number(value, fits ? kDigits : 1));
+                           : format_number(value, fits ? kBarDigits : 1));
   }
   return column;
 }
@@ -109,7 +109,7 @@ std::string draw_bars(const Bars& bars, int width) {
   const std::vector<std::string> numbers = format_column(bars.values, range);
   const int label_width = widest(bars.labels);
   const int number_width = widest(numbers);
-  const int columns = std::min(width, kMostColumns) - label_width - number_width - 4;
+  const int columns = std::min(width, kMostBarColumns) - label_width - number_width - 4;
   const Layout layout = lay_out(range, std::max(columns, 4));
   std::string out;
   for (std::size_t i = 0; i < numbers.size(); ++i) {

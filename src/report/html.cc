@@ -11,7 +11,7 @@ namespace addnorm {
 namespace {
 
 // Each figure is there twice, as wide as a page and as a phone: its text stays legible on both.
-constexpr std::string_view kCss =
+constexpr std::string_view kPageCss =
     "body{margin:0 auto;padding:2rem 1rem;max-width:760px;background:var(--paper);"
     "color:var(--ink);font:17px/1.6 system-ui,sans-serif}"
     "h1{font-size:1.9rem;line-height:1.2;margin:0;overflow-wrap:anywhere}"
@@ -135,7 +135,7 @@ std::string HtmlPage::str() const {
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
       "<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</"
       "html>\n",
-      title_, theme_css(":root"), kCss, body_);
+      title_, theme_css(":root"), kPageCss, body_);
 }
 
 }  // namespace addnorm

@@ -16,16 +16,16 @@ namespace {
 constexpr int kRows = 16;
 constexpr int kMostColumns = 100;  // a wider plot is no easier to read
 constexpr int kLeastColumns = 10;
-constexpr int kBetweenMarks = 3;  // columns, so that the prediction shows between them
-constexpr double kAlone = 2;      // columns to both sides of a prediction for a single point
+constexpr int kBetweenMarks = 3;     // columns, so that the prediction shows between them
+constexpr double kAloneColumns = 2;  // columns to both sides of a prediction for a single point
 
 // Those of the series' colours; a dashed curve has hollow ones.
 constexpr std::string_view kFull[kSeriesColors] = {"●", "■", "▲", "◆", "▼", "★", "▶", "◀"};
 constexpr std::string_view kHollow[kSeriesColors] = {"○", "□", "△", "◇", "▽", "☆", "▷", "◁"};
 constexpr std::string_view kBand = "·";
-constexpr std::string_view kLine = "░";
-constexpr std::string_view kBreak = "×";
-constexpr std::string_view kZero = "0";
+constexpr std::string_view kLineGlyph = "░";
+constexpr std::string_view kBreakGlyph = "×";
+constexpr std::string_view kZeroGlyph = "0";
 
 // A glyph in the colour of a series, or faint.
 struct Mark {
@@ -169,7 +169,7 @@ double Plot::row_of(double y) const {
 Mark Plot::mark_of(std::size_t series) const {
   const Series& s = chart_.series[series];
   const int color = color_of(series);
-  if (s.look == Look::kPrediction) return {std::string(s.y.empty() ? kBand : kLine), color};
+  if (s.look == Look::kPrediction) return {std::string(s.y.empty() ? kBand : kLineGlyph), color};
   return {std::string((s.look == Look::kDashed ? kHollow : kFull)[color]), color};
 }
 
@@ -187,10 +187,10 @@ std::string Plot::legend() const {
       bands = bands || !s.low.empty();
     }
   }
-  if (lines) keys.push_back(std::string(kLine) + " predicted");
+  if (lines) keys.push_back(std::string(kLineGlyph) + " predicted");
   if (bands) keys.push_back(std::string(kBand) + " still agrees");
-  if (has_break(chart_)) keys.push_back(std::string(kBreak) + " no longer finite");
-  if (has_zero_of_log(chart_)) keys.push_back(std::string(kZero) + " zero or less");
+  if (has_break(chart_)) keys.push_back(std::string(kBreakGlyph) + " no longer finite");
+  if (has_zero_of_log(chart_)) keys.push_back(std::string(kZeroGlyph) + " zero or less");
   std::string text;
   int column = 0;
   for (const std::string& key : keys) {
@@ -234,7 +234,7 @@ void Plot::draw_predictions() {
     for (std::size_t i = 0; i < chart_.series.size(); ++i) {
       const Series& s = chart_.series[i];
       if (s.look != Look::kPrediction) continue;
-      bands ? shade(i, s.low, s.high, kBand) : shade(i, s.y, s.y, kLine);
+      bands ? shade(i, s.low, s.high, kBand) : shade(i, s.y, s.y, kLineGlyph);
     }
   }
 }
@@ -254,7 +254,7 @@ void Plot::shade(std::size_t series, const std::vector<double>& low,
     if (is_there(i + 1)) {
       shade_between(column, span(i), column_of(x[i + 1]), span(i + 1), mark);
     } else if (i == 0 || !is_there(i - 1)) {
-      shade_between(column - kAlone, span(i), column + kAlone, span(i), mark);
+      shade_between(column - kAloneColumns, span(i), column + kAloneColumns, span(i), mark);
     }
   }
 }
@@ -303,13 +303,13 @@ void Plot::draw_point(std::size_t series, std::size_t point) {
   if (!has_place(s.x[point], chart_.x.scale)) return;
   const int column = static_cast<int>(std::lround(column_of(s.x[point])));
   if (is_zero_of_log(y, chart_.y)) {
-    canvas_.put(column, kRows - 1, {std::string(kZero), color_of(series)});
+    canvas_.put(column, kRows - 1, {std::string(kZeroGlyph), color_of(series)});
   } else if (std::isfinite(y)) {
     const int row = static_cast<int>(std::lround(row_of(y)));
     const bool breaks = breaks_at(s) == point;
     if (row >= kRows) return;  // below the axis that its chart sets
     canvas_.put(column, row,
-                breaks ? Mark{std::string(kBreak), color_of(series)} : mark_of(series));
+                breaks ? Mark{std::string(kBreakGlyph), color_of(series)} : mark_of(series));
   }
 }
 
