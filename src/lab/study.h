@@ -79,7 +79,8 @@ struct LayerCurves {
   std::vector<std::vector<double>> gradient_rms;
 };
 
-/// How the sizes at both ends of a stack compare at initialization.
+/// How the sizes at both ends of a stack compare at initialization; infinite where one is not
+/// finite.
 struct EndRatios {
   Initialization initialization = Initialization::kTorch;
   double stream = 1;    ///< RMS of what the last layer leaves over what the first reads

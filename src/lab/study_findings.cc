@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "addnorm/nn/placement.h"
 #include "lab/study.h"
@@ -57,7 +58,11 @@ EndRatios end_ratios(Initialization initialization, const std::vector<const Stud
   const LayerCurves curves = layer_curves(runs, layers);
   const std::vector<double> stream = geometric_means(curves.stream_rms);
   const std::vector<double> gradient = geometric_means(curves.gradient_rms);
-  auto ratio = [](double a, double b) { return a == 0 ? 0 : a / b; };  // what underflowed is gone
+  // What underflowed is gone; what overflowed may be NaN.
+  auto ratio = [](double a, double b) {
+    if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
+    return a == 0 ? 0 : a / b;
+  };
   return {initialization, ratio(stream.back(), stream.front()),
           ratio(gradient.front(), gradient[layers - 1])};
 }
@@ -73,6 +78,7 @@ std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
     case Strength::kVanishes:
       return fmt::format("the stream shrinks to {} of its size", number(finding.ends.stream));
     case Strength::kExplodes:
+      if (std::isinf(finding.ends.stream)) return "the stream grows past what float32 holds";
       return fmt::format("the stream grows {}-fold", number(finding.ends.stream));
     default:
       return fmt::format("the stream goes from {} to {} over {} layers",
@@ -82,6 +88,9 @@ std::string signal_clause(const StudyFinding& finding, std::size_t layers) {
 }
 
 std::string gradient_clause(const StudyFinding& finding, std::size_t layers) {
+  if (std::isinf(finding.ends.gradient)) {
+    return fmt::format("the gradients of layers 0 and {} have no finite ratio", layers - 1);
+  }
   return fmt::format("the gradient of layer 0 is {} times layer {}'s",
                      number(finding.ends.gradient), layers - 1);
 }
@@ -196,6 +205,14 @@ std::vector<StudyFinding> study_findings(const Study& study) {
 
 namespace {
 
+std::string ends_clause(const EndRatios& ends) {
+  if (std::isinf(ends.stream) || std::isinf(ends.gradient)) {
+    return "stream or gradient go past what float32 holds";
+  }
+  return fmt::format("the stream ends at {} and the gradient at {} of its size",
+                     number(ends.stream), number(ends.gradient));
+}
+
 StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
   std::vector<EndRatios> all = finding.other_ends;
   all.insert(all.begin(), finding.ends);
@@ -203,10 +220,8 @@ StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
   std::size_t lost = 0;
   for (const EndRatios& ends : all) {
     lost += ends.sound() ? 0 : 1;
-    evidence +=
-        fmt::format("{}with {} weights the stream ends at {} and the gradient at {} of its size",
-                    evidence.empty() ? "" : "; ", name_of(ends.initialization), number(ends.stream),
-                    number(ends.gradient));
+    evidence += fmt::format("{}with {} weights {}", evidence.empty() ? "" : "; ",
+                            name_of(ends.initialization), ends_clause(ends));
   }
   evidence[0] = 'W';
   return {.claim = fmt::format("A deep stack without {} loses its signal or its gradient, or they "

@@ -12,7 +12,9 @@ namespace addnorm {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 StudyOptions small() {
@@ -151,6 +153,21 @@ TEST(StudyFindings, TellWhetherSignalAndGradientAreKept) {
   EXPECT_EQ(find({.stream = {1, 0, 0}}).stream, Strength::kVanishes);
   EXPECT_EQ(find({.gradient = {3e-9, 1, 1}}).gradient, Strength::kVanishes);
   EXPECT_EQ(find({.gradient = {0, 0, 1}}).gradient, Strength::kVanishes);
+}
+
+TEST(StudyFindings, WhatOverflowsExplodes) {
+  for (const double last : {double{INFINITY}, double{NAN}}) {
+    const StudyFinding finding =
+        find({.placement = "none", .stream = {1, INFINITY, last}, .gradient = {NAN, NAN, NAN}});
+    EXPECT_EQ(finding.stream, Strength::kExplodes);
+    EXPECT_EQ(finding.gradient, Strength::kExplodes);
+    EXPECT_THAT(finding.verdict,
+                AllOf(HasSubstr("the stream grows past what float32 holds"),
+                      HasSubstr("layers 0 and 1 have no finite ratio"), Not(HasSubstr("nan"))));
+    const StudyClaim claim = study_claims({finding}).front();
+    EXPECT_EQ(claim.holds, Holds::kYes);
+    EXPECT_THAT(claim.evidence, Not(AnyOf(HasSubstr("nan"), HasSubstr("inf "))));
+  }
 }
 
 TEST(StudyFindings, VerdictsSayTheNumbers) {

@@ -69,6 +69,7 @@ std::string claim_text(const StudyClaim& claim) {
 
 /// "0.81", "120", "2e-12"; red where it is a ratio that a layer cannot use.
 std::string ratio_text(double ratio) {
+  if (std::isinf(ratio)) return "∞";
   return ratio >= 100 && ratio < 1e4 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.2g}", ratio);
 }
 

@@ -286,6 +286,14 @@ describe('what cannot be used is a sentence, and the next call works', () => {
       () => addnorm.addNorm(x, null, { ...good, kind: 'layers' as never }),
     ],
     [
+      'layerNorm has no option "kind"; addNorm has',
+      () => addnorm.layerNorm(x, { ...good, kind: 'rms' } as never),
+    ],
+    [
+      'rmsNorm has no option "kind"',
+      () => addnorm.rmsNormBackward(x, x, { ...good, kind: 'layer' } as never),
+    ],
+    [
       'variance is "sample"',
       () => addnorm.addNorm(x, null, { ...good, variance: 'sample' as never }),
     ],

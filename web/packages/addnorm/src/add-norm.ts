@@ -29,7 +29,7 @@ export class AddNorm {
 
   /** y = γ·(x − mean)/√(variance + ε) + β for each row (Ba et al. 2016). */
   layerNorm<V extends Values>(x: V, options: Omit<AddNormOptions<V>, 'kind'>): V {
-    return this.addNorm(x, null, { ...options, kind: 'layer' }).y;
+    return this.addNorm(x, null, ofKind('layer', options)).y;
   }
 
   /** The gradients of layerNorm's x, γ and β from dy, that of its output. */
@@ -38,12 +38,12 @@ export class AddNorm {
     x: V,
     options: Omit<AddNormBackwardOptions<V>, 'kind'>,
   ): NormGradients<V> {
-    return this.#backward(dy, 'x', x, { ...options, kind: 'layer' });
+    return this.#backward(dy, 'x', x, ofKind('layer', options));
   }
 
   /** y = γ·x/√(mean(x²) + ε) + β for each row (Zhang and Sennrich 2019). */
   rmsNorm<V extends Values>(x: V, options: Omit<AddNormOptions<V>, 'kind'>): V {
-    return this.addNorm(x, null, { ...options, kind: 'rms' }).y;
+    return this.addNorm(x, null, ofKind('rms', options)).y;
   }
 
   /** The gradients of rmsNorm's x, γ and β from dy, that of its output. */
@@ -52,7 +52,7 @@ export class AddNorm {
     x: V,
     options: Omit<AddNormBackwardOptions<V>, 'kind'>,
   ): NormGradients<V> {
-    return this.#backward(dy, 'x', x, { ...options, kind: 'rms' });
+    return this.#backward(dy, 'x', x, ofKind('rms', options));
   }
 
   /** s = x + branch and y = norm(s), in one pass, by any norm. Without a branch s is x. */
@@ -138,6 +138,12 @@ export class AddNorm {
       };
     });
   }
+}
+
+/** The options of a norm whose name says its kind. */
+function ofKind<O, K extends 'layer' | 'rms'>(kind: K, options: O): O & { kind: K } {
+  check(!('kind' in Object(options)), `${kind}Norm has no option "kind"; addNorm has`);
+  return { ...options, kind };
 }
 
 function suffix(values: Values): 'f32' | 'f64' {

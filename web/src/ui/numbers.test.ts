@@ -1,0 +1,33 @@
+import { describe, expect, test } from 'vitest';
+
+import { fixedNumber, shortNumber } from './numbers';
+
+describe('shortNumber', () => {
+  test.each([
+    [0, '0.00'],
+    [0.25, '0.25'],
+    [-1.3, '−1.30'],
+    [12, '12.0'],
+    [123.4, '123'],
+    [0.0999, '0.1'],
+    [0.012, '0.012'],
+    [0.0015, '0.0015'],
+    [-0.005, '−0.005'],
+    [0.00015, '1.5e−4'],
+    [3.4e8, '3.4e8'],
+    [NaN, 'NaN'],
+    [-Infinity, '−∞'],
+  ])('%f is %s', (value, text) => {
+    expect(shortNumber(value)).toBe(text);
+  });
+
+  test('no number but 0 reads as 0', () => {
+    for (let v = 1e-12; v < 1e12; v *= 1.7) {
+      expect(Number(shortNumber(v).replace('−', '-')) / v).toBeCloseTo(1, 0);
+    }
+  });
+});
+
+test('what rounds to zero has no sign', () => {
+  expect(fixedNumber(-0.001, 2)).toBe('0.00');
+});
