@@ -1,12 +1,12 @@
 // Numbers as people read them.
 
-/** Two or three digits that count: 0.25, −1.30, 12.0, 0.0015, 3.4e8. */
+/** Two decimals, or what tells small and large numbers apart: 0.25, −1.30, 12.0, 0.0015, 3.4e8. */
 export function shortNumber(v: number): string {
   if (Number.isNaN(v)) return 'NaN';
   if (!Number.isFinite(v)) return v > 0 ? '∞' : '−∞';
   const size = Math.abs(v);
   if (size !== 0 && (size >= 1e4 || size < 1e-3)) return powerNumber(v, 1);
-  if (size !== 0 && size < 0.1) return minus(String(Number(v.toPrecision(2))));
+  if (size !== 0 && size < 0.01) return minus(String(Number(v.toPrecision(2))));
   return fixedNumber(v, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
