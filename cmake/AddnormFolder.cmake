@@ -30,11 +30,12 @@ function(addnorm_tests name)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST)
 endfunction()
 
-# addnorm_folder(<folder> [APART] DEPENDS <targets> [WITHOUT <units>]): src/<folder>/*.cc as
-# addnorm_<folder>, src/<folder>/*_test.cc as addnorm_<folder>_test. Where a build compiles several
-# files as one (CMAKE_UNITY_BUILD), those of a folder that is APART are still compiled one by one.
+# addnorm_folder(<folder> [APART] [COLD] DEPENDS <targets> [WITHOUT <units>] [PRECOMPILED <headers>]):
+# src/<folder>/*.cc as addnorm_<folder>, src/<folder>/*_test.cc as addnorm_<folder>_test. Where a
+# build compiles several files as one (CMAKE_UNITY_BUILD), those of a folder that is APART are still
+# compiled one by one. What is COLD has others do what takes time, and is compiled to be compiled soon.
 function(addnorm_folder folder)
-  cmake_parse_arguments(ARG "APART" "" "DEPENDS;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "APART;COLD" "" "DEPENDS;WITHOUT;PRECOMPILED" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
   foreach(unit ${ARG_WITHOUT})
     list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/src/${folder}/${unit}.cc)
@@ -52,6 +53,12 @@ function(addnorm_folder folder)
   endif()
   if(ARG_APART)
     set_property(TARGET addnorm_${folder} PROPERTY UNITY_BUILD OFF)
+  endif()
+  if(ARG_PRECOMPILED)
+    target_precompile_headers(addnorm_${folder} PRIVATE ${ARG_PRECOMPILED})
+  endif()
+  if(ARG_COLD)
+    target_compile_options(addnorm_${folder} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   target_compile_features(addnorm_${folder} PUBLIC cxx_std_20)
   target_include_directories(addnorm_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/include

@@ -132,8 +132,9 @@ test('fits 360 px, and has no serious accessibility finding', async () => {
   const cells = chapter(narrow, 'axes').getByRole('slider', { name: 'Cell' });
   await cells.tap({ position: { x: 200, y: 60 } });
   expect(await cells.getAttribute('aria-valuetext')).toContain('Sample 1, channel 5');
-  for (const theme of ['light', 'dark'] as const) {
-    const page = await openPage('#axes', { theme });
+  const page = await openPage('#axes');
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
     expect(await seriousFindings(page, '#axes')).toEqual([]);
   }
 });

@@ -84,8 +84,9 @@ test('fits 360 px, and has no serious accessibility finding', async () => {
   const narrow = await openPage(hash, { width: 360 });
   const width = await narrow.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);
-  for (const theme of ['light', 'dark'] as const) {
-    const page = await openPage('#block', { theme });
+  const page = await openPage('#block');
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
     expect(await seriousFindings(page, '#block')).toEqual([]);
   }
 });

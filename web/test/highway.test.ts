@@ -124,14 +124,15 @@ test('a seed that is none is refused beside its field', async () => {
 });
 
 test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {
-  for (const theme of ['light', 'dark'] as const) {
-    const [page] = await open('hw.layers=6', 6, { width: 360, theme, touch: true });
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    expect(width).toBeLessThanOrEqual(360);
-    const wide = await page
-      .locator('.highway-formulas .formula')
-      .evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth).length);
-    expect(wide).toBe(0);
+  const [page] = await open('hw.layers=6', 6, { width: 360, touch: true });
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(width).toBeLessThanOrEqual(360);
+  const wide = await page
+    .locator('.highway-formulas .formula')
+    .evaluateAll((all) => all.filter((e) => e.scrollWidth > e.clientWidth).length);
+  expect(wide).toBe(0);
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
     expect(await seriousFindings(page, '#highway')).toEqual([]);
   }
 });

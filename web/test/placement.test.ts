@@ -191,15 +191,16 @@ test('numbers that cannot be are refused beside their fields', async () => {
 });
 
 test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {
-  for (const theme of ['light', 'dark'] as const) {
-    const options = { width: 360, theme, touch: true };
-    const [page, part] = await open('pl.steps=4&pl.layers=2&pl.source=pasted', options);
-    await part.getByRole('radio', { name: 'this project’s documents and code' }).check();
-    await part.getByRole('button', { name: 'admin', exact: true }).click();
-    await part.getByRole('button', { name: 'Start training' }).click();
-    await part.locator('[data-verdict="trained"]').waitFor();
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    expect(width).toBeLessThanOrEqual(360);
+  const options = { width: 360, touch: true };
+  const [page, part] = await open('pl.steps=4&pl.layers=2&pl.source=pasted', options);
+  await part.getByRole('radio', { name: 'this project’s documents and code' }).check();
+  await part.getByRole('button', { name: 'admin', exact: true }).click();
+  await part.getByRole('button', { name: 'Start training' }).click();
+  await part.locator('[data-verdict="trained"]').waitFor();
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  expect(width).toBeLessThanOrEqual(360);
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
     expect(await seriousFindings(page, '#placement')).toEqual([]);
   }
 });
