@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "io/json.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "support/program.h"
@@ -45,7 +46,7 @@ TEST_F(DoctorCommandTest, PrintsOneJsonDocument) {
   EXPECT_GT(sound["layers"][1]["stream_rms"], 0.1);
   const Result broken =
       run("doctor " + kProfiles + "bert_residual_missing_1_attention.jsonl --json");
-  const auto document = nlohmann::ordered_json::parse(broken.out);
+  const Json document = Json::parse(broken.out);
   EXPECT_EQ(document["status"], "findings");
   EXPECT_EQ(document["findings"][0]["rule"], "residual-missing");
   EXPECT_EQ(document["findings"][0]["layer"], 1);
@@ -82,6 +83,31 @@ TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySide) {
                           "gpt2_residual_twice_2_feed_forward.jsonl");
   EXPECT_THAT(port.out, AllOf(HasSubstr("new: residual-twice, layer 2, feed-forward"),
                               HasSubstr("They part at layer"), HasSubstr("as multiples")));
+  EXPECT_EQ(port.status, 1) << "the other has findings";
+}
+
+TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySideForProgramsAndAsAPage) {
+  const std::string sound = kProfiles + "gpt2_sound_0_0.jsonl";
+  const std::string broken = kProfiles + "gpt2_residual_twice_2_feed_forward.jsonl";
+  const Result result =
+      run("doctor " + broken + " --compare " + sound + " --json --html page.html");
+  EXPECT_EQ(result.status, 1) << result.err;
+  const Json json = Json::parse(result.out);
+  const Json& comparison = json["comparison"];
+  EXPECT_EQ(json["status"], "findings");
+  EXPECT_EQ(comparison["other"]["status"], "sound");
+  EXPECT_EQ(comparison["gone"][0]["rule"], "residual-twice");
+  EXPECT_TRUE(comparison["new"].empty());
+  const Json& parting = comparison["parting"];
+  const std::string number = parting["number"];
+  const std::size_t layer = parting["layer"];
+  EXPECT_EQ(parting["one"], json["layers"][layer][number]);
+  EXPECT_EQ(parting["other"], comparison["other"]["layers"][layer][number]);
+  EXPECT_DOUBLE_EQ(comparison["multiples"][layer][number],
+                   parting["other"].get<double>() / parting["one"].get<double>());
+  EXPECT_THAT(read_file((folder_ / "page.html").string()),
+              AllOf(HasSubstr("Against gpt2_sound_0_0.jsonl"), HasSubstr("They part at layer"),
+                    HasSubstr("stream, gpt2_sound_0_0.jsonl"), HasSubstr("✗ gone")));
 }
 
 TEST_F(DoctorCommandTest, LooksAtARunAndWritesAPage) {

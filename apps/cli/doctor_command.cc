@@ -44,7 +44,10 @@ With --prove the fixes that are a change of settings, or of the recipe, are trie
 some steps as it is and with the fix, a model is run by the other recipe, and the number that was found
 is shown before and after. Settings are trained for as many steps first, to see what becomes of them.
 
-Exit status: 0 sound, 1 findings, 2 bad usage or bad input.
+With --compare what both show is held side by side, in the text, --html and --json: findings that only one
+has, the layer where they part, numbers by layer as multiples.
+
+Exit status: 0 sound, 1 findings, in either of two, 2 bad usage or bad input.
 
 Examples:
   addnorm doctor out/run --prove                         a run of addnorm train
@@ -236,6 +239,16 @@ Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
   return diagnose_model(target, flags);
 }
 
+void print(const Diagnosis& diagnosis, const Diagnosis* other, const DoctorFlags& flags) {
+  if (!flags.html.empty()) write_files({{flags.html, doctor_html(diagnosis, other)}});
+  if (flags.json) return fmt::print("{}", doctor_json(diagnosis, other));
+  Terminal terminal(stdout);
+  terminal.write(doctor_text(diagnosis, terminal.width()));
+  if (other != nullptr) {
+    terminal.write("\n" + comparison_text(diagnosis, *other, terminal.width()));
+  }
+}
+
 ExitStatus run(const DoctorFlags& flags) {
   require(flags.logits.empty() || !flags.tokens.empty(),
           "--logits: expected --tokens beside it: of which tokens?");
@@ -245,22 +258,15 @@ ExitStatus run(const DoctorFlags& flags) {
     if (!file.empty()) outputs.push_back(file);
   }
   check_outputs(outputs);
-  require(!flags.json || flags.compare.empty(), "--compare: has no JSON");
   const Diagnosis diagnosis = diagnose_target(flags.target, flags);
-  if (!flags.html.empty()) write_files({{flags.html, doctor_html(diagnosis)}});
-  if (flags.json) {
-    fmt::print("{}", doctor_json(diagnosis));
-  } else {
-    Terminal terminal(stdout);
-    terminal.write(doctor_text(diagnosis, terminal.width()));
-    if (!flags.compare.empty()) {
-      DoctorFlags others = flags;
-      others.logits.clear();
-      const Diagnosis other = diagnose_target(flags.compare, others);
-      terminal.write("\n" + comparison_text(diagnosis, other, terminal.width()));
-    }
+  std::optional<Diagnosis> other;
+  if (!flags.compare.empty()) {
+    DoctorFlags others = flags;
+    others.logits.clear();
+    other = diagnose_target(flags.compare, others);
   }
-  return diagnosis.sound() ? kDone : kBadOutcome;
+  print(diagnosis, other ? &*other : nullptr, flags);
+  return diagnosis.sound() && (!other || other->sound()) ? kDone : kBadOutcome;
 }
 
 }  // namespace

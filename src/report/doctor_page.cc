@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "report/doctor_comparison.h"
 #include "report/doctor_words.h"
 #include "report/html.h"
 #include "report/run_report.h"
@@ -11,22 +12,47 @@
 namespace addnorm {
 namespace {
 
-Chart chart_of(const std::vector<LayerNumbers>& rows, const char* title, const char* label,
+std::string short_name(const Subject& subject) {
+  const std::filesystem::path path(subject.name);
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+/// What is drawn of one diagnosis.
+struct Drawn {
+  const Subject& subject;
+  std::vector<LayerNumbers> rows;
+  std::string suffix;  ///< of its curves' names
+  Look look;
+};
+std::vector<Drawn> all_drawn(const Diagnosis& diagnosis, const Diagnosis* other) {
+  const auto rows = [](const Subject& s) { return layer_numbers(s, last_step(s.profile)); };
+  std::vector<Drawn> all{{diagnosis.subject, rows(diagnosis.subject), "", Look::kSolid}};
+  if (other != nullptr) {
+    all.push_back(
+        {other->subject, rows(other->subject), ", " + short_name(other->subject), Look::kDashed});
+  }
+  return all;
+}
+
+/// Curves of the same column have the same color.
+Chart chart_of(const std::vector<Drawn>& drawn, const char* title, const char* label,
                AxisScale scale, const std::vector<LayerColumn>& columns) {
   Chart chart{.title = title, .x = {.label = "layer"}, .y = {.label = label, .scale = scale}};
-  for (const LayerColumn& column : columns) {
-    Series series{.name = column.name};
-    for (const LayerNumbers& row : rows) {
-      if (std::isnan(row.*column.member)) continue;
-      series.x.push_back(static_cast<double>(row.layer));
-      series.y.push_back(row.*column.member);
+  for (const auto& [subject, rows, suffix, look] : drawn) {
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      Series series{.name = columns[c].name + suffix, .look = look, .color = static_cast<int>(c)};
+      for (const LayerNumbers& row : rows) {
+        if (std::isnan(row.*columns[c].member)) continue;
+        series.x.push_back(static_cast<double>(row.layer));
+        series.y.push_back(row.*columns[c].member);
+      }
+      if (!series.x.empty()) chart.series.push_back(std::move(series));
     }
-    if (!series.x.empty()) chart.series.push_back(std::move(series));
   }
   return chart;
 }
 
-/// Puts what theory says behind the chart's only curve.
+/// Puts what theory says behind the first curve.
 void lay_under(Chart& chart, const Band& band) {
   if (band.layer.empty() || chart.series.empty()) return;
   chart.series.push_back({.name = "theory",
@@ -46,11 +72,17 @@ std::string gain_name(const Site& site) {
   return fmt::format("{}, {}", sublayer, slot);
 }
 
-Chart gain_chart(const Subject& subject) {
+Chart gain_chart(const std::vector<Drawn>& drawn) {
   Chart chart{.title = "Gains of the norms", .x = {.label = "layer"}, .y = {.label = "RMS"}};
-  for (NormGains& norm : norm_gains(subject)) {
-    chart.series.push_back(
-        {.name = gain_name(norm.site), .x = std::move(norm.layer), .y = std::move(norm.gain)});
+  for (const auto& [subject, rows, suffix, look] : drawn) {
+    int color = 0;
+    for (NormGains& norm : norm_gains(subject)) {
+      chart.series.push_back({.name = gain_name(norm.site) + suffix,
+                              .x = std::move(norm.layer),
+                              .y = std::move(norm.gain),
+                              .look = look,
+                              .color = color++});
+    }
   }
   return chart;
 }
@@ -73,12 +105,33 @@ void add_findings(HtmlPage& page, const Diagnosis& diagnosis, const std::vector<
   }
 }
 
-void add_charts(HtmlPage& page, const Subject& subject, const std::vector<LayerNumbers>& rows) {
+void add_comparison(HtmlPage& page, const Diagnosis& one, const Diagnosis& other) {
+  const Comparison comparison = compare(one, other);
+  page.section("Against " + short_name(other.subject));
+  std::vector<HtmlPage::Item> items;
+  const auto add = [&](const char* label, const std::vector<const Finding*>& findings) {
+    for (const Finding* f : findings) {
+      items.push_back({{fmt::format("{} {}", look(f->severity).mark, label), look(f->severity).ink},
+                       fmt::format("{}, {}: {}", f->rule, f->where, f->what)});
+    }
+  };
+  add("gone", comparison.gone);
+  add("new", comparison.added);
+  if (!items.empty()) page.list(items);
+  page.paragraph(parting_text(comparison));
+  page.table(layer_table(comparison.multiples, comparison.multiples.size()),
+             fmt::format("Numbers by layer of {} as multiples of those of {}.", other.subject.name,
+                         one.subject.name));
+}
+
+void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
+  const Subject& subject = drawn.front().subject;
+  const std::vector<LayerNumbers>& rows = drawn.front().rows;
   const auto figure = [&](const Chart& chart, std::string_view caption) {
     if (!chart.series.empty()) page.figure(chart, caption);
   };
   const auto& columns = kLayerColumns;
-  Chart stream = chart_of(rows, "The residual stream", "RMS", AxisScale::kLog, {columns[0]});
+  Chart stream = chart_of(drawn, "The residual stream", "RMS", AxisScale::kLog, {columns[0]});
   lay_under(stream, stream_band(subject, rows));
   figure(stream,
          "Of what each layer reads. Theory, where it has a word: from branches that are "
@@ -86,21 +139,21 @@ void add_charts(HtmlPage& page, const Subject& subject, const std::vector<LayerN
          "measured, and of size 1 behind a norm before training; 1 in a post-norm stack before "
          "training.");
   figure(
-      chart_of(rows, "Branches", "share of the stream", AxisScale::kLog, {columns[1], columns[2]}),
+      chart_of(drawn, "Branches", "share of the stream", AxisScale::kLog, {columns[1], columns[2]}),
       "RMS of a branch as it goes into the sum, as a share of the stream that it joins.");
-  figure(chart_of(rows, "Cosines", "cosine", AxisScale::kLinear, {columns[3], columns[4]}),
+  figure(chart_of(drawn, "Cosines", "cosine", AxisScale::kLinear, {columns[3], columns[4]}),
          "Of what a layer reads and leaves: near 1 it changes little. Of two tokens: near 1 they "
          "are all alike. " +
              depth_text(rows));
-  figure(chart_of(rows, "Attention logits", "largest logit", AxisScale::kLog, {columns[5]}),
+  figure(chart_of(drawn, "Attention logits", "largest logit", AxisScale::kLog, {columns[5]}),
          "Above 50 softmax in float32 passes one key.");
-  figure(chart_of(rows, "Entropy of attention", "share of the largest possible", AxisScale::kLinear,
-                  {columns[6]}),
+  figure(chart_of(drawn, "Entropy of attention", "share of the largest possible",
+                  AxisScale::kLinear, {columns[6]}),
          "1 where a query looks at all keys alike, 0 where it looks at one.");
-  figure(gain_chart(subject),
+  figure(gain_chart(drawn),
          "RMS over features of γ, or of 1 + γ where that is meant. They start at 1; near 0 nothing "
          "passes.");
-  Chart gradient = chart_of(rows, "Gradient", "RMS", AxisScale::kLog, {columns[7]});
+  Chart gradient = chart_of(drawn, "Gradient", "RMS", AxisScale::kLog, {columns[7]});
   lay_under(gradient, gradient_band(subject, rows));
   figure(gradient,
          "Of the loss by what each layer reads. Theory, of stacks that add to their stream, before "
@@ -127,19 +180,21 @@ void add_losses(HtmlPage& page, const Subject& subject) {
 
 }  // namespace
 
-std::string doctor_html(const Diagnosis& diagnosis) {
+std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other) {
   const Subject& subject = diagnosis.subject;
   const std::vector<Group> groups = grouped(diagnosis.findings);
-  HtmlPage page("Doctor: " + std::filesystem::path(subject.name).filename().string(),
+  HtmlPage page("Doctor: " + short_name(subject),
                 fmt::format("{}: {}. {}", model_text(subject.profile.model),
                             verdict_text(count_defects(groups)),
                             subject.measured_on.empty() ? "" : input_text(subject)));
   add_findings(page, diagnosis, groups);
+  if (other != nullptr) add_comparison(page, diagnosis, *other);
   add_losses(page, subject);
-  const std::vector<LayerNumbers> rows = layer_numbers(subject, last_step(subject.profile));
+  const std::vector<Drawn> drawn = all_drawn(diagnosis, other);
+  const std::vector<LayerNumbers>& rows = drawn.front().rows;
   if (rows.empty()) return page.str();
   page.section("By layer");
-  add_charts(page, subject, rows);
+  add_charts(page, drawn);
   page.table(layer_table(rows, rows.size()), kLayerCaption);
   return page.str();
 }

@@ -29,10 +29,13 @@ std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int wi
 /// {"target","status":"sound"|"findings","model":{…},"loss","findings":[{"rule","severity","where",
 /// "layer","sublayer","what","because","fix","measured","expected"}],"proofs":[{"rule","change",
 /// "steps","number","before","after","mended"}],"effective_depth","layers":[{…}]}; a finding of the
-/// whole has no layer, and what is unknown is null.
-std::string doctor_json(const Diagnosis& diagnosis);
+/// whole has no layer, and what is unknown is null. Held against another it has one key more:
+/// "comparison":{"other":{…},"gone":[{…}],"new":[{…}],"parting":{"layer","number","one","other"},
+/// "multiples":[{…}]}, with the other's document, findings, a number of "layers", and its
+/// quotients.
+std::string doctor_json(const Diagnosis& diagnosis, const Diagnosis* other = nullptr);
 
-/// The same with curves, as one page.
-std::string doctor_html(const Diagnosis& diagnosis);
+/// The same with curves, as one page; those of the other are dashed.
+std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other = nullptr);
 
 }  // namespace addnorm

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "io/json.h"
 #include "kernels/instruction_set.h"
 #include "report/numbers.h"
 #include "report/table.h"
@@ -38,7 +38,6 @@ constexpr const char* kLegend =
 }  // namespace
 
 std::string race_json(const RaceResult& result) {
-  using Json = nlohmann::ordered_json;
   const auto or_null = [](std::optional<double> ms) { return ms ? Json(*ms) : Json(); };
   return Json{{"kernel", result.job.kernel.name},
               {"rows", result.job.shape.rows},

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "io/json.h"
 #include "io/profile.h"
 #include "report/bars.h"
 #include "report/html.h"
@@ -240,7 +240,6 @@ std::string study_html(const StudyReport& report) {
 }
 
 std::string study_json(const StudyReport& report) {
-  using Json = nlohmann::ordered_json;
   const StudyOptions& o = report.study.options;
   Json json{{"options",
              {{"placements", o.placements},

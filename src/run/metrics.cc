@@ -2,15 +2,13 @@
 
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "io/file.h"
+#include "io/json.h"
 
 namespace addnorm {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);

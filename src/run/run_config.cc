@@ -6,15 +6,13 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "addnorm/nn/placement.h"
 #include "base/find_named.h"
+#include "io/json.h"
 
 namespace addnorm {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <typename Enum>
 struct Named {
@@ -153,7 +151,7 @@ std::span<const Preset> presets() {
   return all;
 }
 
-nlohmann::ordered_json to_json(const RunConfig& config) {
+Json to_json(const RunConfig& config) {
   Json object = Json::object();
   for (const Setting& setting : settings()) {
     std::visit([&](auto member) { object[std::string(setting.name)] = config.*member; },
@@ -206,7 +204,7 @@ void change(RunConfig& config, const std::string& name, Json value, const std::s
 
 }  // namespace
 
-void update(RunConfig& config, const nlohmann::ordered_json& object, const std::string& file) {
+void update(RunConfig& config, const Json& object, const std::string& file) {
   require(object.is_object(), "{}: is no JSON object of settings", file);
   if (object.contains("preset") && object["preset"].is_string()) {
     const auto text = config.text;

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "addnorm/error.h"
 #include "addnorm/nn/placement.h"
+#include "io/json.h"
 #include "run/memory.h"
 
 namespace addnorm {
@@ -15,7 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-using Json = nlohmann::ordered_json;
 
 /// A value that is allowed and not the default.
 Json other_value(const Setting& setting) {

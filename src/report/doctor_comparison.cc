@@ -1,0 +1,71 @@
+#include "report/doctor_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/require.h"
+
+namespace addnorm {
+namespace {
+
+std::vector<const Finding*> only_in(const Diagnosis& one, const Diagnosis& other) {
+  std::vector<const Finding*> only;
+  for (const Finding& finding : one.findings) {
+    const bool is_shared = std::ranges::any_of(other.findings, [&](const Finding& f) {
+      return f.rule == finding.rule && f.where == finding.where;
+    });
+    if (!is_shared && finding.severity != Severity::kNote) only.push_back(&finding);
+  }
+  return only;
+}
+
+std::optional<Comparison::Parting> find_parting(const std::vector<LayerNumbers>& one,
+                                                const std::vector<LayerNumbers>& other) {
+  for (const bool forward : {true, false}) {
+    for (std::size_t l = 0; l < one.size(); ++l) {
+      for (const LayerColumn& column : kLayerColumns) {
+        if (forward == (column.member == &LayerNumbers::gradient)) continue;
+        const double a = one[l].*column.member;
+        const double b = other[l].*column.member;
+        if (std::abs(a - b) > 0.01 * std::max(std::abs(a), std::abs(b))) {
+          return Comparison::Parting{l, &column, a, b};
+        }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Comparison compare(const Diagnosis& one, const Diagnosis& other) {
+  const std::vector<LayerNumbers> rows = layer_numbers(one.subject, last_step(one.subject.profile));
+  const std::vector<LayerNumbers> others =
+      layer_numbers(other.subject, last_step(other.subject.profile));
+  require(rows.size() == others.size(), "{} has {} layers, {} has {}: nothing to compare",
+          one.subject.name, rows.size(), other.subject.name, others.size());
+  Comparison comparison{.gone = only_in(one, other),
+                        .added = only_in(other, one),
+                        .parting = find_parting(rows, others),
+                        .multiples = others};
+  for (std::size_t l = 0; l < rows.size(); ++l) {
+    for (const LayerColumn& column : kLayerColumns) {
+      double& multiple = comparison.multiples[l].*column.member;
+      comparison.is_measured |= !std::isnan(multiple - rows[l].*column.member);
+      multiple /= rows[l].*column.member;
+    }
+  }
+  return comparison;
+}
+
+std::string parting_text(const Comparison& comparison) {
+  if (!comparison.is_measured) return "No number by layer was measured in both.";
+  if (!comparison.parting) return "No number by layer differs by more than 1 %.";
+  const Comparison::Parting& p = *comparison.parting;
+  return fmt::format("They part at layer {}: {} is {} and {}.", p.layer, p.number->name,
+                     short_number(p.one), short_number(p.other));
+}
+
+}  // namespace addnorm
