@@ -32,10 +32,11 @@ or Sequential, and that norms and linear layers are modules of their own. A comp
 A line of the profile is one point of one layer: the stream `x` that a sublayer reads, the norm
 `before` it, its `branch`, the norm `inside` the residual, the `sum`, the norm `after` it. Of each
 there are size, spread, gradient, likeness of tokens. A `sum` also says what it is made of
-(from_x·x + from_before·h + from_branch·f), and a norm's output what kind of norm made it: whether
-it centres, what it divides by, where ε stands, whether γ means γ or 1 + γ. None of it is taken from
-the code's word; what the code declares goes to the first line, for comparison. README.md lists the
-keys.
+(from_x·x + from_before·h + from_branch·f) and how much of its gradient arrives at its parts
+(grad_to_branch, and grad_to_x where a norm reads x), and a norm's output what kind of norm made it:
+whether it centres, what it divides by, where ε stands, whether γ means γ or 1 + γ. None of it is
+taken from the code's word; what the code declares goes to the first line, for comparison. README.md
+lists the keys.
 
 Needs PyTorch 1.13 or newer and nothing else. A model under torch.compile has no calls to see: give
 the module that was compiled.
@@ -44,6 +45,7 @@ the module that was compiled.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import re
@@ -344,6 +346,9 @@ class Seen:
     @staticmethod
     def version_of(tensor: Tensor) -> int:
         return 0 if tensor.is_inference() else tensor._version
+
+    def is_unchanged(self) -> bool:
+        return self.version == self.version_of(self.tensor)
 
     def is_same(self, *others: Optional[Seen]) -> bool:
         return any(o is not None and self.tensor is o.tensor and self.version == o.version
@@ -687,6 +692,7 @@ class Probe:
                 self._record_norm(at("inside"), "inside", sub.inside.module, sub.inside.read,
                                   sub.inside.gave)
             self._record(at("sum"), total, {**made_of, **({} if sub.after else kept)})
+            self._grade_sum(at("sum"), sub, total, parts["branch"], trace.x.tensor.shape)
             if sub.after:
                 self._record_norm(at("after"), "after", sub.after.module, sub.after.read,
                                   sub.after.gave, kept)
@@ -823,7 +829,7 @@ class Probe:
     def _record(self, site: Site, seen: Seen, more: Optional[Numbers] = None) -> None:
         if site not in self._entries:
             self._entries[site] = {**value_numbers(seen.rows, seen.stride), **(more or {})}
-        if seen.version == Seen.version_of(seen.tensor):
+        if seen.is_unchanged():
             self._grade(site, seen.tensor)
 
     def _grade(self, site: Site, tensor: Tensor,
@@ -836,9 +842,63 @@ class Probe:
         def arrived(gradient: Tensor) -> None:
             self._entries[site].setdefault("grad_rms", rms(part(gradient)))
 
-        handle = tensor.register_hook(arrived)
+        self._hook_gradient(tensor, arrived)
+
+    def _grade_sum(self, site: Site, sub: Sublayer, total: Seen, branch: Seen,
+                   shape: torch.Size) -> None:
+        """How much of a sum's gradient arrives at its branch, and at the stream before a norm, where
+        the rest is what comes back through the norm."""
+        numbers, came, handles = self._entries[site], {}, []
+        before, is_kept = sub.before, branch.is_unchanged()  # alone: the branch may go
+
+        def arrived(name: str, gradient: Tensor) -> None:
+            if name != "sum" and "sum" not in came:
+                return  # it comes from elsewhere
+            came[name] = wide(self._take(gradient, shape).rows)
+            if name == "sum" and is_kept:
+                numbers["grad_to_branch"] = 0.0  # unless something arrives there
+            elif name == "branch":
+                pass_on("branch", {})
+            elif name == "x":
+                back = self._through_norm(before, came["h"]) if "h" in came else None
+                pass_on("x", {} if back is None else {"norm": back})
+                came.clear()
+                for handle in handles:
+                    handle.remove()
+
+        def pass_on(name: str, others: Dict[str, Tensor]) -> None:
+            numbers.pop(f"grad_to_{name}", None)
+            made_of = explain_sum(came[name], {"sum": came["sum"], **others})
+            if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
+                numbers[f"grad_to_{name}"] = made_of["from_sum"]
+
+        def hook(name: str, seen: Seen) -> None:  # or not: of what needs no gradient none arrives
+            if seen.tensor.requires_grad and seen.is_unchanged():
+                function = functools.partial(arrived, name)
+                handles.append(self._hook_gradient(seen.tensor, function))
+
+        hook("sum", total)
+        hook("branch", branch)
+        if before:
+            hook("h", before.gave)
+            hook("x", sub.x)
+
+    @staticmethod
+    def _through_norm(norm: Call, gradient: Tensor) -> Optional[Tensor]:
+        """What a norm gives back for the gradient of its output; None if it cannot be asked."""
+        try:
+            with torch.enable_grad():
+                x = norm.read.rows.clone().requires_grad_()
+                y = norm.module.forward(x)
+                return torch.autograd.grad(y, x, gradient.to(y.device, y.dtype))[0]
+        except Exception:  # of one that needs more than x; a backward must not fail by being watched
+            return None
+
+    def _hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], None]) -> Any:
+        handle = tensor.register_hook(function)
         if tensor.is_leaf:
             self._undo.callback(handle.remove)
+        return handle
 
     def _record_norm(self, site: Site, slot: str, norm: nn.Module, read: Seen, gave: Seen,
                      more: Optional[Numbers] = None) -> None:

@@ -132,6 +132,21 @@ class Experts(nn.Module):
         return y.view_as(x)
 
 
+class CutBlock(nn.Module):
+    """Pre-norm, with its own way to add an attention to the stream."""
+
+    def __init__(self, d, add):
+        super().__init__()
+        self.add = add
+        self.norm_a, self.norm_f = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.attention, self.mlp = Attention(d), nn.Sequential(nn.Linear(d, d), nn.Tanh(),
+                                                               nn.Linear(d, d))
+
+    def forward(self, x):
+        x = self.add(x, lambda: self.attention(self.norm_a(x)))
+        return x + F.dropout(self.mlp(self.norm_f(x)), 0.2)
+
+
 class WrappedBlock(nn.Module):
     """Residual and norm in wrappers, experts; called by a named argument, gives a tuple."""
 
@@ -189,7 +204,7 @@ class ReferenceModels(unittest.TestCase):
         for name, config in generate_models.CONFIGS.items():
             model, tokens = reference(name)
             model.double()
-            _, found = run(model, tokens)
+            p, found = run(model, tokens)
             is_layer_norm = config["model_type"] in ("gpt2", "bert")
             eps = [config[key] for key in ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon")
                    if key in config][0]
@@ -202,6 +217,9 @@ class ReferenceModels(unittest.TestCase):
                         self.assertAlmostEqual(line["from_x"], 1)
                         self.assertAlmostEqual(line["from_branch"], 1)
                         self.assertAlmostEqual(line.get("from_before", 0), 0)
+                        self.assertAlmostEqual(line["grad_to_branch"], 1)
+                        if p.header()["placement"] in ("pre", "sandwich"):
+                            self.assertAlmostEqual(line["grad_to_x"], 1)
                     elif "divisor" in line:
                         norms += 1
                         self.assertLess(line["unexplained"], 1e-12)
@@ -502,6 +520,53 @@ class OtherModels(unittest.TestCase):
                 for other in KINDS:
                     line = find(found, layer=1, sublayer=other, point="sum")
                     self.assertAlmostEqual(line["from_x"], other != kind, 4, (name, kind, other))
+
+    def test_gradients_that_a_sum_does_not_pass_on(self):
+        def without_grad(x, f):
+            with torch.no_grad():
+                y = f()
+            return x + y
+
+        gain = torch.linspace(-1, 1, 16)
+        cases = [  # the sum, and how much of its gradient arrives at x and at the branch
+            (lambda x, f: x + f(), 1, 1),
+            (lambda x, f: x.detach() + f(), 0, 1),
+            (lambda x, f: x + f().detach(), 1, 0),
+            (without_grad, 1, 0),
+            (lambda x, f: f().add_(x), 1, None),  # nobody knows: the branch is overwritten
+            (lambda x, f: 0.25 * x + 0.75 * x.detach() + 3 * f(), 0.25, 3),
+            (lambda x, f: torch.cat([x[..., :8].detach(), x[..., 8:]], -1) + gain * f(), None, None),
+        ]
+        for i, (add, to_x, to_branch) in enumerate(cases):
+            torch.manual_seed(i)
+            model = nn.Sequential(*(CutBlock(16, add) for _ in range(3)))
+            _, found = run(model, torch.randn(2, 9, 16, requires_grad=True))
+            for layer in range(3):
+                line = find(found, layer=layer, sublayer="attention", point="sum")
+                for key, expected in ("grad_to_x", to_x), ("grad_to_branch", to_branch):
+                    with self.subTest(key, case=i, layer=layer):
+                        self.assertEqual(key in line, expected is not None)
+                        self.assertAlmostEqual(line.get(key, 0), expected or 0, 5)
+                line = find(found, layer=layer, sublayer="feed_forward", point="sum")
+                self.assertAlmostEqual(line["grad_to_x"], 1, 5)
+
+    def test_a_backward_does_not_fail_by_being_watched(self):
+        class Conditioned(nn.LayerNorm):
+            def forward(self, x, condition):
+                return super().forward(x) * condition
+
+        class Layer(CutBlock):
+            def forward(self, x):
+                x = x + self.attention(self.norm_a(x, 2))
+                return x + self.mlp(self.norm_f(x))
+
+        torch.manual_seed(0)
+        layer = Layer(16, None)
+        layer.norm_a = Conditioned(16)
+        _, found = run(nn.Sequential(layer), torch.randn(2, 9, 16, requires_grad=True))
+        line = find(found, layer=0, sublayer="attention", point="sum")
+        self.assertNotIn("grad_to_x", line)
+        self.assertAlmostEqual(line["grad_to_branch"], 1, 5)
 
     def test_bfloat16(self):
         model, tokens = reference("llama")

@@ -27,6 +27,8 @@ const std::map<std::string, std::string> kRuleOf = {
     {"norm_over_stream", "norm-over-stream"},
     {"residual_missing", "residual-missing"},
     {"residual_twice", "residual-twice"},
+    {"residual_detached", "residual-detached"},
+    {"branch_detached", "branch-detached"},
     {"depth_scale_lost", "depth-scale"},
     {"layer_norm_for_rms_norm", "norm-kind"},
     {"rms_norm_for_layer_norm", "norm-kind"},

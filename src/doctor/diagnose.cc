@@ -9,6 +9,7 @@ namespace {
 
 constexpr void (*kRules[])(const Subject&, Findings&) = {
     find_wrong_sums,
+    find_detached_parts,
     find_unexplained_sums,
     find_wrong_norm_kind,
     find_wrong_gamma_form,

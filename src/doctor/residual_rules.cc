@@ -92,7 +92,42 @@ bool is_everywhere(const Subject& subject, double factor) {
   return same;
 }
 
+/// One part of a sum: what it gives forward, what it gets backward, and what it is if that is
+/// nothing.
+struct Part {
+  const char* symbol;
+  double forward, backward;
+  const char* rule;
+  const char* seen;
+};
+
 }  // namespace
+
+void find_detached_parts(const Subject& subject, Findings& findings) {
+  for_sums(subject, [&](const ProfileEntry& sum) {
+    const Part parts[] = {
+        {"x", sum.from_x, sum.grad_to_x, "residual-detached",
+         "no gradient passes along the residual: layers before learn only through this branch"},
+        {"f", sum.from_branch, sum.grad_to_branch, "branch-detached",
+         "no gradient reaches the branch: its weights do not learn"}};
+    for (const auto& [symbol, forward, backward, rule, seen] : parts) {
+      if (std::isnan(forward - backward) || is_near(backward, forward)) continue;
+      const bool is_cut = std::abs(backward) < kTolerance;
+      const std::string passed = fmt::format("∂{} holds {:.3g}·∂s", symbol, backward);
+      findings.push_back(
+          {.rule = is_cut ? rule : "gradient-factor",
+           .severity = is_cut ? Severity::kBroken : Severity::kSuspicious,
+           .site = sum.site,
+           .where = place_text(sum.site),
+           .what = is_cut ? seen : passed,
+           .because = fmt::format("s holds {0:.3g}·{1}, so ∂{1} holds {0:.3g}·∂s", forward, symbol),
+           .fix =
+               fmt::format("look for detach(), .data or no_grad() between {} and the sum", symbol),
+           .measured = backward,
+           .expected = forward});
+    }
+  });
+}
 
 void find_wrong_sums(const Subject& subject, Findings& findings) {
   const std::vector<bool> parallel = parallel_layers(subject);

@@ -11,8 +11,9 @@ namespace addnorm {
 
 using Findings = std::vector<Finding>;
 
-// residual_rules.cc: sums against s = skip·x + gain·f
+// residual_rules.cc: sums against s = skip·x + gain·f, and the way back
 void find_wrong_sums(const Subject& subject, Findings& findings);
+void find_detached_parts(const Subject& subject, Findings& findings);
 void find_unexplained_sums(const Subject& subject, Findings& findings);
 
 // norm_rules.cc: norms against what the network says they are

@@ -63,6 +63,23 @@ TEST(Rules, AreSilentOnWhatIsSoundOrUnknown) {
   EXPECT_THAT(found({}), IsEmpty());
 }
 
+TEST(Rules, SeeSumsThatDoNotPassTheirGradientOn) {
+  Subject subject = sound();
+  ProfileEntry& sum = at(subject, 1, kAttention, Point::kSum);
+  sum.grad_to_x = sum.grad_to_branch = 1;
+  EXPECT_THAT(found(subject), IsEmpty());
+  sum.grad_to_x = 0;
+  EXPECT_THAT(found(subject), ElementsAre("residual-detached, layer 1, attention"));
+  sum.grad_to_x = 1;
+  sum.grad_to_branch = 0;
+  EXPECT_THAT(found(subject), ElementsAre("branch-detached, layer 1, attention"));
+  sum.grad_to_branch = 0.1;
+  EXPECT_THAT(found(subject), ElementsAre("gradient-factor, layer 1, attention"));
+  sum.grad_to_branch = 1;
+  sum.from_x = sum.grad_to_x = 0;  // what is not there needs no gradient
+  EXPECT_THAT(found(subject), ElementsAre("residual-missing, layer 1, attention"));
+}
+
 TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
   Subject subject = sound();
   at(subject, 1, kAttention, Point::kSum).from_x = 0.7;
@@ -214,8 +231,9 @@ TEST(Layers, HaveSharesByWhatTheSumAddsUp) {
 }
 
 TEST(Layers, WorkAsDeepAsTheyTurnTheStream) {
-  const auto depth = [](std::vector<double> cosines) {
+  const auto depth = [](const std::vector<double>& cosines) {
     std::vector<LayerNumbers> layers;
+    layers.reserve(cosines.size());
     for (const double cosine : cosines) layers.push_back({.cosine = cosine});
     return effective_depth(layers);
   };

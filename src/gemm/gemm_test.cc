@@ -14,10 +14,10 @@ using ::testing::HasSubstr;
 using testing::random_matrix;
 using ::testing::ThrowsMessage;
 
-template <typename In_, typename Out_ = In_>
+template <typename Input, typename Output = Input>
 struct Product {
-  using In = In_;
-  using Out = Out_;
+  using In = Input;
+  using Out = Output;
 };
 template <typename P>
 class GemmTest : public ::testing::Test {};

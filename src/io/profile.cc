@@ -45,6 +45,8 @@ constexpr Value kValues[] = {
     {"from_before", &ProfileEntry::from_before},
     {"from_branch", &ProfileEntry::from_branch},
     {"unexplained", &ProfileEntry::unexplained},
+    {"grad_to_x", &ProfileEntry::grad_to_x},
+    {"grad_to_branch", &ProfileEntry::grad_to_branch},
     {"gamma_offset", &ProfileEntry::gamma_offset},
     {"centred", &ProfileEntry::centred},
     {"divisor", &ProfileEntry::divisor},

@@ -109,7 +109,7 @@ class ModelFilesTest : public ::testing::Test {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     TorchGenerator generator(1);
-    const auto add = [&](const std::string& name, Shape shape) {
+    const auto add = [&](const std::string& name, const Shape& shape) {
       std::size_t count = 1;
       for (const std::size_t n : shape) count *= n;
       tensors_[name] = {shape, testing::random_vector<float>(generator, count, {0, 0.1})};
@@ -132,6 +132,7 @@ class ModelFilesTest : public ::testing::Test {
 
   void write(const std::string& name, const std::map<std::string, Tensor>& tensors) const {
     std::vector<StoredTensor> stored;
+    stored.reserve(tensors.size());
     for (const auto& [key, tensor] : tensors) {
       stored.push_back(stored_tensor(key, tensor.shape, std::span<const float>(tensor.values)));
     }

@@ -36,6 +36,10 @@ struct ProfileEntry {
   double from_before = kUnknown;
   double from_branch = kUnknown;
   double unexplained = kUnknown;  ///< ‖s − fit‖/‖s‖; of a norm's output ‖y − fit‖/‖y‖
+  // Likewise of its gradient, which comes to both: ∂f = grad_to_branch·∂s, and, where a norm reads
+  // x, ∂x = grad_to_x·∂s + what comes back through the norm. Of PyTorch's models alone.
+  double grad_to_x = kUnknown;
+  double grad_to_branch = kUnknown;
 
   // Of a norm's output, by least squares in each row: y = Γ ⊙ (s − centre)/divisor + β, with u the
   // row's variance, or its mean square where the norm does not centre.
