@@ -247,7 +247,7 @@ struct BackwardLoop {
   template <typename Mode>
   HWY_INLINE Group<V> shifts_of(std::size_t n, std::size_t r, std::size_t step) const {
     Pack<V, 4> heads[kRowGroup];
-    for (std::size_t g = 0; g < kRowGroup; ++g) heads[g] = set<kRowGroup>(V{0});
+    for (Group<V>& unread : heads) unread = set<kRowGroup>(V{0});
     if (!Mode::kCentred || !centred) return heads[0];
     for (std::size_t g = 0; g < step; ++g) {
       const B* dy = args.dy.row(r + g).data();

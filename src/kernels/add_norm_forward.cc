@@ -260,7 +260,7 @@ struct ForwardLoop {
   HWY_INLINE Group<V> shifts_of(const ResidualAdd<S, B>& add, std::size_t n, std::size_t r,
                                 std::size_t step) const {
     Pack<V, 4> heads[kRowGroup];
-    for (std::size_t g = 0; g < kRowGroup; ++g) heads[g] = set<kRowGroup>(V{0});
+    for (Group<V>& unread : heads) unread = set<kRowGroup>(V{0});
     if (!Mode::kCentred || !from_moments.centred) return heads[0];
     for (std::size_t g = 0; g < step; ++g) {
       heads[g] = fold(head<V>(n, ResidualRow<S, B, Mode::kAdd>(add, r + g)));

@@ -10,6 +10,7 @@
 #endif
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <span>
 
@@ -181,7 +182,7 @@ template <typename V, std::size_t N>
 HWY_INLINE auto head(const Pack<V, N>& row) {
   if constexpr (N > kPack) {
     Pack<V, kPack> first;
-    for (std::size_t k = 0; k < sizeof(first.v) / sizeof(first.v[0]); ++k) first.v[k] = row.v[k];
+    for (std::size_t k = 0; k < std::size(first.v); ++k) first.v[k] = row.v[k];
     return first;
   } else if constexpr (N == kPack) {
     return row;

@@ -134,6 +134,7 @@ std::string places(const Group& group) {
     if (in_layer) same->second.push_back(number);
   }
   std::vector<std::string> parts;
+  parts.reserve(kinds.size());
   for (const auto& [kind, layers] : kinds) {
     parts.push_back(layers.empty() ? kind : layers_text(layers) + kind);
   }

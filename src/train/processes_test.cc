@@ -31,6 +31,7 @@ TEST(GradientSum, AddsInOrderOfRankAndGivesAllTheSameBits) {
     const std::vector<std::size_t> sizes{1, 1000, 17, 100'003};
     const auto sums = on_threads(processes, [&](Communicator& world) {
       std::vector<Parameter<float>> parameters;
+      parameters.reserve(sizes.size());
       for (const std::size_t size : sizes) {
         parameters.emplace_back(1, size, ParameterRole::kWeight);
       }

@@ -245,6 +245,7 @@ TEST(Trainer, LearnsInBFloat16AsInFloat32) {
     initialize(decoder, Initialization::kXavier, generator);
     Trainer<T> trainer(decoder, text, {.learning_rate = {1e-2, 5}, .seed = 3});
     std::vector<double> losses;
+    losses.reserve(60);
     for (int i = 0; i < 60; ++i) losses.push_back(trainer.step());
     return losses;
   };
