@@ -33,10 +33,9 @@ A line of the profile is one point of one layer: the stream `x` that a sublayer 
 `before` it, its `branch`, the norm `inside` the residual, the `sum`, the norm `after` it. Of each
 there are size, spread, gradient, likeness of tokens. A `sum` also says what it is made of
 (from_x·x + from_before·h + from_branch·f) and how much of its gradient arrives at its parts
-(grad_to_branch, and grad_to_x where a norm reads x), and a norm's output what kind of norm made it:
-whether it centres, what it divides by, where ε stands, whether γ means γ or 1 + γ. None of it is
-taken from the code's word; what the code declares goes to the first line, for comparison. README.md
-lists the keys.
+(grad_to_x, grad_to_branch), and a norm's output what kind of norm made it: whether it centres, what
+it divides by, where ε stands, whether γ means γ or 1 + γ. None of it is taken from the code's word;
+what the code declares goes to the first line, for comparison. README.md lists the keys.
 
 Needs PyTorch 1.13 or newer and nothing else. A model under torch.compile has no calls to see: give
 the module that was compiled.
@@ -362,6 +361,7 @@ class Call:
     module: Optional[nn.Module] = None
     read: Optional[Seen] = None  # the input and the output, where they have the stream's shape
     gave: Optional[Seen] = None
+    output: Optional[Tensor] = None  # of any shape
     scores: Numbers = field(default_factory=dict)  # of a softmax
 
 
@@ -373,6 +373,11 @@ class Trace:
 
     def add(self, name: str, *arguments: Any, **named: Any) -> None:
         self.calls.append(Call(len(self.calls), name, *arguments, **named))
+
+    def readers_of(self, seen: Seen) -> List[Call]:
+        """The modules that themselves compute with it, and not by others within them."""
+        return [call for call in self.calls if seen.is_same(call.read)
+                and call.output is not None and not list(call.module.children())]
 
     def after_dropout(self, seen: Seen) -> Seen:
         for call in self.calls:
@@ -626,7 +631,7 @@ class Probe:
             return
         if self._trace.x is None and first_tensor(inputs) is not None:
             self._trace.x = self._take(first_tensor(inputs))  # of a layer with named arguments
-        self._trace.add(name, module, self._see(inputs), self._see(output))
+        self._trace.add(name, module, self._see(inputs), self._see(output), first_tensor(output))
 
     def _end(self, output: Any) -> None:
         trace, done = self._trace, self._see(output)
@@ -692,7 +697,7 @@ class Probe:
                 self._record_norm(at("inside"), "inside", sub.inside.module, sub.inside.read,
                                   sub.inside.gave)
             self._record(at("sum"), total, {**made_of, **({} if sub.after else kept)})
-            self._grade_sum(at("sum"), sub, total, parts["branch"], trace.x.tensor.shape)
+            self._grade_sum(at("sum"), total, sub.x, parts["branch"], trace.readers_of(sub.x))
             if sub.after:
                 self._record_norm(at("after"), "after", sub.after.module, sub.after.read,
                                   sub.after.gave, kept)
@@ -844,24 +849,26 @@ class Probe:
 
         self._hook_gradient(tensor, arrived)
 
-    def _grade_sum(self, site: Site, sub: Sublayer, total: Seen, branch: Seen,
-                   shape: torch.Size) -> None:
-        """How much of a sum's gradient arrives at its branch, and at the stream before a norm, where
-        the rest is what comes back through the norm."""
-        numbers, came, handles = self._entries[site], {}, []
-        before, is_kept = sub.before, branch.is_unchanged()  # alone: the branch may go
+    def _grade_sum(self, site: Site, total: Seen, x: Seen, branch: Seen, readers: List[Call]) -> None:
+        """How much of a sum's gradient arrives at its branch, and at the stream, where the rest is
+        what comes back through the modules that read it."""
+        numbers, handles = self._entries[site], []
+        came: Dict[Any, Tensor] = {}
+        is_kept = branch.is_unchanged()  # else a gradient may come and not be seen
+        tokens = x.tensor.shape[:-1]
 
-        def arrived(name: str, gradient: Tensor) -> None:
-            if name != "sum" and "sum" not in came:
+        def arrived(key: Any, gradient: Tensor) -> None:
+            if key != "sum" and "sum" not in came:
                 return  # it comes from elsewhere
-            came[name] = wide(self._take(gradient, shape).rows)
-            if name == "sum" and is_kept:
+            came[key] = wide(self._take(gradient, (*tokens, gradient.shape[-1])).rows)
+            if key == "sum" and is_kept:
                 numbers["grad_to_branch"] = 0.0  # unless something arrives there
-            elif name == "branch":
+            elif key == "branch":
                 pass_on("branch", {})
-            elif name == "x":
-                back = self._through_norm(before, came["h"]) if "h" in came else None
-                pass_on("x", {} if back is None else {"norm": back})
+            elif key == "x":
+                back = [self._through(call, came[i]) for i, call in enumerate(readers) if i in came]
+                if all(b is not None for b in back):
+                    pass_on("x", {"readers": torch.stack(back).sum(0)} if back else {})
                 came.clear()
                 for handle in handles:
                     handle.remove()
@@ -872,25 +879,28 @@ class Probe:
             if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
                 numbers[f"grad_to_{name}"] = made_of["from_sum"]
 
-        def hook(name: str, seen: Seen) -> None:  # or not: of what needs no gradient none arrives
-            if seen.tensor.requires_grad and seen.is_unchanged():
-                function = functools.partial(arrived, name)
-                handles.append(self._hook_gradient(seen.tensor, function))
+        def hook(key: Any, tensor: Tensor) -> None:  # or not: of what needs no gradient none arrives
+            if tensor.requires_grad:
+                function = functools.partial(arrived, key)
+                handles.append(self._hook_gradient(tensor, function))
 
-        hook("sum", total)
-        hook("branch", branch)
-        if before:
-            hook("h", before.gave)
-            hook("x", sub.x)
+        if total.is_unchanged():
+            hook("sum", total.tensor)
+            if is_kept:
+                hook("branch", branch.tensor)
+            if x.is_unchanged() and readers:
+                hook("x", x.tensor)
+                for i, call in enumerate(readers):
+                    hook(i, call.output)
 
     @staticmethod
-    def _through_norm(norm: Call, gradient: Tensor) -> Optional[Tensor]:
-        """What a norm gives back for the gradient of its output; None if it cannot be asked."""
+    def _through(reader: Call, gradient: Tensor) -> Optional[Tensor]:
+        """What a module gives back for the gradient of its output; None if it cannot be asked."""
         try:
             with torch.enable_grad():
-                x = norm.read.rows.clone().requires_grad_()
-                y = norm.module.forward(x)
-                return torch.autograd.grad(y, x, gradient.to(y.device, y.dtype))[0]
+                x = reader.read.rows.clone().requires_grad_()
+                y = reader.module.forward(x)
+                return wide(torch.autograd.grad(y, x, gradient.to(y.device, y.dtype))[0])
         except Exception:  # of one that needs more than x; a backward must not fail by being watched
             return None
 

@@ -36,8 +36,8 @@ struct ProfileEntry {
   double from_before = kUnknown;
   double from_branch = kUnknown;
   double unexplained = kUnknown;  ///< ‖s − fit‖/‖s‖; of a norm's output ‖y − fit‖/‖y‖
-  // Likewise of its gradient, which comes to both: ∂f = grad_to_branch·∂s, and, where a norm reads
-  // x, ∂x = grad_to_x·∂s + what comes back through the norm. Of PyTorch's models alone.
+  // Likewise of its gradient, which comes to both: ∂f = grad_to_branch·∂s and ∂x = grad_to_x·∂s +
+  // what comes back through the modules that read x. Of PyTorch's models alone.
   double grad_to_x = kUnknown;
   double grad_to_branch = kUnknown;
 
