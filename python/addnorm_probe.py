@@ -375,9 +375,12 @@ class Trace:
         self.calls.append(Call(len(self.calls), name, *arguments, **named))
 
     def readers_of(self, seen: Seen) -> List[Call]:
-        """The modules that themselves compute with it, and not by others within them."""
-        return [call for call in self.calls if seen.is_same(call.read)
-                and call.output is not None and not list(call.module.children())]
+        """The norms and projections of it: what may be asked twice, and changes nothing by that."""
+        return [call for call in self.calls
+                if seen.is_same(call.read) and call.output is not None
+                and call.output.shape[:-1].numel() == seen.tensor.shape[:-1].numel()
+                and not list(call.module.children())
+                and (is_norm(call.name, call.module) or is_projection(call.module))]
 
     def after_dropout(self, seen: Seen) -> Seen:
         for call in self.calls:
@@ -852,7 +855,7 @@ class Probe:
     def _grade_sum(self, site: Site, total: Seen, x: Seen, branch: Seen, readers: List[Call]) -> None:
         """How much of a sum's gradient arrives at its branch, and at the stream, where the rest is
         what comes back through the modules that read it."""
-        numbers, handles = self._entries[site], []
+        numbers = self._entries[site]
         came: Dict[Any, Tensor] = {}
         is_kept = branch.is_unchanged()  # else a gradient may come and not be seen
         tokens = x.tensor.shape[:-1]
@@ -870,8 +873,6 @@ class Probe:
                 if all(b is not None for b in back):
                     pass_on("x", {"readers": torch.stack(back).sum(0)} if back else {})
                 came.clear()
-                for handle in handles:
-                    handle.remove()
 
         def pass_on(name: str, others: Dict[str, Tensor]) -> None:
             numbers.pop(f"grad_to_{name}", None)
@@ -881,8 +882,7 @@ class Probe:
 
         def hook(key: Any, tensor: Tensor) -> None:  # or not: of what needs no gradient none arrives
             if tensor.requires_grad:
-                function = functools.partial(arrived, key)
-                handles.append(self._hook_gradient(tensor, function))
+                self._hook_gradient(tensor, functools.partial(arrived, key))
 
         if total.is_unchanged():
             hook("sum", total.tensor)
@@ -904,11 +904,10 @@ class Probe:
         except Exception:  # of one that needs more than x; a backward must not fail by being watched
             return None
 
-    def _hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], None]) -> Any:
+    def _hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], None]) -> None:
         handle = tensor.register_hook(function)
         if tensor.is_leaf:
             self._undo.callback(handle.remove)
-        return handle
 
     def _record_norm(self, site: Site, slot: str, norm: nn.Module, read: Seen, gave: Seen,
                      more: Optional[Numbers] = None) -> None:

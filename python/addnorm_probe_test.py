@@ -567,6 +567,31 @@ class OtherModels(unittest.TestCase):
         self.assertNotIn("grad_to_x", line)
         self.assertAlmostEqual(line["grad_to_branch"], 1, 5)
 
+    def test_what_reads_the_stream_beside_a_norm_is_not_called_twice(self):
+        class Layer(CutBlock):
+            def __init__(self, d):
+                super().__init__(d, None)
+                self.batch, self.drop = nn.BatchNorm1d(d), nn.Dropout(0.5)
+
+            def forward(self, x):
+                x = x + self.attention(self.norm_a(x)) + self.drop(x)
+                return x + self.mlp(self.norm_f(x)) + self.batch(x.transpose(1, 2)).transpose(1, 2)
+
+        states = []
+        for watched in False, True:
+            torch.manual_seed(0)
+            layer, x = Layer(16), torch.randn(2, 9, 16, requires_grad=True)
+            model = nn.Sequential(layer)
+            if watched:
+                _, found = run(model, x)
+                self.assertNotIn("grad_to_x", find(found, layer=0, sublayer="attention",
+                                                   point="sum"))
+            else:
+                square(model(x)).backward()
+            states.append((layer.batch.running_mean, layer.batch.running_var, torch.rand(3)))
+        for plain, seen in zip(*states):
+            self.assertTrue(torch.equal(plain, seen))
+
     def test_bfloat16(self):
         model, tokens = reference("llama")
         _, found = run(model.bfloat16(), tokens)
