@@ -13,8 +13,8 @@ namespace {
 // Each figure is there twice, as wide as a page and as a phone: its text stays legible on both.
 constexpr std::string_view kPageCss =
     "body{margin:0 auto;padding:2rem 1rem;max-width:760px;background:var(--paper);"
-    "color:var(--ink);font:17px/1.6 system-ui,sans-serif}"
-    "h1{font-size:1.9rem;line-height:1.2;margin:0;overflow-wrap:anywhere}"
+    "color:var(--ink);overflow-wrap:break-word;font:17px/1.6 system-ui,sans-serif}"
+    "h1{font-size:1.9rem;line-height:1.2;margin:0}"
     "h2{font-size:1.35rem;line-height:1.3;margin:2.5rem 0 .5rem}"
     ".lead{color:var(--muted);font-size:1.15rem}"
     "figure{margin:1.75rem 0;break-inside:avoid}"
