@@ -243,7 +243,7 @@ TEST_F(TrainCommandTest, TakesTheMemoryThatItSays) {
   const std::string sizes =
       "--layers 2 --width 256 --heads 4 --context 256 --batch 16 --warm-up 1 ";
   for (const char* more : {"", "--dtype bf16 --placement sandwich", "--activation swiglu"}) {
-    const std::string flags = sizes + more + " --steps 1 --validation-batches 1 --text text ";
+    const std::string flags = sizes + more + " --steps 2 --validation-batches 1 --text text ";
     std::FILE* out = std::tmpfile();
     const pid_t child =
         start("train --out run" + std::to_string(std::strlen(more)) + ' ' + flags, out);

@@ -60,6 +60,10 @@ Comparison compare(const Diagnosis& one, const Diagnosis& other) {
   return comparison;
 }
 
+std::string finding_text(const Finding& finding) {
+  return fmt::format("{}, {}: {}", finding.rule, finding.where, finding.what);
+}
+
 std::string parting_text(const Comparison& comparison) {
   if (!comparison.is_measured) return "No number by layer was measured in both.";
   if (!comparison.parting) return "No number by layer differs by more than 1 %.";

@@ -30,6 +30,9 @@ struct Comparison {
 /// Both must outlive it. Throws an Error where they have not the same number of layers.
 Comparison compare(const Diagnosis& one, const Diagnosis& other);
 
+/// "residual-twice, layer 2, attention: the stream is added twice …"
+std::string finding_text(const Finding& finding);
+
 /// "They part at layer 3: …", or that they do not, or that nothing can be said.
 std::string parting_text(const Comparison& comparison);
 

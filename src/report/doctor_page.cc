@@ -112,7 +112,7 @@ void add_comparison(HtmlPage& page, const Diagnosis& one, const Diagnosis& other
   const auto add = [&](const char* label, const std::vector<const Finding*>& findings) {
     for (const Finding* f : findings) {
       items.push_back({{fmt::format("{} {}", look(f->severity).mark, label), look(f->severity).ink},
-                       fmt::format("{}, {}: {}", f->rule, f->where, f->what)});
+                       finding_text(*f)});
     }
   };
   add("gone", comparison.gone);

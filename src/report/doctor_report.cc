@@ -81,10 +81,8 @@ std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int wi
       wrap(fmt::format("{} against {}", other.subject.name, one.subject.name), width) + "\n";
   const auto add = [&](const char* label, const std::vector<const Finding*>& findings) {
     for (const Finding* f : findings) {
-      text += wrap(fmt::format("{} {}: {}, {}: {}", look(f->severity).mark, label, f->rule,
-                               f->where, f->what),
-                   width) +
-              "\n";
+      const char* mark = look(f->severity).mark;
+      text += wrap(fmt::format("{} {}: {}", mark, label, finding_text(*f)), width) + "\n";
     }
   };
   add("gone", comparison.gone);
