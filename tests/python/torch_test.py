@@ -96,8 +96,8 @@ def test_add_norm_is_the_sum_and_the_norm(norm):
     assert not norm.weight.grad
 
 
-def encoder(norm_first, dropout=0.0, batch_first=True):
-    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout, batch_first=batch_first,
+def encoder(norm_first, dropout=0.0, batch_first=True, activation="relu"):
+    layer = nn.TransformerEncoderLayer(32, 4, 64, dropout, activation, batch_first=batch_first,
                                        norm_first=norm_first)
     stack = nn.TransformerEncoder(layer, 6, nn.LayerNorm(32) if norm_first else None)
     for p in stack.parameters():  # the layers begin as copies of one
@@ -127,11 +127,12 @@ def test_a_converted_encoder_has_the_same_outputs_and_gradients(norm_first, batc
         torch.testing.assert_close(ours(x), theirs(x), rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-3)])
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-4)])
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_a_converted_encoder_has_the_same_loss_curve(norm_first, dtype, tolerance):
-    """With dropout, which is PyTorch's and so drops the same values after the same seed."""
-    theirs = encoder(norm_first, dropout=0.1).to(dtype)
+    """With dropout, which is PyTorch's and so drops the same values after the same seed. With GELU: a
+    ReLU of a value that rounding takes across 0 has another gradient."""
+    theirs = encoder(norm_first, dropout=0.1, activation="gelu").to(dtype)
     curves = []
     x = torch.randn(8, 16, 32, dtype=dtype)
     target = x.flip(1).cumsum(1).tanh()
