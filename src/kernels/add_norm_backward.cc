@@ -108,6 +108,9 @@ struct BackwardLoop {
         inverse_count(V{1} / static_cast<V>(cols)),
         inverse_divisor(V{1} / variance_divisor<V>(o, cols)) {}
 
+  /// Longer steps would not stay in registers.
+  static constexpr std::size_t kBackwardStep = HWY_MIN(kPack, (kStep<S, B>));
+
   /// Whether a mode knows what is asked, or must look.
   template <bool kCentredNorm, bool kPlain, StoreTo kStoreTo>
   struct Mode {
@@ -115,7 +118,7 @@ struct BackwardLoop {
     /// Plain γ, its gradient, and β's where centred; no skip; no row is scaled.
     static constexpr bool kKnown = kPlain;
     static constexpr StoreTo kTo = kStoreTo;
-    static constexpr std::size_t kStepSize = kPlain ? kStep<S, B> : kPack;
+    static constexpr std::size_t kStepSize = kPlain ? kBackwardStep : kPack;
     using InCache = Mode<kCentredNorm, kPlain, StoreTo::kCache>;
   };
   using General = Mode<true, false, StoreTo::kCache>;
@@ -162,9 +165,11 @@ struct BackwardLoop {
 
   template <std::size_t N>
   struct Lanes {
-    Pack<V, N> sum, projected;
+    StepLanes<V, N> sum, projected;
 
-    static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
+    static HWY_INLINE Lanes zero() {
+      return {set<HWY_MIN(N, kPack)>(V{0}), set<HWY_MIN(N, kPack)>(V{0})};
+    }
   };
 
   /// One block of columns: sums of row `in`, dx of row `out`, place `g` of its group, or both.
@@ -186,12 +191,12 @@ struct BackwardLoop {
     V* const d_beta = block_of(range.d_beta, begin);
     const Normalize<V, N, !Mode::kKnown> normalize_in(args.statistics[in]);
     const Normalize<V, N, !Mode::kKnown> normalize_out(args.statistics[out]);
-    const Pack<V, N> factor = set<N>(args.statistics[out].reciprocal * args.statistics[out].scale);
-    const Pack<V, N> shift = set<N>(shift_in);
-    const Pack<V, N> shift_out = set<N>(sums_out.shift[g]);
-    const Pack<V, N> mean = set<N>(sums_out.mean[g]);
-    const Pack<V, N> slope = set<N>(sums_out.slope[g]);
-    Lanes<N> lanes[kPack / N];
+    const Same<V, N> factor(args.statistics[out].reciprocal * args.statistics[out].scale);
+    const Same<V, N> shift(shift_in);
+    const Same<V, N> shift_out(sums_out.shift[g]);
+    const Same<V, N> mean(sums_out.mean[g]);
+    const Same<V, N> slope(sums_out.slope[g]);
+    Lanes<N> lanes[kSteps<N>];
     const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
       const Pack<V, N> gamma_here = effective<Mode, N>(plain_gamma, begin, at, count);
       Pack<V, N> d_norm;
@@ -211,9 +216,9 @@ struct BackwardLoop {
         Pack<V, N> g_in = dy * gamma_here;
         if constexpr (Mode::kCentred) {
           g_in = g_in - shift;
-          l.sum = l.sum + keep(g_in, count);
+          add_lanes(l.sum, keep(g_in, count));
         }
-        l.projected = l.projected + keep(g_in * x_hat, count);
+        add_lanes(l.projected, keep(g_in * x_hat, count));
         if (Mode::kKnown || d_gamma != nullptr) add_to<N>(d_gamma + at, dy * x_hat, count);
         if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta + at, dy, count);
       }
@@ -307,7 +312,7 @@ struct BackwardLoop {
   /// and one loop does one thing.
   template <typename Mode>
   struct NearRows {
-    static constexpr std::size_t kSize = kStep<S, B>;
+    static constexpr std::size_t kSize = kBackwardStep;
     static constexpr std::size_t kRows = 2 * kRowGroup;
 
     const BackwardLoop& loop;
@@ -342,8 +347,8 @@ struct BackwardLoop {
       V* const keeps_s = kept_s + kept(r);
       V* const keeps_g = kept_g + kept(r);
       const Normalize<V, kSize, false> normalize(statistics[r]);
-      const Pack<V, kSize> shift = set<kSize>(shift_value);
-      Lanes<kSize> lanes[kPack / kSize];
+      const Same<V, kSize> shift(shift_value);
+      Lanes<kSize> lanes[kSteps<kSize>];
       for_each_step<kSize>(
           n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
             if constexpr (Mode::kTo == StoreTo::kMemory) {
@@ -357,9 +362,9 @@ struct BackwardLoop {
             Pack<V, kSize> g = dy_here * load<kSize>(gammas + i, count);
             if constexpr (Mode::kCentred) {
               g = g - shift;
-              l.sum = l.sum + keep(g, count);
+              add_lanes(l.sum, keep(g, count));
             }
-            l.projected = l.projected + keep(g * x_hat, count);
+            add_lanes(l.projected, keep(g * x_hat, count));
             store(centred_s, keeps_s + i, count);
             store(g, keeps_g + i, count);
             add_to<kSize>(d_gamma + i, dy_here * x_hat, count);
@@ -373,9 +378,9 @@ struct BackwardLoop {
       const V* const g = kept_g + kept(r);
       const S* const past_row = past.row(r).data();
       S* const dx_row = dx.row(r).data();
-      const Pack<V, kSize> mean = set<kSize>(mean_value);
-      const Pack<V, kSize> slope = set<kSize>(slope_value);
-      const Pack<V, kSize> factor = set<kSize>(statistics[r].reciprocal);
+      const Same<V, kSize> mean(mean_value);
+      const Same<V, kSize> slope(slope_value);
+      const Same<V, kSize> factor(statistics[r].reciprocal);
       for_each_step<kSize>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
         Pack<V, kSize> rest = load<kSize>(g + i, count);
         if constexpr (Mode::kCentred) rest = rest - mean;
@@ -414,11 +419,8 @@ struct BackwardLoop {
     return r;
   }
 
-  /// Whether a row is one pack from s to dx: where there are few registers, not of 64 values.
-  bool is_short() const { return cols <= (kMasks ? 64 : 32); }
-
   /// Rows of at most N values, each a pack that stays in registers, or in the first cache; two
-  /// groups at a time where they fit, since one alone would wait for its own sums. Gives the row
+  /// groups at a time, since one alone would wait for its own sums. Gives the row
   /// behind the last of them.
   template <bool kCentred, std::size_t N, typename Count>
   HWY_NOINLINE std::size_t short_rows(Count count, std::size_t r, std::size_t end) const {
@@ -435,7 +437,7 @@ struct BackwardLoop {
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
     Pack<V, N> d_beta;
     if (kCentred) d_beta = load<N>(range.d_beta, count);
-    constexpr std::size_t kGroups = N <= 32 ? 2 : 1;
+    constexpr std::size_t kGroups = 2;
     constexpr std::size_t kRows = kGroups * kRowGroup;
     for (; r + kRows <= end; r += kRows) {
       Pack<V, N> centred_s[kRows], g[kRows];
@@ -518,8 +520,6 @@ struct BackwardLoop {
           r = short_rows<kCentred, 16>(r, range.end);
         } else if (usual && cols <= 32) {
           r = short_rows<kCentred, 32>(r, range.end);
-        } else if constexpr (kMasks) {
-          if (usual && cols <= 64) r = short_rows<kCentred, 64>(r, range.end);
         }
       }
       if (usual) return rows(Mode<kCentred, true, kTo>(), r);
@@ -528,7 +528,7 @@ struct BackwardLoop {
   }
   template <typename Mode>
   void rows(Mode mode, std::size_t r) const {
-    if constexpr (!kMasks && Mode::kKnown) {
+    if constexpr (Mode::kKnown) {
       if (cols == kHeadSize) {
         r = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), r, range.end);
       } else if (cols <= kNearCols) {
@@ -543,7 +543,7 @@ struct BackwardLoop {
     for (V* gradient : {range.d_gamma, range.d_beta}) {
       if (gradient != nullptr) std::fill_n(gradient, cols, V{0});
     }
-    if (range.past_cache && !is_short()) {
+    if (range.past_cache && cols > kPack) {
       centred ? choose<true, StoreTo::kMemory>() : choose<false, StoreTo::kMemory>();
       hwy::FlushStream();
     } else {

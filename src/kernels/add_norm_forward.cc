@@ -89,9 +89,11 @@ struct ForwardLoop {
     /// Whether rows are looked at for what they need; others have scale 1.
     static constexpr bool kGeneral = kAdd == Add::kGeneral || kAffine == Affine::kGeneral;
     /// Values that are taken at a time. Past the caches two outputs take turns, and turns of one
-    /// line of float32 are at times half as fast as turns of two.
-    static constexpr std::size_t kStepSize =
-        kGeneral || kTo == StoreTo::kMemory ? kPack : kStep<S, B>;
+    /// line are at times half as fast as turns of two.
+    static constexpr std::size_t kStepSize = kGeneral ? kPack
+                                             : kTo == StoreTo::kMemory
+                                                 ? HWY_MAX(kPack, (kStep<S, B>))
+                                                 : kStep<S, B>;
     using Normalizes = Normalize<V, kStepSize, kGeneral>;
     using InCache = Mode<kCentredNorm, kAddMode, kAffineMode, StoreTo::kCache>;
   };
@@ -160,18 +162,20 @@ struct ForwardLoop {
 
   template <std::size_t N>
   struct Lanes {
-    Pack<V, N> sum, squares;
+    StepLanes<V, N> sum, squares;
 
-    static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
+    static HWY_INLINE Lanes zero() {
+      return {set<HWY_MIN(N, kPack)>(V{0}), set<HWY_MIN(N, kPack)>(V{0})};
+    }
 
     template <bool kCentred, typename Count>
-    HWY_INLINE void add(const Pack<V, N>& s, const Pack<V, N>& shift, Count count) {
+    HWY_INLINE void add(const Pack<V, N>& s, const Same<V, N>& shift, Count count) {
       if constexpr (kCentred) {
         const Pack<V, N> d = keep(s - shift, count);
-        sum = sum + d;
-        squares = squares + d * d;
+        add_lanes(sum, d);
+        add_lanes(squares, d * d);
       } else {
-        squares = squares + s * s;
+        add_lanes(squares, s * s);
       }
     }
   };
@@ -185,29 +189,31 @@ struct ForwardLoop {
     const S* const later_x = ahead.from(args.add.x, row.x);
     const B* const later_f =
         Mode::kAdd == Add::kPlain ? ahead.from(args.add.branch, row.f) : nullptr;
-    const Pack<V, N> shift = set<N>(shift_value);
+    const Same<V, N> shift(shift_value);
     const V* const gammas = args.gamma.data();
     const V* const betas = args.beta.data();
     S* const kept = in.kept;
     S* const past_cache = in.past_cache;
     const S* const waits = out.s;
     B* const y = out.y;
-    Lanes<N> lanes[kPack / N];
+    Lanes<N> lanes[kSteps<N>];
     const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
       const std::size_t i = begin + at;
       Pack<V, N> x_hat;  // before the row that is read takes the place of s
       if constexpr (kWrites) x_hat = normalize(load<N>(waits + i, count));
       if constexpr (kReads) {
-        const Pack<V, N> exact = row.template exact<N>(i, count);
-        const Stored<S, N> stored = as_stored(S(), exact);
-        const Pack<V, N> s = Mode::kAdd == Add::kNone ? exact : value_of(stored);
         if constexpr (Mode::kTo == StoreTo::kMemory) {
           prefetch<N>(later_x + i, k);
           if (Mode::kAdd == Add::kPlain) prefetch<N>(later_f + i, k);
-          if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
         }
-        if (Mode::kAdd == Add::kPlain || (Mode::kAdd == Add::kGeneral && kept != nullptr)) {
-          store(stored, kept + i, count);
+        Pack<V, N> s = row.template exact<N>(i, count);
+        if constexpr (Mode::kAdd != Add::kNone) {
+          const Stored<S, N> stored = row.rounded(s, i, count);
+          s = value_of(stored);
+          if (Mode::kTo == StoreTo::kMemory && past_cache != nullptr) {
+            store<Mode::kTo>(stored, past_cache + i, count);
+          }
+          if (Mode::kAdd == Add::kPlain || kept != nullptr) store(stored, kept + i, count);
         }
         l.template add<Mode::kCentred>(s, shift, count);
       }
@@ -341,8 +347,8 @@ struct ForwardLoop {
       const B* const later_f = Mode::kAdd == Add::kPlain ? ahead.from(add.branch, row.f) : nullptr;
       S* const past_cache =
           Mode::kTo == StoreTo::kMemory && !sum.empty() ? sum.row(r).data() : nullptr;
-      const Pack<V, kSize> shift = set<kSize>(shift_value);
-      Lanes<kSize> lanes[kPack / kSize];
+      const Same<V, kSize> shift(shift_value);
+      Lanes<kSize> lanes[kSteps<kSize>];
       for_each_step<kSize>(
           n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
             if constexpr (Mode::kTo == StoreTo::kMemory) {
@@ -351,7 +357,7 @@ struct ForwardLoop {
             }
             Pack<V, kSize> s = row.template exact<kSize>(i, count);
             if constexpr (Mode::kAdd == Add::kPlain) {
-              const Stored<S, kSize> stored = as_stored(S(), s);
+              const Stored<S, kSize> stored = row.rounded(s, i, count);
               store(stored, keep_at + i, count);
               if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
               s = value_of(stored);
@@ -424,8 +430,8 @@ struct ForwardLoop {
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         s[g] = load<N>(add.x.row(r + g).data(), count);
         if (adds) {
-          const Pack<V, N> exact = s[g] + load<N>(add.branch.row(r + g).data(), count);
-          const Stored<S, N> stored = as_stored(S(), exact);
+          const ResidualRow<S, B, Add::kPlain> row(add, r + g);
+          const Stored<S, N> stored = row.rounded(row.template exact<N>(0, count), 0, count);
           s[g] = value_of(stored);
           if (!sum.empty()) store(stored, sum.row(r + g).data(), count);
         }
@@ -489,7 +495,7 @@ struct ForwardLoop {
 
   template <typename Mode>
   void rows(Mode mode, std::size_t begin, std::size_t end) const {
-    if constexpr (!kMasks && !Mode::kGeneral) {
+    if constexpr (!Mode::kGeneral) {
       if (cols == kHeadSize) {
         begin = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), begin, end);
       } else if (cols <= kNearCols) {
@@ -516,7 +522,8 @@ struct ForwardLoop {
           begin = short_rows<Plain, 16>(begin, end);
         } else if (usual && cols <= 32) {
           begin = short_rows<Plain, 32>(begin, end);
-        } else if constexpr (sizeof(S) == 2) {  // float32 would not stay in registers
+        } else if constexpr (sizeof(S) == 2 && !kMasks) {
+          // float32 would not stay in registers; with AVX-512 near rows are faster
           if (usual && cols <= 64) begin = short_rows<Plain, 64>(begin, end);
         }
       }

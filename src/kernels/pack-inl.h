@@ -103,6 +103,26 @@ HWY_NOINLINE Pack<T, N> operator*(const Pack<T, N>& a, const Pack<T, N>& b) {
   ADDNORM_EACH_LANE p.v[l] = a.v[l] * b.v[l];
   return p;
 }
+/// A pack of one number, for those that stay the same in a loop: a compiler may keep a vector of it
+/// for each of a pack's.
+template <typename T, std::size_t N = kPack>
+struct Same {
+  T v;
+
+  HWY_INLINE explicit Same(T value) : v(value) {}
+};
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> operator+(const Pack<T, N>& a, Same<T, N> b) {
+  return a + set<N>(b.v);
+}
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> operator-(const Pack<T, N>& a, Same<T, N> b) {
+  return a - set<N>(b.v);
+}
+template <Looped T, std::size_t N>
+HWY_INLINE Pack<T, N> operator*(const Pack<T, N>& a, Same<T, N> b) {
+  return a * set<N>(b.v);
+}
 template <Looped T, std::size_t N>
 HWY_NOINLINE Pack<T, N> operator/(const Pack<T, N>& a, const Pack<T, N>& b) {
   Pack<T, N> p;
@@ -252,7 +272,7 @@ struct Pack<float, N> {
 };
 
 #undef ADDNORM_EACH_VECTOR
-#define ADDNORM_EACH_VECTOR for (std::size_t k = 0; k < kVectors<N>; ++k)
+#define ADDNORM_EACH_VECTOR ADDNORM_UNROLL for (std::size_t k = 0; k < kVectors<N>; ++k)
 
 template <std::size_t N = kPack>
 HWY_INLINE Pack<float, N> set(float value) {
@@ -260,6 +280,13 @@ HWY_INLINE Pack<float, N> set(float value) {
   ADDNORM_EACH_VECTOR p.v[k] = hn::Set(F32<N>(), value);
   return p;
 }
+
+template <std::size_t N>
+struct Same<float, N> {
+  hn::Vec<F32<N>> v;
+
+  HWY_INLINE explicit Same(float value) : v(hn::Set(F32<N>(), value)) {}
+};
 
 #define ADDNORM_PACK_OPERATOR(name, function)                                 \
   template <std::size_t N>                                                    \
@@ -273,6 +300,16 @@ ADDNORM_PACK_OPERATOR(operator*, Mul)
 ADDNORM_PACK_OPERATOR(operator/, Div)
 ADDNORM_PACK_OPERATOR(max, Max)
 #undef ADDNORM_PACK_OPERATOR
+#define ADDNORM_SAME_OPERATOR(name, function)                                 \
+  template <std::size_t N>                                                    \
+  HWY_INLINE Pack<float, N> name(Pack<float, N> a, const Same<float, N>& b) { \
+    ADDNORM_EACH_VECTOR a.v[k] = hn::function(a.v[k], b.v);                   \
+    return a;                                                                 \
+  }
+ADDNORM_SAME_OPERATOR(operator+, Add)
+ADDNORM_SAME_OPERATOR(operator-, Sub)
+ADDNORM_SAME_OPERATOR(operator*, Mul)
+#undef ADDNORM_SAME_OPERATOR
 
 template <std::size_t N>
 HWY_INLINE Pack<float, N> sqrt(Pack<float, N> a) {
@@ -305,16 +342,21 @@ HWY_INLINE float largest(const Pack<float, N>& p) {
 /// Which of vector k's values are among the first `part.count` of a pack.
 template <class D>
 HWY_INLINE hn::Mask<D> part_of_vector(D d, Part part, std::size_t k) {
-  if constexpr (kMasks) {
-    constexpr std::size_t kSize = hn::MaxLanes(D());
-    const std::size_t begin = k * kSize;
-    return hn::FirstN(d, part.count > begin ? HWY_MIN(part.count - begin, kSize) : 0);
-  } else {
-    const hn::RebindToSigned<D> i;
-    using Index = hn::TFromD<decltype(i)>;
-    const auto first = hn::Iota(i, static_cast<Index>(k * hn::MaxLanes(D())));
-    return hn::RebindMask(d, hn::Lt(first, hn::Set(i, static_cast<Index>(part.count))));
-  }
+#if HWY_TARGET == HWY_AVX3
+  // One number for all vectors: hn::FirstN() of what is left for each has branches.
+  static_cast<void>(d);
+  constexpr std::size_t kSize = hn::MaxLanes(D());
+  constexpr std::uint64_t kLanes =
+      kSize == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << kSize) - 1;
+  const std::uint64_t bits = _bzhi_u64(~std::uint64_t{0}, part.count) >> (k * kSize) & kLanes;
+  return {static_cast<decltype(hn::Mask<D>::raw)>(bits)};
+#else
+
+  const hn::RebindToSigned<D> i;
+  using Index = hn::TFromD<decltype(i)>;
+  const auto first = hn::Iota(i, static_cast<Index>(k * hn::MaxLanes(D())));
+  return hn::RebindMask(d, hn::Lt(first, hn::Set(i, static_cast<Index>(part.count))));
+#endif
 }
 
 template <std::size_t N>
@@ -392,7 +434,7 @@ template <typename T, std::size_t N, typename Count>
 HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
   using D = Storage<T, N>;
   Stored<T, N> s;
-  for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
     s.v[k] = load_vector(D(), reinterpret_cast<const hn::TFromD<D>*>(from), k, count);
   }
   return s;
@@ -400,7 +442,7 @@ HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
 template <StoreTo kTo, typename T, std::size_t N, typename Count>
 HWY_INLINE void store_vectors(const Stored<T, N>& s, T* to, Count count) {
   using D = Storage<T, N>;
-  for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
     store_vector<kTo>(s.v[k], D(), reinterpret_cast<hn::TFromD<D>*>(to), k, count);
   }
 }
@@ -471,7 +513,7 @@ HWY_INLINE Pack<float, N> value_of(const Stored<BFloat16, N>& s) {
 #if HWY_TARGET == HWY_AVX3
   if constexpr (kPaired<N>) {  // one shuffle in place of two or three steps
     const hn::Full512<std::uint32_t> u;
-    for (std::size_t k = 0; k < kVectors<N>; ++k) {
+    ADDNORM_EACH_VECTOR {
       const auto lanes = hn::ShiftLeft<16>(hn::Iota(u, k % 2 == 0 ? 0 : 16));
       p.v[k].raw = _mm512_castsi512_ps(
           _mm512_maskz_permutexvar_epi16(0xAAAAAAAA, lanes.raw, s.v[k / 2].raw));
@@ -501,56 +543,111 @@ HWY_INLINE hn::Vec<D> round_to_even(D d, hn::Vec<D> upper, hn::Vec<D> lower) {
 /// AVX512_BF16, which Highway's target does not take for granted.
 inline const bool kRoundsToBFloat16 = __builtin_cpu_supports("avx512bf16") != 0;
 
-template <class V>
-HWY_INLINE bool has_subnormal(V v) {
-  const hn::RebindToUnsigned<hn::DFromV<V>> u;
-  const auto size = hn::And(hn::BitCast(u, v), hn::Set(u, 0x7FFFFFFF));
-  return !hn::AllFalse(u, hn::Lt(hn::Sub(size, hn::Set(u, 1)), hn::Set(u, 0x7FFFFF)));
+template <std::size_t N>
+HWY_INLINE bool has_subnormal(const Pack<float, N>& p) {
+  const U32<F32<N>> u;
+  bool found = false;
+  ADDNORM_EACH_VECTOR {
+    const auto size = hn::And(hn::BitCast(u, p.v[k]), hn::Set(u, 0x7FFFFFFF));
+    found |= !hn::AllFalse(u, hn::Lt(hn::Sub(size, hn::Set(u, 1)), hn::Set(u, 0x7FFFFF)));
+  }
+  return found;
 }
 
 // volatile: else a compiler may move the instruction to where it is not known to be there.
-template <class Words, class V>
-HWY_INLINE void convert(Words& words, const V& v) {
+// By value: an array that is written this way goes through memory.
+template <class D, class V>
+HWY_INLINE hn::Vec<D> convert(D, V v) {
+  hn::Vec<D> words;
   asm volatile("vcvtneps2bf16 %1, %0" : "=v"(words.raw) : "v"(v.raw));
+  return words;
 }
-template <class Words, class V>
-HWY_INLINE void convert(Words& words, const V& low, const V& high) {
+template <class D, class V>
+HWY_INLINE hn::Vec<D> convert(D, V low, V high) {
+  hn::Vec<D> words;
   asm volatile("vcvtne2ps2bf16 %1, %2, %0" : "=v"(words.raw) : "v"(low.raw), "v"(high.raw));
+  return words;
 }
 
-/// The same by one instruction, of one vector or two; false where there is none, or where it took a
-/// subnormal number for 0.
-template <class D, class... Vectors>
-HWY_INLINE bool round_at_once(D d, hn::Vec<D>& words, const Vectors&... v) {
-  if (!kRoundsToBFloat16) return false;
-  convert(words, v...);
-  const auto no_exponent = hn::Eq(hn::And(words, hn::Set(d, 0x7F80)), hn::Zero(d));
-  return hn::AllFalse(d, no_exponent) || !(has_subnormal(v) || ...);
+/// The words that one instruction for each vector of them rounds to, where there is one. It takes
+/// subnormal numbers for 0.
+template <std::size_t N>
+HWY_INLINE Stored<BFloat16, N> round_at_once(const Pack<float, N>& p) {
+  Stored<BFloat16, N> s;
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
+    if constexpr (kPaired<N>) {
+      s.v[k] = convert(Word<N>(), p.v[2 * k], p.v[2 * k + 1]);
+    } else {
+      s.v[k] = convert(Word<N>(), p.v[k]);
+    }
+  }
+  return s;
+}
+/// Whether that took one of the values that are meant for 0 that is not. It cannot have where each
+/// of these words has one of the bits `exponent`, which is asked first.
+template <std::size_t N, typename Count>
+HWY_INLINE bool lost_subnormal(const Pack<float, N>& p, const Stored<BFloat16, N>& words,
+                               std::uint16_t exponent, Count count) {
+  const Word<N> d;
+  const auto is_normal = [&](std::size_t k) HWY_ATTR {
+    const auto found = hn::TestBit(words.v[k], hn::Set(d, exponent));
+    if constexpr (std::is_same_v<Count, Whole>) {
+      return found;
+    } else {
+      return hn::Or(found, hn::Not(part_of_vector(d, count, k)));
+    }
+  };
+  auto normal = is_normal(0);
+  ADDNORM_UNROLL for (std::size_t k = 1; k < kWordVectors<N>; ++k) {
+    normal = hn::And(normal, is_normal(k));
+  }
+  return HWY_UNLIKELY(!hn::AllTrue(d, normal)) && has_subnormal(p);
 }
 #endif
 
 template <std::size_t N>
-HWY_INLINE Stored<BFloat16, N> as_stored(BFloat16, const Pack<float, N>& p) {
+HWY_INLINE Stored<BFloat16, N> round_in_words(const Pack<float, N>& p) {
   const Word<N> d;
   Stored<BFloat16, N> s;
-  for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
     if constexpr (kPaired<N>) {
-#if HWY_TARGET == HWY_AVX3
-      if (HWY_LIKELY(round_at_once(d, s.v[k], p.v[2 * k], p.v[2 * k + 1]))) continue;
-#endif
       const auto low = hn::BitCast(d, p.v[2 * k]);
       const auto high = hn::BitCast(d, p.v[2 * k + 1]);
       s.v[k] = round_to_even(d, hn::ConcatOdd(d, high, low), hn::ConcatEven(d, high, low));
     } else {
-#if HWY_TARGET == HWY_AVX3
-      if (HWY_LIKELY(round_at_once(d, s.v[k], p.v[k]))) continue;
-#endif
       const auto bits = hn::BitCast(U32<F32<N>>(), p.v[k]);
       s.v[k] =
           round_to_even(d, hn::TruncateTo(d, hn::ShiftRight<16>(bits)), hn::TruncateTo(d, bits));
     }
   }
   return s;
+}
+template <std::size_t N, typename Count = Whole>
+HWY_INLINE Stored<BFloat16, N> as_stored(BFloat16, const Pack<float, N>& p,
+                                         [[maybe_unused]] Count count = {}) {
+#if HWY_TARGET == HWY_AVX3
+  if (HWY_LIKELY(kRoundsToBFloat16)) {
+    const Stored<BFloat16, N> s = round_at_once(p);
+    if (HWY_LIKELY(!lost_subnormal(p, s, 0x7F80, count))) return s;
+  }
+#endif
+  return round_in_words(p);
+}
+/// The same of sums of `x` and another bfloat16. They are 0 too often for a branch to be foreseen,
+/// but subnormal only where x is below 2^−111: else both are multiples of 2^−119.
+template <std::size_t N, typename Count>
+HWY_INLINE Stored<BFloat16, N> sum_as_stored(const Pack<float, N>& sum,
+                                             [[maybe_unused]] const BFloat16* x, Count count) {
+#if HWY_TARGET == HWY_AVX3
+  if (HWY_LIKELY(kRoundsToBFloat16)) {
+    const Stored<BFloat16, N> s = round_at_once(sum);
+    const Stored<BFloat16, N> terms = load_stored<BFloat16, N>(x, count);
+    if (HWY_LIKELY(!lost_subnormal(sum, terms, 0x7800, count))) return s;
+  }
+  return round_in_words(sum);
+#else
+  return as_stored(BFloat16(), sum, count);
+#endif
 }
 
 // float16
@@ -621,7 +718,7 @@ HWY_INLINE Stored<Float16, N> as_stored(Float16 half, const Pack<float, N>& p) {
   const F32<N> f;
   const U16<F32<N>> d;
   Stored<Float16, N> s;
-  for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
     if constexpr (kPaired<N>) {
       s.v[k] = hn::Combine(Word<N>(), hn::TruncateTo(d, to_bits(half, f, p.v[2 * k + 1])),
                            hn::TruncateTo(d, to_bits(half, f, p.v[2 * k])));
@@ -695,7 +792,11 @@ HWY_INLINE Pack<float, 4> tree_sums(const Pack<float, N> (&p)[4]) {
 
 template <StoreTo kTo = StoreTo::kCache, typename V, std::size_t N, typename T, typename Count>
 HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
-  store<kTo>(as_stored(T(), p), to, count);
+  if constexpr (std::is_same_v<T, BFloat16> && !Looped<V>) {
+    store<kTo>(as_stored(T(), p, count), to, count);
+  } else {
+    store<kTo>(as_stored(T(), p), to, count);
+  }
 }
 
 #undef ADDNORM_BODY
@@ -719,23 +820,40 @@ HWY_INLINE void for_each_pack(std::size_t n, const Body& body) {
   if (i < n) body(i, Part{n - i});
 }
 
-/// What a loop over S and B takes in one step, of a pack's values: as few as its instructions take
-/// at a time, so that all it needs stays in registers. Two vectors of float32 round to one of 16
-/// bits.
+/// What a loop over S and B takes in one step: as few values as its instructions take at a time, so
+/// that all it needs stays in registers. Two vectors of float32 round to one of 16 bits; where
+/// there are many registers two of those are rounded together.
 template <typename S, typename B>
 inline constexpr std::size_t kStep = kPack;
 #if HWY_TARGET != HWY_SCALAR
 template <>
 inline constexpr std::size_t kStep<float, float> = kVector<kPack>;
 template <>
-inline constexpr std::size_t kStep<BFloat16, BFloat16> = 2 * kVector<kPack>;
+inline constexpr std::size_t kStep<BFloat16, BFloat16> = (kMasks ? 4 : 2) * kVector<kPack>;
 template <>
-inline constexpr std::size_t kStep<float, BFloat16> = 2 * kVector<kPack>;
+inline constexpr std::size_t kStep<float, BFloat16> = kStep<BFloat16, BFloat16>;
 #endif
+
+/// Steps of N values in a pack, one where they are longer, and the lanes that each is summed in.
+template <std::size_t N>
+inline constexpr std::size_t kSteps = N < kPack ? kPack / N : 1;
+template <typename V, std::size_t N>
+using StepLanes = Pack<V, HWY_MIN(N, kPack)>;
+
+/// Adds the values of a step to its lanes, pack by pack.
+template <typename V, std::size_t M, std::size_t N>
+HWY_INLINE void add_lanes(Pack<V, M>& lanes, const Pack<V, N>& p) {
+  constexpr std::size_t kSize = std::extent_v<decltype(lanes.v)>;
+  ADDNORM_UNROLL for (std::size_t part = 0; part < N / M; ++part) {
+    Pack<V, M> values;
+    ADDNORM_UNROLL for (std::size_t i = 0; i < kSize; ++i) values.v[i] = p.v[part * kSize + i];
+    lanes = lanes + values;
+  }
+}
 
 /// fold() of a pack that stands in parts, each a member of one of `lanes`.
 template <typename V, std::size_t N, typename Lanes>
-HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kPack / N], Pack<V, N> Lanes::*part) {
+HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kSteps<N>], Pack<V, N> Lanes::*part) {
   Pack<V> p;
   constexpr std::size_t kSize = std::extent_v<decltype(Pack<V, N>::v)>;
   for (std::size_t i = 0; i < std::extent_v<decltype(p.v)>; ++i) {
@@ -748,17 +866,23 @@ HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kPack / N], Pack<V, N> Lanes::*p
 /// the place of a step in its pack, and lanes[k], which begins as Lanes::zero(), what is summed in
 /// it.
 template <std::size_t N, typename Lanes, typename Body>
-HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kPack / N], const Body& body) {
-  constexpr std::size_t kSteps = kPack / N;
-  Lanes sums[kSteps];  // in registers, as lanes[k] of any k cannot be
-  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) sums[k] = Lanes::zero();
+HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Body& body) {
+  constexpr std::size_t kTurn = kSteps<N> * N;
+  Lanes sums[kSteps<N>];  // in registers, as lanes[k] of any k cannot be
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) sums[k] = Lanes::zero();
   std::size_t i = 0;
-  for (; i + kPack <= n; i += kPack) {
-    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) body(i + k * N, k, Whole(), sums[k]);
+  for (; i + kTurn <= n; i += kTurn) {
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) {
+      body(i + k * N, k, Whole(), sums[k]);
+    }
   }
-  if (i < n) {
-    Lanes ends[kSteps];  // in memory, for the few rows that need it
-    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) ends[k] = sums[k];
+  if constexpr (kMasks) {
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) {
+      if (i + k * N < n) body(i + k * N, k, Part{n - i - k * N}, sums[k]);
+    }
+  } else if (i < n) {
+    Lanes ends[kSteps<N>];  // in memory, for the few rows that need it
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) ends[k] = sums[k];
     for (std::size_t k = 0; i < n; ++k, i += N) {
       if (N < kPack && i + N <= n) {
         body(i, k, Whole(), ends[k]);
@@ -766,9 +890,9 @@ HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kPack / N], const Bo
         body(i, k, Part{n - i}, ends[k]);
       }
     }
-    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) sums[k] = ends[k];
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) sums[k] = ends[k];
   }
-  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps; ++k) lanes[k] = sums[k];
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) lanes[k] = sums[k];
 }
 
 /// The same where nothing is summed: calls body(i, count).
@@ -777,7 +901,7 @@ HWY_INLINE void for_each_step(std::size_t n, const Body& body) {
   struct Nothing {
     static HWY_INLINE Nothing zero() { return {}; }
   };
-  Nothing nothing[kPack / N];
+  Nothing nothing[kSteps<N>];
   for_each_step<N>(n, nothing, [&](std::size_t i, std::size_t, auto count, Nothing&) ADDNORM_BODY {
     body(i, count);
   });

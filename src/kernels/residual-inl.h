@@ -47,7 +47,17 @@ struct ResidualRow {
   template <std::size_t N = kPack, typename Count>
   HWY_INLINE Pack<V, N> operator()(std::size_t i, Count count) const {
     if constexpr (kAdd == Add::kNone) return exact<N>(i, count);
-    return value_of(as_stored(S(), exact<N>(i, count)));
+    return value_of(rounded(exact<N>(i, count), i, count));
+  }
+
+  /// s as it is stored.
+  template <std::size_t N, typename Count>
+  HWY_INLINE Stored<S, N> rounded(const Pack<V, N>& exact, std::size_t i, Count count) const {
+    if constexpr (std::is_same_v<S, BFloat16> && !Looped<V> && kAdd == Add::kPlain) {
+      return sum_as_stored(exact, x + i, count);
+    } else {
+      return as_stored(S(), exact);
+    }
   }
 
   /// s before it is rounded.

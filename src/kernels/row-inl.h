@@ -327,13 +327,10 @@ HWY_NOINLINE NormStatistics<V> statistics(const NormOptions& options, const Bloc
 /// false.
 template <typename V, std::size_t N = kPack, bool kScaled = true>
 struct Normalize {
-  Pack<V, N> scale, minus_hi, lo, reciprocal;
+  Same<V, N> scale, minus_hi, lo, reciprocal;
 
   HWY_INLINE explicit Normalize(const NormStatistics<V>& s)
-      : scale(set<N>(s.scale)),
-        minus_hi(set<N>(-s.mean_hi)),
-        lo(set<N>(s.mean_lo)),
-        reciprocal(set<N>(s.reciprocal)) {}
+      : scale(s.scale), minus_hi(-s.mean_hi), lo(s.mean_lo), reciprocal(s.reciprocal) {}
   HWY_INLINE Normalize(const GroupStatistics<V>& s, std::size_t g) : Normalize(s.get(g)) {}
   /// x̂·deviation
   HWY_INLINE Pack<V, N> centre(const Pack<V, N>& x) const {
