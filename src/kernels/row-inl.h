@@ -33,7 +33,7 @@ inline constexpr std::size_t kHeadSize = 64;
 
 /// How far it is from one block of columns to the one that is read next: that of the next row of
 /// the group, or the next block of its first row, or the next group. What comes from memory is
-/// asked for as long before: while the present block is read.
+/// asked for as long before: while the present block is read, or one of a few rows before.
 class Ahead {
  public:
   HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin) {
@@ -60,18 +60,18 @@ class Ahead {
   }
 
  private:
-  static constexpr std::size_t kNear = 512;  ///< values; shorter rows would come too late
+  static constexpr std::size_t kNear = 2048;  ///< values; what is nearer would come too late
 
   std::ptrdiff_t rows_ = 0;
   std::ptrdiff_t cols_ = 0;
 };
 
-/// Asks for the k-th N values of a pack, into the second cache, line by line.
+/// Asks for the k-th N values of a pack, into the first cache, line by line.
 template <std::size_t N, typename T>
 HWY_INLINE void prefetch(const T* from, std::size_t k) {
   if (k * N * sizeof(T) % 64 != 0) return;  // came with the values before
   for (std::size_t line = 0; line < N * sizeof(T); line += 64) {
-    __builtin_prefetch(reinterpret_cast<const char*>(from) + line, 0, 2);
+    __builtin_prefetch(reinterpret_cast<const char*>(from) + line, 0, 3);
   }
 }
 
