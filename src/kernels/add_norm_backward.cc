@@ -543,7 +543,7 @@ struct BackwardLoop {
     for (V* gradient : {range.d_gamma, range.d_beta}) {
       if (gradient != nullptr) std::fill_n(gradient, cols, V{0});
     }
-    if (range.past_cache && cols > kPack) {
+    if (range.past_cache && cols >= kPack) {
       centred ? choose<true, StoreTo::kMemory>() : choose<false, StoreTo::kMemory>();
       hwy::FlushStream();
     } else {

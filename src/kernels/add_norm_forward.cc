@@ -80,6 +80,10 @@ struct ForwardLoop {
         gamma{o, a.gamma},
         waiting(waiting_rows) {}
 
+  /// Past the caches two outputs take turns, and turns of one line are at times half as fast as
+  /// turns of two.
+  static constexpr std::size_t kMemoryStep = HWY_MAX(kPack, (kStep<S, B>));
+
   template <bool kCentredNorm, Add kAddMode, Affine kAffineMode, StoreTo kStoreTo>
   struct Mode {
     static constexpr bool kCentred = kCentredNorm;
@@ -88,12 +92,10 @@ struct ForwardLoop {
     static constexpr StoreTo kTo = kStoreTo;
     /// Whether rows are looked at for what they need; others have scale 1.
     static constexpr bool kGeneral = kAdd == Add::kGeneral || kAffine == Affine::kGeneral;
-    /// Values that are taken at a time. Past the caches two outputs take turns, and turns of one
-    /// line are at times half as fast as turns of two.
-    static constexpr std::size_t kStepSize = kGeneral ? kPack
-                                             : kTo == StoreTo::kMemory
-                                                 ? HWY_MAX(kPack, (kStep<S, B>))
-                                                 : kStep<S, B>;
+    /// Values that are taken at a time.
+    static constexpr std::size_t kStepSize = kGeneral                  ? kPack
+                                             : kTo == StoreTo::kMemory ? kMemoryStep
+                                                                       : kStep<S, B>;
     using Normalizes = Normalize<V, kStepSize, kGeneral>;
     using InCache = Mode<kCentredNorm, kAddMode, kAffineMode, StoreTo::kCache>;
   };
@@ -535,7 +537,7 @@ struct ForwardLoop {
   void run(std::size_t begin, std::size_t end, bool past_cache) const {
     if (cols > kWaiting) {
       for (std::size_t r = begin; r < end; ++r) wide_row(r);
-    } else if (past_cache && cols > kPack) {
+    } else if (past_cache && cols >= kMemoryStep) {
       from_moments.centred ? choose<true, StoreTo::kMemory>(begin, end)
                            : choose<false, StoreTo::kMemory>(begin, end);
       hwy::FlushStream();
