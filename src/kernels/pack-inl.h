@@ -351,7 +351,6 @@ HWY_INLINE hn::Mask<D> part_of_vector(D d, Part part, std::size_t k) {
   const std::uint64_t bits = _bzhi_u64(~std::uint64_t{0}, part.count) >> (k * kSize) & kLanes;
   return {static_cast<decltype(hn::Mask<D>::raw)>(bits)};
 #else
-
   const hn::RebindToSigned<D> i;
   using Index = hn::TFromD<decltype(i)>;
   const auto first = hn::Iota(i, static_cast<Index>(k * hn::MaxLanes(D())));
