@@ -35,6 +35,7 @@ test('a bug turns the verdict, with what it is beside it', async () => {
   await part.locator('[data-verdict="outside"]').waitFor();
   expect(await part.locator('[data-check="outside"]').count()).toBeGreaterThan(0);
   await part.getByText('no sublayer adds the stream.', { exact: true }).waitFor();
+  await page.waitForTimeout(500); // what changes within 400 ms is one gesture, undone at once
   await part.getByLabel('Break it').selectOption('half statistics');
   await part.getByText('This figure does not see the bug.').waitFor();
   await page.getByRole('button', { name: 'Undo' }).click();
