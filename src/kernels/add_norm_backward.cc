@@ -165,11 +165,9 @@ struct BackwardLoop {
 
   template <std::size_t N>
   struct Lanes {
-    StepLanes<V, N> sum, projected;
+    Pack<V, N> sum, projected;
 
-    static HWY_INLINE Lanes zero() {
-      return {set<HWY_MIN(N, kPack)>(V{0}), set<HWY_MIN(N, kPack)>(V{0})};
-    }
+    static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
   };
 
   /// One block of columns: sums of row `in`, dx of row `out`, place `g` of its group, or both.
@@ -216,9 +214,9 @@ struct BackwardLoop {
         Pack<V, N> g_in = dy * gamma_here;
         if constexpr (Mode::kCentred) {
           g_in = g_in - shift;
-          add_lanes(l.sum, keep(g_in, count));
+          l.sum = l.sum + keep(g_in, count);
         }
-        add_lanes(l.projected, keep(g_in * x_hat, count));
+        l.projected = l.projected + keep(g_in * x_hat, count);
         if (Mode::kKnown || d_gamma != nullptr) add_to<N>(d_gamma + at, dy * x_hat, count);
         if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta + at, dy, count);
       }
@@ -362,9 +360,9 @@ struct BackwardLoop {
             Pack<V, kSize> g = dy_here * load<kSize>(gammas + i, count);
             if constexpr (Mode::kCentred) {
               g = g - shift;
-              add_lanes(l.sum, keep(g, count));
+              l.sum = l.sum + keep(g, count);
             }
-            add_lanes(l.projected, keep(g * x_hat, count));
+            l.projected = l.projected + keep(g * x_hat, count);
             store(centred_s, keeps_s + i, count);
             store(g, keeps_g + i, count);
             add_to<kSize>(d_gamma + i, dy_here * x_hat, count);
@@ -420,8 +418,8 @@ struct BackwardLoop {
   }
 
   /// Rows of at most N values, each a pack that stays in registers, or in the first cache; two
-  /// groups at a time, since one alone would wait for its own sums. Gives the row
-  /// behind the last of them.
+  /// groups at a time, since one alone would wait for its own sums. Gives the row behind the last
+  /// of them.
   template <bool kCentred, std::size_t N, typename Count>
   HWY_NOINLINE std::size_t short_rows(Count count, std::size_t r, std::size_t end) const {
     // Copies: a compiler must assume that what is stored could change the members.
