@@ -316,13 +316,16 @@ struct ForwardLoop {
   /// Rows whose s stays in the first cache until it is normalized, a group later. Of so few values
   /// what comes once a row takes as long as the values do, so addresses are kept simple and one
   /// loop does one thing.
-  template <typename Mode>
+  template <typename Mode, typename Cols>
   struct NearRows {
     static constexpr std::size_t kSize = kStep<S, B>;
+    /// Whether a row is one step: s is made where its head is asked for, and not for that alone.
+    static constexpr bool kOneStep =
+        std::is_same_v<Cols, std::integral_constant<std::size_t, kSize>>;
     using Normalizes = Normalize<V, kSize, false>;
 
     const ForwardLoop& loop;
-    const std::size_t n;
+    const Cols n;
     // Copies: a compiler must assume that what is stored could change the members of args.
     const ResidualAdd<S, B> add = loop.args.add;
     const MatrixView<S> sum = loop.args.sum;
@@ -340,34 +343,67 @@ struct ForwardLoop {
       return waiting + r % (2 * kRowGroup) * n;
     }
 
+    /// s of row r, step by step, which is put where it waits.
+    struct Make {
+      const ResidualRow<S, B, Mode::kAdd> row;
+      S* const keep_at;
+      S* const past_cache;
+      const S* const later_x;
+      const B* const later_f;
+
+      HWY_INLINE Make(const NearRows& rows, std::size_t r, const Ahead& ahead)
+          : row(rows.add, r),
+            keep_at(rows.keeps(r)),
+            past_cache(Mode::kTo == StoreTo::kMemory && !rows.sum.empty() ? rows.sum.row(r).data()
+                                                                          : nullptr),
+            later_x(ahead.from(rows.add.x, row.x)),
+            later_f(Mode::kAdd == Add::kPlain ? ahead.from(rows.add.branch, row.f) : nullptr) {}
+
+      template <typename Count>
+      HWY_INLINE Pack<V, kSize> operator()(std::size_t i, std::size_t k, Count count) const {
+        if constexpr (Mode::kTo == StoreTo::kMemory) {
+          prefetch<kSize>(later_x + i, k);
+          if (Mode::kAdd == Add::kPlain) prefetch<kSize>(later_f + i, k);
+        }
+        const Pack<V, kSize> s = row.template exact<kSize>(i, count);
+        if constexpr (Mode::kAdd == Add::kNone) return s;
+        const Stored<S, kSize> stored = row.rounded(s, i, count);
+        store(stored, keep_at + i, count);
+        if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
+        return value_of(stored);
+      }
+    };
+    HWY_INLINE Make make(std::size_t r) const { return {*this, r, Ahead(n, kRowGroup, 0, 0)}; }
+
+    /// What the values of a group's rows are measured from.
+    HWY_INLINE Group<V> shifts(std::size_t r) const {
+      if constexpr (!kOneStep) {
+        return loop.template shifts_of<Mode>(add, n, r, kRowGroup);
+      } else {
+        Pack<V, 4> heads[kRowGroup];
+        for (std::size_t g = 0; g < kRowGroup; ++g)
+          heads[g] = fold(head(make(r + g)(0, 0, Whole())));
+        return Mode::kCentred ? head_means(heads, n) : set<kRowGroup>(V{0});
+      }
+    }
     HWY_INLINE void read(std::size_t r, V shift_value, Pack<V, 4>& sums,
                          Pack<V, 4>& squares) const {
-      const ResidualRow<S, B, Mode::kAdd> row(add, r);
-      S* const keep_at = keeps(r);
-      const Ahead ahead(n, kRowGroup, 0, 0);
-      const S* const later_x = ahead.from(add.x, row.x);
-      const B* const later_f = Mode::kAdd == Add::kPlain ? ahead.from(add.branch, row.f) : nullptr;
-      S* const past_cache =
-          Mode::kTo == StoreTo::kMemory && !sum.empty() ? sum.row(r).data() : nullptr;
       const Same<V, kSize> shift(shift_value);
-      Lanes<kSize> lanes[kSteps<kSize>];
-      for_each_step<kSize>(
-          n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
-            if constexpr (Mode::kTo == StoreTo::kMemory) {
-              prefetch<kSize>(later_x + i, k);
-              if (Mode::kAdd == Add::kPlain) prefetch<kSize>(later_f + i, k);
-            }
-            Pack<V, kSize> s = row.template exact<kSize>(i, count);
-            if constexpr (Mode::kAdd == Add::kPlain) {
-              const Stored<S, kSize> stored = row.rounded(s, i, count);
-              store(stored, keep_at + i, count);
-              if (past_cache != nullptr) store<Mode::kTo>(stored, past_cache + i, count);
-              s = value_of(stored);
-            }
-            l.template add<Mode::kCentred>(s, shift, count);
-          });
-      sums = fold(lanes, &Lanes<kSize>::sum);
-      squares = fold(lanes, &Lanes<kSize>::squares);
+      if constexpr (kOneStep) {
+        Pack<V, kSize> d = load<kSize>(kept(r), Whole());
+        if constexpr (Mode::kCentred) d = d - shift;
+        sums = fold(d);
+        squares = fold(d * d);
+      } else {
+        const Make s = make(r);
+        Lanes<kSize> lanes[kSteps<kSize>];
+        for_each_step<kSize>(
+            n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
+              l.template add<Mode::kCentred>(s(i, k, count), shift, count);
+            });
+        sums = fold(lanes, &Lanes<kSize>::sum);
+        squares = fold(lanes, &Lanes<kSize>::squares);
+      }
     }
     HWY_INLINE void write(std::size_t r, const Normalizes& normalize) const {
       const S* const s = kept(r);
@@ -384,13 +420,14 @@ struct ForwardLoop {
   template <typename Mode, typename Cols>
   HWY_NOINLINE std::size_t near_rows(Mode, Cols n, std::size_t r, std::size_t end) const {
     if (r + kRowGroup > end) return r;
-    const NearRows<Mode> rows{*this, n};
+    const NearRows<Mode, Cols> rows{*this, n};
     GroupStatistics<V> found;
     Pack<V, 4> sum[kRowGroup], squared[kRowGroup];
     HWY_ALIGN V shifts[kRowGroup];
-    Group<V> next = shifts_of<Mode>(rows.add, n, r, kRowGroup);
+    const Group<V> no_sum = set<kRowGroup>(V{0});
+    Group<V> next = rows.shifts(r);
     const auto write = [&](std::size_t g) ADDNORM_BODY {
-      rows.write(r - kRowGroup + g, typename NearRows<Mode>::Normalizes(found, g));
+      rows.write(r - kRowGroup + g, typename NearRows<Mode, Cols>::Normalizes(found, g));
     };
     bool waits = false;  // whether the group before this one is to be normalized
     for (; r + kRowGroup <= end; r += kRowGroup) {
@@ -401,8 +438,10 @@ struct ForwardLoop {
         if (waits) write(g);
       }
       // Before the sums that the next statistics wait for.
-      if (r + 2 * kRowGroup <= end) next = shifts_of<Mode>(rows.add, n, r + kRowGroup, kRowGroup);
-      waits = find_statistics(r, kRowGroup, shift, tree_sums(sum), tree_sums(squared), found);
+      if (r + 2 * kRowGroup <= end) next = rows.shifts(r + kRowGroup);
+      // 0 + …: sums over longer rows begin at 0, so none is −0.
+      waits =
+          find_statistics(r, kRowGroup, shift, no_sum + tree_sums(sum), tree_sums(squared), found);
       for (std::size_t g = 0; !waits && g < kRowGroup; ++g) {
         this->template write<General>({rows.kept(r + g), args.y.row(r + g).data()}, found, g);
       }
