@@ -474,7 +474,7 @@ struct ForwardLoop {
           const ResidualRow<S, B, Add::kPlain> row(add, r + g);
           const Stored<S, N> stored = row.rounded(row.template exact<N>(0, count), 0, count);
           s[g] = value_of(stored);
-          if (!sum.empty()) store(stored, sum.row(r + g).data(), count);
+          if (!sum.empty()) store<Mode::kTo>(stored, sum.row(r + g).data(), count);
         }
         sums[g / kRowGroup][g % kRowGroup] = fold(head(s[g]));
       }
@@ -496,7 +496,7 @@ struct ForwardLoop {
       }
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         const Pack<V, N> x_hat = Normalize<V, N>(found[g / kRowGroup], g % kRowGroup)(s[g]);
-        store(affine<Mode>(x_hat, gammas, betas, 0, count), y.row(r + g).data(), count);
+        store<Mode::kTo>(affine<Mode>(x_hat, gammas, betas, 0, count), y.row(r + g).data(), count);
       }
     }
     return r;
@@ -567,6 +567,8 @@ struct ForwardLoop {
           // float32 would not stay in registers; with AVX-512 near rows are faster
           if (usual && cols <= 64) begin = short_rows<Plain, 64>(begin, end);
         }
+      } else if constexpr (kMemoryStep > kPack) {  // so the loops for wider rows take longer steps
+        if (usual && cols == kPack) begin = short_rows<Plain, kPack>(Whole(), begin, end);
       }
       if (usual) return adds ? rows(Plain(), begin, end) : rows(Alone(), begin, end);
     }
@@ -576,7 +578,7 @@ struct ForwardLoop {
   void run(std::size_t begin, std::size_t end, bool past_cache) const {
     if (cols > kWaiting) {
       for (std::size_t r = begin; r < end; ++r) wide_row(r);
-    } else if (past_cache && cols >= kMemoryStep) {
+    } else if (past_cache && (cols >= kMemoryStep || cols == kPack)) {
       from_moments.centred ? choose<true, StoreTo::kMemory>(begin, end)
                            : choose<false, StoreTo::kMemory>(begin, end);
       hwy::FlushStream();
