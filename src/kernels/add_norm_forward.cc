@@ -80,6 +80,9 @@ struct ForwardLoop {
         gamma{o, a.gamma},
         waiting(waiting_rows) {}
 
+  /// Rows up to so wide are one pack. Where two steps without masks do, near rows are faster.
+  static constexpr std::size_t kShortCols = kMasks && kStep<S, B> < kPack ? kPack - 1 : kPack;
+
   /// Past the caches two outputs take turns, and turns of one line are at times half as fast as
   /// turns of two.
   static constexpr std::size_t kMemoryStep = HWY_MAX(kPack, (kStep<S, B>));
@@ -561,7 +564,7 @@ struct ForwardLoop {
           begin = short_rows<Plain, 8>(begin, end);
         } else if (usual && cols <= 16) {
           begin = short_rows<Plain, 16>(begin, end);
-        } else if (usual && cols <= 32) {
+        } else if (usual && cols <= kShortCols) {
           begin = short_rows<Plain, 32>(begin, end);
         } else if constexpr (sizeof(S) == 2 && !kMasks) {
           // float32 would not stay in registers; with AVX-512 near rows are faster
