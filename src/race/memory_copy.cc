@@ -6,31 +6,49 @@
 #include <cstring>
 
 #include "base/parallel.h"
+#include "kernels/dispatch.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "race/memory_copy.cc"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
 
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Past the caches. Two lines at a time: in turns of one a processor is up to 5 % slower.
+void stream(const std::byte* from, std::byte* to, std::size_t bytes) {
+  const hn::ScalableTag<std::uint8_t> d;
+  constexpr std::size_t kTurn = 128;
+  std::size_t done = 0;
+  for (; done + kTurn <= bytes; done += kTurn) {
+    for (std::size_t i = done; i < done + kTurn; i += hn::Lanes(d)) {
+      hn::Stream(hn::Load(d, reinterpret_cast<const std::uint8_t*>(from + i)), d,
+                 reinterpret_cast<std::uint8_t*>(to + i));
+    }
+  }
+  hwy::FlushStream();
+  std::memcpy(to + done, from + done, bytes - done);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace addnorm {
 namespace {
 
-constexpr std::size_t kLine = 64;
+HWY_EXPORT(stream);
+
 /// Less than this is not worth another thread.
 constexpr std::size_t kGrain = 32 << 10;
-
-void stream(const std::byte* from, std::byte* to, std::size_t bytes) {
-  std::size_t done = 0;
-#ifdef __SSE2__
-  for (; done + kLine <= bytes; done += kLine) {
-    for (std::size_t i = done; i < done + kLine; i += sizeof(__m128i)) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(from + i)));
-    }
-  }
-  _mm_sfence();
-#endif
-  std::memcpy(to + done, from + done, bytes - done);
-}
+constexpr std::size_t kLine = 64;
 
 }  // namespace
 
@@ -38,11 +56,12 @@ void memory_copy(const std::byte* from, std::byte* to, std::size_t bytes, Stores
   const auto threads = static_cast<std::size_t>(omp_get_max_threads());
   const std::size_t parts = std::clamp<std::size_t>(bytes / kGrain, 1, threads);
   const std::size_t part = (bytes / parts / kLine + 1) * kLine;
+  const auto past_cache = ADDNORM_DISPATCH(stream);
   parallel_for(parts, 1, [&](std::size_t i) {
     const std::size_t begin = std::min(i * part, bytes);
     const std::size_t size = std::min(part, bytes - begin);
     if (stores == Stores::kNonTemporal) {
-      stream(from + begin, to + begin, size);
+      past_cache(from + begin, to + begin, size);
     } else {
       std::memcpy(to + begin, from + begin, size);
     }
@@ -50,3 +69,4 @@ void memory_copy(const std::byte* from, std::byte* to, std::size_t bytes, Stores
 }
 
 }  // namespace addnorm
+#endif  // HWY_ONCE
