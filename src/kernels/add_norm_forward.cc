@@ -15,7 +15,8 @@ using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, st
                              std::size_t end, bool past_cache);
 
 /// Wider rows go alone: s of a group of them would not stay in the first cache.
-inline constexpr std::size_t kGroupCols = 1024;
+template <typename S>
+inline constexpr std::size_t kGroupCols = 2048 / sizeof(S);
 
 }  // namespace addnorm
 #endif
@@ -546,7 +547,7 @@ struct ForwardLoop {
         begin = near_rows(mode, cols, begin, end);
       }
     }
-    if (cols <= kGroupCols) begin = groups(mode, begin, end, kRowGroup);
+    if (cols <= kGroupCols<S>) begin = groups(mode, begin, end, kRowGroup);
     groups(mode, begin, end, 1);
   }
 
@@ -663,7 +664,7 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
                           !same_place(args.sum, args.add.x) &&
                           !same_place(args.sum, args.add.branch);
   const ForwardRows<S, B> kernel = forward_kernel<S, B>();
-  const std::size_t step = cols <= kGroupCols ? kRowGroup : 1;
+  const std::size_t step = cols <= kGroupCols<S> ? kRowGroup : 1;
   parallel_ranges(rows, row_grain(cols), step, [&](std::size_t begin, std::size_t end) {
     kernel(options, args, begin, end, past_cache);
   });
