@@ -75,7 +75,8 @@ const S* no_residual() {
 }
 
 /// Wider rows go in pairs: s and dy of four of them would not stay in the first cache.
-inline constexpr std::size_t kWidestOfFour = 512;
+template <typename S>
+inline constexpr std::size_t kWidestOfFour = 1024 / sizeof(S);
 
 template <typename S, typename B>
 struct BackwardLoop {
@@ -533,7 +534,7 @@ struct BackwardLoop {
         r = near_rows(mode, cols, r, range.end);
       }
     }
-    const std::size_t step = cols <= kWidestOfFour ? kRowGroup : kRowGroup / 2;
+    const std::size_t step = cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
     groups(mode, groups(mode, r, range.end, step), range.end, 1);
   }
 
