@@ -330,31 +330,34 @@ struct BackwardLoop {
     V* const kept_s;  ///< s − mean
     V* const kept_g;  ///< g − shift
 
-    /// Where those of row r begin: whole packs apart, so that vectors do not cross lines.
-    HWY_INLINE std::size_t kept(std::size_t r) const {
-      return r % kRows * ((n + kPack - 1) / kPack * kPack);
+    /// Where those of the row in a place begin: whole packs apart, so that vectors do not cross
+    /// lines.
+    HWY_INLINE std::size_t kept(std::size_t place) const {
+      return place * ((n + kPack - 1) / kPack * kPack);
+    }
+    /// Asks for the k-th N values of a pack, those from i on, of the row that is read later than r.
+    template <std::size_t N>
+    HWY_INLINE void ask_ahead(std::size_t r, std::size_t i, std::size_t k) const {
+      if constexpr (Mode::kTo == StoreTo::kMemory) {
+        const Ahead ahead(n, kRowGroup, 0, 0);
+        prefetch<N>(ahead.from(s, s.row(r).data()) + i, k);
+        prefetch<N>(ahead.from(dy, dy.row(r).data()) + i, k);
+        prefetch<N>(ahead.from(past, past.row(r).data()) + i, k);
+      }
     }
 
-    HWY_INLINE void read(std::size_t r, V shift_value, Pack<V, 4>& sum,
+    HWY_INLINE void read(std::size_t place, std::size_t r, V shift_value, Pack<V, 4>& sum,
                          Pack<V, 4>& projected) const {
       const S* const s_row = s.row(r).data();
       const B* const dy_row = dy.row(r).data();
-      const Ahead ahead(n, kRowGroup, 0, 0);
-      const S* const later_s = ahead.from(s, s_row);
-      const B* const later_dy = ahead.from(dy, dy_row);
-      const S* const later_past = ahead.from(past, past.row(r).data());
-      V* const keeps_s = kept_s + kept(r);
-      V* const keeps_g = kept_g + kept(r);
+      V* const keeps_s = kept_s + kept(place);
+      V* const keeps_g = kept_g + kept(place);
       const Normalize<V, kSize, false> normalize(statistics[r]);
       const Same<V, kSize> shift(shift_value);
       Lanes<kSize> lanes[kSteps<kSize>];
       for_each_step<kSize>(
           n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
-            if constexpr (Mode::kTo == StoreTo::kMemory) {
-              prefetch<kSize>(later_s + i, k);
-              prefetch<kSize>(later_dy + i, k);
-              prefetch<kSize>(later_past + i, k);
-            }
+            ask_ahead<kSize>(r, i, k);
             const Pack<V, kSize> dy_here = load<kSize>(dy_row + i, count);
             const Pack<V, kSize> centred_s = normalize.centre(load<kSize>(s_row + i, count));
             const Pack<V, kSize> x_hat = centred_s * normalize.reciprocal;
@@ -372,9 +375,47 @@ struct BackwardLoop {
       sum = fold(lanes, &Lanes<kSize>::sum);
       projected = fold(lanes, &Lanes<kSize>::projected);
     }
-    HWY_INLINE void write(std::size_t r, V mean_value, V slope_value) const {
-      const V* const centred_s = kept_s + kept(r);
-      const V* const g = kept_g + kept(r);
+    /// The same for a group of rows of kHeadSize: γ and the parameters' gradients stay in
+    /// registers. Calls after_row(k) behind each row.
+    template <typename AfterRow>
+    HWY_INLINE void read_group(std::size_t place, std::size_t r, const V (&shifts)[kRowGroup],
+                               Pack<V, 4> (&sum)[kRowGroup], Pack<V, 4> (&projected)[kRowGroup],
+                               const AfterRow& after_row) const {
+      constexpr std::size_t N = kHeadSize;
+      const Pack<V, N> gamma_here = load<N>(gammas, Whole());
+      Pack<V, N> d_gamma_here = load<N>(d_gamma, Whole());
+      Pack<V, N> d_beta_here;
+      if constexpr (Mode::kCentred) d_beta_here = load<N>(d_beta, Whole());
+      ADDNORM_NO_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
+        ask_ahead<N>(r + k, 0, 0);
+        const Normalize<V, N, false> normalize(statistics[r + k]);
+        const Pack<V, N> dy_here = load<N>(dy.row(r + k).data(), Whole());
+        const Pack<V, N> centred_s = normalize.centre(load<N>(s.row(r + k).data(), Whole()));
+        const Pack<V, N> x_hat = centred_s * normalize.reciprocal;
+        Pack<V, N> g = dy_here * gamma_here;
+        if constexpr (Mode::kCentred) {
+          g = g - Same<V, N>(shifts[k]);
+          sum[k] = fold_lanes(g);
+          d_beta_here = d_beta_here + dy_here;
+        }
+        projected[k] = fold_lanes(g * x_hat);
+        d_gamma_here = d_gamma_here + dy_here * x_hat;
+        store(centred_s, kept_s + kept(place + k), Whole());
+        store(g, kept_g + kept(place + k), Whole());
+        after_row(k);
+      }
+      store(d_gamma_here, d_gamma, Whole());
+      if constexpr (Mode::kCentred) store(d_beta_here, d_beta, Whole());
+    }
+    /// As steps that begin at 0 are summed: no sum is −0.
+    HWY_INLINE static Pack<V, 4> fold_lanes(const Pack<V, kHeadSize>& row) {
+      Pack<V> lanes = set(V{0});
+      add_lanes(lanes, row);
+      return fold(lanes);
+    }
+    HWY_INLINE void write(std::size_t place, std::size_t r, V mean_value, V slope_value) const {
+      const V* const centred_s = kept_s + kept(place);
+      const V* const g = kept_g + kept(place);
       const S* const past_row = past.row(r).data();
       S* const dx_row = dx.row(r).data();
       const Same<V, kSize> mean(mean_value);
@@ -400,19 +441,29 @@ struct BackwardLoop {
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
     HWY_ALIGN V shifts[kRowGroup];
     Group<V> next = shifts_of<Mode>(n, r, kRowGroup);
+    std::size_t place = 0;  // of a group's first row: there are places for two groups, in turn
     const auto write = [&](std::size_t g) ADDNORM_BODY {
-      rows.write(r - kRowGroup + g, found.mean[g], found.slope[g]);
+      rows.write((place ^ kRowGroup) + g, r - kRowGroup + g, found.mean[g], found.slope[g]);
     };
     for (bool first = true; r + kRowGroup <= end; r += kRowGroup, first = false) {
       const Group<V> shift = next;
       store(shift, shifts, Whole());
-      for (std::size_t g = 0; g < kRowGroup; ++g) {
-        rows.read(r + g, shifts[g], sum[g], projected[g]);
-        if (!first) write(g);
+      if constexpr (kMasks && !std::is_same_v<Cols, std::size_t>) {
+        if (first) {
+          rows.read_group(place, r, shifts, sum, projected, [](std::size_t) {});
+        } else {
+          rows.read_group(place, r, shifts, sum, projected, write);
+        }
+      } else {
+        for (std::size_t g = 0; g < kRowGroup; ++g) {
+          rows.read(place + g, r + g, shifts[g], sum[g], projected[g]);
+          if (!first) write(g);
+        }
       }
       // Before the sums that the next rows to be written wait for.
       if (r + 2 * kRowGroup <= end) next = shifts_of<Mode>(n, r + kRowGroup, kRowGroup);
       find(found, r, kRowGroup, shift, tree_sums(sum), tree_sums(projected));
+      place ^= kRowGroup;
     }
     for (std::size_t g = 0; g < kRowGroup; ++g) write(g);
     return r;

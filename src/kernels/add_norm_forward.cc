@@ -152,7 +152,11 @@ struct ForwardLoop {
     const unsigned unclear = from_moments(shift, sums, squares, found);
     const bool unscaled = HWY_LIKELY(unclear == 0) || take_care(unclear, r, count, found);
     if (!args.statistics.empty()) {
-      for (std::size_t g = 0; g < count; ++g) args.statistics[r + g] = found.get(g);
+      if (count == kRowGroup) {
+        found.get_all(&args.statistics[r]);
+      } else {
+        for (std::size_t g = 0; g < count; ++g) args.statistics[r + g] = found.get(g);
+      }
     }
     return unscaled;
   }
@@ -320,9 +324,8 @@ struct ForwardLoop {
   /// Rows whose s stays in the first cache until it is normalized, a group later. Of so few values
   /// what comes once a row takes as long as the values do, so addresses are kept simple and one
   /// loop does one thing.
-  template <typename Mode, typename Cols>
+  template <typename Mode, typename Cols, std::size_t kSize>
   struct NearRows {
-    static constexpr std::size_t kSize = kStep<S, B>;
     /// Whether a row is one step: s is made where its head is asked for, and not for that alone.
     static constexpr bool kOneStep =
         std::is_same_v<Cols, std::integral_constant<std::size_t, kSize>>;
@@ -419,19 +422,20 @@ struct ForwardLoop {
     }
   };
 
-  /// Rows of n = cols values, which may be a constant, from r on in groups; gives the row behind
-  /// the last whole group.
-  template <typename Mode, typename Cols>
+  /// Rows of n = cols values, which may be a constant, from r on in groups, kSize values at a time;
+  /// gives the row behind the last whole group.
+  template <std::size_t kSize = kStep<S, B>, typename Mode, typename Cols>
   HWY_NOINLINE std::size_t near_rows(Mode, Cols n, std::size_t r, std::size_t end) const {
     if (r + kRowGroup > end) return r;
-    const NearRows<Mode, Cols> rows{*this, n};
+    using Rows = NearRows<Mode, Cols, kSize>;
+    const Rows rows{*this, n};
     GroupStatistics<V> found;
     Pack<V, 4> sum[kRowGroup], squared[kRowGroup];
     HWY_ALIGN V shifts[kRowGroup];
     const Group<V> no_sum = set<kRowGroup>(V{0});
     Group<V> next = rows.shifts(r);
     const auto write = [&](std::size_t g) ADDNORM_BODY {
-      rows.write(r - kRowGroup + g, typename NearRows<Mode, Cols>::Normalizes(found, g));
+      rows.write(r - kRowGroup + g, typename Rows::Normalizes(found, g));
     };
     bool waits = false;  // whether the group before this one is to be normalized
     for (; r + kRowGroup <= end; r += kRowGroup) {
@@ -543,8 +547,10 @@ struct ForwardLoop {
     if constexpr (!Mode::kGeneral) {
       if (cols == kHeadSize) {
         begin = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), begin, end);
-      } else if (cols <= kNearCols) {
+      } else if (cols <= kNearCols && cols % kStep<S, B> == 0) {
         begin = near_rows(mode, cols, begin, end);
+      } else if (cols <= kNearCols) {  // longer steps would end in one that is half empty
+        begin = near_rows<HWY_MIN(kPack, (kStep<S, B>))>(mode, cols, begin, end);
       }
     }
     if (cols <= kGroupCols<S>) begin = groups(mode, begin, end, kRowGroup);

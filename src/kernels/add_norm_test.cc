@@ -391,7 +391,8 @@ TYPED_TEST(AddNormPastTheCaches, GivesTheSameBits) {
     return std::memcmp(a.flat().data(), b.flat().data(), a.flat().size_bytes()) == 0;
   };
   const std::pair<std::size_t, std::size_t> shapes[] = {
-      {32, 32}, {50, 64}, {64, 64}, {96, 96}, {255, 256}, {320, 320}, {1000, 1024}, {1024, 1024}};
+      {32, 32},   {50, 64},   {64, 64},   {80, 96},     {96, 96},
+      {255, 256}, {288, 288}, {320, 320}, {1000, 1024}, {1024, 1024}};
   for (const auto& [cols, stride] : shapes) {
     SCOPED_TRACE(cols);
     const auto all = this->run(cols, stride, this->size);

@@ -399,6 +399,11 @@ HWY_INLINE hn::Vec<D> load_vector(D d, const T* from, std::size_t k, Part part) 
 }
 template <StoreTo kTo, class D, typename T = hn::TFromD<D>>
 HWY_INLINE void store_vector(hn::Vec<D> v, D d, T* to, std::size_t k, Part part) {
+  if constexpr (kTo == StoreTo::kMemory) {
+    // There are no masks past the caches, and a store of no value still brings its line in.
+    if ((k + 1) * hn::MaxLanes(d) <= part.count) return store_vector<kTo>(v, d, to, k, Whole());
+    if (k * hn::MaxLanes(d) >= part.count) return;
+  }
   hn::BlendedStore(v, part_of_vector(d, part, k), d, to + k * hn::MaxLanes(d));
 }
 
@@ -783,6 +788,32 @@ HWY_INLINE Pack<float, 4> tree_sums(const Pack<float, N> (&p)[4]) {
   const auto first = halves(fold(p[0]).v[0], fold(p[1]).v[0]);
   const auto last = halves(fold(p[2]).v[0], fold(p[3]).v[0]);
   return {{hn::Add(hn::ConcatEven(d, last, first), hn::ConcatOdd(d, last, first))}};
+}
+
+/// Writes value k of each pack, one beside the other, to + k·stride.
+HWY_INLINE void store_columns(const Pack<float, 4>& a, const Pack<float, 4>& b, float* to,
+                              std::size_t stride) {
+  const F32x4 d;
+  const hn::Half<F32x4> half;
+  const auto low = hn::InterleaveLower(d, a.v[0], b.v[0]);
+  const auto high = hn::InterleaveUpper(d, a.v[0], b.v[0]);
+  hn::StoreU(hn::LowerHalf(half, low), half, to);
+  hn::StoreU(hn::UpperHalf(half, low), half, to + stride);
+  hn::StoreU(hn::LowerHalf(half, high), half, to + 2 * stride);
+  hn::StoreU(hn::UpperHalf(half, high), half, to + 3 * stride);
+}
+HWY_INLINE void store_columns(const Pack<float, 4>& a, const Pack<float, 4>& b,
+                              const Pack<float, 4>& c, const Pack<float, 4>& e, float* to,
+                              std::size_t stride) {
+  const F32x4 d;
+  const auto ac_low = hn::InterleaveLower(d, a.v[0], c.v[0]);
+  const auto ac_high = hn::InterleaveUpper(d, a.v[0], c.v[0]);
+  const auto be_low = hn::InterleaveLower(d, b.v[0], e.v[0]);
+  const auto be_high = hn::InterleaveUpper(d, b.v[0], e.v[0]);
+  hn::StoreU(hn::InterleaveLower(d, ac_low, be_low), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, ac_low, be_low), d, to + stride);
+  hn::StoreU(hn::InterleaveLower(d, ac_high, be_high), d, to + 2 * stride);
+  hn::StoreU(hn::InterleaveUpper(d, ac_high, be_high), d, to + 3 * stride);
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR

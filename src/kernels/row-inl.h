@@ -243,6 +243,17 @@ struct GroupStatistics {
   HWY_INLINE NormStatistics<V> get(std::size_t g) const {
     return {mean_hi[g], mean_lo[g], reciprocal[g], scale[g], variance[g], epsilon_ratio[g]};
   }
+  /// Those of all rows, pack by pack where there are vectors: one by one they are twice as many
+  /// instructions.
+  HWY_INLINE void get_all(NormStatistics<V>* to) const {
+    if constexpr (Looped<V>) {
+      for (std::size_t g = 0; g < kRowGroup; ++g) to[g] = get(g);
+    } else {
+      constexpr std::size_t kStride = sizeof(NormStatistics<V>) / sizeof(V);
+      store_columns(of(mean_hi), of(mean_lo), of(reciprocal), of(scale), &to->mean_hi, kStride);
+      store_columns(of(variance), of(epsilon_ratio), &to->variance, kStride);
+    }
+  }
   HWY_INLINE void put(std::size_t g, const NormStatistics<V>& s) {
     mean_hi[g] = s.mean_hi;
     mean_lo[g] = s.mean_lo;
@@ -250,6 +261,11 @@ struct GroupStatistics {
     scale[g] = s.scale;
     variance[g] = s.variance;
     epsilon_ratio[g] = s.epsilon_ratio;
+  }
+
+ private:
+  HWY_INLINE static Group<V> of(const V (&values)[kRowGroup]) {
+    return load<kRowGroup>(values, Whole());
   }
 };
 
