@@ -381,20 +381,20 @@ struct BackwardLoop {
     HWY_INLINE void read_group(std::size_t place, std::size_t r, const V (&shifts)[kRowGroup],
                                Pack<V, 4> (&sum)[kRowGroup], Pack<V, 4> (&projected)[kRowGroup],
                                const AfterRow& after_row) const {
-      constexpr std::size_t N = kHeadSize;
-      const Pack<V, N> gamma_here = load<N>(gammas, Whole());
-      Pack<V, N> d_gamma_here = load<N>(d_gamma, Whole());
-      Pack<V, N> d_beta_here;
-      if constexpr (Mode::kCentred) d_beta_here = load<N>(d_beta, Whole());
+      using Row = Pack<V, kHeadSize>;
+      const Row gamma_here = load<kHeadSize>(gammas, Whole());
+      Row d_gamma_here = load<kHeadSize>(d_gamma, Whole());
+      Row d_beta_here;
+      if constexpr (Mode::kCentred) d_beta_here = load<kHeadSize>(d_beta, Whole());
       ADDNORM_NO_UNROLL for (std::size_t k = 0; k < kRowGroup; ++k) {
-        ask_ahead<N>(r + k, 0, 0);
-        const Normalize<V, N, false> normalize(statistics[r + k]);
-        const Pack<V, N> dy_here = load<N>(dy.row(r + k).data(), Whole());
-        const Pack<V, N> centred_s = normalize.centre(load<N>(s.row(r + k).data(), Whole()));
-        const Pack<V, N> x_hat = centred_s * normalize.reciprocal;
-        Pack<V, N> g = dy_here * gamma_here;
+        ask_ahead<kHeadSize>(r + k, 0, 0);
+        const Normalize<V, kHeadSize, false> normalize(statistics[r + k]);
+        const Row dy_here = load<kHeadSize>(dy.row(r + k).data(), Whole());
+        const Row centred_s = normalize.centre(load<kHeadSize>(s.row(r + k).data(), Whole()));
+        const Row x_hat = centred_s * normalize.reciprocal;
+        Row g = dy_here * gamma_here;
         if constexpr (Mode::kCentred) {
-          g = g - Same<V, N>(shifts[k]);
+          g = g - Same<V, kHeadSize>(shifts[k]);
           sum[k] = fold_lanes(g);
           d_beta_here = d_beta_here + dy_here;
         }
