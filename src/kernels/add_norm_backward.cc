@@ -50,9 +50,10 @@ namespace addnorm {
 namespace HWY_NAMESPACE {
 
 // As in forward: a row's s and dy are read from memory once, where Σg and Σg·x̂ and the parameters'
-// gradients are summed. With these, s and dy, which the caches still hold, become dx, in the loop
-// that already reads a later row. Rows go in groups, block of columns by block, so that γ and the
-// parameters' gradients are in the first cache for all but one of them.
+// gradients are summed. With these, s and dy, which the caches still hold, become dx: of float32 in
+// the next loop, of 16 bits in the loop that already reads a later row. Rows go in groups, block of
+// columns by block, so that γ and the parameters' gradients are in the first cache for all but one
+// of them; float32's that fit there go alone.
 
 // A short row's s − mean and g stay in registers where there are enough, and in the first cache
 // elsewhere.
@@ -124,6 +125,20 @@ struct BackwardLoop {
   };
   using General = Mode<true, false, StoreTo::kCache>;
 
+  /// Whether rows are read and written in turn. Elsewhere one loop reads a row and writes another:
+  /// more to do for each value that comes from memory, but less from one row to the next.
+  template <typename Mode>
+  static constexpr bool kInTurn = Mode::kKnown && sizeof(S) == 4 && sizeof(B) == 4;
+  /// Wider rows are read side by side then, if there are registers for that: the first cache does
+  /// not hold one of them beside γ and its gradients.
+  static constexpr std::size_t kWidestAlone = 2047;
+  /// Of which matrices a loop asks for later values, where data comes from memory.
+  struct Asks {
+    bool s, dy, d_residual;
+  };
+  /// How many values on the residual gradient is asked for that is needed next.
+  static constexpr std::size_t kSoon = 256;
+
   /// Where the block of columns that begins at `begin` has its values, if there are any.
   template <typename T>
   static T* block_of(T* values, std::size_t begin) {
@@ -172,7 +187,7 @@ struct BackwardLoop {
   };
 
   /// One block of columns: sums of row `in`, dx of row `out`, place `g` of its group, or both.
-  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kStepSize>
+  template <typename Mode, bool kReads, bool kWrites, Asks kAsks, std::size_t N = Mode::kStepSize>
   HWY_INLINE void sweep(std::size_t in, V shift_in, std::size_t out, const GroupSums& sums_out,
                         std::size_t g, std::size_t begin, const Ahead& ahead, Pack<V, 4>& sum,
                         Pack<V, 4>& projected) const {
@@ -182,9 +197,10 @@ struct BackwardLoop {
     const B* const dy_out = args.dy.row(out).data() + begin;
     const S* const past = residual_block<Mode>(out, begin);
     S* const dx = args.dx.row(out).data() + begin;
-    const S* const later_s = ahead.from(args.s, s_in);
-    const B* const later_dy = ahead.from(args.dy, dy_in);
-    const S* const later_past = ahead.from(args.d_residual, past);
+    const S* const later_s = ahead.from(args.s, kReads ? s_in : s_out);
+    const B* const later_dy = ahead.from(args.dy, kReads ? dy_in : dy_out);
+    const S* const later_past =
+        kReads && kWrites ? ahead.from(args.d_residual, past) : past + kSoon;
     const V* const plain_gamma = block_of(args.gamma.data(), begin);
     V* const d_gamma = block_of(range.d_gamma, begin);
     V* const d_beta = block_of(range.d_beta, begin);
@@ -197,6 +213,11 @@ struct BackwardLoop {
     const Same<V, N> slope(sums_out.slope[g]);
     Lanes<N> lanes[kSteps<N>];
     const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
+      if constexpr (Mode::kTo == StoreTo::kMemory) {
+        if constexpr (kAsks.s) prefetch<N>(later_s + at, k);
+        if constexpr (kAsks.dy) prefetch<N>(later_dy + at, k);
+        if constexpr (kAsks.d_residual) prefetch<N>(later_past + at, k);
+      }
       const Pack<V, N> gamma_here = effective<Mode, N>(plain_gamma, begin, at, count);
       Pack<V, N> d_norm;
       if constexpr (kWrites) {
@@ -208,10 +229,6 @@ struct BackwardLoop {
       if constexpr (kReads) {
         const Pack<V, N> dy = load<N>(dy_in + at, count);
         const Pack<V, N> x_hat = normalize_in(load<N>(s_in + at, count));
-        if constexpr (Mode::kTo == StoreTo::kMemory) {
-          prefetch<N>(later_s + at, k);
-          prefetch<N>(later_dy + at, k);
-        }
         Pack<V, N> g_in = dy * gamma_here;
         if constexpr (Mode::kCentred) {
           g_in = g_in - shift;
@@ -222,7 +239,6 @@ struct BackwardLoop {
         if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta + at, dy, count);
       }
       if constexpr (kWrites) {
-        if constexpr (Mode::kTo == StoreTo::kMemory) prefetch<N>(later_past + at, k);
         store<Mode::kTo>(with_residual<Mode, N>(d_norm, past, begin, at, count), dx + at, count);
       }
     };
@@ -234,16 +250,21 @@ struct BackwardLoop {
   }
   // The first group has none before it, the last none after it.
   template <typename Mode>
-  HWY_NOINLINE void read(std::size_t r, V shift, std::size_t begin, const Ahead& ahead,
-                         Pack<V, 4>& sum, Pack<V, 4>& projected) const {
-    sweep<Mode, true, false>(r, shift, r, {}, 0, begin, ahead, sum, projected);
+  HWY_NOINLINE void read(std::size_t r, V shift, std::size_t begin, Pack<V, 4>& sum,
+                         Pack<V, 4>& projected) const {
+    sweep<typename Mode::InCache, true, false, Asks{}>(r, shift, r, {}, 0, begin, Ahead::rows(0),
+                                                       sum, projected);
   }
   template <typename Mode>
   HWY_NOINLINE void write(std::size_t r, const GroupSums& sums, std::size_t g) const {
+    write_row<typename Mode::InCache, Asks{}>(r, sums, g, Ahead::rows(0));
+  }
+  template <typename Mode, Asks kAsks>
+  HWY_INLINE void write_row(std::size_t r, const GroupSums& sums, std::size_t g,
+                            const Ahead& ahead) const {
     Pack<V, 4> none[2];
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      sweep<Mode, false, true>(r, V{0}, r, sums, g, begin, Ahead(cols, 1, 0, begin), none[0],
-                               none[1]);
+      sweep<Mode, false, true, kAsks>(r, V{0}, r, sums, g, begin, ahead, none[0], none[1]);
     }
   }
 
@@ -290,11 +311,11 @@ struct BackwardLoop {
       for (std::size_t begin = 0; begin < cols; begin += kBlock) {
         for (std::size_t g = 0; g < step; ++g) {
           if (first) {
-            read<typename Mode::InCache>(r + g, shifts[g], begin, Ahead(cols, step, g, begin),
-                                         sum[g], projected[g]);
+            read<Mode>(r + g, shifts[g], begin, sum[g], projected[g]);
           } else {
-            sweep<Mode, true, true>(r + g, shifts[g], r - step + g, found, g, begin,
-                                    Ahead(cols, step, g, begin), sum[g], projected[g]);
+            sweep<Mode, true, true, Asks{true, true, true}>(r + g, shifts[g], r - step + g, found,
+                                                            g, begin, Ahead(cols, step, g, begin),
+                                                            sum[g], projected[g]);
           }
         }
         if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
@@ -302,7 +323,101 @@ struct BackwardLoop {
       }
       find(found, r, step, shift, sums, projections);
     }
-    for (std::size_t g = 0; g < step; ++g) write<typename Mode::InCache>(r - step + g, found, g);
+    for (std::size_t g = 0; g < step; ++g) write<Mode>(r - step + g, found, g);
+    return r;
+  }
+
+  /// One block of columns of the rows of a group, read side by side: γ and the parameters'
+  /// gradients are loaded and stored once for all.
+  template <typename Mode, std::size_t N = Mode::kStepSize>
+  HWY_NOINLINE void read_group(std::size_t r, const V (&shifts)[kRowGroup], std::size_t begin,
+                               Pack<V, 4> (&sum)[kRowGroup],
+                               Pack<V, 4> (&projected)[kRowGroup]) const {
+    struct GroupLanes {
+      Lanes<N> of[kRowGroup];
+
+      static HWY_INLINE GroupLanes zero() {
+        return {{Lanes<N>::zero(), Lanes<N>::zero(), Lanes<N>::zero(), Lanes<N>::zero()}};
+      }
+    };
+    const S* s[kRowGroup];
+    const B* dy[kRowGroup];
+    HWY_ALIGN V minus_hi[kRowGroup], lo[kRowGroup], reciprocal[kRowGroup];
+    for (std::size_t g = 0; g < kRowGroup; ++g) {
+      const NormStatistics<V>& row = args.statistics[r + g];
+      s[g] = args.s.row(r + g).data() + begin;
+      dy[g] = args.dy.row(r + g).data() + begin;
+      minus_hi[g] = -row.mean_hi;
+      lo[g] = row.mean_lo;
+      reciprocal[g] = row.reciprocal;
+    }
+    const V* const gammas = args.gamma.data() + begin;
+    V* const d_gamma = range.d_gamma + begin;
+    V* const d_beta = block_of(range.d_beta, begin);
+    GroupLanes lanes[kSteps<N>];
+    const auto body = [&](std::size_t at, std::size_t, auto count, GroupLanes& l) ADDNORM_BODY {
+      const Pack<V, N> gamma_here = load<N>(gammas + at, count);
+      Pack<V, N> d_gamma_here = load<N>(d_gamma + at, count);
+      Pack<V, N> d_beta_here;
+      if constexpr (Mode::kCentred) d_beta_here = load<N>(d_beta + at, count);
+      ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
+        const Pack<V, N> dy_here = load<N>(dy[g] + at, count);
+        const Pack<V, N> centred_s =
+            (load<N>(s[g] + at, count) + set<N>(minus_hi[g])) - set<N>(lo[g]);
+        const Pack<V, N> x_hat = centred_s * set<N>(reciprocal[g]);
+        Pack<V, N> g_here = dy_here * gamma_here;
+        if constexpr (Mode::kCentred) {
+          g_here = g_here - set<N>(shifts[g]);
+          l.of[g].sum = l.of[g].sum + keep(g_here, count);
+          d_beta_here = d_beta_here + dy_here;
+        }
+        l.of[g].projected = l.of[g].projected + keep(g_here * x_hat, count);
+        d_gamma_here = d_gamma_here + dy_here * x_hat;
+      }
+      store(d_gamma_here, d_gamma + at, count);
+      if constexpr (Mode::kCentred) store(d_beta_here, d_beta + at, count);
+    };
+    for_each_step<N>(HWY_MIN(kBlock, cols - begin), lanes, body);
+    for (std::size_t g = 0; g < kRowGroup; ++g) {
+      Lanes<N> row[kSteps<N>];
+      for (std::size_t k = 0; k < kSteps<N>; ++k) row[k] = lanes[k].of[g];
+      sum[g] = fold(row, &Lanes<N>::sum);
+      projected[g] = fold(row, &Lanes<N>::projected);
+    }
+  }
+
+  /// Rows from r on, alone or in groups, which are read and then written, while what comes next is
+  /// asked for. Gives the row behind the last.
+  template <std::size_t kRows, typename Mode>
+  HWY_NOINLINE std::size_t in_turn(Mode, std::size_t r, std::size_t end) const {
+    constexpr bool kAlone = kRows == 1;
+    constexpr Asks kWhileRead{.s = true, .dy = false, .d_residual = true};
+    constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = !kAlone};
+    GroupSums found;
+    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
+    const Group<V> zero = set<kRowGroup>(V{0});
+    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = projected[g] = zero;
+    const Ahead next = Ahead::rows(kRows);
+    for (; r + kRows <= end; r += kRows) {
+      Group<V> sums = zero, projections = zero;
+      const Group<V> shift = shifts_of<Mode>(cols, r, kRows);
+      HWY_ALIGN V shifts[kRowGroup];
+      store(shift, shifts, Whole());
+      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+        if constexpr (kAlone) {
+          sweep<Mode, true, false, kWhileRead>(r, shifts[0], r, {}, 0, begin, next, sum[0],
+                                               projected[0]);
+        } else {
+          read_group<Mode>(r, shifts, begin, sum, projected);
+        }
+        if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
+        projections = projections + tree_sums(projected);
+      }
+      find(found, r, kRows, shift, sums, projections);
+      for (std::size_t g = 0; g < kRows; ++g) {
+        write_row<Mode, kWhileWritten>(r + g, found, g, next);
+      }
+    }
     return r;
   }
 
@@ -585,8 +700,15 @@ struct BackwardLoop {
         r = near_rows(mode, cols, r, range.end);
       }
     }
-    const std::size_t step = cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
-    groups(mode, groups(mode, r, range.end, step), range.end, 1);
+    if constexpr (kInTurn<Mode>) {
+      if constexpr (kMasks) {
+        if (cols > kWidestAlone) r = in_turn<kRowGroup>(mode, r, range.end);
+      }
+      in_turn<1>(mode, r, range.end);
+    } else {
+      const std::size_t step = cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
+      groups(mode, groups(mode, r, range.end, step), range.end, 1);
+    }
   }
 
   void run() const {

@@ -50,6 +50,13 @@ class Ahead {
     }
   }
 
+  /// The same columns, so many rows on.
+  HWY_INLINE static Ahead rows(std::size_t count) {
+    Ahead ahead;
+    ahead.rows_ = static_cast<std::ptrdiff_t>(count);
+    return ahead;
+  }
+
   /// The place in a matrix that is read then, seen from `here`. It may lie behind the end.
   template <typename T>
   HWY_INLINE const T* from(const MatrixView<const T>& matrix, const T* here) const {
@@ -60,6 +67,8 @@ class Ahead {
   }
 
  private:
+  Ahead() = default;
+
   static constexpr std::size_t kNear = 2048;  ///< values; what is nearer would come too late
 
   std::ptrdiff_t rows_ = 0;
