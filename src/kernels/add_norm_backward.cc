@@ -127,11 +127,11 @@ struct BackwardLoop {
 
   /// Whether rows are read and written in turn. Elsewhere one loop reads a row and writes another:
   /// more to do for each value that comes from memory, but less from one row to the next.
-  template <typename Mode>
-  static constexpr bool kInTurn = Mode::kKnown && sizeof(S) == 4 && sizeof(B) == 4;
-  /// Wider rows are read side by side then, if there are registers for that: the first cache does
-  /// not hold one of them beside γ and its gradients.
-  static constexpr std::size_t kWidestAlone = 2047;
+  static constexpr bool kInTurn = sizeof(S) == 4 && sizeof(B) == 4;
+  /// Wider rows are read side by side and written in turn, if there are registers for that: the
+  /// first cache does not hold one of them beside γ and its gradients.
+  static constexpr bool kSideBySide = kMasks && std::is_same_v<S, B>;
+  static constexpr std::size_t kWidestAlone = kInTurn ? 2047 : 1024;
   /// Of which matrices a loop asks for later values, where data comes from memory.
   struct Asks {
     bool s, dy, d_residual;
@@ -200,7 +200,7 @@ struct BackwardLoop {
     const S* const later_s = ahead.from(args.s, kReads ? s_in : s_out);
     const B* const later_dy = ahead.from(args.dy, kReads ? dy_in : dy_out);
     const S* const later_past =
-        kReads && kWrites ? ahead.from(args.d_residual, past) : past + kSoon;
+        (kReads && kWrites ? ahead : Ahead::values(kSoon)).from(args.d_residual, past);
     const V* const plain_gamma = block_of(args.gamma.data(), begin);
     V* const d_gamma = block_of(range.d_gamma, begin);
     V* const d_beta = block_of(range.d_beta, begin);
@@ -329,7 +329,7 @@ struct BackwardLoop {
 
   /// One block of columns of the rows of a group, read side by side: γ and the parameters'
   /// gradients are loaded and stored once for all.
-  template <typename Mode, std::size_t N = Mode::kStepSize>
+  template <typename Mode, Asks kAsks, std::size_t N = Mode::kStepSize>
   HWY_NOINLINE void read_group(std::size_t r, const V (&shifts)[kRowGroup], std::size_t begin,
                                Pack<V, 4> (&sum)[kRowGroup],
                                Pack<V, 4> (&projected)[kRowGroup]) const {
@@ -342,11 +342,13 @@ struct BackwardLoop {
     };
     const S* s[kRowGroup];
     const B* dy[kRowGroup];
+    const S* past[kRowGroup];
     HWY_ALIGN V minus_hi[kRowGroup], lo[kRowGroup], reciprocal[kRowGroup];
     for (std::size_t g = 0; g < kRowGroup; ++g) {
       const NormStatistics<V>& row = args.statistics[r + g];
       s[g] = args.s.row(r + g).data() + begin;
       dy[g] = args.dy.row(r + g).data() + begin;
+      past[g] = residual_block<Mode>(r + g, begin);
       minus_hi[g] = -row.mean_hi;
       lo[g] = row.mean_lo;
       reciprocal[g] = row.reciprocal;
@@ -355,12 +357,15 @@ struct BackwardLoop {
     V* const d_gamma = range.d_gamma + begin;
     V* const d_beta = block_of(range.d_beta, begin);
     GroupLanes lanes[kSteps<N>];
-    const auto body = [&](std::size_t at, std::size_t, auto count, GroupLanes& l) ADDNORM_BODY {
+    const auto body = [&](std::size_t at, std::size_t k, auto count, GroupLanes& l) ADDNORM_BODY {
       const Pack<V, N> gamma_here = load<N>(gammas + at, count);
       Pack<V, N> d_gamma_here = load<N>(d_gamma + at, count);
       Pack<V, N> d_beta_here;
       if constexpr (Mode::kCentred) d_beta_here = load<N>(d_beta + at, count);
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
+        if constexpr (Mode::kTo == StoreTo::kMemory && kAsks.d_residual) {
+          prefetch<N>(past[g] + at, k);
+        }
         const Pack<V, N> dy_here = load<N>(dy[g] + at, count);
         const Pack<V, N> centred_s =
             (load<N>(s[g] + at, count) + set<N>(minus_hi[g])) - set<N>(lo[g]);
@@ -391,8 +396,9 @@ struct BackwardLoop {
   template <std::size_t kRows, typename Mode>
   HWY_NOINLINE std::size_t in_turn(Mode, std::size_t r, std::size_t end) const {
     constexpr bool kAlone = kRows == 1;
-    constexpr Asks kWhileRead{.s = true, .dy = false, .d_residual = true};
-    constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = !kAlone};
+    // Of 16 bits reading a group is enough work for memory to bring more meanwhile.
+    constexpr Asks kWhileRead{.s = kAlone, .dy = false, .d_residual = kAlone || sizeof(S) == 2};
+    constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = !kWhileRead.d_residual};
     GroupSums found;
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
     const Group<V> zero = set<kRowGroup>(V{0});
@@ -408,7 +414,7 @@ struct BackwardLoop {
           sweep<Mode, true, false, kWhileRead>(r, shifts[0], r, {}, 0, begin, next, sum[0],
                                                projected[0]);
         } else {
-          read_group<Mode>(r, shifts, begin, sum, projected);
+          read_group<Mode, kWhileRead>(r, shifts, begin, sum, projected);
         }
         if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
         projections = projections + tree_sums(projected);
@@ -700,10 +706,10 @@ struct BackwardLoop {
         r = near_rows(mode, cols, r, range.end);
       }
     }
-    if constexpr (kInTurn<Mode>) {
-      if constexpr (kMasks) {
-        if (cols > kWidestAlone) r = in_turn<kRowGroup>(mode, r, range.end);
-      }
+    if constexpr (Mode::kKnown && kSideBySide) {
+      if (cols > kWidestAlone) r = in_turn<kRowGroup>(mode, r, range.end);
+    }
+    if constexpr (Mode::kKnown && kInTurn) {
       in_turn<1>(mode, r, range.end);
     } else {
       const std::size_t step = cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;

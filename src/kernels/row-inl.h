@@ -52,9 +52,11 @@ class Ahead {
 
   /// The same columns, so many rows on.
   HWY_INLINE static Ahead rows(std::size_t count) {
-    Ahead ahead;
-    ahead.rows_ = static_cast<std::ptrdiff_t>(count);
-    return ahead;
+    return Ahead(static_cast<std::ptrdiff_t>(count), 0);
+  }
+  /// So many values on in the same row.
+  HWY_INLINE static Ahead values(std::size_t count) {
+    return Ahead(0, static_cast<std::ptrdiff_t>(count));
   }
 
   /// The place in a matrix that is read then, seen from `here`. It may lie behind the end.
@@ -67,7 +69,7 @@ class Ahead {
   }
 
  private:
-  Ahead() = default;
+  HWY_INLINE Ahead(std::ptrdiff_t rows, std::ptrdiff_t cols) : rows_(rows), cols_(cols) {}
 
   static constexpr std::size_t kNear = 2048;  ///< values; what is nearer would come too late
 
