@@ -50,10 +50,10 @@ namespace addnorm {
 namespace HWY_NAMESPACE {
 
 // As in forward: a row's s and dy are read from memory once, where Σg and Σg·x̂ and the parameters'
-// gradients are summed. With these, s and dy, which the caches still hold, become dx: of float32 in
-// the next loop, of 16 bits in the loop that already reads a later row. Rows go in groups, block of
-// columns by block, so that γ and the parameters' gradients are in the first cache for all but one
-// of them; float32's that fit there go alone.
+// gradients are summed. With these, s and dy, which the caches still hold, become dx: in a loop of
+// their own (in turn: the usual cases of float32, and of wide rows of bfloat16 where there are
+// masks), else in the loop that already reads a later row. Those go in groups, block of columns by
+// block, so that γ and the parameters' gradients are in the first cache for all but one of them.
 
 // A short row's s − mean and g stay in registers where there are enough, and in the first cache
 // elsewhere.
@@ -125,18 +125,19 @@ struct BackwardLoop {
   };
   using General = Mode<true, false, StoreTo::kCache>;
 
-  /// Whether rows are read and written in turn. Elsewhere one loop reads a row and writes another:
-  /// more to do for each value that comes from memory, but less from one row to the next.
+  /// Whether rows are read and written in turn. Elsewhere one loop writes a row and reads a later
+  /// one: more arithmetic for each value that comes from memory, and half as many loops.
   static constexpr bool kInTurn = sizeof(S) == 4 && sizeof(B) == 4;
-  /// Wider rows are read side by side and written in turn, if there are registers for that: the
-  /// first cache does not hold one of them beside γ and its gradients.
+  /// The narrowest rows of which a group is read side by side and written in turn, as measured.
+  static constexpr std::size_t kNarrowestSideBySide = kInTurn ? 2048 : 1025;
+  /// Where there are registers for that.
   static constexpr bool kSideBySide = kMasks && std::is_same_v<S, B>;
-  static constexpr std::size_t kWidestAlone = kInTurn ? 2047 : 1024;
   /// Of which matrices a loop asks for later values, where data comes from memory.
   struct Asks {
     bool s, dy, d_residual;
   };
-  /// How many values on the residual gradient is asked for that is needed next.
+  /// A loop that only reads or only writes asks for the residual gradient of its own row, so many
+  /// values on.
   static constexpr std::size_t kSoon = 256;
 
   /// Where the block of columns that begins at `begin` has its values, if there are any.
@@ -248,17 +249,7 @@ struct BackwardLoop {
       projected = fold(lanes, &Lanes<N>::projected);
     }
   }
-  // The first group has none before it, the last none after it.
-  template <typename Mode>
-  HWY_NOINLINE void read(std::size_t r, V shift, std::size_t begin, Pack<V, 4>& sum,
-                         Pack<V, 4>& projected) const {
-    sweep<typename Mode::InCache, true, false, Asks{}>(r, shift, r, {}, 0, begin, Ahead::rows(0),
-                                                       sum, projected);
-  }
-  template <typename Mode>
-  HWY_NOINLINE void write(std::size_t r, const GroupSums& sums, std::size_t g) const {
-    write_row<typename Mode::InCache, Asks{}>(r, sums, g, Ahead::rows(0));
-  }
+  /// dx of row r, place g of its group.
   template <typename Mode, Asks kAsks>
   HWY_INLINE void write_row(std::size_t r, const GroupSums& sums, std::size_t g,
                             const Ahead& ahead) const {
@@ -266,6 +257,17 @@ struct BackwardLoop {
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       sweep<Mode, false, true, kAsks>(r, V{0}, r, sums, g, begin, ahead, none[0], none[1]);
     }
+  }
+  // The first group has none before it, the last none after it.
+  template <typename Mode>
+  HWY_NOINLINE void read(std::size_t r, V shift, std::size_t begin, Pack<V, 4>& sum,
+                         Pack<V, 4>& projected) const {
+    sweep<typename Mode::InCache, true, false, Asks{}>(r, shift, r, {}, 0, begin, {}, sum,
+                                                       projected);
+  }
+  template <typename Mode>
+  HWY_NOINLINE void write(std::size_t r, const GroupSums& sums, std::size_t g) const {
+    write_row<typename Mode::InCache, Asks{}>(r, sums, g, {});
   }
 
   /// What g of a group's rows is measured from.
@@ -333,6 +335,7 @@ struct BackwardLoop {
   HWY_NOINLINE void read_group(std::size_t r, const V (&shifts)[kRowGroup], std::size_t begin,
                                Pack<V, 4> (&sum)[kRowGroup],
                                Pack<V, 4> (&projected)[kRowGroup]) const {
+    static_assert(Mode::kKnown && kRowGroup == 4);
     struct GroupLanes {
       Lanes<N> of[kRowGroup];
 
@@ -343,7 +346,8 @@ struct BackwardLoop {
     const S* s[kRowGroup];
     const B* dy[kRowGroup];
     const S* past[kRowGroup];
-    HWY_ALIGN V minus_hi[kRowGroup], lo[kRowGroup], reciprocal[kRowGroup];
+    // Numbers, and not a Normalize: its vectors would not stay in registers beside the sums.
+    V minus_hi[kRowGroup], lo[kRowGroup], reciprocal[kRowGroup];
     for (std::size_t g = 0; g < kRowGroup; ++g) {
       const NormStatistics<V>& row = args.statistics[r + g];
       s[g] = args.s.row(r + g).data() + begin;
@@ -392,11 +396,11 @@ struct BackwardLoop {
   }
 
   /// Rows from r on, alone or in groups, which are read and then written, while what comes next is
-  /// asked for. Gives the row behind the last.
+  /// asked for. Gives the row behind the last whole group.
   template <std::size_t kRows, typename Mode>
   HWY_NOINLINE std::size_t in_turn(Mode, std::size_t r, std::size_t end) const {
     constexpr bool kAlone = kRows == 1;
-    // Of 16 bits reading a group is enough work for memory to bring more meanwhile.
+    // In 16 bits, reading a group leaves memory time to bring the residual gradient too.
     constexpr Asks kWhileRead{.s = kAlone, .dy = false, .d_residual = kAlone || sizeof(S) == 2};
     constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = !kWhileRead.d_residual};
     GroupSums found;
@@ -707,7 +711,7 @@ struct BackwardLoop {
       }
     }
     if constexpr (Mode::kKnown && kSideBySide) {
-      if (cols > kWidestAlone) r = in_turn<kRowGroup>(mode, r, range.end);
+      if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup>(mode, r, range.end);
     }
     if constexpr (Mode::kKnown && kInTurn) {
       in_turn<1>(mode, r, range.end);

@@ -31,11 +31,13 @@ inline constexpr std::size_t kNearCols = 256;
 /// What attention's heads have most often: there are loops that know this number.
 inline constexpr std::size_t kHeadSize = 64;
 
-/// How far it is from one block of columns to the one that is read next: that of the next row of
-/// the group, or the next block of its first row, or the next group. What comes from memory is
-/// asked for as long before: while the present block is read, or one of a few rows before.
+/// How far on later values are: from one block of columns to the one that is read next, which is
+/// that of the next row of the group, or the next block of its first row, or the next group. What
+/// comes from memory is asked for as long before: while the present block is read, or one of a few
+/// rows before.
 class Ahead {
  public:
+  Ahead() = default;
   HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin) {
     if (cols <= kBlock) {
       rows_ = static_cast<std::ptrdiff_t>(HWY_MAX(std::size_t{1}, kNear / cols));
