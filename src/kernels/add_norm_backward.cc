@@ -297,33 +297,45 @@ struct BackwardLoop {
     }
   }
 
+  /// What `step` rows from r on need, from their sums. read_block(begin, shifts, sum, projected)
+  /// reads their columns from `begin` on.
+  template <typename Mode, typename ReadBlock>
+  HWY_INLINE void sum_rows(GroupSums& found, std::size_t r, std::size_t step,
+                           const ReadBlock& read_block) const {
+    const Group<V> zero = set<kRowGroup>(V{0});
+    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
+    for (std::size_t g = step; g < kRowGroup; ++g) sum[g] = projected[g] = zero;
+    Group<V> sums = zero, projections = zero;
+    const Group<V> shift = shifts_of<Mode>(cols, r, step);
+    HWY_ALIGN V shifts[kRowGroup];
+    store(shift, shifts, Whole());
+    for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+      read_block(begin, shifts, sum, projected);
+      if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
+      projections = projections + tree_sums(projected);
+    }
+    find(found, r, step, shift, sums, projections);
+  }
+
   /// Rows from r on in groups of `step`; gives the row behind the last whole group.
   template <typename Mode>
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
     if (r + step > end) return r;
     GroupSums found;
-    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
-    const Group<V> zero = set<kRowGroup>(V{0});
-    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = projected[g] = zero;
     for (bool first = true; r + step <= end; r += step, first = false) {
-      Group<V> sums = zero, projections = zero;
-      const Group<V> shift = shifts_of<Mode>(cols, r, step);
-      HWY_ALIGN V shifts[kRowGroup];
-      store(shift, shifts, Whole());
-      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-        for (std::size_t g = 0; g < step; ++g) {
-          if (first) {
-            read<Mode>(r + g, shifts[g], begin, sum[g], projected[g]);
-          } else {
-            sweep<Mode, true, true, Asks{true, true, true}>(r + g, shifts[g], r - step + g, found,
-                                                            g, begin, Ahead(cols, step, g, begin),
-                                                            sum[g], projected[g]);
-          }
-        }
-        if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
-        projections = projections + tree_sums(projected);
-      }
-      find(found, r, step, shift, sums, projections);
+      sum_rows<Mode>(found, r, step,
+                     [&](std::size_t begin, const auto& shifts, auto& sum, auto& projected)
+                         ADDNORM_BODY {
+                           for (std::size_t g = 0; g < step; ++g) {
+                             if (first) {
+                               read<Mode>(r + g, shifts[g], begin, sum[g], projected[g]);
+                             } else {
+                               sweep<Mode, true, true, Asks{true, true, true}>(
+                                   r + g, shifts[g], r - step + g, found, g, begin,
+                                   Ahead(cols, step, g, begin), sum[g], projected[g]);
+                             }
+                           }
+                         });
     }
     for (std::size_t g = 0; g < step; ++g) write<Mode>(r - step + g, found, g);
     return r;
@@ -404,26 +416,18 @@ struct BackwardLoop {
     constexpr Asks kWhileRead{.s = kAlone, .dy = false, .d_residual = kAlone || sizeof(S) == 2};
     constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = !kWhileRead.d_residual};
     GroupSums found;
-    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
-    const Group<V> zero = set<kRowGroup>(V{0});
-    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = projected[g] = zero;
     const Ahead next = Ahead::rows(kRows);
     for (; r + kRows <= end; r += kRows) {
-      Group<V> sums = zero, projections = zero;
-      const Group<V> shift = shifts_of<Mode>(cols, r, kRows);
-      HWY_ALIGN V shifts[kRowGroup];
-      store(shift, shifts, Whole());
-      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-        if constexpr (kAlone) {
-          sweep<Mode, true, false, kWhileRead>(r, shifts[0], r, {}, 0, begin, next, sum[0],
-                                               projected[0]);
-        } else {
-          read_group<Mode, kWhileRead>(r, shifts, begin, sum, projected);
-        }
-        if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
-        projections = projections + tree_sums(projected);
-      }
-      find(found, r, kRows, shift, sums, projections);
+      sum_rows<Mode>(found, r, kRows,
+                     [&](std::size_t begin, const auto& shifts, auto& sum, auto& projected)
+                         ADDNORM_BODY {
+                           if constexpr (kAlone) {
+                             sweep<Mode, true, false, kWhileRead>(r, shifts[0], r, {}, 0, begin,
+                                                                  next, sum[0], projected[0]);
+                           } else {
+                             read_group<Mode, kWhileRead>(r, shifts, begin, sum, projected);
+                           }
+                         });
       for (std::size_t g = 0; g < kRows; ++g) {
         write_row<Mode, kWhileWritten>(r + g, found, g, next);
       }
