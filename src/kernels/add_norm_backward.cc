@@ -297,22 +297,27 @@ struct BackwardLoop {
     }
   }
 
-  /// What `step` rows from r on need, from their sums. read_block(begin, shifts, sum, projected)
-  /// reads their columns from `begin` on.
+  /// What g of a group's rows is measured from, and what their blocks are summed to.
+  struct RowSums {
+    HWY_ALIGN V shift[kRowGroup];
+    Pack<V, 4> sum[kRowGroup];
+    Pack<V, 4> projected[kRowGroup];
+  };
+  /// What `step` rows from r on need, from their sums. read_block(begin, of) reads their columns
+  /// from `begin` on.
   template <typename Mode, typename ReadBlock>
   HWY_INLINE void sum_rows(GroupSums& found, std::size_t r, std::size_t step,
                            const ReadBlock& read_block) const {
     const Group<V> zero = set<kRowGroup>(V{0});
-    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
-    for (std::size_t g = step; g < kRowGroup; ++g) sum[g] = projected[g] = zero;
+    RowSums of;
+    for (std::size_t g = step; g < kRowGroup; ++g) of.sum[g] = of.projected[g] = zero;
     Group<V> sums = zero, projections = zero;
     const Group<V> shift = shifts_of<Mode>(cols, r, step);
-    HWY_ALIGN V shifts[kRowGroup];
-    store(shift, shifts, Whole());
+    store(shift, of.shift, Whole());
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      read_block(begin, shifts, sum, projected);
-      if (Mode::kCentred && centred) sums = sums + tree_sums(sum);
-      projections = projections + tree_sums(projected);
+      read_block(begin, of);
+      if (Mode::kCentred && centred) sums = sums + tree_sums(of.sum);
+      projections = projections + tree_sums(of.projected);
     }
     find(found, r, step, shift, sums, projections);
   }
@@ -323,19 +328,18 @@ struct BackwardLoop {
     if (r + step > end) return r;
     GroupSums found;
     for (bool first = true; r + step <= end; r += step, first = false) {
-      sum_rows<Mode>(found, r, step,
-                     [&](std::size_t begin, const auto& shifts, auto& sum, auto& projected)
-                         ADDNORM_BODY {
-                           for (std::size_t g = 0; g < step; ++g) {
-                             if (first) {
-                               read<Mode>(r + g, shifts[g], begin, sum[g], projected[g]);
-                             } else {
-                               sweep<Mode, true, true, Asks{true, true, true}>(
-                                   r + g, shifts[g], r - step + g, found, g, begin,
-                                   Ahead(cols, step, g, begin), sum[g], projected[g]);
-                             }
-                           }
-                         });
+      const auto read_block = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
+        for (std::size_t g = 0; g < step; ++g) {
+          if (first) {
+            read<Mode>(r + g, of.shift[g], begin, of.sum[g], of.projected[g]);
+          } else {
+            sweep<Mode, true, true, Asks{true, true, true}>(r + g, of.shift[g], r - step + g, found,
+                                                            g, begin, Ahead(cols, step, g, begin),
+                                                            of.sum[g], of.projected[g]);
+          }
+        }
+      };
+      sum_rows<Mode>(found, r, step, read_block);
     }
     for (std::size_t g = 0; g < step; ++g) write<Mode>(r - step + g, found, g);
     return r;
@@ -344,9 +348,7 @@ struct BackwardLoop {
   /// One block of columns of the rows of a group, read side by side: γ and the parameters'
   /// gradients are loaded and stored once for all.
   template <typename Mode, Asks kAsks, std::size_t N = Mode::kStepSize>
-  HWY_NOINLINE void read_group(std::size_t r, const V (&shifts)[kRowGroup], std::size_t begin,
-                               Pack<V, 4> (&sum)[kRowGroup],
-                               Pack<V, 4> (&projected)[kRowGroup]) const {
+  HWY_NOINLINE void read_group(std::size_t r, std::size_t begin, RowSums& of) const {
     static_assert(Mode::kKnown && kRowGroup == 4);
     struct GroupLanes {
       Lanes<N> of[kRowGroup];
@@ -359,7 +361,7 @@ struct BackwardLoop {
     const B* dy[kRowGroup];
     const S* past[kRowGroup];
     // Numbers, and not a Normalize: its vectors would not stay in registers beside the sums.
-    V minus_hi[kRowGroup], lo[kRowGroup], reciprocal[kRowGroup];
+    V minus_hi[kRowGroup], lo[kRowGroup], reciprocal[kRowGroup], shift[kRowGroup];
     for (std::size_t g = 0; g < kRowGroup; ++g) {
       const NormStatistics<V>& row = args.statistics[r + g];
       s[g] = args.s.row(r + g).data() + begin;
@@ -368,6 +370,7 @@ struct BackwardLoop {
       minus_hi[g] = -row.mean_hi;
       lo[g] = row.mean_lo;
       reciprocal[g] = row.reciprocal;
+      shift[g] = of.shift[g];
     }
     const V* const gammas = args.gamma.data() + begin;
     V* const d_gamma = range.d_gamma + begin;
@@ -388,7 +391,7 @@ struct BackwardLoop {
         const Pack<V, N> x_hat = centred_s * set<N>(reciprocal[g]);
         Pack<V, N> g_here = dy_here * gamma_here;
         if constexpr (Mode::kCentred) {
-          g_here = g_here - set<N>(shifts[g]);
+          g_here = g_here - set<N>(shift[g]);
           l.of[g].sum = l.of[g].sum + keep(g_here, count);
           d_beta_here = d_beta_here + dy_here;
         }
@@ -402,8 +405,8 @@ struct BackwardLoop {
     for (std::size_t g = 0; g < kRowGroup; ++g) {
       Lanes<N> row[kSteps<N>];
       for (std::size_t k = 0; k < kSteps<N>; ++k) row[k] = lanes[k].of[g];
-      sum[g] = fold(row, &Lanes<N>::sum);
-      projected[g] = fold(row, &Lanes<N>::projected);
+      of.sum[g] = fold(row, &Lanes<N>::sum);
+      of.projected[g] = fold(row, &Lanes<N>::projected);
     }
   }
 
@@ -418,16 +421,15 @@ struct BackwardLoop {
     GroupSums found;
     const Ahead next = Ahead::rows(kRows);
     for (; r + kRows <= end; r += kRows) {
-      sum_rows<Mode>(found, r, kRows,
-                     [&](std::size_t begin, const auto& shifts, auto& sum, auto& projected)
-                         ADDNORM_BODY {
-                           if constexpr (kAlone) {
-                             sweep<Mode, true, false, kWhileRead>(r, shifts[0], r, {}, 0, begin,
-                                                                  next, sum[0], projected[0]);
-                           } else {
-                             read_group<Mode, kWhileRead>(r, shifts, begin, sum, projected);
-                           }
-                         });
+      const auto read_block = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
+        if constexpr (kAlone) {
+          sweep<Mode, true, false, kWhileRead>(r, of.shift[0], r, {}, 0, begin, next, of.sum[0],
+                                               of.projected[0]);
+        } else {
+          read_group<Mode, kWhileRead>(r, begin, of);
+        }
+      };
+      sum_rows<Mode>(found, r, kRows, read_block);
       for (std::size_t g = 0; g < kRows; ++g) {
         write_row<Mode, kWhileWritten>(r + g, found, g, next);
       }
