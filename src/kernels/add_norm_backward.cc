@@ -54,6 +54,8 @@ namespace HWY_NAMESPACE {
 // their own (in turn: the usual cases of float32, and of wide rows of bfloat16 where there are
 // masks), else in the loop that already reads a later row. Those go in groups, block of columns by
 // block, so that γ and the parameters' gradients are in the first cache for all but one of them.
+// Wide rows of float32 from memory are read whole, one after the other, and written block by block:
+// there the parameters' gradients are summed.
 
 // A short row's s − mean and g stay in registers where there are enough, and in the first cache
 // elsewhere.
@@ -127,18 +129,33 @@ struct BackwardLoop {
 
   /// Whether rows are read and written in turn. Elsewhere one loop writes a row and reads a later
   /// one: more arithmetic for each value that comes from memory, and half as many loops.
-  static constexpr bool kInTurn = sizeof(S) == 4 && sizeof(B) == 4;
+  static constexpr bool kInTurn = sizeof(S) == 4;
   /// The narrowest rows of which a group is read side by side and written in turn, as measured.
   static constexpr std::size_t kNarrowestSideBySide = kInTurn ? 2048 : 1025;
   /// Where there are registers for that.
-  static constexpr bool kSideBySide = kMasks && std::is_same_v<S, B>;
+  static constexpr bool kSideBySide = kMasks;
+  /// The narrowest rows that are read one after the other and written block by block.
+  static constexpr std::size_t kNarrowestInBlocks = 2048;
+  /// Of so many rows, or values, what waits stays in the second cache.
+  static constexpr std::size_t kWaitingRows = 8;
+  static constexpr std::size_t kWaiting = std::size_t{1} << 16;
+  /// What a loop does with a block of columns.
+  struct Work {
+    bool reads;       ///< sums g and g·x̂ of a row
+    bool parameters;  ///< adds to the gradients of γ and β, from the row it reads if it reads one
+    bool writes;      ///< dx of a row
+  };
+  static constexpr Work kRead{.reads = true, .parameters = true, .writes = false};
+  static constexpr Work kWrite{.reads = false, .parameters = false, .writes = true};
+  static constexpr Work kReadAndWrite{.reads = true, .parameters = true, .writes = true};
   /// Of which matrices a loop asks for later values, where data comes from memory.
   struct Asks {
     bool s, dy, d_residual;
   };
-  /// A loop that only reads or only writes asks for the residual gradient of its own row, so many
-  /// values on.
-  static constexpr std::size_t kSoon = 256;
+  /// How far on these are: in s and dy, and in the residual gradient.
+  struct Later {
+    Ahead inputs, d_residual;
+  };
 
   /// Where the block of columns that begins at `begin` has its values, if there are any.
   template <typename T>
@@ -170,6 +187,13 @@ struct BackwardLoop {
   }
 
   template <typename Mode, std::size_t N, typename Count>
+  HWY_INLINE static void add_parameters(const Pack<V, N>& dy, const Pack<V, N>& x_hat, V* d_gamma,
+                                        V* d_beta, std::size_t at, Count count) {
+    if (Mode::kKnown || d_gamma != nullptr) add_to<N>(d_gamma + at, dy * x_hat, count);
+    if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta + at, dy, count);
+  }
+
+  template <typename Mode, std::size_t N, typename Count>
   HWY_INLINE Pack<V, N> with_residual(const Pack<V, N>& dx, const S* past, std::size_t begin,
                                       std::size_t at, Count count) const {
     if constexpr (Mode::kKnown) {
@@ -188,9 +212,9 @@ struct BackwardLoop {
   };
 
   /// One block of columns: sums of row `in`, dx of row `out`, place `g` of its group, or both.
-  template <typename Mode, bool kReads, bool kWrites, Asks kAsks, std::size_t N = Mode::kStepSize>
+  template <typename Mode, Work kWork, Asks kAsks, std::size_t N = Mode::kStepSize>
   HWY_INLINE void sweep(std::size_t in, V shift_in, std::size_t out, const GroupSums& sums_out,
-                        std::size_t g, std::size_t begin, const Ahead& ahead, Pack<V, 4>& sum,
+                        std::size_t g, std::size_t begin, const Later& later, Pack<V, 4>& sum,
                         Pack<V, 4>& projected) const {
     const S* const s_in = args.s.row(in).data() + begin;
     const B* const dy_in = args.dy.row(in).data() + begin;
@@ -198,10 +222,9 @@ struct BackwardLoop {
     const B* const dy_out = args.dy.row(out).data() + begin;
     const S* const past = residual_block<Mode>(out, begin);
     S* const dx = args.dx.row(out).data() + begin;
-    const S* const later_s = ahead.from(args.s, kReads ? s_in : s_out);
-    const B* const later_dy = ahead.from(args.dy, kReads ? dy_in : dy_out);
-    const S* const later_past =
-        (kReads && kWrites ? ahead : Ahead::values(kSoon)).from(args.d_residual, past);
+    const S* const later_s = later.inputs.from(args.s, kWork.reads ? s_in : s_out);
+    const B* const later_dy = later.inputs.from(args.dy, kWork.reads ? dy_in : dy_out);
+    const S* const later_past = later.d_residual.from(args.d_residual, past);
     const V* const plain_gamma = block_of(args.gamma.data(), begin);
     V* const d_gamma = block_of(range.d_gamma, begin);
     V* const d_beta = block_of(range.d_beta, begin);
@@ -221,13 +244,18 @@ struct BackwardLoop {
       }
       const Pack<V, N> gamma_here = effective<Mode, N>(plain_gamma, begin, at, count);
       Pack<V, N> d_norm;
-      if constexpr (kWrites) {
+      if constexpr (kWork.writes) {
+        const Pack<V, N> dy = load<N>(dy_out + at, count);
         const Pack<V, N> centred_s = normalize_out.centre(load<N>(s_out + at, count));
-        Pack<V, N> g_out = load<N>(dy_out + at, count) * gamma_here;
+        if constexpr (kWork.parameters && !kWork.reads) {
+          const Pack<V, N> x_hat = centred_s * normalize_out.reciprocal;
+          add_parameters<Mode>(dy, x_hat, d_gamma, d_beta, at, count);
+        }
+        Pack<V, N> g_out = dy * gamma_here;
         if constexpr (Mode::kCentred) g_out = (g_out - shift_out) - mean;
         d_norm = (g_out - centred_s * slope) * factor;
       }
-      if constexpr (kReads) {
+      if constexpr (kWork.reads) {
         const Pack<V, N> dy = load<N>(dy_in + at, count);
         const Pack<V, N> x_hat = normalize_in(load<N>(s_in + at, count));
         Pack<V, N> g_in = dy * gamma_here;
@@ -236,34 +264,45 @@ struct BackwardLoop {
           l.sum = l.sum + keep(g_in, count);
         }
         l.projected = l.projected + keep(g_in * x_hat, count);
-        if (Mode::kKnown || d_gamma != nullptr) add_to<N>(d_gamma + at, dy * x_hat, count);
-        if (Mode::kKnown ? Mode::kCentred : d_beta != nullptr) add_to<N>(d_beta + at, dy, count);
+        if constexpr (kWork.parameters) {
+          add_parameters<Mode>(dy, x_hat, d_gamma, d_beta, at, count);
+        }
       }
-      if constexpr (kWrites) {
+      if constexpr (kWork.writes) {
         store<Mode::kTo>(with_residual<Mode, N>(d_norm, past, begin, at, count), dx + at, count);
       }
     };
     for_each_step<N>(HWY_MIN(kBlock, cols - begin), lanes, body);
-    if constexpr (kReads) {
+    if constexpr (kWork.reads) {
       sum = fold(lanes, &Lanes<N>::sum);
       projected = fold(lanes, &Lanes<N>::projected);
     }
   }
-  /// dx of row r, place g of its group.
+  /// One block of columns of row r, which is only read.
+  template <typename Mode, Work kWork, Asks kAsks>
+  HWY_INLINE void read_block(std::size_t r, V shift, std::size_t begin, const Later& later,
+                             Pack<V, 4>& sum, Pack<V, 4>& projected) const {
+    sweep<Mode, kWork, kAsks>(r, shift, r, {}, 0, begin, later, sum, projected);
+  }
+  /// dx of one, place g of its group.
+  template <typename Mode, Work kWork, Asks kAsks>
+  HWY_INLINE void write_block(std::size_t r, const GroupSums& sums, std::size_t g,
+                              std::size_t begin, const Later& later) const {
+    Pack<V, 4> none[2];
+    sweep<Mode, kWork, kAsks>(r, V{0}, r, sums, g, begin, later, none[0], none[1]);
+  }
   template <typename Mode, Asks kAsks>
   HWY_INLINE void write_row(std::size_t r, const GroupSums& sums, std::size_t g,
-                            const Ahead& ahead) const {
-    Pack<V, 4> none[2];
+                            const Later& later) const {
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      sweep<Mode, false, true, kAsks>(r, V{0}, r, sums, g, begin, ahead, none[0], none[1]);
+      write_block<Mode, kWrite, kAsks>(r, sums, g, begin, later);
     }
   }
   // The first group has none before it, the last none after it.
   template <typename Mode>
   HWY_NOINLINE void read(std::size_t r, V shift, std::size_t begin, Pack<V, 4>& sum,
                          Pack<V, 4>& projected) const {
-    sweep<typename Mode::InCache, true, false, Asks{}>(r, shift, r, {}, 0, begin, {}, sum,
-                                                       projected);
+    read_block<typename Mode::InCache, kRead, Asks{}>(r, shift, begin, {}, sum, projected);
   }
   template <typename Mode>
   HWY_NOINLINE void write(std::size_t r, const GroupSums& sums, std::size_t g) const {
@@ -303,11 +342,11 @@ struct BackwardLoop {
     Pack<V, 4> sum[kRowGroup];
     Pack<V, 4> projected[kRowGroup];
   };
-  /// What `step` rows from r on need, from their sums. read_block(begin, of) reads their columns
-  /// from `begin` on.
-  template <typename Mode, typename ReadBlock>
+  /// What `step` rows from r on need, from their sums. read_columns(begin, of) reads a block of
+  /// them.
+  template <typename Mode, typename ReadColumns>
   HWY_INLINE void sum_rows(GroupSums& found, std::size_t r, std::size_t step,
-                           const ReadBlock& read_block) const {
+                           const ReadColumns& read_columns) const {
     const Group<V> zero = set<kRowGroup>(V{0});
     RowSums of;
     for (std::size_t g = step; g < kRowGroup; ++g) of.sum[g] = of.projected[g] = zero;
@@ -315,7 +354,7 @@ struct BackwardLoop {
     const Group<V> shift = shifts_of<Mode>(cols, r, step);
     store(shift, of.shift, Whole());
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      read_block(begin, of);
+      read_columns(begin, of);
       if (Mode::kCentred && centred) sums = sums + tree_sums(of.sum);
       projections = projections + tree_sums(of.projected);
     }
@@ -328,18 +367,19 @@ struct BackwardLoop {
     if (r + step > end) return r;
     GroupSums found;
     for (bool first = true; r + step <= end; r += step, first = false) {
-      const auto read_block = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
+      const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
         for (std::size_t g = 0; g < step; ++g) {
           if (first) {
             read<Mode>(r + g, of.shift[g], begin, of.sum[g], of.projected[g]);
           } else {
-            sweep<Mode, true, true, Asks{true, true, true}>(r + g, of.shift[g], r - step + g, found,
-                                                            g, begin, Ahead(cols, step, g, begin),
-                                                            of.sum[g], of.projected[g]);
+            const Ahead ahead(cols, step, g, begin);
+            sweep<Mode, kReadAndWrite, Asks{true, true, true}>(
+                r + g, of.shift[g], r - step + g, found, g, begin, {ahead, ahead}, of.sum[g],
+                of.projected[g]);
           }
         }
       };
-      sum_rows<Mode>(found, r, step, read_block);
+      sum_rows<Mode>(found, r, step, read_columns);
     }
     for (std::size_t g = 0; g < step; ++g) write<Mode>(r - step + g, found, g);
     return r;
@@ -415,26 +455,50 @@ struct BackwardLoop {
   template <std::size_t kRows, typename Mode>
   HWY_NOINLINE std::size_t in_turn(Mode, std::size_t r, std::size_t end) const {
     constexpr bool kAlone = kRows == 1;
-    // In 16 bits, reading a group leaves memory time to bring the residual gradient too.
-    constexpr Asks kWhileRead{.s = kAlone, .dy = false, .d_residual = kAlone || sizeof(S) == 2};
-    constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = !kWhileRead.d_residual};
+    constexpr Asks kWhileRead{.s = kAlone, .dy = false, .d_residual = true};
+    constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = false};
+    const Later later{.inputs = Ahead::rows(kRows), .d_residual = Ahead::values(256)};
     GroupSums found;
-    const Ahead next = Ahead::rows(kRows);
     for (; r + kRows <= end; r += kRows) {
-      const auto read_block = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
+      const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
         if constexpr (kAlone) {
-          sweep<Mode, true, false, kWhileRead>(r, of.shift[0], r, {}, 0, begin, next, of.sum[0],
-                                               of.projected[0]);
+          read_block<Mode, kRead, kWhileRead>(r, of.shift[0], begin, later, of.sum[0],
+                                              of.projected[0]);
         } else {
           read_group<Mode, kWhileRead>(r, begin, of);
         }
       };
-      sum_rows<Mode>(found, r, kRows, read_block);
-      for (std::size_t g = 0; g < kRows; ++g) {
-        write_row<Mode, kWhileWritten>(r + g, found, g, next);
-      }
+      sum_rows<Mode>(found, r, kRows, read_columns);
+      for (std::size_t g = 0; g < kRows; ++g) write_row<Mode, kWhileWritten>(r + g, found, g, later);
     }
     return r;
+  }
+
+  /// Rows from r on, several of which are read, one after the other, and then written, block of
+  /// columns by block. Nothing is asked for while they are read: two matrices from one end to the
+  /// other are what a processor foresees best.
+  template <typename Mode>
+  HWY_NOINLINE void in_blocks(Mode, std::size_t r, std::size_t end) const {
+    constexpr Work kReadSums{.reads = true, .parameters = false, .writes = false};
+    constexpr Work kWriteParameters{.reads = false, .parameters = true, .writes = true};
+    constexpr Asks kWhileWritten{.s = false, .dy = false, .d_residual = true};
+    const std::size_t most = HWY_MAX(std::size_t{1}, HWY_MIN(kWaitingRows, kWaiting / cols));
+    GroupSums found[kWaitingRows];
+    for (std::size_t rows; r < end; r += rows) {
+      rows = HWY_MIN(most, end - r);
+      for (std::size_t k = 0; k < rows; ++k) {
+        sum_rows<Mode>(found[k], r + k, 1, [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
+          read_block<Mode, kReadSums, Asks{}>(r + k, of.shift[0], begin, {}, of.sum[0],
+                                              of.projected[0]);
+        });
+      }
+      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+        for (std::size_t k = 0; k < rows; ++k) {
+          write_block<Mode, kWriteParameters, kWhileWritten>(
+              r + k, found[k], 0, begin, {.inputs = {}, .d_residual = {cols, rows, k, begin}});
+        }
+      }
+    }
   }
 
   /// Rows whose s − mean and g stay in the first cache until they become dx, a group later. Of so
@@ -709,14 +773,17 @@ struct BackwardLoop {
   }
   template <typename Mode>
   void rows(Mode mode, std::size_t r) const {
+    constexpr bool kForeseen = Mode::kKnown && kInTurn && Mode::kTo == StoreTo::kMemory;
     if constexpr (Mode::kKnown) {
       if (cols == kHeadSize) {
         r = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), r, range.end);
-      } else if (cols <= kNearCols) {
+      } else if (cols <= (kForeseen ? 96 : kNearCols)) {
         r = near_rows(mode, cols, r, range.end);
       }
     }
-    if constexpr (Mode::kKnown && kSideBySide) {
+    if constexpr (kForeseen) {
+      if (cols >= kNarrowestInBlocks) return in_blocks(mode, r, range.end);
+    } else if constexpr (Mode::kKnown && kSideBySide) {
       if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup>(mode, r, range.end);
     }
     if constexpr (Mode::kKnown && kInTurn) {

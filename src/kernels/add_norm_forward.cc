@@ -84,6 +84,14 @@ struct ForwardLoop {
   /// Rows up to so wide are one pack. Where two steps without masks do, near rows are faster.
   static constexpr std::size_t kShortCols = kMasks && kStep<S, B> < kPack ? kPack - 1 : kPack;
 
+  /// What a row that goes alone asks for. Where the processor foresees all that is read, asking does
+  /// harm; it does not where s, γ and β fill the first cache, or where values of 16 bits come and go
+  /// too fast.
+  HWY_INLINE Ahead ahead_alone() const {
+    if (sizeof(S) == 2) return Ahead::values(2048);
+    return cols < 2048 ? Ahead() : Ahead::values(768);
+  }
+
   /// Past the caches two outputs take turns, and turns of one line are at times half as fast as
   /// turns of two.
   static constexpr std::size_t kMemoryStep = HWY_MAX(kPack, (kStep<S, B>));
@@ -104,6 +112,12 @@ struct ForwardLoop {
     using InCache = Mode<kCentredNorm, kAddMode, kAffineMode, StoreTo::kCache>;
   };
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
+
+  /// The widest rows that go in groups. A group begins with a look at each of its rows, and
+  /// processors foresee best what is read from one end to the other.
+  template <typename Mode>
+  static constexpr std::size_t kWidestOfFour =
+      Mode::kTo == StoreTo::kMemory && sizeof(S) == 4 ? 128 : kGroupCols<S>;
 
   template <typename Mode, std::size_t N, typename Count>
   HWY_INLINE Pack<V, N> affine(const Pack<V, N>& x_hat, const V* gammas, const V* betas,
@@ -294,6 +308,7 @@ struct ForwardLoop {
     Pack<V, 4> sum[kRowGroup], squared[kRowGroup];
     const Group<V> zero = set<kRowGroup>(V{0});
     for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = squared[g] = zero;
+    const Ahead alone = ahead_alone();
     bool waits = false;  // whether a group before this one is to be normalized
     for (; r + step <= end; r += step) {
       Group<V> sums = zero, squares = zero;
@@ -303,11 +318,12 @@ struct ForwardLoop {
       store(shift, shifts, Whole());
       for (std::size_t begin = 0; begin < cols; begin += kBlock) {
         for (std::size_t g = 0; g < step; ++g) {
+          const Ahead ahead = step == 1 ? alone : Ahead(cols, step, g, begin);
           if (!waits) {
-            read<Mode>(in[g], shifts[g], begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
+            read<Mode>(in[g], shifts[g], begin, ahead, sum[g], squared[g]);
           } else {
             sweep<Mode, true, true>(in[g], shifts[g], out[g], typename Mode::Normalizes(found, g),
-                                    begin, Ahead(cols, step, g, begin), sum[g], squared[g]);
+                                    begin, ahead, sum[g], squared[g]);
           }
         }
         if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
@@ -545,15 +561,16 @@ struct ForwardLoop {
   template <typename Mode>
   void rows(Mode mode, std::size_t begin, std::size_t end) const {
     if constexpr (!Mode::kGeneral) {
+      constexpr std::size_t kNear = HWY_MIN(kNearCols, kWidestOfFour<Mode>);
       if (cols == kHeadSize) {
         begin = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), begin, end);
-      } else if (cols <= kNearCols && cols % kStep<S, B> == 0) {
+      } else if (cols <= kNear && cols % kStep<S, B> == 0) {
         begin = near_rows(mode, cols, begin, end);
-      } else if (cols <= kNearCols) {  // longer steps would end in one that is half empty
+      } else if (cols <= kNear) {  // longer steps would end in one that is half empty
         begin = near_rows<HWY_MIN(kPack, (kStep<S, B>))>(mode, cols, begin, end);
       }
     }
-    if (cols <= kGroupCols<S>) begin = groups(mode, begin, end, kRowGroup);
+    if (cols <= kWidestOfFour<Mode>) begin = groups(mode, begin, end, kRowGroup);
     groups(mode, begin, end, 1);
   }
 

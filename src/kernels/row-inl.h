@@ -40,7 +40,8 @@ class Ahead {
   Ahead() = default;
   HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin) {
     if (cols <= kBlock) {
-      rows_ = static_cast<std::ptrdiff_t>(HWY_MAX(std::size_t{1}, kNear / cols));
+      // A group begins with the heads of all its rows: they are to be there when it does.
+      rows_ = static_cast<std::ptrdiff_t>(HWY_MAX(step + 1, kNear / cols));
     } else if (g + 1 < step) {
       rows_ = 1;
     } else if (begin + kBlock < cols) {
