@@ -866,12 +866,16 @@ ADDNORM_KERNEL_OF(backward_kernel, BackwardRows, backward_table, rows_backward)
 /// place of its own in the workspace, and the blocks are added in order.
 constexpr std::size_t kMaxBlocks = 64;
 
-std::size_t rows_per_block(std::size_t rows) {
+/// At least 16 rows and 8192 values, about what is worth one thread: of smaller blocks much of the
+/// time would go into handing their sums from one core's cache to another's.
+std::size_t rows_per_block(std::size_t rows, std::size_t cols) {
   const std::size_t even = (rows + kMaxBlocks - 1) / kMaxBlocks;
-  return std::max<std::size_t>(16, (even + kRowGroup - 1) / kRowGroup * kRowGroup);
+  const std::size_t enough = std::max<std::size_t>(16, 8192 / std::max<std::size_t>(1, cols));
+  return (std::max(even, enough) + kRowGroup - 1) / kRowGroup * kRowGroup;
 }
-std::size_t count_blocks(std::size_t rows) {
-  return (rows + rows_per_block(rows) - 1) / rows_per_block(rows);
+std::size_t count_blocks(std::size_t rows, std::size_t cols) {
+  const std::size_t block = rows_per_block(rows, cols);
+  return (rows + block - 1) / block;
 }
 
 template <typename S, typename B>
@@ -902,7 +906,7 @@ template <typename S, typename B, typename V = Arithmetic<S>>
 void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args,
                 const V* gamma_blocks, const V* beta_blocks) {
   const std::size_t cols = args.s.cols;
-  const std::size_t blocks = count_blocks(args.s.rows);
+  const std::size_t blocks = count_blocks(args.s.rows, cols);
   const bool accumulate = args.parameter_gradients == GradientMode::kAccumulate;
   const V factor = static_cast<V>(options.output_scale);
   constexpr std::size_t kGrain = 16384;  // values that are worth one thread
@@ -924,7 +928,7 @@ void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args,
 }  // namespace
 
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
-  return 2 * count_blocks(rows) * features;
+  return 2 * count_blocks(rows, features) * features;
 }
 
 template <typename S, typename B>
@@ -933,8 +937,8 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   check_backward(options, args);
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
-  const std::size_t blocks = count_blocks(rows);
-  const std::size_t block_rows = rows_per_block(rows);
+  const std::size_t blocks = count_blocks(rows, cols);
+  const std::size_t block_rows = rows_per_block(rows, cols);
   V* gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
   V* beta_blocks = args.d_beta.empty() ? nullptr : args.workspace.data() + blocks * cols;
   // In place nothing is won past the cache: what is overwritten stands there already.
