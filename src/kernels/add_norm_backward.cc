@@ -130,15 +130,14 @@ struct BackwardLoop {
   /// Whether rows are read and written in turn. Elsewhere one loop writes a row and reads a later
   /// one: more arithmetic for each value that comes from memory, and half as many loops.
   static constexpr bool kInTurn = sizeof(S) == 4;
-  /// The narrowest rows of which a group is read side by side and written in turn, as measured.
+  /// The narrowest rows of which a group is read side by side and written in turn, as measured:
+  /// in the caches, and of 16 bits from memory too. For that there must be registers enough.
   static constexpr std::size_t kNarrowestSideBySide = kInTurn ? 2048 : 1025;
-  /// Where there are registers for that.
-  static constexpr bool kSideBySide = kMasks;
-  /// The narrowest rows that are read one after the other and written block by block.
+  /// The narrowest rows that go in blocks, and how many rows, or values, do: s and dy of them wait
+  /// in the second cache, 256 KB in float32.
   static constexpr std::size_t kNarrowestInBlocks = 2048;
-  /// Of so many rows, or values, what waits stays in the second cache.
-  static constexpr std::size_t kWaitingRows = 8;
-  static constexpr std::size_t kWaiting = std::size_t{1} << 16;
+  static constexpr std::size_t kRowsInBlocks = 8;
+  static constexpr std::size_t kValuesInBlocks = 32768;
   /// What a loop does with a block of columns.
   struct Work {
     bool reads;       ///< sums g and g·x̂ of a row
@@ -146,7 +145,9 @@ struct BackwardLoop {
     bool writes;      ///< dx of a row
   };
   static constexpr Work kRead{.reads = true, .parameters = true, .writes = false};
+  static constexpr Work kReadSums{.reads = true, .parameters = false, .writes = false};
   static constexpr Work kWrite{.reads = false, .parameters = false, .writes = true};
+  static constexpr Work kWriteParameters{.reads = false, .parameters = true, .writes = true};
   static constexpr Work kReadAndWrite{.reads = true, .parameters = true, .writes = true};
   /// Of which matrices a loop asks for later values, where data comes from memory.
   struct Asks {
@@ -284,13 +285,14 @@ struct BackwardLoop {
                              Pack<V, 4>& sum, Pack<V, 4>& projected) const {
     sweep<Mode, kWork, kAsks>(r, shift, r, {}, 0, begin, later, sum, projected);
   }
-  /// dx of one, place g of its group.
+  /// dx of one block of columns of row r, place g of its group.
   template <typename Mode, Work kWork, Asks kAsks>
   HWY_INLINE void write_block(std::size_t r, const GroupSums& sums, std::size_t g,
                               std::size_t begin, const Later& later) const {
     Pack<V, 4> none[2];
     sweep<Mode, kWork, kAsks>(r, V{0}, r, sums, g, begin, later, none[0], none[1]);
   }
+  /// dx of a whole row.
   template <typename Mode, Asks kAsks>
   HWY_INLINE void write_row(std::size_t r, const GroupSums& sums, std::size_t g,
                             const Later& later) const {
@@ -373,9 +375,9 @@ struct BackwardLoop {
             read<Mode>(r + g, of.shift[g], begin, of.sum[g], of.projected[g]);
           } else {
             const Ahead ahead(cols, step, g, begin);
-            sweep<Mode, kReadAndWrite, Asks{true, true, true}>(
-                r + g, of.shift[g], r - step + g, found, g, begin, {ahead, ahead}, of.sum[g],
-                of.projected[g]);
+            sweep<Mode, kReadAndWrite, Asks{true, true, true}>(r + g, of.shift[g], r - step + g,
+                                                               found, g, begin, {ahead, ahead},
+                                                               of.sum[g], of.projected[g]);
           }
         }
       };
@@ -469,7 +471,8 @@ struct BackwardLoop {
         }
       };
       sum_rows<Mode>(found, r, kRows, read_columns);
-      for (std::size_t g = 0; g < kRows; ++g) write_row<Mode, kWhileWritten>(r + g, found, g, later);
+      for (std::size_t g = 0; g < kRows; ++g)
+        write_row<Mode, kWhileWritten>(r + g, found, g, later);
     }
     return r;
   }
@@ -479,11 +482,10 @@ struct BackwardLoop {
   /// other are what a processor foresees best.
   template <typename Mode>
   HWY_NOINLINE void in_blocks(Mode, std::size_t r, std::size_t end) const {
-    constexpr Work kReadSums{.reads = true, .parameters = false, .writes = false};
-    constexpr Work kWriteParameters{.reads = false, .parameters = true, .writes = true};
     constexpr Asks kWhileWritten{.s = false, .dy = false, .d_residual = true};
-    const std::size_t most = HWY_MAX(std::size_t{1}, HWY_MIN(kWaitingRows, kWaiting / cols));
-    GroupSums found[kWaitingRows];
+    const std::size_t most =
+        HWY_MAX(std::size_t{1}, HWY_MIN(kRowsInBlocks, kValuesInBlocks / cols));
+    GroupSums found[kRowsInBlocks];
     for (std::size_t rows; r < end; r += rows) {
       rows = HWY_MIN(most, end - r);
       for (std::size_t k = 0; k < rows; ++k) {
@@ -773,17 +775,19 @@ struct BackwardLoop {
   }
   template <typename Mode>
   void rows(Mode mode, std::size_t r) const {
-    constexpr bool kForeseen = Mode::kKnown && kInTurn && Mode::kTo == StoreTo::kMemory;
+    constexpr bool kFromMemory = Mode::kKnown && kInTurn && Mode::kTo == StoreTo::kMemory;
     if constexpr (Mode::kKnown) {
+      // Wider ones from memory are faster one after the other, as processors foresee them.
+      constexpr std::size_t kWidestNear = kFromMemory ? 96 : kNearCols;
       if (cols == kHeadSize) {
         r = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), r, range.end);
-      } else if (cols <= (kForeseen ? 96 : kNearCols)) {
+      } else if (cols <= kWidestNear) {
         r = near_rows(mode, cols, r, range.end);
       }
     }
-    if constexpr (kForeseen) {
+    if constexpr (kFromMemory) {
       if (cols >= kNarrowestInBlocks) return in_blocks(mode, r, range.end);
-    } else if constexpr (Mode::kKnown && kSideBySide) {
+    } else if constexpr (Mode::kKnown && kMasks) {
       if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup>(mode, r, range.end);
     }
     if constexpr (Mode::kKnown && kInTurn) {
@@ -866,11 +870,13 @@ ADDNORM_KERNEL_OF(backward_kernel, BackwardRows, backward_table, rows_backward)
 /// place of its own in the workspace, and the blocks are added in order.
 constexpr std::size_t kMaxBlocks = 64;
 
-/// At least 16 rows and 8192 values, about what is worth one thread: of smaller blocks much of the
-/// time would go into handing their sums from one core's cache to another's.
+/// At least 16 rows, and as many as have 8192 values, or 128: of smaller blocks much of the time
+/// would go into handing their sums from one core's cache to another's, and longer ones would lose
+/// digits.
 std::size_t rows_per_block(std::size_t rows, std::size_t cols) {
   const std::size_t even = (rows + kMaxBlocks - 1) / kMaxBlocks;
-  const std::size_t enough = std::max<std::size_t>(16, 8192 / std::max<std::size_t>(1, cols));
+  const std::size_t enough =
+      std::clamp<std::size_t>(8192 / std::max<std::size_t>(1, cols), 16, 128);
   return (std::max(even, enough) + kRowGroup - 1) / kRowGroup * kRowGroup;
 }
 std::size_t count_blocks(std::size_t rows, std::size_t cols) {
@@ -948,8 +954,7 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
                           !same_place(args.dx, args.d_residual);
 
   const BackwardRows<S, B> kernel = backward_kernel<S, B>();
-  const std::size_t grain = std::max<std::size_t>(1, row_grain(cols) / block_rows);
-  parallel_for(blocks, grain, [&](std::size_t b) {
+  parallel_for(blocks, 1, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
     const BackwardRange<V> range{b * block_rows, std::min(rows, (b + 1) * block_rows),
                                  place(gamma_blocks), place(beta_blocks), past_cache};

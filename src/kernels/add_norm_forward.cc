@@ -14,7 +14,7 @@ template <typename S, typename B>
 using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, std::size_t begin,
                              std::size_t end, bool past_cache);
 
-/// Wider rows go alone: s of a group of them would not stay in the first cache.
+/// The widest rows that go in groups: s of a group of wider ones would not stay in the first cache.
 template <typename S>
 inline constexpr std::size_t kGroupCols = 2048 / sizeof(S);
 
@@ -84,12 +84,13 @@ struct ForwardLoop {
   /// Rows up to so wide are one pack. Where two steps without masks do, near rows are faster.
   static constexpr std::size_t kShortCols = kMasks && kStep<S, B> < kPack ? kPack - 1 : kPack;
 
-  /// What a row that goes alone asks for. Where the processor foresees all that is read, asking does
-  /// harm; it does not where s, γ and β fill the first cache, or where values of 16 bits come and go
-  /// too fast.
+  /// What a row that goes alone asks for. Where the processor foresees all that is read asking does
+  /// harm: there it is what is loaded next, which changes nothing. Where s, γ and β fill the first
+  /// cache, or values of 16 bits come and go fast, not enough is foreseen.
   HWY_INLINE Ahead ahead_alone() const {
-    if (sizeof(S) == 2) return Ahead::values(2048);
-    return cols < 2048 ? Ahead() : Ahead::values(768);
+    if (sizeof(S) == 4 && cols < 2048) return {};
+    if (args.add.x.stride != cols) return Ahead::rows(1);  // what comes next is not the next row
+    return Ahead::values(sizeof(S) == 4 ? 768 : 2048);
   }
 
   /// Past the caches two outputs take turns, and turns of one line are at times half as fast as
@@ -113,11 +114,13 @@ struct ForwardLoop {
   };
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
 
-  /// The widest rows that go in groups. A group begins with a look at each of its rows, and
-  /// processors foresee best what is read from one end to the other.
+  /// The widest rows that go in groups in a mode. float32 from memory goes alone, as measured: a
+  /// group begins with a look at each of its rows, and processors foresee best what is read from
+  /// one end to the other.
   template <typename Mode>
-  static constexpr std::size_t kWidestOfFour =
-      Mode::kTo == StoreTo::kMemory && sizeof(S) == 4 ? 128 : kGroupCols<S>;
+  static constexpr std::size_t kWidestInGroup = Mode::kTo == StoreTo::kMemory && sizeof(S) == 4
+                                                    ? 128
+                                                    : kGroupCols<S>;
 
   template <typename Mode, std::size_t N, typename Count>
   HWY_INLINE Pack<V, N> affine(const Pack<V, N>& x_hat, const V* gammas, const V* betas,
@@ -262,8 +265,7 @@ struct ForwardLoop {
     const typename Mode::Normalizes normalize(found, g);
     Pack<V, 4> none[2];
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      sweep<Mode, false, true>({}, V{0}, out, normalize, begin, Ahead(cols, 1, 0, begin), none[0],
-                               none[1]);
+      sweep<Mode, false, true>({}, V{0}, out, normalize, begin, {}, none[0], none[1]);
     }
   }
 
@@ -561,7 +563,7 @@ struct ForwardLoop {
   template <typename Mode>
   void rows(Mode mode, std::size_t begin, std::size_t end) const {
     if constexpr (!Mode::kGeneral) {
-      constexpr std::size_t kNear = HWY_MIN(kNearCols, kWidestOfFour<Mode>);
+      constexpr std::size_t kNear = HWY_MIN(kNearCols, kWidestInGroup<Mode>);
       if (cols == kHeadSize) {
         begin = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), begin, end);
       } else if (cols <= kNear && cols % kStep<S, B> == 0) {
@@ -570,7 +572,7 @@ struct ForwardLoop {
         begin = near_rows<HWY_MIN(kPack, (kStep<S, B>))>(mode, cols, begin, end);
       }
     }
-    if (cols <= kWidestOfFour<Mode>) begin = groups(mode, begin, end, kRowGroup);
+    if (cols <= kWidestInGroup<Mode>) begin = groups(mode, begin, end, kRowGroup);
     groups(mode, begin, end, 1);
   }
 

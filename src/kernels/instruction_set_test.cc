@@ -50,7 +50,8 @@ template <typename S, typename B>
 struct AddNormCase {
   using V = Arithmetic<S>;
 
-  std::size_t rows = *rc::gen::inRange<std::size_t>(0, 70);
+  std::size_t rows = *rc::gen::weightedOneOf<std::size_t>(
+      {{4, rc::gen::inRange<std::size_t>(0, 70)}, {1, rc::gen::inRange<std::size_t>(70, 600)}});
   std::size_t cols = *rc::gen::weightedOneOf<std::size_t>(
       {{8, rc::gen::inRange<std::size_t>(1, 200)}, {1, rc::gen::element<std::size_t>(1023, 2049)}});
   std::size_t stride = cols + *rc::gen::element<std::size_t>(0, 0, 3, 16);

@@ -292,5 +292,23 @@ TEST(Numerics, ParameterGradientsStayRightOverManySamples) {
   EXPECT_NEAR(d_beta[0] / (kSamples * static_cast<double>(0.1F)), 1, 1e-6);
 }
 
+TEST(Numerics, ParameterGradientsStayRightOverManyRows) {
+  constexpr std::size_t kRows = 8192;
+  for (const std::size_t cols : {1, 2, 8, 64}) {
+    SCOPED_TRACE(cols);
+    const std::vector<float> s(kRows * cols, 1.0F);
+    const std::vector<float> dy(s.size(), 0.1F);
+    std::vector<float> dx(s.size()), d_beta(cols), workspace(add_norm_workspace(kRows, cols));
+    const std::vector<NormStatistics<float>> statistics(kRows, {.reciprocal = 1});
+    add_norm_backward<float>({}, {.s = {s.data(), kRows, cols},
+                                  .statistics = statistics,
+                                  .dy = {dy.data(), kRows, cols},
+                                  .dx = {dx.data(), kRows, cols},
+                                  .d_beta = d_beta,
+                                  .workspace = workspace});
+    EXPECT_NEAR(d_beta[0] / (kRows * static_cast<double>(0.1F)), 1, 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace addnorm

@@ -57,7 +57,7 @@ class Ahead {
   HWY_INLINE static Ahead rows(std::size_t count) {
     return Ahead(static_cast<std::ptrdiff_t>(count), 0);
   }
-  /// So many values on in the same row.
+  /// So many values on, in the next row where that comes first and follows without a gap.
   HWY_INLINE static Ahead values(std::size_t count) {
     return Ahead(0, static_cast<std::ptrdiff_t>(count));
   }
