@@ -132,7 +132,9 @@ struct BackwardLoop {
   static constexpr bool kInTurn = sizeof(S) == 4;
   /// The narrowest rows of which a group is read side by side and written in turn, as measured:
   /// in the caches, and of 16 bits from memory too. For that there must be registers enough.
-  static constexpr std::size_t kNarrowestSideBySide = kInTurn ? 2048 : 1025;
+  template <typename Mode>
+  static constexpr std::size_t kNarrowestSideBySide =
+      kInTurn || Mode::kTo == StoreTo::kMemory ? 2048 : 1025;
   /// The narrowest rows that go in blocks, and how many rows, or values, do: s and dy of them wait
   /// in the second cache, 256 KB in float32.
   static constexpr std::size_t kNarrowestInBlocks = 2048;
@@ -788,12 +790,14 @@ struct BackwardLoop {
     if constexpr (kFromMemory) {
       if (cols >= kNarrowestInBlocks) return in_blocks(mode, r, range.end);
     } else if constexpr (Mode::kKnown && kMasks) {
-      if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup>(mode, r, range.end);
+      if (cols >= kNarrowestSideBySide<Mode>) r = in_turn<kRowGroup>(mode, r, range.end);
     }
     if constexpr (Mode::kKnown && kInTurn) {
       in_turn<1>(mode, r, range.end);
     } else {
-      const std::size_t step = cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
+      // From memory rows of several blocks go alone: in its order.
+      const bool alone = Mode::kTo == StoreTo::kMemory && cols > kBlock;
+      const std::size_t step = alone ? 1 : cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
       groups(mode, groups(mode, r, range.end, step), range.end, 1);
     }
   }
