@@ -51,9 +51,10 @@ namespace HWY_NAMESPACE {
 
 // As in forward: a row's s and dy are read from memory once, where Σg and Σg·x̂ and the parameters'
 // gradients are summed. With these, s and dy, which the caches still hold, become dx: in a loop of
-// their own (in turn: the usual cases of float32, and of wide rows of bfloat16 where there are
-// masks), else in the loop that already reads a later row. Those go in groups, block of columns by
-// block, so that γ and the parameters' gradients are in the first cache for all but one of them.
+// their own (in turn: the usual cases of float32, and in the caches of wide rows of bfloat16 where
+// there are masks), else in the loop that already reads a later row. Those go in groups, block of
+// columns by block, so that γ and the parameters' gradients are in the first cache for all but one
+// of them; from memory, where they are wide, alone.
 // Wide rows of float32 from memory are read whole, one after the other, and written block by block:
 // there the parameters' gradients are summed.
 
@@ -130,11 +131,9 @@ struct BackwardLoop {
   /// Whether rows are read and written in turn. Elsewhere one loop writes a row and reads a later
   /// one: more arithmetic for each value that comes from memory, and half as many loops.
   static constexpr bool kInTurn = sizeof(S) == 4;
-  /// The narrowest rows of which a group is read side by side and written in turn, as measured:
-  /// in the caches, and of 16 bits from memory too. For that there must be registers enough.
-  template <typename Mode>
-  static constexpr std::size_t kNarrowestSideBySide =
-      kInTurn || Mode::kTo == StoreTo::kMemory ? 2048 : 1025;
+  /// The narrowest rows of which a group is read side by side and written in turn, as measured, in
+  /// the caches. For that there must be registers enough.
+  static constexpr std::size_t kNarrowestSideBySide = kInTurn ? 2048 : 1025;
   /// The narrowest rows that go in blocks, and how many rows, or values, do: s and dy of them wait
   /// in the second cache, 256 KB in float32.
   static constexpr std::size_t kNarrowestInBlocks = 2048;
@@ -159,6 +158,13 @@ struct BackwardLoop {
   struct Later {
     Ahead inputs, d_residual;
   };
+
+  /// What a row that is read while another is written asks for: where γ and its gradient and β's
+  /// fill the first cache, what is asked for too early is gone when it is needed.
+  HWY_INLINE Ahead ahead_alone() const {
+    if (args.s.stride != cols) return Ahead::rows(1);  // what comes next is not the next row
+    return Ahead::values(cols < 2048 ? 2048 : 1280);
+  }
 
   /// Where the block of columns that begins at `begin` has its values, if there are any.
   template <typename T>
@@ -370,13 +376,14 @@ struct BackwardLoop {
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
     if (r + step > end) return r;
     GroupSums found;
+    const Ahead alone = ahead_alone();
     for (bool first = true; r + step <= end; r += step, first = false) {
       const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
         for (std::size_t g = 0; g < step; ++g) {
           if (first) {
             read<Mode>(r + g, of.shift[g], begin, of.sum[g], of.projected[g]);
           } else {
-            const Ahead ahead(cols, step, g, begin);
+            const Ahead ahead = step == 1 ? alone : Ahead(cols, step, g, begin);
             sweep<Mode, kReadAndWrite, Asks{true, true, true}>(r + g, of.shift[g], r - step + g,
                                                                found, g, begin, {ahead, ahead},
                                                                of.sum[g], of.projected[g]);
@@ -391,9 +398,9 @@ struct BackwardLoop {
 
   /// One block of columns of the rows of a group, read side by side: γ and the parameters'
   /// gradients are loaded and stored once for all.
-  template <typename Mode, Asks kAsks, std::size_t N = Mode::kStepSize>
+  template <typename Mode, std::size_t N = Mode::kStepSize>
   HWY_NOINLINE void read_group(std::size_t r, std::size_t begin, RowSums& of) const {
-    static_assert(Mode::kKnown && kRowGroup == 4);
+    static_assert(Mode::kKnown && Mode::kTo == StoreTo::kCache && kRowGroup == 4);
     struct GroupLanes {
       Lanes<N> of[kRowGroup];
 
@@ -403,14 +410,12 @@ struct BackwardLoop {
     };
     const S* s[kRowGroup];
     const B* dy[kRowGroup];
-    const S* past[kRowGroup];
     // Numbers, and not a Normalize: its vectors would not stay in registers beside the sums.
     V minus_hi[kRowGroup], lo[kRowGroup], reciprocal[kRowGroup], shift[kRowGroup];
     for (std::size_t g = 0; g < kRowGroup; ++g) {
       const NormStatistics<V>& row = args.statistics[r + g];
       s[g] = args.s.row(r + g).data() + begin;
       dy[g] = args.dy.row(r + g).data() + begin;
-      past[g] = residual_block<Mode>(r + g, begin);
       minus_hi[g] = -row.mean_hi;
       lo[g] = row.mean_lo;
       reciprocal[g] = row.reciprocal;
@@ -420,15 +425,12 @@ struct BackwardLoop {
     V* const d_gamma = range.d_gamma + begin;
     V* const d_beta = block_of(range.d_beta, begin);
     GroupLanes lanes[kSteps<N>];
-    const auto body = [&](std::size_t at, std::size_t k, auto count, GroupLanes& l) ADDNORM_BODY {
+    const auto body = [&](std::size_t at, std::size_t, auto count, GroupLanes& l) ADDNORM_BODY {
       const Pack<V, N> gamma_here = load<N>(gammas + at, count);
       Pack<V, N> d_gamma_here = load<N>(d_gamma + at, count);
       Pack<V, N> d_beta_here;
       if constexpr (Mode::kCentred) d_beta_here = load<N>(d_beta + at, count);
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRowGroup; ++g) {
-        if constexpr (Mode::kTo == StoreTo::kMemory && kAsks.d_residual) {
-          prefetch<N>(past[g] + at, k);
-        }
         const Pack<V, N> dy_here = load<N>(dy[g] + at, count);
         const Pack<V, N> centred_s =
             (load<N>(s[g] + at, count) + set<N>(minus_hi[g])) - set<N>(lo[g]);
@@ -454,22 +456,21 @@ struct BackwardLoop {
     }
   }
 
-  /// Rows from r on, alone or in groups, which are read and then written, while what comes next is
-  /// asked for. Gives the row behind the last whole group.
+  /// Rows from r on, alone or, in the caches, in groups, which are read and then written, while
+  /// what comes next is asked for. Gives the row behind the last whole group.
   template <std::size_t kRows, typename Mode>
   HWY_NOINLINE std::size_t in_turn(Mode, std::size_t r, std::size_t end) const {
-    constexpr bool kAlone = kRows == 1;
-    constexpr Asks kWhileRead{.s = kAlone, .dy = false, .d_residual = true};
-    constexpr Asks kWhileWritten{.s = !kAlone, .dy = true, .d_residual = false};
-    const Later later{.inputs = Ahead::rows(kRows), .d_residual = Ahead::values(256)};
+    constexpr Asks kWhileRead{.s = true, .dy = false, .d_residual = true};
+    constexpr Asks kWhileWritten{.s = false, .dy = true, .d_residual = false};
+    const Later later{.inputs = Ahead::rows(1), .d_residual = Ahead::values(256)};
     GroupSums found;
     for (; r + kRows <= end; r += kRows) {
       const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
-        if constexpr (kAlone) {
+        if constexpr (kRows == 1) {
           read_block<Mode, kRead, kWhileRead>(r, of.shift[0], begin, later, of.sum[0],
                                               of.projected[0]);
         } else {
-          read_group<Mode, kWhileRead>(r, begin, of);
+          read_group<Mode>(r, begin, of);
         }
       };
       sum_rows<Mode>(found, r, kRows, read_columns);
@@ -789,13 +790,13 @@ struct BackwardLoop {
     }
     if constexpr (kFromMemory) {
       if (cols >= kNarrowestInBlocks) return in_blocks(mode, r, range.end);
-    } else if constexpr (Mode::kKnown && kMasks) {
-      if (cols >= kNarrowestSideBySide<Mode>) r = in_turn<kRowGroup>(mode, r, range.end);
+    } else if constexpr (Mode::kKnown && kMasks && Mode::kTo == StoreTo::kCache) {
+      if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup>(mode, r, range.end);
     }
     if constexpr (Mode::kKnown && kInTurn) {
       in_turn<1>(mode, r, range.end);
     } else {
-      // From memory rows of several blocks go alone: in its order.
+      // From memory rows of several blocks go alone, so that they are asked for in its order.
       const bool alone = Mode::kTo == StoreTo::kMemory && cols > kBlock;
       const std::size_t step = alone ? 1 : cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
       groups(mode, groups(mode, r, range.end, step), range.end, 1);

@@ -39,9 +39,8 @@ class Ahead {
  public:
   Ahead() = default;
   HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin) {
-    if (cols <= kBlock || (step == 1 && cols < kNear)) {
-      // A group begins with the heads of all its rows: they are to be there when it does. The next
-      // block of a row that goes alone would be too near.
+    if (cols <= kBlock) {
+      // A group begins with the heads of all its rows: they are to be there when it does.
       rows_ = static_cast<std::ptrdiff_t>(HWY_MAX(step + 1, kNear / cols));
     } else if (g + 1 < step) {
       rows_ = 1;
