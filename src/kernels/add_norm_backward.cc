@@ -689,11 +689,15 @@ struct BackwardLoop {
     if (kCentred) d_beta = load<N>(range.d_beta, count);
     constexpr std::size_t kGroups = 2;
     constexpr std::size_t kRows = kGroups * kRowGroup;
+    const Ahead ahead = ahead_of_short_rows<S>();
     for (; r + kRows <= end; r += kRows) {
       Pack<V, N> centred_s[kRows], g[kRows];
       Pack<V, 4> sums[kGroups][kRowGroup], projected[kGroups][kRowGroup];
       HWY_ALIGN V shifts[kRows], means[kRows], projections[kRows];
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
+        prefetch<N>(ahead.from(s_view, s_view.row(r + k).data()), k);
+        prefetch<N>(ahead.from(dy_view, dy_view.row(r + k).data()), k);
+        if (adds) prefetch<N>(ahead.from(past_view, past_view.row(r + k).data()), k);
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
         const Normalize<V, N, false> normalize(statistics[r + k]);
         centred_s[k] = normalize.centre(load<N>(s_view.row(r + k).data(), count));

@@ -93,6 +93,13 @@ struct ForwardLoop {
     return Ahead::values(sizeof(S) == 4 ? 768 : 2048);
   }
 
+  /// In the caches, float32 rows of so many features and more are read and then normalized: sums
+  /// from the first number on, and from the second on all, and several in blocks.
+  static constexpr std::size_t kNarrowestInTurn = 2048;
+  static constexpr std::size_t kNarrowestInBlocks = 2560;
+  static constexpr std::size_t kRowsInBlocks = 8;
+  static constexpr std::size_t kValuesInBlocks = 65536;
+
   /// Past the caches two outputs take turns, and turns of one line are at times half as fast as
   /// turns of two.
   static constexpr std::size_t kMemoryStep = HWY_MAX(kPack, (kStep<S, B>));
@@ -121,6 +128,17 @@ struct ForwardLoop {
   static constexpr std::size_t kWidestInGroup = Mode::kTo == StoreTo::kMemory && sizeof(S) == 4
                                                     ? 128
                                                     : kGroupCols<S>;
+
+  /// Whether wide rows go in groups in the caches too: where s, γ and β of one row fill the first,
+  /// so that they are worth sharing, and so many rows come from beyond the second.
+  template <typename Mode>
+  bool shares_parameters(std::size_t rows) const {
+    constexpr std::size_t kFill = 40 << 10, kBeyond = 1 << 18;  // bytes; values
+    const bool waits_in_sum = Mode::kAdd == Add::kNone || !args.sum.empty();
+    return Mode::kTo == StoreTo::kCache && !Mode::kGeneral && waits_in_sum &&
+           cols * (sizeof(S) + (Mode::kCentred ? 2 : 1) * sizeof(V)) >= kFill &&
+           cols * rows >= kBeyond;
+  }
 
   template <typename Mode, std::size_t N, typename Count>
   HWY_INLINE Pack<V, N> affine(const Pack<V, N>& x_hat, const V* gammas, const V* betas,
@@ -261,11 +279,16 @@ struct ForwardLoop {
                              squares);
   }
   template <typename Mode>
-  HWY_NOINLINE void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
+  HWY_NOINLINE void write_block(const Write& out, const GroupStatistics<V>& found, std::size_t g,
+                                std::size_t begin) const {
     const typename Mode::Normalizes normalize(found, g);
     Pack<V, 4> none[2];
+    sweep<Mode, false, true>({}, V{0}, out, normalize, begin, {}, none[0], none[1]);
+  }
+  template <typename Mode>
+  void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      sweep<Mode, false, true>({}, V{0}, out, normalize, begin, {}, none[0], none[1]);
+      write_block<Mode>(out, found, g, begin);
     }
   }
 
@@ -300,6 +323,31 @@ struct ForwardLoop {
     return head_means(heads, n);
   }
 
+  /// What s of a group's rows is measured from, and what their blocks are summed to.
+  struct RowSums {
+    HWY_ALIGN V shift[kRowGroup];
+    Pack<V, 4> sum[kRowGroup];
+    Pack<V, 4> squares[kRowGroup];
+  };
+  /// The statistics of `step` rows from r on; whether all of them have scale 1. read_columns(begin,
+  /// of) reads a block of them.
+  template <typename Mode, typename ReadColumns>
+  HWY_INLINE bool sum_rows(GroupStatistics<V>& found, std::size_t r, std::size_t step,
+                           const ReadColumns& read_columns) const {
+    const Group<V> zero = set<kRowGroup>(V{0});
+    RowSums of;
+    for (std::size_t g = step; g < kRowGroup; ++g) of.sum[g] = of.squares[g] = zero;
+    Group<V> sums = zero, squares = zero;
+    const Group<V> shift = shifts_of<Mode>(args.add, cols, r, step);
+    store(shift, of.shift, Whole());
+    for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+      read_columns(begin, of);
+      if constexpr (Mode::kCentred) sums = sums + tree_sums(of.sum);
+      squares = squares + tree_sums(of.squares);
+    }
+    return find_statistics(r, step, shift, sums, squares, found);
+  }
+
   /// Rows from r on in groups of `step`; gives the row behind the last whole group.
   template <typename Mode>
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
@@ -307,36 +355,60 @@ struct ForwardLoop {
     Read in[kRowGroup];
     Write out[kRowGroup];
     GroupStatistics<V> found;
-    Pack<V, 4> sum[kRowGroup], squared[kRowGroup];
-    const Group<V> zero = set<kRowGroup>(V{0});
-    for (std::size_t g = 0; g < kRowGroup; ++g) sum[g] = squared[g] = zero;
     const Ahead alone = ahead_alone();
     bool waits = false;  // whether a group before this one is to be normalized
     for (; r + step <= end; r += step) {
-      Group<V> sums = zero, squares = zero;
       for (std::size_t g = 0; g < step; ++g) in[g] = reading<Mode>(r + g, g);
-      const Group<V> shift = shifts_of<Mode>(args.add, cols, r, step);
-      HWY_ALIGN V shifts[kRowGroup];
-      store(shift, shifts, Whole());
-      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+      const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
         for (std::size_t g = 0; g < step; ++g) {
           const Ahead ahead = step == 1 ? alone : Ahead(cols, step, g, begin);
           if (!waits) {
-            read<Mode>(in[g], shifts[g], begin, ahead, sum[g], squared[g]);
+            read<Mode>(in[g], of.shift[g], begin, ahead, of.sum[g], of.squares[g]);
           } else {
-            sweep<Mode, true, true>(in[g], shifts[g], out[g], typename Mode::Normalizes(found, g),
-                                    begin, ahead, sum[g], squared[g]);
+            sweep<Mode, true, true>(in[g], of.shift[g], out[g], typename Mode::Normalizes(found, g),
+                                    begin, ahead, of.sum[g], of.squares[g]);
           }
         }
-        if constexpr (Mode::kCentred) sums = sums + tree_sums(sum);
-        squares = squares + tree_sums(squared);
-      }
-      waits = find_statistics(r, step, shift, sums, squares, found) || Mode::kGeneral;
+      };
+      waits = sum_rows<Mode>(found, r, step, read_columns) || Mode::kGeneral;
       for (std::size_t g = 0; g < step; ++g) out[g] = {in[g].s, args.y.row(r + g).data()};
       if (!waits) write_all<General>(out, found, step);
     }
     if (waits) write_all<typename Mode::InCache>(out, found, step);
     return r;
+  }
+
+  /// Rows from r on, several of which are read, one after the other, and then normalized, block of
+  /// columns by block, so that γ and β come from the first cache for all but the first.
+  template <typename Mode>
+  HWY_NOINLINE void in_blocks(Mode, std::size_t r, std::size_t end) const {
+    const std::size_t values = args.sum.empty() ? kWaiting : kValuesInBlocks;
+    const std::size_t most = cols < kNarrowestInBlocks
+                                 ? 1
+                                 : HWY_MAX(std::size_t{1}, HWY_MIN(kRowsInBlocks, values / cols));
+    Write out[kRowsInBlocks];
+    GroupStatistics<V> found[kRowsInBlocks];
+    for (std::size_t rows; r < end; r += rows) {
+      rows = HWY_MIN(most, end - r);
+      bool unscaled = true;
+      for (std::size_t k = 0; k < rows; ++k) {
+        const Read in = reading<Mode>(r + k, k);
+        unscaled &=
+            sum_rows<Mode>(found[k], r + k, 1, [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
+              read<Mode>(in, of.shift[0], begin, {}, of.sum[0], of.squares[0]);
+            });
+        out[k] = {in.s, args.y.row(r + k).data()};
+      }
+      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+        for (std::size_t k = 0; k < rows; ++k) {
+          if (unscaled) {
+            write_block<Mode>(out[k], found[k], 0, begin);
+          } else {
+            write_block<General>(out[k], found[k], 0, begin);
+          }
+        }
+      }
+    }
   }
 
   /// Rows whose s stays in the first cache until it is normalized, a group later. Of so few values
@@ -490,13 +562,16 @@ struct ForwardLoop {
     const Group<V> no_sum = set<kRowGroup>(V{0});
     const std::size_t n = std::is_same_v<Count, Whole> ? N : cols;
     constexpr std::size_t kRows = 2 * kRowGroup;
+    const Ahead ahead = ahead_of_short_rows<S>();
     GroupStatistics<V> found[2];
     for (; r + kRows <= end; r += kRows) {
       Pack<V, N> s[kRows];
       Pack<V, 4> sums[2][kRowGroup], squared[2][kRowGroup];
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         s[g] = load<N>(add.x.row(r + g).data(), count);
+        prefetch<N>(ahead.from(add.x, add.x.row(r + g).data()), g);
         if (adds) {
+          prefetch<N>(ahead.from(add.branch, add.branch.row(r + g).data()), g);
           const ResidualRow<S, B, Add::kPlain> row(add, r + g);
           const Stored<S, N> stored = row.rounded(row.template exact<N>(0, count), 0, count);
           s[g] = value_of(stored);
@@ -572,7 +647,15 @@ struct ForwardLoop {
         begin = near_rows<HWY_MIN(kPack, (kStep<S, B>))>(mode, cols, begin, end);
       }
     }
-    if (cols <= kWidestInGroup<Mode>) begin = groups(mode, begin, end, kRowGroup);
+    if constexpr (!Mode::kGeneral && Mode::kTo == StoreTo::kCache && sizeof(S) == 4) {
+      constexpr bool kAdds = Mode::kAdd == Add::kPlain;
+      if (cols >= (kAdds ? kNarrowestInTurn : kNarrowestInBlocks)) {
+        return in_blocks(mode, begin, end);
+      }
+    }
+    if (cols <= kWidestInGroup<Mode> || shares_parameters<Mode>(end - begin)) {
+      begin = groups(mode, begin, end, kRowGroup);
+    }
     groups(mode, begin, end, 1);
   }
 

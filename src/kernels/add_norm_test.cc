@@ -440,6 +440,89 @@ TYPED_TEST(AddNormPastTheCaches, GivesTheSameBitsOnEveryInstructionSet) {
   use_instruction_set(in_use);
 }
 
+// In the caches several wide rows are read before they are normalized, and share γ and β.
+template <typename Pair>
+class AddNormOfWideRows : public ::testing::Test {
+ public:
+  using S = typename Pair::first_type;
+  using B = typename Pair::second_type;
+  enum class Sum { kNone, kMade, kKept };
+
+  static constexpr std::size_t kRows = 150;
+  TorchGenerator generator{1};
+
+  struct Inputs {
+    Matrix<S> x;
+    Matrix<B> branch;
+    std::vector<float> gamma, beta;
+  };
+  struct Outputs {
+    Matrix<S> sum;
+    Matrix<B> y;
+
+    bool operator==(const Outputs& other) const {
+      return std::ranges::equal(std::as_bytes(sum.flat()), std::as_bytes(other.sum.flat())) &&
+             std::ranges::equal(std::as_bytes(y.flat()), std::as_bytes(other.y.flat()));
+    }
+  };
+
+  template <typename T>
+  Matrix<T> rounded(std::size_t cols) {
+    const std::vector<float> values = random_vector<float>(generator, kRows * cols);
+    Matrix<T> result(kRows, cols);
+    std::ranges::transform(values, result.flat().begin(), [](float value) { return T(value); });
+    return result;
+  }
+  /// Values of some size, but for a row that is very large and one that is very small.
+  Inputs inputs(std::size_t cols) {
+    Inputs in{rounded<S>(cols), rounded<B>(cols), random_vector<float>(generator, cols),
+              random_vector<float>(generator, cols)};
+    for (const auto& [row, factor] : {std::pair(3, 1e30F), std::pair(77, 1e-30F)}) {
+      for (S& value : MatrixView<S>(in.x).row(row)) value = S(static_cast<float>(value) * factor);
+    }
+    return in;
+  }
+
+  /// `step` rows at a time.
+  static Outputs forward(NormKind kind, const Inputs& in, Sum sum, std::size_t step) {
+    const std::size_t cols = in.gamma.size();
+    Outputs out{{kRows, cols}, {kRows, cols}};
+    for (std::size_t r = 0; r < kRows; r += step) {
+      const auto rows = [&](auto& matrix) {
+        return MatrixView(matrix.flat().data() + r * cols, std::min(step, kRows - r), cols);
+      };
+      AddNormForward<S, B> args{.add = {.x = rows(in.x)}, .gamma = in.gamma, .y = rows(out.y)};
+      if (sum != Sum::kNone) args.add.branch = rows(in.branch);
+      if (sum == Sum::kKept) args.sum = rows(out.sum);
+      if (kind == NormKind::kLayer) args.beta = in.beta;
+      add_norm_forward<S, B>({.kind = kind}, args);
+    }
+    return out;
+  }
+};
+TYPED_TEST_SUITE(AddNormOfWideRows, StoragePairs);
+
+// The last instruction set has one loop for all that is asked.
+TYPED_TEST(AddNormOfWideRows, GivesTheBitsOfARowAloneWhateverTheScalesOfOthers) {
+  using Results = typename TestFixture::Outputs;
+  const std::string in_use(instruction_set());
+  for (const std::size_t cols : {2048, 2600, 4096, 9000}) {
+    const auto in = this->inputs(cols);
+    for (const NormKind kind : kRowKinds) {
+      for (const auto sum :
+           {TestFixture::Sum::kNone, TestFixture::Sum::kMade, TestFixture::Sum::kKept}) {
+        SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << cols
+                                          << ", sum " << static_cast<int>(sum));
+        const Results together = this->forward(kind, in, sum, TestFixture::kRows);
+        use_instruction_set(testing::all_instruction_sets().back());
+        const Results alone = this->forward(kind, in, sum, 1);
+        use_instruction_set(in_use);
+        EXPECT_TRUE(together == alone);
+      }
+    }
+  }
+}
+
 TEST(AddNormGradient, EqualsCentralDifferencesForEveryOption) {
   for (const NormKind kind : kRowKinds) {
     for (const NormOptions& options : every_option(kind)) {

@@ -80,6 +80,12 @@ class Ahead {
   std::ptrdiff_t cols_ = 0;
 };
 
+/// What short rows ask for, of any size: what they compute keeps a processor from seeing far ahead.
+template <typename S>
+HWY_INLINE Ahead ahead_of_short_rows() {
+  return Ahead::values(1024 / sizeof(S));
+}
+
 /// Asks for the k-th N values of a pack, into the first cache, line by line.
 template <std::size_t N, typename T>
 HWY_INLINE void prefetch(const T* from, std::size_t k) {
