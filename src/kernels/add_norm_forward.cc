@@ -195,8 +195,9 @@ struct ForwardLoop {
     }
     return unscaled;
   }
-  HWY_NOINLINE bool take_care(unsigned unclear, std::size_t r, std::size_t count,
-                              GroupStatistics<V>& found) const {
+  /// Cold, so that what the loops around a call keep in registers stays there.
+  [[gnu::cold]] HWY_NOINLINE bool take_care(unsigned unclear, std::size_t r, std::size_t count,
+                                            GroupStatistics<V>& found) const {
     bool unscaled = true;
     for (std::size_t g = 0; g < count; ++g) {
       if (unclear >> g & 1) found.put(g, careful_statistics(options, again(r + g)));
@@ -279,16 +280,16 @@ struct ForwardLoop {
                              squares);
   }
   template <typename Mode>
-  HWY_NOINLINE void write_block(const Write& out, const GroupStatistics<V>& found, std::size_t g,
-                                std::size_t begin) const {
-    const typename Mode::Normalizes normalize(found, g);
+  HWY_INLINE void write_block(const Write& out, const typename Mode::Normalizes& normalize,
+                              std::size_t begin) const {
     Pack<V, 4> none[2];
     sweep<Mode, false, true>({}, V{0}, out, normalize, begin, {}, none[0], none[1]);
   }
   template <typename Mode>
-  void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
+  HWY_NOINLINE void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
+    const typename Mode::Normalizes normalize(found, g);
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
-      write_block<Mode>(out, found, g, begin);
+      write_block<Mode>(out, normalize, begin);
     }
   }
 
@@ -399,13 +400,10 @@ struct ForwardLoop {
             });
         out[k] = {in.s, args.y.row(r + k).data()};
       }
-      for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+      for (std::size_t k = 0; !unscaled && k < rows; ++k) write<General>(out[k], found[k], 0);
+      for (std::size_t begin = 0; unscaled && begin < cols; begin += kBlock) {
         for (std::size_t k = 0; k < rows; ++k) {
-          if (unscaled) {
-            write_block<Mode>(out[k], found[k], 0, begin);
-          } else {
-            write_block<General>(out[k], found[k], 0, begin);
-          }
+          write_block<Mode>(out[k], typename Mode::Normalizes(found[k], 0), begin);
         }
       }
     }
