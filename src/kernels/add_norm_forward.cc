@@ -568,8 +568,9 @@ struct ForwardLoop {
       ADDNORM_UNROLL for (std::size_t g = 0; g < kRows; ++g) {
         s[g] = load<N>(add.x.row(r + g).data(), count);
         prefetch<N>(ahead.from(add.x, add.x.row(r + g).data()), g);
+        // Where there is no branch too: asking for nothing costs less than a jump.
+        prefetch<N>(ahead.from(add.branch, add.branch.row(r + g).data()), g);
         if (adds) {
-          prefetch<N>(ahead.from(add.branch, add.branch.row(r + g).data()), g);
           const ResidualRow<S, B, Add::kPlain> row(add, r + g);
           const Stored<S, N> stored = row.rounded(row.template exact<N>(0, count), 0, count);
           s[g] = value_of(stored);
