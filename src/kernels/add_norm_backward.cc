@@ -474,8 +474,17 @@ struct BackwardLoop {
         }
       };
       sum_rows<Mode>(found, r, kRows, read_columns);
-      for (std::size_t g = 0; g < kRows; ++g)
-        write_row<Mode, kWhileWritten>(r + g, found, g, later);
+      if constexpr (sizeof(S) == 4) {  // γ comes from the first cache for all rows but the first
+        for (std::size_t begin = 0; begin < cols; begin += kBlock) {
+          for (std::size_t g = 0; g < kRows; ++g) {
+            write_block<Mode, kWrite, kWhileWritten>(r + g, found, g, begin, later);
+          }
+        }
+      } else {  // faster row by row, as measured
+        for (std::size_t g = 0; g < kRows; ++g) {
+          write_row<Mode, kWhileWritten>(r + g, found, g, later);
+        }
+      }
     }
     return r;
   }
