@@ -134,8 +134,11 @@ struct BackwardLoop {
   /// The narrowest rows of which a group is read side by side and written in turn, as measured, in
   /// the caches. For that there must be registers enough.
   static constexpr std::size_t kNarrowestSideBySide = kInTurn ? 2048 : 1025;
-  /// The narrowest rows that go in blocks, and how many rows, or values, do: s and dy of them wait
-  /// in the second cache, 256 KB in float32.
+  /// The narrowest rows of float32 from memory that go alone, one read while another is written,
+  /// where the first cache is small; below all but the residual gradient of a row stays in it.
+  static constexpr std::size_t kNarrowestAlone = 1024;
+  /// Where it is not: the narrowest rows that go in blocks, and how many rows, or values, do: s and
+  /// dy of them wait in the second cache, 256 KB in float32.
   static constexpr std::size_t kNarrowestInBlocks = 2048;
   static constexpr std::size_t kRowsInBlocks = 8;
   static constexpr std::size_t kValuesInBlocks = 32768;
@@ -158,11 +161,19 @@ struct BackwardLoop {
   struct Later {
     Ahead inputs, d_residual;
   };
+  /// What rows from memory that go in turn ask for, while one is read and while it is written.
+  struct AsksInTurn {
+    Asks while_read, while_written;
+  };
+  static constexpr AsksInTurn kAsked{{.s = true, .dy = false, .d_residual = true},
+                                     {.s = false, .dy = true, .d_residual = false}};
+  static constexpr AsksInTurn kForeseen{};
 
   /// What a row that is read while another is written asks for: where γ and its gradient and β's
   /// fill the first cache, what is asked for too early is gone when it is needed.
   HWY_INLINE Ahead ahead_alone() const {
     if (args.s.stride != cols) return Ahead::rows(1);  // what comes next is not the next row
+    if (sizeof(S) == 4) return Ahead::values(128);
     return Ahead::values(cols < 2048 ? 2048 : 1280);
   }
 
@@ -245,6 +256,7 @@ struct BackwardLoop {
     const Same<V, N> mean(sums_out.mean[g]);
     const Same<V, N> slope(sums_out.slope[g]);
     Lanes<N> lanes[kSteps<N>];
+    clear<N>(lanes);
     const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
       if constexpr (Mode::kTo == StoreTo::kMemory) {
         if constexpr (kAsks.s) prefetch<N>(later_s + at, k);
@@ -425,6 +437,7 @@ struct BackwardLoop {
     V* const d_gamma = range.d_gamma + begin;
     V* const d_beta = block_of(range.d_beta, begin);
     GroupLanes lanes[kSteps<N>];
+    clear<N>(lanes);
     const auto body = [&](std::size_t at, std::size_t, auto count, GroupLanes& l) ADDNORM_BODY {
       const Pack<V, N> gamma_here = load<N>(gammas + at, count);
       Pack<V, N> d_gamma_here = load<N>(d_gamma + at, count);
@@ -458,17 +471,15 @@ struct BackwardLoop {
 
   /// Rows from r on, alone or, in the caches, in groups, which are read and then written, while
   /// what comes next is asked for. Gives the row behind the last whole group.
-  template <std::size_t kRows, typename Mode>
+  template <std::size_t kRows, AsksInTurn kAsks, typename Mode>
   HWY_NOINLINE std::size_t in_turn(Mode, std::size_t r, std::size_t end) const {
-    constexpr Asks kWhileRead{.s = true, .dy = false, .d_residual = true};
-    constexpr Asks kWhileWritten{.s = false, .dy = true, .d_residual = false};
     const Later later{.inputs = Ahead::rows(1), .d_residual = Ahead::values(256)};
     GroupSums found;
     for (; r + kRows <= end; r += kRows) {
       const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
         if constexpr (kRows == 1) {
-          read_block<Mode, kRead, kWhileRead>(r, of.shift[0], begin, later, of.sum[0],
-                                              of.projected[0]);
+          read_block<Mode, kRead, kAsks.while_read>(r, of.shift[0], begin, later, of.sum[0],
+                                                    of.projected[0]);
         } else {
           read_group<Mode>(r, begin, of);
         }
@@ -477,12 +488,12 @@ struct BackwardLoop {
       if constexpr (sizeof(S) == 4) {  // γ comes from the first cache for all rows but the first
         for (std::size_t begin = 0; begin < cols; begin += kBlock) {
           for (std::size_t g = 0; g < kRows; ++g) {
-            write_block<Mode, kWrite, kWhileWritten>(r + g, found, g, begin, later);
+            write_block<Mode, kWrite, kAsks.while_written>(r + g, found, g, begin, later);
           }
         }
       } else {  // faster row by row, as measured
         for (std::size_t g = 0; g < kRows; ++g) {
-          write_row<Mode, kWhileWritten>(r + g, found, g, later);
+          write_row<Mode, kAsks.while_written>(r + g, found, g, later);
         }
       }
     }
@@ -564,6 +575,7 @@ struct BackwardLoop {
       const Normalize<V, kSize, false> normalize(statistics[r]);
       const Same<V, kSize> shift(shift_value);
       Lanes<kSize> lanes[kSteps<kSize>];
+      clear<kSize>(lanes);
       for_each_step<kSize>(
           n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
             ask_ahead<kSize>(r, i, k);
@@ -802,12 +814,17 @@ struct BackwardLoop {
       }
     }
     if constexpr (kFromMemory) {
+      if (first_cache_is_small()) {
+        cols < kNarrowestAlone ? in_turn<1, kForeseen>(mode, r, range.end)
+                               : groups(mode, r, range.end, 1);
+        return;
+      }
       if (cols >= kNarrowestInBlocks) return in_blocks(mode, r, range.end);
     } else if constexpr (Mode::kKnown && kMasks && Mode::kTo == StoreTo::kCache) {
-      if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup>(mode, r, range.end);
+      if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup, kAsked>(mode, r, range.end);
     }
     if constexpr (Mode::kKnown && kInTurn) {
-      in_turn<1>(mode, r, range.end);
+      in_turn<1, kAsked>(mode, r, range.end);
     } else {
       // From memory rows of several blocks go alone, so that they are asked for in its order.
       const bool alone = Mode::kTo == StoreTo::kMemory && cols > kBlock;

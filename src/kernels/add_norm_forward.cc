@@ -90,7 +90,8 @@ struct ForwardLoop {
   HWY_INLINE Ahead ahead_alone() const {
     if (sizeof(S) == 4 && cols < 2048) return {};
     if (args.add.x.stride != cols) return Ahead::rows(1);  // what comes next is not the next row
-    return Ahead::values(sizeof(S) == 4 ? 768 : 2048);
+    if (sizeof(S) == 4) return Ahead::values(768);
+    return Ahead::values(first_cache_is_small() ? 512 : 2048);
   }
 
   /// In the caches, float32 rows of so many features and more are read and then normalized: sums
@@ -128,6 +129,16 @@ struct ForwardLoop {
   static constexpr std::size_t kWidestInGroup = Mode::kTo == StoreTo::kMemory && sizeof(S) == 4
                                                     ? 128
                                                     : kGroupCols<S>;
+
+  /// Whether rows from memory go in pairs: where γ and β take three quarters of the first cache and
+  /// more. kTile columns of the one and then of the other, which finds γ and β in that cache.
+  template <typename Mode>
+  bool goes_in_pairs() const {
+    const std::size_t parameters = (Mode::kCentred ? 2 : 1) * cols * sizeof(V);
+    return kPair * cols <= kWaiting && 4 * parameters >= 3 * first_cache();
+  }
+  static constexpr std::size_t kPair = 2;
+  static constexpr std::size_t kTile = 1024 / sizeof(S);
 
   /// Whether wide rows go in groups in the caches too: where s, γ and β of one row fill the first,
   /// so that they are worth sharing, and so many rows come from beyond the second.
@@ -226,11 +237,22 @@ struct ForwardLoop {
     }
   };
 
-  /// One block of columns: of the row that is read, of the row that is normalized, or of both.
-  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kStepSize>
+  /// What a row is summed to in a mode, from nothing on.
+  template <typename Mode>
+  struct RowLanes {
+    static constexpr std::size_t N = Mode::kStepSize;
+    Lanes<N> steps[kSteps<N>];
+
+    HWY_INLINE RowLanes() { clear<N>(steps); }
+  };
+
+  /// Columns `begin` … `end` − 1 of one block: of the row that is read, of the row that is
+  /// normalized, or of both.
+  template <typename Mode, bool kReads, bool kWrites>
   HWY_INLINE void sweep(const Read& in, V shift_value, const Write& out,
                         const typename Mode::Normalizes& normalize, std::size_t begin,
-                        const Ahead& ahead, Pack<V, 4>& sum, Pack<V, 4>& squares) const {
+                        std::size_t end, const Ahead& ahead, RowLanes<Mode>& lanes) const {
+    constexpr std::size_t N = Mode::kStepSize;
     const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
     const S* const later_x = ahead.from(args.add.x, row.x);
     const B* const later_f =
@@ -242,7 +264,6 @@ struct ForwardLoop {
     S* const past_cache = in.past_cache;
     const S* const waits = out.s;
     B* const y = out.y;
-    Lanes<N> lanes[kSteps<N>];
     const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
       const std::size_t i = begin + at;
       Pack<V, N> x_hat;  // before the row that is read takes the place of s
@@ -266,24 +287,24 @@ struct ForwardLoop {
       if constexpr (kWrites)
         store<Mode::kTo>(affine<Mode>(x_hat, gammas, betas, i, count), y + i, count);
     };
-    for_each_step<N>(HWY_MIN(kBlock, cols - begin), lanes, body);
-    if constexpr (kReads) {
-      sum = fold(lanes, &Lanes<N>::sum);
-      squares = fold(lanes, &Lanes<N>::squares);
-    }
+    for_each_step<N>(end - begin, lanes.steps, body);
   }
   // The first group has none before it, the last none after it.
   template <typename Mode>
-  HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, const Ahead& ahead,
-                         Pack<V, 4>& sum, Pack<V, 4>& squares) const {
-    sweep<Mode, true, false>(in, shift, {}, typename Mode::Normalizes({}), begin, ahead, sum,
-                             squares);
+  HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, std::size_t end,
+                         const Ahead& ahead, RowLanes<Mode>& lanes) const {
+    sweep<Mode, true, false>(in, shift, {}, typename Mode::Normalizes({}), begin, end, ahead,
+                             lanes);
   }
   template <typename Mode>
   HWY_INLINE void write_block(const Write& out, const typename Mode::Normalizes& normalize,
                               std::size_t begin) const {
-    Pack<V, 4> none[2];
-    sweep<Mode, false, true>({}, V{0}, out, normalize, begin, {}, none[0], none[1]);
+    RowLanes<Mode> none;
+    sweep<Mode, false, true>({}, V{0}, out, normalize, begin, end_of_block(begin), {}, none);
+  }
+  /// Behind the block of columns that begins at `begin`.
+  HWY_INLINE std::size_t end_of_block(std::size_t begin) const {
+    return HWY_MIN(begin + kBlock, cols);
   }
   template <typename Mode>
   HWY_NOINLINE void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
@@ -329,6 +350,12 @@ struct ForwardLoop {
     HWY_ALIGN V shift[kRowGroup];
     Pack<V, 4> sum[kRowGroup];
     Pack<V, 4> squares[kRowGroup];
+
+    template <typename Mode>
+    HWY_INLINE void put(std::size_t g, const RowLanes<Mode>& lanes) {
+      sum[g] = fold(lanes.steps, &Lanes<Mode::kStepSize>::sum);
+      squares[g] = fold(lanes.steps, &Lanes<Mode::kStepSize>::squares);
+    }
   };
   /// The statistics of `step` rows from r on; whether all of them have scale 1. read_columns(begin,
   /// of) reads a block of them.
@@ -349,8 +376,9 @@ struct ForwardLoop {
     return find_statistics(r, step, shift, sums, squares, found);
   }
 
-  /// Rows from r on in groups of `step`; gives the row behind the last whole group.
-  template <typename Mode>
+  /// Rows from r on in groups of `step`, kColumns columns of one after those of another; gives the
+  /// row behind the last whole group.
+  template <std::size_t kColumns = kBlock, typename Mode>
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
     if (r + step > end) return r;
     Read in[kRowGroup];
@@ -360,15 +388,28 @@ struct ForwardLoop {
     bool waits = false;  // whether a group before this one is to be normalized
     for (; r + step <= end; r += step) {
       for (std::size_t g = 0; g < step; ++g) in[g] = reading<Mode>(r + g, g);
+      const auto take = [&](std::size_t g, std::size_t begin, std::size_t stop, V shift,
+                            RowLanes<Mode>& lanes) ADDNORM_BODY {
+        const Ahead ahead = step == 1 ? alone : Ahead(cols, step, g, begin, kColumns);
+        if (!waits) {
+          read<Mode>(in[g], shift, begin, stop, ahead, lanes);
+        } else {
+          sweep<Mode, true, true>(in[g], shift, out[g], typename Mode::Normalizes(found, g), begin,
+                                  stop, ahead, lanes);
+        }
+      };
       const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
-        for (std::size_t g = 0; g < step; ++g) {
-          const Ahead ahead = step == 1 ? alone : Ahead(cols, step, g, begin);
-          if (!waits) {
-            read<Mode>(in[g], of.shift[g], begin, ahead, of.sum[g], of.squares[g]);
-          } else {
-            sweep<Mode, true, true>(in[g], of.shift[g], out[g], typename Mode::Normalizes(found, g),
-                                    begin, ahead, of.sum[g], of.squares[g]);
+        constexpr std::size_t kTogether = kColumns == kBlock ? 1 : kPair;
+        const std::size_t stop = end_of_block(begin);
+        for (std::size_t first = 0; first < step; first += kTogether) {
+          RowLanes<Mode> lanes[kTogether];
+          for (std::size_t at = begin; at < stop; at += kColumns) {
+            for (std::size_t g = 0; g < kTogether; ++g) {
+              take(first + g, at, HWY_MIN(at + kColumns, stop), of.shift[first + g], lanes[g]);
+            }
+            if constexpr (kColumns == kBlock) break;  // so that lanes stay in registers
           }
+          for (std::size_t g = 0; g < kTogether; ++g) of.put(first + g, lanes[g]);
         }
       };
       waits = sum_rows<Mode>(found, r, step, read_columns) || Mode::kGeneral;
@@ -396,7 +437,9 @@ struct ForwardLoop {
         const Read in = reading<Mode>(r + k, k);
         unscaled &=
             sum_rows<Mode>(found[k], r + k, 1, [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
-              read<Mode>(in, of.shift[0], begin, {}, of.sum[0], of.squares[0]);
+              RowLanes<Mode> lanes;
+              read<Mode>(in, of.shift[0], begin, end_of_block(begin), {}, lanes);
+              of.put(0, lanes);
             });
         out[k] = {in.s, args.y.row(r + k).data()};
       }
@@ -492,6 +535,7 @@ struct ForwardLoop {
       } else {
         const Make s = make(r);
         Lanes<kSize> lanes[kSteps<kSize>];
+        clear<kSize>(lanes);
         for_each_step<kSize>(
             n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
               l.template add<Mode::kCentred>(s(i, k, count), shift, count);
@@ -654,6 +698,9 @@ struct ForwardLoop {
     }
     if (cols <= kWidestInGroup<Mode> || shares_parameters<Mode>(end - begin)) {
       begin = groups(mode, begin, end, kRowGroup);
+    }
+    if constexpr (!Mode::kGeneral && Mode::kTo == StoreTo::kMemory) {
+      if (goes_in_pairs<Mode>()) begin = groups<kTile>(mode, begin, end, kPair);
     }
     groups(mode, begin, end, 1);
   }

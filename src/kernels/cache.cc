@@ -11,20 +11,31 @@
 namespace addnorm {
 namespace {
 
-/// Of the cores around this one. Linux tells it here; what the C library says is, on some machines,
-/// the sum over all of them.
-std::size_t last_level_cache() {
-  std::size_t largest = 0;
+/// Of a cache of the first core, in Linux's order: its first data and instruction caches, then one
+/// of each level above. What the C library says of the last is, on some machines, the sum over all
+/// cores. 0 where nothing is known.
+std::size_t cache_size([[maybe_unused]] char index) {
+  std::size_t kibibytes = 0;  // as in "32768K"
 #ifdef __linux__
-  for (const char* level : {"2", "3", "4"}) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::string(level) + "/size");
-    std::size_t kibibytes = 0;  // as in "32768K"
-    if (file >> kibibytes) largest = std::max(largest, kibibytes << 10);
-  }
+  using namespace std::string_literals;
+  std::ifstream("/sys/devices/system/cpu/cpu0/cache/index"s + index + "/size") >> kibibytes;
 #endif
+  return kibibytes << 10;
+}
+
+std::size_t last_level_cache() {
   constexpr std::size_t kUsual = std::size_t{32} << 20;
+  const std::size_t largest = std::max({cache_size('2'), cache_size('3'), cache_size('4')});
   return largest > 0 ? largest : kUsual;
 }
+
+std::size_t first_level_cache() {
+  constexpr std::size_t kUsual = std::size_t{32} << 10;
+  const std::size_t size = cache_size('0');
+  return size > 0 ? size : kUsual;
+}
+
+std::size_t first_cache_in_use = 0;  ///< 0: this machine's
 
 }  // namespace
 
@@ -52,6 +63,15 @@ std::size_t place_in_page(std::initializer_list<const void*> inputs,
     }
   }
   return best;
+}
+
+std::size_t first_cache() {
+  static const std::size_t first_level = first_level_cache();
+  return first_cache_in_use > 0 ? first_cache_in_use : first_level;
+}
+
+void use_first_cache(std::size_t bytes) {
+  first_cache_in_use = bytes;
 }
 
 bool exceeds_cache(std::size_t bytes) {

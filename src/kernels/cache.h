@@ -8,6 +8,19 @@
 
 namespace addnorm {
 
+/// Bytes of a core's first data cache. By it kernels choose among ways of reading rows from memory.
+std::size_t first_cache();
+
+/// From now on kernels choose as with a first cache of so many bytes; 0: as with this machine's.
+/// Results do not change; for tests and comparisons, while no kernel runs.
+void use_first_cache(std::size_t bytes);
+
+/// Whether it is of 32 KB, as of many processors, and not of 48. Which ways are the faster goes
+/// with it among those measured, a Zen 4 and a Zen 5.
+inline bool first_cache_is_small() {
+  return first_cache() < (std::size_t{48} << 10);
+}
+
 /// Whether the caches cannot hold what a kernel reads and writes, so many bytes. Then it is faster
 /// to write past them (docs/kernels.md).
 bool exceeds_cache(std::size_t bytes);

@@ -9,6 +9,19 @@ const void* at(std::uintptr_t address) {
   return reinterpret_cast<const void*>(address);
 }
 
+TEST(FirstCache, IsThisMachinesUnlessAnotherIsUsed) {
+  const std::size_t own = first_cache();
+  EXPECT_GE(own, 4096);
+  EXPECT_LE(own, 1 << 20);
+  use_first_cache(32768);
+  EXPECT_EQ(first_cache(), 32768);
+  EXPECT_TRUE(first_cache_is_small());
+  use_first_cache(49152);
+  EXPECT_FALSE(first_cache_is_small());
+  use_first_cache(0);
+  EXPECT_EQ(first_cache(), own);
+}
+
 TEST(PlaceInPage, IsFarFromInputsBehindAndOutputsAhead) {
   EXPECT_EQ(place_in_page({at(0x10100)}, {at(0x20100)}, 16384), 0x100);
   EXPECT_EQ(place_in_page({at(0x10100)}, {at(0x20200)}, 16384), 0x980);

@@ -910,14 +910,19 @@ HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kSteps<N>], Pack<V, N> Lanes::*p
   return fold(p);
 }
 
+/// Lanes to which nothing has been added.
+template <std::size_t N, typename Lanes>
+HWY_INLINE void clear(Lanes (&lanes)[kSteps<N>]) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) lanes[k] = Lanes::zero();
+}
+
 /// Calls body(i, k, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i; k is
-/// the place of a step in its pack, and lanes[k], which begins as Lanes::zero(), what is summed in
-/// it.
+/// the place of a step in its pack, and lanes[k] what is summed in it.
 template <std::size_t N, typename Lanes, typename Body>
 HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Body& body) {
   constexpr std::size_t kTurn = kSteps<N> * N;
   Lanes sums[kSteps<N>];  // in registers, as lanes[k] of any k cannot be
-  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) sums[k] = Lanes::zero();
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) sums[k] = lanes[k];
   std::size_t i = 0;
   for (; i + kTurn <= n; i += kTurn) {
     ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) {
@@ -946,10 +951,8 @@ HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Bo
 /// The same where nothing is summed: calls body(i, count).
 template <std::size_t N, typename Body>
 HWY_INLINE void for_each_step(std::size_t n, const Body& body) {
-  struct Nothing {
-    static HWY_INLINE Nothing zero() { return {}; }
-  };
-  Nothing nothing[kSteps<N>];
+  struct Nothing {};
+  Nothing nothing[kSteps<N>] = {};
   for_each_step<N>(n, nothing, [&](std::size_t i, std::size_t, auto count, Nothing&) ADDNORM_BODY {
     body(i, count);
   });

@@ -38,15 +38,16 @@ inline constexpr std::size_t kHeadSize = 64;
 class Ahead {
  public:
   Ahead() = default;
-  HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin) {
+  HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin,
+                   std::size_t block = kBlock) {
     if (cols <= kBlock) {
       // A group begins with the heads of all its rows: they are to be there when it does.
       rows_ = static_cast<std::ptrdiff_t>(HWY_MAX(step + 1, kNear / cols));
     } else if (g + 1 < step) {
       rows_ = 1;
-    } else if (begin + kBlock < cols) {
+    } else if (begin + block < cols) {
       rows_ = 1 - static_cast<std::ptrdiff_t>(step);
-      cols_ = static_cast<std::ptrdiff_t>(kBlock);
+      cols_ = static_cast<std::ptrdiff_t>(block);
     } else {
       rows_ = 1;
       cols_ = -static_cast<std::ptrdiff_t>(begin);
