@@ -133,7 +133,10 @@ struct BackwardLoop {
   static constexpr bool kInTurn = sizeof(S) == 4;
   /// The narrowest rows of which a group is read side by side and written in turn, as measured, in
   /// the caches. For that there must be registers enough.
-  static constexpr std::size_t kNarrowestSideBySide = kInTurn ? 2048 : 1025;
+  static std::size_t narrowest_side_by_side() {
+    if (kInTurn) return 2048;
+    return first_cache_is_small() ? 512 : 1025;
+  }
   /// The narrowest rows of float32 from memory that go alone, one read while another is written,
   /// where the first cache is small; below all but the residual gradient of a row stays in it.
   static constexpr std::size_t kNarrowestAlone = 1024;
@@ -821,7 +824,7 @@ struct BackwardLoop {
       }
       if (cols >= kNarrowestInBlocks) return in_blocks(mode, r, range.end);
     } else if constexpr (Mode::kKnown && kMasks && Mode::kTo == StoreTo::kCache) {
-      if (cols >= kNarrowestSideBySide) r = in_turn<kRowGroup, kAsked>(mode, r, range.end);
+      if (cols >= narrowest_side_by_side()) r = in_turn<kRowGroup, kAsked>(mode, r, range.end);
     }
     if constexpr (Mode::kKnown && kInTurn) {
       in_turn<1, kAsked>(mode, r, range.end);

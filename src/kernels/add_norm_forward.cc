@@ -140,15 +140,15 @@ struct ForwardLoop {
   static constexpr std::size_t kPair = 2;
   static constexpr std::size_t kTile = 1024 / sizeof(S);
 
-  /// Whether wide rows go in groups in the caches too: where s, γ and β of one row fill the first,
-  /// so that they are worth sharing, and so many rows come from beyond the second.
+  /// Whether wide rows go in groups in the caches too: where γ and β, with s of one row, take so
+  /// much of the first that they are worth sharing, and so many rows come from beyond it.
   template <typename Mode>
   bool shares_parameters(std::size_t rows) const {
-    constexpr std::size_t kFill = 40 << 10, kBeyond = 1 << 18;  // bytes; values
     const bool waits_in_sum = Mode::kAdd == Add::kNone || !args.sum.empty();
-    return Mode::kTo == StoreTo::kCache && !Mode::kGeneral && waits_in_sum &&
-           cols * (sizeof(S) + (Mode::kCentred ? 2 : 1) * sizeof(V)) >= kFill &&
-           cols * rows >= kBeyond;
+    if (Mode::kTo == StoreTo::kMemory || Mode::kGeneral || !waits_in_sum) return false;
+    if (first_cache_is_small()) return cols > kBlock && cols * rows >= (1 << 16);
+    const std::size_t bytes = cols * (sizeof(S) + (Mode::kCentred ? 2 : 1) * sizeof(V));
+    return bytes >= (40 << 10) && cols * rows >= (1 << 18);
   }
 
   template <typename Mode, std::size_t N, typename Count>
@@ -237,13 +237,17 @@ struct ForwardLoop {
     }
   };
 
-  /// What a row is summed to in a mode, from nothing on.
+  /// What a row is summed to in a mode.
   template <typename Mode>
   struct RowLanes {
     static constexpr std::size_t N = Mode::kStepSize;
     Lanes<N> steps[kSteps<N>];
 
     HWY_INLINE RowLanes() { clear<N>(steps); }
+    HWY_INLINE void fold_to(Pack<V, 4>& sum, Pack<V, 4>& squares) const {
+      sum = fold(steps, &Lanes<N>::sum);
+      squares = fold(steps, &Lanes<N>::squares);
+    }
   };
 
   /// Columns `begin` … `end` − 1 of one block: of the row that is read, of the row that is
@@ -289,22 +293,32 @@ struct ForwardLoop {
     };
     for_each_step<N>(end - begin, lanes.steps, body);
   }
-  // The first group has none before it, the last none after it.
-  template <typename Mode>
-  HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, std::size_t end,
-                         const Ahead& ahead, RowLanes<Mode>& lanes) const {
-    sweep<Mode, true, false>(in, shift, {}, typename Mode::Normalizes({}), begin, end, ahead,
-                             lanes);
-  }
-  template <typename Mode>
-  HWY_INLINE void write_block(const Write& out, const typename Mode::Normalizes& normalize,
-                              std::size_t begin) const {
-    RowLanes<Mode> none;
-    sweep<Mode, false, true>({}, V{0}, out, normalize, begin, end_of_block(begin), {}, none);
+  /// The same of a whole block, and what the row that is read is summed to there.
+  template <typename Mode, bool kReads, bool kWrites>
+  HWY_INLINE void sweep_block(const Read& in, V shift, const Write& out,
+                              const typename Mode::Normalizes& normalize, std::size_t begin,
+                              const Ahead& ahead, Pack<V, 4>& sum, Pack<V, 4>& squares) const {
+    RowLanes<Mode> lanes;
+    sweep<Mode, kReads, kWrites>(in, shift, out, normalize, begin, end_of_block(begin), ahead,
+                                 lanes);
+    if constexpr (kReads) lanes.fold_to(sum, squares);
   }
   /// Behind the block of columns that begins at `begin`.
   HWY_INLINE std::size_t end_of_block(std::size_t begin) const {
     return HWY_MIN(begin + kBlock, cols);
+  }
+  // The first group has none before it, the last none after it.
+  template <typename Mode>
+  HWY_NOINLINE void read(const Read& in, V shift, std::size_t begin, const Ahead& ahead,
+                         Pack<V, 4>& sum, Pack<V, 4>& squares) const {
+    sweep_block<Mode, true, false>(in, shift, {}, typename Mode::Normalizes({}), begin, ahead, sum,
+                                   squares);
+  }
+  template <typename Mode>
+  HWY_INLINE void write_block(const Write& out, const typename Mode::Normalizes& normalize,
+                              std::size_t begin) const {
+    Pack<V, 4> none[2];
+    sweep_block<Mode, false, true>({}, V{0}, out, normalize, begin, {}, none[0], none[1]);
   }
   template <typename Mode>
   HWY_NOINLINE void write(const Write& out, const GroupStatistics<V>& found, std::size_t g) const {
@@ -350,12 +364,6 @@ struct ForwardLoop {
     HWY_ALIGN V shift[kRowGroup];
     Pack<V, 4> sum[kRowGroup];
     Pack<V, 4> squares[kRowGroup];
-
-    template <typename Mode>
-    HWY_INLINE void put(std::size_t g, const RowLanes<Mode>& lanes) {
-      sum[g] = fold(lanes.steps, &Lanes<Mode::kStepSize>::sum);
-      squares[g] = fold(lanes.steps, &Lanes<Mode::kStepSize>::squares);
-    }
   };
   /// The statistics of `step` rows from r on; whether all of them have scale 1. read_columns(begin,
   /// of) reads a block of them.
@@ -376,9 +384,8 @@ struct ForwardLoop {
     return find_statistics(r, step, shift, sums, squares, found);
   }
 
-  /// Rows from r on in groups of `step`, kColumns columns of one after those of another; gives the
-  /// row behind the last whole group.
-  template <std::size_t kColumns = kBlock, typename Mode>
+  /// Rows from r on in groups of `step`; gives the row behind the last whole group.
+  template <typename Mode>
   HWY_NOINLINE std::size_t groups(Mode, std::size_t r, std::size_t end, std::size_t step) const {
     if (r + step > end) return r;
     Read in[kRowGroup];
@@ -388,28 +395,16 @@ struct ForwardLoop {
     bool waits = false;  // whether a group before this one is to be normalized
     for (; r + step <= end; r += step) {
       for (std::size_t g = 0; g < step; ++g) in[g] = reading<Mode>(r + g, g);
-      const auto take = [&](std::size_t g, std::size_t begin, std::size_t stop, V shift,
-                            RowLanes<Mode>& lanes) ADDNORM_BODY {
-        const Ahead ahead = step == 1 ? alone : Ahead(cols, step, g, begin, kColumns);
-        if (!waits) {
-          read<Mode>(in[g], shift, begin, stop, ahead, lanes);
-        } else {
-          sweep<Mode, true, true>(in[g], shift, out[g], typename Mode::Normalizes(found, g), begin,
-                                  stop, ahead, lanes);
-        }
-      };
       const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
-        constexpr std::size_t kTogether = kColumns == kBlock ? 1 : kPair;
-        const std::size_t stop = end_of_block(begin);
-        for (std::size_t first = 0; first < step; first += kTogether) {
-          RowLanes<Mode> lanes[kTogether];
-          for (std::size_t at = begin; at < stop; at += kColumns) {
-            for (std::size_t g = 0; g < kTogether; ++g) {
-              take(first + g, at, HWY_MIN(at + kColumns, stop), of.shift[first + g], lanes[g]);
-            }
-            if constexpr (kColumns == kBlock) break;  // so that lanes stay in registers
+        for (std::size_t g = 0; g < step; ++g) {
+          const Ahead ahead = step == 1 ? alone : Ahead(cols, step, g, begin);
+          if (!waits) {
+            read<Mode>(in[g], of.shift[g], begin, ahead, of.sum[g], of.squares[g]);
+          } else {
+            sweep_block<Mode, true, true>(in[g], of.shift[g], out[g],
+                                          typename Mode::Normalizes(found, g), begin, ahead,
+                                          of.sum[g], of.squares[g]);
           }
-          for (std::size_t g = 0; g < kTogether; ++g) of.put(first + g, lanes[g]);
         }
       };
       waits = sum_rows<Mode>(found, r, step, read_columns) || Mode::kGeneral;
@@ -417,6 +412,46 @@ struct ForwardLoop {
       if (!waits) write_all<General>(out, found, step);
     }
     if (waits) write_all<typename Mode::InCache>(out, found, step);
+    return r;
+  }
+
+  /// One tile of a pair, of columns `begin` … `end` − 1: the row that is read and, unless there is
+  /// none, the one before it, place g of its pair, that is normalized.
+  template <typename Mode, bool kWrites>
+  HWY_INLINE void tile(const Read& in, V shift, const Write& out, const GroupStatistics<V>& found,
+                       std::size_t g, std::size_t begin, std::size_t end,
+                       RowLanes<Mode>& lanes) const {
+    const Ahead ahead(cols, kPair, g, begin, kTile);
+    const typename Mode::Normalizes normalize(found, g);
+    sweep<Mode, true, kWrites>(in, shift, out, normalize, begin, end, ahead, lanes);
+  }
+  /// Rows from r on in pairs, a tile of one and then of the other; gives the row behind the last
+  /// whole pair.
+  template <typename Mode>
+  HWY_NOINLINE std::size_t pairs(Mode, std::size_t r, std::size_t end) const {
+    if (r + kPair > end) return r;
+    Read in[kPair];
+    Write out[kRowGroup];
+    GroupStatistics<V> found;
+    bool waits = false;  // whether a pair before this one is to be normalized
+    for (; r + kPair <= end; r += kPair) {
+      for (std::size_t g = 0; g < kPair; ++g) in[g] = reading<Mode>(r + g, g);
+      const auto read_columns = [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
+        RowLanes<Mode> lanes[kPair];
+        for (std::size_t at = begin; at < end_of_block(begin); at += kTile) {
+          const std::size_t to = HWY_MIN(at + kTile, cols);
+          for (std::size_t g = 0; g < kPair; ++g) {
+            waits ? tile<Mode, true>(in[g], of.shift[g], out[g], found, g, at, to, lanes[g])
+                  : tile<Mode, false>(in[g], of.shift[g], out[g], found, g, at, to, lanes[g]);
+          }
+        }
+        for (std::size_t g = 0; g < kPair; ++g) lanes[g].fold_to(of.sum[g], of.squares[g]);
+      };
+      waits = sum_rows<Mode>(found, r, kPair, read_columns);
+      for (std::size_t g = 0; g < kPair; ++g) out[g] = {in[g].s, args.y.row(r + g).data()};
+      if (!waits) write_all<General>(out, found, kPair);
+    }
+    if (waits) write_all<typename Mode::InCache>(out, found, kPair);
     return r;
   }
 
@@ -437,9 +472,7 @@ struct ForwardLoop {
         const Read in = reading<Mode>(r + k, k);
         unscaled &=
             sum_rows<Mode>(found[k], r + k, 1, [&](std::size_t begin, RowSums& of) ADDNORM_BODY {
-              RowLanes<Mode> lanes;
-              read<Mode>(in, of.shift[0], begin, end_of_block(begin), {}, lanes);
-              of.put(0, lanes);
+              read<Mode>(in, of.shift[0], begin, {}, of.sum[0], of.squares[0]);
             });
         out[k] = {in.s, args.y.row(r + k).data()};
       }
@@ -700,7 +733,7 @@ struct ForwardLoop {
       begin = groups(mode, begin, end, kRowGroup);
     }
     if constexpr (!Mode::kGeneral && Mode::kTo == StoreTo::kMemory) {
-      if (goes_in_pairs<Mode>()) begin = groups<kTile>(mode, begin, end, kPair);
+      if (goes_in_pairs<Mode>()) begin = pairs(mode, begin, end);
     }
     groups(mode, begin, end, 1);
   }
