@@ -56,7 +56,7 @@ namespace HWY_NAMESPACE {
 // columns by block, so that γ and the parameters' gradients are in the first cache for all but one
 // of them; from memory, where they are wide, alone.
 // Wide rows of float32 from memory are read whole, one after the other, and written block by block:
-// there the parameters' gradients are summed.
+// there the parameters' gradients are summed. Where the first cache is small they go alone instead.
 
 // A short row's s − mean and g stay in registers where there are enough, and in the first cache
 // elsewhere.

@@ -238,9 +238,8 @@ struct ForwardLoop {
   };
 
   /// What a row is summed to in a mode.
-  template <typename Mode>
+  template <typename Mode, std::size_t N = Mode::kStepSize>
   struct RowLanes {
-    static constexpr std::size_t N = Mode::kStepSize;
     Lanes<N> steps[kSteps<N>];
 
     HWY_INLINE RowLanes() { clear<N>(steps); }
@@ -252,11 +251,10 @@ struct ForwardLoop {
 
   /// Columns `begin` … `end` − 1 of one block: of the row that is read, of the row that is
   /// normalized, or of both.
-  template <typename Mode, bool kReads, bool kWrites>
+  template <typename Mode, bool kReads, bool kWrites, std::size_t N = Mode::kStepSize>
   HWY_INLINE void sweep(const Read& in, V shift_value, const Write& out,
                         const typename Mode::Normalizes& normalize, std::size_t begin,
                         std::size_t end, const Ahead& ahead, RowLanes<Mode>& lanes) const {
-    constexpr std::size_t N = Mode::kStepSize;
     const ResidualRow<S, B, Mode::kAdd> row(args.add, in.r);
     const S* const later_x = ahead.from(args.add.x, row.x);
     const B* const later_f =
