@@ -130,12 +130,17 @@ struct ForwardLoop {
                                                     ? 128
                                                     : kGroupCols<S>;
 
+  /// Bytes of γ and, where there is one, β.
+  template <typename Mode>
+  std::size_t parameter_bytes() const {
+    return (Mode::kCentred ? 2 : 1) * cols * sizeof(V);
+  }
+
   /// Whether rows from memory go in pairs: where γ and β take three quarters of the first cache and
   /// more. kTile columns of the one and then of the other, which finds γ and β in that cache.
   template <typename Mode>
   bool goes_in_pairs() const {
-    const std::size_t parameters = (Mode::kCentred ? 2 : 1) * cols * sizeof(V);
-    return kPair * cols <= kWaiting && 4 * parameters >= 3 * first_cache();
+    return kPair * cols <= kWaiting && 4 * parameter_bytes<Mode>() >= 3 * first_cache();
   }
   static constexpr std::size_t kPair = 2;
   static constexpr std::size_t kTile = 1024 / sizeof(S);
@@ -147,7 +152,7 @@ struct ForwardLoop {
     const bool waits_in_sum = Mode::kAdd == Add::kNone || !args.sum.empty();
     if (Mode::kTo == StoreTo::kMemory || Mode::kGeneral || !waits_in_sum) return false;
     if (first_cache_is_small()) return cols > kBlock && cols * rows >= (1 << 16);
-    const std::size_t bytes = cols * (sizeof(S) + (Mode::kCentred ? 2 : 1) * sizeof(V));
+    const std::size_t bytes = cols * sizeof(S) + parameter_bytes<Mode>();
     return bytes >= (40 << 10) && cols * rows >= (1 << 18);
   }
 
