@@ -58,7 +58,7 @@ namespace HWY_NAMESPACE {
 // Wide rows of float32 from memory are read whole, one after the other, and written block by block:
 // there the parameters' gradients are summed. Where the first cache is small they go alone instead.
 
-// A short row's s − mean and g stay in registers where there are enough, and in the first cache
+// A short row's s − hi and g stay in registers where there are enough, and in the first cache
 // elsewhere.
 #undef ADDNORM_EACH_ROW
 #if HWY_TARGET == HWY_AVX3  // kMasks
@@ -87,10 +87,10 @@ struct BackwardLoop {
   using V = Arithmetic<S>;
 
   /// What rows need to become gradients:
-  /// dx = ((g − shift) − mean − (x̂·deviation)·slope)/deviation with g = γ·dy
+  /// dx = ((g − shift) − offset − (s − hi)·slope)/deviation with g = γ·dy
   struct GroupSums {
     HWY_ALIGN V shift[kRowGroup] = {};
-    HWY_ALIGN V mean[kRowGroup] = {};
+    HWY_ALIGN V offset[kRowGroup] = {};
     HWY_ALIGN V slope[kRowGroup] = {};
   };
 
@@ -101,6 +101,7 @@ struct BackwardLoop {
   const bool centred;
   const GammaPacks<V> gamma;
   const V inverse_count;
+  const V inverse_head;
   const V inverse_divisor;
 
   BackwardLoop(const NormOptions& o, const AddNormBackward<S, B>& a, const BackwardRange<V>& r)
@@ -111,6 +112,7 @@ struct BackwardLoop {
         centred(o.kind != NormKind::kRms),
         gamma{o, a.gamma},
         inverse_count(V{1} / static_cast<V>(cols)),
+        inverse_head(inverse_gradient_head<V>(cols)),
         inverse_divisor(V{1} / variance_divisor<V>(o, cols)) {}
 
   /// Longer steps would not stay in registers.
@@ -137,9 +139,10 @@ struct BackwardLoop {
     if (kInTurn) return 2048;
     return first_cache_is_small() ? 512 : 1025;
   }
-  /// The narrowest rows of float32 from memory that go alone, one read while another is written,
-  /// where the first cache is small; below all but the residual gradient of a row stays in it.
-  static constexpr std::size_t kNarrowestAlone = 1024;
+  /// The narrowest rows from memory that go alone, one read while another is written, where the
+  /// first cache is small: of float32 those of which more than the residual gradient does not stay
+  /// in it.
+  static constexpr std::size_t kNarrowestAlone = kInTurn ? 1024 : 512;
   /// Where it is not: the narrowest rows that go in blocks, and how many rows, or values, do: s and
   /// dy of them wait in the second cache, 256 KB in float32.
   static constexpr std::size_t kNarrowestInBlocks = 2048;
@@ -176,7 +179,7 @@ struct BackwardLoop {
   /// fill the first cache, what is asked for too early is gone when it is needed.
   HWY_INLINE Ahead ahead_alone() const {
     if (args.s.stride != cols) return Ahead::rows(1);  // what comes next is not the next row
-    if (sizeof(S) == 4) return Ahead::values(128);
+    if (first_cache_is_small()) return Ahead::values(512 / sizeof(S));
     return Ahead::values(cols < 2048 ? 2048 : 1280);
   }
 
@@ -200,7 +203,7 @@ struct BackwardLoop {
     if constexpr (Mode::kKnown) {
       return load<N>(plain + at, count);
     } else {
-      return gamma(begin + at, count);
+      return gamma.template at<N>(begin + at, count);
     }
   }
 
@@ -256,7 +259,7 @@ struct BackwardLoop {
     const Same<V, N> factor(args.statistics[out].reciprocal * args.statistics[out].scale);
     const Same<V, N> shift(shift_in);
     const Same<V, N> shift_out(sums_out.shift[g]);
-    const Same<V, N> mean(sums_out.mean[g]);
+    const Same<V, N> offset(sums_out.offset[g]);
     const Same<V, N> slope(sums_out.slope[g]);
     Lanes<N> lanes[kSteps<N>];
     clear<N>(lanes);
@@ -270,14 +273,13 @@ struct BackwardLoop {
       Pack<V, N> d_norm;
       if constexpr (kWork.writes) {
         const Pack<V, N> dy = load<N>(dy_out + at, count);
-        const Pack<V, N> centred_s = normalize_out.centre(load<N>(s_out + at, count));
+        const Pack<V, N> s_from_hi = normalize_out.from_hi(load<N>(s_out + at, count));
         if constexpr (kWork.parameters && !kWork.reads) {
-          const Pack<V, N> x_hat = centred_s * normalize_out.reciprocal;
-          add_parameters<Mode>(dy, x_hat, d_gamma, d_beta, at, count);
+          add_parameters<Mode>(dy, normalize_out.finish(s_from_hi), d_gamma, d_beta, at, count);
         }
         Pack<V, N> g_out = dy * gamma_here;
-        if constexpr (Mode::kCentred) g_out = (g_out - shift_out) - mean;
-        d_norm = (g_out - centred_s * slope) * factor;
+        if constexpr (Mode::kCentred) g_out = (g_out - shift_out) - offset;
+        d_norm = (g_out - s_from_hi * slope) * factor;
       }
       if constexpr (kWork.reads) {
         const Pack<V, N> dy = load<N>(dy_in + at, count);
@@ -334,30 +336,32 @@ struct BackwardLoop {
     write_row<typename Mode::InCache, Asks{}>(r, sums, g, {});
   }
 
-  /// What g of a group's rows is measured from.
+  /// What g of a group's rows is measured from: the means of their first values.
   template <typename Mode>
-  HWY_INLINE Group<V> shifts_of(std::size_t n, std::size_t r, std::size_t step) const {
-    Pack<V, 4> heads[kRowGroup];
-    for (Group<V>& unread : heads) unread = set<kRowGroup>(V{0});
+  HWY_INLINE Group<V> shifts_of(std::size_t r, std::size_t step) const {
+    Pack<V, kGradientHead> heads[kRowGroup];
+    for (Pack<V, kGradientHead>& unread : heads) unread = set<kGradientHead>(V{0});
     if (!Mode::kCentred || !centred) return heads[0];
+    const auto head = [&](std::size_t g, auto count) ADDNORM_BODY {
+      return load<kGradientHead>(args.dy.row(r + g).data(), count) *
+             effective<Mode, kGradientHead>(args.gamma.data(), 0, 0, count);
+    };
     for (std::size_t g = 0; g < step; ++g) {
-      const B* dy = args.dy.row(r + g).data();
-      heads[g] = fold(head<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
-        return load(dy + i, count) * effective<Mode, kPack>(args.gamma.data(), 0, i, count);
-      }));
+      heads[g] = cols < kGradientHead ? head(g, Part{cols}) : head(g, Whole());
     }
-    return head_means(heads, n);
+    return tree_sums(heads) * set<kRowGroup>(inverse_head);
   }
 
   /// What the rows of a group need, from their sums.
   HWY_INLINE void find(GroupSums& found, std::size_t r, std::size_t step, const Group<V>& shift,
                        const Group<V>& sums, const Group<V>& projections) const {
     store(shift, found.shift, Whole());
-    store(sums * set<kRowGroup>(inverse_count), found.mean, Whole());
+    store(sums * set<kRowGroup>(inverse_count), found.offset, Whole());
     store(projections * set<kRowGroup>(inverse_divisor), found.slope, Whole());
     for (std::size_t g = 0; g < step; ++g) {
       const NormStatistics<V>& row = args.statistics[r + g];
       found.slope[g] = found.slope[g] * row.epsilon_ratio * row.reciprocal;
+      if (centred) found.offset[g] = gradient_offset(found.offset[g], row.mean_lo, found.slope[g]);
     }
   }
 
@@ -376,7 +380,7 @@ struct BackwardLoop {
     RowSums of;
     for (std::size_t g = step; g < kRowGroup; ++g) of.sum[g] = of.projected[g] = zero;
     Group<V> sums = zero, projections = zero;
-    const Group<V> shift = shifts_of<Mode>(cols, r, step);
+    const Group<V> shift = shifts_of<Mode>(r, step);
     store(shift, of.shift, Whole());
     for (std::size_t begin = 0; begin < cols; begin += kBlock) {
       read_columns(begin, of);
@@ -550,7 +554,7 @@ struct BackwardLoop {
     const V* const gammas = loop.args.gamma.data();
     V* const d_gamma = loop.range.d_gamma;
     V* const d_beta = loop.range.d_beta;
-    V* const kept_s;  ///< s − mean
+    V* const kept_s;  ///< s − hi
     V* const kept_g;  ///< g − shift
 
     /// Where those of the row in a place begin: whole packs apart, so that vectors do not cross
@@ -583,15 +587,15 @@ struct BackwardLoop {
           n, lanes, [&](std::size_t i, std::size_t k, auto count, Lanes<kSize>& l) ADDNORM_BODY {
             ask_ahead<kSize>(r, i, k);
             const Pack<V, kSize> dy_here = load<kSize>(dy_row + i, count);
-            const Pack<V, kSize> centred_s = normalize.centre(load<kSize>(s_row + i, count));
-            const Pack<V, kSize> x_hat = centred_s * normalize.reciprocal;
+            const Pack<V, kSize> s_from_hi = normalize.from_hi(load<kSize>(s_row + i, count));
+            const Pack<V, kSize> x_hat = normalize.finish(s_from_hi);
             Pack<V, kSize> g = dy_here * load<kSize>(gammas + i, count);
             if constexpr (Mode::kCentred) {
               g = g - shift;
               l.sum = l.sum + keep(g, count);
             }
             l.projected = l.projected + keep(g * x_hat, count);
-            store(centred_s, keeps_s + i, count);
+            store(s_from_hi, keeps_s + i, count);
             store(g, keeps_g + i, count);
             add_to<kSize>(d_gamma + i, dy_here * x_hat, count);
             if constexpr (Mode::kCentred) add_to<kSize>(d_beta + i, dy_here, count);
@@ -614,8 +618,8 @@ struct BackwardLoop {
         ask_ahead<kHeadSize>(r + k, 0, 0);
         const Normalize<V, kHeadSize, false> normalize(statistics[r + k]);
         const Row dy_here = load<kHeadSize>(dy.row(r + k).data(), Whole());
-        const Row centred_s = normalize.centre(load<kHeadSize>(s.row(r + k).data(), Whole()));
-        const Row x_hat = centred_s * normalize.reciprocal;
+        const Row s_from_hi = normalize.from_hi(load<kHeadSize>(s.row(r + k).data(), Whole()));
+        const Row x_hat = normalize.finish(s_from_hi);
         Row g = dy_here * gamma_here;
         if constexpr (Mode::kCentred) {
           g = g - Same<V, kHeadSize>(shifts[k]);
@@ -624,7 +628,7 @@ struct BackwardLoop {
         }
         projected[k] = fold_lanes(g * x_hat);
         d_gamma_here = d_gamma_here + dy_here * x_hat;
-        store(centred_s, kept_s + kept(place + k), Whole());
+        store(s_from_hi, kept_s + kept(place + k), Whole());
         store(g, kept_g + kept(place + k), Whole());
         after_row(k);
       }
@@ -637,18 +641,18 @@ struct BackwardLoop {
       add_lanes(lanes, row);
       return fold(lanes);
     }
-    HWY_INLINE void write(std::size_t place, std::size_t r, V mean_value, V slope_value) const {
-      const V* const centred_s = kept_s + kept(place);
+    HWY_INLINE void write(std::size_t place, std::size_t r, V offset_value, V slope_value) const {
+      const V* const s_from_hi = kept_s + kept(place);
       const V* const g = kept_g + kept(place);
       const S* const past_row = past.row(r).data();
       S* const dx_row = dx.row(r).data();
-      const Same<V, kSize> mean(mean_value);
+      const Same<V, kSize> offset(offset_value);
       const Same<V, kSize> slope(slope_value);
       const Same<V, kSize> factor(statistics[r].reciprocal);
       for_each_step<kSize>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
         Pack<V, kSize> rest = load<kSize>(g + i, count);
-        if constexpr (Mode::kCentred) rest = rest - mean;
-        rest = (rest - load<kSize>(centred_s + i, count) * slope) * factor;
+        if constexpr (Mode::kCentred) rest = rest - offset;
+        rest = (rest - load<kSize>(s_from_hi + i, count) * slope) * factor;
         store<Mode::kTo>(load<kSize>(past_row + i, count) + rest, dx_row + i, count);
       });
     }
@@ -664,13 +668,12 @@ struct BackwardLoop {
     GroupSums found;
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
     HWY_ALIGN V shifts[kRowGroup];
-    Group<V> next = shifts_of<Mode>(n, r, kRowGroup);
     std::size_t place = 0;  // of a group's first row: there are places for two groups, in turn
     const auto write = [&](std::size_t g) ADDNORM_BODY {
-      rows.write((place ^ kRowGroup) + g, r - kRowGroup + g, found.mean[g], found.slope[g]);
+      rows.write((place ^ kRowGroup) + g, r - kRowGroup + g, found.offset[g], found.slope[g]);
     };
     for (bool first = true; r + kRowGroup <= end; r += kRowGroup, first = false) {
-      const Group<V> shift = next;
+      const Group<V> shift = shifts_of<Mode>(r, kRowGroup);
       store(shift, shifts, Whole());
       if constexpr (kMasks && !std::is_same_v<Cols, std::size_t>) {
         if (first) {
@@ -684,8 +687,6 @@ struct BackwardLoop {
           if (!first) write(g);
         }
       }
-      // Before the sums that the next rows to be written wait for.
-      if (r + 2 * kRowGroup <= end) next = shifts_of<Mode>(n, r + kRowGroup, kRowGroup);
       find(found, r, kRowGroup, shift, tree_sums(sum), tree_sums(projected));
       place ^= kRowGroup;
     }
@@ -707,7 +708,6 @@ struct BackwardLoop {
     const auto* const statistics = args.statistics.data();
     const Group<V> no_sum = set<kRowGroup>(V{0});
     const Pack<V, N> gamma_here = load<N>(args.gamma.data(), count);
-    const std::size_t n = std::is_same_v<Count, Whole> ? N : cols;
     Pack<V, N> d_gamma = load<N>(range.d_gamma, count);
     Pack<V, N> d_beta;
     if (kCentred) d_beta = load<N>(range.d_beta, count);
@@ -715,7 +715,7 @@ struct BackwardLoop {
     constexpr std::size_t kRows = kGroups * kRowGroup;
     const Ahead ahead = ahead_of_short_rows<S>();
     for (; r + kRows <= end; r += kRows) {
-      Pack<V, N> centred_s[kRows], g[kRows];
+      Pack<V, N> s_from_hi[kRows], g[kRows];
       Pack<V, 4> sums[kGroups][kRowGroup], projected[kGroups][kRowGroup];
       HWY_ALIGN V shifts[kRows], means[kRows], projections[kRows];
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
@@ -724,14 +724,14 @@ struct BackwardLoop {
         if (adds) prefetch<N>(ahead.from(past_view, past_view.row(r + k).data()), k);
         const Pack<V, N> dy = load<N>(dy_view.row(r + k).data(), count);
         const Normalize<V, N, false> normalize(statistics[r + k]);
-        centred_s[k] = normalize.centre(load<N>(s_view.row(r + k).data(), count));
+        s_from_hi[k] = normalize.from_hi(load<N>(s_view.row(r + k).data(), count));
         if (kCentred) d_beta = d_beta + dy;
         g[k] = dy * gamma_here;
-        if (kCentred) sums[k / kRowGroup][k % kRowGroup] = fold(head(g[k]));
+        if (kCentred) sums[k / kRowGroup][k % kRowGroup] = first_four(g[k]);
       }
       if constexpr (kCentred) {
         ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
-          store(head_means(sums[k], n), shifts + k * kRowGroup, Whole());
+          store(tree_sums(sums[k]) * set<kRowGroup>(inverse_head), shifts + k * kRowGroup, Whole());
         }
       }
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
@@ -739,7 +739,7 @@ struct BackwardLoop {
           g[k] = g[k] - set<N>(shifts[k]);
           sums[k / kRowGroup][k % kRowGroup] = fold(keep(g[k], count));
         }
-        const Pack<V, N> x_hat = centred_s[k] * set<N>(statistics[r + k].reciprocal);
+        const Pack<V, N> x_hat = Normalize<V, N, false>(statistics[r + k]).finish(s_from_hi[k]);
         d_gamma = d_gamma + load<N>(dy_view.row(r + k).data(), count) * x_hat;
         projected[k / kRowGroup][k % kRowGroup] = fold(keep(g[k] * x_hat, count));
       }
@@ -754,9 +754,9 @@ struct BackwardLoop {
       }
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         const NormStatistics<V>& found = statistics[r + k];
-        if (kCentred) g[k] = g[k] - set<N>(means[k]);
         const V slope = projections[k] * found.epsilon_ratio * found.reciprocal;
-        Pack<V, N> dx = (g[k] - centred_s[k] * set<N>(slope)) * set<N>(found.reciprocal);
+        if (kCentred) g[k] = g[k] - set<N>(gradient_offset(means[k], found.mean_lo, slope));
+        Pack<V, N> dx = (g[k] - s_from_hi[k] * set<N>(slope)) * set<N>(found.reciprocal);
         if (adds) {
           dx = load<N>(past_view.row(r + k).data(), count) + dx;
         }
@@ -829,8 +829,9 @@ struct BackwardLoop {
     if constexpr (Mode::kKnown && kInTurn) {
       in_turn<1, kAsked>(mode, r, range.end);
     } else {
-      // From memory rows of several blocks go alone, so that they are asked for in its order.
-      const bool alone = Mode::kTo == StoreTo::kMemory && cols > kBlock;
+      // From memory wide rows go alone, so that they are asked for in its order.
+      const std::size_t narrowest = first_cache_is_small() ? kNarrowestAlone : kBlock + 1;
+      const bool alone = Mode::kTo == StoreTo::kMemory && cols >= narrowest;
       const std::size_t step = alone ? 1 : cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
       groups(mode, groups(mode, r, range.end, step), range.end, 1);
     }

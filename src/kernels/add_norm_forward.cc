@@ -164,7 +164,7 @@ struct ForwardLoop {
       if constexpr (Mode::kCentred) return y + load<N>(betas + i, count);
       return y;
     } else {
-      const Pack<V, N> y = x_hat * gamma(i, count);
+      const Pack<V, N> y = x_hat * gamma.at(i, count);
       if (args.beta.empty()) return y;
       return y + load(args.beta.data() + i, count) * set(output_scale);
     }

@@ -152,11 +152,11 @@ void parameter_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V*
 }
 
 /// What the gradient of one set's values needs beside each of them, with g = γ·dy:
-/// dx = ((g − shift) − mean − (x̂·deviation)·slope)/deviation, as in add_norm_backward.
+/// dx = ((g − shift) − offset − (x − hi)·slope)/deviation, as in add_norm_backward.
 template <typename V>
 struct SetSums {
-  V shift = 0;  ///< the mean of the first values of g, or 0 where the norm does not centre
-  V mean = 0;   ///< of g − shift
+  V shift = 0;   ///< the mean of the first values of g, or 0 where the norm does not centre
+  V offset = 0;  ///< mean(g − shift) − lo·slope
   V slope = 0;  ///< Σ(g − shift)·x̂ ÷ the variance's divisor, where Σx̂ is 0, ÷ the deviation
 };
 
@@ -168,16 +168,18 @@ SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, con
   const NormStatistics<V>& found = b.args.statistics[r];
   const Normalize<V> normalize(found);
   SetSums<V> sums;
-  sums.shift = tree_sum(head<V>(n, Memory<V>{g})) / head_size<V>(n);
+  sums.shift = (n < kGradientHead ? tree_sum(load<kGradientHead>(g, Part{n}))
+                                  : tree_sum(load<kGradientHead>(g, Whole()))) *
+               inverse_gradient_head<V>(n);
   const Pack<V> shift = set(sums.shift);
   const V total = sum<V>(n, [&](std::size_t i, auto count)
                                 ADDNORM_BODY { return keep(load(g + i, count) - shift, count); });
   const V projected = sum<V>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
     return keep((load(g + i, count) - shift) * normalize(load(x + i, count)), count);
   });
-  sums.mean = total * (V{1} / static_cast<V>(n));
   sums.slope = projected * (V{1} / variance_divisor<V>(b.options, n)) * found.epsilon_ratio *
                found.reciprocal;
+  sums.offset = gradient_offset(total * (V{1} / static_cast<V>(n)), found.mean_lo, sums.slope);
   return sums;
 }
 
@@ -196,12 +198,12 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
   const SetSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(dx));
   const Normalize<V> normalize(found);
   const Pack<V> shift = set(sums.shift);
-  const Pack<V> mean = set(sums.mean);
+  const Pack<V> offset = set(sums.offset);
   const Pack<V> slope = set(sums.slope);
   const Pack<V> factor = set(found.reciprocal * found.scale);
   for_each_pack(b.sets.cols(), [&](std::size_t i, auto count) ADDNORM_BODY {
-    const Pack<V> g = (load(dx + i, count) - shift) - mean;
-    store((g - normalize.centre(load(x + i, count)) * slope) * factor, dx + i, count);
+    const Pack<V> g = (load(dx + i, count) - shift) - offset;
+    store((g - normalize.from_hi(load(x + i, count)) * slope) * factor, dx + i, count);
   });
 }
 

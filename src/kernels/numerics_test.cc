@@ -55,6 +55,22 @@ TEST(Numerics, ErrorDoesNotGrowWithTheMean) {
   }
 }
 
+// Also where the first values of a row, which statistics begin with, are apart from the others.
+TEST(Numerics, ErrorDoesNotGrowWithTheMeanOfTheGradient) {
+  for (const NormKind kind : kAllKinds) {
+    if (kind == NormKind::kRms) continue;  // does not centre
+    for (const double mean : {10.0, 1e3, 1e5}) {
+      for (const float apart : {0.0F, 0.7F}) {
+        SCOPED_TRACE(fmt::format("kind {}, mean {}, {}", static_cast<int>(kind), mean, apart));
+        NormCase<float> c(options_of(kind), shape_of(kind, 768), {10, 1});
+        for (float& dy : c.dy) dy += static_cast<float>(mean);
+        for (std::size_t i = 0; i < c.x.size(); ++i) c.x[i] += i % 768 < 32 ? apart : 0;
+        expect_right(std::move(c), 2e-6, 1e-6);
+      }
+    }
+  }
+}
+
 // ε is left out where it would be all that counts, and left in where it must not count.
 TEST(Numerics, ErrorDoesNotGrowWithTheScale) {
   for (const NormKind kind : kAllKinds) {

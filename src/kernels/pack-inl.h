@@ -227,6 +227,10 @@ requires Looped<Arithmetic<T>> HWY_NOINLINE void store(const Stored<T, N>& s, T*
   for (std::size_t l = 0; l < part.count; ++l) to[l] = s.v[l];
 }
 
+template <Looped V, std::size_t N>
+HWY_NOINLINE Pack<V, 4> first_four(const Pack<V, N>& p) {
+  return {{p.v[0], p.v[1], p.v[2], p.v[3]}};
+}
 /// A pack's values, added as a tree until four are left: lanes l and l + N/2 are added, then l and
 /// l + N/4, and so on.
 template <Looped V, std::size_t N>
@@ -234,7 +238,7 @@ HWY_NOINLINE Pack<V, 4> fold(Pack<V, N> p) {
   for (std::size_t half = N / 2; half >= 4; half /= 2) {
     for (std::size_t l = 0; l < half; ++l) p.v[l] += p.v[l + half];
   }
-  return {{p.v[0], p.v[1], p.v[2], p.v[3]}};
+  return first_four(p);
 }
 /// The same down to one.
 template <Looped V, std::size_t N>
@@ -772,6 +776,20 @@ requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, P
 }
 
 using F32x4 = hn::Full128<float>;
+
+template <class D>
+HWY_INLINE hn::Vec<F32x4> first_four_of(D, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return first_four_of(half, hn::LowerHalf(half, v));
+  }
+}
+template <std::size_t N>
+HWY_INLINE Pack<float, 4> first_four(const Pack<float, N>& p) {
+  return {{first_four_of(F32<N>(), p.v[0])}};
+}
 
 template <class D>
 HWY_INLINE hn::Vec<F32x4> fold_vector(D, hn::Vec<D> v) {

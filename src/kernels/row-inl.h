@@ -369,16 +369,34 @@ struct Normalize {
   HWY_INLINE explicit Normalize(const NormStatistics<V>& s)
       : scale(s.scale), minus_hi(-s.mean_hi), lo(s.mean_lo), reciprocal(s.reciprocal) {}
   HWY_INLINE Normalize(const GroupStatistics<V>& s, std::size_t g) : Normalize(s.get(g)) {}
-  /// x̂·deviation
-  HWY_INLINE Pack<V, N> centre(const Pack<V, N>& x) const {
+  /// x − hi
+  HWY_INLINE Pack<V, N> from_hi(const Pack<V, N>& x) const {
     if constexpr (kScaled) {
-      return (x * scale + minus_hi) - lo;
+      return x * scale + minus_hi;
     } else {
-      return (x + minus_hi) - lo;  // x may come from memory in a sum, but not before a minus
+      return x + minus_hi;  // x may come from memory in a sum, but not before a minus
     }
   }
-  HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const { return centre(x) * reciprocal; }
+  /// x̂ of x − hi
+  HWY_INLINE Pack<V, N> finish(const Pack<V, N>& x_from_hi) const {
+    return (x_from_hi - lo) * reciprocal;
+  }
+  HWY_INLINE Pack<V, N> operator()(const Pack<V, N>& x) const { return finish(from_hi(x)); }
 };
+
+/// The mean of so many first values of a set's g is what the others are measured from in backward.
+inline constexpr std::size_t kGradientHead = 4;
+template <typename V>
+HWY_INLINE V inverse_gradient_head(std::size_t n) {
+  return V{1} / static_cast<V>(HWY_MIN(kGradientHead, n));
+}
+
+/// mean(g) − lo·slope, which backward takes from each g so that it need not take lo from each x:
+/// |lo| is no larger than the deviation. What g is measured from has been taken from both before.
+template <typename V>
+HWY_INLINE V gradient_offset(V mean, V lo, V slope) {
+  return mean - lo * slope;
+}
 
 /// effective_gamma() of the features from i on; an empty γ stands for 1.
 template <typename V>
@@ -386,12 +404,12 @@ struct GammaPacks {
   const NormOptions& options;
   std::span<const V> gamma;
 
-  template <typename Count>
-  HWY_INLINE Pack<V> operator()(std::size_t i, Count count) const {
-    const Pack<V> output_scale = set(static_cast<V>(options.output_scale));
+  template <std::size_t N = kPack, typename Count>
+  HWY_INLINE Pack<V, N> at(std::size_t i, Count count) const {
+    const Pack<V, N> output_scale = set<N>(static_cast<V>(options.output_scale));
     if (gamma.empty()) return output_scale;
-    Pack<V> g = load(gamma.data() + i, count);
-    if (options.gamma_form == GammaForm::kOnePlus) g = set(V{1}) + g;
+    Pack<V, N> g = load<N>(gamma.data() + i, count);
+    if (options.gamma_form == GammaForm::kOnePlus) g = set<N>(V{1}) + g;
     return g * output_scale;
   }
   /// Whether it is just γ.
