@@ -58,8 +58,8 @@ namespace HWY_NAMESPACE {
 // Wide rows of float32 from memory are read whole, one after the other, and written block by block:
 // there the parameters' gradients are summed. Where the first cache is small they go alone instead.
 
-// A short row's s − hi and g stay in registers where there are enough, and in the first cache
-// elsewhere.
+// A short row's s − hi and g − shift stay in registers where there are enough, and in the first
+// cache elsewhere.
 #undef ADDNORM_EACH_ROW
 #if HWY_TARGET == HWY_AVX3  // kMasks
 #define ADDNORM_EACH_ROW ADDNORM_UNROLL
@@ -133,6 +133,15 @@ struct BackwardLoop {
   /// Whether rows are read and written in turn. Elsewhere one loop writes a row and reads a later
   /// one: more arithmetic for each value that comes from memory, and half as many loops.
   static constexpr bool kInTurn = sizeof(S) == 4;
+  /// The widest rows that are near: what waits of wider ones does not stay in a small first cache
+  /// beside the rows themselves, as measured. Of float32 from memory wider ones are faster one
+  /// after the other, as processors foresee them.
+  template <bool kFromMemory>
+  static std::size_t widest_near() {
+    if (kFromMemory) return 96;
+    if (first_cache_is_small() && kInTurn) return 128;
+    return first_cache_is_small() && kMasks ? 192 : kNearCols;
+  }
   /// The narrowest rows of which a group is read side by side and written in turn, as measured, in
   /// the caches. For that there must be registers enough.
   static std::size_t narrowest_side_by_side() {
@@ -533,9 +542,9 @@ struct BackwardLoop {
     }
   }
 
-  /// Rows whose s − mean and g stay in the first cache until they become dx, a group later. Of so
-  /// few values what comes once a row takes as long as the values do, so addresses are kept simple
-  /// and one loop does one thing.
+  /// Rows whose s − hi and g − shift stay in the first cache until they become dx, a group later.
+  /// Of so few values what comes once a row takes as long as the values do, so addresses are kept
+  /// simple and one loop does one thing.
   template <typename Mode>
   struct NearRows {
     static constexpr std::size_t kSize = kBackwardStep;
@@ -808,11 +817,9 @@ struct BackwardLoop {
   void rows(Mode mode, std::size_t r) const {
     constexpr bool kFromMemory = Mode::kKnown && kInTurn && Mode::kTo == StoreTo::kMemory;
     if constexpr (Mode::kKnown) {
-      // Wider ones from memory are faster one after the other, as processors foresee them.
-      constexpr std::size_t kWidestNear = kFromMemory ? 96 : kNearCols;
       if (cols == kHeadSize) {
         r = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), r, range.end);
-      } else if (cols <= kWidestNear) {
+      } else if (cols <= widest_near<kFromMemory>()) {
         r = near_rows(mode, cols, r, range.end);
       }
     }
