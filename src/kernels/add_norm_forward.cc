@@ -91,7 +91,7 @@ struct ForwardLoop {
     if (sizeof(S) == 4 && cols < 2048) return {};
     if (args.add.x.stride != cols) return Ahead::rows(1);  // what comes next is not the next row
     if (sizeof(S) == 4) return Ahead::values(768);
-    return Ahead::values(first_cache_is_small() ? 512 : 2048);
+    return Ahead::values(first_cache_is_small() ? 256 : 2048);
   }
 
   /// In the caches, float32 rows of so many features and more are read and then normalized: sums
@@ -122,13 +122,16 @@ struct ForwardLoop {
   };
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
 
-  /// The widest rows that go in groups in a mode. float32 from memory goes alone, as measured: a
-  /// group begins with a look at each of its rows, and processors foresee best what is read from
-  /// one end to the other.
+  /// The widest rows that go in groups in a mode. From memory float32 goes alone, and bfloat16
+  /// where it is not bound by arithmetic and the first cache is small, as measured: a group begins
+  /// with a look at each of its rows, and processors foresee best what is read from one end to the
+  /// other.
   template <typename Mode>
-  static constexpr std::size_t kWidestInGroup = Mode::kTo == StoreTo::kMemory && sizeof(S) == 4
-                                                    ? 128
-                                                    : kGroupCols<S>;
+  static std::size_t widest_in_group() {
+    if (Mode::kTo == StoreTo::kCache) return kGroupCols<S>;
+    if (sizeof(S) == 4) return 128;
+    return kMasks && first_cache_is_small() ? 640 : kGroupCols<S>;
+  }
 
   /// Bytes of γ and, where there is one, β.
   template <typename Mode>
@@ -717,12 +720,12 @@ struct ForwardLoop {
   template <typename Mode>
   void rows(Mode mode, std::size_t begin, std::size_t end) const {
     if constexpr (!Mode::kGeneral) {
-      constexpr std::size_t kNear = HWY_MIN(kNearCols, kWidestInGroup<Mode>);
+      const std::size_t widest_near = HWY_MIN(kNearCols, widest_in_group<Mode>());
       if (cols == kHeadSize) {
         begin = near_rows(mode, std::integral_constant<std::size_t, kHeadSize>(), begin, end);
-      } else if (cols <= kNear && cols % kStep<S, B> == 0) {
+      } else if (cols <= widest_near && cols % kStep<S, B> == 0) {
         begin = near_rows(mode, cols, begin, end);
-      } else if (cols <= kNear) {  // longer steps would end in one that is half empty
+      } else if (cols <= widest_near) {  // longer steps would end in one that is half empty
         begin = near_rows<HWY_MIN(kPack, (kStep<S, B>))>(mode, cols, begin, end);
       }
     }
@@ -732,7 +735,7 @@ struct ForwardLoop {
         return in_blocks(mode, begin, end);
       }
     }
-    if (cols <= kWidestInGroup<Mode> || shares_parameters<Mode>(end - begin)) {
+    if (cols <= widest_in_group<Mode>() || shares_parameters<Mode>(end - begin)) {
       begin = groups(mode, begin, end, kRowGroup);
     }
     if constexpr (!Mode::kGeneral && Mode::kTo == StoreTo::kMemory) {
