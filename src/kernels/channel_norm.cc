@@ -168,9 +168,8 @@ SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, con
   const NormStatistics<V>& found = b.args.statistics[r];
   const Normalize<V> normalize(found);
   SetSums<V> sums;
-  sums.shift = (n < kGradientHead ? tree_sum(load<kGradientHead>(g, Part{n}))
-                                  : tree_sum(load<kGradientHead>(g, Whole()))) *
-               inverse_gradient_head<V>(n);
+  const Part first{HWY_MIN(n, kGradientHead)};
+  sums.shift = tree_sum(load<kGradientHead>(g, first)) * inverse_gradient_head<V>(n);
   const Pack<V> shift = set(sums.shift);
   const V total = sum<V>(n, [&](std::size_t i, auto count)
                                 ADDNORM_BODY { return keep(load(g + i, count) - shift, count); });
