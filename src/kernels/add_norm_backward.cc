@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "addnorm/norm.h"
 #include "base/parallel.h"
 #include "kernels/cache.h"
@@ -16,7 +18,7 @@ struct BackwardRange {
   std::size_t end;
   V* d_gamma;
   V* d_beta;
-  bool past_cache;
+  Reach reach;
 };
 template <typename S, typename B>
 using BackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&,
@@ -119,14 +121,18 @@ struct BackwardLoop {
   static constexpr std::size_t kBackwardStep = HWY_MIN(kPack, (kStep<S, B>));
 
   /// Whether a mode knows what is asked, or must look.
-  template <bool kCentredNorm, bool kPlain, StoreTo kStoreTo>
+  template <bool kCentredNorm, bool kPlain, StoreTo kStoreTo,
+            bool kFarAway = kStoreTo == StoreTo::kMemory>
   struct Mode {
     static constexpr bool kCentred = kCentredNorm;
     /// Plain γ, its gradient, and β's where centred; no skip; no row is scaled.
     static constexpr bool kKnown = kPlain;
     static constexpr StoreTo kTo = kStoreTo;
+    /// Whether later values are asked for.
+    static constexpr bool kFar = kFarAway;
     static constexpr std::size_t kStepSize = kPlain ? kBackwardStep : kPack;
     using InCache = Mode<kCentredNorm, kPlain, StoreTo::kCache>;
+    using Far = Mode<kCentredNorm, kPlain, StoreTo::kCache, true>;
   };
   using General = Mode<true, false, StoreTo::kCache>;
 
@@ -148,12 +154,15 @@ struct BackwardLoop {
     if (kInTurn) return 2048;
     return first_cache_is_small() ? 512 : 1025;
   }
-  /// The narrowest rows from memory that go alone, one read while another is written, where the
-  /// first cache is small: of float32 those of which more than the residual gradient does not stay
-  /// in it.
-  static constexpr std::size_t kNarrowestAlone = kInTurn ? 1024 : 512;
-  /// Where it is not: the narrowest rows that go in blocks, and how many rows, or values, do: s and
-  /// dy of them wait in the second cache, 256 KB in float32.
+  /// The narrowest rows from memory that go alone, one read while another is written: where the
+  /// first cache is small those of float32 of which more than the residual gradient does not stay
+  /// in it; where it is not, none of float32.
+  static std::size_t narrowest_alone() {
+    if (first_cache_is_small()) return kInTurn ? 1024 : 512;
+    return kInTurn ? std::numeric_limits<std::size_t>::max() : kBlock + 1;
+  }
+  /// Instead: the narrowest rows of float32 that go in blocks, and how many rows, or values, do: s
+  /// and dy of them wait in the second cache, 256 KB in float32.
   static constexpr std::size_t kNarrowestInBlocks = 2048;
   static constexpr std::size_t kRowsInBlocks = 8;
   static constexpr std::size_t kValuesInBlocks = 32768;
@@ -273,7 +282,7 @@ struct BackwardLoop {
     Lanes<N> lanes[kSteps<N>];
     clear<N>(lanes);
     const auto body = [&](std::size_t at, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
-      if constexpr (Mode::kTo == StoreTo::kMemory) {
+      if constexpr (Mode::kFar) {
         if constexpr (kAsks.s) prefetch<N>(later_s + at, k);
         if constexpr (kAsks.dy) prefetch<N>(later_dy + at, k);
         if constexpr (kAsks.d_residual) prefetch<N>(later_past + at, k);
@@ -825,30 +834,38 @@ struct BackwardLoop {
     }
     if constexpr (kFromMemory) {
       if (first_cache_is_small()) {
-        cols < kNarrowestAlone ? in_turn<1, kForeseen>(mode, r, range.end)
-                               : groups(mode, r, range.end, 1);
+        if (cols >= narrowest_alone()) return all_in_groups(mode, r);
+        in_turn<1, kForeseen>(mode, r, range.end);
         return;
       }
       if (cols >= kNarrowestInBlocks) return in_blocks(mode, r, range.end);
-    } else if constexpr (Mode::kKnown && kMasks && Mode::kTo == StoreTo::kCache) {
-      if (cols >= narrowest_side_by_side()) r = in_turn<kRowGroup, kAsked>(mode, r, range.end);
+    } else if constexpr (Mode::kKnown && Mode::kTo == StoreTo::kCache) {
+      if (range.reach == Reach::kFar && (!kInTurn || cols >= narrowest_alone())) {
+        return all_in_groups(typename Mode::Far(), r);
+      }
+      if constexpr (kMasks) {
+        if (cols >= narrowest_side_by_side()) r = in_turn<kRowGroup, kAsked>(mode, r, range.end);
+      }
     }
     if constexpr (Mode::kKnown && kInTurn) {
       in_turn<1, kAsked>(mode, r, range.end);
     } else {
-      // From memory wide rows go alone, so that they are asked for in its order.
-      const std::size_t narrowest = first_cache_is_small() ? kNarrowestAlone : kBlock + 1;
-      const bool alone = Mode::kTo == StoreTo::kMemory && cols >= narrowest;
-      const std::size_t step = alone ? 1 : cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
-      groups(mode, groups(mode, r, range.end, step), range.end, 1);
+      all_in_groups(mode, r);
     }
+  }
+  /// What comes from far goes alone where it is wide, so that it is asked for in memory's order.
+  template <typename Mode>
+  void all_in_groups(Mode mode, std::size_t r) const {
+    const bool alone = Mode::kFar && cols >= narrowest_alone();
+    const std::size_t step = alone ? 1 : cols <= kWidestOfFour<S> ? kRowGroup : kRowGroup / 2;
+    groups(mode, groups(mode, r, range.end, step), range.end, 1);
   }
 
   void run() const {
     for (V* gradient : {range.d_gamma, range.d_beta}) {
       if (gradient != nullptr) std::fill_n(gradient, cols, V{0});
     }
-    if (range.past_cache && cols >= kPack) {
+    if (range.reach == Reach::kPast && cols >= kPack) {
       centred ? choose<true, StoreTo::kMemory>() : choose<false, StoreTo::kMemory>();
       hwy::FlushStream();
     } else {
@@ -862,7 +879,7 @@ void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args
                    const BackwardRange<Arithmetic<S>>& range) {
   using V = Arithmetic<S>;
   const std::size_t cols = args.s.cols;
-  if (!range.past_cache || cols > kOwnParameters) {
+  if (range.reach == Reach::kCaches || cols > kOwnParameters) {
     BackwardLoop<S, B>(options, args, range).run();
     return;
   }
@@ -977,6 +994,18 @@ void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args,
   });
 }
 
+/// As measured: half of the last cache is far for what a small first one cannot foresee. In place
+/// nothing is won past the caches: what is overwritten stands there already.
+template <typename S, typename B>
+Reach reach_of(const AddNormBackward<S, B>& args) {
+  const bool in_place = same_place(args.dx, args.dy) || same_place(args.dx, args.d_residual);
+  const std::size_t bytes = bytes_of(args.s) + bytes_of(args.dy) + bytes_of(args.d_residual) +
+                            (in_place ? 0 : bytes_of(args.dx));
+  if (fills_last_cache(bytes) && streamable(args.dx) && !in_place) return Reach::kPast;
+  const double far = sizeof(S) == 2 && first_cache_is_small() ? 0.5 : 1;
+  return fills_last_cache(bytes, far) ? Reach::kFar : Reach::kCaches;
+}
+
 }  // namespace
 
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
@@ -993,17 +1022,13 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   const std::size_t block_rows = rows_per_block(rows, cols);
   V* gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
   V* beta_blocks = args.d_beta.empty() ? nullptr : args.workspace.data() + blocks * cols;
-  // In place nothing is won past the cache: what is overwritten stands there already.
-  const bool past_cache = exceeds_cache(bytes_of(args.s) + bytes_of(args.dy) +
-                                        bytes_of(args.d_residual) + bytes_of(args.dx)) &&
-                          streamable(args.dx) && !same_place(args.dx, args.dy) &&
-                          !same_place(args.dx, args.d_residual);
+  const Reach reach = reach_of(args);
 
   const BackwardRows<S, B> kernel = backward_kernel<S, B>();
   parallel_for(blocks, 1, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
     const BackwardRange<V> range{b * block_rows, std::min(rows, (b + 1) * block_rows),
-                                 place(gamma_blocks), place(beta_blocks), past_cache};
+                                 place(gamma_blocks), place(beta_blocks), reach};
     kernel(options, args, range);
   });
   add_blocks(options, args, gamma_blocks, beta_blocks);

@@ -12,11 +12,17 @@ namespace addnorm {
 /// Rows begin … end − 1.
 template <typename S, typename B>
 using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, std::size_t begin,
-                             std::size_t end, bool past_cache);
+                             std::size_t end, Reach reach);
 
 /// The widest rows that go in groups: s of a group of wider ones would not stay in the first cache.
 template <typename S>
 inline constexpr std::size_t kGroupCols = 2048 / sizeof(S);
+
+/// Whether a matrix overwrites what is added.
+template <typename T, typename S, typename B>
+bool in_place(const MatrixView<T>& matrix, const ResidualAdd<S, B>& add) {
+  return same_place(matrix, add.x) || same_place(matrix, add.branch);
+}
 
 }  // namespace addnorm
 #endif
@@ -71,15 +77,19 @@ struct ForwardLoop {
   const V output_scale;
   const GammaPacks<V> gamma;
   S* const waiting;
+  const Reach reach;
+  const bool streams_sum;  ///< where y goes past the caches, s does too
 
-  ForwardLoop(const NormOptions& o, const Args& a, S* waiting_rows)
+  ForwardLoop(const NormOptions& o, const Args& a, S* waiting_rows, Reach call_reach)
       : options(o),
         args(a),
         from_moments(o, a.add.x.cols),
         cols(a.add.x.cols),
         output_scale(static_cast<V>(o.output_scale)),
         gamma{o, a.gamma},
-        waiting(waiting_rows) {}
+        waiting(waiting_rows),
+        reach(call_reach),
+        streams_sum(streamable(a.sum) && !in_place(a.sum, a.add)) {}
 
   /// Rows up to so wide are one pack. Where two steps without masks do, near rows are faster.
   static constexpr std::size_t kShortCols = kMasks && kStep<S, B> < kPack ? kPack - 1 : kPack;
@@ -122,13 +132,16 @@ struct ForwardLoop {
   };
   using General = Mode<true, Add::kGeneral, Affine::kGeneral, StoreTo::kCache>;
 
-  /// The widest rows that go in groups in a mode. From memory float32 goes alone, and bfloat16
-  /// where it is not bound by arithmetic and the first cache is small, as measured: a group begins
-  /// with a look at each of its rows, and processors foresee best what is read from one end to the
-  /// other.
+  /// The widest rows that go in groups in a mode. From memory, and where they take most of the last
+  /// cache, float32 goes alone, and bfloat16 where it is not bound by arithmetic and the first
+  /// cache is small, as measured: a group begins with a look at each of its rows, and processors
+  /// foresee best what is read from one end to the other.
   template <typename Mode>
-  static std::size_t widest_in_group() {
-    if (Mode::kTo == StoreTo::kCache) return kGroupCols<S>;
+  std::size_t widest_in_group() const {
+    if (Mode::kTo == StoreTo::kCache) {
+      const bool alone = sizeof(S) == 4 && !Mode::kGeneral && reach != Reach::kCaches;
+      return alone ? 127 : kGroupCols<S>;
+    }
     if (sizeof(S) == 4) return 128;
     return kMasks && first_cache_is_small() ? 640 : kGroupCols<S>;
   }
@@ -340,6 +353,12 @@ struct ForwardLoop {
     for (std::size_t g = 0; g < step; ++g) write<Mode>(out[g], found, g);
   }
 
+  /// Whether s goes past the caches, and waits elsewhere.
+  template <typename Mode>
+  HWY_INLINE bool streams() const {
+    return Mode::kTo == StoreTo::kMemory && !args.sum.empty() && streams_sum;
+  }
+
   /// Where row r goes, place `g` of its group.
   template <typename Mode>
   HWY_INLINE Read reading(std::size_t r, std::size_t g) const {
@@ -348,7 +367,7 @@ struct ForwardLoop {
         Mode::kAdd == Add::kNone || (Mode::kAdd == Add::kGeneral && sum == nullptr &&
                                      args.add.branch.empty() && args.add.skip.is_one());
     if (is_x) return {r, nullptr, nullptr, args.add.x.row(r).data()};
-    if (Mode::kTo == StoreTo::kCache && sum != nullptr) return {r, sum, nullptr, sum};
+    if (sum != nullptr && !streams<Mode>()) return {r, sum, nullptr, sum};
     return {r, waiting + g * cols, sum, waiting + g * cols};
   }
 
@@ -510,13 +529,14 @@ struct ForwardLoop {
     const V* const gammas = loop.args.gamma.data();
     const V* const betas = loop.args.beta.data();
     S* const waiting = loop.waiting;
+    const bool streams = loop.template streams<Mode>();
 
     /// Where s of row r waits.
     HWY_INLINE const S* kept(std::size_t r) const {
       return Mode::kAdd == Add::kNone ? add.x.row(r).data() : keeps(r);
     }
     HWY_INLINE S* keeps(std::size_t r) const {
-      if (Mode::kTo == StoreTo::kCache && !sum.empty()) return sum.row(r).data();
+      if (!sum.empty() && !streams) return sum.row(r).data();
       return waiting + r % (2 * kRowGroup) * n;
     }
 
@@ -531,8 +551,7 @@ struct ForwardLoop {
       HWY_INLINE Make(const NearRows& rows, std::size_t r, const Ahead& ahead)
           : row(rows.add, r),
             keep_at(rows.keeps(r)),
-            past_cache(Mode::kTo == StoreTo::kMemory && !rows.sum.empty() ? rows.sum.row(r).data()
-                                                                          : nullptr),
+            past_cache(rows.streams ? rows.sum.row(r).data() : nullptr),
             later_x(ahead.from(rows.add.x, row.x)),
             later_f(Mode::kAdd == Add::kPlain ? ahead.from(rows.add.branch, row.f) : nullptr) {}
 
@@ -772,10 +791,10 @@ struct ForwardLoop {
     rows(General(), begin, end);
   }
 
-  void run(std::size_t begin, std::size_t end, bool past_cache) const {
+  void run(std::size_t begin, std::size_t end) const {
     if (cols > kWaiting) {
       for (std::size_t r = begin; r < end; ++r) wide_row(r);
-    } else if (past_cache && (cols >= kMemoryStep || cols == kPack)) {
+    } else if (reach == Reach::kPast && (cols >= kMemoryStep || cols == kPack)) {
       from_moments.centred ? choose<true, StoreTo::kMemory>(begin, end)
                            : choose<false, StoreTo::kMemory>(begin, end);
       hwy::FlushStream();
@@ -788,10 +807,11 @@ struct ForwardLoop {
 
 template <typename S, typename B>
 void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, std::size_t begin,
-                  std::size_t end, bool past_cache) {
+                  std::size_t end, Reach reach) {
   using V = Arithmetic<S>;
   const std::size_t cols = args.add.x.cols;
   // What is in the caches is not so slow that it is worth the search.
+  const bool past_cache = reach == Reach::kPast;
   const std::size_t place = past_cache
                                 ? place_in_page({args.add.x.data, args.add.branch.data},
                                                 {args.sum.data, args.y.data}, cols * sizeof(S))
@@ -808,8 +828,7 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
     placed.gamma = own(args.gamma, parameters[0]);
     placed.beta = own(args.beta, parameters[1]);
   }
-  ForwardLoop<S, B>(options, placed, reinterpret_cast<S*>(waiting + place))
-      .run(begin, end, past_cache);
+  ForwardLoop<S, B>(options, placed, reinterpret_cast<S*>(waiting + place), reach).run(begin, end);
 }
 
 ADDNORM_TABLE(forward_table, ForwardRows, rows_forward)
@@ -842,6 +861,25 @@ void check_forward(const NormOptions& options, const AddNormForward<S, B>& args)
   check_optional_length(kWhere, "statistics", args.statistics, rows);
 }
 
+/// As measured. What overwrites x or the branch may go past the caches too, but short rows lose by
+/// that, and a norm alone, which then moves but one matrix.
+template <typename S, typename B>
+Reach reach_of(const AddNormForward<S, B>& args) {
+  constexpr std::size_t kWidestKept = 64;
+  const std::size_t cols = args.y.cols;
+  const bool sum_in_place = in_place(args.sum, args.add);
+  const bool y_in_place = in_place(args.y, args.add);
+  const std::size_t bytes = bytes_of(args.add.x) + bytes_of(args.add.branch) +
+                            (sum_in_place ? 0 : bytes_of(args.sum)) +
+                            (y_in_place ? 0 : bytes_of(args.y));
+  const bool worth_it =
+      !(sum_in_place || y_in_place) || (cols > kWidestKept && !args.add.branch.empty());
+  if (fills_last_cache(bytes) && streamable(args.y) && worth_it) {
+    return Reach::kPast;
+  }
+  return fills_last_cache(bytes, 0.75) ? Reach::kFar : Reach::kCaches;
+}
+
 }  // namespace
 
 template <typename S, typename B>
@@ -849,17 +887,11 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
   check_forward(options, args);
   const std::size_t rows = args.add.x.rows;
   const std::size_t cols = args.add.x.cols;
-  // In place nothing is won past the cache: what is overwritten stands there already.
-  const bool past_cache = exceeds_cache(bytes_of(args.add.x) + bytes_of(args.add.branch) +
-                                        bytes_of(args.sum) + bytes_of(args.y)) &&
-                          streamable(args.y) && streamable(args.sum) &&
-                          !same_place(args.y, args.add.x) && !same_place(args.y, args.add.branch) &&
-                          !same_place(args.sum, args.add.x) &&
-                          !same_place(args.sum, args.add.branch);
+  const Reach reach = reach_of(args);
   const ForwardRows<S, B> kernel = forward_kernel<S, B>();
   const std::size_t step = cols <= kGroupCols<S> ? kRowGroup : 1;
   parallel_ranges(rows, row_grain(cols), step, [&](std::size_t begin, std::size_t end) {
-    kernel(options, args, begin, end, past_cache);
+    kernel(options, args, begin, end, reach);
   });
 }
 

@@ -35,7 +35,9 @@ std::size_t first_level_cache() {
   return size > 0 ? size : kUsual;
 }
 
-std::size_t first_cache_in_use = 0;  ///< 0: this machine's
+// 0: this machine's
+std::size_t first_cache_in_use = 0;
+std::size_t last_cache_in_use = 0;
 
 }  // namespace
 
@@ -74,9 +76,14 @@ void use_first_cache(std::size_t bytes) {
   first_cache_in_use = bytes;
 }
 
-bool exceeds_cache(std::size_t bytes) {
+bool fills_last_cache(std::size_t bytes, double share) {
   static const std::size_t last_level = last_level_cache();
-  return bytes >= last_level;
+  const std::size_t last_cache = last_cache_in_use > 0 ? last_cache_in_use : last_level;
+  return static_cast<double>(bytes) >= share * static_cast<double>(last_cache);
+}
+
+void use_last_cache(std::size_t bytes) {
+  last_cache_in_use = bytes;
 }
 
 }  // namespace addnorm

@@ -21,9 +21,20 @@ inline bool first_cache_is_small() {
   return first_cache() < (std::size_t{48} << 10);
 }
 
-/// Whether the caches cannot hold what a kernel reads and writes, so many bytes. Then it is faster
-/// to write past them (docs/kernels.md).
-bool exceeds_cache(std::size_t bytes);
+/// Whether what a kernel reads and writes, so many bytes, takes this share of the last-level cache
+/// or more.
+bool fills_last_cache(std::size_t bytes, double share = 1);
+
+/// From now on kernels choose as with a last-level cache of so many bytes; 0: as with this
+/// machine's. Results do not change; for tests and comparisons, while no kernel runs.
+void use_last_cache(std::size_t bytes);
+
+/// Where what a call reads comes from, and where what it writes goes (docs/kernels.md).
+enum class Reach {
+  kCaches,  ///< the caches hold all of it
+  kFar,     ///< it comes from memory, or takes most of the last cache; what is written stays there
+  kPast,    ///< it comes from memory, and what is written goes past the caches
+};
 
 template <typename T>
 std::size_t bytes_of(const MatrixView<T>& matrix) {

@@ -22,6 +22,18 @@ TEST(FirstCache, IsThisMachinesUnlessAnotherIsUsed) {
   EXPECT_EQ(first_cache(), own);
 }
 
+TEST(LastCache, IsFilledByAShareOfThisMachinesUnlessAnotherIsUsed) {
+  EXPECT_FALSE(fills_last_cache(4096));
+  EXPECT_TRUE(fills_last_cache(std::size_t{1} << 40));
+  use_last_cache(1 << 20);
+  EXPECT_FALSE(fills_last_cache((1 << 20) - 1));
+  EXPECT_TRUE(fills_last_cache(1 << 20));
+  EXPECT_FALSE(fills_last_cache((1 << 19) - 1, 0.5));
+  EXPECT_TRUE(fills_last_cache(1 << 19, 0.5));
+  use_last_cache(0);
+  EXPECT_FALSE(fills_last_cache(4096));
+}
+
 TEST(PlaceInPage, IsFarFromInputsBehindAndOutputsAhead) {
   EXPECT_EQ(place_in_page({at(0x10100)}, {at(0x20100)}, 16384), 0x100);
   EXPECT_EQ(place_in_page({at(0x10100)}, {at(0x20200)}, 16384), 0x980);
