@@ -231,6 +231,15 @@ TEST_F(CliTest, BenchShowsATableAndSaysWhyPyTorchIsNotInIt) {
   EXPECT_EQ(result.err, "addnorm bench: without PyTorch's times: /bin/false does not start\n");
 }
 
+TEST_F(CliTest, BenchInPlaceRacesWhatAdds) {
+  const std::string words =
+      "bench --in-place --shape 4x8 --dtype f32 --threads 1 --repeats 1 --no-pytorch";
+  EXPECT_EQ(run_json(words + " --kernel add_layer_norm --json")["in_place"], true);
+  const std::string table = run(words).out;
+  EXPECT_THAT(table, AllOf(HasSubstr(", in place, medians of 1"), HasSubstr("\nadd_layer_norm "),
+                           HasSubstr("\nadd_rms_norm_backward "), Not(HasSubstr("\nlayer_norm"))));
+}
+
 TEST_F(CliTest, BenchMeasuresAccuracy) {
   const Result result = run("bench --accuracy --python /bin/false");
   EXPECT_EQ(result.status, 0);
@@ -251,6 +260,8 @@ TEST_F(CliTest, BenchRefusesBadFlags) {
       {"--threads 0", "--threads: is 0; expected 1 to 1024"},
       {"--threads many", "--threads: 'many' is no count"},
       {"--repeats 0", "--repeats: is 0; expected at least 1"},
+      {"--in-place --kernel rms_norm",
+       "--in-place: rms_norm adds nothing that could be overwritten"},
       {"--sweep --shape 4x8", "excludes"},
       {"--accuracy --json", "excludes"},
       {"--python", "--python"},

@@ -31,6 +31,9 @@ be oneDNN's, or the race is off. × above 1: addnorm is faster; –: the rival h
 --json prints one line for each kernel, shape and type: kernel, rows, cols, dtype, threads, isa, ms,
 copy_ms, onednn_ms, pytorch_ms; null where there is no rival. ADDNORM_CPU forces an instruction set.
 
+--in-place races add_… where the sum overwrites x, and backward dx the residual's gradient, by all
+contestants; --json says in_place then.
+
 --sweep races oneDNN on rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2^27 values,
 and names the worst ratio; by default add_layer_norm and add_layer_norm_backward.
 
@@ -48,6 +51,7 @@ struct BenchFlags {
   std::uint64_t repeats = RaceOptions{}.repeats;
   std::string python = "/usr/bin/python3";
   bool no_pytorch = false;
+  bool in_place = false;
   bool sweep = false;
   bool accuracy = false;
   bool json = false;
@@ -64,14 +68,21 @@ std::vector<RaceKernel> chosen_kernels(const BenchFlags& flags) {
   const std::span<const RaceKernel> all = race_kernels();
   Names names = flags.kernels;
   if (names.empty() && flags.sweep) names = {"add_layer_norm", "add_layer_norm_backward"};
-  if (names.empty() || names == Names{"all"}) return {all.begin(), all.end()};
   std::vector<RaceKernel> kernels;
+  if (names.empty() || names == Names{"all"}) {
+    std::ranges::copy_if(all, std::back_inserter(kernels),
+                         [&](const RaceKernel& kernel) { return kernel.add || !flags.in_place; });
+    names.clear();
+  }
   for (const std::string& name : names) {
     const auto found = std::ranges::find(all, name, &RaceKernel::name);
     require(found != all.end(), "--kernel: '{}' is unknown; expected all or some of {}", name,
             kernel_names());
+    require(found->add || !flags.in_place,
+            "--in-place: {} adds nothing that could be overwritten; expected add_{}", name, name);
     kernels.push_back(*found);
   }
+  for (RaceKernel& kernel : kernels) kernel.in_place = flags.in_place;
   return kernels;
 }
 
@@ -171,14 +182,15 @@ Command bench_command(CLI::App& program) {
            fmt::format("types of storage (default {})", fmt::join(race_dtypes(), ",")));
   add_count(*app, "--threads", flags->threads, "of each contestant (default: all)");
   add_count(*app, "--repeats", flags->repeats, "samples, of which the median counts (default 9)");
+  add_switch(*app, "--in-place", flags->in_place, "the stream and its gradient are overwritten");
   add_switch(*app, "--sweep", flags->sweep, "every shape, against oneDNN")->excludes(shape);
   add_file(*app, "--python", flags->python, "which has PyTorch (default /usr/bin/python3)");
   add_switch(*app, "--no-pytorch", flags->no_pytorch, "leave PyTorch out");
   add_switch(*app, "--json", flags->json, "print JSON lines");
   CLI::Option* accuracy =
       add_switch(*app, "--accuracy", flags->accuracy, "largest errors instead of times");
-  for (const char* other :
-       {"--kernel", "--shape", "--dtype", "--threads", "--repeats", "--sweep", "--json"}) {
+  for (const char* other : {"--kernel", "--shape", "--dtype", "--threads", "--repeats",
+                            "--in-place", "--sweep", "--json"}) {
     accuracy->excludes(app->get_option(other));
   }
   app->footer(kBenchMeaning);

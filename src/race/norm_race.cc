@@ -93,7 +93,7 @@ class RaceData {
         d_scale_shift_(2, job.shape.cols),
         workspace_(1, add_norm_workspace(job.shape.rows, job.shape.cols)),
         statistics_(job.shape.rows) {
-    parallel_for(memory_.rows(), 1, [&](std::size_t r) { fill(memory_.view().row(r), r); });
+    fill_matrices();
     fill(scale_shift_.flat(), memory_.rows());
     // Statistics for backward; dx is free until then.
     if (job.kernel.backward) normalize({.x = matrix(0)}, {});
@@ -102,7 +102,7 @@ class RaceData {
   /// The job by our kernels.
   void run() {
     if (job_.kernel.backward) return differentiate();
-    job_.kernel.add ? normalize({.x = matrix(0), .branch = matrix(1)}, matrix(2))
+    job_.kernel.add ? normalize({.x = matrix(0), .branch = matrix(1)}, sum())
                     : normalize({.x = matrix(0)}, {});
   }
 
@@ -120,16 +120,17 @@ class RaceData {
     return arrays;
   }
 
-  /// What a run leaves: some rows of the sum and of the last matrix, and the parameters' gradients.
+  /// What a run leaves: some rows of y and of the sum, or of dx, and the parameters' gradients.
   std::vector<std::vector<float>> outcome_of(const Work& work) {
+    if (job_.kernel.in_place) fill_matrices();
     d_scale_shift_.fill(0);  // ours are added to what is there
     work();
-    std::vector<std::vector<float>> outcome{some_rows(matrix(memory_.rows() - 1))};
     if (job_.kernel.backward) {
-      outcome.emplace_back(d_scale_shift_.flat().begin(), d_scale_shift_.flat().end());
-    } else if (job_.kernel.add) {
-      outcome.push_back(some_rows(matrix(2)));
+      const std::span<const float> gradients = d_scale_shift_.flat();
+      return {some_rows(dx()), {gradients.begin(), gradients.end()}};
     }
+    std::vector<std::vector<float>> outcome{some_rows(last())};
+    if (job_.kernel.add) outcome.push_back(some_rows(sum()));
     return outcome;
   }
 
@@ -161,6 +162,12 @@ class RaceData {
   MatrixView<T> matrix(std::size_t i) {
     return {memory_.data() + i * distance_, job_.shape.rows, job_.shape.cols};
   }
+  MatrixView<T> last() { return matrix(memory_.rows() - 1); }
+  MatrixView<T> sum() { return matrix(job_.kernel.in_place ? 0 : 2); }
+  MatrixView<T> dx() { return job_.kernel.in_place ? matrix(2) : last(); }
+  void fill_matrices() {
+    parallel_for(memory_.rows(), 1, [&](std::size_t r) { fill(memory_.view().row(r), r); });
+  }
   NormOptions options() const { return {.kind = job_.kernel.norm}; }
   std::span<float> gamma(Matrix<float>& of) const { return of.view().row(0); }
   std::span<float> beta(Matrix<float>& of) const {
@@ -172,7 +179,7 @@ class RaceData {
                                                   .sum = sum,
                                                   .gamma = gamma(scale_shift_),
                                                   .beta = beta(scale_shift_),
-                                                  .y = matrix(memory_.rows() - 1),
+                                                  .y = last(),
                                                   .statistics = statistics_});
   }
   void differentiate() {
@@ -182,7 +189,7 @@ class RaceData {
                                       .gamma = gamma(scale_shift_),
                                       .dy = matrix(1),
                                       .d_residual = job_.kernel.add ? matrix(2) : MatrixView<T>{},
-                                      .dx = matrix(memory_.rows() - 1),
+                                      .dx = dx(),
                                       .d_gamma = gamma(d_scale_shift_),
                                       .d_beta = beta(d_scale_shift_),
                                       .workspace = workspace_.flat()});

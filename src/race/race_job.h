@@ -16,9 +16,10 @@ struct RaceKernel {
   NormKind norm = NormKind::kLayer;
   bool add = false;       ///< s = x + branch before it; backward: + d_residual after it
   bool backward = false;  ///< dx, dγ and dβ (RMSNorm: without β)
+  bool in_place = false;  ///< of an add: s overwrites x, and dx the residual's gradient
 
   /// How many matrices must be read or written at least: x, y; x, branch, s, y; s, dy, dx; s, dy,
-  /// d_residual, dx.
+  /// d_residual, dx. In place, where one stands in the place of another, as many.
   std::size_t matrices() const { return add ? 4 : backward ? 3 : 2; }
 };
 

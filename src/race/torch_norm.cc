@@ -32,7 +32,7 @@ except ImportError as error:
     sys.exit()
 answer("ready")
 
-def prepare(norm, add, backward, rows, cols, dtype, threads):
+def prepare(norm, add, backward, in_place, rows, cols, dtype, threads):
     torch.set_num_threads(int(threads))
     rows, cols = int(rows), int(cols)
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
@@ -46,14 +46,15 @@ def prepare(norm, add, backward, rows, cols, dtype, threads):
         return s * torch.rsqrt(s.square().mean(-1, keepdim=True) + 1e-5) * gamma
     norm, parameters = {"layer": (layer, (gamma, beta)), "rms": (rms, (gamma,))}[norm]
 
+    plus = torch.Tensor.add_ if in_place == "1" else torch.Tensor.add
     if backward == "0":
-        return (lambda: norm(x + other)) if add == "1" else (lambda: norm(x))
+        return (lambda: norm(plus(x, other))) if add == "1" else (lambda: norm(x))
     for tensor in (x, *parameters):
         tensor.requires_grad_()
     y, dy = norm(x), uniform(rows, cols)
     def gradients():
         dx, *others = torch.autograd.grad(y, (x, *parameters), dy, retain_graph=True)
-        return (dx + other if add == "1" else dx), *others
+        return (plus(other, dx) if add == "1" else dx), *others
     return gradients
 
 def layer_norm(path, rows, cols, epsilon):
@@ -128,8 +129,10 @@ TorchNorm::~TorchNorm() {
 
 bool TorchNorm::prepare(const RaceJob& job, int threads) {
   const std::string_view norm = job.kernel.norm == NormKind::kLayer ? "layer" : "rms";
-  return ask(fmt::format("{} {:d} {:d} {} {} {} {}\n", norm, job.kernel.add, job.kernel.backward,
-                         job.shape.rows, job.shape.cols, job.dtype, threads)) == "ready";
+  const RaceKernel& kernel = job.kernel;
+  return ask(fmt::format("{} {:d} {:d} {:d} {} {} {} {}\n", norm, kernel.add, kernel.backward,
+                         kernel.in_place, job.shape.rows, job.shape.cols, job.dtype, threads)) ==
+         "ready";
 }
 
 double TorchNorm::time(std::size_t calls) {

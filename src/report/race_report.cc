@@ -39,17 +39,18 @@ constexpr const char* kLegend =
 
 std::string race_json(const RaceResult& result) {
   const auto or_null = [](std::optional<double> ms) { return ms ? Json(*ms) : Json(); };
-  return Json{{"kernel", result.job.kernel.name},
-              {"rows", result.job.shape.rows},
-              {"cols", result.job.shape.cols},
-              {"dtype", result.job.dtype},
-              {"threads", result.options.threads},
-              {"isa", instruction_set()},
-              {"ms", result.ms},
-              {"copy_ms", result.copy_ms},
-              {"onednn_ms", or_null(result.onednn_ms)},
-              {"pytorch_ms", or_null(result.pytorch_ms)}}
-      .dump();
+  Json json{{"kernel", result.job.kernel.name},
+            {"rows", result.job.shape.rows},
+            {"cols", result.job.shape.cols},
+            {"dtype", result.job.dtype},
+            {"threads", result.options.threads},
+            {"isa", instruction_set()},
+            {"ms", result.ms},
+            {"copy_ms", result.copy_ms},
+            {"onednn_ms", or_null(result.onednn_ms)},
+            {"pytorch_ms", or_null(result.pytorch_ms)}};
+  if (result.job.kernel.in_place) json["in_place"] = true;
+  return json.dump();
 }
 
 std::string race_text(const std::vector<RaceResult>& results, int width) {
@@ -62,8 +63,9 @@ std::string race_text(const std::vector<RaceResult>& results, int width) {
       table.add_row(row_of(*begin));
     }
     const auto threads = static_cast<std::size_t>(first.options.threads);
-    text += fmt::format("{} on {}, {}, medians of {} in turn\n\n{}\n", first.job.dtype,
-                        format_count(threads, "thread"), instruction_set(), first.options.repeats,
+    text += fmt::format("{} on {}, {}, {}medians of {} in turn\n\n{}\n", first.job.dtype,
+                        format_count(threads, "thread"), instruction_set(),
+                        first.job.kernel.in_place ? "in place, " : "", first.options.repeats,
                         to_text(table, width));
   }
   return text + wrap(kLegend, width) + '\n';
