@@ -154,15 +154,15 @@ struct BackwardLoop {
     if (kInTurn) return 2048;
     return first_cache_is_small() ? 512 : 1025;
   }
-  /// The narrowest rows from memory that go alone, one read while another is written: where the
-  /// first cache is small those of float32 of which more than the residual gradient does not stay
-  /// in it; where it is not, none of float32.
+  /// The narrowest rows from afar that go alone, one read while another is written, as measured:
+  /// where the first cache is small those of float32 of which more than the residual gradient does
+  /// not stay in it; where it is not, none of float32, which then go in blocks.
   static std::size_t narrowest_alone() {
     if (first_cache_is_small()) return kInTurn ? 1024 : 512;
     return kInTurn ? std::numeric_limits<std::size_t>::max() : kBlock + 1;
   }
-  /// Instead: the narrowest rows of float32 that go in blocks, and how many rows, or values, do: s
-  /// and dy of them wait in the second cache, 256 KB in float32.
+  /// The narrowest rows of float32 that go in blocks, and how many rows, or values, do: s and dy of
+  /// them wait in the second cache, 256 KB.
   static constexpr std::size_t kNarrowestInBlocks = 2048;
   static constexpr std::size_t kRowsInBlocks = 8;
   static constexpr std::size_t kValuesInBlocks = 32768;
@@ -994,11 +994,12 @@ void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args,
   });
 }
 
-/// As measured: half of the last cache is far for what a small first one cannot foresee. In place
-/// nothing is won past the caches: what is overwritten stands there already.
+/// As measured: where the first cache is small half of the last one is far for values of 16 bits,
+/// and what is overwritten is faster stored where it stands than past the caches.
 template <typename S, typename B>
 Reach reach_of(const AddNormBackward<S, B>& args) {
-  const bool in_place = same_place(args.dx, args.dy) || same_place(args.dx, args.d_residual);
+  const bool in_place = same_place(args.dx, args.s) || same_place(args.dx, args.dy) ||
+                        same_place(args.dx, args.d_residual);
   const std::size_t bytes = bytes_of(args.s) + bytes_of(args.dy) + bytes_of(args.d_residual) +
                             (in_place ? 0 : bytes_of(args.dx));
   if (fills_last_cache(bytes) && streamable(args.dx) && !in_place) return Reach::kPast;

@@ -78,7 +78,7 @@ struct ForwardLoop {
   const GammaPacks<V> gamma;
   S* const waiting;
   const Reach reach;
-  const bool streams_sum;  ///< where y goes past the caches, s does too
+  const bool streams_sum;  ///< whether s goes past the caches where y does: not in place
 
   ForwardLoop(const NormOptions& o, const Args& a, S* waiting_rows, Reach call_reach)
       : options(o),
@@ -89,7 +89,7 @@ struct ForwardLoop {
         gamma{o, a.gamma},
         waiting(waiting_rows),
         reach(call_reach),
-        streams_sum(streamable(a.sum) && !in_place(a.sum, a.add)) {}
+        streams_sum(!a.sum.empty() && !in_place(a.sum, a.add)) {}
 
   /// Rows up to so wide are one pack. Where two steps without masks do, near rows are faster.
   static constexpr std::size_t kShortCols = kMasks && kStep<S, B> < kPack ? kPack - 1 : kPack;
@@ -140,7 +140,7 @@ struct ForwardLoop {
   std::size_t widest_in_group() const {
     if (Mode::kTo == StoreTo::kCache) {
       const bool alone = sizeof(S) == 4 && !Mode::kGeneral && reach != Reach::kCaches;
-      return alone ? 127 : kGroupCols<S>;
+      return alone ? 127 : kGroupCols<S>;  // 128, which are near from memory, gain too
     }
     if (sizeof(S) == 4) return 128;
     return kMasks && first_cache_is_small() ? 640 : kGroupCols<S>;
@@ -356,7 +356,7 @@ struct ForwardLoop {
   /// Whether s goes past the caches, and waits elsewhere.
   template <typename Mode>
   HWY_INLINE bool streams() const {
-    return Mode::kTo == StoreTo::kMemory && !args.sum.empty() && streams_sum;
+    return Mode::kTo == StoreTo::kMemory && streams_sum;
   }
 
   /// Where row r goes, place `g` of its group.
@@ -656,6 +656,7 @@ struct ForwardLoop {
     const ResidualAdd<S, B> add = args.add;
     const bool adds = !add.branch.empty();
     const MatrixView<S> sum = args.sum;
+    const bool streams_it = streams<Mode>();
     const MatrixView<B> y = args.y;
     const V* const gammas = args.gamma.data();
     const V* const betas = args.beta.data();
@@ -676,7 +677,11 @@ struct ForwardLoop {
           const ResidualRow<S, B, Add::kPlain> row(add, r + g);
           const Stored<S, N> stored = row.rounded(row.template exact<N>(0, count), 0, count);
           s[g] = value_of(stored);
-          if (!sum.empty()) store<Mode::kTo>(stored, sum.row(r + g).data(), count);
+          if (streams_it) {
+            store<Mode::kTo>(stored, sum.row(r + g).data(), count);
+          } else if (!sum.empty()) {
+            store(stored, sum.row(r + g).data(), count);
+          }
         }
         sums[g / kRowGroup][g % kRowGroup] = fold(head(s[g]));
       }
@@ -810,7 +815,7 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
                   std::size_t end, Reach reach) {
   using V = Arithmetic<S>;
   const std::size_t cols = args.add.x.cols;
-  // What is in the caches is not so slow that it is worth the search.
+  // What stays in the caches is not so slow that it is worth the search.
   const bool past_cache = reach == Reach::kPast;
   const std::size_t place = past_cache
                                 ? place_in_page({args.add.x.data, args.add.branch.data},
@@ -861,8 +866,8 @@ void check_forward(const NormOptions& options, const AddNormForward<S, B>& args)
   check_optional_length(kWhere, "statistics", args.statistics, rows);
 }
 
-/// As measured. What overwrites x or the branch may go past the caches too, but short rows lose by
-/// that, and a norm alone, which then moves but one matrix.
+/// As measured. y over x or the branch may go past the caches too, but short rows lose by that, and
+/// a norm alone, which then moves but one matrix.
 template <typename S, typename B>
 Reach reach_of(const AddNormForward<S, B>& args) {
   constexpr std::size_t kWidestKept = 64;
@@ -874,9 +879,8 @@ Reach reach_of(const AddNormForward<S, B>& args) {
                             (y_in_place ? 0 : bytes_of(args.y));
   const bool worth_it =
       !(sum_in_place || y_in_place) || (cols > kWidestKept && !args.add.branch.empty());
-  if (fills_last_cache(bytes) && streamable(args.y) && worth_it) {
-    return Reach::kPast;
-  }
+  const bool can_pass = streamable(args.y) && (sum_in_place || streamable(args.sum));
+  if (fills_last_cache(bytes) && can_pass && worth_it) return Reach::kPast;
   return fills_last_cache(bytes, 0.75) ? Reach::kFar : Reach::kCaches;
 }
 

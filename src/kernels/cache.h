@@ -32,7 +32,7 @@ void use_last_cache(std::size_t bytes);
 /// Where what a call reads comes from, and where what it writes goes (docs/kernels.md).
 enum class Reach {
   kCaches,  ///< the caches hold all of it
-  kFar,     ///< it comes from memory, or takes most of the last cache; what is written stays there
+  kFar,     ///< it comes from memory, or takes much of the last cache; what is written stays there
   kPast,    ///< it comes from memory, and what is written goes past the caches
 };
 

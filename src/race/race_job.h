@@ -19,7 +19,7 @@ struct RaceKernel {
   bool in_place = false;  ///< of an add: s overwrites x, and dx the residual's gradient
 
   /// How many matrices must be read or written at least: x, y; x, branch, s, y; s, dy, dx; s, dy,
-  /// d_residual, dx. In place, where one stands in the place of another, as many.
+  /// d_residual, dx. In place as many: what is overwritten is read and written.
   std::size_t matrices() const { return add ? 4 : backward ? 3 : 2; }
 };
 
