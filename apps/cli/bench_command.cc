@@ -68,12 +68,13 @@ std::vector<RaceKernel> chosen_kernels(const BenchFlags& flags) {
   const std::span<const RaceKernel> all = race_kernels();
   Names names = flags.kernels;
   if (names.empty() && flags.sweep) names = {"add_layer_norm", "add_layer_norm_backward"};
-  std::vector<RaceKernel> kernels;
   if (names.empty() || names == Names{"all"}) {
-    std::ranges::copy_if(all, std::back_inserter(kernels),
-                         [&](const RaceKernel& kernel) { return kernel.add || !flags.in_place; });
     names.clear();
+    for (const RaceKernel& kernel : all) {
+      if (kernel.add || !flags.in_place) names.emplace_back(kernel.name);
+    }
   }
+  std::vector<RaceKernel> kernels;
   for (const std::string& name : names) {
     const auto found = std::ranges::find(all, name, &RaceKernel::name);
     require(found != all.end(), "--kernel: '{}' is unknown; expected all or some of {}", name,
@@ -81,8 +82,8 @@ std::vector<RaceKernel> chosen_kernels(const BenchFlags& flags) {
     require(found->add || !flags.in_place,
             "--in-place: {} adds nothing that could be overwritten; expected add_{}", name, name);
     kernels.push_back(*found);
+    kernels.back().in_place = flags.in_place;
   }
-  for (RaceKernel& kernel : kernels) kernel.in_place = flags.in_place;
   return kernels;
 }
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <optional>
 
 #include "addnorm/error.h"
 #include "addnorm/float16.h"
@@ -376,16 +375,12 @@ class AddNormBeyondTheCaches : public ::testing::Test {
   /// Forward and backward of rows of `cols` values that are `stride` apart.
   Results run(NormKind kind, std::size_t cols, std::size_t stride,
               Overwrites overwrites = Overwrites::kNothing, bool adds_residual = true) const {
-    constexpr bool kOneType = std::is_same_v<S, B>;
     Results results{{1, kSize}, {1, kSize}, {1, kSize}, {}, {}};
     const bool stream = overwrites == Overwrites::kStream;
     const bool over_branch = overwrites == Overwrites::kBranch;
     std::ranges::copy(x.flat(), results.sum.flat().begin());
     std::ranges::copy(branch.flat(), results.y.flat().begin());
     std::ranges::copy(d_residual.flat(), results.dx.flat().begin());
-    if constexpr (kOneType) {
-      if (over_branch) std::ranges::copy(dy.flat(), results.dx.flat().begin());
-    }
     const std::size_t betas = kind == NormKind::kLayer ? cols : 0;
     results.d_gamma.resize(cols), results.d_beta.resize(betas);
     TorchGenerator generator{1};
@@ -400,8 +395,16 @@ class AddNormBeyondTheCaches : public ::testing::Test {
                                         bool overwrite) {
       return MatrixView<const T>(of(overwrite ? overwritten : from));
     };
+    const bool lines = stride * sizeof(B) % 64 == 0;  // as stores past the caches need them
+    EXPECT_TRUE(!lines || (streamable(of(results.sum)) && streamable(of(results.y)) &&
+                           streamable(of(results.dx))));
     MatrixView<const B> dy_view = of(dy);
-    if constexpr (kOneType) dy_view = source(dy, results.dx, over_branch);
+    if constexpr (std::is_same_v<S, B>) {
+      for (std::size_t r = 0; over_branch && r < rows; ++r) {
+        std::ranges::copy(of(dy).row(r), of(results.dx).row(r).begin());
+      }
+      dy_view = source(dy, results.dx, over_branch);
+    }
     std::vector<NormStatistics<float>> statistics(rows);
     std::vector<float> workspace(add_norm_workspace(rows, cols));
     add_norm_forward<S, B>(options, {.add = {.x = source(x, results.sum, stream),
@@ -425,20 +428,14 @@ class AddNormBeyondTheCaches : public ::testing::Test {
     return results;
   }
 
-  template <typename T>
-  static bool equal(const Matrix<T>& a, const Matrix<T>& b) {
-    return std::memcmp(a.data(), b.data(), a.flat().size_bytes()) == 0;
-  }
-  /// In rows of dx, and between those of the others too: before, they were the same.
-  static void expect_same_bits(const Results& a, const Results& b, std::size_t cols,
-                               std::size_t stride) {
+  /// In rows, and between them, where nothing is written.
+  static void expect_same_bits(const Results& a, const Results& b) {
+    const auto equal = [](const auto& m, const auto& n) {
+      return std::memcmp(m.data(), n.data(), m.flat().size_bytes()) == 0;
+    };
     EXPECT_TRUE(equal(a.sum, b.sum));
     EXPECT_TRUE(equal(a.y, b.y));
-    bool same = true;
-    for (std::size_t i = 0; i + stride <= rows_of(stride) * stride; i += stride) {
-      same &= std::memcmp(&a.dx.flat()[i], &b.dx.flat()[i], cols * sizeof(S)) == 0;
-    }
-    EXPECT_TRUE(same) << "dx";
+    EXPECT_TRUE(equal(a.dx, b.dx));
     EXPECT_EQ(a.d_gamma, b.d_gamma);
     EXPECT_EQ(a.d_beta, b.d_beta);
   }
@@ -452,9 +449,10 @@ TYPED_TEST_SUITE(AddNormBeyondTheCaches, StoragePairs);
 TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWithCachesOfAnySize) {
   using Over = typename TestFixture::Overwrites;
   const std::pair<std::size_t, std::size_t> shapes[] = {
-      {32, 32},     {50, 64},     {64, 64},     {80, 96},     {96, 96},     {128, 128},
-      {129, 160},   {150, 150},   {255, 256},   {288, 288},   {320, 320},   {1000, 1000},
-      {1000, 1024}, {1024, 1024}, {1504, 1504}, {2048, 2048}, {2075, 2080}, {9000, 9024}};
+      {32, 32},     {50, 64},     {64, 64},     {80, 96},     {96, 96},
+      {128, 128},   {129, 160},   {150, 150},   {255, 256},   {288, 288},
+      {320, 320},   {1000, 1000}, {1000, 1024}, {1024, 1024}, {1500, 1504},
+      {1504, 1504}, {2048, 2048}, {2075, 2080}, {8192, 8192}, {9000, 9024}};
   for (const NormKind kind : kRowKinds) {
     for (const auto& [cols, stride] : shapes) {
       use_last_cache(TestFixture::kAll);
@@ -470,8 +468,7 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWithCachesOfAnySize) {
                          << " bytes, overwrites " << static_cast<int>(overwrites));
             use_first_cache(kibibytes << 10);
             use_last_cache(last);
-            this->expect_same_bits(this->run(kind, cols, stride, overwrites), expected, cols,
-                                   stride);
+            this->expect_same_bits(this->run(kind, cols, stride, overwrites), expected);
           }
         }
       }
@@ -494,7 +491,7 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsOnEveryInstructionSet) {
           SCOPED_TRACE(::testing::Message() << name << ", " << cols << ", " << last << " bytes");
           use_last_cache(last);
           this->expect_same_bits(this->run(NormKind::kLayer, cols, cols, overwrites, false),
-                                 expected, cols, cols);
+                                 expected);
         }
       }
     }

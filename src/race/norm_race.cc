@@ -102,7 +102,7 @@ class RaceData {
   /// The job by our kernels.
   void run() {
     if (job_.kernel.backward) return differentiate();
-    job_.kernel.add ? normalize({.x = matrix(0), .branch = matrix(1)}, sum())
+    job_.kernel.add ? normalize({.x = matrix(0), .branch = matrix(1)}, matrix(job_.kernel.sum()))
                     : normalize({.x = matrix(0)}, {});
   }
 
@@ -127,10 +127,10 @@ class RaceData {
     work();
     if (job_.kernel.backward) {
       const std::span<const float> gradients = d_scale_shift_.flat();
-      return {some_rows(dx()), {gradients.begin(), gradients.end()}};
+      return {some_rows(matrix(job_.kernel.dx())), {gradients.begin(), gradients.end()}};
     }
     std::vector<std::vector<float>> outcome{some_rows(last())};
-    if (job_.kernel.add) outcome.push_back(some_rows(sum()));
+    if (job_.kernel.add) outcome.push_back(some_rows(matrix(job_.kernel.sum())));
     return outcome;
   }
 
@@ -163,8 +163,6 @@ class RaceData {
     return {memory_.data() + i * distance_, job_.shape.rows, job_.shape.cols};
   }
   MatrixView<T> last() { return matrix(memory_.rows() - 1); }
-  MatrixView<T> sum() { return matrix(job_.kernel.in_place ? 0 : 2); }
-  MatrixView<T> dx() { return job_.kernel.in_place ? matrix(2) : last(); }
   void fill_matrices() {
     parallel_for(memory_.rows(), 1, [&](std::size_t r) { fill(memory_.view().row(r), r); });
   }
@@ -189,7 +187,7 @@ class RaceData {
                                       .gamma = gamma(scale_shift_),
                                       .dy = matrix(1),
                                       .d_residual = job_.kernel.add ? matrix(2) : MatrixView<T>{},
-                                      .dx = dx(),
+                                      .dx = matrix(job_.kernel.dx()),
                                       .d_gamma = gamma(d_scale_shift_),
                                       .d_beta = beta(d_scale_shift_),
                                       .workspace = workspace_.flat()});

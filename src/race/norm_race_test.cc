@@ -12,6 +12,16 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
+/// Every kernel, and in place too what adds.
+std::vector<RaceKernel> every_kernel() {
+  std::vector<RaceKernel> kernels(race_kernels().begin(), race_kernels().end());
+  for (RaceKernel kernel : race_kernels()) {
+    kernel.in_place = kernel.add;
+    if (kernel.add) kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 TEST(NormRace, TakesMedians) {
   EXPECT_EQ(median({3}), 3);
   EXPECT_EQ(median({9, 1, 2}), 2);
@@ -20,13 +30,8 @@ TEST(NormRace, TakesMedians) {
 
 // The race compares our results with oneDNN's on the way: with the wrong arguments it would throw.
 TEST(NormRace, EveryKernelHasTimesAndAgreesWithOneDnn) {
-  std::vector<RaceKernel> kernels(race_kernels().begin(), race_kernels().end());
-  for (RaceKernel kernel : race_kernels()) {
-    kernel.in_place = kernel.add;
-    if (kernel.add) kernels.push_back(kernel);
-  }
   for (const std::string& dtype : race_dtypes()) {
-    for (const RaceKernel& kernel : kernels) {
+    for (const RaceKernel& kernel : every_kernel()) {
       for (const RaceShape& shape : {RaceShape{100, 24}, {3, 5}, {2, 1}}) {
         SCOPED_TRACE(std::string(kernel.name) + (kernel.in_place ? " in place " : " ") +
                      to_text(shape) + " " + dtype);
@@ -70,8 +75,7 @@ TEST(NormRace, GoesOnWithoutPyTorch) {
 TEST(NormRace, PyTorchTakesItsTurns) {
   TorchNorm torch("/usr/bin/python3");
   if (!torch.problem().empty()) GTEST_SKIP() << torch.problem();
-  for (RaceKernel kernel : race_kernels()) {
-    kernel.in_place = kernel.add && kernel.norm == NormKind::kLayer;
+  for (const RaceKernel& kernel : every_kernel()) {
     const RaceResult result = race({kernel, {4, 8}, "f32"}, {.repeats = 1}, &torch);
     EXPECT_TRUE(result.pytorch_ms.has_value()) << kernel.name << ": " << torch.problem();
   }

@@ -97,12 +97,13 @@ void execute(const std::vector<Step>& steps, dnnl::stream& stream) {
 std::vector<Step> steps_of(const RaceKernel& kernel, const Maker& make) {
   if (kernel.backward) {
     std::vector<Step> steps{make.backward(make.matrix(0), make.matrix(1), make.last())};
-    const memory dx = kernel.in_place ? make.matrix(2) : make.last();
-    if (kernel.add) steps.push_back(make.add(make.last(), make.matrix(2), dx));
+    if (kernel.add) {
+      steps.push_back(make.add(make.last(), make.matrix(2), make.matrix(kernel.dx())));
+    }
     return steps;
   }
   if (!kernel.add) return {make.forward(make.matrix(0), make.last())};
-  const memory s = make.matrix(kernel.in_place ? 0 : 2);
+  const memory s = make.matrix(kernel.sum());
   return {make.add(make.matrix(0), make.matrix(1), s), make.forward(s, make.last())};
 }
 

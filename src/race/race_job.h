@@ -21,6 +21,9 @@ struct RaceKernel {
   /// How many matrices must be read or written at least: x, y; x, branch, s, y; s, dy, dx; s, dy,
   /// d_residual, dx. In place as many: what is overwritten is read and written.
   std::size_t matrices() const { return add ? 4 : backward ? 3 : 2; }
+  /// Which of them, in that order, the sum of an add goes to, and dx.
+  std::size_t sum() const { return in_place ? 0 : 2; }
+  std::size_t dx() const { return in_place ? 2 : matrices() - 1; }
 };
 
 /// Every kernel that can be raced.
