@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <httplib.h>
 #include <pty.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -579,42 +578,6 @@ struct ErrorCase {
   const char* part;
 };
 
-/// `addnorm serve` of a folder on a port of its own choice, until the end of the test.
-class Server {
- public:
-  explicit Server(const fs::path& folder, const std::string& flags = "") {
-    std::array<int, 2> pipe;
-    EXPECT_EQ(::pipe(pipe.data()), 0);
-    child_ = ::fork();
-    if (child_ == 0) {
-      become_program(folder, split("serve --folder . --port 0 " + flags), pipe[1], 2);
-    }
-    ::close(pipe[1]);
-    std::string line;
-    for (char c = 0; ::read(pipe[0], &c, 1) == 1 && c != '\n';) line += c;
-    ::close(pipe[0]);
-    const std::string before = "http://127.0.0.1:";
-    const std::size_t at = line.find(before);
-    EXPECT_NE(at, std::string::npos) << line;
-    if (at != std::string::npos) port_ = std::stoi(line.substr(at + before.size()));
-  }
-  ~Server() {
-    ::kill(child_, SIGTERM);
-    wait_for(child_);
-  }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
-
-  int port() const { return port_; }
-  httplib::Result get(const std::string& path) const {
-    return httplib::Client("127.0.0.1", port_).Get(path);
-  }
-
- private:
-  pid_t child_ = -1;
-  int port_ = 0;
-};
-
 #ifndef ADDNORM_MPI
 TEST_F(CliTest, TrainOnSeveralProcessesNeedsMpi) {
   ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
@@ -625,142 +588,6 @@ TEST_F(CliTest, TrainOnSeveralProcessesNeedsMpi) {
   EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 #endif
-
-TEST_F(CliTest, ServeAnswersWithTheFolderAndNothingBeyond) {
-  fs::create_directory(folder_ / "page");
-  write("page/index.html", "<p>the page</p>");
-  fs::create_directory(folder_ / "page/assets");
-  write("page/assets/addnorm.wasm", std::string("\0asm", 4));
-  write("secret", "not for browsers");
-  const Server server(folder_ / "page");
-
-  const auto page = server.get("/");
-  ASSERT_TRUE(page);
-  EXPECT_EQ(page->status, 200);
-  EXPECT_EQ(page->body, "<p>the page</p>");
-  EXPECT_EQ(page->get_header_value("Content-Type"), "text/html");
-  EXPECT_EQ(page->get_header_value_count("Content-Type"), 1);
-  EXPECT_EQ(page->get_header_value("Cache-Control"), "no-cache");
-  const auto module = server.get("/assets/addnorm.wasm");
-  ASSERT_TRUE(module);
-  EXPECT_EQ(module->get_header_value("Content-Type"), "application/wasm");
-  EXPECT_EQ(module->get_header_value("Cache-Control"), "max-age=31536000, immutable");
-  for (const char* path : {"/nothing", "/../secret", "/%2e%2e/secret", "/page/../../secret"}) {
-    const auto missing = server.get(path);
-    ASSERT_TRUE(missing) << path;
-    EXPECT_EQ(missing->status, 404) << path;
-    EXPECT_THAT(missing->body, StartsWith("404")) << path;
-  }
-  expect_error({"serve", "--folder", "page", "--port", std::to_string(server.port())},
-               "cannot be listened on; expected a free port");
-}
-
-/// A page and, in runs/, four folders: a run that has stopped, one below it that goes on, one that
-/// is done, and none. What the folder has beside them is a secret.
-class ServeRunsTest : public CliTest {
- protected:
-  ServeRunsTest() {
-    write("runs.html", "<p>the runs</p>");
-    for (const char* run : {"stopped", "sweep/running", "finished"}) {
-      fs::create_directories(folder_ / "runs" / run);
-      write("runs/"s + run + "/config.json", R"({"lr":0.1,"steps":2})");
-      write("runs/"s + run + "/.lock", "");
-    }
-    fs::create_directories(folder_ / "runs/none/deep/down");
-    write("runs/none/deep/down/config.json", "{}");
-    const std::string step = R"({"step":1,"loss":2.5,"tokens":64,"seconds":0.5})";
-    write("runs/sweep/running/metrics.jsonl", step + "\n{\"step\":2,\"lo");
-    write("runs/finished/metrics.jsonl",
-          step + "\n{\"step\":2,\"loss\":1.5}\n{\"step\":2,\"validation_loss\":1.75}\n");
-    write("runs/stopped/metrics.jsonl", step + R"(
-{"step":2,"loss":null}
-{"step":2,"stopped":"the loss is not finite"}
-)");
-    fs::create_directory(folder_ / "secret");
-    write("secret/config.json", "{}");
-    write("secret/metrics.jsonl", "not for browsers");
-    fs::create_directory_symlink(folder_ / "secret", folder_ / "runs/link");
-    fs::create_symlink(folder_ / "secret/metrics.jsonl", folder_ / "runs/finished/profile.jsonl");
-  }
-};
-
-TEST_F(ServeRunsTest, ListsRunsAndHowFarTheyAre) {
-  const int lock = ::open((folder_ / "runs/sweep/running/.lock").c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
-  fs::last_write_time(folder_ / "runs/finished/config.json",
-                      fs::file_time_type::clock::now() + std::chrono::hours(1));
-  const Server server(folder_, "--runs runs");
-  const auto response = server.get("/api/runs");
-  ASSERT_TRUE(response);
-  EXPECT_EQ(response->get_header_value("Content-Type"), "application/json");
-  std::map<std::string, Json> runs;
-  for (const Json& run : Json::parse(response->body)) runs[run["name"]] = run;
-  ASSERT_EQ(runs.size(), 3U) << response->body;
-  EXPECT_EQ(Json::parse(response->body)[0]["name"], "finished") << "the newest is not first";
-
-  EXPECT_EQ(runs["finished"], Json::parse(R"({"name":"finished","config":{"lr":0.1,"steps":2},
-    "step":2,"loss":1.5,"tokens":null,"seconds":null,"validation_loss":1.75,"stopped":null,
-    "state":"finished"})"));
-  EXPECT_EQ(runs["stopped"]["state"], "stopped");
-  EXPECT_EQ(runs["stopped"]["stopped"], "the loss is not finite");
-  EXPECT_TRUE(runs["stopped"]["loss"].is_null());
-  EXPECT_EQ(runs["sweep/running"]["state"], "running");
-  EXPECT_EQ(runs["sweep/running"]["step"], 1) << "of the last line that ends";
-  ::close(lock);
-  const auto later = Json::parse(server.get("/api/runs")->body);
-  EXPECT_EQ(std::ranges::count(later, Json("running"), [](auto& run) { return run["state"]; }), 0);
-}
-
-TEST_F(ServeRunsTest, FindsTheLastValidationFarBack) {
-  std::string lines = "{\"step\":1,\"validation_loss\":3}\n";
-  for (int step = 1; step <= 20000; ++step) {
-    lines += R"({"step":)" + std::to_string(step) + R"(,"loss":1,"gradient_norm":0.5})" + "\n";
-  }
-  write("runs/finished/metrics.jsonl", lines);
-  const Server server(folder_, "--runs runs/finished");  // which is itself a run
-  const Json runs = Json::parse(server.get("/api/runs")->body);
-  ASSERT_EQ(runs.size(), 1U);
-  EXPECT_EQ(runs[0]["name"], "finished");
-  EXPECT_EQ(runs[0]["step"], 20000);
-  EXPECT_EQ(runs[0]["validation_loss"], 3);
-}
-
-TEST_F(ServeRunsTest, GivesFilesFromAnyByteAndNothingBeyondTheFolder) {
-  const Server server(folder_, "--runs runs");
-  const std::string file = read_file(folder_ / "runs/sweep/running/metrics.jsonl");
-  const std::string path = "/api/runs/sweep%2Frunning/metrics";
-  for (const auto& [query, begin] : {std::pair<std::string, std::size_t>{"", 0},
-                                     {"?from=0", 0},
-                                     {"?from=50", 50},
-                                     {"?from=1000000", file.size()}}) {
-    const auto response = server.get(path + query);
-    ASSERT_TRUE(response) << query;
-    EXPECT_EQ(response->status, 200) << query;
-    EXPECT_EQ(response->body, file.substr(begin)) << query;
-    EXPECT_EQ(response->get_header_value("File-Size"), std::to_string(file.size())) << query;
-  }
-  for (const char* run : {"finished", "stopped"}) {  // the one is a link, the other not yet there
-    const auto response = server.get("/api/runs/"s + run + "/profile");
-    EXPECT_EQ(response->body, "") << run;
-    EXPECT_EQ(response->get_header_value("File-Size"), "0") << run;
-  }
-  EXPECT_EQ(server.get(path + "?from=-1")->status, 400);
-  EXPECT_EQ(server.get(path + "?from=x")->status, 400);
-  for (const char* name : {"link", "none", "nothing", "..%2Fsecret", "../secret", "none/deep/down",
-                           "finished/../../secret", ".", "%2Ftmp"}) {
-    EXPECT_EQ(server.get("/api/runs/"s + name + "/metrics")->status, 404) << name;
-  }
-  EXPECT_EQ(server.get("/api/runs/finished/config")->status, 404);
-}
-
-TEST_F(ServeRunsTest, IsFineWithNoRunsButNotWithNoFolder) {
-  fs::create_directory(folder_ / "empty");
-  EXPECT_EQ(Server(folder_, "--runs empty").get("/api/runs")->body, "[]");
-  write("index.html", "<p>the page</p>");
-  EXPECT_EQ(Server(folder_).get("/api/runs")->status, 404);
-  expect_error({"serve", "--folder", ".", "--runs", "nowhere"}, "--runs: nowhere is no folder");
-  expect_error({"serve", "--folder", "runs", "--runs", "runs"}, "--folder: runs has no runs.html");
-}
 
 TEST_F(CliTest, BadUsageIsOneLineAndNothingElse) {
   const ErrorCase cases[] = {

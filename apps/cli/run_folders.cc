@@ -1,7 +1,6 @@
 #include "cli/run_folders.h"
 
 #include <fcntl.h>
-#include <httplib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -131,41 +130,64 @@ Json list_of(const std::map<std::string, fs::path>& runs) {
   return json;
 }
 
-void send_rest(const fs::path& file, const std::string& from, httplib::Response& response) {
-  std::uintmax_t offset = 0;
-  const auto [end, error] = std::from_chars(from.data(), from.data() + from.size(), offset);
-  if (error != std::errc() || end != from.data() + from.size()) {
-    response.status = 400;
-    return;
+HttpAnswer list_answer(const fs::path& folder) {
+  HttpAnswer answer;
+  // A name that is no UTF-8 must not end it all.
+  answer.text = list_of(find_runs(folder)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  answer.content_type = "application/json";
+  return answer;
+}
+
+/// What a file of a run has from the byte that the request names on; nothing where there is no file
+/// yet.
+HttpAnswer rest_answer(const fs::path& file, const HttpRequest& request) {
+  const auto from = request.query.find("from");
+  std::uint64_t begin = 0;
+  if (from != request.query.end()) {
+    const char* const last = from->second.data() + from->second.size();
+    const auto [end, error] = std::from_chars(from->second.data(), last, begin);
+    if (error != std::errc() || end != last) return http_error(400, request);
   }
-  const std::string bytes = read_from(file, offset);
-  const std::uintmax_t size = bytes.empty() ? size_of(file) : offset + bytes.size();
-  response.set_header("File-Size", std::to_string(size));
-  response.set_content(bytes, "application/x-ndjson");
+  HttpAnswer answer;
+  answer.content_type = "application/x-ndjson";
+  answer.file = OpenFile(file, Links::kRefuse);
+  answer.begin = std::min(begin, answer.file.size());
+  answer.headers["File-Size"] = std::to_string(answer.file.size());
+  return answer;
+}
+
+/// "/api/runs/NAME/metrics" in parts; a name may have slashes.
+struct FilePath {
+  std::string name;
+  std::string file;
+};
+std::optional<FilePath> parse_file_path(std::string_view path) {
+  constexpr std::string_view kBefore = "/api/runs/";
+  if (!path.starts_with(kBefore)) return std::nullopt;
+  path.remove_prefix(kBefore.size());
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  FilePath parts{std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};
+  if (parts.file != "metrics" && parts.file != "profile") return std::nullopt;
+  return parts;
 }
 
 }  // namespace
 
-void answer_about_runs(httplib::Server& server, const fs::path& folder) {
-  server.Get("/api/runs", [folder](const httplib::Request&, httplib::Response& response) {
-    const Json list = list_of(find_runs(folder));
-    response.set_header("Cache-Control", "no-store");
-    // A name that is no UTF-8 must not end it all.
-    response.set_content(list.dump(-1, ' ', false, Json::error_handler_t::replace),
-                         "application/json");
-  });
-  server.Get("/api/runs/(.+)/(metrics|profile)", [folder](const httplib::Request& request,
-                                                          httplib::Response& response) {
+std::optional<HttpAnswer> answer_about_runs(const fs::path& folder, const HttpRequest& request) {
+  HttpAnswer answer;
+  if (request.path == "/api/runs") {
+    answer = list_answer(folder);
+  } else if (const auto parts = parse_file_path(request.path)) {
     const auto runs = find_runs(folder);
-    const auto run = runs.find(request.matches[1]);
-    response.set_header("Cache-Control", "no-store");
-    if (run == runs.end()) {
-      response.status = 404;
-      return;
-    }
-    const std::string from = request.has_param("from") ? request.get_param_value("from") : "0";
-    send_rest(run->second / (request.matches[2].str() + ".jsonl"), from, response);
-  });
+    const auto run = runs.find(parts->name);
+    answer = run == runs.end() ? http_error(404, request)
+                               : rest_answer(run->second / (parts->file + ".jsonl"), request);
+  } else {
+    return std::nullopt;
+  }
+  answer.headers["Cache-Control"] = "no-store";
+  return answer;
 }
 
 }  // namespace addnorm

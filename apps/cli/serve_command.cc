@@ -1,15 +1,19 @@
 #include <fmt/format.h>
-#include <httplib.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/require.h"
 #include "cli/command.h"
+#include "cli/http_server.h"
 #include "cli/own_files.h"
 #include "cli/run_folders.h"
 
@@ -18,29 +22,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kHost = "127.0.0.1";
-
 struct ServeFlags {
   std::uint16_t port = 8080;
   std::string folder;  ///< empty: the one that came with the program
   std::string runs;
 };
 
-/// Sends a file as it is. Otherwise its text would be compressed anew for each request, which takes
-/// many times longer than sending it to the same machine.
-void send_uncompressed(const httplib::Request& request, httplib::Response& response) {
+std::string content_type_of(const fs::path& file) {
+  static const std::map<std::string, std::string, std::less<>> kTypes = {
+      {".css", "text/css"},          {".html", "text/html"},        {".ico", "image/x-icon"},
+      {".js", "text/javascript"},    {".json", "application/json"}, {".map", "application/json"},
+      {".png", "image/png"},         {".svg", "image/svg+xml"},     {".txt", "text/plain"},
+      {".wasm", "application/wasm"}, {".woff2", "font/woff2"}};
+  const auto found = kTypes.find(file.extension().string());
+  return found == kTypes.end() ? "application/octet-stream" : found->second;
+}
+
+/// Whether a path leads out of a folder that it is appended to.
+bool leaves_folder(const fs::path& path) {
+  return std::ranges::find(path, fs::path("..")) != path.end();
+}
+
+/// A file of the page.
+HttpAnswer page_answer(const fs::path& folder, const HttpRequest& request) {
+  if (!request.path.starts_with('/') || leaves_folder(request.path)) {
+    return http_error(404, request);
+  }
+  fs::path file = folder;
+  file += request.path;  // `/` would replace the folder with a path that begins with two slashes
+  if (request.path.ends_with('/')) file /= "index.html";
+  HttpAnswer answer;
+  answer.file = OpenFile(file, Links::kFollow);
+  if (!answer.file) return http_error(404, request);
+  answer.content_type = content_type_of(file);
   // Their names change with what they hold, so browsers may keep them, for when this has ended.
   const bool is_named_by_content = request.path.starts_with("/assets/");
-  response.set_header("Cache-Control",
-                      is_named_by_content ? "max-age=31536000, immutable" : "no-cache");
-  const auto file = std::make_shared<const std::string>(std::move(response.body));
-  const std::string type = response.get_header_value("Content-Type");
-  response.headers.erase("Content-Type");  // the next call adds it
-  response.body.clear();
-  response.set_content_provider(
-      file->size(), type, [file](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
-        return sink.write(file->data() + offset, length);
-      });
+  answer.headers["Cache-Control"] =
+      is_named_by_content ? "max-age=31536000, immutable" : "no-cache";
+  return answer;
 }
 
 void check(const ServeFlags& flags) {
@@ -56,36 +75,22 @@ void check(const ServeFlags& flags) {
 /// Answers with the files of the folder until the program is stopped.
 ExitStatus serve(const ServeFlags& flags) {
   check(flags);
-  httplib::Server server;
-  server.set_file_extension_and_mimetype_mapping("js", "text/javascript");
-  server.set_file_extension_and_mimetype_mapping("wasm", "application/wasm");
-  server.set_mount_point("/", flags.folder);
-  server.set_file_request_handler(send_uncompressed);
-  server.set_socket_options([](socket_t socket) {  // the default lets two programs share a port
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  HttpServer server(flags.port, [&flags](const HttpRequest& request) {
+    std::optional<HttpAnswer> answer;
+    if (!flags.runs.empty()) answer = answer_about_runs(flags.runs, request);
+    return answer ? std::move(*answer) : page_answer(flags.folder, request);
   });
-  server.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
-    response.set_content(fmt::format("{}: {}\n", response.status, request.path), "text/plain");
-  });
-  if (!flags.runs.empty()) answer_about_runs(server, flags.runs);
-  int port = flags.port;
-  if (port == 0) {
-    port = server.bind_to_any_port(kHost);
-  } else if (!server.bind_to_port(kHost, port)) {
-    port = -1;
-  }
-  require(port > 0, "--port: {} cannot be listened on; expected a free port, 0 for any",
+  require(server.port() > 0, "--port: {} cannot be listened on; expected a free port, 0 for any",
           flags.port);
-  const std::string address = fmt::format("http://{}:{}", kHost, port);
+  const std::string address = fmt::format("http://127.0.0.1:{}", server.port());
   if (flags.runs.empty()) {
     fmt::print("The tutorial is at {} until Ctrl+C\n", address);
   } else {
     fmt::print("The runs are at {0}/runs.html, the tutorial at {0} until Ctrl+C\n", address);
   }
   std::fflush(stdout);
-  require(server.listen_after_bind(), "the server has failed");
-  return kDone;
+  server.run();
+  fail("the server has failed");
 }
 
 constexpr const char* kServeMeaning =

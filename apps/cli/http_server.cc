@@ -1,0 +1,167 @@
+#include "cli/http_server.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+#include <optional>
+#include <string_view>
+
+#include "cli/byte_range.h"
+
+namespace addnorm {
+namespace {
+
+/// Of a request's path and headers together; longer ones are answered with 414 or 431.
+constexpr std::size_t kMostRequestBytes = 32768;
+constexpr unsigned kTimeoutSeconds = 30;
+
+std::optional<std::string_view> header_of(MHD_Connection* connection, const char* name) {
+  const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+  return value == nullptr ? std::nullopt : std::optional<std::string_view>(value);
+}
+
+/// The Range header, unless it is to hold only for a version of the content (If-Range): no content
+/// here names its version.
+RangeRequest range_of(MHD_Connection* connection, std::uint64_t size) {
+  if (header_of(connection, MHD_HTTP_HEADER_IF_RANGE)) return {};
+  return parse_range(header_of(connection, MHD_HTTP_HEADER_RANGE), size);
+}
+
+/// The part of the answer's content that the request asks for; changes its status and headers.
+ByteRange select_range(MHD_Connection* connection, HttpAnswer& answer) {
+  const std::uint64_t size = answer.file ? answer.file.size() - answer.begin : answer.text.size();
+  if (answer.status != MHD_HTTP_OK) return {0, size};
+  answer.headers[MHD_HTTP_HEADER_ACCEPT_RANGES] = "bytes";
+  const auto [kind, range] = range_of(connection, size);
+  switch (kind) {
+    case RangeRequest::kNone:
+      return {0, size};
+    case RangeRequest::kUnsatisfiable:
+      answer.status = MHD_HTTP_RANGE_NOT_SATISFIABLE;
+      answer.headers[MHD_HTTP_HEADER_CONTENT_RANGE] = fmt::format("bytes */{}", size);
+      return {0, 0};
+    case RangeRequest::kSatisfiable:
+      answer.status = MHD_HTTP_PARTIAL_CONTENT;
+      answer.headers[MHD_HTTP_HEADER_CONTENT_RANGE] =
+          fmt::format("bytes {}-{}/{}", range.begin, range.end - 1, size);
+  }
+  return range;
+}
+
+MHD_Response* make_response(HttpAnswer& answer, const ByteRange& range) {
+  const std::uint64_t length = range.end - range.begin;
+  if (answer.file && length > 0) {
+    return MHD_create_response_from_fd_at_offset64(length, answer.file.release(),
+                                                   answer.begin + range.begin);
+  }
+  return MHD_create_response_from_buffer(length, answer.text.data() + (length ? range.begin : 0),
+                                         MHD_RESPMEM_MUST_COPY);
+}
+
+MHD_Result send(MHD_Connection* connection, HttpAnswer answer) {
+  const ByteRange range = select_range(connection, answer);
+  MHD_Response* const response = make_response(answer, range);
+  if (response == nullptr) return MHD_NO;  // which closes the connection
+  answer.headers[MHD_HTTP_HEADER_CONTENT_TYPE] = answer.content_type;
+  for (const auto& [name, value] : answer.headers) {
+    MHD_add_response_header(response, name.c_str(), value.c_str());
+  }
+  const MHD_Result queued = MHD_queue_response(connection, answer.status, response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+MHD_Result add_query(void* query, MHD_ValueKind, const char* name, const char* value) {
+  (*static_cast<std::map<std::string, std::string>*>(query))[name] = value ? value : "";
+  return MHD_YES;
+}
+
+HttpAnswer answer_to(const HttpServer::Handler& handler, MHD_Connection* connection,
+                     const char* path, std::string_view method) {
+  HttpRequest request{.path = path, .query = {}};
+  if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+    HttpAnswer answer = http_error(MHD_HTTP_METHOD_NOT_ALLOWED, request);
+    answer.headers[MHD_HTTP_HEADER_ALLOW] = "GET, HEAD";
+    return answer;
+  }
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_query, &request.query);
+  try {
+    return handler(request);
+  } catch (const std::exception&) {
+    return http_error(MHD_HTTP_INTERNAL_SERVER_ERROR, request);
+  }
+}
+
+MHD_Result on_request(void* handler, MHD_Connection* connection, const char* path,
+                      const char* method, const char*, const char*, std::size_t*, void**) {
+  try {
+    return send(connection, answer_to(*static_cast<const HttpServer::Handler*>(handler), connection,
+                                      path, method));
+  } catch (const std::exception&) {  // out of memory
+    return MHD_NO;
+  }
+}
+
+}  // namespace
+
+OpenFile::OpenFile(const std::filesystem::path& file, Links links) {
+  // A pipe would wait for somebody who writes.
+  const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (links == Links::kRefuse ? O_NOFOLLOW : 0);
+  descriptor_ = ::open(file.c_str(), flags);
+  struct stat found {};
+  if (descriptor_ < 0) return;
+  if (::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode)) {
+    size_ = static_cast<std::uint64_t>(found.st_size);
+  } else {
+    ::close(release());
+  }
+}
+
+OpenFile::~OpenFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+HttpAnswer http_error(unsigned status, const HttpRequest& request) {
+  HttpAnswer answer;
+  answer.status = status;
+  answer.text = fmt::format("{}: {}\n", status, request.path);
+  return answer;
+}
+
+HttpServer::HttpServer(std::uint16_t port, Handler handler) : handler_(std::move(handler)) {
+  std::signal(SIGPIPE, SIG_IGN);  // a browser may leave while it is sent a file
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  daemon_ = MHD_start_daemon(MHD_USE_AUTO, port, nullptr, nullptr, on_request, &handler_,
+                             MHD_OPTION_SOCK_ADDR, &address,                         //
+                             MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                   //
+                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMostRequestBytes,  //
+                             MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,         //
+                             MHD_OPTION_END);
+}
+
+HttpServer::~HttpServer() {
+  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+}
+
+std::uint16_t HttpServer::port() const {
+  if (daemon_ == nullptr) return 0;
+  const MHD_DaemonInfo* info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT);
+  return info == nullptr ? 0 : info->port;
+}
+
+void HttpServer::run() {
+  while (daemon_ != nullptr && MHD_run_wait(daemon_, -1) == MHD_YES) {
+  }
+}
+
+}  // namespace addnorm

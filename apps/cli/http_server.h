@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+struct MHD_Daemon;
+
+namespace addnorm {
+
+/// GET or HEAD.
+struct HttpRequest {
+  std::string path;                          ///< decoded: "/a b"
+  std::map<std::string, std::string> query;  ///< decoded: {"from", "50"}
+};
+
+enum class Links { kFollow, kRefuse };
+
+/// A regular file that is open for reading; false where there is none.
+class OpenFile {
+ public:
+  OpenFile() = default;
+  OpenFile(const std::filesystem::path& file, Links links);
+  ~OpenFile();
+  OpenFile(OpenFile&& other) noexcept { *this = std::move(other); }
+  OpenFile& operator=(OpenFile&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  explicit operator bool() const { return descriptor_ >= 0; }
+  std::uint64_t size() const { return size_; }  ///< when it was opened
+  /// The descriptor, which whoever calls this closes.
+  int release() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// What a request is answered with: the file from byte `begin` on, or `text` where none is open.
+struct HttpAnswer {
+  unsigned status = 200;
+  std::string content_type = "text/plain";
+  std::string text;
+  OpenFile file;
+  std::uint64_t begin = 0;
+  std::map<std::string, std::string> headers;
+};
+
+/// A status with a line of text that names it and the path.
+HttpAnswer http_error(unsigned status, const HttpRequest& request);
+
+/// Answers browsers on this machine, and nobody else. It knows HTTP and nothing of what it serves:
+/// ranges of bytes, HEAD, other methods and the length of requests are its business alone.
+class HttpServer {
+ public:
+  using Handler = std::function<HttpAnswer(const HttpRequest&)>;
+
+  /// Listens on the port, 0 for any free one; where it cannot, port() is 0. If the handler throws,
+  /// the answer is 500.
+  HttpServer(std::uint16_t port, Handler handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  std::uint16_t port() const;
+  /// Answers requests, one at a time; returns only if the system does not let it go on.
+  void run();
+
+ private:
+  Handler handler_;
+  MHD_Daemon* daemon_ = nullptr;
+};
+
+}  // namespace addnorm

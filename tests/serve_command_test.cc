@@ -1,0 +1,364 @@
+// `addnorm serve`: what it sends, to whom, and that no request breaks it.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "io/file.h"
+#include "support/http.h"
+#include "support/program.h"
+
+namespace addnorm {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+using testing::become_program;
+using testing::HttpAnswer;
+using testing::split;
+using ::testing::StartsWith;
+using testing::wait_for;
+using Json = nlohmann::ordered_json;
+
+using ServeTest = testing::ProgramTest;
+
+/// `addnorm serve` of a folder on a port of its own choice, until the end of the test.
+class Server {
+ public:
+  explicit Server(const fs::path& folder, const std::string& flags = "") {
+    std::array<int, 2> pipe;
+    EXPECT_EQ(::pipe(pipe.data()), 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      const rlimit stack{kStackBytes, kStackBytes};  // of its threads too
+      ::setrlimit(RLIMIT_STACK, &stack);
+      become_program(folder, split("serve --folder . --port 0 " + flags), pipe[1], 2);
+    }
+    ::close(pipe[1]);
+    std::string line;
+    for (char c = 0; ::read(pipe[0], &c, 1) == 1 && c != '\n';) line += c;
+    ::close(pipe[0]);
+    const std::string before = "http://127.0.0.1:";
+    const std::size_t at = line.find(before);
+    EXPECT_NE(at, std::string::npos) << line;
+    if (at != std::string::npos) port_ = std::stoi(line.substr(at + before.size()));
+  }
+  ~Server() {
+    ::kill(child_, SIGTERM);
+    wait_for(child_);
+  }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int port() const { return port_; }
+  HttpAnswer get(const std::string& path, const std::string& headers = "") const {
+    return testing::get(port_, path, headers);
+  }
+  HttpAnswer ask(const std::string& request) const { return testing::ask(port_, request); }
+
+ private:
+  /// Small enough for what recurses with the length of a request to fail.
+  static constexpr rlim_t kStackBytes = 1 << 20;
+
+  pid_t child_ = -1;
+  int port_ = 0;
+};
+
+TEST_F(ServeTest, AnswersWithTheFolderAndNothingBeyond) {
+  fs::create_directory(folder_ / "page");
+  write("page/index.html", "<p>the page</p>");
+  fs::create_directory(folder_ / "page/assets");
+  write("page/assets/addnorm.wasm", std::string("\0asm", 4));
+  write("secret", "not for browsers");
+  const Server server(folder_ / "page");
+
+  const auto page = server.get("/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.body, "<p>the page</p>");
+  EXPECT_EQ(page.header("content-type"), "text/html");
+  EXPECT_EQ(page.header("cache-control"), "no-cache");
+  const auto module = server.get("/assets/addnorm.wasm");
+  EXPECT_EQ(module.header("content-type"), "application/wasm");
+  EXPECT_EQ(module.header("cache-control"), "max-age=31536000, immutable");
+  for (const char* path : {"/nothing", "/../secret", "/%2e%2e/secret", "/page/../../secret"}) {
+    const auto missing = server.get(path);
+    EXPECT_EQ(missing.status, 404) << path;
+    EXPECT_THAT(missing.body, StartsWith("404")) << path;
+  }
+  expect_error({"serve", "--folder", "page", "--port", std::to_string(server.port())},
+               "cannot be listened on; expected a free port");
+}
+
+/// A page and, in runs/, four folders: a run that has stopped, one below it that goes on, one that
+/// is done, and none. What the folder has beside them is a secret.
+class ServeRunsTest : public ServeTest {
+ protected:
+  ServeRunsTest() {
+    write("runs.html", "<p>the runs</p>");
+    for (const char* run : {"stopped", "sweep/running", "finished"}) {
+      fs::create_directories(folder_ / "runs" / run);
+      write("runs/"s + run + "/config.json", R"({"lr":0.1,"steps":2})");
+      write("runs/"s + run + "/.lock", "");
+    }
+    fs::create_directories(folder_ / "runs/none/deep/down");
+    write("runs/none/deep/down/config.json", "{}");
+    const std::string step = R"({"step":1,"loss":2.5,"tokens":64,"seconds":0.5})";
+    write("runs/sweep/running/metrics.jsonl", step + "\n{\"step\":2,\"lo");
+    write("runs/finished/metrics.jsonl",
+          step + "\n{\"step\":2,\"loss\":1.5}\n{\"step\":2,\"validation_loss\":1.75}\n");
+    write("runs/stopped/metrics.jsonl", step + R"(
+{"step":2,"loss":null}
+{"step":2,"stopped":"the loss is not finite"}
+)");
+    fs::create_directory(folder_ / "secret");
+    write("secret/config.json", "{}");
+    write("secret/metrics.jsonl", "not for browsers");
+    fs::create_directory_symlink(folder_ / "secret", folder_ / "runs/link");
+    fs::create_symlink(folder_ / "secret/metrics.jsonl", folder_ / "runs/finished/profile.jsonl");
+  }
+};
+
+TEST_F(ServeRunsTest, ListsRunsAndHowFarTheyAre) {
+  const int lock = ::open((folder_ / "runs/sweep/running/.lock").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  fs::last_write_time(folder_ / "runs/finished/config.json",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  const Server server(folder_, "--runs runs");
+  const auto response = server.get("/api/runs");
+  EXPECT_EQ(response.header("content-type"), "application/json");
+  std::map<std::string, Json> runs;
+  for (const Json& run : Json::parse(response.body)) runs[run["name"]] = run;
+  ASSERT_EQ(runs.size(), 3U) << response.body;
+  EXPECT_EQ(Json::parse(response.body)[0]["name"], "finished") << "the newest is not first";
+
+  EXPECT_EQ(runs["finished"], Json::parse(R"({"name":"finished","config":{"lr":0.1,"steps":2},
+    "step":2,"loss":1.5,"tokens":null,"seconds":null,"validation_loss":1.75,"stopped":null,
+    "state":"finished"})"));
+  EXPECT_EQ(runs["stopped"]["state"], "stopped");
+  EXPECT_EQ(runs["stopped"]["stopped"], "the loss is not finite");
+  EXPECT_TRUE(runs["stopped"]["loss"].is_null());
+  EXPECT_EQ(runs["sweep/running"]["state"], "running");
+  EXPECT_EQ(runs["sweep/running"]["step"], 1) << "of the last line that ends";
+  ::close(lock);
+  const auto later = Json::parse(server.get("/api/runs").body);
+  EXPECT_EQ(std::ranges::count(later, Json("running"), [](auto& run) { return run["state"]; }), 0);
+}
+
+TEST_F(ServeRunsTest, FindsTheLastValidationFarBack) {
+  std::string lines = "{\"step\":1,\"validation_loss\":3}\n";
+  for (int step = 1; step <= 20000; ++step) {
+    lines += R"({"step":)" + std::to_string(step) + R"(,"loss":1,"gradient_norm":0.5})" + "\n";
+  }
+  write("runs/finished/metrics.jsonl", lines);
+  const Server server(folder_, "--runs runs/finished");  // which is itself a run
+  const Json runs = Json::parse(server.get("/api/runs").body);
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0]["name"], "finished");
+  EXPECT_EQ(runs[0]["step"], 20000);
+  EXPECT_EQ(runs[0]["validation_loss"], 3);
+}
+
+TEST_F(ServeRunsTest, GivesFilesFromAnyByteAndNothingBeyondTheFolder) {
+  const Server server(folder_, "--runs runs");
+  const std::string file = read_file(folder_ / "runs/sweep/running/metrics.jsonl");
+  const std::string path = "/api/runs/sweep%2Frunning/metrics";
+  for (const auto& [query, begin] : {std::pair<std::string, std::size_t>{"", 0},
+                                     {"?from=0", 0},
+                                     {"?from=50", 50},
+                                     {"?from=1000000", file.size()}}) {
+    const auto response = server.get(path + query);
+    EXPECT_EQ(response.status, 200) << query;
+    EXPECT_EQ(response.body, file.substr(begin)) << query;
+    EXPECT_EQ(response.header("file-size"), std::to_string(file.size())) << query;
+  }
+  for (const char* run : {"finished", "stopped"}) {  // the one is a link, the other not yet there
+    const auto response = server.get("/api/runs/"s + run + "/profile");
+    EXPECT_EQ(response.body, "") << run;
+    EXPECT_EQ(response.header("file-size"), "0") << run;
+  }
+  EXPECT_EQ(server.get(path + "?from=-1").status, 400);
+  EXPECT_EQ(server.get(path + "?from=x").status, 400);
+  for (const char* name : {"link", "none", "nothing", "..%2Fsecret", "../secret", "none/deep/down",
+                           "finished/../../secret", ".", "%2Ftmp"}) {
+    EXPECT_EQ(server.get("/api/runs/"s + name + "/metrics").status, 404) << name;
+  }
+  EXPECT_EQ(server.get("/api/runs/finished/config").status, 404);
+}
+
+TEST_F(ServeRunsTest, IsFineWithNoRunsButNotWithNoFolder) {
+  fs::create_directory(folder_ / "empty");
+  EXPECT_EQ(Server(folder_, "--runs empty").get("/api/runs").body, "[]");
+  write("index.html", "<p>the page</p>");
+  EXPECT_EQ(Server(folder_).get("/api/runs").status, 404);
+  expect_error({"serve", "--folder", ".", "--runs", "nowhere"}, "--runs: nowhere is no folder");
+  expect_error({"serve", "--folder", "runs", "--runs", "runs"}, "--folder: runs has no runs.html");
+}
+
+/// Whole numbers and what might be taken for one, as a range may begin or end with.
+std::vector<std::string> range_bounds(std::size_t size) {
+  return {"",
+          "0",
+          "1",
+          "007",
+          std::to_string(size - 1),
+          std::to_string(size),
+          std::to_string(size + 1),
+          "9999",
+          "999999999",
+          "18446744073709551615",
+          "18446744073709551616",
+          "99999999999999999999999999"};
+}
+/// Some 150 ranges, good and bad.
+std::vector<std::string> ranges_of(std::size_t size) {
+  std::vector<std::string> ranges{"bytes=",
+                                  "bytes",
+                                  "bytes=-",
+                                  "bytes=--5",
+                                  "bytes=5",
+                                  "bytes=a-b",
+                                  "bytes=0x0-0x5",
+                                  "bytes=0-4,6-9",
+                                  "bytes=+0-+5",
+                                  "bytes=0-4-",
+                                  "lines=0-4",
+                                  "BYTES=0-4",
+                                  "bytes=0-4;",
+                                  "bytes = 0-4",
+                                  "bytes=1.0-4",
+                                  "bytes=-1-4",
+                                  "bytes=" + std::string(8000, '7') + "-",
+                                  "bytes=-" + std::string(8000, '7')};
+  for (const std::string& first : range_bounds(size)) {
+    for (const std::string& last : range_bounds(size)) {
+      ranges.push_back("bytes=" + first + "-" + last);
+    }
+  }
+  return ranges;
+}
+
+/// What a range of plain numbers asks for of `whole`, or nothing where it has none of it.
+std::optional<std::string> part_of(const std::string& whole, const std::string& range) {
+  const auto number = [](const std::string& digits) {  // 18 digits suffice for what differs here
+    return digits.size() > 18 ? std::size_t{1} << 60 : std::stoul(digits);
+  };
+  const std::size_t equals = range.find('='), dash = range.find('-');
+  const std::string first = range.substr(equals + 1, dash - equals - 1);
+  const std::string last = range.substr(dash + 1);
+  if (first.empty()) {
+    const std::size_t count = std::min(number(last), whole.size());
+    if (count == 0) return std::nullopt;
+    return whole.substr(whole.size() - count);
+  }
+  if (number(first) >= whole.size()) return std::nullopt;
+  return whole.substr(number(first),
+                      last.empty() ? std::string::npos : number(last) - number(first) + 1);
+}
+
+/// That an answer to a request for a range of `whole` has what it must have, and not a byte more.
+void check_range(const std::string& whole, const std::string& range, const HttpAnswer& answer) {
+  SCOPED_TRACE(range.substr(0, 60));
+  const bool is_range = range.starts_with("bytes=") &&
+                        range.find_first_not_of("0123456789-", 6) == std::string::npos &&
+                        std::ranges::count(range, '-') == 1 && range.size() > 7;
+  std::optional<std::string> part;
+  if (is_range) part = part_of(whole, range);
+  switch (answer.status) {
+    case 200:  // a server may give all where it does not understand
+      EXPECT_EQ(answer.body, whole);
+      EXPECT_EQ(answer.header("content-range"), "");
+      break;
+    case 206: {
+      ASSERT_TRUE(part);
+      EXPECT_EQ(answer.body, *part);
+      EXPECT_THAT(answer.header("content-range"), StartsWith("bytes "));
+      EXPECT_TRUE(answer.header("content-range").ends_with("/" + std::to_string(whole.size())));
+      break;
+    }
+    case 416:
+      EXPECT_TRUE(is_range && !part);
+      EXPECT_EQ(answer.header("content-range"), "bytes */" + std::to_string(whole.size()));
+      EXPECT_EQ(answer.body, "");
+      break;
+    default:
+      ADD_FAILURE() << "status " << answer.status;
+  }
+}
+
+TEST_F(ServeRunsTest, SendsNoByteBeyondWhatIsServedWhateverTheRange) {
+  write("index.html", "<p>the page</p>");
+  write("icon.svg", std::string(405, 'i'));
+  write("empty.txt", "");
+  const Server server(folder_, "--runs runs");
+  for (const char* path :
+       {"/icon.svg", "/", "/empty.txt", "/api/runs", "/api/runs/finished/metrics",
+        "/api/runs/finished/metrics?from=50", "/api/runs/finished/profile"}) {
+    SCOPED_TRACE(path);
+    const std::string whole = server.get(path).body;
+    int partial = 0;
+    for (const std::string& range : ranges_of(whole.size())) {
+      const HttpAnswer answer = server.get(path, "Range: " + range + "\r\n");
+      check_range(whole, range, answer);
+      partial += answer.status == 206;
+    }
+    EXPECT_EQ(partial > 0, !whole.empty()) << "ranges are not served at all";
+  }
+}
+
+TEST_F(ServeRunsTest, SendsAPartWithItsPlace) {
+  write("icon.svg", "0123456789");
+  const Server server(folder_, "--runs runs");
+  const HttpAnswer middle = server.get("/icon.svg", "Range: bytes=2-4\r\n");
+  EXPECT_EQ(middle.status, 206);
+  EXPECT_EQ(middle.body, "234");
+  EXPECT_EQ(middle.header("content-range"), "bytes 2-4/10");
+  EXPECT_EQ(server.get("/icon.svg", "Range: bytes=8-99\r\n").body, "89");
+  EXPECT_EQ(server.get("/icon.svg", "Range: bytes=-3\r\n").body, "789");
+  EXPECT_EQ(server.get("/icon.svg", "Range: bytes=10-\r\n").status, 416);
+  EXPECT_EQ(server.get("/icon.svg", "Range: bytes=2-4\r\nIf-Range: \"x\"\r\n").body, "0123456789");
+  EXPECT_EQ(server.get("/nothing", "Range: bytes=0-2\r\n").status, 404);
+}
+
+TEST_F(ServeRunsTest, NoRequestBreaksIt) {
+  write("icon.svg", "0123456789");
+  const Server server(folder_, "--runs runs");
+  const std::string many(8100, 'a');
+  EXPECT_EQ(server.get("/api/runs/" + many + "/metricz").status, 404);
+  EXPECT_EQ(server.get("/api/runs/" + many + "/metrics").status, 404);
+  EXPECT_EQ(server.get("/" + many).status, 404);
+  EXPECT_EQ(server.get("/icon.svg?" + many + "=" + many).status, 200);
+  EXPECT_EQ(server.get("/icon.svg%00.html").status, 200) << "the path ends there";
+  EXPECT_EQ(server.get("/" + std::string(100000, 'a')).status, 414);
+  EXPECT_EQ(server.get("/icon.svg", "X: " + std::string(100000, 'a') + "\r\n").status, 431);
+  for (const char* path : {"//etc/passwd", "/icon.svg/", "/%", "/%zz", "/\xff", "/..", "/."}) {
+    EXPECT_EQ(server.get(path).status, 404) << path;
+  }
+  const HttpAnswer head =
+      server.ask("HEAD /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.header("content-length"), "10");
+  EXPECT_EQ(head.body, "");
+  const HttpAnswer post = server.ask(
+      "POST /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+      "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 5\r\n\r\n--b--");
+  EXPECT_EQ(post.status, 405);
+  EXPECT_EQ(post.header("allow"), "GET, HEAD");
+  EXPECT_EQ(server.get("/icon.svg").body, "0123456789");
+}
+
+}  // namespace
+}  // namespace addnorm
