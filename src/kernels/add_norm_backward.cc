@@ -5,6 +5,7 @@
 #include "kernels/cache.h"
 #include "kernels/check.h"
 #include "kernels/dispatch.h"
+#include "kernels/thread_memory.h"
 
 #ifndef ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
 #define ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
@@ -99,6 +100,7 @@ struct BackwardLoop {
   const NormOptions& options;
   const AddNormBackward<S, B>& args;
   const BackwardRange<V>& range;
+  V* const near_values;
   const std::size_t cols;
   const bool centred;
   const GammaPacks<V> gamma;
@@ -106,10 +108,16 @@ struct BackwardLoop {
   const V inverse_head;
   const V inverse_divisor;
 
-  BackwardLoop(const NormOptions& o, const AddNormBackward<S, B>& a, const BackwardRange<V>& r)
+  /// Values that rows near one another keep: s − hi and g − shift of two groups.
+  static constexpr std::size_t kNearValues = 2 * (2 * kRowGroup * kNearCols);
+
+  /// `near` has room for kNearValues.
+  BackwardLoop(const NormOptions& o, const AddNormBackward<S, B>& a, const BackwardRange<V>& r,
+               V* near)
       : options(o),
         args(a),
         range(r),
+        near_values(near),
         cols(a.s.cols),
         centred(o.kind != NormKind::kRms),
         gamma{o, a.gamma},
@@ -681,8 +689,8 @@ struct BackwardLoop {
   template <typename Mode, typename Cols>
   HWY_NOINLINE std::size_t near_rows(Mode, Cols n, std::size_t r, std::size_t end) const {
     if (r + kRowGroup > end) return r;
-    HWY_ALIGN V kept[2][NearRows<Mode>::kRows * kNearCols];
-    const NearRows<Mode> rows{.loop = *this, .n = n, .kept_s = kept[0], .kept_g = kept[1]};
+    V* const kept_g = near_values + kNearValues / 2;
+    const NearRows<Mode> rows{.loop = *this, .n = n, .kept_s = near_values, .kept_g = kept_g};
     GroupSums found;
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];
     HWY_ALIGN V shifts[kRowGroup];
@@ -879,20 +887,26 @@ void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args
                    const BackwardRange<Arithmetic<S>>& range) {
   using V = Arithmetic<S>;
   const std::size_t cols = args.s.cols;
+  using Loop = BackwardLoop<S, B>;
+  constexpr std::size_t kNearBytes = Loop::kNearValues * sizeof(V);
+  constexpr std::size_t kParameterBytes = kOwnParameters * sizeof(V) + kPage;
+  std::byte* const memory = thread_memory(kNearBytes + 3 * kParameterBytes);
+  V* const near = reinterpret_cast<V*>(memory);
   if (range.reach == Reach::kCaches || cols > kOwnParameters) {
-    BackwardLoop<S, B>(options, args, range).run();
+    Loop(options, args, range, near).run();
     return;
   }
   const std::size_t place = place_in_page({args.s.data, args.dy.data, args.d_residual.data},
                                           {args.dx.data}, cols * sizeof(S));
-  alignas(kPage) std::byte room[3][kOwnParameters * sizeof(V) + kPage];
-  const auto own = [&](std::size_t k) { return reinterpret_cast<V*>(room[k] + place); };
+  const auto own = [&](std::size_t k) {
+    return reinterpret_cast<V*>(memory + kNearBytes + k * kParameterBytes + place);
+  };
   AddNormBackward<S, B> placed = args;
   placed.gamma = std::span<const V>(own(0), std::ranges::copy(args.gamma, own(0)).out);
   BackwardRange<V> sums = range;
   if (range.d_gamma != nullptr) sums.d_gamma = own(1);
   if (range.d_beta != nullptr) sums.d_beta = own(2);
-  BackwardLoop<S, B>(options, placed, sums).run();
+  Loop(options, placed, sums, near).run();
   if (range.d_gamma != nullptr) std::copy_n(sums.d_gamma, cols, range.d_gamma);
   if (range.d_beta != nullptr) std::copy_n(sums.d_beta, cols, range.d_beta);
 }

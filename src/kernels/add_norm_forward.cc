@@ -4,6 +4,7 @@
 #include "kernels/check.h"
 #include "kernels/dispatch.h"
 #include "kernels/residual_add.h"
+#include "kernels/thread_memory.h"
 
 #ifndef ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
 #define ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
@@ -821,19 +822,19 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
                                 ? place_in_page({args.add.x.data, args.add.branch.data},
                                                 {args.sum.data, args.y.data}, cols * sizeof(S))
                                 : 0;
-  // Bytes, because S and V would be filled with zeros.
-  alignas(kPage) std::byte waiting[kWaiting * sizeof(S) + kPage];
-  alignas(kPage) std::byte parameters[2][kOwnParameters * sizeof(V) + kPage];
+  constexpr std::size_t kWaitingBytes = kWaiting * sizeof(S) + kPage;
+  constexpr std::size_t kParameterBytes = kOwnParameters * sizeof(V) + kPage;
+  std::byte* const waiting = thread_memory(kWaitingBytes + 2 * kParameterBytes) + place;
   AddNormForward<S, B> placed = args;
   if (past_cache && cols <= kOwnParameters) {
-    const auto own = [&](std::span<const V> values, std::byte* room) {
-      return std::span<const V>(reinterpret_cast<V*>(room + place),
-                                std::ranges::copy(values, reinterpret_cast<V*>(room + place)).out);
+    const auto own = [](std::span<const V> values, std::byte* room) {
+      V* const begin = reinterpret_cast<V*>(room);
+      return std::span<const V>(begin, std::ranges::copy(values, begin).out);
     };
-    placed.gamma = own(args.gamma, parameters[0]);
-    placed.beta = own(args.beta, parameters[1]);
+    placed.gamma = own(args.gamma, waiting + kWaitingBytes);
+    placed.beta = own(args.beta, waiting + kWaitingBytes + kParameterBytes);
   }
-  ForwardLoop<S, B>(options, placed, reinterpret_cast<S*>(waiting + place), reach).run(begin, end);
+  ForwardLoop<S, B>(options, placed, reinterpret_cast<S*>(waiting), reach).run(begin, end);
 }
 
 ADDNORM_TABLE(forward_table, ForwardRows, rows_forward)

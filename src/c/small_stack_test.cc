@@ -1,0 +1,263 @@
+/// Every function of the C interface runs on a thread with a small stack, such as runtimes and
+/// engines give to theirs, and writes nothing below it.
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "addnorm.h"
+#include "kernels/cache.h"
+#include "kernels/instruction_set.h"
+#include "support/instruction_sets.h"
+
+namespace addnorm {
+namespace {
+
+/// A stack with a guard page below, and below that memory that nobody may write: a frame larger
+/// than the guard page could step over it.
+class SmallStack {
+ public:
+  explicit SmallStack(std::size_t size)
+      : size_(size),
+        memory_(
+            static_cast<unsigned char*>(mmap(nullptr, kBelow + kPage + size, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    if (memory_ == MAP_FAILED) std::abort();
+    std::memset(memory_, kUntouched, kBelow);
+    if (mprotect(memory_ + kBelow, kPage, PROT_NONE) != 0) std::abort();
+  }
+  ~SmallStack() { munmap(memory_, kBelow + kPage + size_); }
+  SmallStack(const SmallStack&) = delete;
+  SmallStack& operator=(const SmallStack&) = delete;
+
+  /// Calls body() on a thread that has this stack.
+  void run(const std::function<void()>& body) const {
+    const auto call = [](void* argument) -> void* {
+      (*static_cast<const std::function<void()>*>(argument))();
+      return nullptr;
+    };
+    pthread_attr_t attributes;
+    pthread_t thread;
+    ASSERT_EQ(pthread_attr_init(&attributes), 0);
+    ASSERT_EQ(pthread_attr_setstack(&attributes, memory_ + kBelow + kPage, size_), 0);
+    ASSERT_EQ(pthread_create(&thread, &attributes, call, const_cast<std::function<void()>*>(&body)),
+              0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+    EXPECT_TRUE(std::all_of(memory_, memory_ + kBelow, [](unsigned char byte) {
+      return byte == kUntouched;
+    })) << "memory below the stack was written";
+  }
+
+ private:
+  static constexpr std::size_t kBelow = std::size_t{512} << 10;
+  static constexpr unsigned char kUntouched = 0xA5;
+
+  std::size_t size_;
+  unsigned char* memory_;
+};
+
+/// Memory for values of any type, at most 8 bytes each. They are all of one size and differ; the
+/// squares of the first `huge` of them overflow in float32, so that their rows take the slow path.
+class Values {
+ public:
+  explicit Values(std::size_t count, std::size_t huge = 0) : bytes_(8 * (count + kLine)) {
+    std::uint32_t random = 1;
+    for (std::size_t i = 0; i < bytes_.size(); ++i) {
+      random = random * 1664525 + 1013904223;
+      const bool is_upper = i % 2 == 1;  // of 2, 4 or 8 bytes: sign and exponent
+      bytes_[i] =
+          is_upper ? (i < 2 * huge ? 0x6C : 0x3C) : static_cast<unsigned char>(random >> 24);
+    }
+  }
+  /// At the beginning of a cache line, as stores past the caches need it.
+  void* data() {
+    const auto begin = reinterpret_cast<std::uintptr_t>(bytes_.data());
+    return bytes_.data() + (64 - begin % 64) % 64;
+  }
+
+ private:
+  static constexpr std::size_t kLine = 8;
+  std::vector<unsigned char> bytes_;
+};
+
+/// A row that takes the slow path and some that do not, of any type, for all functions.
+struct Arrays {
+  Arrays(std::size_t row_count, std::size_t feature_count)
+      : rows(row_count),
+        features(feature_count),
+        x(rows * features, features),
+        branch(rows * features),
+        sum(rows * features),
+        y(rows * features),
+        d(rows * features),
+        dx(rows * features),
+        d_branch(rows * features),
+        gamma(features),
+        beta(features),
+        d_gamma(features),
+        d_beta(features),
+        statistics(6 * rows * features),
+        workspace(workspace_size()) {}
+
+  std::size_t workspace_size() const {
+    return std::max(addnorm_add_norm_workspace(rows, features), 4 * rows * features + 64);
+  }
+
+  std::size_t rows, features;
+  Values x, branch, sum, y, d, dx, d_branch, gamma, beta, d_gamma, d_beta, statistics, workspace;
+};
+
+void expect_ok(addnorm_status status) {
+  EXPECT_EQ(status, ADDNORM_OK) << addnorm_last_error();
+}
+
+void call_row_functions(Arrays& a, std::int32_t dtype) {
+  addnorm_residual_add_args add{.size = sizeof add, .dtype = dtype, .rows = a.rows};
+  add.features = a.features;
+  add.x = a.x.data(), add.branch = a.branch.data(), add.sum = a.sum.data();
+  add.skip = a.gamma.data(), add.skip_count = a.features;
+  add.gain = a.beta.data(), add.gain_count = a.features;
+  add.dropout_probability = 0.25;
+  expect_ok(addnorm_residual_add(&add));
+
+  addnorm_residual_add_backward_args add_backward{.size = sizeof add_backward, .dtype = dtype};
+  add_backward.rows = a.rows, add_backward.features = a.features;
+  add_backward.x = a.x.data(), add_backward.branch = a.branch.data();
+  add_backward.d_sum = a.d.data(), add_backward.d_branch = a.d_branch.data();
+  add_backward.d_skip = a.d_gamma.data(), add_backward.d_skip_count = a.features;
+  add_backward.d_gain = a.d_beta.data(), add_backward.d_gain_count = a.features;
+  expect_ok(addnorm_residual_add_backward(&add_backward));
+
+  for (const bool keeps_sum : {false, true}) {
+    for (const std::int32_t kind : {ADDNORM_LAYER_NORM, ADDNORM_RMS_NORM}) {
+      const addnorm_norm_options norm{.size = sizeof norm, .kind = kind};
+      addnorm_add_norm_forward_args forward{.size = sizeof forward, .dtype = dtype};
+      forward.rows = a.rows, forward.features = a.features, forward.norm = &norm;
+      forward.x = a.x.data(), forward.branch = a.branch.data();
+      forward.sum = keeps_sum ? a.sum.data() : nullptr;
+      forward.gamma = a.gamma.data();
+      forward.beta = kind == ADDNORM_LAYER_NORM ? a.beta.data() : nullptr;
+      forward.y = a.y.data(), forward.statistics = a.statistics.data();
+      expect_ok(addnorm_add_norm_forward(&forward));
+
+      addnorm_add_norm_backward_args backward{.size = sizeof backward, .dtype = dtype};
+      backward.rows = a.rows, backward.features = a.features, backward.norm = &norm;
+      backward.s = a.sum.data(), backward.statistics = a.statistics.data();
+      backward.gamma = a.gamma.data(), backward.dy = a.branch.data();
+      backward.d_residual = a.d.data(), backward.dx = a.dx.data();
+      backward.d_gamma = a.d_gamma.data();
+      backward.d_beta = kind == ADDNORM_LAYER_NORM ? a.d_beta.data() : nullptr;
+      backward.workspace = a.workspace.data(), backward.workspace_size = a.workspace_size();
+      expect_ok(addnorm_add_norm_backward(&backward));
+    }
+  }
+}
+
+void call_channel_functions(Arrays& a, std::int32_t dtype) {
+  const auto forward_args = [&](const addnorm_norm_options& norm) {
+    addnorm_channel_norm_forward_args args{.size = sizeof args, .dtype = dtype};
+    args.samples = a.rows, args.channels = a.features, args.positions = 1, args.norm = &norm;
+    args.x = a.branch.data(), args.gamma = a.gamma.data(), args.beta = a.beta.data();
+    args.y = a.y.data(), args.statistics = a.statistics.data();
+    args.workspace = a.workspace.data(), args.workspace_size = a.workspace_size();
+    return args;
+  };
+  const auto backward_args = [&](const addnorm_norm_options& norm) {
+    addnorm_channel_norm_backward_args args{.size = sizeof args, .dtype = dtype};
+    args.samples = a.rows, args.channels = a.features, args.positions = 1, args.norm = &norm;
+    args.x = a.branch.data(), args.statistics = a.statistics.data();
+    args.gamma = a.gamma.data(), args.dy = a.d.data(), args.dx = a.dx.data();
+    args.d_gamma = a.d_gamma.data(), args.d_beta = a.d_beta.data();
+    args.workspace = a.workspace.data(), args.workspace_size = a.workspace_size();
+    return args;
+  };
+  for (const std::int32_t kind : {ADDNORM_BATCH_NORM, ADDNORM_INSTANCE_NORM, ADDNORM_GROUP_NORM}) {
+    const addnorm_norm_options norm{.size = sizeof norm, .kind = kind};
+    std::size_t sets = 0, workspace = 0;
+    expect_ok(addnorm_channel_norm_sizes(&norm, a.rows, a.features, 1, &sets, &workspace));
+    ASSERT_LE(sets, a.rows * a.features);
+    ASSERT_LE(workspace, a.workspace_size());
+    const auto forward = forward_args(norm);
+    expect_ok(addnorm_channel_norm_forward(&forward));
+    const auto backward = backward_args(norm);
+    expect_ok(addnorm_channel_norm_backward(&backward));
+    if (kind != ADDNORM_BATCH_NORM) continue;
+    expect_ok(addnorm_batch_norm_evaluate(&forward));
+    expect_ok(addnorm_batch_norm_evaluate_backward(&backward));
+    addnorm_running_statistics_args running{.size = sizeof running, .dtype = dtype};
+    running.channels = a.features, running.norm = &norm, running.count = 2;
+    running.mean = a.d_gamma.data(), running.variance = a.gamma.data();
+    running.statistics = a.statistics.data();
+    expect_ok(addnorm_update_running_statistics(&running));
+    expect_ok(addnorm_running_to_norm_statistics(&running));
+  }
+}
+
+void call_error_functions() {
+  addnorm_add_norm_forward_args args{.size = sizeof args, .dtype = 99};
+  EXPECT_EQ(addnorm_add_norm_forward(&args), ADDNORM_INVALID_ARGUMENT);  // by an exception
+  EXPECT_STRNE(addnorm_last_error(), "");
+  EXPECT_STRNE(addnorm_version(), "");
+  EXPECT_GT(addnorm_version_number(), 0u);
+  EXPECT_NE(addnorm_instruction_set(), nullptr);
+}
+
+void call_all(Arrays& arrays) {
+  for (std::int32_t dtype = ADDNORM_F32; dtype <= ADDNORM_F32_F16; ++dtype) {
+    call_row_functions(arrays, dtype);
+  }
+  for (const std::int32_t dtype : {ADDNORM_F32, ADDNORM_F64}) {
+    call_channel_functions(arrays, dtype);
+  }
+  call_error_functions();
+}
+
+constexpr std::size_t kSmallest = std::size_t{64} << 10;
+
+class SmallStackTest : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  ~SmallStackTest() override {
+    use_instruction_set(own_instruction_set_);
+    use_last_cache(0);
+  }
+
+  const std::string own_instruction_set_{instruction_set()};
+};
+
+/// Enough for groups of rows and what is left over.
+std::size_t rows_of(std::size_t features) {
+  return features <= 256 ? 40 : features <= 8192 ? 9 : 3;
+}
+
+TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
+  const SmallStack stack(GetParam());
+  const bool is_smallest = GetParam() == kSmallest;
+  for (const std::size_t features :
+       {1, 7, 32, 64, 255, 256, 768, 2048, 8192, 16384, 16385, 65536}) {
+    Arrays arrays(rows_of(features), features);
+    for (const std::string& name : testing::all_instruction_sets()) {
+      if (!is_smallest && name != instruction_set()) continue;
+      use_instruction_set(name);
+      for (const std::size_t last_cache : {std::size_t{1}, std::size_t{1} << 40}) {
+        SCOPED_TRACE(name + ", features " + std::to_string(features));
+        use_last_cache(last_cache);  // as in memory, as in the caches
+        stack.run([&] { call_all(arrays); });
+      }
+    }
+    use_instruction_set(own_instruction_set_);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Bytes, SmallStackTest,
+                         ::testing::Values(kSmallest, std::size_t{128} << 10,
+                                           std::size_t{256} << 10));
+
+}  // namespace
+}  // namespace addnorm
