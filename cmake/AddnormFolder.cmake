@@ -11,6 +11,23 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 sees overlaps in std::string'
   target_compile_options(addnorm_options INTERFACE -Wno-restrict)
 endif()
 
+# What a mistake in memory must not become; Debian's own packages are built so. Sanitizers look more
+# closely, and WebAssembly has no such memory.
+if(NOT ADDNORM_WASM AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  include(CheckCXXCompilerFlag)
+  foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+    string(MAKE_C_IDENTIFIER "ADDNORM_HAS${flag}" has)
+    check_cxx_compiler_flag(${flag} ${has})
+    if(${has})
+      target_compile_options(addnorm_options INTERFACE ${flag})
+    endif()
+  endforeach()
+  # FORTIFY needs an optimizer; some compilers define it themselves.
+  target_compile_options(addnorm_options INTERFACE
+                         $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE$<SEMICOLON>-D_FORTIFY_SOURCE=2>)
+  target_link_options(addnorm_options INTERFACE LINKER:-z,relro,-z,now)
+endif()
+
 # addnorm_tests(<name> SOURCES <files> LIBRARIES <targets>): a GoogleTest program known to ctest.
 function(addnorm_tests name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
