@@ -11,6 +11,7 @@
 #include "io/json.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
+#include "support/compare.h"
 #include "support/program.h"
 
 namespace addnorm {
@@ -66,12 +67,7 @@ TEST_F(DoctorCommandTest, WritesAModelsOutputForTokens) {
   const NpyArray out = read_npy((folder_ / "out.npy").string());
   const auto expected = tensor_values<float>(golden.at("output"));
   EXPECT_EQ(out.shape, golden.at("output").shape);
-  const auto& values = std::get<std::vector<float>>(out.values);
-  double error = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    error = std::max(error, std::abs(double{values[i]} - expected[i]));
-  }
-  EXPECT_LT(error, 1e-5);
+  EXPECT_LT(testing::max_error(std::get<std::vector<float>>(out.values), expected), 1e-5);
 }
 
 TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySide) {

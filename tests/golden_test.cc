@@ -13,6 +13,7 @@
 
 #include "addnorm/nn/stack.h"
 #include "io/safetensors.h"
+#include "support/compare.h"
 
 namespace addnorm {
 namespace {
@@ -58,14 +59,9 @@ class Golden {
 
   void compare(const std::string& name, std::span<const float> values) {
     const auto expected = tensor_values<float>(file_.at(name));
-    ASSERT_EQ(values.size(), expected.size()) << name_ << ": " << name;
-    double error = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      ASSERT_TRUE(std::isfinite(values[i])) << name_ << ": " << name;
-      error = std::max(error, std::abs(double{values[i]} - expected[i]));
-    }
-    error /= largest(name);
-    EXPECT_LE(error, kTolerance) << name_ << ": " << name;
+    SCOPED_TRACE(name_ + ": " + name);
+    const double error = testing::max_error(values, expected) / largest(name);
+    EXPECT_LE(error, kTolerance);
     if (error >= worst_error_) {
       worst_error_ = error;
       worst_ = name;
@@ -82,11 +78,7 @@ class Golden {
     // A key's bias adds the same to all scores of a query, which changes nothing: its gradient is
     // mere rounding of what its weight's is made of.
     if (name.ends_with("key.bias")) name.replace(name.size() - 4, 4, "weight");
-    double largest = 0;
-    for (const double value : tensor_values<double>(file_.at(name))) {
-      largest = std::max(largest, std::abs(value));
-    }
-    return largest;
+    return testing::max_abs(tensor_values<double>(file_.at(name)));
   }
 
   std::string name_;

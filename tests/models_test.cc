@@ -13,9 +13,12 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "model/streamed_model.h"
+#include "support/compare.h"
 
 namespace addnorm {
 namespace {
+
+using testing::relative_error;
 
 /// Of max |a − b| ÷ max |b| in one tensor.
 constexpr double kTolerance = 1e-4;
@@ -32,18 +35,6 @@ StreamedModel load(const std::string& folder) {
   Recipe recipe = parse_recipe(read_file(config), config);
   Weights weights(folder, recipe.family);
   return {std::move(recipe), std::move(weights)};
-}
-
-double relative_error(std::span<const float> actual, std::span<const float> expected,
-                      double largest = 0) {
-  if (actual.size() != expected.size()) return INFINITY;
-  double error = 0;
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    const double difference = std::abs(double{actual[i]} - expected[i]);
-    error = std::max(error, std::isnan(difference) ? INFINITY : difference);
-    largest = std::max(largest, std::abs(double{expected[i]}));
-  }
-  return error / largest;
 }
 
 /// Gradients by the names of the tensors that the parameters stand in, laid out as they are.
@@ -82,8 +73,8 @@ TEST_P(Models, GivesPyTorchsOutputAndGradients) {
   for (const double id : tensor_values<double>(stored_tokens)) tokens.push_back(std::int32_t(id));
 
   const MatrixView<const float> output = model.forward(tokens, stored_tokens.shape[0]);
-  const double output_error =
-      relative_error({output.data, output.size()}, tensor_values<float>(expected.at("output")));
+  const double output_error = relative_error(std::span(output.data, output.size()),
+                                             tensor_values<float>(expected.at("output")));
   EXPECT_LT(output_error, kTolerance);
 
   const std::vector<float> d_output = tensor_values<float>(expected.at("d_output"));
@@ -96,15 +87,15 @@ TEST_P(Models, GivesPyTorchsOutputAndGradients) {
     const std::string prefix = "gradient.";
     if (!tensor.name.starts_with(prefix)) continue;
     auto& values = wanted[tensor.name.substr(prefix.size())] = tensor_values<float>(tensor);
-    for (const double value : values) largest = std::max(largest, std::abs(value));
+    largest = std::max(largest, testing::max_abs(values));
   }
-  double worst = 0;
+  testing::LargestError worst;
   for (const auto& [name, values] : wanted) {
     const auto found = gradients.all().find(name);
     ASSERT_NE(found, gradients.all().end()) << name;
     const double error = relative_error(found->second, values, kLeastShare * largest);
     EXPECT_LT(error, kTolerance) << name;
-    worst = std::max(worst, error);
+    worst.add(error, name);
   }
   EXPECT_GT(wanted.size(), 12u);
   fmt::print("{}: output {:.1e}, worst of {} gradients {:.1e}\n", GetParam(), output_error,

@@ -53,11 +53,7 @@ Matrix<double> random_tokens(std::size_t rows = kLength) {
 }
 
 double largest_difference(const Matrix<double>& a, const Matrix<double>& b) {
-  double largest = 0;
-  for (std::size_t i = 0; i < a.flat().size(); ++i) {
-    largest = std::max(largest, std::abs(a.flat()[i] - b.flat()[i]));
-  }
-  return largest;
+  return testing::max_error(a.flat(), b.flat());
 }
 
 TEST(Rope, ProductsDependOnTheDistanceAlone) {

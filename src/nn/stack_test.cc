@@ -11,6 +11,7 @@
 #include "addnorm/error.h"
 #include "addnorm/nn/initialize.h"
 #include "addnorm/torch_generator.h"
+#include "support/compare.h"
 
 namespace addnorm {
 namespace {
@@ -250,14 +251,6 @@ std::vector<float> logits_of(std::string_view placement, const std::vector<std::
   return all;
 }
 
-double worst_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
-  }
-  return worst;
-}
-
 TEST(Decoder, GivesTheLogitsOfAWholeSequenceWhenItIsFedInPieces) {
   for (const char* placement : {"pre", "post", "sandwich", "deepnorm"}) {
     SCOPED_TRACE(placement);
@@ -266,9 +259,9 @@ TEST(Decoder, GivesTheLogitsOfAWholeSequenceWhenItIsFedInPieces) {
     for (const std::vector<std::size_t>& pieces :
          {std::vector<std::size_t>(16, 1), {5, 3, 8}, {1, 14, 1}}) {
       const std::vector<float> logits = logits_of<float>(placement, pieces);
-      EXPECT_LT(worst_difference(logits, whole), 1e-5);
+      EXPECT_LT(testing::max_error(logits, whole), 1e-5);
       EXPECT_EQ(logits, logits_of<float>(placement, pieces));
-      EXPECT_LT(worst_difference(logits_of<BFloat16>(placement, pieces), whole16), 0.03);
+      EXPECT_LT(testing::max_error(logits_of<BFloat16>(placement, pieces), whole16), 0.03);
     }
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,24 +17,54 @@ std::vector<double> to_double(const Range& values) {
   return {std::ranges::begin(values), std::ranges::end(values)};
 }
 
-/// max |actual − expected|; infinite where a value or the length is not as it must be at all.
-template <std::ranges::contiguous_range Range>
-double max_error(const Range& actual, const std::vector<double>& expected) {
-  constexpr double kWrong = std::numeric_limits<double>::infinity();
-  if (std::ranges::size(actual) != expected.size()) return kWrong;
-  double error = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double difference = std::abs(static_cast<double>(actual[i]) - expected[i]);
-    error = std::max(error, std::isnan(difference) ? kWrong : difference);
+/// The largest of several errors. std::max would drop a NaN; here it is a failure of the test,
+/// which says where it is, and the largest error is infinite from then on.
+class LargestError {
+ public:
+  template <typename Place>
+  void add(double error, const Place& place) {
+    if (std::isnan(error)) {
+      if (largest_ < kNotANumber) ADD_FAILURE() << "the error is NaN at " << place;
+      error = kNotANumber;
+    }
+    largest_ = std::max(largest_, error);
+  }
+  operator double() const { return largest_; }
+
+ private:
+  static constexpr double kNotANumber = std::numeric_limits<double>::infinity();
+  double largest_ = 0;
+};
+
+/// max |actual − expected|; infinite and a failure where a value is NaN or the lengths differ.
+template <std::ranges::contiguous_range Actual, std::ranges::contiguous_range Expected>
+double max_error(const Actual& actual, const Expected& expected) {
+  if (std::ranges::size(actual) != std::ranges::size(expected)) {
+    ADD_FAILURE() << "there are " << std::ranges::size(actual) << " values, expected "
+                  << std::ranges::size(expected);
+    return std::numeric_limits<double>::infinity();
+  }
+  LargestError error;
+  for (std::size_t i = 0; i < std::ranges::size(expected); ++i) {
+    error.add(std::abs(static_cast<double>(actual[i]) - static_cast<double>(expected[i])), i);
   }
   return error;
 }
 
-/// max |actual − expected| ÷ max |expected|.
+/// max |value|
 template <std::ranges::contiguous_range Range>
-double relative_error(const Range& actual, const std::vector<double>& expected) {
+double max_abs(const Range& values) {
   double largest = 0;
-  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  for (const auto& value : values) {
+    largest = std::max(largest, std::abs(static_cast<double>(value)));
+  }
+  return largest;
+}
+
+/// max |actual − expected| ÷ max |expected|, or ÷ `least` where that is larger.
+template <std::ranges::contiguous_range Actual, std::ranges::contiguous_range Expected>
+double relative_error(const Actual& actual, const Expected& expected, double least = 0) {
+  const double largest = std::max(max_abs(expected), least);
   const double error = max_error(actual, expected);
   return largest > 0 ? error / largest : error;
 }

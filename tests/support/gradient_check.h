@@ -6,6 +6,8 @@
 #include <functional>
 #include <span>
 
+#include "support/compare.h"
+
 namespace addnorm::testing {
 
 /// max |analytic − central difference| ÷ max |central difference| over `values`, where
@@ -14,7 +16,7 @@ namespace addnorm::testing {
 inline double gradient_error(std::span<double> values, std::span<const double> analytic,
                              const std::function<double()>& loss, std::size_t at_most = 64,
                              double step = 3e-4) {
-  double error = 0;
+  LargestError error;
   double largest = 1e-3;  // smaller gradients (a key bias has none) are lost in the loss's rounding
   const std::size_t stride = std::max<std::size_t>(1, values.size() / at_most);
   for (std::size_t i = 0; i < values.size(); i += stride) {
@@ -26,7 +28,7 @@ inline double gradient_error(std::span<double> values, std::span<const double> a
     const double difference =
         (8 * (at(step) - at(-step)) - (at(2 * step) - at(-2 * step))) / (12 * step);
     values[i] = value;
-    error = std::max(error, std::abs(analytic[i] - difference));
+    error.add(std::abs(analytic[i] - difference), i);
     largest = std::max(largest, std::abs(difference));
   }
   return error / largest;
