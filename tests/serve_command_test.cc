@@ -331,6 +331,32 @@ TEST_F(ServeRunsTest, SendsAPartWithItsPlace) {
   EXPECT_EQ(server.get("/icon.svg", "Range: bytes=10-\r\n").status, 416);
   EXPECT_EQ(server.get("/icon.svg", "Range: bytes=2-4\r\nIf-Range: \"x\"\r\n").body, "0123456789");
   EXPECT_EQ(server.get("/nothing", "Range: bytes=0-2\r\n").status, 404);
+  const HttpAnswer head = server.ask(
+      "HEAD /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\nRange: bytes=2-4\r\n\r\n");
+  EXPECT_EQ(head.status, 200) << "a range is a matter of GET";
+  EXPECT_EQ(head.header("content-length"), "10");
+}
+
+TEST_F(ServeRunsTest, DoesNotLetBrowsersKeepARefusal) {
+  fs::create_directory(folder_ / "assets");
+  write("assets/a.js", "0123456789");
+  const Server server(folder_, "--runs runs");
+  const HttpAnswer beyond = server.get("/assets/a.js", "Range: bytes=10-\r\n");
+  EXPECT_EQ(beyond.status, 416);
+  EXPECT_EQ(beyond.header("cache-control"), "");
+}
+
+TEST_F(ServeRunsTest, AnswersManyRequestsOnOneConnection) {
+  write("icon.svg", "0123456789");
+  const Server server(folder_, "--runs runs");
+  const std::string first = "GET /icon.svg HTTP/1.1\r\nHost: x\r\n\r\n";
+  const std::string last = "GET /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  const std::string answers = testing::exchange(server.port(), first + first + last);
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = answers.find("HTTP/1.1 200 OK\r\n", at)) != std::string::npos;) {
+    ++count, ++at;
+  }
+  EXPECT_EQ(count, 3U) << answers;
 }
 
 TEST_F(ServeRunsTest, NoRequestBreaksIt) {
@@ -344,6 +370,9 @@ TEST_F(ServeRunsTest, NoRequestBreaksIt) {
   EXPECT_EQ(server.get("/icon.svg%00.html").status, 200) << "the path ends there";
   EXPECT_EQ(server.get("/" + std::string(100000, 'a')).status, 414);
   EXPECT_EQ(server.get("/icon.svg", "X: " + std::string(100000, 'a') + "\r\n").status, 431);
+  std::string arguments;
+  for (int i = 0; i < 500; ++i) arguments += "&a" + std::to_string(i) + "=1";
+  server.get("/icon.svg?" + arguments);  // answered or not
   for (const char* path : {"//etc/passwd", "/icon.svg/", "/%", "/%zz", "/\xff", "/..", "/."}) {
     EXPECT_EQ(server.get(path).status, 404) << path;
   }

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -18,55 +19,78 @@
 namespace addnorm {
 namespace {
 
-/// Of a request's path and headers together; longer ones are answered with 414 or 431.
-constexpr std::size_t kMostRequestBytes = 32768;
+/// Memory for what is known of a request: its path, arguments and headers. What does not fit is
+/// answered with 414 or 431, or by an end of the connection.
+constexpr std::size_t kRequestBytes = 32768;
 constexpr unsigned kTimeoutSeconds = 30;
+constexpr std::size_t kBlockBytes = 65536;  // of a file that is read at a time
 
 std::optional<std::string_view> header_of(MHD_Connection* connection, const char* name) {
   const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
   return value == nullptr ? std::nullopt : std::optional<std::string_view>(value);
 }
 
-/// The Range header, unless it is to hold only for a version of the content (If-Range): no content
-/// here names its version.
-RangeRequest range_of(MHD_Connection* connection, std::uint64_t size) {
-  if (header_of(connection, MHD_HTTP_HEADER_IF_RANGE)) return {};
+/// What part of the content is asked for. A range is a matter of GET alone, and one that is to hold
+/// only for some version of the content (If-Range) never does: no content here names its version.
+RangeRequest range_of(MHD_Connection* connection, std::string_view method, std::uint64_t size) {
+  const bool is_for_any_version = !header_of(connection, MHD_HTTP_HEADER_IF_RANGE);
+  if (method != MHD_HTTP_METHOD_GET || !is_for_any_version) return {};
   return parse_range(header_of(connection, MHD_HTTP_HEADER_RANGE), size);
 }
 
-/// The part of the answer's content that the request asks for; changes its status and headers.
-ByteRange select_range(MHD_Connection* connection, HttpAnswer& answer) {
-  const std::uint64_t size = answer.file ? answer.file.size() - answer.begin : answer.text.size();
+/// The part of an answer's content that is sent. Changes its status and headers.
+ByteRange select_range(const RangeRequest& request, std::uint64_t size, HttpAnswer& answer) {
   if (answer.status != MHD_HTTP_OK) return {0, size};
   answer.headers[MHD_HTTP_HEADER_ACCEPT_RANGES] = "bytes";
-  const auto [kind, range] = range_of(connection, size);
-  switch (kind) {
+  switch (request.kind) {
     case RangeRequest::kNone:
       return {0, size};
     case RangeRequest::kUnsatisfiable:
-      answer.status = MHD_HTTP_RANGE_NOT_SATISFIABLE;
+      answer = {.status = MHD_HTTP_RANGE_NOT_SATISFIABLE};
       answer.headers[MHD_HTTP_HEADER_CONTENT_RANGE] = fmt::format("bytes */{}", size);
       return {0, 0};
     case RangeRequest::kSatisfiable:
-      answer.status = MHD_HTTP_PARTIAL_CONTENT;
-      answer.headers[MHD_HTTP_HEADER_CONTENT_RANGE] =
-          fmt::format("bytes {}-{}/{}", range.begin, range.end - 1, size);
+      break;
   }
+  const ByteRange& range = request.range;
+  answer.status = MHD_HTTP_PARTIAL_CONTENT;
+  answer.headers[MHD_HTTP_HEADER_CONTENT_RANGE] =
+      fmt::format("bytes {}-{}/{}", range.begin, range.end - 1, size);
   return range;
 }
 
+/// A file that is being sent.
+struct FileReader {
+  OpenFile file;
+  std::uint64_t begin;
+
+  /// Bytes from `at` on. Where the file has become shorter the connection ends: its length was
+  /// promised.
+  static ssize_t read(void* reader, std::uint64_t at, char* to, std::size_t size) {
+    const FileReader& self = *static_cast<const FileReader*>(reader);
+    const ssize_t n =
+        ::pread(self.file.descriptor(), to, size, static_cast<off_t>(self.begin + at));
+    return n > 0 ? n : MHD_CONTENT_READER_END_WITH_ERROR;
+  }
+  static void destroy(void* reader) { delete static_cast<FileReader*>(reader); }
+};
+
 MHD_Response* make_response(HttpAnswer& answer, const ByteRange& range) {
   const std::uint64_t length = range.end - range.begin;
-  if (answer.file && length > 0) {
-    return MHD_create_response_from_fd_at_offset64(length, answer.file.release(),
-                                                   answer.begin + range.begin);
+  if (!answer.file || length == 0) {
+    return MHD_create_response_from_buffer(length, answer.text.data() + (length ? range.begin : 0),
+                                           MHD_RESPMEM_MUST_COPY);
   }
-  return MHD_create_response_from_buffer(length, answer.text.data() + (length ? range.begin : 0),
-                                         MHD_RESPMEM_MUST_COPY);
+  auto reader = std::make_unique<FileReader>(std::move(answer.file), answer.begin + range.begin);
+  MHD_Response* response = MHD_create_response_from_callback(length, kBlockBytes, &FileReader::read,
+                                                             reader.get(), &FileReader::destroy);
+  if (response != nullptr) reader.release();  // destroyed with the response
+  return response;
 }
 
-MHD_Result send(MHD_Connection* connection, HttpAnswer answer) {
-  const ByteRange range = select_range(connection, answer);
+MHD_Result send(MHD_Connection* connection, std::string_view method, HttpAnswer answer) {
+  const std::uint64_t size = answer.file ? answer.file.size() - answer.begin : answer.text.size();
+  const ByteRange range = select_range(range_of(connection, method, size), size, answer);
   MHD_Response* const response = make_response(answer, range);
   if (response == nullptr) return MHD_NO;  // which closes the connection
   answer.headers[MHD_HTTP_HEADER_CONTENT_TYPE] = answer.content_type;
@@ -84,13 +108,8 @@ MHD_Result add_query(void* query, MHD_ValueKind, const char* name, const char* v
 }
 
 HttpAnswer answer_to(const HttpServer::Handler& handler, MHD_Connection* connection,
-                     const char* path, std::string_view method) {
+                     const char* path) {
   HttpRequest request{.path = path, .query = {}};
-  if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
-    HttpAnswer answer = http_error(MHD_HTTP_METHOD_NOT_ALLOWED, request);
-    answer.headers[MHD_HTTP_HEADER_ALLOW] = "GET, HEAD";
-    return answer;
-  }
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_query, &request.query);
   try {
     return handler(request);
@@ -99,11 +118,25 @@ HttpAnswer answer_to(const HttpServer::Handler& handler, MHD_Connection* connect
   }
 }
 
+/// Called when a request's headers are there, with *state null, and again when it is complete. The
+/// first call is too early for an answer, unless the connection is to end with it.
 MHD_Result on_request(void* handler, MHD_Connection* connection, const char* path,
-                      const char* method, const char*, const char*, std::size_t*, void**) {
+                      const char* method_name, const char*, const char*, std::size_t* upload_size,
+                      void** state) {
+  const std::string_view method = method_name;
   try {
-    return send(connection, answer_to(*static_cast<const HttpServer::Handler*>(handler), connection,
-                                      path, method));
+    if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+      HttpAnswer refusal = http_error(MHD_HTTP_METHOD_NOT_ALLOWED, {.path = path, .query = {}});
+      refusal.headers[MHD_HTTP_HEADER_ALLOW] = "GET, HEAD";
+      return send(connection, method, std::move(refusal));
+    }
+    if (*state == nullptr || *upload_size > 0) {
+      *state = handler;
+      *upload_size = 0;  // of no use in a GET
+      return MHD_YES;
+    }
+    const auto& answer = *static_cast<const HttpServer::Handler*>(handler);
+    return send(connection, method, answer_to(answer, connection, path));
   } catch (const std::exception&) {  // out of memory
     return MHD_NO;
   }
@@ -120,7 +153,7 @@ OpenFile::OpenFile(const std::filesystem::path& file, Links links) {
   if (::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode)) {
     size_ = static_cast<std::uint64_t>(found.st_size);
   } else {
-    ::close(release());
+    ::close(std::exchange(descriptor_, -1));
   }
 }
 
@@ -142,10 +175,10 @@ HttpServer::HttpServer(std::uint16_t port, Handler handler) : handler_(std::move
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   daemon_ = MHD_start_daemon(MHD_USE_AUTO, port, nullptr, nullptr, on_request, &handler_,
-                             MHD_OPTION_SOCK_ADDR, &address,                         //
-                             MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                   //
-                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, kMostRequestBytes,  //
-                             MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,         //
+                             MHD_OPTION_SOCK_ADDR, &address,                     //
+                             MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,               //
+                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes,  //
+                             MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,     //
                              MHD_OPTION_END);
 }
 

@@ -34,8 +34,7 @@ class OpenFile {
 
   explicit operator bool() const { return descriptor_ >= 0; }
   std::uint64_t size() const { return size_; }  ///< when it was opened
-  /// The descriptor, which whoever calls this closes.
-  int release() { return std::exchange(descriptor_, -1); }
+  int descriptor() const { return descriptor_; }
 
  private:
   int descriptor_ = -1;

@@ -162,9 +162,9 @@ struct FilePath {
   std::string file;
 };
 std::optional<FilePath> parse_file_path(std::string_view path) {
-  constexpr std::string_view kBefore = "/api/runs/";
-  if (!path.starts_with(kBefore)) return std::nullopt;
-  path.remove_prefix(kBefore.size());
+  constexpr std::string_view kPrefix = "/api/runs/";
+  if (!path.starts_with(kPrefix)) return std::nullopt;
+  path.remove_prefix(kPrefix.size());
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return std::nullopt;
   FilePath parts{std::string(path.substr(0, slash)), std::string(path.substr(slash + 1))};

@@ -49,20 +49,27 @@ inline HttpAnswer parse_answer(const std::string& text) {
 }
 
 /// Sends what it is given to a port of this machine and reads until the server closes the
-/// connection. That every answer is as long as it says is checked here.
-inline HttpAnswer ask(int port, const std::string& request) {
+/// connection.
+inline std::string exchange(int port, const std::string& request) {
   const int connection = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  HttpAnswer answer;
+  std::string answer;
   if (::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
     const ssize_t sent = ::send(connection, request.data(), request.size(), MSG_NOSIGNAL);
     EXPECT_EQ(sent, static_cast<ssize_t>(request.size()));
-    answer = parse_answer(read_to_end(connection));
+    answer = read_to_end(connection);
   }
   ::close(connection);
+  return answer;
+}
+
+/// The answer to one request that asks for an end of the connection. That it is as long as it says
+/// is checked here.
+inline HttpAnswer ask(int port, const std::string& request) {
+  HttpAnswer answer = parse_answer(exchange(port, request));
   const bool has_body = answer.status != 0 && !request.starts_with("HEAD ");
   if (has_body) {
     EXPECT_EQ(answer.header("content-length"), std::to_string(answer.body.size())) << request;
