@@ -30,8 +30,8 @@
 /// only where its field says so, and then must be the same matrix: first element, stride and type.
 /// Every other overlap is an error, but columns of one matrix beside each other do not overlap.
 ///
-/// Nothing is allocated after the first call, but for the sentence of an error. Calls from several
-/// threads at once are safe; rows are divided among OpenMP's threads (OMP_NUM_THREADS) where that
+/// Nothing is allocated after a thread's first call, but for the sentence of an error. Calls from
+/// several threads at once are safe; rows are divided among OpenMP's threads (OMP_NUM_THREADS) where that
 /// pays, and the bits depend neither on their number nor on the instruction set.
 
 // NOLINTBEGIN(modernize-*, readability-identifier-naming): this is C

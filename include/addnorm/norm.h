@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Normalization and Add & Norm, forward and backward. Every function allocates nothing after its
-/// first call, checks its arguments (addnorm::Error) and gives the same bits on every instruction
+/// Normalization and Add & Norm, forward and backward. Every function allocates nothing after a
+/// thread's first call, checks its arguments (addnorm::Error) and gives the same bits on every instruction
 /// set and for any number of threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
 ///
 /// Rows are divided among OpenMP's threads (OMP_NUM_THREADS, omp_set_num_threads) where that pays;

@@ -2,6 +2,7 @@
 /// engines give to theirs, and writes nothing below it.
 
 #include <gtest/gtest.h>
+#include <omp.h>
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -145,6 +146,7 @@ void call_row_functions(Arrays& a, std::int32_t dtype) {
       forward.gamma = a.gamma.data();
       forward.beta = kind == ADDNORM_LAYER_NORM ? a.beta.data() : nullptr;
       forward.y = a.y.data(), forward.statistics = a.statistics.data();
+      forward.dropout_probability = keeps_sum ? 0 : 0.25;
       expect_ok(addnorm_add_norm_forward(&forward));
 
       addnorm_add_norm_backward_args backward{.size = sizeof backward, .dtype = dtype};
@@ -248,7 +250,10 @@ TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
       for (const std::size_t last_cache : {std::size_t{1}, std::size_t{1} << 40}) {
         SCOPED_TRACE(name + ", features " + std::to_string(features));
         use_last_cache(last_cache);  // as in memory, as in the caches
-        stack.run([&] { call_all(arrays); });
+        stack.run([&] {
+          omp_set_num_threads(2);  // of what this thread calls
+          call_all(arrays);
+        });
       }
     }
     use_instruction_set(own_instruction_set_);
@@ -258,6 +263,27 @@ TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
 INSTANTIATE_TEST_SUITE_P(Bytes, SmallStackTest,
                          ::testing::Values(kSmallest, std::size_t{128} << 10,
                                            std::size_t{256} << 10));
+
+/// A library's data of a thread may be destroyed after ours, and then call us.
+TEST(ThreadMemory, IsThereAfterTheThreadsDestructorsHaveRun) {
+  static addnorm_status last_status = ADDNORM_INTERNAL_ERROR;
+  const auto call = [](void*) {
+    Arrays arrays(4, 768);
+    addnorm_add_norm_forward_args args{.size = sizeof args, .rows = 4, .features = 768};
+    args.x = arrays.x.data(), args.branch = arrays.branch.data(), args.y = arrays.y.data();
+    args.gamma = arrays.gamma.data(), args.beta = arrays.beta.data();
+    last_status = addnorm_add_norm_forward(&args);
+  };
+  pthread_key_t key;
+  ASSERT_EQ(pthread_key_create(&key, call), 0);  // its destructor: after those of thread_local
+  SmallStack(kSmallest).run([&] {
+    call(nullptr);
+    pthread_setspecific(key, &key);
+    last_status = ADDNORM_INTERNAL_ERROR;
+  });
+  EXPECT_EQ(last_status, ADDNORM_OK);
+  pthread_key_delete(key);
+}
 
 }  // namespace
 }  // namespace addnorm

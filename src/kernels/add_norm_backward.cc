@@ -890,7 +890,9 @@ void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args
   using Loop = BackwardLoop<S, B>;
   constexpr std::size_t kNearBytes = Loop::kNearValues * sizeof(V);
   constexpr std::size_t kParameterBytes = kOwnParameters * sizeof(V) + kPage;
-  std::byte* const memory = thread_memory(kNearBytes + 3 * kParameterBytes);
+  static_assert(kNearBytes + 3 * kParameterBytes <= kThreadMemory);
+  static_assert(kNearBytes % kPage == 0);  // so that `place` is one in a page
+  std::byte* const memory = thread_memory();
   V* const near = reinterpret_cast<V*>(memory);
   if (range.reach == Reach::kCaches || cols > kOwnParameters) {
     Loop(options, args, range, near).run();

@@ -824,7 +824,8 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
                                 : 0;
   constexpr std::size_t kWaitingBytes = kWaiting * sizeof(S) + kPage;
   constexpr std::size_t kParameterBytes = kOwnParameters * sizeof(V) + kPage;
-  std::byte* const waiting = thread_memory(kWaitingBytes + 2 * kParameterBytes) + place;
+  static_assert(kWaitingBytes + 2 * kParameterBytes <= kThreadMemory);
+  std::byte* const waiting = thread_memory() + place;
   AddNormForward<S, B> placed = args;
   if (past_cache && cols <= kOwnParameters) {
     const auto own = [](std::span<const V> values, std::byte* room) {

@@ -1,6 +1,5 @@
 #include "kernels/thread_memory.h"
 
-#include <memory>
 #include <new>
 
 #include "kernels/cache.h"
@@ -10,22 +9,25 @@ namespace {
 
 constexpr std::align_val_t kAlignment{kPage};
 
-struct Delete {
-  void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+// Not in an object with a destructor: kernels may still be called after that has run, by atexit or
+// by the destructor of another library's data of the thread. What is allocated then stays.
+thread_local std::byte* memory = nullptr;
+
+struct FreeAtThreadEnd {
+  ~FreeAtThreadEnd() {
+    ::operator delete(memory, kAlignment);
+    memory = nullptr;
+  }
 };
 
 }  // namespace
 
-std::byte* thread_memory(std::size_t bytes) {
-  static thread_local std::unique_ptr<std::byte, Delete> memory;
-  static thread_local std::size_t size = 0;
-  if (size < bytes) {
-    size = 0;
-    memory.reset();  // before the larger one is allocated
-    memory.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
-    size = bytes;
+std::byte* thread_memory() {
+  if (memory == nullptr) {
+    memory = static_cast<std::byte*>(::operator new(kThreadMemory, kAlignment));
+    static thread_local const FreeAtThreadEnd at_thread_end;
   }
-  return memory.get();
+  return memory;
 }
 
 }  // namespace addnorm
