@@ -11,8 +11,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 sees overlaps in std::string'
   target_compile_options(addnorm_options INTERFACE -Wno-restrict)
 endif()
 
-# What a mistake in memory must not become; Debian's own packages are built so. Sanitizers look more
-# closely, and WebAssembly has no such memory.
+# Hardening, as Debian builds its packages. Sanitizers replace it; WebAssembly's toolchain lacks it.
 if(NOT ADDNORM_WASM AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   include(CheckCXXCompilerFlag)
   foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)

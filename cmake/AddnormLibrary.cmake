@@ -55,9 +55,10 @@ function(addnorm_library kind)
   target_compile_features(${target} INTERFACE cxx_std_20)
   target_include_directories(${target} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(${target} PRIVATE ${addnorm_links} $<BUILD_INTERFACE:addnorm_options>)
+  target_link_libraries(${target} PRIVATE ${addnorm_links})
   if(kind STREQUAL "shared")  # the templates of the standard library are never hidden otherwise
     set(map ${PROJECT_SOURCE_DIR}/cmake/addnorm.map)
+    target_link_libraries(${target} PRIVATE addnorm_options)  # its link options
     target_link_options(${target} PRIVATE LINKER:--version-script=${map})
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${map})
   endif()

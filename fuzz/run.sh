@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzzer that was built for some seconds from its corpus: fuzz/run.sh 60
 set -euo pipefail
+shopt -s failglob
 cd "$(dirname "$0")/.."
 
 for fuzzer in build/fuzz/bin/fuzz/*; do
