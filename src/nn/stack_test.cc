@@ -197,7 +197,7 @@ TEST(Decoder, SeesNoLaterToken) {
     return Memory::copy(decoder.forward(tokens, {}).block(0, 0, 3, 256));
   };
   EXPECT_EQ(first_rows({1, 2, 3, 4}), first_rows({1, 2, 3, 200}));
-  EXPECT_NE(first_rows({1, 2, 3, 4}), first_rows({1, 2, 9, 4}));
+  EXPECT_GT(testing::max_error(first_rows({1, 2, 3, 4}), first_rows({1, 2, 9, 4})), 0);
 }
 
 TEST(Decoder, RejectsTokensThatDoNotFit) {

@@ -219,6 +219,7 @@ class Models(unittest.TestCase):
             changed = tokens.clone()
             changed[:, 7] = (changed[:, 7] + 1) % values["vocab_size"]
             same = (model(changed) - x).abs().amax((0, 2)) < 1e-9
+            self.assertTrue(x.isfinite().all(), name)
             looks_ahead = values["model_type"] in ("bert", "t5")
             self.assertEqual(same[:7].all().item(), not looks_ahead, name)
             self.assertFalse(same[7].item(), name)

@@ -24,15 +24,15 @@ class LargestError {
   template <typename Place>
   void add(double error, const Place& place) {
     if (std::isnan(error)) {
-      if (largest_ < kNotANumber) ADD_FAILURE() << "the error is NaN at " << place;
-      error = kNotANumber;
+      if (largest_ < kFailed) ADD_FAILURE() << "the error is NaN at " << place;
+      error = kFailed;
     }
     largest_ = std::max(largest_, error);
   }
   operator double() const { return largest_; }
 
  private:
-  static constexpr double kNotANumber = std::numeric_limits<double>::infinity();
+  static constexpr double kFailed = std::numeric_limits<double>::infinity();
   double largest_ = 0;
 };
 
@@ -51,12 +51,12 @@ double max_error(const Actual& actual, const Expected& expected) {
   return error;
 }
 
-/// max |value|
+/// max |value|; likewise.
 template <std::ranges::contiguous_range Range>
 double max_abs(const Range& values) {
-  double largest = 0;
-  for (const auto& value : values) {
-    largest = std::max(largest, std::abs(static_cast<double>(value)));
+  LargestError largest;
+  for (std::size_t i = 0; i < std::ranges::size(values); ++i) {
+    largest.add(std::abs(static_cast<double>(values[i])), i);
   }
   return largest;
 }
