@@ -2,17 +2,14 @@
 alone, a residual sum and its norm, and a training step of a six-layer encoder.
 
     PYTHONPATH=build/release/python /usr/bin/python3 bench/converted_vs_torch.py
-
-Exits 2 where PyTorch runs without OpenBLAS and the race would not be fair.
 """
 
-import copy
 import sys
 import time
 
 import torch
 from torch import nn
-from torch_race import ROUNDS, blas, prepare, race
+from torch_race import ROUNDS, TorchPrograms, as_it_is, be_contestant, race
 
 import addnorm.torch
 
@@ -64,32 +61,39 @@ class Step:
         return 1e3 * (time.perf_counter() - start)
 
 
-def pairs():
-    for shape in NORM_SHAPES:
-        norm, rows = nn.LayerNorm(shape[-1]), f"{shape[0] * shape[1]}x{shape[2]}"
-        ours = addnorm.torch.convert(copy.deepcopy(norm))
-        yield f"LayerNorm {rows}", Step(norm, shape), Step(ours, shape)
-        yield f"sum, LayerNorm {rows}", Step(Sum(shape[-1]), shape), Step(FusedSum(shape[-1]), shape)
-    for name, norm_first in (("encoder, post-norm", False), ("encoder, pre-norm", True)):
-        model, shape = encoder(norm_first), (BATCH, LENGTH, D_MODEL)
-        ours = addnorm.torch.convert(copy.deepcopy(model))
-        yield name, Step(model, shape, True), Step(ours, shape, True)
+# By name: the shape, PyTorch's module, what ours is if it is not that one converted, whether AdamW updates it.
+JOBS = {}
+for shape in NORM_SHAPES:
+    rows = f"{shape[0] * shape[1]}x{shape[2]}"
+    JOBS[f"LayerNorm {rows}"] = shape, nn.LayerNorm, None, False
+    JOBS[f"sum, LayerNorm {rows}"] = shape, Sum, FusedSum, False
+for name, norm_first in (("encoder, post-norm", False), ("encoder, pre-norm", True)):
+    JOBS[name] = (BATCH, LENGTH, D_MODEL), lambda _, first=norm_first: encoder(first), None, True
+
+
+def contestant(name, whose):
+    shape, theirs, ours, updates = JOBS[name]
+    if whose == "theirs":
+        return Step(theirs(shape[-1]), shape, updates)
+    module = ours(shape[-1]) if ours else addnorm.torch.convert(theirs(shape[-1]))
+    return Step(module, shape, updates)
 
 
 def main():
-    if not prepare():
-        return 2
+    torch_programs = TorchPrograms()
     print(f"Forward and backward in float32; of encoders of {LAYERS} layers of width {D_MODEL}, batch {BATCH} x "
-          f"{LENGTH}, with AdamW's\nstep; milliseconds, medians of {ROUNDS} rounds in turn.\n"
-          f"PyTorch {torch.__version__} multiplies with {blas()}\n")
-    print(f"{'':25}{'threads':>8}{'PyTorch':>10}{'converted':>11}{'ratio':>7}")
+          f"{LENGTH}, with AdamW's\nstep; milliseconds, medians of {ROUNDS} rounds in turn.\n{torch_programs}\n")
+    print(f"{'':25}{'threads':>8}{'PyTorch':>10}{'converted':>11}{'ratio':>7}{'as it is':>10}")
     for threads in 1, 2:
-        torch.set_num_threads(threads)
-        for name, *contestants in pairs():
-            theirs, ours = race(contestants)
-            print(f"{name:25}{threads:8}{theirs:10.2f}{ours:11.2f}{theirs / ours:7.2f}", flush=True)
-    return 0
+        for name in JOBS:
+            theirs, as_is, ours = race([*torch_programs(name, "theirs", threads),
+                                        torch_programs.kept(name, "ours", threads)])
+            print(f"{name:25}{threads:8}{theirs:10.2f}{ours:11.2f}{theirs / ours:7.2f}"
+                  f"{as_it_is(theirs, as_is, f'{as_is:10.2f}')}", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) > 1:
+        be_contestant(contestant(*sys.argv[2:4]), int(sys.argv[4]))
+    else:
+        main()

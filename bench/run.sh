@@ -3,20 +3,21 @@
 #   bench/run.sh --shape 8192x768
 set -euo pipefail
 bench=$(dirname "$0")
+python=${PYTHON:-/usr/bin/python3}  # which has PyTorch
 bin=${BIN:-$bench/../build/release/bin}
 
-"$bin/addnorm" bench "$@"
+"$bin/addnorm" bench --python "$python" "$@"
 echo
 "$bin/norm_bench"
 echo
-if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
-  /usr/bin/python3 "$bench/block_vs_torch.py" "$bin/block_bench"
+if "$python" -c 'import torch' 2>/dev/null; then
+  "$python" "$bench/block_vs_torch.py" "$bin/block_bench"
   echo
-  /usr/bin/python3 "$bench/train_vs_torch.py" "$bin/train_bench"
+  "$python" "$bench/train_vs_torch.py" "$bin/train_bench"
   echo
-  PYTHONPATH=$bin/../python /usr/bin/python3 "$bench/converted_vs_torch.py"
+  PYTHONPATH=$bin/../python "$python" "$bench/converted_vs_torch.py"
 else
-  echo "The race against PyTorch is skipped: /usr/bin/python3 has no torch (python3-torch)"
+  echo "The race against PyTorch is skipped: $python has no torch (python3-torch)"
 fi
 
 echo

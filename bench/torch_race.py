@@ -1,39 +1,76 @@
-"""What the races against PyTorch share: contestants that take turns, and a fair PyTorch."""
+"""What the races against PyTorch share: contestants that are processes and take turns, and the environment in
+which PyTorch is fastest.
+
+PyTorch allocates its results anew in every step. As it is, the C library gives large pieces of memory back, and
+much of a step goes into page faults of fresh memory; so it is raced with memory kept, and once more as it is.
+"""
 
 import os
 import re
 import statistics
 import subprocess
+import sys
 import time
 
 import torch
 
 THREADS, WARM_UP, ROUNDS = 2, 2, 9
+MUCH = 1.5  # from which on a table also has PyTorch as it is
+MEMORY_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(2**40), "MALLOC_TRIM_THRESHOLD_": str(2**40),
+               "MALLOC_TOP_PAD_": str(2**26)}
+CORES = "SkylakeX", "Cooperlake", "SapphireRapids", "Zen", "Haswell"
+
+# Prints the milliseconds of a product, if it is right.
+PRODUCT = """
+import time, torch
+torch.set_num_threads(2)
+a, b = torch.randn(1024, 768), torch.randn(768, 1024)
+assert ((a @ b) - (a.double() @ b.double()).float()).abs().max() < 1e-2
+times = []
+for _ in range(9):
+    start = time.perf_counter()
+    a @ b
+    times.append(time.perf_counter() - start)
+print(1e3 * sorted(times)[4])
+"""
 
 
 def blas():
-    """The library with which Debian's PyTorch multiplies: an alternative of libblas.so.3."""
+    """The library with which PyTorch multiplies: MKL is a part of the official wheels; Debian's takes the
+    alternative of libblas.so.3."""
+    if torch.backends.mkl.is_available():
+        return "MKL"
     with open("/proc/self/maps") as maps:
-        loaded = sorted(set(re.findall(r"/\S*/lib(?:open)?blas\S*", maps.read())))
-    return ", ".join(loaded)
+        return ", ".join(sorted(set(re.findall(r"/\S*/lib(?:open)?blas\S*", maps.read()))))
 
 
-def prepare():
-    """Whether PyTorch runs as fast as it can here."""
+def product_ms(environment):
+    """Infinite where the product is wrong, or the processor has not the instructions."""
+    run = subprocess.run([sys.executable, "-c", PRODUCT], env=environment, capture_output=True, text=True)
+    return float(run.stdout) if run.returncode == 0 and run.stdout else float("inf")
+
+
+def fastest_environment():
+    """The environment for PyTorch with memory kept and OpenBLAS's fastest right kernels for this processor, which an
+    OPENBLAS_CORETYPE that is set, or OpenBLAS's own choice, may not be; and what was chosen, in words."""
+    kept = {**os.environ, **MEMORY_KEPT}
     if "openblas" not in blas():
-        print(f"PyTorch multiplies with {blas()}; install libopenblas0-pthread")
-        return False
-    torch.set_num_threads(THREADS)
-    return True
+        return kept, "its own kernels"
+    unset = {name: value for name, value in kept.items() if not name.startswith("OPENBLAS_")}
+    choices = {"as set": kept, "OpenBLAS's own choice": unset,
+               **{core: {**unset, "OPENBLAS_CORETYPE": core} for core in CORES}}
+    times = {name: product_ms(environment) for name, environment in choices.items()}
+    fastest = min(times, key=times.get)
+    return choices[fastest], f"kernels: {fastest} (of {', '.join(n for n, t in times.items() if t < float('inf'))})"
 
 
 class Program:
-    """Ours: prints a line of milliseconds for each line that it reads; the first is what counts."""
+    """A process that prints a line of milliseconds for each line that it reads; the first is what counts."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, environment=os.environ):
         self.process = subprocess.Popen(
             list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "OMP_NUM_THREADS": str(THREADS)})
+            env={**environment, "OMP_NUM_THREADS": str(THREADS)})
         self.lines = []
 
     def run(self):
@@ -45,6 +82,39 @@ class Program:
         """Of each number of the lines."""
         return [statistics.median(numbers) for numbers in zip(*self.lines[WARM_UP:])]
 
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def be_contestant(contestant, threads=THREADS):
+    """Is such a process: contestant.run() gives the milliseconds."""
+    torch.set_num_threads(threads)
+    for _ in iter(sys.stdin.readline, ""):
+        print(contestant.run(), flush=True)
+
+
+class TorchPrograms:
+    """This script as PyTorch's contestants: `script --torch WORDS` calls be_contestant()."""
+
+    def __init__(self):
+        self.environment, self.kernels = fastest_environment()
+
+    def __call__(self, *words):
+        """With memory kept, and as it is."""
+        return self.kept(*words), Program(*self.script(*words))
+
+    def kept(self, *words):
+        return Program(*self.script(*words), environment=self.environment)
+
+    @staticmethod
+    def script(*words):
+        return sys.executable, sys.argv[0], "--torch", *words
+
+    def __str__(self):
+        return (f"PyTorch {torch.__version__} multiplies with {blas()}, {self.kernels}; with memory kept, and as it is "
+                f"where that takes {MUCH} times\nas long or more, for page faults of fresh memory")
+
 
 def race(contestants):
     """The median of each one's milliseconds, in turn."""
@@ -53,4 +123,11 @@ def race(contestants):
         for contestant, of in zip(contestants, times):
             time.sleep(0.1)  # until the other's idle threads no longer spin
             of.append(contestant.run())
+    for contestant in contestants:
+        contestant.end()
     return [statistics.median(of[WARM_UP:]) for of in times]
+
+
+def as_it_is(kept, as_is, text):
+    """The text where PyTorch as it is differs much from PyTorch with memory kept."""
+    return text if as_is > MUCH * kept else ""

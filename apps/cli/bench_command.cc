@@ -28,8 +28,14 @@ non-temporal stores, whichever is faster), with oneDNN and with PyTorch, all on 
 Backward kernels give dx and the gradients of γ and β; add_… has the residual sum in the same pass,
 backward the residual's gradient. oneDNN adds, then normalizes; it has no RMSNorm. Our results must
 be oneDNN's, or the race is off. × above 1: addnorm is faster; –: the rival has no such kernel.
+
+PyTorch allocates its results in every call. It is raced with memory that the C library keeps for it
+(MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_), and once more as it is, where
+large results are fresh memory each time and page faults take most of that.
+
 --json prints one line for each kernel, shape and type: kernel, rows, cols, dtype, threads, isa, ms,
-copy_ms, onednn_ms, pytorch_ms; null where there is no rival. ADDNORM_CPU forces an instruction set.
+copy_ms, onednn_ms, pytorch_ms, null where there is no rival, and pytorch_as_is_ms if that is raced.
+ADDNORM_CPU forces an instruction set.
 
 --in-place races add_… where the sum overwrites x, and backward dx the residual's gradient, by all
 contestants; --json says in_place then.
@@ -106,7 +112,7 @@ std::vector<std::string> chosen_dtypes(const BenchFlags& flags) {
 
 /// Every job's result, which `show` gets at once; a bar tells how many are done.
 std::vector<RaceResult> race_all(const std::vector<RaceJob>& jobs, const RaceOptions& options,
-                                 TorchNorm* torch,
+                                 const TorchRivals& torch,
                                  const std::function<void(const RaceResult&)>& show) {
   Terminal screen(stderr);
   ProgressBar bar(screen, "bench", jobs.size());
@@ -148,15 +154,19 @@ ExitStatus run(const BenchFlags& flags) {
   require(flags.repeats >= 1, "--repeats: is {}; expected at least 1", flags.repeats);
   const std::vector<RaceJob> jobs =
       race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags));
-  std::optional<TorchNorm> torch;
-  if (!flags.no_pytorch && !flags.sweep) torch.emplace(flags.python);
+  std::optional<TorchNorm> kept, as_is;
+  TorchRivals torch;
+  if (!flags.no_pytorch && !flags.sweep) {
+    torch = {.kept = &kept.emplace(flags.python, TorchMemory::kKept),
+             .as_is = &as_is.emplace(flags.python, TorchMemory::kAsIs)};
+  }
   const std::vector<RaceResult> results =
-      race_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats},
-               torch ? &*torch : nullptr, [&](const RaceResult& result) {
+      race_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats}, torch,
+               [&](const RaceResult& result) {
                  if (flags.json) print_json(result);
                });
 
-  if (torch) tell_problem(*torch, "times");
+  if (kept) tell_problem(*kept, "times");
   if (flags.json) return kDone;
   Terminal terminal(stdout);
   terminal.write(race_text(results, terminal.width()));

@@ -66,19 +66,18 @@ std::size_t calls_of(const Contestant& contestant) {
   return calls;
 }
 
-std::vector<double> medians_in_turn(const std::vector<Contestant>& contestants,
-                                    std::size_t repeats) {
-  std::vector<std::size_t> calls(contestants.size());
-  std::ranges::transform(contestants, calls.begin(), calls_of);
+/// The median of each contestant's milliseconds, to where it says.
+void time_in_turn(const std::vector<std::pair<Contestant, double*>>& contestants,
+                  std::size_t repeats) {
+  std::vector<std::size_t> calls;
+  for (const auto& [contestant, ms] : contestants) calls.push_back(calls_of(contestant));
   std::vector<std::vector<double>> samples(contestants.size());
   for (std::size_t r = 0; r < repeats; ++r) {
     for (std::size_t c = 0; c < contestants.size(); ++c) {
-      samples[c].push_back(contestants[c](calls[c]));
+      samples[c].push_back(contestants[c].first(calls[c]));
     }
   }
-  std::vector<double> medians(samples.size());
-  std::ranges::transform(samples, medians.begin(), median);
-  return medians;
+  for (std::size_t c = 0; c < contestants.size(); ++c) *contestants[c].second = median(samples[c]);
 }
 
 /// A job's matrices, one after the other in one piece of memory, and what goes with them.
@@ -218,7 +217,7 @@ double difference(const std::vector<std::vector<float>>& ours,
 
 template <typename T>
 RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolerance,
-                   TorchNorm* torch) {
+                   const TorchRivals& torch) {
   RaceData<T> data(job);
   const Work ours = [&] { data.run(); };
   const Work onednn = onednn_norm(job, data.arrays());
@@ -228,30 +227,37 @@ RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolera
             "{} {} {}: differs from oneDNN's by {:.2g} of the largest value; expected at most {}",
             job.kernel.name, to_text(job.shape), job.dtype, error, tolerance);
   }
-  std::vector<Contestant> contestants{timed(ours), timed([&] { data.copy(Stores::kOrdinary); }),
-                                      timed([&] { data.copy(Stores::kNonTemporal); })};
-  if (onednn) contestants.push_back(timed(onednn));
-  const bool has_torch = torch != nullptr && torch->prepare(job, options.threads);
-  if (has_torch) contestants.push_back(turn_of(*torch, ours));
-
-  const std::vector<double> ms = medians_in_turn(contestants, options.repeats);
-  RaceResult result{job, options, ms[0], std::min(ms[1], ms[2])};
-  if (onednn) result.onednn_ms = ms[3];
-  if (has_torch && std::isfinite(ms.back())) result.pytorch_ms = ms.back();
+  RaceResult result{.job = job, .options = options};
+  double ordinary_copy_ms = 0, non_temporal_copy_ms = 0;
+  // Each with the place that its median has in the result.
+  std::vector<std::pair<Contestant, double*>> contestants{
+      {timed(ours), &result.ms},
+      {timed([&] { data.copy(Stores::kOrdinary); }), &ordinary_copy_ms},
+      {timed([&] { data.copy(Stores::kNonTemporal); }), &non_temporal_copy_ms}};
+  if (onednn) contestants.emplace_back(timed(onednn), &result.onednn_ms.emplace());
+  for (const auto& [rival, ms] : {std::pair{torch.kept, &result.pytorch_ms},
+                                  std::pair{torch.as_is, &result.pytorch_as_is_ms}}) {
+    if (rival == nullptr || !rival->prepare(job, options.threads)) continue;
+    contestants.emplace_back(turn_of(*rival, ours), &ms->emplace());
+  }
+  time_in_turn(contestants, options.repeats);
+  result.copy_ms = std::min(ordinary_copy_ms, non_temporal_copy_ms);
+  for (std::optional<double>* ms : {&result.pytorch_ms, &result.pytorch_as_is_ms}) {
+    if (*ms && !std::isfinite(**ms)) ms->reset();
+  }
   return result;
 }
 
 struct Storage {
   std::string_view dtype;
-  std::size_t size;
-  RaceResult (*race)(const RaceJob&, const RaceOptions&, double tolerance, TorchNorm*);
+  RaceResult (*race)(const RaceJob&, const RaceOptions&, double tolerance, const TorchRivals&);
   double tolerance;  // of oneDNN's result: some roundings of the type
 };
 
 constexpr Storage kStorages[] = {
-    {"f32", sizeof(float), race_of<float>, 1e-4},
-    {"bf16", sizeof(BFloat16), race_of<BFloat16>, 3e-2},
-    {"f16", sizeof(Float16), race_of<Float16>, 4e-3},
+    {"f32", race_of<float>, 1e-4},
+    {"bf16", race_of<BFloat16>, 3e-2},
+    {"f16", race_of<Float16>, 4e-3},
 };
 
 const Storage& storage_of(const std::string& dtype) {
@@ -268,11 +274,7 @@ std::vector<std::string> race_dtypes() {
   return names;
 }
 
-std::size_t RaceResult::bytes() const {
-  return job.kernel.matrices() * job.shape.size() * storage_of(job.dtype).size;
-}
-
-RaceResult race(const RaceJob& job, const RaceOptions& options, TorchNorm* torch) {
+RaceResult race(const RaceJob& job, const RaceOptions& options, const TorchRivals& torch) {
   omp_set_num_threads(options.threads);
   const Storage& storage = storage_of(job.dtype);
   return storage.race(job, options, storage.tolerance, torch);

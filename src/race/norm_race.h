@@ -25,15 +25,19 @@ struct RaceResult {
   double ms = 0;
   double copy_ms = 0;  ///< of as many bytes, half of them read and half written
   std::optional<double> onednn_ms;
-  std::optional<double> pytorch_ms;
-
-  /// The fewest bytes that the job can read and write.
-  std::size_t bytes() const;
+  std::optional<double> pytorch_ms;        ///< with memory kept
+  std::optional<double> pytorch_as_is_ms;  ///< TorchMemory::kAsIs
 };
 
-/// Does the job in turn with a copy, with oneDNN and, unless null, with PyTorch, until each has its
-/// samples. Throws Error where our result is not oneDNN's.
-RaceResult race(const RaceJob& job, const RaceOptions& options, TorchNorm* torch);
+/// PyTorch with either kind of memory; null: not raced.
+struct TorchRivals {
+  TorchNorm* kept = nullptr;
+  TorchNorm* as_is = nullptr;
+};
+
+/// Does the job in turn with a copy, with oneDNN and with PyTorch, until each has its samples.
+/// Throws Error where our result is not oneDNN's.
+RaceResult race(const RaceJob& job, const RaceOptions& options, const TorchRivals& torch);
 
 /// Of at least one value; the mean of the middle two where their number is even.
 double median(std::vector<double> values);

@@ -50,15 +50,10 @@ TEST(NormRace, EveryKernelHasTimesAndAgreesWithOneDnn) {
   }
 }
 
-TEST(NormRace, CountsTheFewestBytes) {
-  EXPECT_EQ((RaceResult{{{.add = true}, {8, 4}, "f32"}}.bytes()), 4 * 8 * 4 * 4);
-  EXPECT_EQ((RaceResult{{{.backward = true}, {8, 4}, "f32"}}.bytes()), 3 * 8 * 4 * 4);
-}
-
 TEST(NormRace, RefusesATypeItDoesNotKnow) {
   EXPECT_THAT(
       [] {
-        race({race_kernels()[0], {4, 8}, "f8"}, {}, nullptr);
+        race({race_kernels()[0], {4, 8}, "f8"}, {}, {});
       },
       ThrowsMessage<Error>(HasSubstr("'f8'")));
 }
@@ -67,17 +62,18 @@ TEST(NormRace, GoesOnWithoutPyTorch) {
   for (const char* python : {"/nowhere/python3", "/bin/false"}) {
     TorchNorm torch(python);
     EXPECT_THAT(torch.problem(), HasSubstr(python));
-    const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, &torch);
+    const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, {&torch});
     EXPECT_FALSE(result.pytorch_ms.has_value());
   }
 }
 
 TEST(NormRace, PyTorchTakesItsTurns) {
-  TorchNorm torch("/usr/bin/python3");
+  TorchNorm torch("/usr/bin/python3"), as_is("/usr/bin/python3", TorchMemory::kAsIs);
   if (!torch.problem().empty()) GTEST_SKIP() << torch.problem();
   for (const RaceKernel& kernel : every_kernel()) {
-    const RaceResult result = race({kernel, {4, 8}, "f32"}, {.repeats = 1}, &torch);
+    const RaceResult result = race({kernel, {4, 8}, "f32"}, {.repeats = 1}, {&torch, &as_is});
     EXPECT_TRUE(result.pytorch_ms.has_value()) << kernel.name << ": " << torch.problem();
+    EXPECT_TRUE(result.pytorch_as_is_ms.has_value()) << kernel.name << ": " << as_is.problem();
   }
   EXPECT_FALSE(torch.prepare({race_kernels()[0], {4, 8}, "f8"}, 1));
   EXPECT_THAT(torch.problem(), Not(IsEmpty()));

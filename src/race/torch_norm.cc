@@ -12,6 +12,7 @@
 #include <chrono>
 #include <limits>
 #include <thread>
+#include <vector>
 
 namespace addnorm {
 namespace {
@@ -90,27 +91,50 @@ for line in iter(sys.stdin.readline, ""):
         answer(f"failed: {error}")
 )py";
 
+/// Ours, and what lets the C library keep all memory that was ever allocated.
+std::vector<std::string> environment_of(TorchMemory memory) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("MALLOC_")) variables.emplace_back(*variable);
+  }
+  if (memory == TorchMemory::kKept) {
+    constexpr std::size_t kMuch = std::size_t{1} << 40;
+    variables.push_back(fmt::format("MALLOC_MMAP_THRESHOLD_={}", kMuch));
+    variables.push_back(fmt::format("MALLOC_TRIM_THRESHOLD_={}", kMuch));
+    variables.push_back(fmt::format("MALLOC_TOP_PAD_={}", std::size_t{64} << 20));
+  }
+  return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 /// Starts `python` with one end of a socket as its input and output; -1 where it cannot be started.
-pid_t start(const std::string& python, int socket) {
+pid_t start(const std::string& python, TorchMemory memory, int socket) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  std::string words[] = {python, "-c", kScript};
-  char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  std::vector<std::string> words{python, "-c", kScript};
+  std::vector<std::string> variables = environment_of(memory);
   pid_t process = -1;
-  const int error = ::posix_spawnp(&process, python.c_str(), &actions, nullptr, arguments, environ);
+  const int error = ::posix_spawnp(&process, python.c_str(), &actions, nullptr,
+                                   pointers_to(words).data(), pointers_to(variables).data());
   posix_spawn_file_actions_destroy(&actions);
   return error == 0 ? process : -1;
 }
 
 }  // namespace
 
-TorchNorm::TorchNorm(const std::string& python) {
+TorchNorm::TorchNorm(const std::string& python, TorchMemory memory) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
-    process_ = start(python, ends[1]);
+    process_ = start(python, memory, ends[1]);
     ::close(ends[1]);
     socket_ = ends[0];
   }

@@ -11,12 +11,18 @@
 
 namespace addnorm {
 
+/// What PyTorch's allocator does with large tensors that are freed.
+enum class TorchMemory {
+  kKept,  ///< keeps their memory for the next call
+  kAsIs,  ///< what the C library does unasked: gives it back, so each call takes page faults
+};
+
 /// PyTorch in a Python of its own, which does a job when it is told to and says how long that took,
 /// or gives the results of a norm. The process ends with the object. What goes wrong is no error
 /// but a problem(): then there are no times or results.
 class TorchNorm {
  public:
-  explicit TorchNorm(const std::string& python);
+  explicit TorchNorm(const std::string& python, TorchMemory memory = TorchMemory::kKept);
   ~TorchNorm();
   TorchNorm(const TorchNorm&) = delete;
   TorchNorm& operator=(const TorchNorm&) = delete;

@@ -10,8 +10,10 @@
 namespace addnorm {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// 2²⁰ values, so 4 MiB a matrix.
 RaceResult result_of(std::size_t kernel, double ms, std::optional<double> onednn_ms) {
@@ -28,15 +30,25 @@ TEST(RaceReport, ShowsRatesAndRatios) {
   const std::string text =
       adapt(race_text({result_of(kAddLayerNorm, 1, 2.5), result_of(kAddRmsNorm, 1.5, {})}, 80), {});
   EXPECT_THAT(text, HasSubstr("f32 on 2 threads, "));
-  EXPECT_THAT(text, HasSubstr("add_layer_norm  1024x1024  1.00  16.8   75%   ×2.50        –\n"));
-  EXPECT_THAT(text, HasSubstr("add_rms_norm    1024x1024  1.50  11.2   50%       –        –\n"));
+  EXPECT_THAT(text, HasSubstr("add_layer_norm  1024x1024  1.00   75%   ×2.50        –\n"));
+  EXPECT_THAT(text, HasSubstr("add_rms_norm    1024x1024  1.50   50%       –        –\n"));
 }
 
 TEST(RaceReport, FitsIntoEightyColumns) {
   RaceResult widest = result_of(kLongest, 1234.56, 12345.6);
   widest.job.shape = {65536, 16384};
   widest.pytorch_ms = 123456;
-  EXPECT_THAT(adapt(race_text({widest}, 80), {}), HasSubstr("65536x16384  1234.56  13.9    0%"));
+  widest.pytorch_as_is_ms = 1234567;
+  EXPECT_THAT(adapt(race_text({widest}, 80), {}), HasSubstr("65536x16384  1234.56    0%"));
+}
+
+TEST(RaceReport, ShowsPyTorchAsItIsWhereThatDiffers) {
+  RaceResult result = result_of(kAddLayerNorm, 1, 2.5);
+  result.pytorch_ms = 3;
+  result.pytorch_as_is_ms = 4;
+  EXPECT_THAT(adapt(race_text({result}, 80), {}), Not(HasSubstr("×4.00")));
+  result.pytorch_as_is_ms = 30;
+  EXPECT_THAT(adapt(race_text({result}, 80), {}), AllOf(HasSubstr("×3.00"), HasSubstr("×30.00")));
 }
 
 TEST(RaceReport, NamesTheWorstRatio) {
