@@ -105,7 +105,13 @@ struct StudyFinding {
   Spread without_warm_up;    ///< validation loss in nats a byte
   Spread with_warm_up;
   Training training = Training::kTrains;
-  std::string verdict;  ///< one sentence, made from the numbers
+  std::string verdict;                ///< one sentence, made from the numbers
+  std::vector<StudyFinding> by_seed;  ///< of each seed alone; empty in these
+
+  /// Whether the same is said of stream, gradient and training.
+  bool agrees_with(const StudyFinding& other) const;
+  /// How many seeds, each alone, agree with the whole.
+  std::size_t agreeing_seeds() const;
 };
 
 enum class Holds { kYes, kPartly, kNo };
@@ -116,6 +122,7 @@ struct StudyClaim {
   std::string source;
   Holds holds = Holds::kNo;
   std::string evidence;
+  std::size_t agreeing_seeds = 0;  ///< for which, each alone, `holds` is the same
 };
 
 std::vector<StudyFinding> study_findings(const Study& study);

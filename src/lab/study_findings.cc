@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "addnorm/nn/placement.h"
 #include "lab/study.h"
@@ -144,6 +145,17 @@ Training training_of(const StudyFinding& finding, double unigram_loss) {
   return needs ? Training::kNeedsWarmUp : Training::kTrains;
 }
 
+/// What the study would be with this seed alone.
+Study with_one_seed(const Study& study, std::uint64_t seed) {
+  Study one = study;
+  one.options.seed = seed;
+  one.options.seeds = 1;
+  const auto is_another = [&](const StudyRun& run) { return run.seed != seed; };
+  std::erase_if(one.runs, is_another);
+  std::erase_if(one.other_initializations, is_another);
+  return one;
+}
+
 StudyFinding find(const Study& study, const std::string& placement) {
   StudyFinding finding{.placement = placement};
   std::vector<const StudyRun*> initial;
@@ -174,10 +186,23 @@ StudyFinding find(const Study& study, const std::string& placement) {
   finding.with_warm_up = spread_of(with);
   finding.training = training_of(finding, study.unigram_loss);
   finding.verdict = verdict_of(finding, study);
+  const StudyOptions& o = study.options;
+  for (std::uint64_t s = 0; o.seeds > 1 && s < o.seeds; ++s) {
+    finding.by_seed.push_back(find(with_one_seed(study, o.seed + s), placement));
+  }
   return finding;
 }
 
 }  // namespace
+
+bool StudyFinding::agrees_with(const StudyFinding& other) const {
+  return stream == other.stream && gradient == other.gradient && training == other.training;
+}
+
+std::size_t StudyFinding::agreeing_seeds() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(by_seed, [&](const StudyFinding& f) { return f.agrees_with(*this); }));
+}
 
 bool EndRatios::sound() const {
   return strength_of(stream) == Strength::kKeeps && strength_of(gradient) == Strength::kKeeps;
@@ -249,21 +274,34 @@ StudyClaim warm_up_claim(const StudyFinding& finding, Training expected, const c
                           with_spread(finding.without_warm_up), with_spread(finding.with_warm_up))};
 }
 
+/// What is said of the placement, if anything is.
+std::optional<StudyClaim> claim_about(const StudyFinding& finding) {
+  if (finding.placement == "plain") return signal_claim(finding, "residual and norm");
+  if (finding.placement == "none") return signal_claim(finding, "a norm");
+  if (finding.placement == "post") {
+    return warm_up_claim(finding, Training::kNeedsWarmUp, "Post-norm needs warm-up");
+  }
+  if (finding.placement == "pre") {
+    return warm_up_claim(finding, Training::kTrains, "Pre-norm trains without warm-up");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<StudyClaim> study_claims(const std::vector<StudyFinding>& findings) {
   std::vector<StudyClaim> claims;
   for (const StudyFinding& finding : findings) {
-    if (finding.placement == "plain") {
-      claims.push_back(signal_claim(finding, "residual and norm"));
-    } else if (finding.placement == "none") {
-      claims.push_back(signal_claim(finding, "a norm"));
-    } else if (finding.placement == "post") {
-      claims.push_back(warm_up_claim(finding, Training::kNeedsWarmUp, "Post-norm needs warm-up"));
-    } else if (finding.placement == "pre") {
-      claims.push_back(
-          warm_up_claim(finding, Training::kTrains, "Pre-norm trains without warm-up"));
+    std::optional<StudyClaim> claim = claim_about(finding);
+    if (!claim) continue;
+    for (const StudyFinding& seed : finding.by_seed) {
+      if (claim_about(seed)->holds == claim->holds) ++claim->agreeing_seeds;
     }
+    if (!finding.by_seed.empty()) {
+      claim->evidence += fmt::format("; the same on {} of {} seeds", claim->agreeing_seeds,
+                                     finding.by_seed.size());
+    }
+    claims.push_back(*std::move(claim));
   }
   return claims;
 }

@@ -14,6 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::ThrowsMessage;
 
@@ -177,6 +178,17 @@ TEST(StudyFindings, VerdictsSayTheNumbers) {
               HasSubstr("needs warm-up: the loss is 3.50 without and 2.05 with it"));
   EXPECT_THAT(find({.stream = {1, 10, 4000}}).verdict, HasSubstr("grows 4e+03-fold"));
   EXPECT_THAT(find({.without = {NAN, 2.0}}).verdict, HasSubstr("1 of 4 runs diverged"));
+}
+
+TEST(StudyFindings, CountTheSeedsThatAgreeWithTheWhole) {
+  EXPECT_EQ(find({}).agreeing_seeds(), 2U);
+  const StudyFinding mixed = find({.without = {2.0, 3.0}});  // the second alone needs warm-up
+  EXPECT_EQ(mixed.agreeing_seeds(), 1U);
+  EXPECT_EQ(mixed.by_seed[1].training, Training::kNeedsWarmUp);
+  EXPECT_THAT(mixed.by_seed[1].by_seed, IsEmpty());
+  const StudyClaim claim = study_claims({mixed}).front();
+  EXPECT_EQ(claim.agreeing_seeds, 1U);
+  EXPECT_THAT(claim.evidence, HasSubstr("; the same on 1 of 2 seeds"));
 }
 
 TEST(StudyClaims, CanBeDenied) {

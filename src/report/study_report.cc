@@ -278,13 +278,15 @@ std::string study_json(const StudyReport& report) {
                                   {"end_ratios", ends(f)},
                                   {"loss_without_warm_up", spread(f.without_warm_up)},
                                   {"loss_with_warm_up", spread(f.with_warm_up)},
-                                  {"diverged", f.diverged}});
+                                  {"diverged", f.diverged},
+                                  {"agreeing_seeds", f.agreeing_seeds()}});
   }
   for (const StudyClaim& c : report.claims) {
     json["claims"].push_back({{"claim", c.claim},
                               {"source", c.source},
                               {"holds", word_of(c.holds)},
-                              {"evidence", c.evidence}});
+                              {"evidence", c.evidence},
+                              {"agreeing_seeds", c.agreeing_seeds}});
   }
   for (const StudyRun& run : report.study.runs) {
     json["runs"].push_back({{"placement", run.placement},
