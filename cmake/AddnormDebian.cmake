@@ -55,6 +55,8 @@ A program that shows Add & Norm step by step, trains small Transformers on the
 CPU, lays theory over measurements of signal and gradient, and finds what is
 wrong in a network's plumbing. It has an interactive tutorial for the browser.")
 
+set(CPACK_DEBIAN_ADDNORM_PACKAGE_DEPENDS bible-kjv)  # what study trains on
+
 if(ADDNORM_PYTHON)
   addnorm_debian_package(python3-addnorm python python DESCRIPTION
 "Add & Norm for Transformers (Python 3)

@@ -16,7 +16,7 @@ for group in "$@"; do
     # oneDNN's CMake package requires OpenCL; its Debian package only recommends it.
     build) packages+=(make cmake ninja-build g++ libfmt-dev libhwy-dev libdnnl-dev ocl-icd-opencl-dev
                       libeigen3-dev nlohmann-json3-dev libcli11-dev pkg-config
-                      libmicrohttpd-dev) ;;
+                      libmicrohttpd-dev bible-kjv) ;;  # the last: what study trains on
     test)  packages+=(libgtest-dev libgmock-dev librapidcheck-dev) ;;
     web)   packages+=(clang-19 lld-19 llvm-19 wasi-libc libc++-19-dev-wasm32
                       libclang-rt-19-dev-wasm32) ;;

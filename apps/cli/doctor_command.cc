@@ -10,7 +10,7 @@
 #include "base/require.h"
 #include "cli/command.h"
 #include "cli/options.h"
-#include "cli/own_text.h"
+#include "cli/default_text.h"
 #include "cli/stop_on_signal.h"
 #include "doctor/alternatives.h"
 #include "doctor/diagnose.h"
@@ -106,7 +106,7 @@ std::optional<ByteText> text_of(const RunConfig& config, const DoctorFlags& flag
     return fs::exists(file);
   });
   if (!is_there && !needed) return std::nullopt;
-  return std::optional<ByteText>(std::in_place, read_text_or_own(files), config.context);
+  return std::optional<ByteText>(std::in_place, read_text_or_default(files), config.context);
 }
 
 /// A bar for each run that is tried, and an end where somebody asks for one: nothing is left

@@ -13,7 +13,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output_folder.h"
-#include "cli/own_text.h"
+#include "cli/default_text.h"
 #include "io/file.h"
 #include "report/lab_report.h"
 #include "report/terminal.h"
@@ -44,7 +44,7 @@ Try next:
 struct LabFlags {
   std::vector<std::string> figures;
   FigureOptions options;
-  std::vector<std::string> text;  // empty: the project's own documents and sources
+  std::vector<std::string> text;  // empty: the default text
   std::string out = "out/lab";
   bool json = false;
 };
@@ -108,7 +108,7 @@ std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
   std::string notes;
   std::vector<LabRun> runs = names_only(flags, "all") ? plan_all(flags, notes) : plan_named(flags);
   if (std::ranges::any_of(runs, [](const LabRun& run) { return run.figure.trains; })) {
-    const std::string text = read_text_or_own(flags.text);
+    const std::string text = read_text_or_default(flags.text);
     require(text.size() >= kLeastText, "--text: has {} bytes; expected at least {}", text.size(),
             kLeastText);
     for (LabRun& run : runs) {

@@ -6,7 +6,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output_folder.h"
-#include "cli/own_text.h"
+#include "cli/default_text.h"
 #include "io/file.h"
 #include "lab/study.h"
 #include "report/study_report.h"
@@ -17,7 +17,7 @@ namespace {
 
 struct StudyFlags {
   StudyOptions options;
-  std::vector<std::string> text;  // empty: the project's own documents and sources
+  std::vector<std::string> text;  // empty: the default text
   std::string out = "out/study";
 };
 
@@ -54,7 +54,7 @@ ExitStatus run(StudyFlags flags) {
     flags.options.warm_up = std::max<std::uint64_t>(1, flags.options.steps / 2);
   }
   check_study(flags.options);
-  const ByteText text(read_text_or_own(flags.text), flags.options.context);
+  const ByteText text(read_text_or_default(flags.text), flags.options.context);
   const std::vector<std::string> names =
       prepare_outputs(flags.out, {"results.json", "profile.jsonl", "report.html"});
   const Study study = run_with_progress(flags, text);

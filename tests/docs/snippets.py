@@ -17,6 +17,8 @@ Comments above a block say what is different, for all of its commands or for tho
     <!-- test: slow -->                     run with --slow alone
     <!-- test: exit 1 -->                   ends with that status
     <!-- test: with --steps 2 -->           that is added to the command
+    <!-- test: about 10 -->                 numbers may differ from what is shown by 10 %, those of at least 0.01
+                                            also by 0.05, and bars (▁ to █) in any way; words may not
     <!-- test: not run, REASON -->
     <!-- test addnorm serve: not run, it serves until it is stopped -->
 
@@ -39,7 +41,8 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOWN = [*(ROOT / "examples").iterdir(), *(ROOT / "docs/snippets").iterdir()]
-RULE = re.compile(r"<!-- test( [^:]+)?: (slow|exit|with|not run,) ?(.*?) -->")
+RULE = re.compile(r"<!-- test( [^:]+)?: (slow|exit|with|about|not run,) ?(.*?) -->")
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 COMMAND = re.compile(r"(build/release/bin/)?addnorm |(make|cmake|cd|apt-get|npm|mpirun|pip|python3) |scripts/")
 PROFILE = ROOT / "tests/golden/profiles/gpt2_norm_over_stream_2_attention.jsonl"
 
@@ -70,6 +73,25 @@ def pattern(output):
     return "".join("(?:.*\n)*?" if line == ".*\n" else line for line in lines)
 
 
+def is_about(shown, printed, percent):
+    """Whether an output has the shown words, and numbers that are near the shown ones."""
+    words = [re.sub("[▁-█]+", "▁", " ".join(NUMBER.sub("0", text).split())) for text in (shown, printed)]
+    numbers = [[float(number) for number in NUMBER.findall(text)] for text in (shown, printed)]
+    return words[0] == words[1] and all(
+        abs(a - b) <= percent / 100 * abs(a) or (abs(a) >= 0.01 and abs(a - b) <= 0.05)
+        for a, b in zip(*numbers))
+
+
+def agrees(shown, printed, said):
+    if "about" not in said:
+        return re.fullmatch(pattern(shown), printed)
+    some = [line for line in shown.splitlines() if line != "…"]
+    lines = printed.splitlines()
+    parts = (lines[begin:begin + count] for begin in range(len(lines))
+             for count in range(len(some) - 2, len(some) + 3))  # another number may break a line elsewhere
+    return any(is_about("\n".join(some), "\n".join(part), float(said["about"])) for part in parts)
+
+
 def commands(language, text):
     """(command, output) of each command; output is None where none is compared."""
     if language == "sh":
@@ -95,7 +117,7 @@ def run(command, output, rules, folder, slow):
     if result.returncode != int(said.get("exit", 0)):
         raise Failure(f"`{command}` ended with {result.returncode} and printed\n{result.stdout}")
     printed = "".join(line.rstrip() + "\n" for line in result.stdout.splitlines())
-    if output is not None and not re.fullmatch(pattern(output), printed):
+    if output is not None and not agrees(output, printed, said):
         raise Failure(f"`{command}` printed\n{printed}\nand not\n{output}")
     return 1
 

@@ -9,8 +9,8 @@ namespace addnorm {
 /// --text FILE..., for commands that train.
 CLI::Option* add_text(CLI::App& app, std::vector<std::string>& files);
 
-/// The bytes of the files; without files, of the project's own documents and sources, in the order
-/// of their names.
-std::string read_text_or_own(const std::vector<std::string>& files);
+/// The bytes of the files; without files, of the King James Bible as Debian's package bible-kjv
+/// prints it: 4.4 MB of English that do not change.
+std::string read_text_or_default(const std::vector<std::string>& files);
 
 }  // namespace addnorm
