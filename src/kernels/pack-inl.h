@@ -424,6 +424,8 @@ inline constexpr bool kPaired = kVectors<N> == 2 * kWordVectors<N>;
 /// The vectors that memory of type T is read and written in: of float32, or of words.
 template <typename T, std::size_t N>
 using Storage = std::conditional_t<std::is_same_v<T, float>, F32<N>, Word<N>>;
+template <typename T, std::size_t N>
+inline constexpr std::size_t kStoredVectors = N / hn::MaxLanes(Storage<T, N>());
 
 template <std::size_t N>
 struct Stored<float, N> {
@@ -442,7 +444,7 @@ template <typename T, std::size_t N, typename Count>
 HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
   using D = Storage<T, N>;
   Stored<T, N> s;
-  ADDNORM_UNROLL for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kStoredVectors<T, N>; ++k) {
     s.v[k] = load_vector(D(), reinterpret_cast<const hn::TFromD<D>*>(from), k, count);
   }
   return s;
@@ -450,7 +452,7 @@ HWY_INLINE Stored<T, N> load_stored(const T* from, Count count) {
 template <StoreTo kTo, typename T, std::size_t N, typename Count>
 HWY_INLINE void store_vectors(const Stored<T, N>& s, T* to, Count count) {
   using D = Storage<T, N>;
-  ADDNORM_UNROLL for (std::size_t k = 0; k < N / hn::MaxLanes(D()); ++k) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kStoredVectors<T, N>; ++k) {
     store_vector<kTo>(s.v[k], D(), reinterpret_cast<hn::TFromD<D>*>(to), k, count);
   }
 }
