@@ -4,12 +4,10 @@
 
 #include <array>
 #include <map>
-#include <oneapi/dnnl/dnnl.hpp>
 #include <type_traits>
 
 #include "base/require.h"
-
-// Written for oneDNN 2; what changes with oneDNN 3 is the making of descriptors in make().
+#include "gemm/onednn.h"
 
 namespace addnorm {
 namespace {
@@ -64,12 +62,17 @@ class Matmul {
         b_(describe(p.k, p.n, p.in, p.stride_b, p.transpose_b), engine, nullptr),
         c_(describe(p.m, p.n, p.out, p.stride_c, false), engine, nullptr),
         bias_({{1, p.n}, memory::data_type::f32, memory::format_tag::ab}, engine, nullptr),
+        alpha_({{1}, memory::data_type::f32, memory::format_tag::a}, engine),
         primitive_(make(p, engine)),
         arguments_{{{DNNL_ARG_SRC, a_.get()},
                     {DNNL_ARG_WEIGHTS, b_.get()},
                     {DNNL_ARG_DST, c_.get()},
                     {DNNL_ARG_BIAS, bias_.get()}}},
-        n_arguments_(p.has_bias ? 4 : 3) {}
+        n_arguments_(p.has_bias || p.alpha != 1 ? 4 : 3) {
+    if (p.alpha == 1) return;
+    *static_cast<float*>(alpha_.get_data_handle()) = p.alpha;
+    arguments_.back() = {onednn::kAlphaArgument, alpha_.get()};  // there is no bias then
+  }
 
   template <typename In, typename Out>
   void operator()(const Gemm<In, Out>& g, const dnnl::stream& stream) {
@@ -85,21 +88,20 @@ class Matmul {
 
  private:
   dnnl::matmul make(const Problem& p, const dnnl::engine& engine) const {
-    // (a·b + bias)·alpha + beta·c. With a factor among the post-operations it would be oneDNN's
+    // a·b·alpha + bias + beta·c. With alpha among the post-operations it would be oneDNN's
     // reference product.
     dnnl::post_ops after;
     if (p.beta != 0) after.append_sum(p.beta);
     dnnl::primitive_attr attributes;
-    if (p.alpha != 1) attributes.set_output_scales(0, {p.alpha});
+    if (p.alpha != 1) onednn::scale_product(attributes, p.alpha);
     attributes.set_post_ops(after);
-    const auto description =
-        p.has_bias
-            ? dnnl::matmul::desc(a_.get_desc(), b_.get_desc(), bias_.get_desc(), c_.get_desc())
-            : dnnl::matmul::desc(a_.get_desc(), b_.get_desc(), c_.get_desc());
-    return dnnl::matmul({description, attributes, engine});
+    const auto described = [&](const auto&... matrices) {
+      return onednn::describe<dnnl::matmul>(engine, attributes, matrices.get_desc()...);
+    };
+    return p.has_bias ? described(a_, b_, bias_, c_) : described(a_, b_, c_);
   }
 
-  memory a_, b_, c_, bias_;
+  memory a_, b_, c_, bias_, alpha_;
   dnnl::matmul primitive_;
   std::array<dnnl_exec_arg_t, 4> arguments_;
   int n_arguments_;

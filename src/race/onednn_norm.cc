@@ -1,22 +1,14 @@
 #include "race/onednn_norm.h"
 
-#include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 
 #include "base/require.h"
-
-// Written for oneDNN 2, whose γ and β are one array and whose primitives have descriptors; what
-// changes with oneDNN 3 is all in this file.
+#include "gemm/onednn.h"
 
 namespace addnorm {
 namespace {
 
-using dnnl::layer_normalization_backward;
-using dnnl::layer_normalization_forward;
 using dnnl::memory;
-using dnnl::prop_kind;
-
-constexpr auto kFlags = dnnl::normalization_flags::use_scale_shift;
 
 struct Step {
   dnnl::primitive primitive;
@@ -32,15 +24,16 @@ memory::data_type type_of(const std::string& dtype) {
 class Maker {
  public:
   Maker(const RaceJob& job, const RaceArrays& arrays)
-      : epsilon_(job.epsilon),
-        rows_(static_cast<memory::dim>(job.shape.rows)),
+      : rows_(static_cast<memory::dim>(job.shape.rows)),
         cols_(static_cast<memory::dim>(job.shape.cols)),
-        matrix_({rows_, cols_}, type_of(job.dtype), memory::format_tag::ab),
-        vectors_({2, cols_}, memory::data_type::f32, memory::format_tag::ab),
-        column_({rows_}, memory::data_type::f32, memory::format_tag::a),
-        scale_shift_(vectors_, engine_, arrays.scale_shift),
-        d_scale_shift_(vectors_, engine_, arrays.d_scale_shift) {
-    for (void* data : arrays.matrices) matrices_.emplace_back(matrix_, engine_, data);
+        norm_{{{rows_, cols_}, type_of(job.dtype), memory::format_tag::ab},
+              {{rows_}, memory::data_type::f32, memory::format_tag::a},
+              job.epsilon},
+        scale_(vector(arrays.scale_shift)),
+        shift_(vector(arrays.scale_shift + cols_)),
+        d_scale_(vector(arrays.d_scale_shift)),
+        d_shift_(vector(arrays.d_scale_shift + cols_)) {
+    for (void* data : arrays.matrices) matrices_.emplace_back(norm_.matrix, engine_, data);
   }
 
   dnnl::stream stream() const { return dnnl::stream(engine_); }
@@ -48,45 +41,43 @@ class Maker {
   memory last() const { return matrices_.back(); }
 
   Step add(const memory& a, const memory& b, const memory& sum) const {
-    const dnnl::binary::primitive_desc description(
-        {dnnl::algorithm::binary_add, matrix_, matrix_, matrix_}, engine_);
-    return {dnnl::binary(description),
+    return {dnnl::binary(onednn::describe<dnnl::binary>(engine_, {}, dnnl::algorithm::binary_add,
+                                                        norm_.matrix, norm_.matrix, norm_.matrix)),
             {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}, {DNNL_ARG_DST, sum}}};
   }
   Step forward(const memory& s, const memory& y) const {
-    return {layer_normalization_forward(forward_description()),
+    return {onednn::LayerNorm(onednn::describe(engine_, norm_)),
             {{DNNL_ARG_SRC, s},
              {DNNL_ARG_DST, y},
              {DNNL_ARG_MEAN, mean_},
              {DNNL_ARG_VARIANCE, variance_},
-             {DNNL_ARG_SCALE_SHIFT, scale_shift_}}};
+             {DNNL_ARG_SCALE, scale_},
+             {DNNL_ARG_SHIFT, shift_}}};
   }
   Step backward(const memory& s, const memory& dy, const memory& dx) const {
-    const layer_normalization_backward::primitive_desc description(
-        {prop_kind::backward, matrix_, matrix_, column_, epsilon_, kFlags}, engine_,
-        forward_description());
-    return {layer_normalization_backward(description),
+    return {onednn::LayerNormBackward(onednn::describe_backward(engine_, norm_)),
             {{DNNL_ARG_SRC, s},
              {DNNL_ARG_DIFF_DST, dy},
              {DNNL_ARG_DIFF_SRC, dx},
              {DNNL_ARG_MEAN, mean_},
              {DNNL_ARG_VARIANCE, variance_},
-             {DNNL_ARG_SCALE_SHIFT, scale_shift_},
-             {DNNL_ARG_DIFF_SCALE_SHIFT, d_scale_shift_}}};
+             {DNNL_ARG_SCALE, scale_},
+             {DNNL_ARG_SHIFT, shift_},
+             {DNNL_ARG_DIFF_SCALE, d_scale_},
+             {DNNL_ARG_DIFF_SHIFT, d_shift_}}};
   }
 
  private:
-  layer_normalization_forward::primitive_desc forward_description() const {
-    return {{prop_kind::forward_training, matrix_, column_, epsilon_, kFlags}, engine_};
+  memory vector(float* data) const {
+    return {{{cols_}, memory::data_type::f32, memory::format_tag::a}, engine_, data};
   }
 
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  float epsilon_;
   memory::dim rows_, cols_;
-  memory::desc matrix_, vectors_, column_;
+  onednn::LayerNormProblem norm_;
   std::vector<memory> matrices_;
-  memory scale_shift_, d_scale_shift_;
-  memory mean_{column_, engine_}, variance_{column_, engine_};
+  memory scale_, shift_, d_scale_, d_shift_;
+  memory mean_{norm_.statistics, engine_}, variance_{norm_.statistics, engine_};
 };
 
 void execute(const std::vector<Step>& steps, dnnl::stream& stream) {
