@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|docs|deb}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|docs|deb|debian}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -31,6 +31,7 @@ for group in "$@"; do
                       python3-sphinx-copybutton python3-sphinxcontrib.programoutput) ;;
     # What makes Debian packages and tries them; the shells whose completion is tried; abidiff.
     deb)   packages+=(dpkg-dev file lintian mmdebstrap mandoc fish zsh abigail-tools) ;;
+    debian) packages+=(mmdebstrap rsync) ;;  # what makes another Debian to build in
     mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
     neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64
@@ -54,7 +55,7 @@ give_up() {
   echo "install-packages: $1; please install: ${missing[*]}" >&2
   exit 2
 }
-command -v apt-get >/dev/null || give_up "no apt-get here (made for Debian 12)"
+command -v apt-get >/dev/null || give_up "no apt-get here (made for Debian 12 and 13)"
 as_root=()
 if ((EUID != 0)); then
   command -v sudo >/dev/null || give_up "neither root nor sudo"
