@@ -829,8 +829,8 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
   AddNormForward<S, B> placed = args;
   if (past_cache && cols <= kOwnParameters) {
     const auto own = [](std::span<const V> values, std::byte* room) {
-      V* const begin = reinterpret_cast<V*>(room);
-      return std::span<const V>(begin, std::ranges::copy(values, begin).out);
+      V* const copy = reinterpret_cast<V*>(room);
+      return std::span<const V>(copy, std::ranges::copy(values, copy).out);
     };
     placed.gamma = own(args.gamma, waiting + kWaitingBytes);
     placed.beta = own(args.beta, waiting + kWaitingBytes + kParameterBytes);
