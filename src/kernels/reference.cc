@@ -151,14 +151,16 @@ Values softmax(const Values& scores, const std::vector<bool>& blocked) {
 }
 
 long double activation(Activation activation, long double x) {
-  constexpr long double kPi = std::numbers::pi_v<long double>;
+  // As numbers: clang 19 of Debian 13 crashes where it computes a root of 128 bits for WebAssembly.
+  constexpr long double kSqrt2 = std::numbers::sqrt2_v<long double>;
+  constexpr long double kSqrt2OverPi = kSqrt2 * std::numbers::inv_sqrtpi_v<long double>;
   switch (activation) {
     case Activation::kRelu:
       return std::fmax(x, 0.0L);
     case Activation::kGelu:
-      return x * std::erfc(-x / std::sqrt(2.0L)) / 2;
+      return x * std::erfc(-x / kSqrt2) / 2;
     case Activation::kGeluTanh:
-      return x / 2 * (1 + std::tanh(std::sqrt(2 / kPi) * (x + 0.044715L * x * x * x)));
+      return x / 2 * (1 + std::tanh(kSqrt2OverPi * (x + 0.044715L * x * x * x)));
     case Activation::kSilu:
       return x / (1 + std::exp(-x));
   }
