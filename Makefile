@@ -31,9 +31,10 @@ test: packages-browser packages-python build/release/build.ninja page ## build e
 	@ctest --preset release
 	@$(NPM) test
 
-test-all: test docs package ## that, and the Debian packages, the ABI, the library inside another project, the documentation: minutes more
+test-all: test docs package ## that, and the Debian packages, the ABI, the library inside another project, the documentation, the fuzzers: minutes more
 	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
+	@$(MAKE) --no-print-directory fuzz SECONDS=5
 
 package: packages-deb packages-python build/release/build.ninja page ## make the Debian packages, in build/packages
 	@rm -rf build/packages

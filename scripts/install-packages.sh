@@ -22,8 +22,8 @@ for group in "$@"; do
                       libclang-rt-19-dev-wasm32) ;;
     browser) packages+=(chromium-headless-shell) ;;  # the same engine, without windows
     node)  packages+=(npm) ;;
-    # clang needs its own omp.h to read sources that are built with -fopenmp.
-    lint)  packages+=(clang clang-format clang-tidy libomp-dev mypy) ;;
+    # clang needs its own omp.h to read sources that are built with -fopenmp, and fuzzers its runtime.
+    lint)  packages+=(clang clang-format clang-tidy libclang-rt-dev libomp-dev mypy) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread) ;;
     python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-pytest
                        python3-hypothesis python3-markdown-it) ;;
