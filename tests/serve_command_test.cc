@@ -370,9 +370,6 @@ TEST_F(ServeRunsTest, NoRequestBreaksIt) {
   EXPECT_EQ(server.get("/icon.svg%00.html").status, 200) << "the path ends there";
   EXPECT_EQ(server.get("/" + std::string(100000, 'a')).status, 414);
   EXPECT_EQ(server.get("/icon.svg", "X: " + std::string(100000, 'a') + "\r\n").status, 431);
-  std::string arguments;
-  for (int i = 0; i < 500; ++i) arguments += "&a" + std::to_string(i) + "=1";
-  server.get("/icon.svg?" + arguments);  // answered or not
   for (const char* path : {"//etc/passwd", "/icon.svg/", "/%", "/%zz", "/\xff", "/..", "/."}) {
     EXPECT_EQ(server.get(path).status, 404) << path;
   }

@@ -35,7 +35,7 @@ TEST(NormRace, EveryKernelHasTimesAndAgreesWithOneDnn) {
       for (const RaceShape& shape : {RaceShape{100, 24}, {3, 5}, {2, 1}}) {
         SCOPED_TRACE(std::string(kernel.name) + (kernel.in_place ? " in place " : " ") +
                      to_text(shape) + " " + dtype);
-        const RaceResult result = race({kernel, shape, dtype}, {.repeats = 1}, nullptr);
+        const RaceResult result = race({kernel, shape, dtype}, {.repeats = 1}, {});
         EXPECT_GT(result.ms, 0);
         EXPECT_GT(result.copy_ms, 0);
         // oneDNN has neither RMSNorm nor norms of float16; of bfloat16 only with AVX-512.
