@@ -99,7 +99,7 @@ TEST_P(Models, GivesPyTorchsOutputAndGradients) {
   }
   EXPECT_GT(wanted.size(), 12u);
   fmt::print("{}: output {:.1e}, worst of {} gradients {:.1e}\n", GetParam(), output_error,
-             wanted.size(), worst);
+             wanted.size(), double{worst});
 }
 
 INSTANTIATE_TEST_SUITE_P(, Models,
