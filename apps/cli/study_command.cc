@@ -45,7 +45,7 @@ constexpr const char* kStudyNext = R"(
 Try next:
   addnorm study --placement pre,post,sandwich,deepnorm,rezero --out out/more
   addnorm study --placement post,post:3+pre,pre/post --layers 8
-  addnorm study --text your-file.txt --lr 5e-3
+  addnorm study --text your-file.txt --lr 2e-3
   addnorm trace 1 2 3 4 --branch 0.5 -1 2 0
 )";
 
@@ -87,7 +87,7 @@ void add_training_flags(CLI::App& app, StudyOptions& o) {
   add_count(app, "--warm-up", o.warm_up,
             "steps of the runs with warm-up (default half of the steps)");
   add_count(app, "--seed", o.seed, "the first seed (default 0)");
-  add_number(app, "--lr", o.learning_rate, "AdamW's learning rate (default 2e-3)");
+  add_number(app, "--lr", o.learning_rate, "AdamW's learning rate (default 4e-3)");
   add_number(app, "--dropout", o.dropout, "probability, on each branch (default 0)");
   add_choice<Initialization>(app, "--init", o.initialization,
                              {{"torch", Initialization::kTorch},

@@ -27,7 +27,7 @@ struct StudyOptions {
   std::size_t warm_up = 100;  ///< steps of the runs with warm-up
   std::size_t seeds = 3;
   std::uint64_t seed = 0;  ///< the first; the others follow
-  double learning_rate = 2e-3;
+  double learning_rate = 4e-3;
   double dropout = 0;
   NormOptions norm;
   FeedForwardKind feed_forward = FeedForwardKind::kRelu;
