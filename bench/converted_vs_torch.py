@@ -2,6 +2,8 @@
 alone, a residual sum and its norm, and a training step of a six-layer encoder.
 
     PYTHONPATH=build/release/python /usr/bin/python3 bench/converted_vs_torch.py
+
+Exits 2 where PyTorch runs without OpenBLAS or MKL and the race would not be fair.
 """
 
 import sys

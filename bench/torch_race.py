@@ -54,8 +54,11 @@ def fastest_environment():
     """The environment for PyTorch with memory kept and OpenBLAS's fastest right kernels for this processor, which an
     OPENBLAS_CORETYPE that is set, or OpenBLAS's own choice, may not be; and what was chosen, in words."""
     kept = {**os.environ, **MEMORY_KEPT}
+    if blas() == "MKL":
+        return kept, "which chooses its own kernels"
     if "openblas" not in blas():
-        return kept, "its own kernels"
+        print(f"PyTorch multiplies with {blas()}, which is slow; install libopenblas0-pthread", file=sys.stderr)
+        sys.exit(2)
     unset = {name: value for name, value in kept.items() if not name.startswith("OPENBLAS_")}
     choices = {"as set": kept, "OpenBLAS's own choice": unset,
                **{core: {**unset, "OPENBLAS_CORETYPE": core} for core in CORES}}

@@ -3,7 +3,7 @@ by autocast): forward, cross entropy, backward, clipping, AdamW. Says where our 
 
     /usr/bin/python3 bench/train_vs_torch.py build/release/bin/train_bench
 
-Exits 1 where ours is slower.
+Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS or MKL and the race would not be fair.
 """
 
 import sys
