@@ -9,8 +9,8 @@
 
 #include "base/require.h"
 #include "cli/command.h"
-#include "cli/options.h"
 #include "cli/default_text.h"
+#include "cli/options.h"
 #include "cli/stop_on_signal.h"
 #include "doctor/alternatives.h"
 #include "doctor/diagnose.h"

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/default_text.h"
 #include "cli/options.h"
 #include "cli/output_folder.h"
-#include "cli/default_text.h"
 #include "io/file.h"
 #include "lab/study.h"
 #include "report/study_report.h"

@@ -108,7 +108,9 @@ describe('newest', () => {
 
 test('the bundled text is long, and a given one stays as it is', async () => {
   const bundled = await textBytes(undefined);
-  expect(new TextDecoder().decode(bundled)).toMatch(/^In the beginning God created the heaven and the earth.\n/);
+  expect(new TextDecoder().decode(bundled)).toMatch(
+    /^In the beginning God created the heaven and the earth.\n/,
+  );
   expect(bundled.length).toBeGreaterThan(150_000);
   expect(bundled.length).toBeLessThan(250_000);
   expect(await textBytes('é')).toEqual(Uint8Array.of(0xc3, 0xa9));
