@@ -81,7 +81,7 @@ void add_training_flags(CLI::App& app, StudyOptions& o) {
   add_count(app, "--layers", o.layers, "blocks (default 12)");
   add_count(app, "--width", o.width, "d_model; the feed-forward is 4 times wider (default 64)");
   add_count(app, "--heads", o.heads, "attention heads (default 4)");
-  add_count(app, "--context", o.context, "bytes that a model sees (default 64)");
+  add_count(app, "--context", o.context, "bytes that a model sees (default 32)");
   add_count(app, "--batch", o.batch, "windows of text in a step (default 8)");
   add_count(app, "--steps", o.steps, "training steps (default 200)");
   add_count(app, "--warm-up", o.warm_up,

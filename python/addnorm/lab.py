@@ -82,7 +82,7 @@ def figure(name: str, *, layers: int | Iterable[int] = (), width: int = 0, seeds
 
 
 def study(text: str, *, placements: Iterable[str] = ("plain", "none", "post", "pre"),
-          layers: int = 12, width: int = 64, heads: int = 4, context: int = 64, batch: int = 8,
+          layers: int = 12, width: int = 64, heads: int = 4, context: int = 32, batch: int = 8,
           steps: int = 200, warm_up: int | None = None, seeds: int = 3, seed: int = 0,
           learning_rate: float = 4e-3, dropout: float = 0.0, norm: Norm = Norm(),
           initialization: Literal["torch", "xavier", "gpt2"] = "torch",

@@ -21,7 +21,7 @@ struct StudyOptions {
   std::size_t layers = 12;
   std::size_t width = 64;
   std::size_t heads = 4;
-  std::size_t context = 64;
+  std::size_t context = 32;
   std::size_t batch = 8;
   std::size_t steps = 200;
   std::size_t warm_up = 100;  ///< steps of the runs with warm-up

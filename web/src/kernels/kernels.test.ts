@@ -76,6 +76,8 @@ describe('placements and sessions', () => {
           1,
           '--warm-up',
           6,
+          '--lr',
+          options.learningRate,
           '--out',
           path('out'),
         );
