@@ -10,18 +10,18 @@ import sys
 import time
 
 import torch
-from torch_race import ROUNDS, THREADS, Program, TorchPrograms, as_it_is, be_contestant, race
+from torch_race import RATIO_COLUMNS, ROUNDS, THREADS, Program, TorchPrograms, as_told, be_contestant, race, ratios
 
 SIZES = (4, 256, 768, 12), (8, 512, 512, 8)  # batch, length, d_model, heads
 
 
 class Torch:
-    def __init__(self, activation, dtype, sizes):
+    def __init__(self, how, activation, dtype, sizes):
         batch, length, d_model, heads = sizes
         self.is_bf16 = dtype == "bf16"
-        self.layer = torch.nn.TransformerEncoderLayer(
+        self.layer = as_told(how, torch.nn.TransformerEncoderLayer(
             d_model, heads, 4 * d_model, dropout=0, activation=activation, batch_first=True,
-            norm_first=True).train()
+            norm_first=True).train())
         self.x = torch.randn(batch, length, d_model, requires_grad=True)
         self.dy = torch.randn(batch, length, d_model)
 
@@ -43,20 +43,19 @@ def attention_share(sizes):
 
 def race_block(program, torch_programs, activation, dtype, sizes):
     ours = Program(program, activation, dtype, *sizes)
-    theirs, as_is, block = race([*torch_programs(activation, dtype, *sizes), ours])
-    _, products = ours.medians()
+    times = race({**torch_programs(activation, dtype, *sizes), "addnorm": ours})
+    block, products = ours.medians()
     share = products * (1 + attention_share(sizes)) / block
     name = "x".join(map(str, sizes[:3])) + f", {sizes[3]} heads, {activation}, {dtype}"
-    print(f"{name:36}{theirs:9.1f} ms{block:9.1f} ms{theirs / block:8.2f}{share:12.0%}"
-          f"{as_it_is(theirs, as_is, f'{as_is / block:12.2f}')}", flush=True)
-    return block > theirs
+    print(f"{name:34}{block:8.1f} ms{share:8.0%}{times['PyTorch']:9.1f} ms{ratios(times, block)}", flush=True)
+    return block > min(times["PyTorch"], times.get("compiled", block))
 
 
 def main(program):
     torch_programs = TorchPrograms()
-    print(f"One pre-norm block, forward + backward; {THREADS} threads, medians of {ROUNDS} rounds in "
-          f"turn.\n{torch_programs}\n")
-    print(f"{'batch x length x d_model':36}{'PyTorch':>12}{'addnorm':>12}{'ratio':>8}{'of products':>12}{'as it is':>12}")
+    print(f"One pre-norm block, forward + backward; {THREADS} threads, medians of {ROUNDS} rounds in turn. Then the "
+          f"rate of its products\nthat ours has, and how many times as long each of PyTorch's takes.\n{torch_programs}\n")
+    print(f"{'batch x length x d_model':34}{'addnorm':>11}{'rate':>8}{'PyTorch':>12}{RATIO_COLUMNS}")
     races = [race_block(program, torch_programs, activation, dtype, sizes)
              for sizes in SIZES for dtype in ("f32", "bf16") for activation in ("relu", "gelu")]
     return int(any(races))
@@ -64,6 +63,6 @@ def main(program):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--torch":
-        be_contestant(Torch(*sys.argv[2:4], tuple(map(int, sys.argv[4:]))))
+        be_contestant(Torch(*sys.argv[2:5], tuple(map(int, sys.argv[5:]))))
     else:
         sys.exit(main(sys.argv[1]))

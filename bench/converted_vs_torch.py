@@ -11,7 +11,7 @@ import time
 
 import torch
 from torch import nn
-from torch_race import ROUNDS, TorchPrograms, as_it_is, be_contestant, race
+from torch_race import RATIO_COLUMNS, ROUNDS, TorchPrograms, as_told, be_contestant, race, ratios
 
 import addnorm.torch
 
@@ -73,10 +73,10 @@ for name, norm_first in (("encoder, post-norm", False), ("encoder, pre-norm", Tr
     JOBS[name] = (BATCH, LENGTH, D_MODEL), lambda _, first=norm_first: encoder(first), None, True
 
 
-def contestant(name, whose):
+def contestant(how, name, whose):
     shape, theirs, ours, updates = JOBS[name]
     if whose == "theirs":
-        return Step(theirs(shape[-1]), shape, updates)
+        return Step(as_told(how, theirs(shape[-1])), shape, updates)
     module = ours(shape[-1]) if ours else addnorm.torch.convert(theirs(shape[-1]))
     return Step(module, shape, updates)
 
@@ -84,18 +84,19 @@ def contestant(name, whose):
 def main():
     torch_programs = TorchPrograms()
     print(f"Forward and backward in float32; of encoders of {LAYERS} layers of width {D_MODEL}, batch {BATCH} x "
-          f"{LENGTH}, with AdamW's\nstep; milliseconds, medians of {ROUNDS} rounds in turn.\n{torch_programs}\n")
-    print(f"{'':25}{'threads':>8}{'PyTorch':>10}{'converted':>11}{'ratio':>7}{'as it is':>10}")
+          f"{LENGTH}, with AdamW's\nstep; milliseconds, medians of {ROUNDS} rounds in turn, and how many times as long as converted each of "
+          f"PyTorch's takes.\n{torch_programs}\n")
+    print(f"{'':25}{'threads':>8}{'PyTorch':>10}{'converted':>11}{RATIO_COLUMNS}")
     for threads in 1, 2:
         for name in JOBS:
-            theirs, as_is, ours = race([*torch_programs(name, "theirs", threads),
-                                        torch_programs.kept(name, "ours", threads)])
-            print(f"{name:25}{threads:8}{theirs:10.2f}{ours:11.2f}{theirs / ours:7.2f}"
-                  f"{as_it_is(theirs, as_is, f'{as_is:10.2f}')}", flush=True)
+            times = race({**torch_programs(name, "theirs", threads),
+                          "converted": torch_programs.kept("eager", name, "ours", threads)})
+            print(f"{name:25}{threads:8}{times['PyTorch']:10.2f}{times['converted']:11.2f}"
+                  f"{ratios(times, times['converted'])}", flush=True)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        be_contestant(contestant(*sys.argv[2:4]), int(sys.argv[4]))
+        be_contestant(contestant(*sys.argv[2:5]), int(sys.argv[5]))
     else:
         main()

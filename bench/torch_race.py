@@ -2,7 +2,8 @@
 which PyTorch is fastest.
 
 PyTorch allocates its results anew in every step. As it is, the C library gives large pieces of memory back, and
-much of a step goes into page faults of fresh memory; so it is raced with memory kept, and once more as it is.
+much of a step goes into page faults of fresh memory; so it is raced with memory kept, and once more as it is. From
+PyTorch 2 on, torch.compile is a contestant too, with memory kept.
 """
 
 import os
@@ -97,15 +98,24 @@ def be_contestant(contestant, threads=THREADS):
         print(contestant.run(), flush=True)
 
 
+def as_told(how, module):
+    """The module as a contestant of TorchPrograms is told to run it."""
+    return torch.compile(module, dynamic=False) if how == "compiled" else module
+
+
 class TorchPrograms:
-    """This script as PyTorch's contestants: `script --torch WORDS` calls be_contestant()."""
+    """This script as PyTorch's contestants: `script --torch HOW WORDS`, with HOW eager or compiled, calls
+    be_contestant()."""
 
     def __init__(self):
         self.environment, self.kernels = fastest_environment()
 
     def __call__(self, *words):
-        """With memory kept, and as it is."""
-        return self.kept(*words), Program(*self.script(*words))
+        """By name: with memory kept, as it is, and compiled where PyTorch can."""
+        programs = {"PyTorch": self.kept("eager", *words), "as it is": Program(*self.script("eager", *words))}
+        if hasattr(torch, "compile"):
+            programs["compiled"] = self.kept("compiled", *words)
+        return programs
 
     def kept(self, *words):
         return Program(*self.script(*words), environment=self.environment)
@@ -120,17 +130,22 @@ class TorchPrograms:
 
 
 def race(contestants):
-    """The median of each one's milliseconds, in turn."""
-    times = [[] for _ in contestants]
+    """The median of each one's milliseconds, by name, in turn."""
+    times = {name: [] for name in contestants}
     for _ in range(WARM_UP + ROUNDS):
-        for contestant, of in zip(contestants, times):
+        for name, contestant in contestants.items():
             time.sleep(0.1)  # until the other's idle threads no longer spin
-            of.append(contestant.run())
-    for contestant in contestants:
+            times[name].append(contestant.run())
+    for contestant in contestants.values():
         contestant.end()
-    return [statistics.median(of[WARM_UP:]) for of in times]
+    return {name: statistics.median(of[WARM_UP:]) for name, of in times.items()}
 
 
-def as_it_is(kept, as_is, text):
-    """The text where PyTorch as it is differs much from PyTorch with memory kept."""
-    return text if as_is > MUCH * kept else ""
+def ratios(times, ours):
+    """Cells of the columns PyTorch, compiled and as it is: how many times as long as ours each takes; as it is where
+    that differs much from PyTorch with memory kept."""
+    shown = {"PyTorch": True, "compiled": "compiled" in times, "as it is": times["as it is"] > MUCH * times["PyTorch"]}
+    return "".join(f"{times[name] / ours:10.2f}" if shows else f"{'':10}" for name, shows in shown.items())
+
+
+RATIO_COLUMNS = "".join(f"{name:>10}" for name in ("PyTorch", "compiled", "as it is"))

@@ -91,3 +91,15 @@ function(addnorm_folder folder)
     addnorm_tests(addnorm_${folder}_test SOURCES ${tests} LIBRARIES addnorm_${folder})
   endif()
 endfunction()
+
+# addnorm_embed(<target> <folder>/<name>.<extension> <constant>): the text of a file of src/ as a constant of
+# <folder>/<name>_script.h, for the target.
+function(addnorm_embed target file constant)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${file})
+  file(READ ${PROJECT_SOURCE_DIR}/src/${file} text)
+  cmake_path(REMOVE_EXTENSION file)
+  set(made ${PROJECT_BINARY_DIR}/embedded)
+  file(CONFIGURE OUTPUT ${made}/${file}_script.h @ONLY CONTENT
+       "inline constexpr const char* @constant@ = R\"py(@text@)py\";\n")
+  target_include_directories(${target} PRIVATE ${made})
+endfunction()

@@ -204,7 +204,7 @@ TEST_F(CliTest, ReproduceHasTheTutorialsNumbers) {
 
 TEST_F(CliTest, BenchIsThePromisedJson) {
   const Json line = run_json(
-      "bench --shape 4x8 --kernel layer_norm --dtype f32 --threads 1 --repeats 1 --no-pytorch "
+      "bench --shape 4x8 --kernel layer_norm --dtype f32 --threads 1 --repeats 1 --rival none "
       "--json");
   std::vector<std::string> keys;
   for (const auto& item : line.items()) keys.push_back(item.key());
@@ -227,12 +227,14 @@ TEST_F(CliTest, BenchShowsATableAndSaysWhyPyTorchIsNotInIt) {
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, AllOf(HasSubstr("\nadd_rms_norm_backward    4x8  "),
                                 HasSubstr("\nadd_rms_norm_backward    2x3  ")));
-  EXPECT_EQ(result.err, "addnorm bench: without PyTorch's times: /bin/false does not start\n");
+  EXPECT_EQ(result.err,
+            "addnorm bench: without pytorch's times: /bin/false does not start\n"
+            "addnorm bench: without pytorch_as_is's times: /bin/false does not start\n");
 }
 
 TEST_F(CliTest, BenchInPlaceRacesWhatAdds) {
   const std::string words =
-      "bench --in-place --shape 4x8 --dtype f32 --threads 1 --repeats 1 --no-pytorch";
+      "bench --in-place --shape 4x8 --dtype f32 --threads 1 --repeats 1 --rival none";
   EXPECT_EQ(run_json(words + " --kernel add_layer_norm --json")["in_place"], true);
   const std::string table = run(words).out;
   EXPECT_THAT(table, AllOf(HasSubstr(", in place, medians of 1"), HasSubstr("\nadd_layer_norm "),
@@ -244,7 +246,7 @@ TEST_F(CliTest, BenchMeasuresAccuracy) {
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, AllOf(HasSubstr("\n     768    100000      1  "),
                                 HasSubstr("\n    4096         0  1e-30  ")));
-  EXPECT_EQ(result.err, "addnorm bench: without PyTorch's errors: /bin/false does not start\n");
+  EXPECT_EQ(result.err, "addnorm bench: without pytorch's errors: /bin/false does not start\n");
 }
 
 TEST_F(CliTest, BenchRefusesBadFlags) {
@@ -252,6 +254,7 @@ TEST_F(CliTest, BenchRefusesBadFlags) {
       {"--kernel softmax",
        "--kernel: 'softmax' is unknown; expected all or some of layer_norm, rms"},
       {"--kernel all,layer_norm", "--kernel: 'all' is unknown"},
+      {"--rival jax", "--rival: 'jax' is unknown; expected none or some of pytorch, pytorch_as_is"},
       {"--dtype f32,f8", "--dtype: 'f8' is unknown; expected some of f32"},
       {"--shape 8x4,8", "shape '8': expected rows and features such as 8192x4096"},
       {"--shape 0x8", "shape '0x8': expected rows"},

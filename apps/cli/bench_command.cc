@@ -24,24 +24,30 @@ namespace {
 
 constexpr const char* kBenchMeaning =
     R"(Times each kernel, in turn with a copy of as many bytes (half read, half written, by ordinary or
-non-temporal stores, whichever is faster), with oneDNN and with PyTorch, all on as many threads.
-Backward kernels give dx and the gradients of γ and β; add_… has the residual sum in the same pass,
-backward the residual's gradient. oneDNN adds, then normalizes; it has no RMSNorm. Our results must
-be oneDNN's, or the race is off. × above 1: addnorm is faster; –: the rival has no such kernel.
+non-temporal stores, whichever is faster), with oneDNN and with rivals in Python, all on as many
+threads. Backward kernels give dx and the gradients of γ and β; add_… has the residual sum in the same
+pass, backward the residual's gradient. oneDNN adds, then normalizes; it has no RMSNorm. Our results
+must be oneDNN's, or the race is off. × above 1: addnorm is faster; –: the rival has no such kernel.
 
-PyTorch allocates its results in every call. It is raced with memory that the C library keeps for it
-(MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_), and once more as it is, where
-large results are fresh memory each time and page faults take most of that.
+Rivals in Python, of the one that --python names:
+  pytorch        PyTorch, operator by operator. It allocates its results in every call; so the C
+                 library is told to keep that memory (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_
+                 and MALLOC_TOP_PAD_), as it is for all rivals but the next
+  pytorch_as_is  large results are fresh memory in each call, and page faults take most of that
+  torch_compile  torch.compile, since PyTorch 2: it compiles every kernel and shape, so that takes a
+                 while
+  onnxruntime    ONNX Runtime's (Skip)LayerNormalization, forward
 
 --json prints one line for each kernel, shape and type: kernel, rows, cols, dtype, threads, isa, ms,
-copy_ms, onednn_ms, pytorch_ms, null where there is no rival, and pytorch_as_is_ms if that is raced.
-ADDNORM_CPU forces an instruction set.
+copy_ms, onednn_ms, pytorch_ms, and a key of that form for each other rival, null where it has no
+such kernel. ADDNORM_CPU forces an instruction set.
 
 --in-place races add_… where the sum overwrites x, and backward dx the residual's gradient, by all
 contestants; --json says in_place then.
 
 --sweep races oneDNN on rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2^27 values,
-and names the worst ratio; by default add_layer_norm and add_layer_norm_backward.
+and names the worst ratio; by default add_layer_norm and add_layer_norm_backward, and no rival in
+Python.
 
 --accuracy measures no time but the largest errors of LayerNorm and its gradient against float64,
 for means up to 1e5 standard deviations, and standard deviations from 1e-30 to 1e30.
@@ -49,14 +55,14 @@ for means up to 1e5 standard deviations, and standard deviations from 1e-30 to 1
 Examples:
   addnorm bench --kernel add_layer_norm,add_rms_norm --shape 8192x4096,64x768
   addnorm bench --threads 1 --json > bench.jsonl
+  addnorm bench --rival pytorch,torch_compile,onnxruntime --dtype f32
   addnorm bench --sweep --repeats 3)";
 
 struct BenchFlags {
-  std::vector<std::string> kernels, shapes, dtypes;
+  std::vector<std::string> kernels, shapes, dtypes, rivals;
   std::uint64_t threads = static_cast<std::uint64_t>(omp_get_max_threads());
   std::uint64_t repeats = RaceOptions{}.repeats;
   std::string python = "/usr/bin/python3";
-  bool no_pytorch = false;
   bool in_place = false;
   bool sweep = false;
   bool accuracy = false;
@@ -110,16 +116,41 @@ std::vector<std::string> chosen_dtypes(const BenchFlags& flags) {
   return flags.dtypes.empty() ? all : flags.dtypes;
 }
 
+using Rivals = std::vector<std::unique_ptr<PythonRival>>;
+
+std::vector<std::string_view> rival_names() {
+  std::vector<std::string_view> names;
+  for (const PythonRivalKind& kind : python_rival_kinds()) names.push_back(kind.name);
+  return names;
+}
+
+/// Those that --rival names; by default PyTorch with either kind of memory.
+Rivals chosen_rivals(const BenchFlags& flags) {
+  using Names = std::vector<std::string>;
+  Names names = flags.rivals;
+  if (names.empty() && !flags.sweep) names = {"pytorch", "pytorch_as_is"};
+  if (names == Names{"none"}) names.clear();
+  Rivals rivals;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(python_rival_kinds(), name, &PythonRivalKind::name);
+    require(found != python_rival_kinds().end(),
+            "--rival: '{}' is unknown; expected none or some of {}", name,
+            fmt::join(rival_names(), ", "));
+    rivals.push_back(std::make_unique<PythonRival>(flags.python, *found));
+  }
+  return rivals;
+}
+
 /// Every job's result, which `show` gets at once; a bar tells how many are done.
 std::vector<RaceResult> race_all(const std::vector<RaceJob>& jobs, const RaceOptions& options,
-                                 const TorchRivals& torch,
+                                 const Rivals& rivals,
                                  const std::function<void(const RaceResult&)>& show) {
   Terminal screen(stderr);
   ProgressBar bar(screen, "bench", jobs.size());
   std::vector<RaceResult> results;
   for (const RaceJob& job : jobs) {
     bar.update(results.size(), fmt::format("{} {}", job.kernel.name, to_text(job.shape)));
-    results.push_back(race(job, options, torch));
+    results.push_back(race(job, options, rivals));
     show(results.back());
   }
   return results;
@@ -130,14 +161,17 @@ void print_json(const RaceResult& result) {
   std::fflush(stdout);
 }
 
-void tell_problem(const TorchNorm& torch, std::string_view missing) {
-  if (torch.problem().empty()) return;
-  fmt::print(stderr, "addnorm bench: without PyTorch's {}: {}\n", missing, torch.problem());
+void tell_problem(const PythonRival& rival, std::string_view missing) {
+  if (rival.problem().empty()) return;
+  fmt::print(stderr, "addnorm bench: without {}'s {}: {}\n", rival.kind().name, missing,
+             rival.problem());
 }
 
 ExitStatus run_accuracy(const BenchFlags& flags) {
-  std::optional<TorchNorm> torch;
-  if (!flags.no_pytorch) torch.emplace(flags.python);
+  std::optional<PythonRival> torch;
+  if (flags.rivals.empty() || std::ranges::count(flags.rivals, "pytorch") > 0) {
+    torch.emplace(flags.python);
+  }
   std::vector<AccuracyResult> results;
   for (const AccuracyJob& job : accuracy_jobs()) {
     results.push_back(measure_accuracy(job, torch ? &*torch : nullptr));
@@ -154,19 +188,14 @@ ExitStatus run(const BenchFlags& flags) {
   require(flags.repeats >= 1, "--repeats: is {}; expected at least 1", flags.repeats);
   const std::vector<RaceJob> jobs =
       race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags));
-  std::optional<TorchNorm> kept, as_is;
-  TorchRivals torch;
-  if (!flags.no_pytorch && !flags.sweep) {
-    torch = {.kept = &kept.emplace(flags.python, TorchMemory::kKept),
-             .as_is = &as_is.emplace(flags.python, TorchMemory::kAsIs)};
-  }
+  const Rivals rivals = chosen_rivals(flags);
   const std::vector<RaceResult> results =
-      race_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats}, torch,
+      race_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats}, rivals,
                [&](const RaceResult& result) {
                  if (flags.json) print_json(result);
                });
 
-  if (kept) tell_problem(*kept, "times");
+  for (const auto& rival : rivals) tell_problem(*rival, "times");
   if (flags.json) return kDone;
   Terminal terminal(stdout);
   terminal.write(race_text(results, terminal.width()));
@@ -183,8 +212,8 @@ CLI::Option* add_list(CLI::App& app, const std::string& flag, std::vector<std::s
 
 Command bench_command(CLI::App& program) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App* app =
-      program.add_subcommand("bench", "Race the kernels against a copy, oneDNN and PyTorch");
+  CLI::App* app = program.add_subcommand(
+      "bench", "Race the kernels against a copy, oneDNN, PyTorch and ONNX Runtime");
   add_list(*app, "--kernel", flags->kernels,
            "some of [add_]{layer,rms}_norm[_backward] (default all)");
   CLI::Option* shape = add_list(*app, "--shape", flags->shapes,
@@ -195,8 +224,10 @@ Command bench_command(CLI::App& program) {
   add_count(*app, "--repeats", flags->repeats, "samples, of which the median counts (default 9)");
   add_switch(*app, "--in-place", flags->in_place, "the stream and its gradient are overwritten");
   add_switch(*app, "--sweep", flags->sweep, "every shape, against oneDNN")->excludes(shape);
-  add_file(*app, "--python", flags->python, "which has PyTorch (default /usr/bin/python3)");
-  add_switch(*app, "--no-pytorch", flags->no_pytorch, "leave PyTorch out");
+  add_list(*app, "--rival", flags->rivals,
+           fmt::format("in Python: none, or some of {} (default the first two)",
+                       fmt::join(rival_names(), ",")));
+  add_file(*app, "--python", flags->python, "which has the rivals (default /usr/bin/python3)");
   add_switch(*app, "--json", flags->json, "print JSON lines");
   CLI::Option* accuracy =
       add_switch(*app, "--accuracy", flags->accuracy, "largest errors instead of times");

@@ -62,7 +62,7 @@ class AccuracyData {
     run(false, {view(0).data, view(2).data});
     return errors();
   }
-  std::optional<NormErrors> pytorch(TorchNorm& torch) {
+  std::optional<NormErrors> pytorch(PythonRival& torch) {
     if (!torch.layer_norm(memory_.flat(), kRows, job_.epsilon())) return {};
     return errors();
   }
@@ -94,7 +94,7 @@ std::vector<AccuracyJob> accuracy_jobs() {
   return jobs;
 }
 
-AccuracyResult measure_accuracy(const AccuracyJob& job, TorchNorm* torch) {
+AccuracyResult measure_accuracy(const AccuracyJob& job, PythonRival* torch) {
   AccuracyData data(job);
   AccuracyResult result{job, data.ours(), data.onednn(), {}};
   if (torch != nullptr) result.pytorch = data.pytorch(*torch);

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "race/torch_norm.h"
+#include "race/python_rival.h"
 
 namespace addnorm {
 
@@ -33,6 +33,6 @@ struct AccuracyResult {
   NormErrors onednn;
   std::optional<NormErrors> pytorch;
 };
-AccuracyResult measure_accuracy(const AccuracyJob& job, TorchNorm* torch);
+AccuracyResult measure_accuracy(const AccuracyJob& job, PythonRival* torch);
 
 }  // namespace addnorm

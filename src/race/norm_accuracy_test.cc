@@ -19,7 +19,7 @@ TEST(NormAccuracy, OursIsAsPromised) {
 
 // What they are asked for is the same norm, and where it is easy they are right.
 TEST(NormAccuracy, EachPeerIsRightWhereTheMeanIsSmall) {
-  TorchNorm torch("/usr/bin/python3");
+  PythonRival torch("/usr/bin/python3");
   const AccuracyResult result = measure_accuracy({.features = 768, .mean = 0.5}, &torch);
   EXPECT_GT(result.onednn.y, 0);
   EXPECT_LE(result.onednn.y, 1e-5);
@@ -37,7 +37,7 @@ TEST(NormAccuracy, SeesWhatAPeerLosesToALargeMean) {
 }
 
 TEST(NormAccuracy, GoesOnWithoutPyTorch) {
-  TorchNorm torch("/nowhere/python3");
+  PythonRival torch("/nowhere/python3");
   EXPECT_FALSE(measure_accuracy({.features = 8}, &torch).pytorch.has_value());
   EXPECT_THAT(torch.problem(), testing::Not(IsEmpty()));
 }

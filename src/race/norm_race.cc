@@ -38,12 +38,13 @@ Contestant timed(Work work) {
   };
 }
 
-/// PyTorch's turn. No thread of ours spins while it is measured, nor one of its own in the next.
-Contestant turn_of(TorchNorm& torch, const Work& ours) {
+/// A Python process's turn. No thread of ours spins while it is measured, nor one of its own in the
+/// next.
+Contestant turn_of(PythonRival& rival, const Work& ours) {
   return [&](std::size_t calls) {
     std::this_thread::sleep_for(kUntilIdle);
-    torch.time(1);  // wakes its threads, as ours are awake in their turns
-    const double ms = torch.time(calls);
+    rival.time(1);  // wakes its threads, as ours are awake in their turns
+    const double ms = rival.time(calls);
     const auto start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < kUntilIdle) ours();
     return ms;
@@ -217,7 +218,7 @@ double difference(const std::vector<std::vector<float>>& ours,
 
 template <typename T>
 RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolerance,
-                   const TorchRivals& torch) {
+                   std::span<const std::unique_ptr<PythonRival>> rivals) {
   RaceData<T> data(job);
   const Work ours = [&] { data.run(); };
   const Work onednn = onednn_norm(job, data.arrays());
@@ -235,22 +236,25 @@ RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolera
       {timed([&] { data.copy(Stores::kOrdinary); }), &ordinary_copy_ms},
       {timed([&] { data.copy(Stores::kNonTemporal); }), &non_temporal_copy_ms}};
   if (onednn) contestants.emplace_back(timed(onednn), &result.onednn_ms.emplace());
-  for (const auto& [rival, ms] : {std::pair{torch.kept, &result.pytorch_ms},
-                                  std::pair{torch.as_is, &result.pytorch_as_is_ms}}) {
-    if (rival == nullptr || !rival->prepare(job, options.threads)) continue;
-    contestants.emplace_back(turn_of(*rival, ours), &ms->emplace());
+  result.rivals.reserve(rivals.size());  // so that places stay
+  for (const auto& rival : rivals) {
+    std::optional<double>& ms = result.rivals.emplace_back(rival->kind(), std::nullopt).ms;
+    if (rival->prepare(job, options.threads)) {
+      contestants.emplace_back(turn_of(*rival, ours), &ms.emplace());
+    }
   }
   time_in_turn(contestants, options.repeats);
   result.copy_ms = std::min(ordinary_copy_ms, non_temporal_copy_ms);
-  for (std::optional<double>* ms : {&result.pytorch_ms, &result.pytorch_as_is_ms}) {
-    if (*ms && !std::isfinite(**ms)) ms->reset();
+  for (RivalTime& time : result.rivals) {
+    if (time.ms && !std::isfinite(*time.ms)) time.ms.reset();
   }
   return result;
 }
 
 struct Storage {
   std::string_view dtype;
-  RaceResult (*race)(const RaceJob&, const RaceOptions&, double tolerance, const TorchRivals&);
+  RaceResult (*race)(const RaceJob&, const RaceOptions&, double tolerance,
+                     std::span<const std::unique_ptr<PythonRival>>);
   double tolerance;  // of oneDNN's result: some roundings of the type
 };
 
@@ -274,10 +278,11 @@ std::vector<std::string> race_dtypes() {
   return names;
 }
 
-RaceResult race(const RaceJob& job, const RaceOptions& options, const TorchRivals& torch) {
+RaceResult race(const RaceJob& job, const RaceOptions& options,
+                std::span<const std::unique_ptr<PythonRival>> rivals) {
   omp_set_num_threads(options.threads);
   const Storage& storage = storage_of(job.dtype);
-  return storage.race(job, options, storage.tolerance, torch);
+  return storage.race(job, options, storage.tolerance, rivals);
 }
 
 double median(std::vector<double> values) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "race/python_rival.h"
 #include "race/race_job.h"
-#include "race/torch_norm.h"
 
 namespace addnorm {
 
@@ -18,6 +20,12 @@ struct RaceOptions {
   std::size_t repeats = 9;  ///< samples of each contestant
 };
 
+/// What a rival in Python took; none where it has no such kernel or failed.
+struct RivalTime {
+  PythonRivalKind kind;
+  std::optional<double> ms;
+};
+
 /// Medians in milliseconds.
 struct RaceResult {
   RaceJob job;
@@ -25,19 +33,13 @@ struct RaceResult {
   double ms = 0;
   double copy_ms = 0;  ///< of as many bytes, half of them read and half written
   std::optional<double> onednn_ms;
-  std::optional<double> pytorch_ms;        ///< with memory kept
-  std::optional<double> pytorch_as_is_ms;  ///< TorchMemory::kAsIs
+  std::vector<RivalTime> rivals;  ///< in the order in which they were given
 };
 
-/// PyTorch with either kind of memory; null: not raced.
-struct TorchRivals {
-  TorchNorm* kept = nullptr;
-  TorchNorm* as_is = nullptr;
-};
-
-/// Does the job in turn with a copy, with oneDNN and with PyTorch, until each has its samples.
-/// Throws Error where our result is not oneDNN's.
-RaceResult race(const RaceJob& job, const RaceOptions& options, const TorchRivals& torch);
+/// Does the job in turn with a copy, with oneDNN and with rivals in Python, until each has its
+/// samples. Throws Error where our result is not oneDNN's.
+RaceResult race(const RaceJob& job, const RaceOptions& options,
+                std::span<const std::unique_ptr<PythonRival>> rivals);
 
 /// Of at least one value; the mean of the middle two where their number is even.
 double median(std::vector<double> values);

@@ -44,7 +44,7 @@ TEST(NormRace, EveryKernelHasTimesAndAgreesWithOneDnn) {
         if (dtype == "f32") {
           EXPECT_EQ(result.onednn_ms.has_value(), may_have);
         }
-        EXPECT_FALSE(result.pytorch_ms.has_value());
+        EXPECT_THAT(result.rivals, IsEmpty());
       }
     }
   }
@@ -58,26 +58,73 @@ TEST(NormRace, RefusesATypeItDoesNotKnow) {
       ThrowsMessage<Error>(HasSubstr("'f8'")));
 }
 
-TEST(NormRace, GoesOnWithoutPyTorch) {
+std::vector<std::unique_ptr<PythonRival>> every_rival(const std::string& python) {
+  std::vector<std::unique_ptr<PythonRival>> rivals;
+  for (const PythonRivalKind& kind : python_rival_kinds()) {
+    rivals.push_back(std::make_unique<PythonRival>(python, kind));
+  }
+  return rivals;
+}
+
+TEST(NormRace, GoesOnWithoutPython) {
   for (const char* python : {"/nowhere/python3", "/bin/false"}) {
-    TorchNorm torch(python);
-    EXPECT_THAT(torch.problem(), HasSubstr(python));
-    const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, {&torch});
-    EXPECT_FALSE(result.pytorch_ms.has_value());
+    const auto rivals = every_rival(python);
+    const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
+    ASSERT_EQ(result.rivals.size(), rivals.size());
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+      EXPECT_THAT(rivals[i]->problem(), HasSubstr(python));
+      EXPECT_FALSE(result.rivals[i].ms.has_value());
+    }
   }
 }
 
-TEST(NormRace, PyTorchTakesItsTurns) {
-  TorchNorm torch("/usr/bin/python3"), as_is("/usr/bin/python3", TorchMemory::kAsIs);
-  if (!torch.problem().empty()) GTEST_SKIP() << torch.problem();
-  for (const RaceKernel& kernel : every_kernel()) {
-    const RaceResult result = race({kernel, {4, 8}, "f32"}, {.repeats = 1}, {&torch, &as_is});
-    EXPECT_TRUE(result.pytorch_ms.has_value()) << kernel.name << ": " << torch.problem();
-    EXPECT_TRUE(result.pytorch_as_is_ms.has_value()) << kernel.name << ": " << as_is.problem();
+bool can(const PythonRivalKind& rival, const RaceKernel& kernel) {
+  return rival.name != "onnxruntime" || !(kernel.backward || kernel.in_place);
+}
+
+/// torch.compile takes seconds for each kernel.
+bool is_tried(const PythonRivalKind& rival, const RaceKernel& kernel) {
+  return rival.name != "torch_compile" || (kernel.add && !kernel.in_place);
+}
+
+/// Those that this machine has.
+std::vector<std::unique_ptr<PythonRival>> present_rivals() {
+  auto rivals = every_rival("/usr/bin/python3");
+  std::erase_if(rivals, [](const auto& rival) { return !rival->problem().empty(); });
+  return rivals;
+}
+
+// torch.compile and ONNX Runtime compare their results with PyTorch's and NumPy's on the way.
+TEST(NormRace, RivalsDoEveryKernelTheyHave) {
+  const auto rivals = present_rivals();
+  if (rivals.empty()) GTEST_SKIP() << "/usr/bin/python3 has neither PyTorch nor ONNX Runtime";
+  for (const auto& rival : rivals) {
+    for (const RaceKernel& kernel : every_kernel()) {
+      if (!is_tried(rival->kind(), kernel)) continue;
+      SCOPED_TRACE(std::string(rival->kind().name) + " " + std::string(kernel.name));
+      const bool prepared = rival->prepare({kernel, {4, 8}, "f32"}, 1);
+      EXPECT_EQ(prepared, can(rival->kind(), kernel));
+      if (prepared) {
+        EXPECT_LT(rival->time(1), 1000);
+      }
+      EXPECT_THAT(rival->problem(), IsEmpty());
+    }
   }
-  EXPECT_FALSE(torch.prepare({race_kernels()[0], {4, 8}, "f8"}, 1));
-  EXPECT_THAT(torch.problem(), Not(IsEmpty()));
-  EXPECT_TRUE(torch.prepare({race_kernels()[0], {4, 8}, "f32"}, 1)) << "a failed job ends nothing";
+}
+
+TEST(NormRace, RivalsTakeTheirTurns) {
+  const auto rivals = present_rivals();
+  const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
+  ASSERT_EQ(result.rivals.size(), rivals.size());
+  for (const RivalTime& rival : result.rivals) EXPECT_GT(rival.ms, 0) << rival.kind.name;
+}
+
+TEST(NormRace, AFailedJobEndsNoRival) {
+  PythonRival rival("/usr/bin/python3");
+  if (!rival.problem().empty()) GTEST_SKIP() << rival.problem();
+  EXPECT_FALSE(rival.prepare({race_kernels()[0], {4, 8}, "f8"}, 1));
+  EXPECT_THAT(rival.problem(), Not(IsEmpty()));
+  EXPECT_TRUE(rival.prepare({race_kernels()[0], {4, 8}, "f32"}, 1));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace addnorm {
 
 /// One line of JSON: {"kernel","rows","cols","dtype","threads","isa","ms","copy_ms","onednn_ms",
-/// "pytorch_ms"}, null for a peer that was not there.
+/// "pytorch_ms"}, null for a rival that was not there, and a key for each other rival.
 std::string race_json(const RaceResult& result);
 
 /// A table for each type of storage, for a terminal of this width, in full colour and UTF-8.

@@ -24,30 +24,30 @@ RaceResult result_of(std::size_t kernel, double ms, std::optional<double> onednn
           .onednn_ms = onednn_ms};
 }
 
+const PythonRivalKind& kPyTorch = python_rival_kinds()[0];
+const PythonRivalKind& kPyTorchAsIs = python_rival_kinds()[1];
 constexpr std::size_t kAddLayerNorm = 2, kAddRmsNorm = 3, kLongest = 6;
 
 TEST(RaceReport, ShowsRatesAndRatios) {
   const std::string text =
       adapt(race_text({result_of(kAddLayerNorm, 1, 2.5), result_of(kAddRmsNorm, 1.5, {})}, 80), {});
   EXPECT_THAT(text, HasSubstr("f32 on 2 threads, "));
-  EXPECT_THAT(text, HasSubstr("add_layer_norm  1024x1024  1.00   75%   ×2.50        –\n"));
-  EXPECT_THAT(text, HasSubstr("add_rms_norm    1024x1024  1.50   50%       –        –\n"));
+  EXPECT_THAT(text, HasSubstr("add_layer_norm  1024x1024  1.00   75%   ×2.50\n"));
+  EXPECT_THAT(text, HasSubstr("add_rms_norm    1024x1024  1.50   50%       –\n"));
 }
 
 TEST(RaceReport, FitsIntoEightyColumns) {
   RaceResult widest = result_of(kLongest, 1234.56, 12345.6);
   widest.job.shape = {65536, 16384};
-  widest.pytorch_ms = 123456;
-  widest.pytorch_as_is_ms = 1234567;
+  widest.rivals = {{kPyTorch, 123456}, {kPyTorchAsIs, 1234567}};
   EXPECT_THAT(adapt(race_text({widest}, 80), {}), HasSubstr("65536x16384  1234.56    0%"));
 }
 
 TEST(RaceReport, ShowsPyTorchAsItIsWhereThatDiffers) {
   RaceResult result = result_of(kAddLayerNorm, 1, 2.5);
-  result.pytorch_ms = 3;
-  result.pytorch_as_is_ms = 4;
+  result.rivals = {{kPyTorch, 3}, {kPyTorchAsIs, 4}};
   EXPECT_THAT(adapt(race_text({result}, 80), {}), Not(HasSubstr("×4.00")));
-  result.pytorch_as_is_ms = 30;
+  result.rivals[1].ms = 30;
   EXPECT_THAT(adapt(race_text({result}, 80), {}), AllOf(HasSubstr("×3.00"), HasSubstr("×30.00")));
 }
 
@@ -65,6 +65,17 @@ TEST(RaceReport, WritesTheJsonLine) {
   EXPECT_EQ(json["rows"], 1024);
   EXPECT_EQ(json["onednn_ms"], 2.5);
   EXPECT_TRUE(json["pytorch_ms"].is_null());
+}
+
+TEST(RaceReport, HasAColumnAndAKeyForEachRival) {
+  RaceResult result = result_of(kAddLayerNorm, 2, 5);
+  result.rivals = {{kPyTorch, 3}, {{"onnxruntime", "ONNX RT"}, {}}};
+  EXPECT_THAT(adapt(race_text({result}, 80), {}), AllOf(HasSubstr("oneDNN  PyTorch  ONNX RT\n"),
+                                                        HasSubstr("×2.50    ×1.50        –\n")));
+  const auto json = nlohmann::json::parse(race_json(result));
+  EXPECT_EQ(json["pytorch_ms"], 3);
+  EXPECT_TRUE(json.contains("onnxruntime_ms") && json["onnxruntime_ms"].is_null());
+  EXPECT_FALSE(json.contains("torch_compile_ms"));
 }
 
 }  // namespace
