@@ -1,5 +1,5 @@
-"""Races our Transformer block against PyTorch's, forward and backward in turn, in float32 and bfloat16
-(PyTorch's by autocast), and says which share of the rate of its products the block has.
+"""Races our Transformer block against PyTorch's, forward and backward in turn, in float32 and, where the processor
+has AVX-512, bfloat16 (PyTorch's by autocast), and says which share of the rate of its products the block has.
 
     /usr/bin/python3 bench/block_vs_torch.py build/release/bin/block_bench
 
@@ -10,7 +10,8 @@ import sys
 import time
 
 import torch
-from torch_race import RATIO_COLUMNS, ROUNDS, THREADS, Program, TorchPrograms, as_told, be_contestant, race, ratios
+from torch_race import (DTYPES, RATIO_COLUMNS, ROUNDS, THREADS, Program, TorchPrograms, as_told, be_contestant, race,
+                        ratios)
 
 SIZES = (4, 256, 768, 12), (8, 512, 512, 8)  # batch, length, d_model, heads
 
@@ -54,10 +55,11 @@ def race_block(program, torch_programs, activation, dtype, sizes):
 def main(program):
     torch_programs = TorchPrograms()
     print(f"One pre-norm block, forward + backward; {THREADS} threads, medians of {ROUNDS} rounds in turn. Then the "
-          f"rate of its products\nthat ours has, and how many times as long each of PyTorch's takes.\n{torch_programs}\n")
+          f"share of its\nproducts' rate that ours has, and how many times as long each of PyTorch's takes.\n"
+          f"{torch_programs}\n")
     print(f"{'batch x length x d_model':34}{'addnorm':>11}{'rate':>8}{'PyTorch':>12}{RATIO_COLUMNS}")
     races = [race_block(program, torch_programs, activation, dtype, sizes)
-             for sizes in SIZES for dtype in ("f32", "bf16") for activation in ("relu", "gelu")]
+             for sizes in SIZES for dtype in DTYPES for activation in ("relu", "gelu")]
     return int(any(races))
 
 

@@ -84,8 +84,8 @@ def contestant(how, name, whose):
 def main():
     torch_programs = TorchPrograms()
     print(f"Forward and backward in float32; of encoders of {LAYERS} layers of width {D_MODEL}, batch {BATCH} x "
-          f"{LENGTH}, with AdamW's\nstep; milliseconds, medians of {ROUNDS} rounds in turn, and how many times as long as converted each of "
-          f"PyTorch's takes.\n{torch_programs}\n")
+          f"{LENGTH}, with AdamW's\nstep; milliseconds, medians of {ROUNDS} rounds in turn, and how many times as "
+          f"long as converted each of PyTorch's takes.\n{torch_programs}\n")
     print(f"{'':25}{'threads':>8}{'PyTorch':>10}{'converted':>11}{RATIO_COLUMNS}")
     for threads in 1, 2:
         for name in JOBS:

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include "addnorm/matrix.h"
@@ -22,9 +21,6 @@ using Work = std::function<void()>;
 /// Milliseconds of one call, by so many calls.
 using Contestant = std::function<double(std::size_t calls)>;
 
-/// OpenMP's idle threads spin before they sleep, 4 to 8 ms here: those of another process would
-/// take the time of whoever has the next turn.
-constexpr std::chrono::milliseconds kUntilIdle{20};
 constexpr double kSampleMs = 5;  // shorter work is repeated until a sample takes as long
 constexpr std::size_t kMostCalls = 1'000'000;
 
@@ -35,19 +31,6 @@ Contestant timed(Work work) {
     for (std::size_t i = 0; i < calls; ++i) work();
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     return time.count() / static_cast<double>(calls);
-  };
-}
-
-/// A Python process's turn. No thread of ours spins while it is measured, nor one of its own in the
-/// next.
-Contestant turn_of(PythonRival& rival, const Work& ours) {
-  return [&](std::size_t calls) {
-    std::this_thread::sleep_for(kUntilIdle);
-    rival.time(1);  // wakes its threads, as ours are awake in their turns
-    const double ms = rival.time(calls);
-    const auto start = std::chrono::steady_clock::now();
-    while (std::chrono::steady_clock::now() - start < kUntilIdle) ours();
-    return ms;
   };
 }
 
@@ -240,7 +223,8 @@ RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolera
   for (const auto& rival : rivals) {
     std::optional<double>& ms = result.rivals.emplace_back(rival->kind(), std::nullopt).ms;
     if (rival->prepare(job, options.threads)) {
-      contestants.emplace_back(turn_of(*rival, ours), &ms.emplace());
+      contestants.emplace_back([&](std::size_t calls) { return rival->time(calls); },
+                               &ms.emplace());
     }
   }
   time_in_turn(contestants, options.repeats);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -87,7 +88,9 @@ PythonRival::PythonRival(const std::string& python, const PythonRivalKind& kind)
 
 PythonRival::~PythonRival() {
   if (socket_ >= 0) ::close(socket_);  // at the end of its input it ends
-  if (process_ > 0) ::waitpid(process_, nullptr, 0);
+  if (process_ <= 0) return;
+  ::kill(process_, SIGCONT);
+  ::waitpid(process_, nullptr, 0);
 }
 
 bool PythonRival::prepare(const RaceJob& job, int threads) {
@@ -117,14 +120,17 @@ bool PythonRival::layer_norm(std::span<float> matrices, std::size_t rows, float 
   return done;
 }
 
-/// The answer in one line; empty where there is none. Its turn begins when our idle threads
-/// no longer spin, and ends when its own do not: both take some 10 ms.
+/// The answer in one line; empty where there is none. Its turn begins when our idle threads no
+/// longer spin, after some 10 ms. Between its turns the process is stopped, as its own may spin for
+/// long.
 std::string PythonRival::ask(std::string_view question) {
   constexpr std::chrono::milliseconds kRest{30};
+  if (process_ <= 0) return "";  // kill() would mean others
   std::this_thread::sleep_for(kRest);
+  ::kill(process_, SIGCONT);
   ::send(socket_, question.data(), question.size(), MSG_NOSIGNAL);
   std::string answer = read_line();
-  std::this_thread::sleep_for(kRest);
+  ::kill(process_, SIGSTOP);
   if (problem_.empty() && (answer.empty() || answer.starts_with("failed"))) {
     problem_ = answer.empty() ? "the process has ended" : answer;
   }
