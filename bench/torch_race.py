@@ -6,8 +6,8 @@ much of a step goes into page faults of fresh memory; so it is raced with memory
 PyTorch 2 on, torch.compile is a contestant too, with memory kept.
 """
 
+import glob
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -23,51 +23,49 @@ with open("/proc/cpuinfo") as cpuinfo:  # without AVX-512 PyTorch's products in 
     DTYPES = ("f32", "bf16") if "avx512bw" in cpuinfo.read() else ("f32",)
 CORES = "SkylakeX", "Cooperlake", "SapphireRapids", "Zen", "Haswell"
 
-# Prints the milliseconds of a product, if it is right.
+# Debian's OpenBLAS that shares PyTorch's threads: those of another, and PyTorch's own, spin in each other's way.
+OPENMP_BLAS = glob.glob("/usr/lib/*/openblas-openmp")
+
+# Prints the milliseconds of a product and what follows it, if the product is right, and whose product it is. MKL is a
+# part of the official wheels; Debian's PyTorch takes the libblas.so.3 that it finds.
 PRODUCT = """
-import time, torch
+import re, time, torch
 torch.set_num_threads(2)
 a, b = torch.randn(1024, 768), torch.randn(768, 1024)
 assert ((a @ b) - (a.double() @ b.double()).float()).abs().max() < 1e-2
 times = []
 for _ in range(9):
     start = time.perf_counter()
-    a @ b
+    torch.nn.functional.gelu(a @ b)
     times.append(time.perf_counter() - start)
-print(1e3 * sorted(times)[4])
+maps = set(re.findall(r"/\\S*/lib(?:open)?blas\\S*", open("/proc/self/maps").read()))
+print(1e3 * sorted(times)[4], "MKL" if torch.backends.mkl.is_available() else ",".join(sorted(maps)))
 """
 
 
-def blas():
-    """The library with which PyTorch multiplies: MKL is a part of the official wheels; Debian's takes the
-    alternative of libblas.so.3."""
-    if torch.backends.mkl.is_available():
-        return "MKL"
-    with open("/proc/self/maps") as maps:
-        return ", ".join(sorted(set(re.findall(r"/\S*/lib(?:open)?blas\S*", maps.read()))))
-
-
-def product_ms(environment):
-    """Infinite where the product is wrong, or the processor has not the instructions."""
+def product(environment):
+    """Milliseconds, infinity where the product is wrong or the processor has not the instructions; and whose it is."""
     run = subprocess.run([sys.executable, "-c", PRODUCT], env=environment, capture_output=True, text=True)
-    return float(run.stdout) if run.returncode == 0 and run.stdout else float("inf")
+    ms, blas = run.stdout.split() if run.returncode == 0 else ("inf", "")
+    return float(ms), blas
 
 
-def fastest_environment():
-    """The environment for PyTorch with memory kept and OpenBLAS's fastest right kernels for this processor, which an
-    OPENBLAS_CORETYPE that is set, or OpenBLAS's own choice, may not be; and what was chosen, in words."""
-    kept = {**os.environ, **MEMORY_KEPT}
-    if blas() == "MKL":
-        return kept, "which chooses its own kernels"
-    if "openblas" not in blas():
-        print(f"PyTorch multiplies with {blas()}, which is slow; install libopenblas0-pthread", file=sys.stderr)
+def fastest_environments():
+    """The environments for PyTorch with memory kept and as it is, with OpenBLAS's fastest right kernels for this
+    processor, which an OPENBLAS_CORETYPE that is set, or OpenBLAS's own choice, may not be; and what was chosen, in
+    words."""
+    as_is = {**os.environ, **({"LD_LIBRARY_PATH": OPENMP_BLAS[0]} if OPENMP_BLAS else {})}
+    _, blas = product(as_is)
+    if "openblas" not in blas and blas != "MKL":
+        print(f"PyTorch multiplies with {blas}, which is slow; install libopenblas0-openmp", file=sys.stderr)
         sys.exit(2)
-    unset = {name: value for name, value in kept.items() if not name.startswith("OPENBLAS_")}
-    choices = {**({"as set": kept} if unset != kept else {}), "OpenBLAS's own choice": unset,
-               **{core: {**unset, "OPENBLAS_CORETYPE": core} for core in CORES}}
-    times = {name: product_ms(environment) for name, environment in choices.items()}
+    unset = {name: value for name, value in as_is.items() if not name.startswith("OPENBLAS_")}
+    choices = {**({"as set": as_is} if unset != as_is else {}), "its own choice": unset}
+    if blas != "MKL":
+        choices.update({core: {**unset, "OPENBLAS_CORETYPE": core} for core in CORES})
+    times = {name: product(environment)[0] for name, environment in choices.items()}
     fastest = min(times, key=times.get)
-    return choices[fastest], f"kernels: {fastest} (of {', '.join(n for n, t in times.items() if t < float('inf'))})"
+    return {**choices[fastest], **MEMORY_KEPT}, choices[fastest], f"{blas}, kernels: {fastest}"
 
 
 class Program:
@@ -110,25 +108,26 @@ class TorchPrograms:
     be_contestant()."""
 
     def __init__(self):
-        self.environment, self.kernels = fastest_environment()
+        self.with_memory_kept, self.as_is, self.products = fastest_environments()
 
     def __call__(self, *words):
         """By name: with memory kept, as it is, and compiled where PyTorch can."""
-        programs = {"PyTorch": self.kept("eager", *words), "as it is": Program(*self.script("eager", *words))}
+        programs = {"PyTorch": self.kept("eager", *words),
+                    "as it is": Program(*self.script("eager", *words), environment=self.as_is)}
         if hasattr(torch, "compile"):
             programs["compiled"] = self.kept("compiled", *words)
         return programs
 
     def kept(self, *words):
-        return Program(*self.script(*words), environment=self.environment)
+        return Program(*self.script(*words), environment=self.with_memory_kept)
 
     @staticmethod
     def script(*words):
         return sys.executable, "-W", "ignore", sys.argv[0], "--torch", *words
 
     def __str__(self):
-        return (f"PyTorch {torch.__version__} multiplies with {blas()},\n{self.kernels};\nwith memory kept, and as it "
-                f"is where that takes {MUCH} times as long or more, for page faults of fresh memory")
+        return (f"PyTorch {torch.__version__} multiplies with {self.products};\nwith memory kept, and as it is where "
+                f"that takes {MUCH} times as long or more, for page faults of fresh memory")
 
 
 def race(contestants):

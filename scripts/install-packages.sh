@@ -25,7 +25,7 @@ for group in "$@"; do
     node)  packages+=(npm) ;;
     # clang needs its own omp.h to read sources that are built with -fopenmp, and fuzzers its runtime.
     lint)  packages+=(clang clang-format clang-tidy libclang-rt-dev libomp-dev mypy) ;;
-    bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-pthread)
+    bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-openmp)
            [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
                                               python3-setuptools libtorch-dev) ;;  # torch.compile's
     python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-pytest
