@@ -27,7 +27,7 @@ for group in "$@"; do
     lint)  packages+=(clang clang-format clang-tidy libclang-rt-dev libomp-dev mypy) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-openmp)
            [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
-                                              python3-setuptools libtorch-dev) ;;  # torch.compile's
+                                              python3-setuptools libtorch-dev libsleef-dev) ;;  # torch.compile's
     python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-pytest
                        python3-hypothesis python3-markdown-it) ;;
     docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
