@@ -221,7 +221,8 @@ RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolera
   if (onednn) contestants.emplace_back(timed(onednn), &result.onednn_ms.emplace());
   result.rivals.reserve(rivals.size());  // so that places stay
   for (const auto& rival : rivals) {
-    std::optional<double>& ms = result.rivals.emplace_back(rival->kind(), std::nullopt).ms;
+    result.rivals.push_back({.kind = rival->kind()});
+    std::optional<double>& ms = result.rivals.back().ms;
     if (rival->prepare(job, options.threads)) {
       contestants.emplace_back([&](std::size_t calls) { return rival->time(calls); },
                                &ms.emplace());

@@ -23,7 +23,7 @@ struct RaceOptions {
 /// What a rival in Python took; none where it has no such kernel or failed.
 struct RivalTime {
   PythonRivalKind kind;
-  std::optional<double> ms;
+  std::optional<double> ms = {};
 };
 
 /// Medians in milliseconds.
