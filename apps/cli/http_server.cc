@@ -81,7 +81,8 @@ MHD_Response* make_response(HttpAnswer& answer, const ByteRange& range) {
     return MHD_create_response_from_buffer(length, answer.text.data() + (length ? range.begin : 0),
                                            MHD_RESPMEM_MUST_COPY);
   }
-  auto reader = std::make_unique<FileReader>(std::move(answer.file), answer.begin + range.begin);
+  auto reader =
+      std::make_unique<FileReader>(FileReader{std::move(answer.file), answer.begin + range.begin});
   MHD_Response* response = MHD_create_response_from_callback(length, kBlockBytes, &FileReader::read,
                                                              reader.get(), &FileReader::destroy);
   if (response != nullptr) reader.release();  // destroyed with the response
