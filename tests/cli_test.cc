@@ -255,6 +255,7 @@ TEST_F(CliTest, BenchRefusesBadFlags) {
        "--kernel: 'softmax' is unknown; expected all or some of layer_norm, rms"},
       {"--kernel all,layer_norm", "--kernel: 'all' is unknown"},
       {"--rival jax", "--rival: 'jax' is unknown; expected none or some of pytorch, pytorch_as_is"},
+      {"--accuracy --rival jax", "--rival: 'jax' is unknown"},
       {"--dtype f32,f8", "--dtype: 'f8' is unknown; expected some of f32"},
       {"--shape 8x4,8", "shape '8': expected rows and features such as 8192x4096"},
       {"--shape 0x8", "shape '0x8': expected rows"},

@@ -116,8 +116,6 @@ std::vector<std::string> chosen_dtypes(const BenchFlags& flags) {
   return flags.dtypes.empty() ? all : flags.dtypes;
 }
 
-using Rivals = std::vector<std::unique_ptr<PythonRival>>;
-
 std::vector<std::string_view> rival_names() {
   std::vector<std::string_view> names;
   for (const PythonRivalKind& kind : python_rival_kinds()) names.push_back(kind.name);
@@ -125,21 +123,23 @@ std::vector<std::string_view> rival_names() {
 }
 
 /// Those that --rival names; by default PyTorch with either kind of memory.
-Rivals chosen_rivals(const BenchFlags& flags) {
+std::vector<PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
   using Names = std::vector<std::string>;
   Names names = flags.rivals;
   if (names.empty() && !flags.sweep) names = {"pytorch", "pytorch_as_is"};
   if (names == Names{"none"}) names.clear();
-  Rivals rivals;
+  std::vector<PythonRivalKind> kinds;
   for (const std::string& name : names) {
     const auto found = std::ranges::find(python_rival_kinds(), name, &PythonRivalKind::name);
     require(found != python_rival_kinds().end(),
             "--rival: '{}' is unknown; expected none or some of {}", name,
             fmt::join(rival_names(), ", "));
-    rivals.push_back(std::make_unique<PythonRival>(flags.python, *found));
+    kinds.push_back(*found);
   }
-  return rivals;
+  return kinds;
 }
+
+using Rivals = std::vector<std::unique_ptr<PythonRival>>;
 
 /// Every job's result, which `show` gets at once; a bar tells how many are done.
 std::vector<RaceResult> race_all(const std::vector<RaceJob>& jobs, const RaceOptions& options,
@@ -169,8 +169,8 @@ void tell_problem(const PythonRival& rival, std::string_view missing) {
 
 ExitStatus run_accuracy(const BenchFlags& flags) {
   std::optional<PythonRival> torch;
-  if (flags.rivals.empty() || std::ranges::count(flags.rivals, "pytorch") > 0) {
-    torch.emplace(flags.python);
+  for (const PythonRivalKind& kind : chosen_rivals(flags)) {
+    if (kind.name == "pytorch") torch.emplace(flags.python, kind);
   }
   std::vector<AccuracyResult> results;
   for (const AccuracyJob& job : accuracy_jobs()) {
@@ -188,7 +188,10 @@ ExitStatus run(const BenchFlags& flags) {
   require(flags.repeats >= 1, "--repeats: is {}; expected at least 1", flags.repeats);
   const std::vector<RaceJob> jobs =
       race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags));
-  const Rivals rivals = chosen_rivals(flags);
+  Rivals rivals;
+  for (const PythonRivalKind& kind : chosen_rivals(flags)) {
+    rivals.push_back(std::make_unique<PythonRival>(flags.python, kind));
+  }
   const std::vector<RaceResult> results =
       race_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats}, rivals,
                [&](const RaceResult& result) {
