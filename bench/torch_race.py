@@ -26,6 +26,9 @@ CORES = "SkylakeX", "Cooperlake", "SapphireRapids", "Zen", "Haswell"
 # Debian's OpenBLAS that shares PyTorch's threads: those of another, and PyTorch's own, spin in each other's way.
 OPENMP_BLAS = glob.glob("/usr/lib/*/openblas-openmp")
 
+# What Debian's PyTorch compiles with vector instructions calls SLEEF but has no link to it.
+SLEEF = {"LD_PRELOAD": path for path in glob.glob("/usr/lib/*/libsleef.so.3")}
+
 # Prints the milliseconds of a product and what follows it, if the product is right, and whose product it is. MKL is a
 # part of the official wheels; Debian's PyTorch takes the libblas.so.3 that it finds.
 PRODUCT = """
@@ -118,8 +121,9 @@ class TorchPrograms:
             programs["compiled"] = self.kept("compiled", *words)
         return programs
 
-    def kept(self, *words):
-        return Program(*self.script(*words), environment=self.with_memory_kept)
+    def kept(self, how, *words):
+        return Program(*self.script(how, *words),
+                       environment={**self.with_memory_kept, **(SLEEF if how == "compiled" else {})})
 
     @staticmethod
     def script(*words):
