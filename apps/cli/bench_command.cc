@@ -13,6 +13,9 @@
 
 #include "cli/command.h"
 #include "cli/options.h"
+#include "kernels/machine.h"
+#include "kernels/plan.h"
+#include "kernels/verbose.h"
 #include "race/norm_accuracy.h"
 #include "race/norm_race.h"
 #include "report/accuracy_report.h"
@@ -49,6 +52,9 @@ contestants; --json says in_place then.
 and names the worst ratio; by default add_layer_norm and add_layer_norm_backward, and no rival in
 Python.
 
+--plan runs nothing but says how each kernel would go over its rows: loop, rows at a time, columns at a
+time, prefetch distance and stores (docs/kernels.md), on this machine or on --machine.
+
 --accuracy measures no time but the largest errors of LayerNorm and its gradient against float64,
 for means up to 1e5 standard deviations, and standard deviations from 1e-30 to 1e30.
 
@@ -56,7 +62,8 @@ Examples:
   addnorm bench --kernel add_layer_norm,add_rms_norm --shape 8192x4096,64x768
   addnorm bench --threads 1 --json > bench.jsonl
   addnorm bench --rival pytorch,torch_compile,onnxruntime --dtype f32
-  addnorm bench --sweep --repeats 3)";
+  addnorm bench --sweep --repeats 3
+  addnorm bench --plan --machine zen4 --shape 8192x768 --dtype bf16)";
 
 struct BenchFlags {
   std::vector<std::string> kernels, shapes, dtypes, rivals;
@@ -66,6 +73,8 @@ struct BenchFlags {
   bool in_place = false;
   bool sweep = false;
   bool accuracy = false;
+  bool plan = false;
+  std::string machine;
   bool json = false;
 };
 
@@ -182,6 +191,45 @@ ExitStatus run_accuracy(const BenchFlags& flags) {
   return kDone;
 }
 
+/// As the kernel would have it of matrices whose rows begin cache lines.
+Problem problem_of(const RaceJob& job) {
+  const RaceKernel& kernel = job.kernel;
+  const std::size_t bytes = job.dtype == "f32" ? 4 : 2;
+  const std::size_t moved = (kernel.backward ? 3 : 2) +
+                            (kernel.add ? (kernel.backward ? 1 : 2) : 0) -
+                            (kernel.in_place ? 1 : 0);
+  return {.direction = kernel.backward ? Direction::kBackward : Direction::kForward,
+          .stream_bytes = bytes,
+          .rows = job.shape.rows,
+          .features = job.shape.cols,
+          .bytes = moved * bytes * job.shape.rows * job.shape.cols,
+          .adds = kernel.add,
+          .float16 = job.dtype == "f16",
+          .in_place = kernel.in_place,
+          .aligned = job.shape.cols * bytes % 64 == 0};
+}
+
+Machine chosen_machine(const std::string& name) {
+  if (name.empty()) return machine();
+  const std::span<const Machine> known = known_machines();
+  std::vector<std::string_view> names;
+  for (const Machine& machine : known) names.push_back(machine.name);
+  const auto found = std::ranges::find(known, name, &Machine::name);
+  require(found != known.end(), "--machine: '{}' is unknown; expected one of {}", name,
+          fmt::join(names, ", "));
+  return *found;
+}
+
+ExitStatus print_plans(const BenchFlags& flags) {
+  const Machine machine = chosen_machine(flags.machine);
+  for (const RaceJob& job :
+       race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags))) {
+    const Problem problem = problem_of(job);
+    fmt::print("{}\n", describe_call(job.kernel.name, problem, machine, plan(problem, machine)));
+  }
+  return kDone;
+}
+
 ExitStatus run(const BenchFlags& flags) {
   require(flags.threads >= 1 && flags.threads <= 1024, "--threads: is {}; expected 1 to 1024",
           flags.threads);
@@ -232,14 +280,21 @@ Command bench_command(CLI::App& program) {
                        fmt::join(rival_names(), ",")));
   add_file(*app, "--python", flags->python, "which has the rivals (default /usr/bin/python3)");
   add_switch(*app, "--json", flags->json, "print JSON lines");
+  CLI::Option* plan = add_switch(*app, "--plan", flags->plan, "say how rows would be taken");
+  app->add_option("--machine", flags->machine, "for which --plan is (default: this one)")
+      ->type_name("NAME")
+      ->needs(plan);
   CLI::Option* accuracy =
       add_switch(*app, "--accuracy", flags->accuracy, "largest errors instead of times");
   for (const char* other : {"--kernel", "--shape", "--dtype", "--threads", "--repeats",
-                            "--in-place", "--sweep", "--json"}) {
+                            "--in-place", "--sweep", "--json", "--plan"}) {
     accuracy->excludes(app->get_option(other));
   }
   app->footer(kBenchMeaning);
-  return {app, [flags] { return flags->accuracy ? run_accuracy(*flags) : run(*flags); }};
+  return {app, [flags] {
+            if (flags->plan) return print_plans(*flags);
+            return flags->accuracy ? run_accuracy(*flags) : run(*flags);
+          }};
 }
 
 }  // namespace addnorm

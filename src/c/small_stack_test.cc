@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "addnorm.h"
-#include "kernels/cache.h"
 #include "kernels/instruction_set.h"
+#include "kernels/machine.h"
+#include "kernels/placement.h"
+#include "support/caches.h"
 #include "support/instruction_sets.h"
 
 namespace addnorm {
@@ -227,7 +229,7 @@ class SmallStackTest : public ::testing::TestWithParam<std::size_t> {
  protected:
   ~SmallStackTest() override {
     use_instruction_set(own_instruction_set_);
-    use_last_cache(0);
+    use_this_machine();
   }
 
   const std::string own_instruction_set_{instruction_set()};
@@ -249,7 +251,7 @@ TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
       use_instruction_set(name);
       for (const std::size_t last_cache : {std::size_t{1}, std::size_t{1} << 40}) {
         SCOPED_TRACE(name + ", features " + std::to_string(features));
-        use_last_cache(last_cache);  // as in memory, as in the caches
+        testing::use_caches(last_cache);  // as in memory, as in the caches
         stack.run([&] {
           omp_set_num_threads(name == own_instruction_set_ ? 2 : 1);  // of what this thread calls
           call_all(arrays);

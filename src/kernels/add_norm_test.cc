@@ -8,7 +8,10 @@
 #include "addnorm/error.h"
 #include "addnorm/float16.h"
 #include "addnorm/norm.h"
-#include "kernels/cache.h"
+#include "kernels/machine.h"
+#include "kernels/placement.h"
+#include "kernels/plan.h"
+#include "support/caches.h"
 #include "support/gradient_check.h"
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
@@ -28,6 +31,7 @@ using testing::relative_error;
 using testing::same_bits;
 using ::testing::ThrowsMessage;
 using testing::to_double;
+using testing::use_caches;
 
 constexpr NormKind kRowKinds[] = {NormKind::kLayer, NormKind::kRms};
 
@@ -363,10 +367,7 @@ class AddNormBeyondTheCaches : public ::testing::Test {
     fill(x), fill(d_residual), fill(branch), fill(dy);
     x.flat()[kSize / 3] = S(1e30F);  // its row is scaled, and what goes with it takes other loops
   }
-  void TearDown() override {
-    use_first_cache(0);
-    use_last_cache(0);
-  }
+  void TearDown() override { use_this_machine(); }
 
   static std::size_t rows_of(std::size_t stride) {
     return kSize / stride / 4 * 4 - 1;  // the last three are no whole group
@@ -455,7 +456,7 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWithCachesOfAnySize) {
       {1504, 1504}, {2048, 2048}, {2075, 2080}, {8192, 8192}, {9000, 9024}};
   for (const NormKind kind : kRowKinds) {
     for (const auto& [cols, stride] : shapes) {
-      use_last_cache(TestFixture::kAll);
+      use_caches(TestFixture::kAll);
       const auto expected = this->run(kind, cols, stride);
       for (const std::size_t kibibytes : {1, 32, 48}) {
         for (const auto overwrites : {Over::kNothing, Over::kStream, Over::kBranch}) {
@@ -466,8 +467,7 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWithCachesOfAnySize) {
                          << "kind " << static_cast<int>(kind) << ", " << cols << ", stride "
                          << stride << ", caches of " << kibibytes << " KB and " << last
                          << " bytes, overwrites " << static_cast<int>(overwrites));
-            use_first_cache(kibibytes << 10);
-            use_last_cache(last);
+            use_caches(last, kibibytes << 10);
             this->expect_same_bits(this->run(kind, cols, stride, overwrites), expected);
           }
         }
@@ -480,7 +480,7 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsOnEveryInstructionSet) {
   using Over = typename TestFixture::Overwrites;
   const std::string in_use(instruction_set());
   for (const std::size_t cols : {96, 512, 1504, 2080, 4096}) {
-    use_last_cache(TestFixture::kAll);
+    use_caches(TestFixture::kAll);
     const auto expected = this->run(NormKind::kLayer, cols, cols, Over::kNothing, false);
     const std::size_t rows = TestFixture::rows_of(cols);
     for (const std::string& name : testing::all_instruction_sets()) {
@@ -489,9 +489,37 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsOnEveryInstructionSet) {
         for (const std::size_t last :
              {TestFixture::kNone, TestFixture::barely(rows, cols, overwrites)}) {
           SCOPED_TRACE(::testing::Message() << name << ", " << cols << ", " << last << " bytes");
-          use_last_cache(last);
+          use_caches(last);
           this->expect_same_bits(this->run(NormKind::kLayer, cols, cols, overwrites, false),
                                  expected);
+        }
+      }
+    }
+    use_instruction_set(in_use);
+  }
+}
+
+// Whatever the plan for a shape would say.
+TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsInEveryLoopOnEveryInstructionSet) {
+  const std::string in_use(instruction_set());
+  for (const std::size_t cols : {8, 20, 32, 64, 96, 512, 2080}) {
+    const auto expected = this->run(NormKind::kLayer, cols, cols);
+    for (const std::string& name : testing::all_instruction_sets()) {
+      use_instruction_set(name);
+      for (const Loop loop : {Loop::kRegisters, Loop::kTwoPass, Loop::kPipelined}) {
+        for (const std::size_t rows : {1, 4, 8}) {
+          for (const auto stores : {Stores::kCached, Stores::kNonTemporal}) {
+            const Plan plan{.loop = loop,
+                            .rows = rows,
+                            .prefetch = rows * 512,
+                            .stores = stores,
+                            .from_memory = stores == Stores::kNonTemporal,
+                            .software_pipelined = rows == 4};
+            SCOPED_TRACE(::testing::Message() << name << ", " << cols << ", " << describe(plan));
+            force_plan(plan);
+            this->expect_same_bits(this->run(NormKind::kLayer, cols, cols), expected);
+            force_plan({});
+          }
         }
       }
     }
@@ -506,9 +534,9 @@ TYPED_TEST(AddNormBeyondTheCaches, GivesTheSameBitsWhateverIsOverwritten) {
   if constexpr (std::is_same_v<T, typename TestFixture::B>) {
     for (const std::size_t cols : {32, 64, 96, 512, 1504}) {
       SCOPED_TRACE(cols);
-      use_last_cache(TestFixture::kAll);
+      use_caches(TestFixture::kAll);
       const auto expected = this->run(NormKind::kLayer, cols, cols);
-      use_last_cache(TestFixture::kNone);
+      use_caches(TestFixture::kNone);
       const std::size_t rows = TestFixture::rows_of(cols);
       const auto of = [&](auto& matrix) {
         return MatrixView(matrix.flat().data(), rows, cols, cols);
@@ -646,9 +674,9 @@ TYPED_TEST(AddNormOfWideRows, GivesTheBitsOfARowAloneWhateverTheScalesOfOthers) 
           SCOPED_TRACE(::testing::Message()
                        << "kind " << static_cast<int>(kind) << ", " << cols << ", sum "
                        << static_cast<int>(sum) << ", first cache " << kibibytes << " KB");
-          use_first_cache(kibibytes << 10);
+          use_caches(std::size_t{32} << 20, kibibytes << 10);
           const Results together = this->forward(kind, in, sum, TestFixture::kRows);
-          use_first_cache(0);
+          use_this_machine();
           EXPECT_TRUE(together == alone);
         }
       }

@@ -92,7 +92,7 @@ HWY_INLINE void for_each_channel_pack(const Sets& sets, const Body& body) {
       body(i, count, [&](const auto& values) ADDNORM_BODY {
         HWY_ALIGN V each[kPack] = {};
         for (std::size_t l = 0; l < HWY_MIN(kPack, sets.runs - i); ++l) each[l] = values(i + l);
-        return load(each, Whole());
+        return load(each, Full());
       });
     });
     return;
@@ -168,7 +168,7 @@ SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, con
   const NormStatistics<V>& found = b.args.statistics[r];
   const Normalize<V> normalize(found);
   SetSums<V> sums;
-  const Part first{HWY_MIN(n, kGradientHead)};
+  const Tail first{HWY_MIN(n, kGradientHead)};
   sums.shift = tree_sum(load<kGradientHead>(g, first)) * inverse_gradient_head<V>(n);
   const Pack<V> shift = set(sums.shift);
   const V total = sum<V>(n, [&](std::size_t i, auto count)

@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm {
 namespace HWY_NAMESPACE {
 
-/// The words of so many consecutive Philox blocks, four each, are made at once.
+/// Words are made for so many consecutive Philox blocks, four each, at a time.
 inline constexpr std::size_t kPhiloxBlocks = 16;
 
 /// The factors that so many words stand for.
@@ -26,54 +26,65 @@ HWY_NOINLINE void kept(const std::uint32_t* words, std::uint32_t threshold, V fa
 }
 
 #if HWY_TARGET == HWY_SCALAR
-inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter,
+inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter, std::size_t blocks,
                                       std::uint32_t* words) {
-  for (std::size_t b = 0; b < kPhiloxBlocks; ++b) {
+  for (std::size_t b = 0; b < blocks; ++b) {
     const auto block = philox(key, counter + b);
     for (std::size_t w = 0; w < 4; ++w) words[4 * b + w] = block[w];
   }
 }
 #else
-/// Both halves of the 64-bit products of each lane with one factor.
 using Words = hn::CappedTag<std::uint32_t, 16>;
-struct Products {
-  hn::Vec<Words> low, high;
-};
-HWY_INLINE Products multiply(hn::Vec<Words> v, std::uint32_t factor) {
-  const Words d;
-  const hn::RepartitionToWide<Words> wide;
-  const auto f = hn::Set(d, factor);
-  const auto even = hn::MulEven(v, f);
-  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, v))), f);
-  return {hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even)),
-          hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)))};
-}
+using WidePairs = hn::RepartitionToWide<Words>;
 
-/// philox() of base/philox.h for consecutive counters, one in each lane.
-inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter,
+/// A counter in each 64-bit lane: its words in the lower halves of four vectors, whose upper halves
+/// hold nothing that counts. The 64-bit product of a lower half then is the next round's two words.
+struct Counters {
+  hn::Vec<WidePairs> c[4];
+
+  HWY_INLINE explicit Counters(std::uint64_t first) {
+    const WidePairs d;
+    c[0] = hn::Add(hn::Set(d, first), hn::Iota(d, 0));
+    c[1] = hn::ShiftRight<32>(c[0]);
+    c[2] = c[3] = hn::Zero(d);
+  }
+  HWY_INLINE void round(std::uint32_t k0, std::uint32_t k1) {
+    const Words d;
+    const WidePairs wide;
+    const auto p0 = hn::MulEven(hn::BitCast(d, c[0]), hn::Set(d, 0xD2511F53));
+    const auto p1 = hn::MulEven(hn::BitCast(d, c[2]), hn::Set(d, 0xCD9E8D57));
+    c[0] = hn::Xor3(hn::ShiftRight<32>(p1), c[1], hn::BitCast(wide, hn::Set(d, k0)));
+    c[1] = p1;
+    c[2] = hn::Xor3(hn::ShiftRight<32>(p0), c[3], hn::BitCast(wide, hn::Set(d, k1)));
+    c[3] = p0;
+  }
+  /// The words of each counter, one after the other.
+  HWY_INLINE void store(std::uint32_t* words) const {
+    const Words d;
+    const auto pair = [&](auto low, auto high) HWY_ATTR {
+      return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(high)), hn::BitCast(d, low));
+    };
+    hn::StoreInterleaved2(hn::BitCast(WidePairs(), pair(c[0], c[1])),
+                          hn::BitCast(WidePairs(), pair(c[2], c[3])), WidePairs(),
+                          reinterpret_cast<std::uint64_t*>(words));
+  }
+};
+
+/// philox() of base/philox.h for `blocks` consecutive counters, a multiple of kPhiloxBlocks.
+inline HWY_NOINLINE void philox_words(std::uint64_t key, std::uint64_t counter, std::size_t blocks,
                                       std::uint32_t* words) {
-  const Words d;
-  for (std::size_t b = 0; b < kPhiloxBlocks; b += hn::MaxLanes(d)) {
-    const std::uint64_t first = counter + b;
-    const auto low = hn::Set(d, static_cast<std::uint32_t>(first));
-    const auto high = hn::Set(d, static_cast<std::uint32_t>(first >> 32));
-    auto c0 = hn::Add(low, hn::Iota(d, 0));
-    auto c1 = hn::Sub(high, hn::VecFromMask(d, hn::Lt(c0, low)));  // the carry
-    auto c2 = hn::Zero(d);
-    auto c3 = hn::Zero(d);
+  constexpr std::size_t kLanes = hn::MaxLanes(WidePairs());
+  constexpr std::size_t kSets = 2;  // one alone waits for its products
+  for (std::size_t b = 0; b < blocks; b += kSets * kLanes) {
+    Counters sets[kSets] = {Counters(counter + b), Counters(counter + b + kLanes)};
     auto k0 = static_cast<std::uint32_t>(key);
     auto k1 = static_cast<std::uint32_t>(key >> 32);
     for (int round = 0; round < 10; ++round) {
-      const Products p0 = multiply(c0, 0xD2511F53);
-      const Products p1 = multiply(c2, 0xCD9E8D57);
-      c0 = hn::Xor(hn::Xor(p1.high, c1), hn::Set(d, k0));
-      c1 = p1.low;
-      c2 = hn::Xor(hn::Xor(p0.high, c3), hn::Set(d, k1));
-      c3 = p0.low;
+      ADDNORM_UNROLL for (Counters& set : sets) set.round(k0, k1);
       k0 += 0x9E3779B9;
       k1 += 0xBB67AE85;
     }
-    hn::StoreInterleaved4(c0, c1, c2, c3, d, words + 4 * b);
+    for (std::size_t s = 0; s < kSets; ++s) sets[s].store(words + 4 * (b + s * kLanes));
   }
 }
 
@@ -90,39 +101,25 @@ HWY_INLINE void kept(const std::uint32_t* words, std::uint32_t threshold, float 
 }
 #endif  // HWY_TARGET != HWY_SCALAR
 
-/// The factor of each element: 0 or 1/(1 − p). Element e takes word e mod 4 of Philox block e/4 and
-/// stays where that word is at least p·2³².
+/// to[i] = the factor, 0 or 1/(1 − p), of element `element` + i, for i below n and at most 31 more.
+/// Element e takes word e mod 4 of Philox block e/4 and stays where that word is at least p·2³².
+/// `words` has room for n + 68.
 template <typename V>
-class DropoutFactors {
- public:
-  HWY_INLINE explicit DropoutFactors(const Dropout& dropout)
-      : dropout_(dropout),
-        threshold_(static_cast<std::uint32_t>(dropout.probability * 4294967296.0)),
-        keep_(static_cast<V>(1.0 / (1.0 - dropout.probability))) {}
-
-  /// Of the 32 elements from `element` on.
-  HWY_INLINE Pack<V> operator()(std::uint64_t element) {
-    element += dropout_.offset;
-    if (!filled_ || element - first_ > kWords - kPack) {
-      filled_ = true;
-      first_ = element / 4 * 4;
-      philox_words(dropout_.seed, first_ / 4, words_);
-    }
+HWY_NOINLINE void dropout_factors(const Dropout& dropout, std::uint64_t element, std::size_t n,
+                                  std::uint32_t* words, V* to) {
+  element += dropout.offset;
+  const std::size_t skipped = element % 4;
+  const std::size_t turn = 4 * kPhiloxBlocks;
+  const std::size_t blocks = (skipped + n + turn - 1) / turn * kPhiloxBlocks;
+  philox_words(dropout.seed, element / 4, blocks, words);
+  const auto threshold = static_cast<std::uint32_t>(dropout.probability * 4294967296.0);
+  const V keep = static_cast<V>(1.0 / (1.0 - dropout.probability));
+  for (std::size_t i = 0; i < n; i += kPack) {
     Pack<V> factors;
-    kept(words_ + (element - first_), threshold_, keep_, factors);
-    return factors;
+    kept(words + skipped + i, threshold, keep, factors);
+    store(factors, to + i, Full());
   }
-
- private:
-  static constexpr std::size_t kWords = 4 * kPhiloxBlocks;
-
-  const Dropout& dropout_;
-  std::uint32_t threshold_;
-  V keep_;
-  bool filled_ = false;
-  std::uint64_t first_ = 0;  ///< the element of words_[0]
-  HWY_ALIGN std::uint32_t words_[kWords];
-};
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm

@@ -12,17 +12,17 @@ namespace {
 
 float exp_of(float x) {
   float y;
-  store(exp(set<4>(x)), &y, Part{1});
+  store(exp(set<4>(x)), &y, Tail{1});
   return y;
 }
 float erfc_of(float x) {
   float y;
-  store(erfc(set<4>(x)), &y, Part{1});
+  store(erfc(set<4>(x)), &y, Tail{1});
   return y;
 }
 float sigmoid_of(float x) {
   float y;
-  store(sigmoid(set<4>(x)), &y, Part{1});
+  store(sigmoid(set<4>(x)), &y, Tail{1});
   return y;
 }
 

@@ -1,4 +1,4 @@
-/// The residual sum of one row, pack by pack. Included once for each instruction set.
+/// The residual sum, by rows and blocks of columns. Included once for each instruction set.
 
 #if defined(ADDNORM_KERNELS_RESIDUAL_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_RESIDUAL_INL_H
@@ -8,79 +8,105 @@
 #endif
 
 #include "addnorm/norm.h"
+#include "kernels/constant_block.h"
 #include "kernels/dropout-inl.h"
+#include "kernels/feature_vector.h"
 #include "kernels/pack-inl.h"
+#include "kernels/thread_memory.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace addnorm {
 namespace HWY_NAMESPACE {
 
-enum class Add {
-  kNone,     ///< s = x
-  kPlain,    ///< s = x + branch
-  kGeneral,  ///< s = skip ⊙ x + gain ⊙ dropout(branch), and each part may be absent
-};
-
-template <typename V, typename Count>
-HWY_INLINE Pack<V> scale_pack(const Scale<V>& scale, std::size_t i, Count count) {
-  return scale.vector.empty() ? set(scale.constant) : load(scale.vector.data() + i, count);
-}
-
-/// s of row r, rounded to the type in which the stream is stored.
-template <typename S, typename B, Add kAdd>
-struct ResidualRow {
+/// One block of a row of s = skip ⊙ x + gain ⊙ dropout(branch), pack by pack. Without kOptions
+/// skip and gain are 1 and nothing is dropped.
+template <typename S, typename B, bool kOptions>
+struct ResidualBlock {
   using V = Arithmetic<S>;
 
-  const ResidualAdd<S, B>& add;
   const S* x;
-  const B* f;
-  std::size_t first;  ///< the row's first element, as dropout counts them
-  mutable DropoutFactors<V> factors;
+  const B* branch;  ///< or null: s = skip ⊙ x
+  const V* skip;    ///< here and below: with kOptions alone
+  const V* gain;
+  const V* factors;  ///< dropout's, or null
 
-  HWY_INLINE ResidualRow(const ResidualAdd<S, B>& a, std::size_t r)
-      : add(a),
-        x(a.x.row(r).data()),
-        f(kAdd != Add::kPlain && a.branch.empty() ? nullptr : a.branch.row(r).data()),
-        first(r * a.x.cols),
-        factors(a.dropout) {}
-
-  template <std::size_t N = kPack, typename Count>
-  HWY_INLINE Pack<V, N> operator()(std::size_t i, Count count) const {
-    if constexpr (kAdd == Add::kNone) return exact<N>(i, count);
-    return value_of(rounded(exact<N>(i, count), i, count));
+  /// s before it is rounded. kHasBranch: there is one, and nothing to ask.
+  template <std::size_t N, bool kHasBranch = false, typename Count>
+  HWY_INLINE Pack<V, N> exact(std::size_t i, Count count) const {
+    Pack<V, N> s = load<N>(x + i, count);
+    if constexpr (kOptions) s = load<N>(skip + i, count) * s;
+    if (!kHasBranch && branch == nullptr) return s;
+    Pack<V, N> f = load<N>(branch + i, count);
+    if constexpr (kOptions) {
+      if (factors != nullptr) f = load<N>(factors + i, count) * f;
+      f = load<N>(gain + i, count) * f;
+    }
+    return s + f;
   }
-
   /// s as it is stored.
   template <std::size_t N, typename Count>
-  HWY_INLINE Stored<S, N> rounded(const Pack<V, N>& exact, std::size_t i, Count count) const {
-    if constexpr (std::is_same_v<S, BFloat16> && !Looped<V> && kAdd == Add::kPlain) {
-      return sum_as_stored(exact, x + i, count);
+  HWY_INLINE Stored<S, N> rounded(const Pack<V, N>& exact, [[maybe_unused]] std::size_t i,
+                                  [[maybe_unused]] Count count) const {
+    if constexpr (std::is_same_v<S, BFloat16> && !Looped<V>) {
+      if constexpr (!kOptions && std::is_same_v<B, BFloat16>) {
+        return sum_as_stored(exact, x + i, count);
+      } else {
+        return as_stored(S(), exact, count);
+      }
     } else {
       return as_stored(S(), exact);
     }
   }
+};
 
-  /// s before it is rounded.
-  template <std::size_t N = kPack, typename Count>
-  HWY_INLINE Pack<V, N> exact(std::size_t i, Count count) const {
-    if constexpr (kAdd == Add::kNone) {
-      return load<N>(x + i, count);
-    } else if constexpr (kAdd == Add::kPlain) {
-      return load<N>(x + i, count) + load<N>(f + i, count);
+/// The residual sums of a call, with what their options need in the thread's memory.
+template <typename S, typename B>
+class ResidualRows {
+ public:
+  using V = Arithmetic<S>;
+
+  /// `region` and the two behind it are this object's. Without `options` skip, gain and dropout are
+  /// not looked at.
+  ResidualRows(const ResidualAdd<S, B>& add, bool options, std::size_t region)
+      : add_(add),
+        skip_(FeatureVector<V>::scale(add.skip)),
+        gain_(FeatureVector<V>::scale(add.gain)),
+        factors_(thread_region<V>(region + 2)),
+        // 0·∞ is NaN, but a stack without residual does not look at x.
+        ignores_x_(!add.branch.empty() && add.skip.vector.empty() && add.skip.constant == 0) {
+    if (!options) return;
+    skip_.stage(thread_region<V>(region), add.x.cols, false);
+    gain_.stage(thread_region<V>(region + 1), add.x.cols, false);
+  }
+
+  const ResidualAdd<S, B>& add() const { return add_; }
+
+  /// Columns begin … begin + n − 1 of row r, at most kBlock. It is good until the next block is.
+  template <bool kOptions>
+  HWY_INLINE ResidualBlock<S, B, kOptions> block(std::size_t r, std::size_t begin,
+                                                 std::size_t n) const {
+    const S* const x = add_.x.data + r * add_.x.stride + begin;
+    const B* const branch =
+        add_.branch.empty() ? nullptr : add_.branch.data + r * add_.branch.stride + begin;
+    if constexpr (!kOptions) {
+      return {x, branch, nullptr, nullptr, nullptr};
     } else {
-      static_assert(N == kPack);
-      // 0·Inf is NaN, but a stack without residual does not look at x.
-      const bool without_x = add.skip.vector.empty() && add.skip.constant == 0 && f != nullptr;
-      Pack<V> s = set(V{0});
-      if (!without_x) s = scale_pack(add.skip, i, count) * load(x + i, count);
-      if (f != nullptr) {
-        Pack<V> branch = load(f + i, count);
-        if (add.dropout.active()) branch = factors(first + i) * branch;
-        s = s + scale_pack(add.gain, i, count) * branch;
+      const V* factors = nullptr;
+      if (branch != nullptr && add_.dropout.active()) {
+        auto* const words = reinterpret_cast<std::uint32_t*>(factors_ + kBlock);
+        dropout_factors(add_.dropout, r * add_.x.cols + begin, n, words, factors_);
+        factors = factors_;
       }
-      return s;
+      return {ignores_x_ ? constant_block<S, false>() : x, branch, skip_.at(begin, n),
+              gain_.at(begin, n), factors};
     }
   }
+
+ private:
+  const ResidualAdd<S, B> add_;  // a copy: a compiler must assume that stores change the caller's
+  FeatureVector<V> skip_, gain_;
+  V* factors_;
+  bool ignores_x_;
 };
 
 }  // namespace HWY_NAMESPACE

@@ -29,21 +29,26 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm {
 namespace HWY_NAMESPACE {
 
-template <Add kAdd, typename S, typename B>
-HWY_NOINLINE void add_row(const ResidualAdd<S, B>& add, std::size_t r, S* sum) {
-  const ResidualRow<S, B, kAdd> row(add, r);
-  for_each_pack(add.x.cols, [&](std::size_t i, auto count)
-                                ADDNORM_BODY { store(row.exact(i, count), sum + i, count); });
+template <bool kOptions, typename S, typename B>
+HWY_NOINLINE void add_block(const ResidualRows<S, B>& rows, std::size_t r, std::size_t column,
+                            std::size_t n, S* sum) {
+  const auto block = rows.template block<kOptions>(r, column, n);
+  for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+    store(block.template exact<kPack>(i, count), sum + i, count);
+  });
 }
 
 template <typename S, typename B>
 void add_rows(const ResidualAdd<S, B>& add, const MatrixView<S>& sum, std::size_t begin,
               std::size_t end) {
-  const bool plain =
-      !add.branch.empty() && add.skip.is_one() && add.gain.is_one() && !add.dropout.active();
+  const bool options = !add.skip.is_one() || !add.gain.is_one() || add.dropout.active();
+  const ResidualRows<S, B> rows(add, options, 0);
   for (std::size_t r = begin; r < end; ++r) {
-    S* to = sum.row(r).data();
-    plain ? add_row<Add::kPlain>(add, r, to) : add_row<Add::kGeneral>(add, r, to);
+    for (std::size_t column = 0; column < add.x.cols; column += kBlock) {
+      const std::size_t n = HWY_MIN(kBlock, add.x.cols - column);
+      S* const to = sum.row(r).data() + column;
+      options ? add_block<true>(rows, r, column, n, to) : add_block<false>(rows, r, column, n, to);
+    }
   }
 }
 
@@ -51,16 +56,24 @@ template <typename S, typename B>
 void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::size_t end) {
   using V = Arithmetic<S>;
   const std::size_t cols = args.d_sum.cols;
-  const bool drops = args.add.dropout.active();
-  DropoutFactors<V> factors(args.add.dropout);
+  const Dropout& dropout = args.add.dropout;
+  FeatureVector<V> gains = FeatureVector<V>::scale(args.add.gain);
+  gains.stage(thread_region<V>(0), cols, false);
+  V* const factors = thread_region<V>(1);
+  auto* const words = reinterpret_cast<std::uint32_t*>(factors + kBlock);
   for (std::size_t r = begin; r < end; ++r) {
-    const S* d_sum = args.d_sum.row(r).data();
-    B* d_branch = args.d_branch.row(r).data();
-    for_each_pack(cols, [&](std::size_t i, auto count) ADDNORM_BODY {
-      Pack<V> d = load(d_sum + i, count);
-      if (drops) d = factors(r * cols + i) * d;
-      store(scale_pack(args.add.gain, i, count) * d, d_branch + i, count);
-    });
+    for (std::size_t column = 0; column < cols; column += kBlock) {
+      const std::size_t n = HWY_MIN(kBlock, cols - column);
+      const S* const d_sum = args.d_sum.row(r).data() + column;
+      B* const d_branch = args.d_branch.row(r).data() + column;
+      const V* const gain = gains.at(column, n);
+      if (dropout.active()) dropout_factors(dropout, r * cols + column, n, words, factors);
+      for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+        Pack<V> d = load(d_sum + i, count);
+        if (dropout.active()) d = load(factors + i, Full()) * d;
+        store(load(gain + i, count) * d, d_branch + i, count);
+      });
+    }
   }
 }
 

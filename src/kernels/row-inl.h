@@ -23,71 +23,23 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm {
 namespace HWY_NAMESPACE {
 
-/// Longer rows are summed in blocks of so many values, so that an error does not grow with length.
-inline constexpr std::size_t kBlock = 1024;
-
-/// Rows up to so wide are near: what waits of two groups of them stays in the first cache.
-inline constexpr std::size_t kNearCols = 256;
-/// What attention's heads have most often: there are loops that know this number.
-inline constexpr std::size_t kHeadSize = 64;
-
-/// How far on later values are: from one block of columns to the one that is read next, which is
-/// that of the next row of the group, or the next block of its first row, or the next group. What
-/// comes from memory is asked for as long before: while the present block is read, or one of a few
-/// rows before.
-class Ahead {
- public:
-  Ahead() = default;
-  HWY_INLINE Ahead(std::size_t cols, std::size_t step, std::size_t g, std::size_t begin,
-                   std::size_t block = kBlock) {
-    if (cols <= kBlock) {
-      // A group begins with the heads of all its rows: they are to be there when it does.
-      rows_ = static_cast<std::ptrdiff_t>(HWY_MAX(step + 1, kNear / cols));
-    } else if (g + 1 < step) {
-      rows_ = 1;
-    } else if (begin + block < cols) {
-      rows_ = 1 - static_cast<std::ptrdiff_t>(step);
-      cols_ = static_cast<std::ptrdiff_t>(block);
-    } else {
-      rows_ = 1;
-      cols_ = -static_cast<std::ptrdiff_t>(begin);
-    }
+/// How far on, in bytes, what is `values` ahead in a matrix stands: in the same columns of a later
+/// row where rows do not follow one another without gaps.
+template <typename T>
+std::ptrdiff_t prefetch_distance(const MatrixView<T>& matrix, std::size_t values) {
+  if (matrix.cols > 0 && !matrix.contiguous()) {
+    values = (values + matrix.cols - 1) / matrix.cols * matrix.stride;
   }
-
-  /// The same columns, so many rows on.
-  HWY_INLINE static Ahead rows(std::size_t count) {
-    return Ahead(static_cast<std::ptrdiff_t>(count), 0);
-  }
-  /// So many values on, in the next row where that comes first and follows without a gap.
-  HWY_INLINE static Ahead values(std::size_t count) {
-    return Ahead(0, static_cast<std::ptrdiff_t>(count));
-  }
-
-  /// The place in a matrix that is read then, seen from `here`. It may lie behind the end.
-  template <typename T>
-  HWY_INLINE const T* from(const MatrixView<const T>& matrix, const T* here) const {
-    const std::ptrdiff_t distance = rows_ * static_cast<std::ptrdiff_t>(matrix.stride) + cols_;
-    const auto address =
-        reinterpret_cast<std::uintptr_t>(here) + static_cast<std::uintptr_t>(distance) * sizeof(T);
-    return reinterpret_cast<const T*>(address);
-  }
-
- private:
-  HWY_INLINE Ahead(std::ptrdiff_t rows, std::ptrdiff_t cols) : rows_(rows), cols_(cols) {}
-
-  static constexpr std::size_t kNear = 2048;  ///< values; what is nearer would come too late
-
-  std::ptrdiff_t rows_ = 0;
-  std::ptrdiff_t cols_ = 0;
-};
-
-/// What short rows ask for, of any size: what they compute keeps a processor from seeing far ahead.
-template <typename S>
-HWY_INLINE Ahead ahead_of_short_rows() {
-  return Ahead::values(1024 / sizeof(S));
+  return static_cast<std::ptrdiff_t>(values * sizeof(T));
+}
+/// So many bytes on, maybe behind the end.
+template <typename T>
+HWY_INLINE const T* ahead(const T* here, std::ptrdiff_t bytes) {
+  return reinterpret_cast<const T*>(reinterpret_cast<std::uintptr_t>(here) +
+                                    static_cast<std::uintptr_t>(bytes));
 }
 
-/// Asks for the k-th N values of a pack, into the first cache, line by line.
+/// Prefetches the k-th N values of a pack into L1, line by line.
 template <std::size_t N, typename T>
 HWY_INLINE void prefetch(const T* from, std::size_t k) {
   if (k * N * sizeof(T) % 64 != 0) return;  // came with the values before
@@ -182,7 +134,7 @@ HWY_INLINE V head_size(std::size_t n) {
 }
 template <typename V, typename Source>
 HWY_INLINE Pack<V> head(std::size_t n, const Source& x) {
-  return n < kPack ? x(0, Part{n}) : x(0, Whole());
+  return n < kPack ? x(0, Tail{n}) : x(0, Full());
 }
 
 /// One number for each row of a group.
@@ -286,7 +238,7 @@ struct GroupStatistics {
 
  private:
   HWY_INLINE static Group<V> of(const V (&values)[kRowGroup]) {
-    return load<kRowGroup>(values, Whole());
+    return load<kRowGroup>(values, Full());
   }
 };
 
@@ -323,22 +275,22 @@ struct FromMoments {
     Group<V> deviation;
     if (options.epsilon_at == EpsilonAt::kVariance) {
       deviation = sqrt(variance + set<kRowGroup>(epsilon));
-      store(one, result.epsilon_ratio, Whole());
+      store(one, result.epsilon_ratio, Full());
     } else {
       const Group<V> root = sqrt(variance);
       deviation = root + set<kRowGroup>(epsilon);
-      store(deviation / root, result.epsilon_ratio, Whole());
+      store(deviation / root, result.epsilon_ratio, Full());
       HWY_ALIGN V roots[kRowGroup];
-      store(root, roots, Whole());
+      store(root, roots, Full());
       for (std::size_t g = 0; g < kRowGroup; ++g) {
         if (!(roots[g] > 0)) result.epsilon_ratio[g] = V{0};
       }
     }
-    store(shift, result.mean_hi, Whole());
-    store(lo, result.mean_lo, Whole());
-    store(one / deviation, result.reciprocal, Whole());
-    store(one, result.scale, Whole());
-    store(variance, result.variance, Whole());
+    store(shift, result.mean_hi, Full());
+    store(lo, result.mean_lo, Full());
+    store(one / deviation, result.reciprocal, Full());
+    store(one, result.scale, Full());
+    store(variance, result.variance, Full());
     return ~(below(squares, set<kRowGroup>(kLargest)) & below(set<kRowGroup>(smallest), squares) &
              ~below(spread + spread, squares)) &
            ((1u << kRowGroup) - 1);
@@ -364,7 +316,7 @@ HWY_NOINLINE NormStatistics<V> statistics(const NormOptions& options, const Bloc
 /// false.
 template <typename V, std::size_t N = kPack, bool kScaled = true>
 struct Normalize {
-  Same<V, N> scale, minus_hi, lo, reciprocal;
+  Broadcast<V, N> scale, minus_hi, lo, reciprocal;
 
   HWY_INLINE explicit Normalize(const NormStatistics<V>& s)
       : scale(s.scale), minus_hi(-s.mean_hi), lo(s.mean_lo), reciprocal(s.reciprocal) {}
@@ -397,26 +349,6 @@ template <typename V>
 HWY_INLINE V gradient_offset(V mean, V lo, V slope) {
   return mean - lo * slope;
 }
-
-/// effective_gamma() of the features from i on; an empty γ stands for 1.
-template <typename V>
-struct GammaPacks {
-  const NormOptions& options;
-  std::span<const V> gamma;
-
-  template <std::size_t N = kPack, typename Count>
-  HWY_INLINE Pack<V, N> at(std::size_t i, Count count) const {
-    const Pack<V, N> output_scale = set<N>(static_cast<V>(options.output_scale));
-    if (gamma.empty()) return output_scale;
-    Pack<V, N> g = load<N>(gamma.data() + i, count);
-    if (options.gamma_form == GammaForm::kOnePlus) g = set<N>(V{1}) + g;
-    return g * output_scale;
-  }
-  /// Whether it is just γ.
-  bool plain() const {
-    return !gamma.empty() && options.gamma_form == GammaForm::kPlain && options.output_scale == 1;
-  }
-};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm

@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "kernels/cache.h"
+#include "kernels/placement.h"
 
 namespace addnorm {
 namespace {

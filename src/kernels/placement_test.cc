@@ -1,4 +1,4 @@
-#include "kernels/cache.h"
+#include "kernels/placement.h"
 
 #include <gtest/gtest.h>
 
@@ -7,31 +7,6 @@ namespace {
 
 const void* at(std::uintptr_t address) {
   return reinterpret_cast<const void*>(address);
-}
-
-TEST(FirstCache, IsThisMachinesUnlessAnotherIsUsed) {
-  const std::size_t own = first_cache();
-  EXPECT_GE(own, 4096);
-  EXPECT_LE(own, 1 << 20);
-  use_first_cache(32768);
-  EXPECT_EQ(first_cache(), 32768);
-  EXPECT_TRUE(first_cache_is_small());
-  use_first_cache(49152);
-  EXPECT_FALSE(first_cache_is_small());
-  use_first_cache(0);
-  EXPECT_EQ(first_cache(), own);
-}
-
-TEST(LastCache, IsFilledByAShareOfThisMachinesUnlessAnotherIsUsed) {
-  EXPECT_FALSE(fills_last_cache(4096));
-  EXPECT_TRUE(fills_last_cache(std::size_t{1} << 40));
-  use_last_cache(1 << 20);
-  EXPECT_FALSE(fills_last_cache((1 << 20) - 1));
-  EXPECT_TRUE(fills_last_cache(1 << 20));
-  EXPECT_FALSE(fills_last_cache((1 << 19) - 1, 0.5));
-  EXPECT_TRUE(fills_last_cache(1 << 19, 0.5));
-  use_last_cache(0);
-  EXPECT_FALSE(fills_last_cache(4096));
 }
 
 TEST(PlaceInPage, IsFarFromInputsBehindAndOutputsAhead) {

@@ -1,0 +1,439 @@
+/// The loops of Add & Norm backward. Included once for each instruction set.
+
+#if defined(ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
+#undef ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
+#else
+#define ADDNORM_KERNELS_BACKWARD_LOOPS_INL_H
+#endif
+
+#include "kernels/row_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+// s and dy of a row are read from memory once, where Σg, Σg·x̂ and the gradients of γ and β are
+// summed. When these sums are known s and dy are read again, from the cache, and become dx:
+//
+//     dx = ((g − shift) − offset − (s − hi)·slope)/deviation with g = γ·dy
+//
+// To compute s − hi and g twice is cheaper than to store them. The loops are those of forward.
+
+template <typename S, typename B>
+class BackwardLoops {
+ public:
+  using V = Arithmetic<S>;
+
+  /// Rows begin … end − 1. What they add to the gradients of γ and β goes to `d_gamma` and
+  /// `d_beta`, where these are not null.
+  BackwardLoops(const NormOptions& options, const AddNormBackward<S, B>& args,
+                const Plan& call_plan, V* d_gamma, V* d_beta)
+      : plan(call_plan),
+        cols(args.s.cols),
+        args_(args),
+        centred_(options.kind != NormKind::kRms),
+        streams_(plan.stores == Stores::kNonTemporal),
+        gamma_(FeatureVector<V>::gamma(options, args.gamma)),
+        skip_(FeatureVector<V>::scale(args.skip)),
+        skips_(!args.d_residual.empty() && !args.skip.is_one()),
+        d_gamma_(d_gamma),
+        d_beta_(d_beta),
+        unwanted_(thread_region<V>(4)),
+        inverse_count_(V{1} / static_cast<V>(cols)),
+        inverse_head_(inverse_gradient_head<V>(cols)),
+        inverse_divisor_(V{1} / variance_divisor<V>(options, cols)) {
+    const std::size_t place = plan.from_memory
+                                  ? place_in_page({args.s.data, args.dy.data, args.d_residual.data},
+                                                  {args.dx.data}, cols * sizeof(S))
+                                  : 0;
+    gamma_.stage(thread_region<V>(0, place), cols, plan.from_memory);
+    if (skips_) skip_.stage(thread_region<V>(1, place), cols, false);
+    if (plan.from_memory && cols <= kStagedFeatures<V>) {
+      if (d_gamma != nullptr) d_gamma_ = thread_region<V>(2, place);
+      if (d_beta != nullptr) d_beta_ = thread_region<V>(3, place);
+    }
+    for (V* sums : {d_gamma_, d_beta_}) {
+      if (sums != nullptr) std::fill_n(sums, cols, V{0});
+    }
+    if (d_gamma == nullptr || d_beta == nullptr) {
+      std::fill_n(unwanted_, kBlock + HWY_MIN(cols, kBlock), V{0});
+    }
+    const std::size_t ahead = plan.prefetch / sizeof(S);
+    s_ahead_ = prefetch_distance(args.s, ahead);
+    dy_ahead_ = prefetch_distance(args.dy, ahead);
+    residual_ahead_ = prefetch_distance(args.d_residual, ahead);
+  }
+
+  void run(std::size_t begin, std::size_t end) const {
+    const bool plain = !skips_ && unscaled(begin, end);
+    if constexpr (kSpecialized<S, B>) {
+      if (plain && plan.loop == Loop::kRegisters) begin = in_registers(begin, end);
+    }
+    RowLoops<BackwardLoops>(*this, steps_for_options(plain)).run(begin, end);
+  }
+  /// The sums for γ's and β's gradients go to where the caller wants them.
+  void finish(V* d_gamma, V* d_beta) const {
+    if (d_gamma != d_gamma_) std::copy_n(d_gamma_, cols, d_gamma);
+    if (d_beta != d_beta_) std::copy_n(d_beta_, cols, d_beta);
+  }
+
+  // What row_loops-inl.h asks for.
+
+  /// Up to four rows that go through a loop together, and what they need to become gradients.
+  struct Rows {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::size_t slot = 0;
+    static constexpr bool scaled = false;  ///< such rows have a mode of their own
+    HWY_ALIGN V shift[kRowGroup] = {};
+    HWY_ALIGN V offset[kRowGroup] = {};
+    HWY_ALIGN V slope[kRowGroup] = {};
+    Pack<V, 4> sum[kRowGroup], projected[kRowGroup];  ///< Σg and Σg·x̂ of one block
+    Group<V> sums, projections;                       ///< and of all
+
+    HWY_INLINE void add_block() {
+      sums = sums + tree_sums(sum);
+      projections = projections + tree_sums(projected);
+    }
+  };
+
+  const Plan plan;
+  const std::size_t cols;
+
+  static constexpr std::size_t rows_that_fit(std::size_t wanted) { return wanted; }
+
+  /// Longer steps would not stay in registers.
+  static constexpr std::size_t N = HWY_MIN(kPack, (kStep<S, B>));
+
+  struct Lanes {
+    Pack<V, N> sum, projected;
+
+    static HWY_INLINE Lanes zero() { return {set<N>(V{0}), set<N>(V{0})}; }
+  };
+
+  /// Sums a block of a row.
+  template <typename Mode>
+  struct Reader {
+    const S* const s;
+    const B* const dy;
+    V* const d_gamma;
+    V* const d_beta;
+    const S* const s_ahead;
+    const S* const residual_ahead;
+    const Normalize<V, N, Mode::kOptions> normalize;
+    const Broadcast<V, N> shift;
+
+    HWY_INLINE Reader(const BackwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin)
+        : s(l.args_.s.row(rows.first + g).data() + begin),
+          dy(l.args_.dy.row(rows.first + g).data() + begin),
+          d_gamma(l.d_gamma_ == nullptr ? l.unwanted_ : l.d_gamma_ + begin),
+          d_beta(l.d_beta_ == nullptr ? l.unwanted_ + kBlock : l.d_beta_ + begin),
+          s_ahead(ahead(s, l.s_ahead_)),
+          residual_ahead(l.residual_ahead(rows.first + g, begin)),
+          normalize(l.args_.statistics[rows.first + g]),
+          shift(rows.shift[g]) {}
+
+    template <typename Count>
+    HWY_INLINE void operator()(const Pack<V, N>& gamma, std::size_t i, std::size_t k, Count count,
+                               Lanes& l) const {
+      if constexpr (Mode::kFromMemory) {
+        prefetch<N>(s_ahead + i, k);
+        if (residual_ahead != nullptr) prefetch<N>(residual_ahead + i, k);
+      }
+      const Pack<V, N> dy_here = load<N>(dy + i, count);
+      const Pack<V, N> x_hat = normalize(load<N>(s + i, count));
+      Pack<V, N> g = dy_here * gamma;
+      if constexpr (Mode::kCentred) {
+        g = g - shift;
+        l.sum = l.sum + keep(g, count);
+        store(load<N>(d_beta + i, count) + dy_here, d_beta + i, count);
+      }
+      l.projected = l.projected + keep(g * x_hat, count);
+      store(load<N>(d_gamma + i, count) + dy_here * x_hat, d_gamma + i, count);
+    }
+  };
+
+  /// Makes dx of a block of a row.
+  template <typename Mode>
+  struct Writer {
+    const S* const s;
+    const B* const dy;
+    const S* const residual;
+    const V* const skip;
+    S* const dx;
+    const bool streams;
+    const B* const dy_ahead;
+    const Normalize<V, N, Mode::kOptions> normalize;
+    const Broadcast<V, N> shift, offset, slope, factor;
+
+    /// `lead`: rows between this one and the one that is read in the same loop.
+    HWY_INLINE Writer(const BackwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin,
+                      std::size_t lead = 0)
+        : s(l.args_.s.row(rows.first + g).data() + begin),
+          dy(l.args_.dy.row(rows.first + g).data() + begin),
+          residual(l.args_.d_residual.empty()
+                       ? constant_block<S, true>()
+                       : l.args_.d_residual.row(rows.first + g).data() + begin),
+          skip(l.skips_ ? l.skip_.at(begin, l.width(begin)) : nullptr),
+          dx(l.args_.dx.row(rows.first + g).data() + begin),
+          streams(l.streams_),
+          dy_ahead(ahead(dy + lead * l.args_.dy.stride, l.dy_ahead_)),
+          normalize(l.args_.statistics[rows.first + g]),
+          shift(rows.shift[g]),
+          offset(rows.offset[g]),
+          slope(rows.slope[g]),
+          factor(l.args_.statistics[rows.first + g].reciprocal *
+                 l.args_.statistics[rows.first + g].scale) {}
+
+    template <typename Count>
+    HWY_INLINE Pack<V, N> gradient(const Pack<V, N>& gamma, std::size_t i, std::size_t k,
+                                   Count count) const {
+      if constexpr (Mode::kFromMemory) prefetch<N>(dy_ahead + i, k);
+      Pack<V, N> g = load<N>(dy + i, count) * gamma;
+      if constexpr (Mode::kCentred) g = (g - shift) - offset;
+      return (g - normalize.from_hi(load<N>(s + i, count)) * slope) * factor;
+    }
+    template <typename Count>
+    HWY_INLINE void put(const Pack<V, N>& gradient, std::size_t i, Count count) const {
+      Pack<V, N> past = load<N>(residual + i, count);
+      if (Mode::kOptions && skip != nullptr) past = load<N>(skip + i, count) * past;
+      if (Mode::kFromMemory && streams) {
+        store<Stores::kNonTemporal>(past + gradient, dx + i, count);
+      } else {
+        store(past + gradient, dx + i, count);
+      }
+    }
+  };
+
+  HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
+  HWY_INLINE const V* gamma(std::size_t begin) const { return gamma_.at(begin, width(begin)); }
+
+  /// The residual gradient that is needed when what is prefetched of s has been read: of the rows
+  /// that are written then.
+  HWY_INLINE const S* residual_ahead(std::size_t r, std::size_t begin) const {
+    if (args_.d_residual.empty()) return nullptr;
+    const S* const here = args_.d_residual.row(r).data() + begin;
+    if (residual_ahead_ == 0) return here;
+    return ahead(here, residual_ahead_) - plan.rows * args_.d_residual.stride;
+  }
+
+  /// Sums one block of each row.
+  template <typename Mode>
+  HWY_NOINLINE void read_block(Rows& rows, std::size_t begin) const {
+    const V* const gammas = gamma(begin);
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      const Reader<Mode> reader(*this, rows, g, begin);
+      Lanes lanes[kSteps<N>];
+      clear<N>(lanes);
+      for_each_step<N>(width(begin), lanes,
+                       [&](std::size_t i, std::size_t k, auto count, Lanes& l)
+                           ADDNORM_BODY { reader(load<N>(gammas + i, count), i, k, count, l); });
+      rows.sum[g] = fold(lanes, &Lanes::sum);
+      rows.projected[g] = fold(lanes, &Lanes::projected);
+    }
+  }
+  /// Makes dx of one block of each row from row g on.
+  template <typename Mode>
+  HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
+    struct Nothing {};
+    const V* const gammas = gamma(begin);
+    for (; g < rows.count; ++g) {
+      const Writer<Mode> writer(*this, rows, g, begin);
+      Nothing nothing[kSteps<N>] = {};
+      for_each_step<N>(width(begin), nothing,
+                       [&](std::size_t i, std::size_t k, auto count, Nothing&) ADDNORM_BODY {
+                         const Pack<V, N> gamma_here = load<N>(gammas + i, count);
+                         writer.put(writer.gradient(gamma_here, i, k, count), i, count);
+                       });
+    }
+  }
+  /// Sums one block of each row, and makes dx of the same block of each of the rows before.
+  template <typename Mode>
+  HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
+    const V* const gammas = gamma(begin);
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      const Reader<Mode> reader(*this, rows, g, begin);
+      const Writer<Mode> writer(*this, before, g, begin, plan.rows);
+      Lanes lanes[kSteps<N>];
+      clear<N>(lanes);
+      for_each_step<N>(width(begin), lanes,
+                       [&](std::size_t i, std::size_t k, auto count, Lanes& l) ADDNORM_BODY {
+                         const Pack<V, N> gamma_here = load<N>(gammas + i, count);
+                         const Pack<V, N> gradient = writer.gradient(gamma_here, i, k, count);
+                         reader(gamma_here, i, k, count, l);
+                         writer.put(gradient, i, count);
+                       });
+      rows.sum[g] = fold(lanes, &Lanes::sum);
+      rows.projected[g] = fold(lanes, &Lanes::projected);
+    }
+    if (rows.count < before.count) write_block<Mode>(before, begin, rows.count);
+  }
+
+  void start(Rows& rows) const {
+    const Group<V> zero = set<kRowGroup>(V{0});
+    rows.sums = rows.projections = zero;
+    for (std::size_t g = rows.count; g < kRowGroup; ++g) rows.sum[g] = rows.projected[g] = zero;
+    store(centred_ ? means_of_heads(rows) : zero, rows.shift, Full());
+  }
+  void finish(Rows& rows) const {
+    store(centred_ ? rows.sums * set<kRowGroup>(inverse_count_) : set<kRowGroup>(V{0}), rows.offset,
+          Full());
+    store(rows.projections * set<kRowGroup>(inverse_divisor_), rows.slope, Full());
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      const NormStatistics<V>& row = args_.statistics[rows.first + g];
+      rows.slope[g] = rows.slope[g] * row.epsilon_ratio * row.reciprocal;
+      if (centred_) rows.offset[g] = gradient_offset(rows.offset[g], row.mean_lo, rows.slope[g]);
+    }
+  }
+  /// What g of each row is measured from: the mean of its first values.
+  HWY_INLINE Group<V> means_of_heads(const Rows& rows) const {
+    Pack<V, kGradientHead> heads[kRowGroup];
+    for (Pack<V, kGradientHead>& head : heads) head = set<kGradientHead>(V{0});
+    const V* const gammas = gamma(0);
+    const auto head = [&](std::size_t g, auto count) ADDNORM_BODY {
+      return load<kGradientHead>(args_.dy.row(rows.first + g).data(), count) *
+             load<kGradientHead>(gammas, count);
+    };
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      heads[g] = cols < kGradientHead ? head(g, Tail{cols}) : head(g, Full());
+    }
+    return tree_sums(heads) * set<kRowGroup>(inverse_head_);
+  }
+
+  /// Rows of at most N values, each a pack that stays in registers, or in L1; two groups at a time,
+  /// since one alone would wait for its own sums. Gives the row behind the last two groups.
+  template <std::size_t kWidth, typename Count>
+  HWY_NOINLINE std::size_t registers(Count count, std::size_t r, std::size_t end) const {
+    using Row = Pack<V, kWidth>;
+    // Copies: a compiler must assume that what is stored could change the members.
+    const auto s_view = args_.s;
+    const auto dy_view = args_.dy;
+    const auto residual_view = args_.d_residual;
+    const auto dx_view = args_.dx;
+    const bool adds = !residual_view.empty(), centred = centred_, streams = streams_;
+    const auto* const statistics = args_.statistics.data();
+    const std::ptrdiff_t s_ahead = s_ahead_, dy_ahead = dy_ahead_, past_ahead = residual_ahead_;
+    V* const d_gamma_at = d_gamma_ == nullptr ? unwanted_ : d_gamma_;
+    V* const d_beta_at = d_beta_ == nullptr ? unwanted_ + kBlock : d_beta_;
+    const Group<V> no_sum = set<kRowGroup>(V{0});
+    const Row gamma_here = load<kWidth>(gamma(0), count);
+    Row d_gamma = load<kWidth>(d_gamma_at, count);
+    Row d_beta = load<kWidth>(d_beta_at, count);
+    constexpr std::size_t kGroups = 2;
+    constexpr std::size_t kRows = kGroups * kRowGroup;
+    for (; r + kRows <= end; r += kRows) {
+      Row s_from_hi[kRows], g[kRows];
+      Pack<V, 4> sums[kGroups][kRowGroup], projected[kGroups][kRowGroup];
+      HWY_ALIGN V shifts[kRows], means[kRows], projections[kRows];
+      ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
+        const S* const s = s_view.row(r + k).data();
+        const B* const dy_row = dy_view.row(r + k).data();
+        prefetch<kWidth>(ahead(s, s_ahead), k);
+        prefetch<kWidth>(ahead(dy_row, dy_ahead), k);
+        if (adds) prefetch<kWidth>(ahead(residual_view.row(r + k).data(), past_ahead), k);
+        const Row dy = load<kWidth>(dy_row, count);
+        const Normalize<V, kWidth, false> normalize(statistics[r + k]);
+        s_from_hi[k] = normalize.from_hi(load<kWidth>(s, count));
+        d_beta = d_beta + dy;
+        g[k] = dy * gamma_here;
+        sums[k / kRowGroup][k % kRowGroup] = first_four(g[k]);
+      }
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
+        const Group<V> shift = tree_sums(sums[k]) * set<kRowGroup>(inverse_head_);
+        store(centred ? shift : no_sum, shifts + k * kRowGroup, Full());
+      }
+      ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
+        g[k] = g[k] - set<kWidth>(shifts[k]);
+        sums[k / kRowGroup][k % kRowGroup] = fold(keep(g[k], count));
+        const Row x_hat = Normalize<V, kWidth, false>(statistics[r + k]).finish(s_from_hi[k]);
+        d_gamma = d_gamma + load<kWidth>(dy_view.row(r + k).data(), count) * x_hat;
+        projected[k / kRowGroup][k % kRowGroup] = fold(keep(g[k] * x_hat, count));
+      }
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
+        // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
+        store((no_sum + tree_sums(sums[k])) * set<kRowGroup>(inverse_count_), means + k * kRowGroup,
+              Full());
+        store((no_sum + tree_sums(projected[k])) * set<kRowGroup>(inverse_divisor_),
+              projections + k * kRowGroup, Full());
+      }
+      ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
+        const NormStatistics<V>& found = statistics[r + k];
+        const V slope = projections[k] * found.epsilon_ratio * found.reciprocal;
+        const V offset = centred ? gradient_offset(means[k], found.mean_lo, slope) : V{0};
+        const Row rest = (g[k] - set<kWidth>(offset)) - s_from_hi[k] * set<kWidth>(slope);
+        Row dx = rest * set<kWidth>(found.reciprocal);
+        if (adds) dx = load<kWidth>(residual_view.row(r + k).data(), count) + dx;
+        if (streams) {
+          store<Stores::kNonTemporal>(dx, dx_view.row(r + k).data(), count);
+        } else {
+          store(dx, dx_view.row(r + k).data(), count);
+        }
+      }
+    }
+    store(d_gamma, d_gamma_at, count);
+    store(d_beta, d_beta_at, count);
+    return r;
+  }
+  template <std::size_t kWidth>
+  std::size_t registers(std::size_t begin, std::size_t end) const {
+    if constexpr (!kMasks) {  // which cost nothing
+      if (cols == kWidth) return registers<kWidth>(Full(), begin, end);
+    }
+    return registers<kWidth>(Tail{cols}, begin, end);
+  }
+
+  bool unscaled(std::size_t begin, std::size_t end) const {
+    bool result = true;
+    for (std::size_t r = begin; r < end; ++r) result &= args_.statistics[r].scale == 1;
+    return result;
+  }
+  template <typename Mode>
+  static constexpr RowSteps<BackwardLoops> steps() {
+    RowSteps<BackwardLoops> steps{&BackwardLoops::start, &BackwardLoops::read_block<Mode>,
+                                  &BackwardLoops::finish, &BackwardLoops::write_block<Mode>,
+                                  nullptr};
+    if constexpr (!Mode::kOptions) {
+      steps.read_and_write = &BackwardLoops::read_and_write_block<Mode>;
+    }
+    return steps;
+  }
+  RowSteps<BackwardLoops> steps_for_options(bool plain) const {
+    if constexpr (kSpecialized<S, B>) {
+      const bool centred = centred_ || d_beta_ != nullptr;
+      const bool from_memory = plan.from_memory || streams_;
+      if (plain && from_memory) {
+        return centred ? steps<LoopMode<true, true, false>>()
+                       : steps<LoopMode<false, true, false>>();
+      }
+      if (plain) {
+        return centred ? steps<LoopMode<true, false, false>>()
+                       : steps<LoopMode<false, false, false>>();
+      }
+    }
+    return steps<LoopMode<true, true, true>>();
+  }
+  std::size_t in_registers(std::size_t begin, std::size_t end) const {
+    if (cols <= 8 && !kMasks) return registers<8>(begin, end);
+    if (cols <= 16) return registers<16>(begin, end);
+    if (cols <= 32) return registers<32>(begin, end);
+    return cols == 64 ? registers<64>(Full(), begin, end) : begin;
+  }
+
+  const AddNormBackward<S, B> args_;
+  const bool centred_;
+  const bool streams_;  ///< whether dx has non-temporal stores
+  FeatureVector<V> gamma_, skip_;
+  const bool skips_;  ///< whether the residual gradient has a factor
+  V* d_gamma_;
+  V* d_beta_;
+  V* const unwanted_;  ///< where gradients go that nobody wants
+  const V inverse_count_, inverse_head_, inverse_divisor_;
+  std::ptrdiff_t s_ahead_, dy_ahead_, residual_ahead_;  ///< the prefetch distance in bytes
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#endif  // the guard for each instruction set

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "addnorm/norm.h"
+#include "kernels/plan.h"
+
+namespace addnorm {
+
+/// A parameter, one value for each feature, as loops read it. What options make of it, and what its
+/// absence means, is settled here once a call, so that loops need not know. Exact: 1·γ is γ, and
+/// y + −0 is y.
+template <typename V>
+class FeatureVector {
+ public:
+  /// (1 + γ)·output_scale, or γ·output_scale; absent: output_scale.
+  static FeatureVector gamma(const NormOptions& options, std::span<const V> values) {
+    const V scale = static_cast<V>(options.output_scale);
+    return {values, scale, options.gamma_form == GammaForm::kOnePlus, scale};
+  }
+  /// β·output_scale; absent: −0.
+  static FeatureVector beta(const NormOptions& options, std::span<const V> values) {
+    return {values, V{-0.0F}, false, static_cast<V>(options.output_scale)};
+  }
+  /// A skip or gain.
+  static FeatureVector scale(const Scale<V>& scale) {
+    return {scale.vector, scale.constant, false, V{1}};
+  }
+
+  /// Whether the caller's values are what loops read.
+  bool as_given() const { return !given_.empty() && !one_plus_ && factor_ == V{1}; }
+
+  /// Makes the values of all features at `room`, which holds kStagedFeatures<V>, unless the
+  /// caller's do and no `copy` is wanted; of wider rows at() makes them there block by block.
+  void stage(V* room, std::size_t features, bool copy);
+
+  /// The values of features begin … begin + n − 1.
+  const V* at(std::size_t begin, std::size_t n) const {
+    if (ready_ != nullptr) return ready_ + begin;
+    make(begin, n);
+    return room_;
+  }
+
+ private:
+  FeatureVector(std::span<const V> given, V absent, bool one_plus, V factor)
+      : given_(given), absent_(absent), one_plus_(one_plus), factor_(factor) {}
+
+  void make(std::size_t begin, std::size_t n) const;
+
+  std::span<const V> given_;
+  V absent_;
+  bool one_plus_;
+  V factor_;
+  const V* ready_ = nullptr;
+  V* room_ = nullptr;
+};
+
+}  // namespace addnorm

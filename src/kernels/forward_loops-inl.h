@@ -1,0 +1,482 @@
+/// The loops of Add & Norm forward. Included once for each instruction set.
+
+#if defined(ADDNORM_KERNELS_FORWARD_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef ADDNORM_KERNELS_FORWARD_LOOPS_INL_H
+#undef ADDNORM_KERNELS_FORWARD_LOOPS_INL_H
+#else
+#define ADDNORM_KERNELS_FORWARD_LOOPS_INL_H
+#endif
+
+#include "kernels/row_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+// A row of x and branch is read from memory once. Its sum s is made and stored, in the caller's
+// matrix or in a staging buffer, and its moments are summed on the way. When the statistics are
+// known s is read again, from the cache, normalized and written. The loops differ in what else is
+// done in between.
+
+template <typename S, typename B>
+class ForwardLoops {
+ public:
+  using V = Arithmetic<S>;
+
+  ForwardLoops(const NormOptions& options, const AddNormForward<S, B>& args, const Plan& call_plan)
+      : plan(call_plan),
+        cols(args.add.x.cols),
+        options_(options),
+        from_moments_(options, cols),
+        plain_(args.add.skip.is_one() && args.add.gain.is_one() && !args.add.dropout.active()),
+        adds_(!args.add.branch.empty() || !args.add.skip.is_one() || !args.sum.empty()),
+        centred_(from_moments_.centred || !args.beta.empty()),
+        y_(args.y),
+        statistics_(args.statistics),
+        sum_(args.sum),
+        streams_y_(plan.stores == Stores::kNonTemporal),
+        streams_sum_(streams_y_ && !sum_.empty() && !same_place(sum_, args.add.x) &&
+                     !same_place(sum_, args.add.branch) && cols <= kStagedFeatures<S>),
+        rows_(args.add, !plain_ || !kSpecialized<S, B>, 3),
+        gamma_(FeatureVector<V>::gamma(options, args.gamma)),
+        beta_(FeatureVector<V>::beta(options, args.beta)) {
+    const std::size_t place = streams_y_
+                                  ? place_in_page({args.add.x.data, args.add.branch.data},
+                                                  {args.sum.data, args.y.data}, cols * sizeof(S))
+                                  : 0;
+    staging_ = thread_region<S>(0, place);
+    gamma_.stage(thread_region<V>(1, place), cols, streams_y_);
+    beta_.stage(thread_region<V>(2, place), cols, streams_y_);
+    x_ahead_ = prefetch_distance(args.add.x, plan.prefetch / sizeof(S));
+    branch_ahead_ = prefetch_distance(args.add.branch, plan.prefetch / sizeof(S));
+  }
+
+  void run(std::size_t begin, std::size_t end) const {
+    if constexpr (kSpecialized<S, B>) {
+      if (plain_ && plan.loop == Loop::kRegisters) begin = in_registers(begin, end);
+    }
+    RowSteps<ForwardLoops> steps = steps_for_options();
+    if (rows_.add().branch.empty()) steps.read_and_write = nullptr;
+    if (cols > kStagedFeatures<S>) {
+      wide(steps, begin, end);
+    } else {
+      RowLoops<ForwardLoops>(*this, steps).run(begin, end);
+    }
+  }
+
+  // What row_loops-inl.h asks for.
+
+  /// Up to four rows that go through a loop together.
+  struct Rows {
+    std::size_t first = 0;
+    std::size_t count = 0;
+    std::size_t slot = 0;  ///< of the first row in the staging buffer
+    bool scaled = false;   ///< whether one of the rows has a scale other than 1
+    bool staged = true;    ///< whether s is in the staging buffer, unless it is elsewhere
+    HWY_ALIGN V shift[kRowGroup] = {};              ///< what s of each row is measured from
+    Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< of s − shift, of one block
+    Group<V> sums, all_squares;                     ///< of all blocks
+    GroupStatistics<V> statistics;
+
+    HWY_INLINE void add_block() {
+      sums = sums + tree_sums(sum);
+      all_squares = all_squares + tree_sums(squares);
+    }
+  };
+
+  const Plan plan;
+  const std::size_t cols;
+
+  template <std::size_t N>
+  struct Lanes {
+    StepLanes<V, N> sum, squares;
+
+    static HWY_INLINE Lanes zero() {
+      return {set<HWY_MIN(N, kPack)>(V{0}), set<HWY_MIN(N, kPack)>(V{0})};
+    }
+  };
+
+  /// Non-temporal stores of two outputs take turns, which should be of two lines.
+  template <typename Mode>
+  static constexpr std::size_t kStepOf = Mode::kFromMemory ? HWY_MAX(kPack, (kStep<S, B>))
+                                                           : kStep<S, B>;
+
+  /// Makes s of a block of a row, stores it, and sums its moments.
+  template <typename Mode, bool kHasBranch = false>
+  struct Reader {
+    static constexpr std::size_t N = kStepOf<Mode>;
+
+    ResidualBlock<S, B, Mode::kOptions> block;
+    S* staged;    ///< where s goes, to be read again; null where that is x
+    S* streamed;  ///< where s goes too, past the caches, or null
+    const S* x_ahead;
+    const B* branch_ahead;
+    Broadcast<V, N> shift;
+
+    HWY_INLINE Reader(const ForwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin)
+        : block(l.rows_.template block<Mode::kOptions>(rows.first + g, begin, l.width(begin))),
+          staged(l.adds_ ? l.place_of_sum(rows, g, begin) : nullptr),
+          streamed(l.streams_sum_ ? l.sum_.row(rows.first + g).data() + begin : nullptr),
+          x_ahead(ahead(block.x, l.x_ahead_)),
+          branch_ahead(block.branch == nullptr ? nullptr : ahead(block.branch, l.branch_ahead_)),
+          shift(rows.shift[g]) {}
+
+    template <typename Count>
+    HWY_INLINE void operator()(std::size_t i, std::size_t k, Count count, Lanes<N>& l) const {
+      if constexpr (Mode::kFromMemory) {
+        prefetch<N>(x_ahead + i, k);
+        if (kHasBranch || branch_ahead != nullptr) prefetch<N>(branch_ahead + i, k);
+      }
+      Pack<V, N> s = block.template exact<N, kHasBranch>(i, count);
+      if (kHasBranch || staged != nullptr) {
+        const Stored<S, N> stored = block.rounded(s, i, count);
+        s = value_of(stored);
+        store(stored, staged + i, count);
+        if (Mode::kFromMemory && streamed != nullptr) {
+          store<Stores::kNonTemporal>(stored, streamed + i, count);
+        }
+      }
+      if constexpr (Mode::kCentred) {
+        const Pack<V, N> d = keep(s - shift, count);
+        add_lanes(l.sum, d);
+        add_lanes(l.squares, d * d);
+      } else {
+        add_lanes(l.squares, s * s);
+      }
+    }
+  };
+
+  /// Normalizes a block of a row from s.
+  template <typename Mode, bool kScaled = false>
+  struct Writer {
+    static constexpr std::size_t N = kStepOf<Mode>;
+
+    const S* const s;
+    const V* const gamma;
+    const V* const beta;
+    B* const y;
+    const bool streams;
+    const Normalize<V, N, kScaled> normalize;
+
+    HWY_INLINE Writer(const ForwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin)
+        : s(l.adds_ ? l.place_of_sum(rows, g, begin)
+                    : l.rows_.add().x.row(rows.first + g).data() + begin),
+          gamma(l.gamma_.at(begin, l.width(begin))),
+          beta(Mode::kCentred ? l.beta_.at(begin, l.width(begin)) : nullptr),
+          y(l.y_.row(rows.first + g).data() + begin),
+          streams(l.streams_y_),
+          normalize(rows.statistics, g) {}
+
+    template <typename Count>
+    HWY_INLINE Pack<V, N> normalized(std::size_t i, Count count) const {
+      return normalize(load<N>(s + i, count));
+    }
+    template <typename Count>
+    HWY_INLINE void put(const Pack<V, N>& x_hat, std::size_t i, Count count) const {
+      Pack<V, N> out = x_hat * load<N>(gamma + i, count);
+      if constexpr (Mode::kCentred) out = out + load<N>(beta + i, count);
+      if (Mode::kFromMemory && streams) {
+        store<Stores::kNonTemporal>(out, y + i, count);
+      } else {
+        store(out, y + i, count);
+      }
+    }
+  };
+
+  /// Columns of the block that begins at `begin`.
+  HWY_INLINE std::size_t width(std::size_t begin) const { return HWY_MIN(kBlock, cols - begin); }
+
+  /// Whether s of a row is made again, block by block, for want of a place where all of it is kept.
+  HWY_INLINE bool remakes() const { return adds_ && sum_.empty() && cols > kStagedFeatures<S>; }
+
+  /// Whether s waits in the staging buffer.
+  HWY_INLINE bool stages() const { return adds_ && (sum_.empty() || streams_sum_); }
+
+  /// Where a block of s of row g is stored until it is normalized, if s is not just x.
+  HWY_INLINE S* place_of_sum(const Rows& rows, std::size_t g, std::size_t begin) const {
+    if (!sum_.empty() && !streams_sum_) return sum_.row(rows.first + g).data() + begin;
+    return remakes() ? staging_ : staging_ + (rows.slot + g) * cols + begin;
+  }
+  /// Rows of s that can be kept at a time, of `wanted`.
+  std::size_t rows_that_fit(std::size_t wanted) const {
+    if (!stages()) return wanted;
+    return HWY_MAX(std::size_t{1}, HWY_MIN(wanted, kStagedFeatures<S> / cols));
+  }
+
+  /// Sums one block of each row.
+  template <typename Mode>
+  HWY_NOINLINE void read_block(Rows& rows, std::size_t begin) const {
+    constexpr std::size_t N = kStepOf<Mode>;
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      const Reader<Mode> reader(*this, rows, g, begin);
+      Lanes<N> lanes[kSteps<N>];
+      clear<N>(lanes);
+      for_each_step<N>(width(begin), lanes, reader);
+      rows.sum[g] = fold(lanes, &Lanes<N>::sum);
+      rows.squares[g] = fold(lanes, &Lanes<N>::squares);
+    }
+  }
+  /// Normalizes one block of each row from row g on.
+  template <typename Mode>
+  HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
+    if (HWY_UNLIKELY(rows.scaled))
+      return write_scaled_block<LoopMode<true, true, true>>(rows, begin);
+    write_block<Mode, false>(rows, begin, g);
+  }
+  template <typename Mode>
+  [[gnu::cold]] HWY_NOINLINE void write_scaled_block(const Rows& rows, std::size_t begin) const {
+    write_block<Mode, true>(rows, begin, 0);
+  }
+  template <typename Mode, bool kScaled>
+  HWY_INLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
+    for (; g < rows.count; ++g) {
+      const Writer<Mode, kScaled> writer(*this, rows, g, begin);
+      for_each_step<kStepOf<Mode>>(width(begin), [&](std::size_t i, auto count) ADDNORM_BODY {
+        writer.put(writer.normalized(i, count), i, count);
+      });
+    }
+  }
+  /// Sums one block of each row, and normalizes the same block of each of the rows before. There is
+  /// a branch: to ask for it in each step would take a tenth of the time.
+  template <typename Mode>
+  HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
+    constexpr std::size_t N = kStepOf<Mode>;
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      const Writer<Mode> writer(*this, before, g, begin);
+      const Reader<Mode, true> reader(*this, rows, g, begin);
+      Lanes<N> lanes[kSteps<N>];
+      clear<N>(lanes);
+      for_each_step<N>(width(begin), lanes,
+                       [&](std::size_t i, std::size_t k, auto count, Lanes<N>& l) ADDNORM_BODY {
+                         // Before the row that is read takes the place of s.
+                         const Pack<V, N> x_hat = writer.normalized(i, count);
+                         reader(i, k, count, l);
+                         writer.put(x_hat, i, count);
+                       });
+      rows.sum[g] = fold(lanes, &Lanes<N>::sum);
+      rows.squares[g] = fold(lanes, &Lanes<N>::squares);
+    }
+    if (rows.count < before.count) write_block<Mode>(before, begin, rows.count);
+  }
+
+  template <bool kOptions>
+  void start(Rows& rows) const {
+    const Group<V> zero = set<kRowGroup>(V{0});
+    rows.sums = rows.all_squares = zero;
+    for (std::size_t g = rows.count; g < kRowGroup; ++g) rows.sum[g] = rows.squares[g] = zero;
+    store(from_moments_.centred ? means_of_heads<kOptions>(rows) : zero, rows.shift, Full());
+  }
+  void finish(Rows& rows) const { find_statistics(rows, rows.sums, rows.all_squares); }
+  /// The mean of the first values of each row.
+  template <bool kOptions>
+  HWY_INLINE Group<V> means_of_heads(const Rows& rows) const {
+    Pack<V, 4> heads[kRowGroup];
+    for (Pack<V, 4>& head : heads) head = set<kRowGroup>(V{0});
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      const auto block = rows_.template block<kOptions>(rows.first + g, 0, HWY_MIN(kPack, cols));
+      heads[g] = fold(head<V>(cols, [&](std::size_t, auto count) ADDNORM_BODY {
+        const Pack<V> s = block.template exact<kPack>(0, count);
+        return adds_ ? value_of(block.rounded(s, 0, count)) : s;
+      }));
+    }
+    return head_means(heads, cols);
+  }
+  HWY_NOINLINE void find_statistics(Rows& rows, const Group<V>& sums,
+                                    const Group<V>& squares) const {
+    const Group<V> shift = load<kRowGroup>(rows.shift, Full());
+    const unsigned unclear = from_moments_(shift, sums, squares, rows.statistics);
+    rows.scaled = false;
+    if (HWY_UNLIKELY((unclear & ((1U << rows.count) - 1)) != 0)) take_care(rows, unclear);
+    if (statistics_.empty()) return;
+    if (rows.count == kRowGroup) {
+      rows.statistics.get_all(&statistics_[rows.first]);
+    } else {
+      for (std::size_t g = 0; g < rows.count; ++g) {
+        statistics_[rows.first + g] = rows.statistics.get(g);
+      }
+    }
+  }
+
+  /// s of a row in blocks, from where it has been stored.
+  struct StoredSum final : Blocks<V> {
+    const ForwardLoops& loops;
+    Rows row;
+
+    StoredSum(const ForwardLoops& l, const Rows& rows, std::size_t g)
+        : Blocks<V>(l.cols), loops(l), row() {
+      row.first = rows.first + g;
+      row.count = 1;
+      row.slot = rows.slot + g;
+      row.staged = rows.staged;
+    }
+    const V* block(std::size_t begin) const override {
+      if (loops.remakes() || (!row.staged && loops.stages())) loops.remake(row, begin);
+      const S* const s = loops.adds_ ? loops.place_of_sum(row, 0, begin)
+                                     : loops.rows_.add().x.row(row.first).data() + begin;
+      if constexpr (std::is_same_v<S, V>) return s;
+      V* const values = thread_region<V>(5) + 4 * kBlock;
+      for_each_pack(loops.width(begin), [&](std::size_t i, auto count) ADDNORM_BODY {
+        store(load(s + i, count), values + i, count);
+      });
+      return values;
+    }
+  };
+  /// Makes one block of s of a row that is not kept.
+  void remake(const Rows& row, std::size_t begin) const {
+    Rows again = row;
+    if constexpr (kSpecialized<S, B>) {
+      if (plain_) return read_block<LoopMode<true, true, false>>(again, begin);
+    }
+    read_block<LoopMode<true, true, true>>(again, begin);
+  }
+
+  /// Cold, so that what the loops around a call keep in registers stays there.
+  [[gnu::cold]] HWY_NOINLINE void take_care(Rows& rows, unsigned unclear) const {
+    for (std::size_t g = 0; g < rows.count; ++g) {
+      if (unclear >> g & 1) {
+        rows.statistics.put(g, careful_statistics(options_, StoredSum(*this, rows, g)));
+      }
+      rows.scaled |= rows.statistics.scale[g] != 1;
+    }
+  }
+
+  /// Rows wider than the staging buffer: block by block, and s is made again where it is not kept.
+  void wide(const RowSteps<ForwardLoops>& steps, std::size_t begin, std::size_t end) const {
+    const RowLoops<ForwardLoops> loops(*this, steps);
+    for (std::size_t r = begin; r < end; ++r) {
+      Rows row;
+      loops.read(row, r, 1, 0);
+      for (std::size_t column = 0; column < cols; column += kBlock) {
+        if (remakes()) (this->*steps.read)(row, column);
+        (this->*steps.write)(row, column, 0);
+      }
+    }
+  }
+
+  /// Rows of at most N values, each a pack that is read once; two groups at a time, since one alone
+  /// would wait for its own sums. Gives the row behind the last two groups.
+  template <std::size_t N, typename Count>
+  HWY_NOINLINE std::size_t registers(Count count, std::size_t r, std::size_t end) const {
+    constexpr std::size_t kRows = 2 * kRowGroup;
+    // Copies: a compiler must assume that what is stored could change the members.
+    const ResidualAdd<S, B> add = rows_.add();
+    const MatrixView<S> sum = sum_;
+    const MatrixView<B> y = y_;
+    const V* const gamma = gamma_.at(0, cols);
+    const V* const beta = beta_.at(0, cols);
+    const bool adds = adds_, streams_sum = streams_sum_, streams_y = streams_y_;
+    const std::ptrdiff_t x_ahead = x_ahead_, branch_ahead = branch_ahead_;
+    const Group<V> no_sum = set<kRowGroup>(V{0});
+    Rows groups[2];
+    for (; r + kRows <= end; r += kRows) {
+      Pack<V, N> s[kRows];
+      Pack<V, 4> sums[2][kRowGroup], squares[2][kRowGroup];
+      ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
+        const S* const x = add.x.row(r + g).data();
+        const B* const branch = add.branch.empty() ? nullptr : add.branch.row(r + g).data();
+        prefetch<N>(ahead(x, x_ahead), g);
+        // Where there is no branch too: to prefetch nothing costs less than a jump.
+        prefetch<N>(ahead(branch, branch_ahead), g);
+        s[g] = load<N>(x, count);
+        if (adds) {
+          const ResidualBlock<S, B, false> block{x, branch, nullptr, nullptr, nullptr};
+          const Pack<V, N> exact = block.template exact<N>(0, count);
+          const Stored<S, N> stored = block.rounded(exact, 0, count);
+          s[g] = value_of(stored);
+          if (streams_sum) {
+            store<Stores::kNonTemporal>(stored, sum.row(r + g).data(), count);
+          } else if (!sum.empty()) {
+            store(stored, sum.row(r + g).data(), count);
+          }
+        }
+        sums[g / kRowGroup][g % kRowGroup] = fold(head(s[g]));
+      }
+      ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
+        const Group<V> shift = from_moments_.centred ? head_means(sums[k], cols) : no_sum;
+        store(shift, groups[k].shift, Full());
+      }
+      ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
+        const V shift = groups[g / kRowGroup].shift[g % kRowGroup];
+        const Pack<V, N> d = keep(s[g] - set<N>(shift), count);
+        sums[g / kRowGroup][g % kRowGroup] = fold(d);
+        squares[g / kRowGroup][g % kRowGroup] = fold(d * d);
+      }
+      ADDNORM_UNROLL for (std::size_t k = 0; k < 2; ++k) {
+        Rows& rows = groups[k];
+        rows.first = r + k * kRowGroup;
+        rows.count = kRowGroup;
+        rows.staged = false;
+        // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
+        find_statistics(rows, no_sum + tree_sums(sums[k]), tree_sums(squares[k]));
+      }
+      ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
+        const Normalize<V, N> normalize(groups[g / kRowGroup].statistics, g % kRowGroup);
+        const Pack<V, N> out = normalize(s[g]) * load<N>(gamma, count) + load<N>(beta, count);
+        if (streams_y) {
+          store<Stores::kNonTemporal>(out, y.row(r + g).data(), count);
+        } else {
+          store(out, y.row(r + g).data(), count);
+        }
+      }
+    }
+    return r;
+  }
+  template <std::size_t N>
+  std::size_t registers(std::size_t begin, std::size_t end) const {
+    if constexpr (!kMasks) {  // which cost nothing
+      if (cols == N) return registers<N>(Full(), begin, end);
+    }
+    return registers<N>(Tail{cols}, begin, end);
+  }
+
+  template <typename Mode>
+  static constexpr RowSteps<ForwardLoops> steps() {
+    RowSteps<ForwardLoops> steps{&ForwardLoops::start<Mode::kOptions>,
+                                 &ForwardLoops::read_block<Mode>, &ForwardLoops::finish,
+                                 &ForwardLoops::write_block<Mode>, nullptr};
+    if constexpr (!Mode::kOptions) {
+      steps.read_and_write = &ForwardLoops::read_and_write_block<Mode>;
+    }
+    return steps;
+  }
+  RowSteps<ForwardLoops> steps_for_options() const {
+    if constexpr (kSpecialized<S, B>) {
+      const bool from_memory = plan.from_memory || streams_y_;
+      if (plain_ && from_memory) {
+        return centred_ ? steps<LoopMode<true, true, false>>()
+                        : steps<LoopMode<false, true, false>>();
+      }
+      if (plain_) {
+        return centred_ ? steps<LoopMode<true, false, false>>()
+                        : steps<LoopMode<false, false, false>>();
+      }
+    }
+    return steps<LoopMode<true, true, true>>();
+  }
+  std::size_t in_registers(std::size_t begin, std::size_t end) const {
+    if (cols <= 8 && !kMasks) return registers<8>(begin, end);
+    if (cols <= 16) return registers<16>(begin, end);
+    if (cols <= 32) return registers<32>(begin, end);
+    return cols == 64 ? registers<64>(Full(), begin, end) : begin;
+  }
+
+  const NormOptions& options_;
+  const FromMoments<V> from_moments_;
+  const bool plain_;    ///< no skip or gain but 1, no dropout
+  const bool adds_;     ///< whether s is not just x
+  const bool centred_;  ///< whether a mode must take the mean away, or add β
+  const MatrixView<B> y_;
+  const std::span<NormStatistics<V>> statistics_;
+  const MatrixView<S> sum_;
+  const bool streams_y_, streams_sum_;  ///< whether these have non-temporal stores
+  const ResidualRows<S, B> rows_;
+  FeatureVector<V> gamma_, beta_;
+  S* staging_;
+  std::ptrdiff_t x_ahead_, branch_ahead_;  ///< the prefetch distance in bytes
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#endif  // the guard for each instruction set

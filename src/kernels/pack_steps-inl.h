@@ -1,0 +1,128 @@
+/// A part of pack-inl.h: loops over the values of a row, and their tails.
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+template <Stores kStores = Stores::kCached, typename V, std::size_t N, typename T, typename Count>
+HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
+  if constexpr (std::is_same_v<T, BFloat16> && !Looped<V>) {
+    store<kStores>(as_stored(T(), p, count), to, count);
+  } else {
+    store<kStores>(as_stored(T(), p), to, count);
+  }
+}
+
+#undef ADDNORM_BODY
+/// For the bodies of loops over packs: a lambda is not of the instruction set around it by itself.
+#define ADDNORM_BODY __attribute__((always_inline)) HWY_ATTR
+
+/// What goes through many operations one by one does so in packs of two vectors: longer ones would
+/// not stay in registers.
+template <typename V>
+inline constexpr std::size_t kSmallPack = 4;
+#if HWY_TARGET != HWY_SCALAR
+template <>
+inline constexpr std::size_t kSmallPack<float> = 2 * kVector<kPack>;
+#endif
+
+/// Whether loops over steps have a body for full ones beside the one for tails.
+inline constexpr bool kFullSteps = HWY_TARGET != HWY_SCALAR;
+
+/// Calls body(i, count) for the packs of 0 … n − 1 that begin at i.
+template <std::size_t N = kPack, typename Body>
+HWY_INLINE void for_each_pack(std::size_t n, const Body& body) {
+  std::size_t i = 0;
+  if constexpr (kFullSteps) {
+    for (; i + N <= n; i += N) body(i, Full());
+  }
+  for (; i < n; i += N) body(i, Tail{HWY_MIN(N, n - i)});
+}
+
+/// What a loop over S and B takes in one step: as few values as its instructions take at a time, so
+/// that all it needs stays in registers. Two vectors of float32 round to one of 16 bits; where
+/// there are many registers two of those are rounded together.
+template <typename S, typename B>
+inline constexpr std::size_t kStep = kPack;
+#if HWY_TARGET != HWY_SCALAR
+template <>
+inline constexpr std::size_t kStep<float, float> = kVector<kPack>;
+template <>
+inline constexpr std::size_t kStep<BFloat16, BFloat16> = (kMasks ? 4 : 2) * kVector<kPack>;
+template <>
+inline constexpr std::size_t kStep<float, BFloat16> = kStep<BFloat16, BFloat16>;
+#endif
+
+/// Steps of N values in a pack, one where they are longer, and the lanes that each is summed in.
+template <std::size_t N>
+inline constexpr std::size_t kSteps = N < kPack ? kPack / N : 1;
+template <typename V, std::size_t N>
+using StepLanes = Pack<V, HWY_MIN(N, kPack)>;
+
+/// Adds the values of a step to its lanes, pack by pack.
+template <typename V, std::size_t M, std::size_t N>
+HWY_INLINE void add_lanes(Pack<V, M>& lanes, const Pack<V, N>& p) {
+  constexpr std::size_t kSize = std::extent_v<decltype(lanes.v)>;
+  ADDNORM_UNROLL for (std::size_t part = 0; part < N / M; ++part) {
+    Pack<V, M> values;
+    ADDNORM_UNROLL for (std::size_t i = 0; i < kSize; ++i) values.v[i] = p.v[part * kSize + i];
+    lanes = lanes + values;
+  }
+}
+
+/// fold() of a pack that stands in parts, each a member of one of `lanes`.
+template <typename V, std::size_t N, typename Lanes>
+HWY_INLINE Pack<V, 4> fold(const Lanes (&lanes)[kSteps<N>], Pack<V, N> Lanes::*part) {
+  Pack<V> p;
+  constexpr std::size_t kSize = std::extent_v<decltype(Pack<V, N>::v)>;
+  for (std::size_t i = 0; i < std::extent_v<decltype(p.v)>; ++i) {
+    p.v[i] = (lanes[i / kSize].*part).v[i % kSize];
+  }
+  return fold(p);
+}
+
+/// Lanes to which nothing has been added.
+template <std::size_t N, typename Lanes>
+HWY_INLINE void clear(Lanes (&lanes)[kSteps<N>]) {
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) lanes[k] = Lanes::zero();
+}
+
+/// Calls body(i, k, count, lanes[k]) for the steps of N values of 0 … n − 1 that begin at i; k is
+/// the place of a step in its pack, and lanes[k] what is summed in it.
+template <std::size_t N, typename Lanes, typename Body>
+HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Body& body) {
+  constexpr std::size_t kTurn = kSteps<N> * N;
+  Lanes sums[kSteps<N>];  // in registers, as lanes[k] of any k cannot be
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) sums[k] = lanes[k];
+  std::size_t i = 0;
+  if constexpr (kFullSteps) {
+    for (; i + kTurn <= n; i += kTurn) {
+      ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) {
+        body(i + k * N, k, Full(), sums[k]);
+      }
+    }
+  }
+  if (i < n) {
+    Lanes ends[kSteps<N>];  // in memory, for the few rows that need it
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) ends[k] = sums[k];
+    ADDNORM_NO_UNROLL for (std::size_t k = 0; i < n; ++k, i += N) {
+      body(i, k, Tail{HWY_MIN(N, n - i)}, ends[k % kSteps<N>]);
+    }
+    ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) sums[k] = ends[k];
+  }
+  ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) lanes[k] = sums[k];
+}
+
+/// The same where nothing is summed: calls body(i, count).
+template <std::size_t N, typename Body>
+HWY_INLINE void for_each_step(std::size_t n, const Body& body) {
+  struct Nothing {};
+  Nothing nothing[kSteps<N>] = {};
+  for_each_step<N>(n, nothing, [&](std::size_t i, std::size_t, auto count, Nothing&) ADDNORM_BODY {
+    body(i, count);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,165 @@
+#include "kernels/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace addnorm {
+namespace {
+
+// The numbers, each with what it gained where it was measured: docs/kernels.csv.
+
+constexpr std::size_t kLargeL1 = 48 << 10;  // Zen 4 and Zen 5 differ; so do 32 and 48 KB
+constexpr double kMostOfCache = 0.75;       // of the last level: more comes from memory
+constexpr std::size_t kTile = 1024;         // γ, β and one row of it take 12 KB of L1
+constexpr std::size_t kGroup = 4;           // one root and one division serve four rows
+
+constexpr std::size_t kRegisterFeatures = 32;    // wider rows spill
+constexpr std::size_t kRegisterFeatures16 = 64;  // of 16 bits: the width of most attention heads
+constexpr std::size_t kRegisterRows = 8;         // two groups: one alone waits for its sums
+constexpr std::size_t kRegisterPrefetch = 1024;  // in the last-level cache up to a third
+
+constexpr std::size_t kTwoPassFeatures = 256;    // two groups fit L1 twice over
+constexpr std::size_t kTwoPassFromMemory = 128;  // wider rows stream better one by one
+constexpr std::size_t kGroupPrefetch = 4096;     // and a group and a row: else it comes too late
+
+constexpr std::size_t kGroupBytes = 2048;    // of a row: four wider ones do not stay in L1
+constexpr std::size_t kWideFeatures = 2048;  // γ and β do not stay in L1: share them by tiles
+constexpr std::size_t kWideRows = 8;         // that share them, and wait in L2
+constexpr std::size_t kWidePrefetch = 3072;  // float32 forward
+
+constexpr std::size_t kNear = 512;  // bytes ahead where L1 is small
+constexpr std::size_t kFar = 4096;  // and where it is large
+
+constexpr std::size_t kBackwardTwoPass = 128;  // float32 where L1 is small, and from memory
+constexpr std::size_t kBackwardAlone = 1024;   // float32 from memory, where L1 is small
+constexpr std::size_t kBackwardAlone16 = 512;  // 16 bits from memory, where L1 is small
+constexpr std::size_t kBackwardPairs = 2;      // of 16 bits, where four do not stay in L1
+constexpr std::size_t kBackwardGroupBytes = 1024;
+
+/// Whether there are loops for just this, beside those that look at all options as they go.
+bool has_fast_loops(const Problem& problem, const Machine& machine) {
+  const std::string_view set = machine.instruction_set;
+  return problem.plain && !problem.float16 && (set == "avx512" || set == "avx2" || set == "neon");
+}
+bool fits_registers(const Problem& problem) {
+  return problem.features <= kRegisterFeatures ||
+         (problem.stream_bytes == 2 && problem.features == kRegisterFeatures16);
+}
+Plan from_registers() {
+  return {.loop = Loop::kRegisters, .rows = kRegisterRows, .prefetch = kRegisterPrefetch};
+}
+/// Groups of rows, of which the next is read before one is written.
+Plan groups_in_two_passes() {
+  return {.loop = Loop::kTwoPass, .rows = kGroup, .software_pipelined = true};
+}
+Plan two_pass(std::size_t rows, std::size_t prefetch = 0) {
+  return {.loop = Loop::kTwoPass, .rows = rows, .prefetch = prefetch};
+}
+Plan options_in_two_passes(const Problem& problem) {
+  return problem.features <= kTwoPassFeatures ? groups_in_two_passes() : two_pass(1);
+}
+Plan pipelined(std::size_t rows, std::size_t prefetch = 0) {
+  return {.loop = Loop::kPipelined, .rows = rows, .prefetch = prefetch};
+}
+
+Plan forward(const Problem& problem, const Machine& machine, bool from_memory) {
+  const bool is_16_bit = problem.stream_bytes == 2;
+  const std::size_t features = problem.features;
+  const bool large_l1 = machine.l1 >= kLargeL1;
+  if (features * problem.stream_bytes > kStagingBytes) return {.loop = Loop::kWide, .rows = 1};
+  if (!has_fast_loops(problem, machine)) return options_in_two_passes(problem);
+  if (fits_registers(problem)) return from_registers();
+  if (!problem.adds && features > kTwoPassFeatures) return two_pass(kGroup);
+  if (is_16_bit) {
+    if (features <= kTwoPassFeatures) return groups_in_two_passes();
+    if (!from_memory || features * problem.stream_bytes <= kGroupBytes) return pipelined(kGroup);
+    return pipelined(1, large_l1 ? kFar : kNear);
+  }
+  if (from_memory) {
+    if (features <= kTwoPassFromMemory) return groups_in_two_passes();
+    return pipelined(1, features < kWideFeatures ? 0 : kWidePrefetch);
+  }
+  if (features <= kTwoPassFeatures) return groups_in_two_passes();
+  if (features < kWideFeatures) {
+    return pipelined(features * problem.stream_bytes <= kGroupBytes ? kGroup : 1);
+  }
+  return two_pass(kWideRows);
+}
+
+Plan backward(const Problem& problem, const Machine& machine, bool from_memory) {
+  const std::size_t features = problem.features;
+  const bool large_l1 = machine.l1 >= kLargeL1;
+  if (!has_fast_loops(problem, machine)) return options_in_two_passes(problem);
+  if (fits_registers(problem)) return from_registers();
+  if (problem.stream_bytes == 2) {
+    const std::size_t alone = large_l1 ? kBackwardAlone : kBackwardAlone16;
+    if (from_memory && features >= alone) return pipelined(1, large_l1 ? kFar : kNear);
+    return pipelined(features * 2 <= kBackwardGroupBytes ? kGroup : kBackwardPairs);
+  }
+  if (features <= (from_memory ? kBackwardTwoPass : kTwoPassFeatures)) {
+    return groups_in_two_passes();
+  }
+  if (!from_memory) return two_pass(1);
+  if (large_l1) return two_pass(1, features * problem.stream_bytes);  // the next row
+  return features < kBackwardAlone ? two_pass(1) : pipelined(1, kNear);
+}
+
+/// Non-temporal stores pay where the outputs do not fit the cache beside the inputs. What is
+/// overwritten is in the cache already; only y over an input gains, unless rows are narrow.
+Stores stores_of(const Problem& problem, const Machine& machine) {
+  constexpr std::size_t kNarrow = 64;
+  constexpr std::size_t kLine = 64;
+  const bool fits = problem.bytes < machine.last_level;
+  const bool whole_lines =
+      problem.features * problem.stream_bytes % kLine == 0 || problem.features > kNarrow;
+  const bool gains = !problem.in_place || (problem.direction == Direction::kForward &&
+                                           problem.features > kNarrow && problem.adds);
+  return fits || !problem.aligned || !whole_lines || !gains ? Stores::kCached
+                                                            : Stores::kNonTemporal;
+}
+
+std::optional<Plan> forced;
+
+}  // namespace
+
+Plan plan(const Problem& problem, const Machine& machine) {
+  const bool from_memory =
+      static_cast<double>(problem.bytes) >= kMostOfCache * static_cast<double>(machine.last_level);
+  Plan plan = problem.direction == Direction::kForward ? forward(problem, machine, from_memory)
+                                                       : backward(problem, machine, from_memory);
+  plan.from_memory = from_memory;
+  plan.tile = kTile;
+  plan.stores = stores_of(problem, machine);
+  const std::size_t row_bytes = problem.features * problem.stream_bytes;
+  if (from_memory && plan.rows > 1 && plan.rows <= kGroup && row_bytes <= kGroupBytes) {
+    plan.prefetch = std::max((plan.rows + 1) * row_bytes, kGroupPrefetch);
+  }
+  // What comes after a row that is not contiguous is the same column of the next one.
+  if (!problem.contiguous && plan.prefetch > 0) plan.prefetch = std::max(plan.prefetch, row_bytes);
+  return plan;
+}
+
+std::string describe(const Plan& plan) {
+  constexpr const char* kLoops[] = {"registers", "two-pass", "pipelined", "wide"};
+  return fmt::format("{}{}, {} row{}, tile {}, {}, {} stores",
+                     plan.software_pipelined ? "software-pipelined " : "",
+                     kLoops[static_cast<int>(plan.loop)], plan.rows, plan.rows == 1 ? "" : "s",
+                     plan.tile,
+                     plan.prefetch > 0 ? fmt::format("prefetch {} bytes ahead", plan.prefetch)
+                                       : "hardware prefetch",
+                     plan.stores == Stores::kCached ? "cached" : "non-temporal");
+}
+
+void force_plan(const std::optional<Plan>& plan) {
+  forced = plan;
+}
+
+Plan plan_call(const Problem& problem) {
+  if (!forced) return plan(problem, machine());
+  Plan plan = *forced;
+  if (!problem.aligned) plan.stores = Stores::kCached;  // others would trap
+  return plan;
+}
+
+}  // namespace addnorm

@@ -1,0 +1,72 @@
+#pragma once
+
+/// How a call of a norm kernel goes over its rows: chosen here, once a call, by rules over shape,
+/// types and machine; carried out by the loops of forward_loops-inl.h and backward_loops-inl.h. No
+/// plan changes a bit of the results.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "kernels/machine.h"
+#include "kernels/stores.h"
+
+namespace addnorm {
+
+enum class Direction { kForward, kBackward };
+
+/// What a call asks for.
+struct Problem {
+  Direction direction = Direction::kForward;
+  std::size_t stream_bytes = 4;  ///< of one element of the residual stream
+  std::size_t rows = 0;
+  std::size_t features = 0;
+  std::size_t bytes = 0;   ///< that the call must read and write
+  bool adds = true;        ///< whether there is a branch, or a residual gradient
+  bool plain = true;       ///< no skip or gain but 1, no dropout
+  bool float16 = false;    ///< whether a matrix is stored as float16
+  bool in_place = false;   ///< whether an output overwrites an input
+  bool aligned = true;     ///< whether all rows of the outputs begin cache lines
+  bool contiguous = true;  ///< whether a row begins where the one before it ends
+};
+
+enum class Loop {
+  kRegisters,  ///< rows that stay in registers from the first load to the last store
+  kTwoPass,    ///< rows are read, and then read again from the cache to be written
+  kPipelined,  ///< rows are read in the loop that writes the rows before them
+  kWide,       ///< forward rows that are wider than the staging buffer, block by block
+};
+
+/// How rows are taken.
+struct Plan {
+  Loop loop = Loop::kTwoPass;
+  std::size_t rows = 4;      ///< at a time
+  std::size_t tile = 1024;   ///< columns of all these rows that are written before the next columns
+  std::size_t prefetch = 0;  ///< bytes of the stream ahead, into L1; 0: left to the hardware
+  Stores stores = Stores::kCached;
+  bool from_memory = false;  ///< whether the last-level cache holds too little of what is read
+  bool software_pipelined = false;  ///< kTwoPass: rows are read before the rows before are written
+
+  bool operator==(const Plan&) const = default;
+};
+
+/// The plan for a problem on a machine.
+Plan plan(const Problem& problem, const Machine& machine);
+
+/// In words, such as "pipelined, 1 row, tile 1024, prefetch 512 bytes, non-temporal stores".
+std::string describe(const Plan& plan);
+
+/// From now on every call takes `plan`, as far as it can: other types, options or widths than a
+/// loop takes go through kTwoPass, or kWide. Empty: plan() decides. For tests, while no kernel
+/// runs.
+void force_plan(const std::optional<Plan>& plan);
+
+/// The plan for a call: plan() of this problem and machine(), or the forced one.
+Plan plan_call(const Problem& problem);
+
+/// The features of which a thread can stage a row in memory of its own.
+inline constexpr std::size_t kStagingBytes = std::size_t{64} << 10;
+template <typename V>
+inline constexpr std::size_t kStagedFeatures = kStagingBytes / sizeof(V);
+
+}  // namespace addnorm

@@ -1,0 +1,168 @@
+/// The loops that take rows through the caches, forward and backward alike. Included once for each
+/// instruction set.
+
+#if defined(ADDNORM_KERNELS_ROW_LOOPS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef ADDNORM_KERNELS_ROW_LOOPS_INL_H
+#undef ADDNORM_KERNELS_ROW_LOOPS_INL_H
+#else
+#define ADDNORM_KERNELS_ROW_LOOPS_INL_H
+#endif
+
+#include "kernels/plan.h"
+#include "kernels/residual-inl.h"
+#include "kernels/row-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm {
+namespace HWY_NAMESPACE {
+
+// Rows that are packs of their own stay in registers where there are enough, and in L1 elsewhere.
+#undef ADDNORM_EACH_ROW
+#if HWY_TARGET == HWY_AVX3  // kMasks
+#define ADDNORM_EACH_ROW ADDNORM_UNROLL
+#else
+#define ADDNORM_EACH_ROW ADDNORM_NO_UNROLL
+#endif
+
+/// What a loop knows when it is compiled. A mode that knows less does all that one does that knows
+/// more.
+template <bool kCentredNorm, bool kMemory, bool kAllOptions>
+struct LoopMode {
+  /// false: RMSNorm, without β or its gradient.
+  static constexpr bool kCentred = kCentredNorm;
+  /// false: no prefetch, cached stores.
+  static constexpr bool kFromMemory = kMemory;
+  /// false: no skip, gain or dropout; backward no skip and no row with a scale.
+  static constexpr bool kOptions = kAllOptions;
+};
+
+/// What a Direction does with up to four rows, in blocks of kBlock columns, compiled for one mode.
+/// Between calls of `read` for all blocks and of `write` their sums become what `write` needs.
+template <typename Direction>
+struct RowSteps {
+  using Rows = typename Direction::Rows;
+
+  void (Direction::*start)(Rows&) const;                     ///< before the first block is read
+  void (Direction::*read)(Rows&, std::size_t column) const;  ///< loads a block, and sums it
+  void (Direction::*finish)(Rows&) const;                    ///< after the last block
+  /// Loads a block of rows `first` and later ones again, and stores the results.
+  void (Direction::*write)(const Rows&, std::size_t column, std::size_t first) const;
+  /// Both, of rows and of the rows before them. Null: not compiled for this mode.
+  void (Direction::*read_and_write)(Rows&, const Rows& before, std::size_t column) const;
+};
+
+/// The loops over rows that a direction's steps are carried out in.
+template <typename Direction>
+class RowLoops {
+ public:
+  using Rows = typename Direction::Rows;
+
+  RowLoops(const Direction& direction, const RowSteps<Direction>& steps)
+      : direction_(direction), steps_(steps), plan_(direction.plan), cols_(direction.cols) {}
+
+  void run(std::size_t begin, std::size_t end) const {
+    if (plan_.loop == Loop::kPipelined && steps_.read_and_write != nullptr) {
+      pipelined(begin, end);
+    } else if (plan_.software_pipelined &&
+               direction_.rows_that_fit(2 * kRowGroup) == 2 * kRowGroup) {
+      software_pipelined(begin, end);
+    } else {
+      two_pass(begin, end);
+    }
+  }
+
+  /// Reads `count` rows from `first` on, in the loop that writes the rows before, if there are any.
+  void read(Rows& rows, std::size_t first, std::size_t count, std::size_t slot,
+            const Rows* before = nullptr) const {
+    start(rows, first, count, slot);
+    read_blocks(rows, before);
+    (direction_.*steps_.finish)(rows);
+  }
+  void write(const Rows& rows, std::size_t from, std::size_t to) const {
+    for (std::size_t column = from; column < to; column += kBlock) {
+      (direction_.*steps_.write)(rows, column, 0);
+    }
+  }
+
+ private:
+  void start(Rows& rows, std::size_t first, std::size_t count, std::size_t slot) const {
+    rows.first = first;
+    rows.count = count;
+    rows.slot = slot;
+    (direction_.*steps_.start)(rows);
+  }
+  void read_blocks(Rows& rows, const Rows* before) const {
+    for (std::size_t column = 0; column < cols_; column += kBlock) {
+      if (before == nullptr) {
+        (direction_.*steps_.read)(rows, column);
+      } else {
+        (direction_.*steps_.read_and_write)(rows, *before, column);
+      }
+      rows.add_block();
+    }
+  }
+
+  /// Rows are read, one after the other, and then written from L1 or L2, tile of columns by tile,
+  /// so that the parameters of a tile come from L1 for all rows but the first.
+  void two_pass(std::size_t begin, std::size_t end) const {
+    constexpr std::size_t kMost = 2 * kRowGroup;
+    Rows groups[kMost / kRowGroup];
+    const std::size_t most = direction_.rows_that_fit(HWY_MIN(kMost, plan_.rows));
+    for (std::size_t rows; begin < end; begin += rows) {
+      rows = HWY_MIN(most, end - begin);
+      for (std::size_t r = 0; r < rows; r += kRowGroup) {
+        read(groups[r / kRowGroup], begin + r, HWY_MIN(kRowGroup, rows - r), r);
+      }
+      for (std::size_t tile = 0; tile < cols_; tile += plan_.tile) {
+        for (std::size_t r = 0; r < rows; r += kRowGroup) {
+          write(groups[r / kRowGroup], tile, HWY_MIN(cols_, tile + plan_.tile));
+        }
+      }
+    }
+  }
+
+  /// Groups of four rows are read, and written from L1 after the next group has been read and the
+  /// one behind it started, which hides how long sums and statistics take.
+  void software_pipelined(std::size_t begin, std::size_t end) const {
+    Rows groups[3];
+    Rows *before = &groups[0], *now = &groups[1], *next = &groups[2];
+    const auto start_group = [&](Rows& rows, std::size_t r) {
+      start(rows, r, HWY_MIN(kRowGroup, end - r), (r - begin) % (2 * kRowGroup));
+    };
+    start_group(*now, begin);
+    for (std::size_t r = begin; r < end; r += kRowGroup) {
+      read_blocks(*now, nullptr);
+      if (r + kRowGroup < end) start_group(*next, r + kRowGroup);
+      (direction_.*steps_.finish)(*now);
+      if (r > begin) write(*before, 0, cols_);
+      Rows* const free = before;
+      before = now, now = next, next = free;
+    }
+    write(*before, 0, cols_);
+  }
+
+  /// Rows are written in the loop that reads the next ones: memory is never idle.
+  void pipelined(std::size_t begin, std::size_t end) const {
+    Rows groups[2];
+    const Rows* before = nullptr;  // rows that are still to be written
+    const std::size_t most = direction_.rows_that_fit(HWY_MIN(kRowGroup, plan_.rows));
+    for (std::size_t r = begin, turn = 0; r < end; r += most, turn ^= 1) {
+      Rows& rows = groups[turn];
+      read(rows, r, HWY_MIN(most, end - r), 0, before);
+      const bool waits = !rows.scaled && r + most < end;
+      if (!waits) write(rows, 0, cols_);
+      before = waits ? &rows : nullptr;
+    }
+  }
+
+  const Direction& direction_;
+  const RowSteps<Direction> steps_;
+  const Plan& plan_;
+  const std::size_t cols_;
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm
+HWY_AFTER_NAMESPACE();
+
+#endif  // the guard for each instruction set
