@@ -28,13 +28,13 @@ constexpr std::size_t kWideFeatures = 2048;  // γ and β do not stay in L1: sha
 constexpr std::size_t kWideRows = 8;         // that share them, and wait in L2
 constexpr std::size_t kWidePrefetch = 3072;  // float32 forward
 
-constexpr std::size_t kNear = 512;  // bytes ahead where L1 is small
-constexpr std::size_t kFar = 4096;  // and where it is large
+constexpr std::size_t kShortPrefetch = 512;  // bytes ahead where L1 is small
+constexpr std::size_t kLongPrefetch = 4096;  // and where it is large
 
-constexpr std::size_t kBackwardTwoPass = 128;  // float32 where L1 is small, and from memory
-constexpr std::size_t kBackwardAlone = 1024;   // float32 from memory, where L1 is small
-constexpr std::size_t kBackwardAlone16 = 512;  // 16 bits from memory, where L1 is small
-constexpr std::size_t kBackwardPairs = 2;      // of 16 bits, where four do not stay in L1
+constexpr std::size_t kBackwardTwoPass = 128;      // float32 where L1 is small, and from memory
+constexpr std::size_t kBackwardPipelined = 1024;   // float32 from memory, where L1 is small
+constexpr std::size_t kBackwardPipelined16 = 512;  // 16 bits from memory, where L1 is small
+constexpr std::size_t kBackwardPairs = 2;          // of 16 bits, where four do not stay in L1
 constexpr std::size_t kBackwardGroupBytes = 1024;
 
 /// Whether there are loops for just this, beside those that look at all options as they go.
@@ -74,7 +74,7 @@ Plan forward(const Problem& problem, const Machine& machine, bool from_memory) {
   if (is_16_bit) {
     if (features <= kTwoPassFeatures) return groups_in_two_passes();
     if (!from_memory || features * problem.stream_bytes <= kGroupBytes) return pipelined(kGroup);
-    return pipelined(1, large_l1 ? kFar : kNear);
+    return pipelined(1, large_l1 ? kLongPrefetch : kShortPrefetch);
   }
   if (from_memory) {
     if (features <= kTwoPassFromMemory) return groups_in_two_passes();
@@ -93,8 +93,9 @@ Plan backward(const Problem& problem, const Machine& machine, bool from_memory) 
   if (!has_fast_loops(problem, machine)) return options_in_two_passes(problem);
   if (fits_registers(problem)) return from_registers();
   if (problem.stream_bytes == 2) {
-    const std::size_t alone = large_l1 ? kBackwardAlone : kBackwardAlone16;
-    if (from_memory && features >= alone) return pipelined(1, large_l1 ? kFar : kNear);
+    const std::size_t single = large_l1 ? kBackwardPipelined : kBackwardPipelined16;
+    if (from_memory && features >= single)
+      return pipelined(1, large_l1 ? kLongPrefetch : kShortPrefetch);
     return pipelined(features * 2 <= kBackwardGroupBytes ? kGroup : kBackwardPairs);
   }
   if (features <= (from_memory ? kBackwardTwoPass : kTwoPassFeatures)) {
@@ -102,7 +103,7 @@ Plan backward(const Problem& problem, const Machine& machine, bool from_memory) 
   }
   if (!from_memory) return two_pass(1);
   if (large_l1) return two_pass(1, features * problem.stream_bytes);  // the next row
-  return features < kBackwardAlone ? two_pass(1) : pipelined(1, kNear);
+  return features < kBackwardPipelined ? two_pass(1) : pipelined(1, kShortPrefetch);
 }
 
 /// Non-temporal stores pay where the outputs do not fit the cache beside the inputs. What is
