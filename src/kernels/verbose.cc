@@ -10,6 +10,11 @@
 namespace addnorm {
 namespace {
 
+#ifdef __wasm__  // which has no environment, and no clock of its own
+constexpr bool is_verbose() {
+  return false;
+}
+#else
 bool is_verbose() {
   static const bool verbose = [] {
     const char* value = std::getenv("ADDNORM_VERBOSE");
@@ -17,6 +22,7 @@ bool is_verbose() {
   }();
   return verbose;
 }
+#endif
 
 }  // namespace
 
