@@ -79,7 +79,7 @@ Problem problem_of(const AddNormForward<S, B>& args) {
           .features = add.x.cols,
           .bytes = bytes_of(add.x) + bytes_of(add.branch) + new_bytes(args.sum) + new_bytes(args.y),
           .adds = !add.branch.empty(),
-          .plain = add.skip.is_one() && add.gain.is_one() && !add.dropout.active(),
+          .plain = is_plain(add),
           .float16 = std::is_same_v<B, Float16>,
           .in_place = in_place(args.sum) || in_place(args.y),
           .aligned = streamable(args.y) && (in_place(args.sum) || streamable(args.sum)),

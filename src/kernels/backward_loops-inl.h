@@ -24,6 +24,7 @@ template <typename S, typename B>
 class BackwardLoops {
  public:
   using V = Arithmetic<S>;
+  static constexpr bool kHasFastLoops = kSpecialized<S, B>;
 
   /// Rows begin … end − 1. What they add to the gradients of γ and β goes to `d_gamma` and
   /// `d_beta`, where these are not null.
@@ -67,10 +68,12 @@ class BackwardLoops {
 
   void run(std::size_t begin, std::size_t end) const {
     const bool plain = !skips_ && unscaled(begin, end);
-    if constexpr (kSpecialized<S, B>) {
-      if (plain && plan.loop == Loop::kRegisters) begin = in_registers(begin, end);
+    if constexpr (kHasFastLoops) {
+      if (plain && plan.loop == Loop::kRegisters) begin = in_registers(*this, begin, end);
     }
-    RowLoops<BackwardLoops>(*this, steps_for_options(plain)).run(begin, end);
+    const bool centred = centred_ || d_beta_ != nullptr;
+    const auto steps = choose_steps<BackwardLoops>(plain, plan.from_memory, centred);
+    RowLoops<BackwardLoops>(*this, steps).run(begin, end);
   }
   /// The sums for γ's and β's gradients go to where the caller wants them.
   void finish(V* d_gamma, V* d_beta) const {
@@ -236,16 +239,13 @@ class BackwardLoops {
   /// Makes dx of one block of each row from row g on.
   template <typename Mode>
   HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
-    struct Nothing {};
     const V* const gammas = gamma(begin);
     for (; g < rows.count; ++g) {
       const Writer<Mode> writer(*this, rows, g, begin);
-      Nothing nothing[kSteps<N>] = {};
-      for_each_step<N>(width(begin), nothing,
-                       [&](std::size_t i, std::size_t k, auto count, Nothing&) ADDNORM_BODY {
-                         const Pack<V, N> gamma_here = load<N>(gammas + i, count);
-                         writer.put(writer.gradient(gamma_here, i, k, count), i, count);
-                       });
+      for_each_step<N>(width(begin), [&](std::size_t i, std::size_t k, auto count) ADDNORM_BODY {
+        const Pack<V, N> gamma_here = load<N>(gammas + i, count);
+        writer.put(writer.gradient(gamma_here, i, k, count), i, count);
+      });
     }
   }
   /// Sums one block of each row, and makes dx of the same block of each of the rows before.
@@ -375,14 +375,6 @@ class BackwardLoops {
     store(d_beta, d_beta_at, count);
     return r;
   }
-  template <std::size_t kWidth>
-  std::size_t registers(std::size_t begin, std::size_t end) const {
-    if constexpr (!kMasks) {  // which cost nothing
-      if (cols == kWidth) return registers<kWidth>(Full(), begin, end);
-    }
-    return registers<kWidth>(Tail{cols}, begin, end);
-  }
-
   bool unscaled(std::size_t begin, std::size_t end) const {
     bool result = true;
     for (std::size_t r = begin; r < end; ++r) result &= args_.statistics[r].scale == 1;
@@ -398,28 +390,8 @@ class BackwardLoops {
     }
     return steps;
   }
-  RowSteps<BackwardLoops> steps_for_options(bool plain) const {
-    if constexpr (kSpecialized<S, B>) {
-      const bool centred = centred_ || d_beta_ != nullptr;
-      const bool from_memory = plan.from_memory || streams_;
-      if (plain && from_memory) {
-        return centred ? steps<LoopMode<true, true, false>>()
-                       : steps<LoopMode<false, true, false>>();
-      }
-      if (plain) {
-        return centred ? steps<LoopMode<true, false, false>>()
-                       : steps<LoopMode<false, false, false>>();
-      }
-    }
-    return steps<LoopMode<true, true, true>>();
-  }
-  std::size_t in_registers(std::size_t begin, std::size_t end) const {
-    if (cols <= 8 && !kMasks) return registers<8>(begin, end);
-    if (cols <= 16) return registers<16>(begin, end);
-    if (cols <= 32) return registers<32>(begin, end);
-    return cols == 64 ? registers<64>(Full(), begin, end) : begin;
-  }
 
+ private:
   const AddNormBackward<S, B> args_;
   const bool centred_;
   const bool streams_;  ///< whether dx has non-temporal stores

@@ -101,16 +101,17 @@ HWY_INLINE void kept(const std::uint32_t* words, std::uint32_t threshold, float 
 }
 #endif  // HWY_TARGET != HWY_SCALAR
 
-/// to[i] = the factor, 0 or 1/(1 − p), of element `element` + i, for i below n and at most 31 more.
+/// to[i] = the factor, 0 or 1/(1 − p), of element `element` + i, for i below n, at most kBlock, and
+/// up to 31 more.
 /// Element e takes word e mod 4 of Philox block e/4 and stays where that word is at least p·2³².
-/// `words` has room for n + 68.
 template <typename V>
 HWY_NOINLINE void dropout_factors(const Dropout& dropout, std::uint64_t element, std::size_t n,
-                                  std::uint32_t* words, V* to) {
+                                  V* to) {
   element += dropout.offset;
   const std::size_t skipped = element % 4;
-  const std::size_t turn = 4 * kPhiloxBlocks;
-  const std::size_t blocks = (skipped + n + turn - 1) / turn * kPhiloxBlocks;
+  constexpr std::size_t kTurn = 4 * kPhiloxBlocks;
+  HWY_ALIGN std::uint32_t words[kBlock + kTurn];  // of the elements, and of those skipped
+  const std::size_t blocks = (skipped + n + kTurn - 1) / kTurn * kPhiloxBlocks;
   philox_words(dropout.seed, element / 4, blocks, words);
   const auto threshold = static_cast<std::uint32_t>(dropout.probability * 4294967296.0);
   const V keep = static_cast<V>(1.0 / (1.0 - dropout.probability));

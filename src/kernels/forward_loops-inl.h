@@ -7,6 +7,7 @@
 #define ADDNORM_KERNELS_FORWARD_LOOPS_INL_H
 #endif
 
+#include "kernels/residual_add.h"
 #include "kernels/row_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,13 +23,14 @@ template <typename S, typename B>
 class ForwardLoops {
  public:
   using V = Arithmetic<S>;
+  static constexpr bool kHasFastLoops = kSpecialized<S, B>;
 
   ForwardLoops(const NormOptions& options, const AddNormForward<S, B>& args, const Plan& call_plan)
       : plan(call_plan),
         cols(args.add.x.cols),
         options_(options),
         from_moments_(options, cols),
-        plain_(args.add.skip.is_one() && args.add.gain.is_one() && !args.add.dropout.active()),
+        plain_(is_plain(args.add)),
         adds_(!args.add.branch.empty() || !args.add.skip.is_one() || !args.sum.empty()),
         centred_(from_moments_.centred || !args.beta.empty()),
         y_(args.y),
@@ -37,7 +39,7 @@ class ForwardLoops {
         streams_y_(plan.stores == Stores::kNonTemporal),
         streams_sum_(streams_y_ && !sum_.empty() && !same_place(sum_, args.add.x) &&
                      !same_place(sum_, args.add.branch) && cols <= kStagedFeatures<S>),
-        rows_(args.add, !plain_ || !kSpecialized<S, B>, 3),
+        rows_(args.add, !plain_ || !kHasFastLoops, 3),
         gamma_(FeatureVector<V>::gamma(options, args.gamma)),
         beta_(FeatureVector<V>::beta(options, args.beta)) {
     const std::size_t place = streams_y_
@@ -52,10 +54,10 @@ class ForwardLoops {
   }
 
   void run(std::size_t begin, std::size_t end) const {
-    if constexpr (kSpecialized<S, B>) {
-      if (plain_ && plan.loop == Loop::kRegisters) begin = in_registers(begin, end);
+    if constexpr (kHasFastLoops) {
+      if (plain_ && plan.loop == Loop::kRegisters) begin = in_registers(*this, begin, end);
     }
-    RowSteps<ForwardLoops> steps = steps_for_options();
+    auto steps = choose_steps<ForwardLoops>(plain_, plan.from_memory, centred_);
     if (rows_.add().branch.empty()) steps.read_and_write = nullptr;
     if (cols > kStagedFeatures<S>) {
       wide(steps, begin, end);
@@ -219,21 +221,19 @@ class ForwardLoops {
   /// Normalizes one block of each row from row g on.
   template <typename Mode>
   HWY_NOINLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
-    if (HWY_UNLIKELY(rows.scaled))
-      return write_scaled_block<LoopMode<true, true, true>>(rows, begin);
+    if (HWY_UNLIKELY(rows.scaled)) return write_scaled_block(rows, begin);
     write_block<Mode, false>(rows, begin, g);
   }
-  template <typename Mode>
   [[gnu::cold]] HWY_NOINLINE void write_scaled_block(const Rows& rows, std::size_t begin) const {
-    write_block<Mode, true>(rows, begin, 0);
+    write_block<LoopMode<true, true, true>, true>(rows, begin, 0);
   }
   template <typename Mode, bool kScaled>
   HWY_INLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
     for (; g < rows.count; ++g) {
       const Writer<Mode, kScaled> writer(*this, rows, g, begin);
-      for_each_step<kStepOf<Mode>>(width(begin), [&](std::size_t i, auto count) ADDNORM_BODY {
-        writer.put(writer.normalized(i, count), i, count);
-      });
+      for_each_step<kStepOf<Mode>>(
+          width(begin), [&](std::size_t i, std::size_t, auto count)
+                            ADDNORM_BODY { writer.put(writer.normalized(i, count), i, count); });
     }
   }
   /// Sums one block of each row, and normalizes the same block of each of the rows before. There is
@@ -324,7 +324,7 @@ class ForwardLoops {
   /// Makes one block of s of a row that is not kept.
   void remake(const Rows& row, std::size_t begin) const {
     Rows again = row;
-    if constexpr (kSpecialized<S, B>) {
+    if constexpr (kHasFastLoops) {
       if (plain_) return read_block<LoopMode<true, true, false>>(again, begin);
     }
     read_block<LoopMode<true, true, true>>(again, begin);
@@ -421,14 +421,6 @@ class ForwardLoops {
     }
     return r;
   }
-  template <std::size_t N>
-  std::size_t registers(std::size_t begin, std::size_t end) const {
-    if constexpr (!kMasks) {  // which cost nothing
-      if (cols == N) return registers<N>(Full(), begin, end);
-    }
-    return registers<N>(Tail{cols}, begin, end);
-  }
-
   template <typename Mode>
   static constexpr RowSteps<ForwardLoops> steps() {
     RowSteps<ForwardLoops> steps{&ForwardLoops::start<Mode::kOptions>,
@@ -439,27 +431,8 @@ class ForwardLoops {
     }
     return steps;
   }
-  RowSteps<ForwardLoops> steps_for_options() const {
-    if constexpr (kSpecialized<S, B>) {
-      const bool from_memory = plan.from_memory || streams_y_;
-      if (plain_ && from_memory) {
-        return centred_ ? steps<LoopMode<true, true, false>>()
-                        : steps<LoopMode<false, true, false>>();
-      }
-      if (plain_) {
-        return centred_ ? steps<LoopMode<true, false, false>>()
-                        : steps<LoopMode<false, false, false>>();
-      }
-    }
-    return steps<LoopMode<true, true, true>>();
-  }
-  std::size_t in_registers(std::size_t begin, std::size_t end) const {
-    if (cols <= 8 && !kMasks) return registers<8>(begin, end);
-    if (cols <= 16) return registers<16>(begin, end);
-    if (cols <= 32) return registers<32>(begin, end);
-    return cols == 64 ? registers<64>(Full(), begin, end) : begin;
-  }
 
+ private:
   const NormOptions& options_;
   const FromMoments<V> from_moments_;
   const bool plain_;    ///< no skip or gain but 1, no dropout

@@ -14,9 +14,6 @@ struct Machine {
   std::size_t l2 = 0;                ///< bytes of a core's second cache
   std::size_t last_level = 0;        ///< bytes of the last-level cache that one core can use
   std::size_t cores = 1;
-
-  /// Whether the vector instructions have masks, and 32 registers of 64 bytes.
-  bool has_avx512() const { return instruction_set == "avx512"; }
 };
 
 /// The machine that plans are made for: this one, detected once, or what use_machine() was given.

@@ -113,14 +113,14 @@ HWY_INLINE void for_each_step(std::size_t n, Lanes (&lanes)[kSteps<N>], const Bo
   ADDNORM_UNROLL for (std::size_t k = 0; k < kSteps<N>; ++k) lanes[k] = sums[k];
 }
 
-/// The same where nothing is summed: calls body(i, count).
+/// The same where nothing is summed: calls body(i, k, count).
 template <std::size_t N, typename Body>
 HWY_INLINE void for_each_step(std::size_t n, const Body& body) {
   struct Nothing {};
   Nothing nothing[kSteps<N>] = {};
-  for_each_step<N>(n, nothing, [&](std::size_t i, std::size_t, auto count, Nothing&) ADDNORM_BODY {
-    body(i, count);
-  });
+  for_each_step<N>(n, nothing,
+                   [&](std::size_t i, std::size_t k, auto count, Nothing&)
+                       ADDNORM_BODY { body(i, k, count); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -7,7 +7,6 @@ namespace addnorm {
 
 std::size_t place_in_page(std::initializer_list<const void*> inputs,
                           std::initializer_list<const void*> outputs, std::size_t row_bytes) {
-  constexpr std::size_t kLine = 64;
   const std::size_t period = std::gcd(kPage, row_bytes);  // rows that follow are as far apart
   const auto up = [&](std::uintptr_t from, std::uintptr_t to) {
     return (to - from - 1) % period + 1;  // to the next one there is, where it is the same

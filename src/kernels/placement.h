@@ -8,6 +8,9 @@
 
 namespace addnorm {
 
+inline constexpr std::size_t kLine = 64;  ///< bytes of a cache line
+inline constexpr std::size_t kPage = 4096;
+
 template <typename T>
 std::size_t bytes_of(const MatrixView<T>& matrix) {
   return matrix.size() * sizeof(T);
@@ -16,7 +19,6 @@ std::size_t bytes_of(const MatrixView<T>& matrix) {
 /// Whether every row begins a cache line, as non-temporal stores need it.
 template <typename T>
 bool streamable(const MatrixView<T>& matrix) {
-  constexpr std::size_t kLine = 64;
   return reinterpret_cast<std::uintptr_t>(matrix.data) % kLine == 0 &&
          matrix.stride * sizeof(T) % kLine == 0;
 }
@@ -25,8 +27,6 @@ template <typename T, typename U>
 bool same_place(const MatrixView<T>& a, const MatrixView<U>& b) {
   return !a.empty() && static_cast<const void*>(a.data) == static_cast<const void*>(b.data);
 }
-
-inline constexpr std::size_t kPage = 4096;
 
 /// Where in a page a kernel's own rows of `row_bytes` should begin, which it reads and writes in
 /// one loop with rows that it reads at `inputs` and writes at `outputs`; null ones do not count. On

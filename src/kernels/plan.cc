@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "kernels/dispatch.h"
+#include "kernels/placement.h"
+
 namespace addnorm {
 namespace {
 
@@ -12,7 +15,7 @@ namespace {
 constexpr std::size_t kLargeL1 = 48 << 10;  // Zen 4 and Zen 5 differ; so do 32 and 48 KB
 constexpr double kMostOfCache = 0.75;       // of the last level: more comes from memory
 constexpr std::size_t kTile = 1024;         // γ, β and one row of it take 12 KB of L1
-constexpr std::size_t kGroup = 4;           // one root and one division serve four rows
+constexpr std::size_t kGroup = kRowGroup;   // one root and one division serve four rows
 
 constexpr std::size_t kRegisterFeatures = 32;    // wider rows spill
 constexpr std::size_t kRegisterFeatures16 = 64;  // of 16 bits: the width of most attention heads
@@ -110,7 +113,6 @@ Plan backward(const Problem& problem, const Machine& machine, bool from_memory) 
 /// overwritten is in the cache already; only y over an input gains, unless rows are narrow.
 Stores stores_of(const Problem& problem, const Machine& machine) {
   constexpr std::size_t kNarrow = 64;
-  constexpr std::size_t kLine = 64;
   const bool fits = problem.bytes < machine.last_level;
   const bool whole_lines =
       problem.features * problem.stream_bytes % kLine == 0 || problem.features > kNarrow;
@@ -159,7 +161,8 @@ void force_plan(const std::optional<Plan>& plan) {
 Plan plan_call(const Problem& problem) {
   if (!forced) return plan(problem, machine());
   Plan plan = *forced;
-  if (!problem.aligned) plan.stores = Stores::kCached;  // others would trap
+  // Others would trap, and only modes that read from memory have them.
+  if (!problem.aligned || !plan.from_memory) plan.stores = Stores::kCached;
   return plan;
 }
 

@@ -46,8 +46,6 @@ struct Plan {
   Stores stores = Stores::kCached;
   bool from_memory = false;  ///< whether the last-level cache holds too little of what is read
   bool software_pipelined = false;  ///< kTwoPass: rows are read before the rows before are written
-
-  bool operator==(const Plan&) const = default;
 };
 
 /// The plan for a problem on a machine.

@@ -93,8 +93,7 @@ class ResidualRows {
     } else {
       const V* factors = nullptr;
       if (branch != nullptr && add_.dropout.active()) {
-        auto* const words = reinterpret_cast<std::uint32_t*>(factors_ + kBlock);
-        dropout_factors(add_.dropout, r * add_.x.cols + begin, n, words, factors_);
+        dropout_factors(add_.dropout, r * add_.x.cols + begin, n, factors_);
         factors = factors_;
       }
       return {ignores_x_ ? constant_block<S, false>() : x, branch, skip_.at(begin, n),

@@ -41,7 +41,7 @@ HWY_NOINLINE void add_block(const ResidualRows<S, B>& rows, std::size_t r, std::
 template <typename S, typename B>
 void add_rows(const ResidualAdd<S, B>& add, const MatrixView<S>& sum, std::size_t begin,
               std::size_t end) {
-  const bool options = !add.skip.is_one() || !add.gain.is_one() || add.dropout.active();
+  const bool options = !is_plain(add);
   const ResidualRows<S, B> rows(add, options, 0);
   for (std::size_t r = begin; r < end; ++r) {
     for (std::size_t column = 0; column < add.x.cols; column += kBlock) {
@@ -60,14 +60,13 @@ void branch_rows(const ResidualAddBackward<S, B>& args, std::size_t begin, std::
   FeatureVector<V> gains = FeatureVector<V>::scale(args.add.gain);
   gains.stage(thread_region<V>(0), cols, false);
   V* const factors = thread_region<V>(1);
-  auto* const words = reinterpret_cast<std::uint32_t*>(factors + kBlock);
   for (std::size_t r = begin; r < end; ++r) {
     for (std::size_t column = 0; column < cols; column += kBlock) {
       const std::size_t n = HWY_MIN(kBlock, cols - column);
       const S* const d_sum = args.d_sum.row(r).data() + column;
       B* const d_branch = args.d_branch.row(r).data() + column;
       const V* const gain = gains.at(column, n);
-      if (dropout.active()) dropout_factors(dropout, r * cols + column, n, words, factors);
+      if (dropout.active()) dropout_factors(dropout, r * cols + column, n, factors);
       for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
         Pack<V> d = load(d_sum + i, count);
         if (dropout.active()) d = load(factors + i, Full()) * d;

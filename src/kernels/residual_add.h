@@ -5,6 +5,12 @@
 
 namespace addnorm {
 
+/// Whether s is just x, or x + branch.
+template <typename S, typename B>
+bool is_plain(const ResidualAdd<S, B>& add) {
+  return add.skip.is_one() && add.gain.is_one() && !add.dropout.active();
+}
+
 /// Throws unless branch, dropout and the factors fit x.
 template <typename S, typename B>
 void check_residual_add(std::string_view where, const ResidualAdd<S, B>& add) {

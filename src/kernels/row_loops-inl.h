@@ -51,6 +51,41 @@ struct RowSteps {
   void (Direction::*read_and_write)(Rows&, const Rows& before, std::size_t column) const;
 };
 
+/// The steps of the mode that knows most of what is `plain`, read `from_memory` or `centred`, of
+/// those that are compiled for a direction.
+template <typename Direction>
+RowSteps<Direction> choose_steps(bool plain, bool from_memory, bool centred) {
+  if constexpr (Direction::kHasFastLoops) {
+    if (plain && from_memory) {
+      return centred ? Direction::template steps<LoopMode<true, true, false>>()
+                     : Direction::template steps<LoopMode<false, true, false>>();
+    }
+    if (plain) {
+      return centred ? Direction::template steps<LoopMode<true, false, false>>()
+                     : Direction::template steps<LoopMode<false, false, false>>();
+    }
+  }
+  return Direction::template steps<LoopMode<true, true, true>>();
+}
+
+/// Rows of at most N values in registers, two groups at a time. Gives the row behind the last two.
+template <std::size_t N, typename Direction>
+std::size_t in_registers_of(const Direction& direction, std::size_t begin, std::size_t end) {
+  if constexpr (!kMasks) {  // which cost nothing
+    if (direction.cols == N) return direction.template registers<N>(Full(), begin, end);
+  }
+  return direction.template registers<N>(Tail{direction.cols}, begin, end);
+}
+/// The same for the widths that there are; of others it takes no row.
+template <typename Direction>
+std::size_t in_registers(const Direction& direction, std::size_t begin, std::size_t end) {
+  const std::size_t cols = direction.cols;
+  if (cols <= 8 && !kMasks) return in_registers_of<8>(direction, begin, end);
+  if (cols <= 16) return in_registers_of<16>(direction, begin, end);
+  if (cols <= 32) return in_registers_of<32>(direction, begin, end);
+  return cols == 64 ? direction.template registers<64>(Full(), begin, end) : begin;
+}
+
 /// The loops over rows that a direction's steps are carried out in.
 template <typename Direction>
 class RowLoops {
@@ -78,13 +113,13 @@ class RowLoops {
     read_blocks(rows, before);
     (direction_.*steps_.finish)(rows);
   }
+
+ private:
   void write(const Rows& rows, std::size_t from, std::size_t to) const {
     for (std::size_t column = from; column < to; column += kBlock) {
       (direction_.*steps_.write)(rows, column, 0);
     }
   }
-
- private:
   void start(Rows& rows, std::size_t first, std::size_t count, std::size_t slot) const {
     rows.first = first;
     rows.count = count;

@@ -29,14 +29,15 @@ constexpr PythonRivalKind kKinds[] = {
 
 /// Ours, with what lets the C library keep all memory that was ever allocated.
 std::vector<std::string> environment_of(const PythonRivalKind& kind) {
+  const bool compiles = kind.name == "torch_compile";
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
-    if (text.starts_with("MALLOC_") || text.starts_with("LD_PRELOAD=")) continue;
+    if (text.starts_with("MALLOC_") || (compiles && text.starts_with("LD_PRELOAD="))) continue;
     variables.emplace_back(text);
   }
   // What Debian's PyTorch compiles with vector instructions calls SLEEF but has no link to it.
-  if (kind.name == "torch_compile") variables.push_back("LD_PRELOAD=libsleef.so.3");
+  if (compiles) variables.push_back("LD_PRELOAD=libsleef.so.3");
   if (kind.keeps_memory) {
     constexpr std::size_t kMuch = std::size_t{1} << 40;
     variables.push_back(fmt::format("MALLOC_MMAP_THRESHOLD_={}", kMuch));
