@@ -1,36 +1,50 @@
-/// What each option of add_norm_forward and add_norm_backward costs beside the plain call, which
-/// `addnorm bench` races: in bytes per second of the matrices that must be read or written.
+/// What each option of add_norm_forward and add_norm_backward costs: times as a multiple of the
+/// plain call's, which `addnorm bench` races; and float16's of bfloat16's. Medians, in turn.
+///
+///     norm_bench [SECONDS_PER_RATIO]
 
-#include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <vector>
 
 #include "addnorm/matrix.h"
 #include "addnorm/norm.h"
 #include "addnorm/torch_generator.h"
+#include "stopwatch.h"
 
 namespace addnorm {
 namespace {
 
+struct Shape {
+  std::size_t rows, features;
+};
+constexpr Shape kShapes[] = {{64, 768}, {1024, 64}, {8192, 768}, {8192, 4096}};
+
+template <typename T>
 struct Data {
-  Data(std::size_t rows, std::size_t cols)
-      : gamma(1, cols),
-        beta(1, cols),
-        d_gamma(1, cols),
-        d_beta(1, cols),
-        workspace(1, add_norm_workspace(rows, cols)),
-        statistics(rows, {.reciprocal = 1}) {
+  explicit Data(Shape shape)
+      : gamma(1, shape.features),
+        beta(1, shape.features),
+        gain(1, shape.features),
+        d_gamma(1, shape.features),
+        d_beta(1, shape.features),
+        workspace(1, add_norm_workspace(shape.rows, shape.features)),
+        statistics(shape.rows, {.reciprocal = 1}) {
     TorchGenerator generator(0);
-    for (Matrix<float>* matrix : {&x, &branch, &sum, &y}) {
-      matrix->resize(rows, cols);
-      generator.fill_uniform(matrix->flat(), -1, 1);
+    Matrix<float> values(shape.rows, shape.features);
+    for (Matrix<T>* matrix : {&x, &branch, &sum, &y}) {
+      matrix->resize(shape.rows, shape.features);
+      generator.fill_uniform(values.flat(), -1, 1);
+      std::ranges::transform(values.flat(), matrix->flat().begin(), [](float v) { return T(v); });
     }
     gamma.fill(1);
+    gain.fill(0.5F);
   }
 
-  AddNormForward<float> forward() {
+  AddNormForward<T> forward() {
     return {.add = {.x = x, .branch = branch},
             .sum = sum,
             .gamma = gamma.flat(),
@@ -38,7 +52,7 @@ struct Data {
             .y = y,
             .statistics = statistics};
   }
-  AddNormBackward<float> backward() {
+  AddNormBackward<T> backward() {
     return {.s = x,
             .statistics = statistics,
             .gamma = gamma.flat(),
@@ -50,77 +64,130 @@ struct Data {
             .workspace = workspace.flat()};
   }
 
-  Matrix<float> x, branch, sum, y;
-  Matrix<float> gamma, beta, d_gamma, d_beta, workspace;
+  Matrix<T> x, branch, sum, y;
+  Matrix<float> gamma, beta, gain, d_gamma, d_beta, workspace;
   std::vector<NormStatistics<float>> statistics;
 };
 
-/// A change of the plain call, and how many matrices it must read or write.
-template <typename Args>
-struct Variant {
+/// A call of a norm, and how an option changes it.
+template <typename Args, typename Data>
+struct Option {
   const char* name;
-  std::size_t matrices;
   void (*change)(NormOptions& norm, Args& args, Data& data);
 };
 
-constexpr Variant<AddNormForward<float>> kForward[] = {
-    {"plain", 4, [](auto&, auto&, auto&) {}},
-    {"rms", 4, [](auto& norm, auto&, auto&) { norm.kind = NormKind::kRms; }},
-    {"sum in place", 4, [](auto&, auto& args, auto& data) { args.sum = data.x; }},
-    {"sum not kept", 3, [](auto&, auto& args, auto&) { args.sum = {}; }},
-    {"statistics not kept", 4, [](auto&, auto& args, auto&) { args.statistics = {}; }},
-    {"gamma and beta absent", 4, [](auto&, auto& args, auto&) { args.gamma = args.beta = {}; }},
-    {"1 + gamma", 4, [](auto& norm, auto&, auto&) { norm.gamma_form = GammaForm::kOnePlus; }},
-    {"gain", 4, [](auto&, auto& args, auto&) { args.add.gain.constant = 0.5F; }},
-    {"dropout", 4, [](auto&, auto& args, auto&) { args.add.dropout.probability = 0.1; }},
+template <typename T>
+constexpr Option<AddNormForward<T>, Data<T>> kForward[] = {
+    {"RMSNorm, no β",
+     [](auto& norm, auto& args, auto&) { norm.kind = NormKind::kRms, args.beta = {}; }},
+    {"1 + γ", [](auto& norm, auto&, auto&) { norm.gamma_form = GammaForm::kOnePlus; }},
+    {"no β", [](auto&, auto& args, auto&) { args.beta = {}; }},
+    {"one gain", [](auto&, auto& args, auto&) { args.add.gain.constant = 0.5F; }},
+    {"gain, a vector",
+     [](auto&, auto& args, auto& data) { args.add.gain.vector = data.gain.flat(); }},
+    {"dropout", [](auto&, auto& args, auto&) { args.add.dropout.probability = 0.1; }},
+    {"sum in place", [](auto&, auto& args, auto& data) { args.sum = data.x; }},
+    {"sum not kept", [](auto&, auto& args, auto&) { args.sum = {}; }},
 };
 
-constexpr Variant<AddNormBackward<float>> kBackward[] = {
-    {"plain", 4, [](auto&, auto&, auto&) {}},
-    {"rms", 4, [](auto& norm, auto&, auto&) { norm.kind = NormKind::kRms; }},
-    {"dx in place", 4, [](auto&, auto& args, auto& data) { args.dx = data.branch; }},
-    {"dx alone", 4, [](auto&, auto& args, auto&) { args.d_gamma = args.d_beta = {}; }},
-    {"skip", 4, [](auto&, auto& args, auto&) { args.skip.constant = 0.5F; }},
+template <typename T>
+constexpr Option<AddNormBackward<T>, Data<T>> kBackward[] = {
+    {"RMSNorm, no β",
+     [](auto& norm, auto& args, auto&) { norm.kind = NormKind::kRms, args.d_beta = {}; }},
+    {"1 + γ", [](auto& norm, auto&, auto&) { norm.gamma_form = GammaForm::kOnePlus; }},
+    {"no β", [](auto&, auto& args, auto&) { args.d_beta = {}; }},
+    {"one skip", [](auto&, auto& args, auto&) { args.skip.constant = 0.5F; }},
+    {"skip, a vector", [](auto&, auto& args, auto& data) { args.skip.vector = data.gain.flat(); }},
+    {"dx in place", [](auto&, auto& args, auto& data) { args.dx = data.branch; }},
+    {"dx alone", [](auto&, auto& args, auto&) { args.d_gamma = args.d_beta = {}; }},
 };
 
-void run(const NormOptions& norm, const AddNormForward<float>& args) {
+template <typename T>
+void call(const NormOptions& norm, const AddNormForward<T>& args) {
   add_norm_forward(norm, args);
 }
-void run(const NormOptions& norm, const AddNormBackward<float>& args) {
+template <typename T>
+void call(const NormOptions& norm, const AddNormBackward<T>& args) {
   add_norm_backward(norm, args);
 }
 
-template <typename Args>
-void measure(std::size_t rows, std::size_t cols, const char* way, const Variant<Args>& variant,
-             Args (Data::*plain)()) {
-  auto loop = [=](benchmark::State& state) {
-    Data data(rows, cols);
-    NormOptions norm;
-    Args args = (data.*plain)();
-    variant.change(norm, args, data);
-    for (auto _ : state) run(norm, args);
-    const std::size_t bytes = variant.matrices * data.x.flat().size_bytes();
-    state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
+/// The time of work() over that of plain(): the median of ratios, measured in turn.
+template <typename Plain, typename Work>
+double ratio(double seconds, const Plain& plain, const Work& work) {
+  std::size_t calls = 1;  // that take a millisecond
+  const auto sample = [&](const auto& job) {
+    return milliseconds([&] {
+      for (std::size_t i = 0; i < calls; ++i) job();
+    });
   };
-  benchmark::RegisterBenchmark(fmt::format("{}x{}/{}/{}", rows, cols, way, variant.name).c_str(),
-                               loop)
-      ->Unit(benchmark::kMicrosecond)
-      ->UseRealTime();
+  sample(work);
+  while (sample(plain) < 1) calls *= 2;
+  std::vector<double> ratios;
+  for (double left = seconds * 1e3; left > 0 || ratios.size() < 5;) {
+    const double a = sample(plain), b = sample(work), c = sample(plain);
+    ratios.push_back(2 * b / (a + c));
+    left -= a + b + c;
+  }
+  std::ranges::nth_element(ratios, ratios.begin() + ratios.size() / 2);
+  return ratios[ratios.size() / 2];
 }
 
-void measure_shape(std::size_t rows, std::size_t cols) {
-  for (const auto& variant : kForward) measure(rows, cols, "forward", variant, &Data::forward);
-  for (const auto& variant : kBackward) measure(rows, cols, "backward", variant, &Data::backward);
+template <typename Row>
+void print_row(const char* name, const Row& row) {
+  fmt::print("  {:<18}", name);
+  for (const Shape shape : kShapes) fmt::print("{:>11.2f}", row(shape));
+  fmt::print("\n");
+}
+
+void print_title(const char* title) {
+  fmt::print("{:<20}", title);
+  for (const Shape shape : kShapes) {
+    fmt::print("{:>11}", fmt::format("{}x{}", shape.rows, shape.features));
+  }
+  fmt::print("\n");
+}
+
+template <typename T, typename Options, typename Args>
+void measure(double seconds, const char* title, const Options& options, Args (Data<T>::*plain)()) {
+  print_title(title);
+  for (const auto& option : options) {
+    print_row(option.name, [&](Shape shape) {
+      Data<T> data(shape);
+      const Args plain_args = (data.*plain)();
+      Args args = plain_args;
+      NormOptions norm;
+      option.change(norm, args, data);
+      return ratio(
+          seconds, [&] { call<T>({}, plain_args); }, [&] { call<T>(norm, args); });
+    });
+  }
+}
+
+void measure_float16(double seconds) {
+  print_title("float16 / bfloat16");
+  const auto row = [&](auto forward_or_backward) {
+    return [=](Shape shape) {
+      Data<BFloat16> plain(shape);
+      Data<Float16> data(shape);
+      const auto plain_args = forward_or_backward(plain);
+      const auto args = forward_or_backward(data);
+      return ratio(
+          seconds, [&] { call<BFloat16>({}, plain_args); }, [&] { call<Float16>({}, args); });
+    };
+  };
+  print_row("forward", row([](auto& data) { return data.forward(); }));
+  print_row("backward", row([](auto& data) { return data.backward(); }));
 }
 
 }  // namespace
 }  // namespace addnorm
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  addnorm::measure_shape(64, 768);
-  addnorm::measure_shape(8192, 768);
-  addnorm::measure_shape(8192, 4096);
-  benchmark::RunSpecifiedBenchmarks();
+  using namespace addnorm;
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 0.5;
+  measure<float>(seconds, "forward, f32", kForward<float>, &Data<float>::forward);
+  measure<float>(seconds, "backward, f32", kBackward<float>, &Data<float>::backward);
+  measure<BFloat16>(seconds, "forward, bf16", kForward<BFloat16>, &Data<BFloat16>::forward);
+  measure<BFloat16>(seconds, "backward, bf16", kBackward<BFloat16>, &Data<BFloat16>::backward);
+  measure_float16(seconds);
 }

@@ -31,8 +31,10 @@
 /// Every other overlap is an error, but columns of one matrix beside each other do not overlap.
 ///
 /// Nothing is allocated after a thread's first call, but for the sentence of an error. Calls from
-/// several threads at once are safe; rows are divided among OpenMP's threads (OMP_NUM_THREADS) where that
-/// pays, and the bits depend neither on their number nor on the instruction set.
+/// several threads at once are safe. Rows are divided among `threads` threads of OpenMP where that
+/// pays: 0 means as many as it has (OMP_NUM_THREADS), 1 that all is done on the caller's thread,
+/// for engines with a pool of their own. The bits depend neither on their number nor on the
+/// instruction set.
 
 // NOLINTBEGIN(modernize-*, readability-identifier-naming): this is C
 
@@ -165,6 +167,7 @@ typedef struct addnorm_residual_add_args {
   uint64_t dropout_offset;
   void* sum;  ///< s, of the stream's type; may be x or branch
   size_t sum_stride;
+  size_t threads;  ///< among which rows are divided; 0: as many as OpenMP has
 } addnorm_residual_add_args;
 
 /// Writes s into `sum`.
@@ -197,6 +200,7 @@ typedef struct addnorm_residual_add_backward_args {
   size_t d_skip_count;  ///< 1, or one for each feature
   void* d_gain;         ///< += Σ over rows of dropout(branch) ⊙ d_sum; NULL: not wanted
   size_t d_gain_count;  ///< 1, or one for each feature
+  size_t threads;       ///< among which rows are divided; 0: as many as OpenMP has
 } addnorm_residual_add_backward_args;
 
 /// Computes the gradients whose pointers are not NULL.
@@ -230,6 +234,7 @@ typedef struct addnorm_add_norm_forward_args {
   void* y;            ///< rows × features, of the branch's type; may be x or branch, but not sum
   size_t y_stride;
   void* statistics;  ///< for backward, addnorm_statistics_f32 or _f64, one for each row; or NULL
+  size_t threads;    ///< among which rows are divided; 0: as many as OpenMP has
 } addnorm_add_norm_forward_args;
 
 /// Writes y, and s and the statistics where their pointers are not NULL.
@@ -271,6 +276,7 @@ typedef struct addnorm_add_norm_backward_args {
   void* d_beta;           ///< one for each feature; NULL: not wanted
   void* workspace;        ///< needed for d_gamma and d_beta; holds nothing between calls
   size_t workspace_size;  ///< values: at least addnorm_add_norm_workspace()
+  size_t threads;         ///< among which rows are divided; 0: as many as OpenMP has
 } addnorm_add_norm_backward_args;
 
 /// Writes dx, and the gradients of γ and β where their pointers are not NULL.
@@ -295,6 +301,7 @@ typedef struct addnorm_channel_norm_forward_args {
   void* statistics;       ///< one for each set: written, but read by batch_norm_evaluate
   void* workspace;        ///< holds nothing between calls
   size_t workspace_size;  ///< values: at least addnorm_channel_norm_sizes()'s
+  size_t threads;         ///< among which rows are divided; 0: as many as OpenMP has
 } addnorm_channel_norm_forward_args;
 
 /// Writes y and the statistics.
@@ -319,6 +326,7 @@ typedef struct addnorm_channel_norm_backward_args {
   void* d_beta;                      ///< one for each channel; NULL: not wanted
   void* workspace;                   ///< holds nothing between calls
   size_t workspace_size;             ///< values: at least addnorm_channel_norm_sizes()'s
+  size_t threads;                    ///< among which rows are divided; 0: as many as OpenMP has
 } addnorm_channel_norm_backward_args;
 
 /// Writes dx, and adds to the gradients of γ and β where their pointers are not NULL.

@@ -2,12 +2,14 @@
 
 /// \file
 /// Normalization and Add & Norm, forward and backward. Every function allocates nothing after a
-/// thread's first call, checks its arguments (addnorm::Error) and gives the same bits on every instruction
-/// set and for any number of threads. Numerics: docs/numerics.md; speed: docs/kernels.md.
+/// thread's first call, checks its arguments (addnorm::Error) and gives the same bits on every
+/// instruction set and for any number of threads. Numerics: docs/numerics.md; speed:
+/// docs/kernels.md.
 ///
-/// Rows are divided among OpenMP's threads (OMP_NUM_THREADS, omp_set_num_threads) where that pays;
-/// calls from several threads at once are safe. All threads must handle subnormal numbers alike: a
-/// thread that flushes them to zero (FTZ, DAZ) gives other bits.
+/// Rows are divided among `threads` threads of OpenMP where that pays: 0 means as many as it has
+/// (OMP_NUM_THREADS, omp_set_num_threads), 1 that all is done on the caller's thread, for engines
+/// with a pool of their own. Calls from several threads at once are safe. All threads must handle
+/// subnormal numbers alike: a thread that flushes them to zero (FTZ, DAZ) gives other bits.
 ///
 /// Memory may overlap only where a member's comment says so, and then must be the same matrix (same
 /// type, first element and stride). Other overlaps are not detected, but for sum = y.
@@ -134,7 +136,8 @@ struct ResidualAdd {
 
 /// s = skip ⊙ x + gain ⊙ dropout(branch). `sum` may be x or branch itself.
 template <typename Stream, typename Branch = Stream>
-ADDNORM_API void residual_add(const ResidualAdd<Stream, Branch>& add, MatrixView<Stream> sum);
+ADDNORM_API void residual_add(const ResidualAdd<Stream, Branch>& add, MatrixView<Stream> sum,
+                              std::size_t threads = 0);
 
 /// The gradients of residual_add's branch and factors, from `d_sum`, the gradient of s. That of x
 /// by this way is skip ⊙ d_sum: AddNormBackward::d_residual, or residual_add({.x = d_sum, .skip}).
@@ -150,7 +153,8 @@ struct ResidualAddBackward {
 };
 /// Computes the gradients that ResidualAddBackward asks for.
 template <typename Stream, typename Branch = Stream>
-ADDNORM_API void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args);
+ADDNORM_API void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args,
+                                       std::size_t threads = 0);
 
 /// LayerNorm or RMSNorm of rows, with the residual sum that comes before it in the same pass over
 /// memory: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s).
@@ -168,7 +172,8 @@ struct AddNormForward {
 /// Computes y, and what else AddNormForward asks for. `options.kind` is kLayer or kRms.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_forward(const NormOptions& options,
-                                  const AddNormForward<Stream, Branch>& args);
+                                  const AddNormForward<Stream, Branch>& args,
+                                  std::size_t threads = 0);
 
 /// What becomes of the values that stand where a parameter's gradient goes.
 enum class GradientMode {
@@ -202,7 +207,8 @@ struct AddNormBackward {
 /// Computes dx, and what else AddNormBackward asks for. `options` are those of forward.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_backward(const NormOptions& options,
-                                   const AddNormBackward<Stream, Branch>& args);
+                                   const AddNormBackward<Stream, Branch>& args,
+                                   std::size_t threads = 0);
 
 /// How many values AddNormBackward::workspace must hold at least.
 ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
@@ -219,8 +225,8 @@ struct ChannelNormForward {
 };
 /// Computes y and the statistics. `options.kind` is kBatch, kInstance or kGroup.
 template <typename T>
-ADDNORM_API void channel_norm_forward(const NormOptions& options,
-                                      const ChannelNormForward<T>& args);
+ADDNORM_API void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args,
+                                      std::size_t threads = 0);
 
 /// dx = dnorm(dy) as in AddNormBackward, with means over each set; d_gamma and d_beta are added to.
 template <typename T>
@@ -237,7 +243,7 @@ struct ChannelNormBackward {
 /// Computes dx, and adds to d_gamma and d_beta. `options` are those of forward.
 template <typename T>
 ADDNORM_API void channel_norm_backward(const NormOptions& options,
-                                       const ChannelNormBackward<T>& args);
+                                       const ChannelNormBackward<T>& args, std::size_t threads = 0);
 
 /// How many sets of values have statistics of their own: C, N·C or N·groups.
 template <typename T>
@@ -266,10 +272,12 @@ ADDNORM_API void running_to_norm_statistics(const NormOptions& options,
                                             std::span<NormStatistics<T>> statistics);
 /// BatchNorm in evaluation: the statistics are given and do not depend on x.
 template <typename T>
-ADDNORM_API void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args);
+ADDNORM_API void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args,
+                                     std::size_t threads = 0);
 /// Its gradients: mean and deviation are constants there.
 template <typename T>
 ADDNORM_API void batch_norm_evaluate_backward(const NormOptions& options,
-                                              const ChannelNormBackward<T>& args);
+                                              const ChannelNormBackward<T>& args,
+                                              std::size_t threads = 0);
 
 }  // namespace addnorm

@@ -4,10 +4,42 @@
 #include <omp.h>
 #endif
 
+#include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <exception>
 
 namespace addnorm {
+
+/// How many threads a region that this thread opens has.
+inline std::size_t thread_count() {
+#ifdef _OPENMP
+  return static_cast<std::size_t>(omp_get_max_threads());
+#else
+  return 1;
+#endif
+}
+
+/// As long as it lives, what its thread does in parallel takes `count` threads; 0: as many as
+/// before.
+class ThreadCount {
+ public:
+  explicit ThreadCount([[maybe_unused]] std::size_t count) {
+#ifdef _OPENMP
+    if (count > 0) omp_set_num_threads(static_cast<int>(std::min<std::size_t>(count, INT_MAX)));
+#endif
+  }
+  ~ThreadCount() {
+#ifdef _OPENMP
+    omp_set_num_threads(static_cast<int>(before_));
+#endif
+  }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  const std::size_t before_ = thread_count();
+};
 
 /// Keeps the first exception of several threads, because none may leave an OpenMP region.
 class FirstException {
@@ -41,7 +73,8 @@ class FirstException {
 /// again at the end.
 template <typename Body>
 void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
-  if (count < 2 * grain) {  // in no region, not even of one thread: inner ones would be nested
+  if (count < 2 * grain ||
+      thread_count() == 1) {  // in no region, not even of one thread: inner ones would be nested
     for (std::size_t i = 0; i < count; ++i) body(i);
     return;
   }
@@ -54,12 +87,8 @@ void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
 /// Calls body(begin, end) for parts of 0 … count, one for each thread, that begin at multiples of
 /// `step`. `grain` is as in parallel_for.
 template <typename Body>
-void parallel_ranges(std::size_t count, [[maybe_unused]] std::size_t grain, std::size_t step,
-                     const Body& body) {
-  std::size_t parts = 1;
-#ifdef _OPENMP
-  if (count >= 2 * grain) parts = static_cast<std::size_t>(omp_get_max_threads());
-#endif
+void parallel_ranges(std::size_t count, std::size_t grain, std::size_t step, const Body& body) {
+  const std::size_t parts = count >= 2 * grain ? thread_count() : 1;
   if (parts == 1) return body(std::size_t{0}, count);
   const std::size_t steps = (count + step - 1) / step;
   parallel_for(parts, 1, [&](std::size_t part) {

@@ -38,7 +38,8 @@ addnorm_status addnorm_residual_add(const addnorm_residual_add_args* args) {
       "residual_add", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
         const ResidualAdd<S, B> add = read_residual_add<S, B>(a, memory);
         residual_add(
-            add, memory.write<S>("sum", a.sum, a.rows, a.features, a.sum_stride, {"x", "branch"}));
+            add, memory.write<S>("sum", a.sum, a.rows, a.features, a.sum_stride, {"x", "branch"}),
+            a.threads);
       });
 }
 
@@ -46,14 +47,16 @@ addnorm_status addnorm_residual_add_backward(const addnorm_residual_add_backward
   return call_with_storage(
       "residual_add_backward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
         using V = Arithmetic<S>;
-        residual_add_backward<S, B>({
-            .add = read_residual_add<S, B>(a, memory),
-            .d_sum = memory.read<S>("d_sum", a.d_sum, a.rows, a.features, a.d_sum_stride),
-            .d_branch = memory.write_optional<B>("d_branch", a.d_branch, a.rows, a.features,
-                                                 a.d_branch_stride),
-            .d_skip = memory.write_counted<V>("d_skip", a.d_skip, a.d_skip_count),
-            .d_gain = memory.write_counted<V>("d_gain", a.d_gain, a.d_gain_count),
-        });
+        residual_add_backward<S, B>(
+            {
+                .add = read_residual_add<S, B>(a, memory),
+                .d_sum = memory.read<S>("d_sum", a.d_sum, a.rows, a.features, a.d_sum_stride),
+                .d_branch = memory.write_optional<B>("d_branch", a.d_branch, a.rows, a.features,
+                                                     a.d_branch_stride),
+                .d_skip = memory.write_counted<V>("d_skip", a.d_skip, a.d_skip_count),
+                .d_gain = memory.write_counted<V>("d_gain", a.d_gain, a.d_gain_count),
+            },
+            a.threads);
       });
 }
 
@@ -71,7 +74,8 @@ addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* arg
                 .beta = memory.read<V>("beta", a.beta, a.features),
                 .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride, {"x", "branch"}),
                 .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics, a.rows),
-            });
+            },
+            a.threads);
       });
 }
 
@@ -96,7 +100,8 @@ addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* a
                 .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
                 .parameter_gradients = choice(memory.where(), "parameter_gradients",
                                               a.parameter_gradients, GradientMode::kOverwrite),
-            });
+            },
+            a.threads);
       });
 }
 

@@ -90,19 +90,19 @@ using namespace addnorm;
 using namespace addnorm::c;
 
 addnorm_status addnorm_channel_norm_forward(const addnorm_channel_norm_forward_args* args) {
-  return call_with_type("channel_norm_forward", args,
-                        []<typename T>(const auto& a, CallMemory& memory) {
-                          const NormOptions options = norm_options(memory.where(), a.norm);
-                          channel_norm_forward(options, forward_args<T>(options, a, memory));
-                        });
+  return call_with_type(
+      "channel_norm_forward", args, []<typename T>(const auto& a, CallMemory& memory) {
+        const NormOptions options = norm_options(memory.where(), a.norm);
+        channel_norm_forward(options, forward_args<T>(options, a, memory), a.threads);
+      });
 }
 
 addnorm_status addnorm_channel_norm_backward(const addnorm_channel_norm_backward_args* args) {
-  return call_with_type("channel_norm_backward", args,
-                        []<typename T>(const auto& a, CallMemory& memory) {
-                          const NormOptions options = norm_options(memory.where(), a.norm);
-                          channel_norm_backward(options, backward_args<T>(options, a, memory));
-                        });
+  return call_with_type(
+      "channel_norm_backward", args, []<typename T>(const auto& a, CallMemory& memory) {
+        const NormOptions options = norm_options(memory.where(), a.norm);
+        channel_norm_backward(options, backward_args<T>(options, a, memory), a.threads);
+      });
 }
 
 addnorm_status addnorm_channel_norm_sizes(const addnorm_norm_options* norm, size_t samples,
@@ -120,11 +120,11 @@ addnorm_status addnorm_channel_norm_sizes(const addnorm_norm_options* norm, size
 }
 
 addnorm_status addnorm_batch_norm_evaluate(const addnorm_channel_norm_forward_args* args) {
-  return call_with_type("batch_norm_evaluate", args,
-                        []<typename T>(const auto& a, CallMemory& memory) {
-                          const NormOptions options = norm_options(memory.where(), a.norm);
-                          batch_norm_evaluate(options, forward_args<T>(options, a, memory));
-                        });
+  return call_with_type(
+      "batch_norm_evaluate", args, []<typename T>(const auto& a, CallMemory& memory) {
+        const NormOptions options = norm_options(memory.where(), a.norm);
+        batch_norm_evaluate(options, forward_args<T>(options, a, memory), a.threads);
+      });
 }
 
 addnorm_status addnorm_batch_norm_evaluate_backward(
@@ -132,7 +132,7 @@ addnorm_status addnorm_batch_norm_evaluate_backward(
   return call_with_type(
       "batch_norm_evaluate_backward", args, []<typename T>(const auto& a, CallMemory& memory) {
         const NormOptions options = norm_options(memory.where(), a.norm);
-        batch_norm_evaluate_backward(options, backward_args<T>(options, a, memory));
+        batch_norm_evaluate_backward(options, backward_args<T>(options, a, memory), a.threads);
       });
 }
 

@@ -174,8 +174,10 @@ std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
 }
 
 template <typename S, typename B>
-void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args) {
+void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
+                       std::size_t threads) {
   using V = Arithmetic<S>;
+  const ThreadCount count(threads);
   check_backward(options, args);
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
@@ -196,7 +198,7 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \
-  template void add_norm_backward(const NormOptions&, const AddNormBackward<S, B>&);
+  template void add_norm_backward(const NormOptions&, const AddNormBackward<S, B>&, std::size_t);
 ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE
 

@@ -89,7 +89,9 @@ Problem problem_of(const AddNormForward<S, B>& args) {
 }  // namespace
 
 template <typename S, typename B>
-void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& args) {
+void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& args,
+                      std::size_t threads) {
+  const ThreadCount count(threads);
   check_forward(options, args);
   const std::size_t rows = args.add.x.rows;
   const Problem problem = problem_of(args);
@@ -102,7 +104,7 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \
-  template void add_norm_forward(const NormOptions&, const AddNormForward<S, B>&);
+  template void add_norm_forward(const NormOptions&, const AddNormForward<S, B>&, std::size_t);
 ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE
 

@@ -176,7 +176,7 @@ class BackwardLoops {
         : s(l.args_.s.row(rows.first + g).data() + begin),
           dy(l.args_.dy.row(rows.first + g).data() + begin),
           residual(l.args_.d_residual.empty()
-                       ? constant_block<S, true>()
+                       ? minus_zeros<S>()
                        : l.args_.d_residual.row(rows.first + g).data() + begin),
           skip(l.skips_ ? l.skip_.at(begin, l.width(begin)) : nullptr),
           dx(l.args_.dx.row(rows.first + g).data() + begin),
@@ -301,10 +301,10 @@ class BackwardLoops {
     return tree_sums(heads) * set<kRowGroup>(inverse_head_);
   }
 
-  /// Rows of at most N values, each a pack that stays in registers, or in L1; two groups at a time,
+  /// Rows of N values, each a pack that stays in registers, or in L1; two groups at a time,
   /// since one alone would wait for its own sums. Gives the row behind the last two groups.
-  template <std::size_t kWidth, typename Count>
-  HWY_NOINLINE std::size_t registers(Count count, std::size_t r, std::size_t end) const {
+  template <std::size_t kWidth>
+  HWY_NOINLINE std::size_t registers(std::size_t r, std::size_t end) const {
     using Row = Pack<V, kWidth>;
     // Copies: a compiler must assume that what is stored could change the members.
     const auto s_view = args_.s;
@@ -317,9 +317,9 @@ class BackwardLoops {
     V* const d_gamma_at = d_gamma_ == nullptr ? unwanted_ : d_gamma_;
     V* const d_beta_at = d_beta_ == nullptr ? unwanted_ + kBlock : d_beta_;
     const Group<V> no_sum = set<kRowGroup>(V{0});
-    const Row gamma_here = load<kWidth>(gamma(0), count);
-    Row d_gamma = load<kWidth>(d_gamma_at, count);
-    Row d_beta = load<kWidth>(d_beta_at, count);
+    const Row gamma_here = load<kWidth>(gamma(0), Full());
+    Row d_gamma = load<kWidth>(d_gamma_at, Full());
+    Row d_beta = load<kWidth>(d_beta_at, Full());
     constexpr std::size_t kGroups = 2;
     constexpr std::size_t kRows = kGroups * kRowGroup;
     for (; r + kRows <= end; r += kRows) {
@@ -332,9 +332,9 @@ class BackwardLoops {
         prefetch<kWidth>(ahead(s, s_ahead), k);
         prefetch<kWidth>(ahead(dy_row, dy_ahead), k);
         if (adds) prefetch<kWidth>(ahead(residual_view.row(r + k).data(), past_ahead), k);
-        const Row dy = load<kWidth>(dy_row, count);
+        const Row dy = load<kWidth>(dy_row, Full());
         const Normalize<V, kWidth, false> normalize(statistics[r + k]);
-        s_from_hi[k] = normalize.from_hi(load<kWidth>(s, count));
+        s_from_hi[k] = normalize.from_hi(load<kWidth>(s, Full()));
         d_beta = d_beta + dy;
         g[k] = dy * gamma_here;
         sums[k / kRowGroup][k % kRowGroup] = first_four(g[k]);
@@ -345,10 +345,10 @@ class BackwardLoops {
       }
       ADDNORM_EACH_ROW for (std::size_t k = 0; k < kRows; ++k) {
         g[k] = g[k] - set<kWidth>(shifts[k]);
-        sums[k / kRowGroup][k % kRowGroup] = fold(keep(g[k], count));
+        sums[k / kRowGroup][k % kRowGroup] = fold(g[k]);
         const Row x_hat = Normalize<V, kWidth, false>(statistics[r + k]).finish(s_from_hi[k]);
-        d_gamma = d_gamma + load<kWidth>(dy_view.row(r + k).data(), count) * x_hat;
-        projected[k / kRowGroup][k % kRowGroup] = fold(keep(g[k] * x_hat, count));
+        d_gamma = d_gamma + load<kWidth>(dy_view.row(r + k).data(), Full()) * x_hat;
+        projected[k / kRowGroup][k % kRowGroup] = fold(g[k] * x_hat);
       }
       ADDNORM_UNROLL for (std::size_t k = 0; k < kGroups; ++k) {
         // 0 + …: as in the sums over longer rows, which begin at 0, no sum is −0.
@@ -363,16 +363,16 @@ class BackwardLoops {
         const V offset = centred ? gradient_offset(means[k], found.mean_lo, slope) : V{0};
         const Row rest = (g[k] - set<kWidth>(offset)) - s_from_hi[k] * set<kWidth>(slope);
         Row dx = rest * set<kWidth>(found.reciprocal);
-        if (adds) dx = load<kWidth>(residual_view.row(r + k).data(), count) + dx;
+        if (adds) dx = load<kWidth>(residual_view.row(r + k).data(), Full()) + dx;
         if (streams) {
-          store<Stores::kNonTemporal>(dx, dx_view.row(r + k).data(), count);
+          store<Stores::kNonTemporal>(dx, dx_view.row(r + k).data(), Full());
         } else {
-          store(dx, dx_view.row(r + k).data(), count);
+          store(dx, dx_view.row(r + k).data(), Full());
         }
       }
     }
-    store(d_gamma, d_gamma_at, count);
-    store(d_beta, d_beta_at, count);
+    store(d_gamma, d_gamma_at, Full());
+    store(d_beta, d_beta_at, Full());
     return r;
   }
   bool unscaled(std::size_t begin, std::size_t end) const {

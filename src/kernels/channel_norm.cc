@@ -377,23 +377,31 @@ std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<
 }
 
 template <typename T>
-void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args) {
+void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args,
+                          std::size_t threads) {
+  const ThreadCount count(threads);
   forward(options, args, StatisticsFrom::kData);
 }
 
 template <typename T>
-void channel_norm_backward(const NormOptions& options, const ChannelNormBackward<T>& args) {
+void channel_norm_backward(const NormOptions& options, const ChannelNormBackward<T>& args,
+                           std::size_t threads) {
+  const ThreadCount count(threads);
   backward(options, args, StatisticsFrom::kData);
 }
 
 template <typename T>
-void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args) {
+void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args,
+                         std::size_t threads) {
+  const ThreadCount count(threads);
   require(options.kind == NormKind::kBatch, "batch_norm_evaluate: the kind must be kBatch");
   forward(options, args, StatisticsFrom::kGiven);
 }
 
 template <typename T>
-void batch_norm_evaluate_backward(const NormOptions& options, const ChannelNormBackward<T>& args) {
+void batch_norm_evaluate_backward(const NormOptions& options, const ChannelNormBackward<T>& args,
+                                  std::size_t threads) {
+  const ThreadCount count(threads);
   require(options.kind == NormKind::kBatch,
           "batch_norm_evaluate_backward: the kind must be kBatch");
   backward(options, args, StatisticsFrom::kGiven);
@@ -435,10 +443,14 @@ template std::size_t channel_norm_sets(const NormOptions&, const TensorView<floa
 template std::size_t channel_norm_sets(const NormOptions&, const TensorView<const float>&);
 template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<float>&);
 template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<const float>&);
-template void channel_norm_forward(const NormOptions&, const ChannelNormForward<float>&);
-template void channel_norm_backward(const NormOptions&, const ChannelNormBackward<float>&);
-template void batch_norm_evaluate(const NormOptions&, const ChannelNormForward<float>&);
-template void batch_norm_evaluate_backward(const NormOptions&, const ChannelNormBackward<float>&);
+template void channel_norm_forward(const NormOptions&, const ChannelNormForward<float>&,
+                                   std::size_t);
+template void channel_norm_backward(const NormOptions&, const ChannelNormBackward<float>&,
+                                    std::size_t);
+template void batch_norm_evaluate(const NormOptions&, const ChannelNormForward<float>&,
+                                  std::size_t);
+template void batch_norm_evaluate_backward(const NormOptions&, const ChannelNormBackward<float>&,
+                                           std::size_t);
 template void update_running_statistics(const NormOptions&, std::size_t,
                                         std::span<const NormStatistics<float>>,
                                         const RunningStatistics<float>&);
@@ -448,10 +460,14 @@ template std::size_t channel_norm_sets(const NormOptions&, const TensorView<doub
 template std::size_t channel_norm_sets(const NormOptions&, const TensorView<const double>&);
 template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<double>&);
 template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<const double>&);
-template void channel_norm_forward(const NormOptions&, const ChannelNormForward<double>&);
-template void channel_norm_backward(const NormOptions&, const ChannelNormBackward<double>&);
-template void batch_norm_evaluate(const NormOptions&, const ChannelNormForward<double>&);
-template void batch_norm_evaluate_backward(const NormOptions&, const ChannelNormBackward<double>&);
+template void channel_norm_forward(const NormOptions&, const ChannelNormForward<double>&,
+                                   std::size_t);
+template void channel_norm_backward(const NormOptions&, const ChannelNormBackward<double>&,
+                                    std::size_t);
+template void batch_norm_evaluate(const NormOptions&, const ChannelNormForward<double>&,
+                                  std::size_t);
+template void batch_norm_evaluate_backward(const NormOptions&, const ChannelNormBackward<double>&,
+                                           std::size_t);
 template void update_running_statistics(const NormOptions&, std::size_t,
                                         std::span<const NormStatistics<double>>,
                                         const RunningStatistics<double>&);

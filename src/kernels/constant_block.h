@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
 
 namespace addnorm {
 
@@ -8,14 +8,9 @@ namespace addnorm {
 inline constexpr std::size_t kBlock = 1024;
 
 /// A block of 0 or −0, for loops that read a matrix that is absent.
-template <typename S, bool kMinusZero>
-const S* constant_block() {
-  static constexpr auto kValues = [] {
-    std::array<S, kBlock> values;
-    values.fill(S(kMinusZero ? -0.0F : 0.0F));
-    return values;
-  }();
-  return kValues.data();
-}
+template <typename S>
+const S* zeros();
+template <typename S>
+const S* minus_zeros();
 
 }  // namespace addnorm

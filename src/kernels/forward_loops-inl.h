@@ -353,10 +353,10 @@ class ForwardLoops {
     }
   }
 
-  /// Rows of at most N values, each a pack that is read once; two groups at a time, since one alone
+  /// Rows of N values, each a pack that is read once; two groups at a time, since one alone
   /// would wait for its own sums. Gives the row behind the last two groups.
-  template <std::size_t N, typename Count>
-  HWY_NOINLINE std::size_t registers(Count count, std::size_t r, std::size_t end) const {
+  template <std::size_t N>
+  HWY_NOINLINE std::size_t registers(std::size_t r, std::size_t end) const {
     constexpr std::size_t kRows = 2 * kRowGroup;
     // Copies: a compiler must assume that what is stored could change the members.
     const ResidualAdd<S, B> add = rows_.add();
@@ -377,16 +377,16 @@ class ForwardLoops {
         prefetch<N>(ahead(x, x_ahead), g);
         // Where there is no branch too: to prefetch nothing costs less than a jump.
         prefetch<N>(ahead(branch, branch_ahead), g);
-        s[g] = load<N>(x, count);
+        s[g] = load<N>(x, Full());
         if (adds) {
           const ResidualBlock<S, B, false> block{x, branch, nullptr, nullptr, nullptr};
-          const Pack<V, N> exact = block.template exact<N>(0, count);
-          const Stored<S, N> stored = block.rounded(exact, 0, count);
+          const Pack<V, N> exact = block.template exact<N>(0, Full());
+          const Stored<S, N> stored = block.rounded(exact, 0, Full());
           s[g] = value_of(stored);
           if (streams_sum) {
-            store<Stores::kNonTemporal>(stored, sum.row(r + g).data(), count);
+            store<Stores::kNonTemporal>(stored, sum.row(r + g).data(), Full());
           } else if (!sum.empty()) {
-            store(stored, sum.row(r + g).data(), count);
+            store(stored, sum.row(r + g).data(), Full());
           }
         }
         sums[g / kRowGroup][g % kRowGroup] = fold(head(s[g]));
@@ -397,7 +397,7 @@ class ForwardLoops {
       }
       ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
         const V shift = groups[g / kRowGroup].shift[g % kRowGroup];
-        const Pack<V, N> d = keep(s[g] - set<N>(shift), count);
+        const Pack<V, N> d = s[g] - set<N>(shift);
         sums[g / kRowGroup][g % kRowGroup] = fold(d);
         squares[g / kRowGroup][g % kRowGroup] = fold(d * d);
       }
@@ -411,11 +411,11 @@ class ForwardLoops {
       }
       ADDNORM_EACH_ROW for (std::size_t g = 0; g < kRows; ++g) {
         const Normalize<V, N> normalize(groups[g / kRowGroup].statistics, g % kRowGroup);
-        const Pack<V, N> out = normalize(s[g]) * load<N>(gamma, count) + load<N>(beta, count);
+        const Pack<V, N> out = normalize(s[g]) * load<N>(gamma, Full()) + load<N>(beta, Full());
         if (streams_y) {
-          store<Stores::kNonTemporal>(out, y.row(r + g).data(), count);
+          store<Stores::kNonTemporal>(out, y.row(r + g).data(), Full());
         } else {
-          store(out, y.row(r + g).data(), count);
+          store(out, y.row(r + g).data(), Full());
         }
       }
     }

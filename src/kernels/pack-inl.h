@@ -64,8 +64,9 @@ concept Looped = HWY_TARGET == HWY_SCALAR || !std::is_same_v<V, float>;
 /// Whether kernels have loops for what is asked most, beside those that look at all options as they
 /// go. Not where they would cost compile time and code that few run.
 template <typename S, typename B>
-inline constexpr bool kSpecialized = !Looped<Arithmetic<S>> && HWY_TARGET != HWY_SSE4 &&
-                                     HWY_TARGET != HWY_WASM && !std::is_same_v<B, Float16>;
+inline constexpr bool kSpecialized =
+    !Looped<Arithmetic<S>> && HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_WASM &&
+    (!std::is_same_v<B, Float16> || std::is_same_v<S, B>);
 
 /// A pack of one number, for those that stay the same in a loop: a compiler may keep a vector of it
 /// for each of a pack's.

@@ -4,20 +4,19 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm {
 namespace HWY_NAMESPACE {
 
-// bfloat16: the upper halves of float32.
-
-/// The words that belong to vector k of the float32, one in each lane.
+/// The words that belong to vector k of the float32.
 template <std::size_t N, typename T>
-HWY_INLINE hn::Vec<U32<F32<N>>> words_of_vector(const Stored<T, N>& s, std::size_t k) {
-  const U32<F32<N>> u;
+HWY_INLINE hn::Vec<U16<F32<N>>> words_of_vector(const Stored<T, N>& s, std::size_t k) {
   if constexpr (kPaired<N>) {
-    const hn::Half<Word<N>> half;
+    const U16<F32<N>> half;
     const auto words = s.v[k / 2];
-    return hn::PromoteTo(u, k % 2 == 0 ? hn::LowerHalf(half, words) : hn::UpperHalf(half, words));
+    return k % 2 == 0 ? hn::LowerHalf(half, words) : hn::UpperHalf(half, words);
   } else {
-    return hn::PromoteTo(u, s.v[k]);
+    return s.v[k];
   }
 }
+
+// bfloat16: the upper halves of float32.
 
 #if HWY_TARGET == HWY_AVX3
 // Constants in instructions of our own stay in registers. Those that a compiler knows it makes anew
@@ -51,7 +50,8 @@ HWY_INLINE Pack<float, N> value_of(const Stored<BFloat16, N>& s) {
   }
 #endif
   ADDNORM_EACH_VECTOR {
-    p.v[k] = hn::BitCast(F32<N>(), hn::ShiftLeft<16>(words_of_vector(s, k)));
+    const auto bits = hn::PromoteTo(U32<F32<N>>(), words_of_vector(s, k));
+    p.v[k] = hn::BitCast(F32<N>(), hn::ShiftLeft<16>(bits));
   }
   return p;
 }
@@ -191,20 +191,19 @@ HWY_INLINE Stored<BFloat16, N> sum_as_stored(const Pack<float, N>& sum,
 
 #if ADDNORM_HAVE_F16
 template <class D>
-HWY_INLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
-  return hn::PromoteTo(
-      f, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), hn::TruncateTo(U16<D>(), bits)));
+HWY_INLINE hn::Vec<D> from_half(D f, hn::Vec<U16<D>> words) {
+  return hn::PromoteTo(f, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), words));
 }
 template <class D>
-HWY_INLINE hn::Vec<U32<D>> to_bits(Float16, D, hn::Vec<D> v) {
-  return hn::PromoteTo(U32<D>(),
-                       hn::BitCast(U16<D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v)));
+HWY_INLINE hn::Vec<U16<D>> to_half(D, hn::Vec<D> v) {
+  return hn::BitCast(U16<D>(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v));
 }
 #else
 // As Float16's own conversions.
 template <class D>
-HWY_NOINLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
+HWY_NOINLINE hn::Vec<D> from_half(D f, hn::Vec<U16<D>> words) {
   const U32<D> u;
+  const auto bits = hn::PromoteTo(u, words);
   const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(u, 0x8000)));
   const auto shifted = hn::ShiftLeft<13>(hn::And(bits, hn::Set(u, 0x7FFF)));
   const auto scale = hn::BitCast(f, hn::Set(u, 239u << 23));
@@ -218,7 +217,7 @@ HWY_NOINLINE hn::Vec<D> from_bits(Float16, D f, hn::Vec<U32<D>> bits) {
 }
 
 template <class D>
-HWY_NOINLINE hn::Vec<U32<D>> to_bits(Float16, D f, hn::Vec<D> v) {
+HWY_NOINLINE hn::Vec<U16<D>> to_half(D f, hn::Vec<D> v) {
   const U32<D> u;
   const auto bits = hn::BitCast(u, v);
   const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(u, 0x8000));
@@ -233,27 +232,25 @@ HWY_NOINLINE hn::Vec<U32<D>> to_bits(Float16, D f, hn::Vec<D> v) {
   auto half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(u, 113u << 23)), small, normal);
   half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(u, 143u << 23)), half, hn::Set(u, 0x7C00));
   half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(u, 0x7F800000)), nan, half);
-  return hn::Or(sign, half);
+  return hn::TruncateTo(U16<D>(), hn::Or(sign, half));
 }
 #endif
 
 template <std::size_t N>
 HWY_INLINE Pack<float, N> value_of(const Stored<Float16, N>& s) {
   Pack<float, N> p;
-  ADDNORM_EACH_VECTOR p.v[k] = from_bits(Float16(), F32<N>(), words_of_vector(s, k));
+  ADDNORM_EACH_VECTOR p.v[k] = from_half(F32<N>(), words_of_vector(s, k));
   return p;
 }
 template <std::size_t N>
-HWY_INLINE Stored<Float16, N> as_stored(Float16 half, const Pack<float, N>& p) {
+HWY_INLINE Stored<Float16, N> as_stored(Float16, const Pack<float, N>& p) {
   const F32<N> f;
-  const U16<F32<N>> d;
   Stored<Float16, N> s;
   ADDNORM_UNROLL for (std::size_t k = 0; k < kWordVectors<N>; ++k) {
     if constexpr (kPaired<N>) {
-      s.v[k] = hn::Combine(Word<N>(), hn::TruncateTo(d, to_bits(half, f, p.v[2 * k + 1])),
-                           hn::TruncateTo(d, to_bits(half, f, p.v[2 * k])));
+      s.v[k] = hn::Combine(Word<N>(), to_half(f, p.v[2 * k + 1]), to_half(f, p.v[2 * k]));
     } else {
-      s.v[k] = hn::TruncateTo(d, to_bits(half, f, p.v[k]));
+      s.v[k] = to_half(f, p.v[k]);
     }
   }
   return s;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/dispatch.h"
 #include "kernels/placement.h"
@@ -43,11 +44,12 @@ constexpr std::size_t kBackwardGroupBytes = 1024;
 /// Whether there are loops for just this, beside those that look at all options as they go.
 bool has_fast_loops(const Problem& problem, const Machine& machine) {
   const std::string_view set = machine.instruction_set;
-  return problem.plain && !problem.float16 && (set == "avx512" || set == "avx2" || set == "neon");
+  const bool mixed_float16 = problem.float16 && problem.stream_bytes == 4;
+  return problem.plain && !mixed_float16 && (set == "avx512" || set == "avx2" || set == "neon");
 }
 bool fits_registers(const Problem& problem) {
-  return problem.features <= kRegisterFeatures ||
-         (problem.stream_bytes == 2 && problem.features == kRegisterFeatures16);
+  const std::size_t most = problem.stream_bytes == 2 ? kRegisterFeatures16 : kRegisterFeatures;
+  return problem.features >= 8 && problem.features <= most && std::has_single_bit(problem.features);
 }
 Plan from_registers() {
   return {.loop = Loop::kRegisters, .rows = kRegisterRows, .prefetch = kRegisterPrefetch};
@@ -59,8 +61,9 @@ Plan groups_in_two_passes() {
 Plan two_pass(std::size_t rows, std::size_t prefetch = 0) {
   return {.loop = Loop::kTwoPass, .rows = rows, .prefetch = prefetch};
 }
-Plan options_in_two_passes(const Problem& problem) {
-  return problem.features <= kTwoPassFeatures ? groups_in_two_passes() : two_pass(1);
+Plan options_in_two_passes(const Problem& problem, bool from_memory) {
+  const std::size_t most = from_memory ? kTwoPassFeatures : kTile;
+  return problem.features <= most ? groups_in_two_passes() : two_pass(1);
 }
 Plan pipelined(std::size_t rows, std::size_t prefetch = 0) {
   return {.loop = Loop::kPipelined, .rows = rows, .prefetch = prefetch};
@@ -71,7 +74,7 @@ Plan forward(const Problem& problem, const Machine& machine, bool from_memory) {
   const std::size_t features = problem.features;
   const bool large_l1 = machine.l1 >= kLargeL1;
   if (features * problem.stream_bytes > kStagingBytes) return {.loop = Loop::kWide, .rows = 1};
-  if (!has_fast_loops(problem, machine)) return options_in_two_passes(problem);
+  if (!has_fast_loops(problem, machine)) return options_in_two_passes(problem, from_memory);
   if (fits_registers(problem)) return from_registers();
   if (!problem.adds && features > kTwoPassFeatures) return two_pass(kGroup);
   if (is_16_bit) {
@@ -93,7 +96,7 @@ Plan forward(const Problem& problem, const Machine& machine, bool from_memory) {
 Plan backward(const Problem& problem, const Machine& machine, bool from_memory) {
   const std::size_t features = problem.features;
   const bool large_l1 = machine.l1 >= kLargeL1;
-  if (!has_fast_loops(problem, machine)) return options_in_two_passes(problem);
+  if (!has_fast_loops(problem, machine)) return options_in_two_passes(problem, from_memory);
   if (fits_registers(problem)) return from_registers();
   if (problem.stream_bytes == 2) {
     const std::size_t single = large_l1 ? kBackwardPipelined : kBackwardPipelined16;

@@ -96,8 +96,7 @@ class ResidualRows {
         dropout_factors(add_.dropout, r * add_.x.cols + begin, n, factors_);
         factors = factors_;
       }
-      return {ignores_x_ ? constant_block<S, false>() : x, branch, skip_.at(begin, n),
-              gain_.at(begin, n), factors};
+      return {ignores_x_ ? zeros<S>() : x, branch, skip_.at(begin, n), gain_.at(begin, n), factors};
     }
   }
 

@@ -95,7 +95,8 @@ ADDNORM_KERNEL_OF(branch_kernel, BranchRows, branch_table, branch_rows)
 }  // namespace
 
 template <typename S, typename B>
-void residual_add(const ResidualAdd<S, B>& add, MatrixView<S> sum) {
+void residual_add(const ResidualAdd<S, B>& add, MatrixView<S> sum, std::size_t threads) {
+  const ThreadCount count(threads);
   check_residual_add("residual_add", add);
   check_shape("residual_add", "sum", sum, add.x.rows, add.x.cols);
   const AddRows<S, B> kernel = add_kernel<S, B>();
@@ -104,7 +105,8 @@ void residual_add(const ResidualAdd<S, B>& add, MatrixView<S> sum) {
 }
 
 template <typename S, typename B>
-void residual_add_backward(const ResidualAddBackward<S, B>& args) {
+void residual_add_backward(const ResidualAddBackward<S, B>& args, std::size_t threads) {
+  const ThreadCount count(threads);
   using V = Arithmetic<S>;
   const MatrixView<const S> x = args.add.x;
   const MatrixView<const B> branch = args.add.branch;
@@ -139,9 +141,9 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args) {
                   [&](std::size_t begin, std::size_t end) { kernel(args, begin, end); });
 }
 
-#define ADDNORM_INSTANTIATE(S, B)                                      \
-  template void residual_add(const ResidualAdd<S, B>&, MatrixView<S>); \
-  template void residual_add_backward(const ResidualAddBackward<S, B>&);
+#define ADDNORM_INSTANTIATE(S, B)                                                   \
+  template void residual_add(const ResidualAdd<S, B>&, MatrixView<S>, std::size_t); \
+  template void residual_add_backward(const ResidualAddBackward<S, B>&, std::size_t);
 ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
 #undef ADDNORM_INSTANTIATE
 

@@ -1,0 +1,124 @@
+/// Calls that are given a number of threads.
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "addnorm.h"
+#include "addnorm/matrix.h"
+#include "addnorm/norm.h"
+
+namespace addnorm {
+namespace {
+
+/// The threads of this process.
+std::set<std::string> tasks() {
+  std::set<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    names.insert(task.path().filename());
+  }
+  return names;
+}
+
+/// How many threads a call starts that is the first of its own thread: OpenMP keeps them for it.
+std::size_t threads_started_by(const std::function<void()>& call) {
+  std::size_t started = 0;
+  std::thread([&] {
+    omp_set_num_threads(2);
+    const std::set<std::string> before = tasks();
+    call();
+    started = std::ranges::count_if(tasks(), [&](auto& task) { return !before.contains(task); });
+    EXPECT_EQ(omp_get_max_threads(), 2) << "a call's number of threads must end with it";
+  }).join();
+  return started;
+}
+
+/// Every function that takes a number of threads, on enough rows or channels for all of them.
+struct Calls {
+  static constexpr std::size_t kRows = 2000, kCols = 64;
+
+  Matrix<float> x{kRows, kCols}, branch{kRows, kCols}, y{kRows, kCols}, dx{kRows, kCols};
+  Matrix<float> gradient{1, kCols}, workspace{3, kRows*kCols};
+  std::vector<NormStatistics<float>> statistics = std::vector<NormStatistics<float>>(kRows);
+  std::size_t threads;
+
+  explicit Calls(std::size_t n) : threads(n) {
+    for (Matrix<float>* matrix : {&x, &branch, &y}) matrix->fill(0.5F);
+  }
+
+  std::vector<std::function<void()>> all() {
+    const NormOptions batch{.kind = NormKind::kBatch};
+    const TensorView<const float> from{x.flat().data(), kRows, kCols, 1};
+    const TensorView<float> to{dx.flat().data(), kRows, kCols, 1};
+    const ChannelNormForward<float> channels{.x = from,
+                                             .y = to,
+                                             .statistics = std::span(statistics).first(kCols),
+                                             .workspace = workspace.flat()};
+    const ChannelNormBackward<float> channels_back{.x = from,
+                                                   .statistics = channels.statistics,
+                                                   .dy = from,
+                                                   .dx = to,
+                                                   .workspace = workspace.flat()};
+    return {
+        [this] { residual_add<float>({.x = x, .branch = branch}, y, threads); },
+        [this] {
+          residual_add_backward<float>({.add = {.x = x, .branch = branch},
+                                        .d_sum = x,
+                                        .d_branch = dx,
+                                        .d_skip = gradient.flat()},
+                                       threads);
+        },
+        [this] {
+          add_norm_forward<float>(
+              {}, {.add = {.x = x, .branch = branch}, .y = y, .statistics = statistics}, threads);
+        },
+        [this] {
+          add_norm_backward<float>({},
+                                   {.s = x,
+                                    .statistics = statistics,
+                                    .dy = branch,
+                                    .dx = dx,
+                                    .d_gamma = gradient.flat(),
+                                    .workspace = workspace.flat()},
+                                   threads);
+        },
+        [=, this] { channel_norm_forward(batch, channels, threads); },
+        [=, this] { channel_norm_backward(batch, channels_back, threads); },
+        [=, this] { batch_norm_evaluate(batch, channels, threads); },
+        [=, this] { batch_norm_evaluate_backward(batch, channels_back, threads); },
+        [this] {
+          const addnorm_add_norm_forward_args args{.size = sizeof args,
+                                                   .rows = kRows,
+                                                   .features = kCols,
+                                                   .x = x.flat().data(),
+                                                   .y = y.flat().data(),
+                                                   .threads = threads};
+          EXPECT_EQ(addnorm_add_norm_forward(&args), ADDNORM_OK);
+        },
+    };
+  }
+};
+
+TEST(Threads, OfACallAreAsManyAsItSays) {
+  for (const std::size_t threads : {1, 2, 3}) {
+    Calls calls(threads);
+    for (const auto& call : calls.all()) {
+      EXPECT_EQ(threads_started_by(call), threads - 1);
+    }
+  }
+}
+
+TEST(Threads, AreOpenMPsWhereACallDoesNotSay) {
+  Calls calls(0);
+  for (const auto& call : calls.all()) EXPECT_EQ(threads_started_by(call), 1U);
+}
+
+}  // namespace
+}  // namespace addnorm
