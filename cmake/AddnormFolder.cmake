@@ -87,6 +87,10 @@ function(addnorm_folder folder)
   target_include_directories(addnorm_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                       ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(addnorm_${folder} PUBLIC ${ARG_DEPENDS} PRIVATE addnorm_options)
+  list(FILTER ARG_DEPENDS INCLUDE REGEX "^addnorm_")  # for layering_test.cc, as "lab:train,theory"
+  list(JOIN ARG_DEPENDS "," folders)
+  string(REPLACE "addnorm_" "" folders "${folders}")
+  set_property(GLOBAL APPEND PROPERTY ADDNORM_FOLDERS "${folder}:${folders}")
   if(ADDNORM_TESTS AND tests)
     addnorm_tests(addnorm_${folder}_test SOURCES ${tests} LIBRARIES addnorm_${folder})
   endif()

@@ -1,17 +1,16 @@
-// The order of the folders, and the words that no file may hold.
+// What folders may include, and the words that no file may hold.
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace addnorm {
@@ -20,28 +19,48 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using ::testing::IsSubsetOf;
 namespace fs = std::filesystem;
 
-// Lowest first. "addnorm" is include/addnorm, but include/addnorm/nn is "nn"; an app is on no list
-// and stands above all.
-constexpr std::array<std::string_view, 16> kFloors{
-    "addnorm", "base", "kernels", "c",   "gemm", "nn",  "train",  "probe",
-    "theory",  "io",   "model",   "run", "race", "lab", "doctor", "report"};
+/// Each folder of src/ and the folders that its target links, straight or by way of others.
+using Graph = std::map<std::string, std::set<std::string>>;
 
-std::ptrdiff_t floor_of(std::string_view folder) {
-  return std::find(kFloors.begin(), kFloors.end(), folder) - kFloors.begin();
+/// Of the direct links, as "base: kernels:base nn:kernels,gemm"; a folder stands behind its own.
+Graph read_graph(const std::string& text) {
+  Graph graph;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const std::size_t colon = word.find(':');
+    std::set<std::string>& linked = graph[word.substr(0, colon)];
+    std::istringstream folders(word.substr(colon + 1));
+    for (std::string folder; std::getline(folders, folder, ',');) {
+      linked.insert(folder);
+      linked.merge(std::set<std::string>(graph.at(folder)));
+    }
+  }
+  return graph;
+}
+const Graph& cmake_graph() {
+  static const Graph graph = read_graph(ADDNORM_FOLDERS);
+  return graph;
 }
 
-/// The folder in whose floor a header or source stands, by its path below include/, src/ or apps/.
+/// Whether a file of `folder` may include one of `used`. "addnorm" is include/addnorm, which all
+/// may include; apps are in no graph, and may include all of src/.
+bool may_include(const std::string& folder, const std::string& used) {
+  if (used == "addnorm" || used == folder) return true;
+  if (folder == "addnorm" || !cmake_graph().contains(used)) return false;
+  return !cmake_graph().contains(folder) || cmake_graph().at(folder).contains(used);
+}
+
+/// The folder of a header or source, by its path below include/, src/ or apps/.
 std::string folder_of(const fs::path& path) {
   auto part = path.begin();
   const bool in_public = *part == "addnorm" && std::distance(part, path.end()) > 2;
   return in_public ? std::next(part)->string() : part->string();
 }
 
-/// What `file` (from the root) includes although it is neither its own folder's nor of a lower
-/// floor. Tests may also include tests/support.
+/// What `file` (from the root) includes although its target does not link it. Tests may also
+/// include tests/support.
 std::vector<std::string> wrong_includes(const fs::path& file, const std::string& text) {
   static const std::regex include(R"re(#\s*include\s*"([^"/]+/[^"]*)")re");
   const bool is_test = file.string().ends_with("_test.cc");
@@ -49,8 +68,8 @@ std::vector<std::string> wrong_includes(const fs::path& file, const std::string&
   std::vector<std::string> wrong;
   for (std::sregex_iterator match(text.begin(), text.end(), include), end; match != end; ++match) {
     const std::string used = folder_of((*match)[1].str());
-    if (used == folder || (is_test && used == "support")) continue;
-    if (floor_of(used) >= floor_of(folder)) wrong.push_back((*match)[1]);
+    if (is_test && used == "support") continue;
+    if (!may_include(folder, used)) wrong.push_back((*match)[1]);
   }
   return wrong;
 }
@@ -86,6 +105,12 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
+TEST(LayeringTest, GraphFollowsLinks) {
+  const Graph graph = read_graph("base: kernels:base c:kernels nn:kernels");
+  EXPECT_THAT(graph.at("c"), ElementsAre("base", "kernels"));
+  EXPECT_THAT(graph.at("base"), IsEmpty());
+}
+
 TEST(LayeringTest, CheckerRejectsUpAndAside) {
   EXPECT_THAT(wrong_includes("src/kernels/check.h",
                              "#include \"nn/linear.h\"\n#  include \"cli/main.h\"\n"),
@@ -96,6 +121,8 @@ TEST(LayeringTest, CheckerRejectsUpAndAside) {
               ElementsAre("addnorm/train/adamw.h"));
   EXPECT_THAT(wrong_includes("src/base/parallel.h", "#include \"addnorm/nn/linear.h\"\n"),
               ElementsAre("addnorm/nn/linear.h"));
+  EXPECT_THAT(wrong_includes("src/lab/trace.cc", "#include \"race/norm_race.h\"\n"),
+              ElementsAre("race/norm_race.h"));
   EXPECT_THAT(wrong_includes("src/nn/norm.cc", "#include \"../lab/study.h\"\n"),
               ElementsAre("../lab/study.h"));
   EXPECT_THAT(wrong_includes("apps/server/main.cc", "#include \"cli/options.h\"\n"),
@@ -115,16 +142,14 @@ TEST(LayeringTest, CheckerAcceptsDownAndOwn) {
   EXPECT_THAT(wrong_includes("src/nn/norm_test.cc", "#include \"support/compare.h\"\n"), IsEmpty());
 }
 
-TEST(LayeringTest, EveryFolderOfSrcHasAFloor) {
-  std::vector<std::string> folders;
+TEST(LayeringTest, EveryFolderOfSrcHasATarget) {
   for (const auto& entry : fs::directory_iterator(root() / "src")) {
-    if (entry.is_directory()) folders.push_back(entry.path().filename());
+    if (!entry.is_directory()) continue;
+    EXPECT_TRUE(cmake_graph().contains(entry.path().filename())) << entry.path();
   }
-  EXPECT_THAT(folders, Contains("base"));
-  EXPECT_THAT(folders, IsSubsetOf(kFloors));
 }
 
-TEST(LayeringTest, IncludesPointDown) {
+TEST(LayeringTest, IncludesFollowLinks) {
   for (const char* top : {"include", "src", "apps"}) {
     for (const fs::path& path : files_below(root() / top)) {
       EXPECT_THAT(wrong_includes(path.lexically_relative(root()), read(path)), IsEmpty()) << path;

@@ -1,5 +1,6 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
+#include "kernels/block_sums.h"
 #include "kernels/check.h"
 #include "kernels/dispatch.h"
 #include "kernels/placement.h"
@@ -16,17 +17,6 @@ template <typename S, typename B>
 using BackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&, const Plan&,
                               std::size_t begin, std::size_t end, Arithmetic<S>* d_gamma,
                               Arithmetic<S>* d_beta);
-
-/// out[i] (+)= factor·Σ over blocks of partials[b·cols + i] for i = begin … end − 1.
-template <typename V>
-struct PartialSums {
-  const V* partials;
-  std::size_t blocks;
-  std::size_t cols;
-  V factor;
-  V* out;
-  bool accumulate;
-};
 
 }  // namespace addnorm
 #endif
@@ -53,24 +43,6 @@ void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args
 
 ADDNORM_TABLE(backward_table, BackwardRows, rows_backward)
 
-template <typename V>
-void sum_partials(const PartialSums<V>& sums, std::size_t begin, std::size_t end) {
-  for_each_pack(end - begin, [&](std::size_t at, auto count) ADDNORM_BODY {
-    const std::size_t i = begin + at;
-    Pack<V> total = set(V{0});
-    for (std::size_t b = 0; b < sums.blocks; ++b) {
-      total = total + load(sums.partials + b * sums.cols + i, count);
-    }
-    total = total * set(sums.factor);
-    if (sums.accumulate) total = load(sums.out + i, count) + total;
-    store(total, sums.out + i, count);
-  });
-}
-
-void add_partials(const PartialSums<float>& sums, std::size_t begin, std::size_t end) {
-  sum_partials(sums, begin, end);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace addnorm
 HWY_AFTER_NAMESPACE();
@@ -80,26 +52,7 @@ namespace addnorm {
 namespace {
 
 HWY_EXPORT(backward_table);
-HWY_EXPORT(add_partials);
 ADDNORM_KERNEL_OF(backward_kernel, BackwardRows, backward_table, rows_backward)
-
-/// γ's and β's gradients are summed over rows in blocks, at most this many; each block's sum has a
-/// place of its own in the workspace, and the blocks are added in order.
-constexpr std::size_t kMaxBlocks = 64;
-
-/// At least 16 rows, and as many as have 8192 values, or 128: of smaller blocks much of the time
-/// would go into handing their sums from one core's cache to another's, and longer ones would lose
-/// digits.
-std::size_t rows_per_block(std::size_t rows, std::size_t cols) {
-  const std::size_t even = (rows + kMaxBlocks - 1) / kMaxBlocks;
-  const std::size_t enough =
-      std::clamp<std::size_t>(8192 / std::max<std::size_t>(1, cols), 16, 128);
-  return (std::max(even, enough) + kRowGroup - 1) / kRowGroup * kRowGroup;
-}
-std::size_t count_blocks(std::size_t rows, std::size_t cols) {
-  const std::size_t block = rows_per_block(rows, cols);
-  return (rows + block - 1) / block;
-}
 
 template <typename S, typename B>
 void check_backward(const NormOptions& options, const AddNormBackward<S, B>& args) {
@@ -124,30 +77,6 @@ void check_backward(const NormOptions& options, const AddNormBackward<S, B>& arg
   }
 }
 
-/// The gradients of γ and β from the sums of the blocks.
-template <typename S, typename B, typename V = Arithmetic<S>>
-void add_blocks(const NormOptions& options, const AddNormBackward<S, B>& args,
-                const V* gamma_blocks, const V* beta_blocks) {
-  const std::size_t cols = args.s.cols;
-  const std::size_t blocks = count_blocks(args.s.rows, cols);
-  const bool accumulate = args.parameter_gradients == GradientMode::kAccumulate;
-  const V factor = static_cast<V>(options.output_scale);
-  constexpr std::size_t kGrain = 16384;  // values that are worth one thread
-  parallel_ranges(cols, 1 + kGrain / (blocks + 1), 16, [&](std::size_t begin, std::size_t end) {
-    auto add = [&](const V* partials, std::span<V> gradient) {
-      if (gradient.empty()) return;
-      const PartialSums<V> sums{partials, blocks, cols, factor, gradient.data(), accumulate};
-      if constexpr (std::is_same_v<V, float>) {
-        ADDNORM_DISPATCH(add_partials)(sums, begin, end);
-      } else {
-        HWY_STATIC_DISPATCH(sum_partials)<V>(sums, begin, end);
-      }
-    };
-    add(gamma_blocks, args.d_gamma);
-    add(beta_blocks, args.d_beta);
-  });
-}
-
 template <typename S, typename B>
 Problem problem_of(const AddNormBackward<S, B>& args) {
   const bool in_place = same_place(args.dx, args.s) || same_place(args.dx, args.dy) ||
@@ -170,7 +99,7 @@ Problem problem_of(const AddNormBackward<S, B>& args) {
 }  // namespace
 
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
-  return 2 * count_blocks(rows, features) * features;
+  return 2 * RowBlocks(rows, features).count * features;
 }
 
 template <typename S, typename B>
@@ -181,20 +110,23 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   check_backward(options, args);
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
-  const std::size_t blocks = count_blocks(rows, cols);
-  const std::size_t block_rows = rows_per_block(rows, cols);
-  V* gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
-  V* beta_blocks = args.d_beta.empty() ? nullptr : args.workspace.data() + blocks * cols;
+  const RowBlocks blocks(rows, cols);
+  V* const gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
+  V* const beta_blocks =
+      args.d_beta.empty() ? nullptr : args.workspace.data() + blocks.count * cols;
   const Problem problem = problem_of(args);
   const Plan plan = plan_call(problem);
   const VerboseCall verbose("add_norm_backward", problem, plan);
   const BackwardRows<S, B> kernel = backward_kernel<S, B>();
-  parallel_for(blocks, 1, [&](std::size_t b) {
+  parallel_for(blocks.count, 1, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
-    kernel(options, args, plan, b * block_rows, std::min(rows, (b + 1) * block_rows),
+    kernel(options, args, plan, b * blocks.rows, std::min(rows, (b + 1) * blocks.rows),
            place(gamma_blocks), place(beta_blocks));
   });
-  add_blocks(options, args, gamma_blocks, beta_blocks);
+  const V factor = static_cast<V>(options.output_scale);
+  const GradientMode mode = args.parameter_gradients;
+  add_block_sums(gamma_blocks, blocks.count, factor, mode, args.d_gamma);
+  add_block_sums(beta_blocks, blocks.count, factor, mode, args.d_beta);
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \

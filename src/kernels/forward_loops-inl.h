@@ -46,7 +46,14 @@ class ForwardLoops {
                                   ? place_in_page({args.add.x.data, args.add.branch.data},
                                                   {args.sum.data, args.y.data}, cols * sizeof(S))
                                   : 0;
-    staging_ = thread_region<S>(0, place);
+    S* const staging = thread_region<S>(0, place);
+    if (!adds_) {
+      s_ = {const_cast<S*>(args.add.x.data), args.add.x.rows, cols, args.add.x.stride};
+    } else if (stages()) {
+      s_ = {staging, 1, cols, cols};
+    } else {
+      s_ = sum_;
+    }
     gamma_.stage(thread_region<V>(1, place), cols, streams_y_);
     beta_.stage(thread_region<V>(2, place), cols, streams_y_);
     x_ahead_ = prefetch_distance(args.add.x, plan.prefetch / sizeof(S));
@@ -73,6 +80,7 @@ class ForwardLoops {
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t slot = 0;  ///< of the first row in the staging buffer
+    std::size_t s = 0;     ///< the first row in `s_`
     bool scaled = false;   ///< whether one of the rows has a scale other than 1
     bool staged = true;    ///< whether s is in the staging buffer, unless it is elsewhere
     HWY_ALIGN V shift[kRowGroup] = {};              ///< what s of each row is measured from
@@ -109,7 +117,7 @@ class ForwardLoops {
     static constexpr std::size_t N = kStepOf<Mode>;
 
     ResidualBlock<S, B, Mode::kOptions> block;
-    S* staged;    ///< where s goes, to be read again; null where that is x
+    S* staged;    ///< where s goes, to be read again; null where s is just x
     S* streamed;  ///< where s goes too, past the caches, or null
     const S* x_ahead;
     const B* branch_ahead;
@@ -117,7 +125,7 @@ class ForwardLoops {
 
     HWY_INLINE Reader(const ForwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin)
         : block(l.rows_.template block<Mode::kOptions>(rows.first + g, begin, l.width(begin))),
-          staged(l.adds_ ? l.place_of_sum(rows, g, begin) : nullptr),
+          staged(l.adds_ ? l.s_at(rows, g, begin) : nullptr),
           streamed(l.streams_sum_ ? l.sum_.row(rows.first + g).data() + begin : nullptr),
           x_ahead(ahead(block.x, l.x_ahead_)),
           branch_ahead(block.branch == nullptr ? nullptr : ahead(block.branch, l.branch_ahead_)),
@@ -148,6 +156,15 @@ class ForwardLoops {
     }
   };
 
+  /// γ and β of a block.
+  struct Parameters {
+    const V* gamma;
+    const V* beta;
+  };
+  HWY_INLINE Parameters parameters(std::size_t begin) const {
+    return {gamma_.at(begin, width(begin)), beta_.at(begin, width(begin))};
+  }
+
   /// Normalizes a block of a row from s.
   template <typename Mode, bool kScaled = false>
   struct Writer {
@@ -160,11 +177,11 @@ class ForwardLoops {
     const bool streams;
     const Normalize<V, N, kScaled> normalize;
 
-    HWY_INLINE Writer(const ForwardLoops& l, const Rows& rows, std::size_t g, std::size_t begin)
-        : s(l.adds_ ? l.place_of_sum(rows, g, begin)
-                    : l.rows_.add().x.row(rows.first + g).data() + begin),
-          gamma(l.gamma_.at(begin, l.width(begin))),
-          beta(Mode::kCentred ? l.beta_.at(begin, l.width(begin)) : nullptr),
+    HWY_INLINE Writer(const ForwardLoops& l, const Parameters& parameters, const Rows& rows,
+                      std::size_t g, std::size_t begin)
+        : s(l.s_at(rows, g, begin)),
+          gamma(parameters.gamma),
+          beta(parameters.beta),
           y(l.y_.row(rows.first + g).data() + begin),
           streams(l.streams_y_),
           normalize(rows.statistics, g) {}
@@ -194,10 +211,9 @@ class ForwardLoops {
   /// Whether s waits in the staging buffer.
   HWY_INLINE bool stages() const { return adds_ && (sum_.empty() || streams_sum_); }
 
-  /// Where a block of s of row g is stored until it is normalized, if s is not just x.
-  HWY_INLINE S* place_of_sum(const Rows& rows, std::size_t g, std::size_t begin) const {
-    if (!sum_.empty() && !streams_sum_) return sum_.row(rows.first + g).data() + begin;
-    return remakes() ? staging_ : staging_ + (rows.slot + g) * cols + begin;
+  /// Where a block of s of row g is until it is normalized.
+  HWY_INLINE S* s_at(const Rows& rows, std::size_t g, std::size_t begin) const {
+    return s_.data + (rows.s + g) * s_.stride + (remakes() ? 0 : begin);
   }
   /// Rows of s that can be kept at a time, of `wanted`.
   std::size_t rows_that_fit(std::size_t wanted) const {
@@ -229,8 +245,9 @@ class ForwardLoops {
   }
   template <typename Mode, bool kScaled>
   HWY_INLINE void write_block(const Rows& rows, std::size_t begin, std::size_t g) const {
+    const Parameters parameters = this->parameters(begin);
     for (; g < rows.count; ++g) {
-      const Writer<Mode, kScaled> writer(*this, rows, g, begin);
+      const Writer<Mode, kScaled> writer(*this, parameters, rows, g, begin);
       for_each_step<kStepOf<Mode>>(
           width(begin), [&](std::size_t i, std::size_t, auto count)
                             ADDNORM_BODY { writer.put(writer.normalized(i, count), i, count); });
@@ -241,8 +258,9 @@ class ForwardLoops {
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;
+    const Parameters parameters = this->parameters(begin);
     for (std::size_t g = 0; g < rows.count; ++g) {
-      const Writer<Mode> writer(*this, before, g, begin);
+      const Writer<Mode> writer(*this, parameters, before, g, begin);
       const Reader<Mode, true> reader(*this, rows, g, begin);
       Lanes<N> lanes[kSteps<N>];
       clear<N>(lanes);
@@ -261,6 +279,7 @@ class ForwardLoops {
 
   template <bool kOptions>
   void start(Rows& rows) const {
+    rows.s = stages() ? rows.slot : rows.first;
     const Group<V> zero = set<kRowGroup>(V{0});
     rows.sums = rows.all_squares = zero;
     for (std::size_t g = rows.count; g < kRowGroup; ++g) rows.sum[g] = rows.squares[g] = zero;
@@ -306,13 +325,12 @@ class ForwardLoops {
         : Blocks<V>(l.cols), loops(l), row() {
       row.first = rows.first + g;
       row.count = 1;
-      row.slot = rows.slot + g;
+      row.s = loops.stages() ? rows.slot + g : row.first;
       row.staged = rows.staged;
     }
     const V* block(std::size_t begin) const override {
       if (loops.remakes() || (!row.staged && loops.stages())) loops.remake(row, begin);
-      const S* const s = loops.adds_ ? loops.place_of_sum(row, 0, begin)
-                                     : loops.rows_.add().x.row(row.first).data() + begin;
+      const S* const s = loops.s_at(row, 0, begin);
       if constexpr (std::is_same_v<S, V>) return s;
       V* const values = thread_region<V>(5) + 4 * kBlock;
       for_each_pack(loops.width(begin), [&](std::size_t i, auto count) ADDNORM_BODY {
@@ -444,7 +462,7 @@ class ForwardLoops {
   const bool streams_y_, streams_sum_;  ///< whether these have non-temporal stores
   const ResidualRows<S, B> rows_;
   FeatureVector<V> gamma_, beta_;
-  S* staging_;
+  MatrixView<S> s_;  ///< where s is read again: x, the sum or the staging buffer
   std::ptrdiff_t x_ahead_, branch_ahead_;  ///< the prefetch distance in bytes
 };
 

@@ -117,7 +117,10 @@ TEST(StackFigures, GiveTheSameBitsTwice) {
   const FigureOptions options{.layers = {4}, .width = 32};
   const FigureResult first = run("gradient-flow", options);
   const FigureResult second = run("gradient-flow", options);
+  ASSERT_FALSE(first.panels[0].measured.empty());
+  ASSERT_EQ(first.panels[0].measured.size(), second.panels[0].measured.size());
   for (std::size_t i = 0; i < first.panels[0].measured.size(); ++i) {
+    EXPECT_FALSE(first.panels[0].measured[i].y.empty());
     EXPECT_EQ(first.panels[0].measured[i].y, second.panels[0].measured[i].y);
   }
 }
