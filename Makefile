@@ -8,7 +8,7 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all debian clang bench docs format lint package sanitize clean mpi fuzz neon page module \
+.PHONY: help run serve test test-all debian clang bench docs format lint package sanitize clean mpi fuzz neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web
 .NOTPARALLEL:  # several goals build in one folder
@@ -85,7 +85,10 @@ format: packages-lint $(NODE_MODULES) ## format the sources in place
 	@clang-format -i $(SOURCES)
 	@$(NPM) run --silent format
 
-lint: packages packages-lint packages-python $(NODE_MODULES) ## check formats, clang-tidy and mypy; fails on any finding
+odr: packages build/odr/build.ninja ## check that no two types of the program have one name
+	@cmake --build --preset odr
+
+lint: packages packages-lint packages-python $(NODE_MODULES) odr ## check formats, clang-tidy, mypy and odr; fails on any finding
 	@clang-format --dry-run -Werror $(SOURCES)
 	@$(NPM) run --silent lint
 	@mypy --strict --follow-imports=silent --cache-dir=build/mypy \

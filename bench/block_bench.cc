@@ -30,9 +30,10 @@ class Products {
 
   void run() {
     for (Layer& l : layers_) {
-      gemm<T>({.a = l.x, .b = l.w, .transpose_b = Transpose::kYes, .c = l.y});
-      gemm<T>({.a = l.y, .b = l.w, .c = l.x});
-      gemm<T, Arithmetic<T>>({.a = l.y, .transpose_a = Transpose::kYes, .b = l.x, .c = l.dw});
+      gemm::gemm<T>({.a = l.x, .b = l.w, .transpose_b = gemm::Transpose::kYes, .c = l.y});
+      gemm::gemm<T>({.a = l.y, .b = l.w, .c = l.x});
+      gemm::gemm<T, Arithmetic<T>>(
+          {.a = l.y, .transpose_a = gemm::Transpose::kYes, .b = l.x, .c = l.dw});
     }
   }
 

@@ -43,7 +43,9 @@ void serve(const Sizes& s) {
   const std::size_t rows = s.batch * s.length;
   Matrix<T> x(rows, s.d_model), w(4 * s.d_model, s.d_model), y(rows, 4 * s.d_model);
   const double operations = 2.0 * static_cast<double>(rows * w.rows() * w.cols());
-  const auto product = [&] { gemm<T>({.a = x, .b = w, .transpose_b = Transpose::kYes, .c = y}); };
+  const auto product = [&] {
+    gemm::gemm<T>({.a = x, .b = w, .transpose_b = gemm::Transpose::kYes, .c = y});
+  };
 
   for (std::string line; std::getline(std::cin, line);) {
     const TimeAccount account;

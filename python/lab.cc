@@ -32,12 +32,12 @@ using Numbers = std::vector<double>;
 
 std::string trace_json(const NormFields& norm, const Numbers& x, const Numbers& branch,
                        const Numbers& gamma, const Numbers& beta, int placement) {
-  return to_json(trace({.x = x,
-                        .branch = branch,
-                        .placement = static_cast<TracePlacement>(placement),
-                        .norm = to_cpp(norm),
-                        .gamma = gamma,
-                        .beta = beta}))
+  return to_json(lab::trace({.x = x,
+                             .branch = branch,
+                             .placement = static_cast<lab::TracePlacement>(placement),
+                             .norm = to_cpp(norm),
+                             .gamma = gamma,
+                             .beta = beta}))
       .dump();
 }
 
@@ -45,28 +45,29 @@ std::string figure_json(const std::string& name, const std::vector<std::size_t>&
                         std::size_t width, std::size_t seeds, std::uint64_t seed,
                         const std::vector<std::string>& placements, const std::string& text,
                         const std::string& bug) {
-  const Figure& figure = find_figure(name);
+  const lab::Figure& figure = lab::find_figure(name);
   require(figure.trains || text.empty(), "text: {} trains nothing", name);
-  require(!figure.trains || text.size() >= kLeastText, "text: has {} bytes; expected at least {}",
-          text.size(), kLeastText);
-  FigureOptions options = complete(figure, {.layers = layers,
-                                            .width = width,
-                                            .seeds = seeds,
-                                            .seed = seed,
-                                            .placements = placements,
-                                            .bug = bug.empty() ? nullptr : &find_silent_bug(bug)});
+  require(!figure.trains || text.size() >= lab::kLeastText,
+          "text: has {} bytes; expected at least {}", text.size(), lab::kLeastText);
+  lab::FigureOptions options =
+      lab::complete(figure, {.layers = layers,
+                             .width = width,
+                             .seeds = seeds,
+                             .seed = seed,
+                             .placements = placements,
+                             .bug = bug.empty() ? nullptr : &lab::find_silent_bug(bug)});
   options.text = text;
-  LabRun run{figure, options, {}};
+  report::LabRun run{figure, options, {}};
   run.result = figure.run(run.options);
-  return lab_json(run);
+  return report::lab_json(run);
 }
 
 /// Trains without the GIL, but for `progress` and signals, which end it by an exception.
-Study run_study_for_python(const StudyOptions& options, const ByteText& text,
-                           const py::object& progress) {
+lab::Study run_study_for_python(const lab::StudyOptions& options, const ByteText& text,
+                                const py::object& progress) {
   bool stopped = false;
   const py::gil_scoped_release release;
-  return run_study(options, text, [&](std::size_t done, std::size_t all) {
+  return lab::run_study(options, text, [&](std::size_t done, std::size_t all) {
     if (stopped) fail("the study has been stopped");
     stopped = true;  // unless this comes to its end
     const py::gil_scoped_acquire acquire;
@@ -82,23 +83,23 @@ std::string study_json(const std::string& text, std::vector<std::string> placeme
                        std::size_t warm_up, std::size_t seeds, std::uint64_t seed,
                        double learning_rate, double dropout, const NormFields& norm,
                        const std::string& initialization, const py::object& progress) {
-  const StudyOptions options{.placements = std::move(placements),
-                             .layers = layers,
-                             .width = width,
-                             .heads = heads,
-                             .context = context,
-                             .batch = batch,
-                             .steps = steps,
-                             .warm_up = warm_up,
-                             .seeds = seeds,
-                             .seed = seed,
-                             .learning_rate = learning_rate,
-                             .dropout = dropout,
-                             .norm = to_cpp(norm),
-                             .initialization = find_initialization(initialization)};
-  check_study(options);
-  const Study study = run_study_for_python(options, ByteText(text, context), progress);
-  return addnorm::study_json(StudyReport(study));
+  const lab::StudyOptions options{.placements = std::move(placements),
+                                  .layers = layers,
+                                  .width = width,
+                                  .heads = heads,
+                                  .context = context,
+                                  .batch = batch,
+                                  .steps = steps,
+                                  .warm_up = warm_up,
+                                  .seeds = seeds,
+                                  .seed = seed,
+                                  .learning_rate = learning_rate,
+                                  .dropout = dropout,
+                                  .norm = to_cpp(norm),
+                                  .initialization = find_initialization(initialization)};
+  lab::check_study(options);
+  const lab::Study study = run_study_for_python(options, ByteText(text, context), progress);
+  return report::study_json(report::StudyReport(study));
 }
 
 }  // namespace
@@ -107,8 +108,9 @@ void add_lab(py::module_& m) {
   using Release = py::call_guard<py::gil_scoped_release>;
   m.def("trace", &trace_json);
   m.def(
-      "reproduce", [](std::uint64_t seed) { return to_json(reproduce(seed)).dump(); }, Release());
-  m.def("figures", [] { return lab_list_json(figures()); });
+      "reproduce", [](std::uint64_t seed) { return to_json(lab::reproduce(seed)).dump(); },
+      Release());
+  m.def("figures", [] { return report::lab_list_json(lab::figures()); });
   m.def("figure", &figure_json, Release());
   m.def("study", &study_json, py::kw_only(), py::arg("text"), py::arg("placements"),
         py::arg("layers"), py::arg("width"), py::arg("heads"), py::arg("context"), py::arg("batch"),

@@ -54,10 +54,12 @@ class CliTest : public testing::ProgramTest {
  protected:
   using ProgramTest::write;
   template <typename T = float>
-  void write(const std::string& name, const Shape& shape, const Vector& values) const {
-    write(name, to_npy(shape, std::vector<T>(values.begin(), values.end())));
+  void write(const std::string& name, const io::Shape& shape, const Vector& values) const {
+    write(name, io::to_npy(shape, std::vector<T>(values.begin(), values.end())));
   }
-  NpyArray read(const std::string& name) const { return read_npy((folder_ / name).string()); }
+  io::NpyArray read(const std::string& name) const {
+    return io::read_npy((folder_ / name).string());
+  }
   template <typename T>
   Vector values(const std::string& name) const {
     return to_double(std::get<std::vector<T>>(read(name).values));
@@ -296,14 +298,15 @@ TEST_F(CliTest, StudyWritesItsResultsAndTheSameOnesAgain) {
                     HasSubstr("\npost/pre: The stream"), HasSubstr("one/deep/report.html")));
   EXPECT_EQ(run(std::string(kSmallStudy) + " --out two").status, 0);
   for (const char* name : {"results.json", "profile.jsonl", "report.html"}) {
-    EXPECT_EQ(read_file(folder_ / "one/deep" / name), read_file(folder_ / "two" / name)) << name;
+    EXPECT_EQ(io::read_file(folder_ / "one/deep" / name), io::read_file(folder_ / "two" / name))
+        << name;
   }
 
-  const Json results = Json::parse(read_file(folder_ / "two/results.json"));
+  const Json results = Json::parse(io::read_file(folder_ / "two/results.json"));
   EXPECT_EQ(results["runs"].size(), 8);
   EXPECT_EQ(results["runs"][0]["losses"].size(), 4);
   EXPECT_EQ(results["placements"][1]["stream_rms"][1].size(), 3) << "two layers and the end";
-  const std::string page = read_file(folder_ / "two/report.html");
+  const std::string page = io::read_file(folder_ / "two/report.html");
   EXPECT_THAT(page, AllOf(HasSubstr("<svg"), Not(HasSubstr("<script")), Not(HasSubstr("src=")),
                           Not(HasSubstr("@import"))));
 }
@@ -368,9 +371,10 @@ TEST_F(CliTest, LabWritesItsFiguresAndTheSameOnesAgain) {
                                HasSubstr("one/deep/index.html")));
   const Json json = run_json(std::string(kSmallFigure) + " --json --out two");
   for (const char* name : {"gradient-flow.svg", "gradient-flow.json", "index.html"}) {
-    EXPECT_EQ(read_file(folder_ / "one/deep" / name), read_file(folder_ / "two" / name)) << name;
+    EXPECT_EQ(io::read_file(folder_ / "one/deep" / name), io::read_file(folder_ / "two" / name))
+        << name;
   }
-  EXPECT_EQ(json, Json::parse(read_file(folder_ / "two/gradient-flow.json")));
+  EXPECT_EQ(json, Json::parse(io::read_file(folder_ / "two/gradient-flow.json")));
   EXPECT_EQ(json["options"], Json({{"layers", {3}}, {"width", 64}, {"seeds", 4}, {"seed", 0}}));
   EXPECT_EQ(json["panels"][0]["measured"][0]["x"], Json({0.0, 1.0, 2.0, 3.0}));
   EXPECT_EQ(json["panels"][0]["measured"].size(), json["panels"][0]["predicted"].size());
@@ -508,7 +512,7 @@ TYPED_TEST(CliNormTest, GivesTheFormulasNumbersAndTheirGradients) {
     const Vector x = some_numbers(kSize, 1), residual = some_numbers(kSize, 2);
     const Vector gamma = some_numbers(channels, 3), beta = some_numbers(channels, 4);
     const Vector dy = some_numbers(kSize, 5);
-    const Shape shape{2, 4, 3}, per_channel{static_cast<std::size_t>(channels)};
+    const io::Shape shape{2, 4, 3}, per_channel{static_cast<std::size_t>(channels)};
     this->template write<T>("x.npy", shape, x);
     this->template write<T>("r.npy", shape, residual);
     this->template write<T>("g.npy", per_channel, gamma);
@@ -524,7 +528,7 @@ TYPED_TEST(CliNormTest, GivesTheFormulasNumbersAndTheirGradients) {
 
     Vector sum = x;
     for (int i = 0; i < kSize; ++i) sum[i] += residual[i];
-    const auto expect = [&](const char* file, const Shape& size, const Vector& expected) {
+    const auto expect = [&](const char* file, const io::Shape& size, const Vector& expected) {
       EXPECT_EQ(this->read(file).shape, size) << file;
       EXPECT_LT(relative_error(this->template values<T>(file), expected), tolerance) << file;
     };
@@ -661,7 +665,7 @@ TEST_F(CliTest, BadFilesAreOneLineAndNothingIsWritten) {
   write("featureless.npy", {3, 0}, {});
   write("single.npy", {3, 1}, {1, 2, 3});
   write("none.npy", {0, 4}, {});
-  const std::string good = to_npy({3, 4}, std::vector<float>(12));
+  const std::string good = io::to_npy({3, 4}, std::vector<float>(12));
   std::string fortran = good, integers = good;
   fortran.replace(fortran.find("False"), 5, "True ");
   integers.replace(integers.find("<f4"), 3, "<i4");

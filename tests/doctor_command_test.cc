@@ -47,7 +47,7 @@ TEST_F(DoctorCommandTest, PrintsOneJsonDocument) {
   EXPECT_GT(sound["layers"][1]["stream_rms"], 0.1);
   const Result broken =
       run("doctor " + kProfiles + "bert_residual_missing_1_attention.jsonl --json");
-  const Json document = Json::parse(broken.out);
+  const io::Json document = io::Json::parse(broken.out);
   EXPECT_EQ(document["status"], "findings");
   EXPECT_EQ(document["findings"][0]["rule"], "residual-missing");
   EXPECT_EQ(document["findings"][0]["layer"], 1);
@@ -55,17 +55,18 @@ TEST_F(DoctorCommandTest, PrintsOneJsonDocument) {
 }
 
 TEST_F(DoctorCommandTest, WritesAModelsOutputForTokens) {
-  const Safetensors golden = read_safetensors(kModels + "gemma2/expected.safetensors");
-  const StoredTensor& tokens = golden.at("tokens");
-  std::string bytes = to_npy(tokens.shape, tensor_values<double>(tokens));  // int64, by hand
+  const io::Safetensors golden = io::read_safetensors(kModels + "gemma2/expected.safetensors");
+  const io::StoredTensor& tokens = golden.at("tokens");
+  std::string bytes =
+      io::to_npy(tokens.shape, io::tensor_values<double>(tokens));  // int64, by hand
   bytes.replace(bytes.find("<f8"), 3, "<i8");
   bytes.resize(bytes.size() - tokens.bytes.size());
   bytes.append(reinterpret_cast<const char*>(tokens.bytes.data()), tokens.bytes.size());
   write("in.npy", bytes);
   const Result result = run("doctor " + kModels + "gemma2 --tokens in.npy --logits out.npy");
   EXPECT_THAT(result.out, HasSubstr("worse-than-guessing"));  // its weights are random
-  const NpyArray out = read_npy((folder_ / "out.npy").string());
-  const auto expected = tensor_values<float>(golden.at("output"));
+  const io::NpyArray out = io::read_npy((folder_ / "out.npy").string());
+  const auto expected = io::tensor_values<float>(golden.at("output"));
   EXPECT_EQ(out.shape, golden.at("output").shape);
   EXPECT_LT(testing::max_error(std::get<std::vector<float>>(out.values), expected), 1e-5);
 }
@@ -88,20 +89,20 @@ TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySideForProgramsAndAsAPage) {
   const Result result =
       run("doctor " + broken + " --compare " + sound + " --json --html page.html");
   EXPECT_EQ(result.status, 1) << result.err;
-  const Json json = Json::parse(result.out);
-  const Json& comparison = json["comparison"];
+  const io::Json json = io::Json::parse(result.out);
+  const io::Json& comparison = json["comparison"];
   EXPECT_EQ(json["status"], "findings");
   EXPECT_EQ(comparison["other"]["status"], "sound");
   EXPECT_EQ(comparison["gone"][0]["rule"], "residual-twice");
   EXPECT_TRUE(comparison["new"].empty());
-  const Json& parting = comparison["parting"];
+  const io::Json& parting = comparison["parting"];
   const std::string number = parting["number"];
   const std::size_t layer = parting["layer"];
   EXPECT_EQ(parting["one"], json["layers"][layer][number]);
   EXPECT_EQ(parting["other"], comparison["other"]["layers"][layer][number]);
   EXPECT_DOUBLE_EQ(comparison["multiples"][layer][number],
                    parting["other"].get<double>() / parting["one"].get<double>());
-  EXPECT_THAT(read_file((folder_ / "page.html").string()),
+  EXPECT_THAT(io::read_file((folder_ / "page.html").string()),
               AllOf(HasSubstr("Against gpt2_sound_0_0.jsonl"), HasSubstr("They part at layer"),
                     HasSubstr("stream, gpt2_sound_0_0.jsonl"), HasSubstr("✗ gone")));
 }
@@ -115,7 +116,7 @@ TEST_F(DoctorCommandTest, LooksAtARunAndWritesAPage) {
   const Result result = run("doctor run --html page.html");
   EXPECT_EQ(result.status, 0) << result.out << result.err;
   EXPECT_THAT(result.out, AllOf(HasSubstr("addnorm, pre-norm"), HasSubstr("entropy")));
-  EXPECT_THAT(read_file((folder_ / "page.html").string()),
+  EXPECT_THAT(io::read_file((folder_ / "page.html").string()),
               AllOf(HasSubstr("The residual stream"), Not(HasSubstr("<script"))));
 }
 
@@ -130,7 +131,7 @@ TEST_F(DoctorCommandTest, LooksAtSettingsAndProvesAFix) {
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("settings.json: addnorm, placement plain"), HasSubstr("bytes of"),
                     HasSubstr("! gradient-vanishes"), HasSubstr("proof"), HasSubstr(", mended")));
-  EXPECT_THAT(read_file((folder_ / "page.html").string()), HasSubstr("proof"));
+  EXPECT_THAT(io::read_file((folder_ / "page.html").string()), HasSubstr("proof"));
   const Result json = run("doctor settings.json --prove --prove-steps 3 --json");
   const auto proof = nlohmann::ordered_json::parse(json.out)["proofs"][0];
   EXPECT_EQ(proof["rule"], "gradient-vanishes");
@@ -151,7 +152,7 @@ TEST_F(DoctorCommandTest, LooksAtPlacementsThatDifferByLayer) {
 /// A finding of the whole has no layer.
 TEST_F(DoctorCommandTest, NamesNoPlaceWhereThereIsNone) {
   std::filesystem::copy(kModels + "llama", folder_ / "llama");
-  std::string config = read_file((folder_ / "llama/config.json").string());
+  std::string config = io::read_file((folder_ / "llama/config.json").string());
   config.replace(config.find("1e-05"), 5, "1e-12");
   write("llama/config.json", config);
   const auto finding =
@@ -178,9 +179,9 @@ void spoil(const std::filesystem::path& folder, const std::string& name, const s
   std::filesystem::remove_all(folder);
   std::filesystem::copy(kModels + name, folder);
   const std::string path = (folder / file).string();
-  std::string bytes = read_file(path);
+  std::string bytes = io::read_file(path);
   change(bytes);
-  write_files({{path, bytes}});
+  io::write_files({{path, bytes}});
 }
 
 TEST_F(DoctorCommandTest, RefusesSpoiltModels) {

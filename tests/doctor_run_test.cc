@@ -19,17 +19,17 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 /// The rules that find a defect, in their order.
-std::vector<std::string> rules_that_find(const Subject& subject) {
+std::vector<std::string> rules_that_find(const doctor::Subject& subject) {
   std::vector<std::string> rules;
-  for (const Finding& f : diagnose(subject)) {
-    if (f.severity != Severity::kNote) rules.emplace_back(f.rule);
+  for (const doctor::Finding& f : doctor::diagnose(subject)) {
+    if (f.severity != doctor::Severity::kNote) rules.emplace_back(f.rule);
   }
   return rules;
 }
 
 /// A loss that falls from 5.5 towards 2, with the noise that batches have.
-Subject run_of(std::size_t steps, unsigned seed = 0) {
-  Subject subject{.config = RunConfig(), .unigram_loss = 3.3};
+doctor::Subject run_of(std::size_t steps, unsigned seed = 0) {
+  doctor::Subject subject{.config = run::RunConfig(), .unigram_loss = 3.3};
   std::mt19937 generator(seed);
   std::normal_distribution<double> noise(0, 0.05);
   for (std::size_t s = 1; s <= steps; ++s) {
@@ -46,23 +46,23 @@ TEST(RunRules, AreSilentWhereTheLossFalls) {
 }
 
 TEST(RunRules, SeeALossThatJumpsRisesOrStands) {
-  Subject spike = run_of(500);
+  doctor::Subject spike = run_of(500);
   spike.metrics.steps[300].loss = 4;
   EXPECT_THAT(rules_that_find(spike), ElementsAre("loss-spikes"));
 
-  Subject rise = run_of(500);
+  doctor::Subject rise = run_of(500);
   for (std::size_t s = 300; s < 500; ++s) {
     rise.metrics.steps[s].loss += 0.005 * static_cast<double>(s - 300);
   }
   EXPECT_THAT(rules_that_find(rise), ElementsAre("loss-rises"));
 
-  Subject stall = run_of(500);
-  for (StepMetrics& step : stall.metrics.steps) step.loss = std::max(step.loss, 3.3);
+  doctor::Subject stall = run_of(500);
+  for (run::StepMetrics& step : stall.metrics.steps) step.loss = std::max(step.loss, 3.3);
   EXPECT_THAT(rules_that_find(stall), ElementsAre("training-stalls"));
   stall.metrics.steps.resize(250);  // of which 100 are warm-up: too soon to say
   EXPECT_THAT(rules_that_find(stall), IsEmpty());
 
-  Subject end = run_of(100);
+  doctor::Subject end = run_of(100);
   end.metrics.steps.push_back({.step = 101, .loss = NAN});
   end.metrics.stopped = "the loss of step 101 is not finite";
   EXPECT_THAT(rules_that_find(end), ElementsAre("training-stopped"));
@@ -76,7 +76,7 @@ ByteText some_text() {
 }
 
 /// Settings of a network that trains in a second.
-RunConfig small_settings() {
+run::RunConfig small_settings() {
   return {.layers = 2,
           .width = 32,
           .heads = 2,
@@ -87,10 +87,10 @@ RunConfig small_settings() {
           .validation_batches = 1};
 }
 
-Subject subject_of(const RunConfig& config, const ByteText& text) {
-  const TemporaryFolder folder;
-  OpenedModel opened = open_settings(config, folder.path(), text);
-  examine(opened.model, text_tokens(text, config.context), opened.subject);
+doctor::Subject subject_of(const run::RunConfig& config, const ByteText& text) {
+  const io::TemporaryFolder folder;
+  doctor::OpenedModel opened = doctor::open_settings(config, folder.path(), text);
+  doctor::examine(opened.model, doctor::text_tokens(text, config.context), opened.subject);
   opened.subject.unigram_loss = text.unigram_loss();
   return opened.subject;
 }
@@ -103,7 +103,7 @@ TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
     for (const char* init : {"gpt2", "xavier"}) {
       for (const std::uint64_t layers : {2, 12}) {
         if (layers == 12 && placement.name == "none" && init == std::string("xavier")) continue;
-        RunConfig config = small_settings();
+        run::RunConfig config = small_settings();
         config.placement = placement.name;
         config.initialization = init;
         config.layers = layers;
@@ -117,25 +117,26 @@ TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
 
 TEST(Proof, APlacementWithAResidualMendsGradientsThatVanish) {
   const ByteText text = some_text();
-  RunConfig config = small_settings();
+  run::RunConfig config = small_settings();
   config.placement = "plain";
   config.initialization = "xavier";
   config.layers = 24;
-  const Subject subject = subject_of(config, text);
-  const std::vector<Finding> findings = diagnose(subject);
+  const doctor::Subject subject = subject_of(config, text);
+  const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
   ASSERT_THAT(rules_that_find(subject), ElementsAre("gradient-vanishes", "tokens-collapse"));
-  const std::vector<Proof> proofs = prove_by_training(subject, findings, text, 3);
+  const std::vector<doctor::Proof> proofs = doctor::prove_by_training(subject, findings, text, 3);
   ASSERT_EQ(proofs.size(), 2u);
   EXPECT_EQ(proofs[0].change, "placement \"plain\" → \"pre\"");
   EXPECT_LT(proofs[0].before, 1e-3);
   EXPECT_GT(proofs[0].after, 0.3);
   EXPECT_GT(proofs[1].before, 0.99);
   EXPECT_LT(proofs[1].after, 0.9);
-  for (const Proof& proof : proofs) EXPECT_TRUE(proof.was_seen && proof.is_mended) << proof.rule;
+  for (const doctor::Proof& proof : proofs)
+    EXPECT_TRUE(proof.was_seen && proof.is_mended) << proof.rule;
 }
 
 TEST(SettingsRules, SeeGradientsExplodeWithoutANorm) {
-  RunConfig config = small_settings();
+  run::RunConfig config = small_settings();
   config.placement = "none";
   config.initialization = "xavier";
   config.layers = 24;
@@ -144,15 +145,16 @@ TEST(SettingsRules, SeeGradientsExplodeWithoutANorm) {
 
 TEST(Proof, WarmUpMendsAPostNormStackOfLargeBranches) {
   const ByteText text = some_text();
-  RunConfig config = small_settings();
+  run::RunConfig config = small_settings();
   config.placement = "post";
   config.initialization = "xavier";
   config.layers = 12;
   config.learning_rate = 2e-3;
   config.warm_up = 0;
-  const Subject subject = subject_of(config, text);
+  const doctor::Subject subject = subject_of(config, text);
   ASSERT_THAT(rules_that_find(subject), ElementsAre("warm-up-missing"));
-  const std::vector<Proof> proofs = prove_by_training(subject, diagnose(subject), text, 150);
+  const std::vector<doctor::Proof> proofs =
+      doctor::prove_by_training(subject, doctor::diagnose(subject), text, 150);
   ASSERT_EQ(proofs.size(), 1u);
   EXPECT_EQ(proofs[0].change, "warm-up 0 → 100");
   EXPECT_LT(proofs[0].after, 0.9 * proofs[0].before);
@@ -161,16 +163,17 @@ TEST(Proof, WarmUpMendsAPostNormStackOfLargeBranches) {
 TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
   const ByteText text = some_text();
   for (const double rate : {10.0, 1e-8}) {
-    RunConfig config = small_settings();
+    run::RunConfig config = small_settings();
     config.learning_rate = rate;
     config.clip = 0;
-    const Subject subject = try_settings(config, text, 250);
-    EXPECT_EQ(try_settings(config, text, 20).metrics.steps.at(19).loss,
+    const doctor::Subject subject = doctor::try_settings(config, text, 250);
+    EXPECT_EQ(doctor::try_settings(config, text, 20).metrics.steps.at(19).loss,
               subject.metrics.steps.at(19).loss);  // a shorter trial is its beginning
-    const std::vector<Finding> findings = diagnose(subject);
-    const auto stall = std::ranges::find(findings, "training-stalls", &Finding::rule);
+    const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
+    const auto stall = std::ranges::find(findings, "training-stalls", &doctor::Finding::rule);
     ASSERT_NE(stall, findings.end()) << rate;
-    const std::vector<Proof> proofs = prove_by_training(subject, {*stall}, text, 250);
+    const std::vector<doctor::Proof> proofs =
+        doctor::prove_by_training(subject, {*stall}, text, 250);
     EXPECT_EQ(proofs.front().before, stall->measured);
     EXPECT_TRUE(proofs.back().is_mended) << proofs.back().change << ": " << proofs.back().after;
   }
@@ -179,19 +182,20 @@ TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
 /// What it trains with is what the run has: the loss before is that of the run's own first steps.
 TEST(Proof, TrainsARunAsItWasTrained) {
   const ByteText text = some_text();
-  RunConfig config = small_settings();
+  run::RunConfig config = small_settings();
   config.placement = "none";
   config.layers = 8;
   config.learning_rate = 100;  // without a norm the values overflow within some steps
   config.clip = 0;
-  const TemporaryFolder folder;
-  const RunFiles files(folder.path());
-  const RunOutcome outcome = run_training(config, files, text, {});
-  ASSERT_EQ(outcome.end, RunOutcome::End::kNotFinite);
-  const Subject subject = read_run(files);
-  const std::vector<Finding> findings = diagnose(subject);
+  const io::TemporaryFolder folder;
+  const run::RunFiles files(folder.path());
+  const run::RunOutcome outcome = run::run_training(config, files, text, {});
+  ASSERT_EQ(outcome.end, run::RunOutcome::End::kNotFinite);
+  const doctor::Subject subject = doctor::read_run(files);
+  const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
   ASSERT_EQ(findings.at(0).rule, "training-stopped");
-  const std::vector<Proof> proofs = prove_by_training(subject, findings, text, outcome.steps + 5);
+  const std::vector<doctor::Proof> proofs =
+      doctor::prove_by_training(subject, findings, text, outcome.steps + 5);
   ASSERT_FALSE(proofs.empty());
   EXPECT_EQ(proofs[0].change, "placement \"none\" → \"pre\"");
   EXPECT_TRUE(std::isinf(proofs[0].before));
@@ -203,27 +207,28 @@ TEST(Bands, HoldTheStreamAndItsGradientBeforeTraining) {
   const ByteText text = some_text();
   for (const char* placement : {"pre", "sandwich", "reordered", "post", "deepnorm"}) {
     for (const std::uint64_t seed : {0, 1, 2}) {
-      RunConfig config = small_settings();
+      run::RunConfig config = small_settings();
       config.placement = placement;
       config.initialization = "xavier";
       config.layers = 8;
       config.seed = seed;
-      const Subject subject = subject_of(config, text);
-      const std::vector<LayerNumbers> layers = layer_numbers(subject, 0);
-      const auto expect_inside = [&](const Band& band, double LayerNumbers::*member) {
+      const doctor::Subject subject = subject_of(config, text);
+      const std::vector<doctor::LayerNumbers> layers = doctor::layer_numbers(subject, 0);
+      const auto expect_inside = [&](const doctor::Band& band,
+                                     double doctor::LayerNumbers::*member) {
         for (std::size_t i = 0; i < band.layer.size(); ++i) {
           const double value = layers[static_cast<std::size_t>(band.layer[i])].*member;
           EXPECT_GE(value, 0.9 * band.low[i]) << placement << ", layer " << band.layer[i];
           EXPECT_LE(value, 1.01 * band.high[i]) << placement << ", layer " << band.layer[i];
         }
       };
-      const Band stream = stream_band(subject, layers);
-      const Band gradient = gradient_band(subject, layers);
+      const doctor::Band stream = doctor::stream_band(subject, layers);
+      const doctor::Band gradient = doctor::gradient_band(subject, layers);
       const bool adds_up = placement != std::string("post") && placement != std::string("deepnorm");
       EXPECT_EQ(stream.layer.size(), adds_up ? 8u : 7u);
       EXPECT_EQ(gradient.layer.size(), adds_up ? 8u : 0u);
-      expect_inside(stream, &LayerNumbers::stream);
-      expect_inside(gradient, &LayerNumbers::gradient);
+      expect_inside(stream, &doctor::LayerNumbers::stream);
+      expect_inside(gradient, &doctor::LayerNumbers::gradient);
     }
   }
 }

@@ -44,31 +44,31 @@ const std::map<std::string, std::string> kRuleOf = {
     {"logits_grow", "attention-logits-grow"},
 };
 
-bool is_defect(const Finding& finding) {
-  return finding.severity != Severity::kNote;
+bool is_defect(const doctor::Finding& finding) {
+  return finding.severity != doctor::Severity::kNote;
 }
 
-Subject subject_of(const std::string& file) {
-  return {.name = file, .profile = parse_profiles(read_file(kProfiles + file), file).at(0)};
+doctor::Subject subject_of(const std::string& file) {
+  return {.name = file, .profile = io::parse_profiles(io::read_file(kProfiles + file), file).at(0)};
 }
 
-std::string list(const std::vector<Finding>& findings) {
+std::string list(const std::vector<doctor::Finding>& findings) {
   std::string text;
-  for (const Finding& f : findings) {
+  for (const doctor::Finding& f : findings) {
     text += fmt::format("    {} ({}): {}; expected {}\n", f.rule, f.where, f.what, f.because);
   }
   return text;
 }
 
 TEST(DoctorSuite, FindsPlantedBugsInTheirPlaceAndNothingInSoundNetworks) {
-  const auto index = nlohmann::ordered_json::parse(read_file(kProfiles + "index.json"));
+  const auto index = nlohmann::ordered_json::parse(io::read_file(kProfiles + "index.json"));
   std::size_t sound = 0, planted = 0;
   std::set<std::string> bugs;
   fmt::print("{:52} {:26} {:10} {}\n", "network", "planted", "where", "found");
   for (const auto& [file, truth] : index.items()) {
     const std::string bug = truth["bug"];
-    std::vector<Finding> findings = diagnose(subject_of(file));
-    std::erase_if(findings, [](const Finding& f) { return !is_defect(f); });
+    std::vector<doctor::Finding> findings = doctor::diagnose(subject_of(file));
+    std::erase_if(findings, [](const doctor::Finding& f) { return !is_defect(f); });
     const std::string where =
         truth["layer"].is_null() ? "all" : fmt::format("layer {}", truth["layer"].get<int>());
     fmt::print("{:52} {:26} {:10} {}\n", file, bug, bug == "sound" ? "" : where,
@@ -84,7 +84,7 @@ TEST(DoctorSuite, FindsPlantedBugsInTheirPlaceAndNothingInSoundNetworks) {
     bugs.insert(bug);
     const std::string& rule = kRuleOf.at(bug);
     EXPECT_FALSE(findings.empty()) << file << ": nothing found, expected " << rule;
-    for (const Finding& f : findings) {
+    for (const doctor::Finding& f : findings) {
       EXPECT_EQ(f.rule, rule) << file << "\n" << list(findings);
       if (!truth["layer"].is_null()) {
         EXPECT_EQ(f.site.value().layer, truth["layer"].get<std::size_t>()) << file;
@@ -107,17 +107,17 @@ namespace fs = std::filesystem;
 /// A golden model in memory, to be spoilt and written somewhere else.
 struct ModelFiles {
   nlohmann::ordered_json config;
-  std::map<std::string, std::pair<Shape, std::vector<float>>> tensors;
+  std::map<std::string, std::pair<io::Shape, std::vector<float>>> tensors;
 
   /// Of a folder below golden/.
   explicit ModelFiles(const std::string& name) {
     const std::string folder = ADDNORM_SOURCE_DIR "/tests/golden/" + name;
-    config = nlohmann::ordered_json::parse(read_file(folder + "/config.json"));
+    config = nlohmann::ordered_json::parse(io::read_file(folder + "/config.json"));
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string file = entry.path().filename().string();
       if (!file.starts_with("model") || !file.ends_with(".safetensors")) continue;
-      for (const StoredTensor& tensor : read_safetensors(entry.path().string()).tensors) {
-        tensors[tensor.name] = {tensor.shape, tensor_values<float>(tensor)};
+      for (const io::StoredTensor& tensor : io::read_safetensors(entry.path().string()).tensors) {
+        tensors[tensor.name] = {tensor.shape, io::tensor_values<float>(tensor)};
       }
     }
   }
@@ -138,21 +138,22 @@ struct ModelFiles {
                                ::testing::UnitTest::GetInstance()->current_test_info()->name();
     fs::remove_all(folder);
     fs::create_directories(folder);
-    std::vector<StoredTensor> stored;
+    std::vector<io::StoredTensor> stored;
     for (const auto& [name, tensor] : tensors) {
-      stored.push_back(stored_tensor(name, tensor.first, std::span<const float>(tensor.second)));
+      stored.push_back(
+          io::stored_tensor(name, tensor.first, std::span<const float>(tensor.second)));
     }
-    write_safetensors(folder + "/model.safetensors", stored);
-    write_files({{folder + "/config.json", config.dump()}});
+    io::write_safetensors(folder + "/model.safetensors", stored);
+    io::write_files({{folder + "/config.json", config.dump()}});
     return folder;
   }
 
   /// What the doctor finds in the files, notes left out.
-  std::vector<Finding> diagnosed() const {
-    auto [subject, model] = open_model(written());
-    examine(model, {}, subject);
-    std::vector<Finding> findings = diagnose(subject);
-    std::erase_if(findings, [](const Finding& f) { return !is_defect(f); });
+  std::vector<doctor::Finding> diagnosed() const {
+    auto [subject, model] = doctor::open_model(written());
+    doctor::examine(model, {}, subject);
+    std::vector<doctor::Finding> findings = doctor::diagnose(subject);
+    std::erase_if(findings, [](const doctor::Finding& f) { return !is_defect(f); });
     return findings;
   }
 };
@@ -219,13 +220,13 @@ TEST(DoctorSuite, FindsBugsInFiles) {
   for (const FileBug& bug : kFileBugs) {
     ModelFiles files("models/" + std::string(bug.model));
     bug.plant(files);
-    const std::vector<Finding> findings = files.diagnosed();
+    const std::vector<doctor::Finding> findings = files.diagnosed();
     fmt::print("{:8} {:26} {}\n", bug.model, bug.what,
                findings.empty() ? std::string("nothing")
                                 : fmt::format("{} × {}, {}", findings.size(), findings[0].rule,
                                               findings[0].where));
     EXPECT_FALSE(findings.empty()) << bug.model << " " << bug.what;
-    for (const Finding& f : findings) {
+    for (const doctor::Finding& f : findings) {
       EXPECT_EQ(f.rule, bug.rule) << bug.model << " " << bug.what << "\n" << list(findings);
       if (bug.layer >= 0) {
         EXPECT_EQ(f.site.value().layer, std::size_t(bug.layer)) << list(findings);
@@ -237,7 +238,8 @@ TEST(DoctorSuite, FindsBugsInFiles) {
 TEST(DoctorSuite, FindsNothingInSoundFiles) {
   for (const char* name : {"gpt2", "gpt2_saved", "bert", "bert_hub", "llama", "llama3", "qwen2",
                            "qwen3", "gemma", "gemma2", "gemma3", "olmo2", "t5", "t5_v1_1"}) {
-    const std::vector<Finding> findings = ModelFiles("models/" + std::string(name)).diagnosed();
+    const std::vector<doctor::Finding> findings =
+        ModelFiles("models/" + std::string(name)).diagnosed();
     EXPECT_TRUE(findings.empty()) << name << "\n" << list(findings);
   }
 }
@@ -245,8 +247,8 @@ TEST(DoctorSuite, FindsNothingInSoundFiles) {
 // Trained weights under another recipe: nothing is wrong with any number, but the text is.
 
 /// Sequences of the kind that golden/trained was trained on: four tokens, again and again.
-Tokens repeated_tokens() {
-  Tokens tokens{.batch = 8};
+doctor::Tokens repeated_tokens() {
+  doctor::Tokens tokens{.batch = 8};
   for (std::size_t i = 0; i < 8 * 16; ++i) {
     tokens.ids.push_back(static_cast<std::int32_t>(1 + (i / 16 * 5 + i % 4 * 7) % 39));
   }
@@ -269,18 +271,19 @@ TEST(DoctorSuite, FindsTheRecipeByWhichTrainedWeightsDoBest) {
     ModelFiles files("trained/" + std::string(wrong.model));
     wrong.plant(files);
     const std::string folder = files.written();
-    auto [subject, model] = open_model(folder);
-    examine(model, repeated_tokens(), subject);
-    try_alternatives(folder, model.recipe(), repeated_tokens(), subject);
-    const std::vector<Finding> findings = diagnose(subject);
-    const auto found = std::ranges::find(findings, "another-recipe", &Finding::rule);
+    auto [subject, model] = doctor::open_model(folder);
+    doctor::examine(model, repeated_tokens(), subject);
+    doctor::try_alternatives(folder, model.recipe(), repeated_tokens(), subject);
+    const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
+    const auto found = std::ranges::find(findings, "another-recipe", &doctor::Finding::rule);
     std::string tried = fmt::format("as it is: {:.3f}\n", subject.loss);
-    for (const Alternative& a : subject.alternatives) {
+    for (const doctor::Alternative& a : subject.alternatives) {
       tried += fmt::format("{}: {:.3f}\n", a.change, a.loss);
     }
     ASSERT_NE(found, findings.end()) << wrong.model << ": " << wrong.right << "\n" << tried;
     EXPECT_EQ(found->remedies.at(0).change, wrong.right);
-    for (const Proof& proof : prove_by_running(folder, subject, findings, repeated_tokens())) {
+    for (const doctor::Proof& proof :
+         doctor::prove_by_running(folder, subject, findings, repeated_tokens())) {
       if (proof.rule != "another-recipe") continue;
       fmt::print("{:8} {:24} loss {:.3f} → {:.3f}\n", wrong.model, proof.change, proof.before,
                  proof.after);
@@ -294,21 +297,22 @@ TEST(DoctorSuite, FindsTheRecipeByWhichTrainedWeightsDoBest) {
 TEST(DoctorSuite, LeavesTrainedWeightsTheirRecipe) {
   for (const char* name : {"gpt2", "llama", "gemma"}) {
     const std::string folder = ModelFiles("trained/" + std::string(name)).written();
-    auto [subject, model] = open_model(folder);
-    examine(model, repeated_tokens(), subject);
-    try_alternatives(folder, model.recipe(), repeated_tokens(), subject);
+    auto [subject, model] = doctor::open_model(folder);
+    doctor::examine(model, repeated_tokens(), subject);
+    doctor::try_alternatives(folder, model.recipe(), repeated_tokens(), subject);
     EXPECT_GE(subject.alternatives.size(), 4u);
     EXPECT_LT(subject.loss, 0.6 * subject.chance_loss) << name;
-    for (const Finding& f : diagnose(subject)) EXPECT_FALSE(is_defect(f)) << name << ": " << f.rule;
+    for (const doctor::Finding& f : doctor::diagnose(subject))
+      EXPECT_FALSE(is_defect(f)) << name << ": " << f.rule;
   }
 }
 
 /// Of every token but a sequence's last, whose next nobody knows: as any other program has it.
 TEST(DoctorSuite, HasTheLossOfTheNextToken) {
   const std::string folder = ADDNORM_SOURCE_DIR "/tests/golden/models/llama";
-  const Safetensors golden = read_safetensors(folder + "/expected.safetensors");
-  const auto ids = tensor_values<double>(golden.at("tokens"));
-  const auto logits = tensor_values<float>(golden.at("output"));
+  const io::Safetensors golden = io::read_safetensors(folder + "/expected.safetensors");
+  const auto ids = io::tensor_values<double>(golden.at("tokens"));
+  const auto logits = io::tensor_values<float>(golden.at("output"));
   const std::size_t batch = 2, length = 12, vocabulary = logits.size() / ids.size();
   ASSERT_EQ(ids.size(), batch * length);
   double loss = 0;
@@ -321,11 +325,11 @@ TEST(DoctorSuite, HasTheLossOfTheNextToken) {
     }
   }
   loss /= static_cast<double>(batch * (length - 1));
-  auto [subject, model] = open_model(folder);
-  const Tokens tokens{.ids = {ids.begin(), ids.end()}, .batch = batch};
-  examine(model, tokens, subject);
+  auto [subject, model] = doctor::open_model(folder);
+  const doctor::Tokens tokens{.ids = {ids.begin(), ids.end()}, .batch = batch};
+  doctor::examine(model, tokens, subject);
   EXPECT_NEAR(subject.loss, loss, 1e-5);
-  EXPECT_NEAR(loss_on(model, tokens), loss, 1e-5);
+  EXPECT_NEAR(doctor::loss_on(model, tokens), loss, 1e-5);
 }
 
 }  // namespace

@@ -30,22 +30,23 @@ class Golden {
  public:
   explicit Golden(const std::string& name)
       : name_(name),
-        file_(read_safetensors(ADDNORM_SOURCE_DIR "/tests/golden/data/" + name + ".safetensors")) {}
+        file_(io::read_safetensors(ADDNORM_SOURCE_DIR "/tests/golden/data/" + name +
+                                   ".safetensors")) {}
   ~Golden() { fmt::print("{}: worst error {:.1e}, of {}\n", name_, worst_error_, worst_); }
 
-  const Shape& shape(const std::string& name) const { return file_.at(name).shape; }
+  const io::Shape& shape(const std::string& name) const { return file_.at(name).shape; }
   std::size_t d_model() const { return shape("output").back(); }
 
   /// All dimensions but the last are rows.
   Matrix<float> matrix(const std::string& name) const {
-    const auto values = tensor_values<float>(file_.at(name));
+    const auto values = io::tensor_values<float>(file_.at(name));
     Matrix<float> matrix(values.size() / shape(name).back(), shape(name).back());
     std::copy(values.begin(), values.end(), matrix.data());
     return matrix;
   }
   /// Nothing where the case has no such mask.
   std::span<const std::uint8_t> mask(std::string_view name) const {
-    for (const StoredTensor& tensor : file_.tensors) {
+    for (const io::StoredTensor& tensor : file_.tensors) {
       if (tensor.name == name) {
         return {reinterpret_cast<const std::uint8_t*>(tensor.bytes.data()), tensor.bytes.size()};
       }
@@ -58,7 +59,7 @@ class Golden {
   }
 
   void compare(const std::string& name, std::span<const float> values) {
-    const auto expected = tensor_values<float>(file_.at(name));
+    const auto expected = io::tensor_values<float>(file_.at(name));
     SCOPED_TRACE(name_ + ": " + name);
     const double error = testing::max_error(values, expected) / largest(name);
     EXPECT_LE(error, kTolerance);
@@ -78,11 +79,11 @@ class Golden {
     // A key's bias adds the same to all scores of a query, which changes nothing: its gradient is
     // mere rounding of what its weight's is made of.
     if (name.ends_with("key.bias")) name.replace(name.size() - 4, 4, "weight");
-    return testing::max_abs(tensor_values<double>(file_.at(name)));
+    return testing::max_abs(io::tensor_values<double>(file_.at(name)));
   }
 
   std::string name_;
-  Safetensors file_;
+  io::Safetensors file_;
   double worst_error_ = 0;
   std::string worst_;
 };
@@ -146,7 +147,7 @@ struct ChannelNorm {
   std::vector<float> workspace = std::vector<float>(channel_norm_workspace(options, tensor(x)));
 
   TensorView<float> tensor(Matrix<float>& matrix) const {
-    const Shape& shape = golden.shape("value.x");
+    const io::Shape& shape = golden.shape("value.x");
     return {matrix.data(), shape[0], shape[1], shape[2]};
   }
   ChannelNormForward<float> forward() {
@@ -221,7 +222,7 @@ struct AttentionCase {
 
 void check_attention(const AttentionCase& c) {
   Golden golden(c.file);
-  const Shape& shape = golden.shape("output");
+  const io::Shape& shape = golden.shape("output");
   const Matrix<float> dy = golden.matrix("d_output");
   Matrix<float> y(dy.rows(), dy.cols());
   std::map<std::string, Matrix<float>> in, d;
@@ -270,7 +271,7 @@ struct StackCase {
 
 void check_stack(const StackCase& c) {
   Golden golden(c.file);
-  const Shape& shape = golden.shape("output");
+  const io::Shape& shape = golden.shape("output");
   Stack<float> stack({.d_model = golden.d_model(),
                       .n_heads = kHeads,
                       .d_ff = golden.shape("value.layers.0.feed_forward.up.weight")[0],

@@ -30,20 +30,20 @@ std::string folder_of(const std::string& name) {
   return ADDNORM_SOURCE_DIR "/tests/golden/models/" + name;
 }
 
-StreamedModel load(const std::string& folder) {
+model::StreamedModel load(const std::string& folder) {
   const std::string config = folder + "/config.json";
-  Recipe recipe = parse_recipe(read_file(config), config);
-  Weights weights(folder, recipe.family);
+  model::Recipe recipe = model::parse_recipe(io::read_file(config), config);
+  model::Weights weights(folder, recipe.family);
   return {std::move(recipe), std::move(weights)};
 }
 
 /// Gradients by the names of the tensors that the parameters stand in, laid out as they are.
 class TensorGradients {
  public:
-  explicit TensorGradients(const Weights& weights) : weights_(weights) {}
+  explicit TensorGradients(const model::Weights& weights) : weights_(weights) {}
 
-  void add(const StreamedModel::Gradient& g) {
-    const ParameterSource source = weights_.find(std::string(g.name));
+  void add(const model::StreamedModel::Gradient& g) {
+    const model::ParameterSource source = weights_.find(std::string(g.name));
     std::vector<float>& all = gradients_[source.tensor->name];
     all.resize(source.tensor->count());
     const std::size_t rows = all.size() / source.parts / g.gradient.cols;
@@ -59,34 +59,36 @@ class TensorGradients {
   const std::map<std::string, std::vector<float>>& all() const { return gradients_; }
 
  private:
-  const Weights& weights_;
+  const model::Weights& weights_;
   std::map<std::string, std::vector<float>> gradients_;
 };
 
 class Models : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Models, GivesPyTorchsOutputAndGradients) {
-  StreamedModel model = load(folder_of(GetParam()));
-  const Safetensors expected = read_safetensors(folder_of(GetParam()) + "/expected.safetensors");
-  const StoredTensor& stored_tokens = expected.at("tokens");
+  model::StreamedModel model = load(folder_of(GetParam()));
+  const io::Safetensors expected =
+      io::read_safetensors(folder_of(GetParam()) + "/expected.safetensors");
+  const io::StoredTensor& stored_tokens = expected.at("tokens");
   std::vector<std::int32_t> tokens;
-  for (const double id : tensor_values<double>(stored_tokens)) tokens.push_back(std::int32_t(id));
+  for (const double id : io::tensor_values<double>(stored_tokens))
+    tokens.push_back(std::int32_t(id));
 
   const MatrixView<const float> output = model.forward(tokens, stored_tokens.shape[0]);
   const double output_error = relative_error(std::span(output.data, output.size()),
-                                             tensor_values<float>(expected.at("output")));
+                                             io::tensor_values<float>(expected.at("output")));
   EXPECT_LT(output_error, kTolerance);
 
-  const std::vector<float> d_output = tensor_values<float>(expected.at("d_output"));
+  const std::vector<float> d_output = io::tensor_values<float>(expected.at("d_output"));
   TensorGradients gradients(model.weights());
   model.backward({d_output.data(), output.rows, output.cols},
-                 [&](const StreamedModel::Gradient& gradient) { gradients.add(gradient); });
+                 [&](const model::StreamedModel::Gradient& gradient) { gradients.add(gradient); });
   std::map<std::string, std::vector<float>> wanted;
   double largest = 0;
-  for (const StoredTensor& tensor : expected.tensors) {
+  for (const io::StoredTensor& tensor : expected.tensors) {
     const std::string prefix = "gradient.";
     if (!tensor.name.starts_with(prefix)) continue;
-    auto& values = wanted[tensor.name.substr(prefix.size())] = tensor_values<float>(tensor);
+    auto& values = wanted[tensor.name.substr(prefix.size())] = io::tensor_values<float>(tensor);
     largest = std::max(largest, testing::max_abs(values));
   }
   testing::LargestError worst;

@@ -52,7 +52,9 @@ class MpiTest : public ::testing::Test {
     for (int i = 0; i < 600; ++i) text << "sentence " << i * i % 97 << " of this text. ";
   }
 
-  RunFiles files(const std::string& run) const { return RunFiles((folder_ / run).string()); }
+  run::RunFiles files(const std::string& run) const {
+    return run::RunFiles((folder_ / run).string());
+  }
 
   std::string train(const std::string& run, const std::string& more) const {
     return fmt::format("{} train --out {} {}", ADDNORM_PROGRAM, run, more);
@@ -79,7 +81,8 @@ class MpiTest : public ::testing::Test {
     int status = 0;
     ::waitpid(child, &status, 0);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-            read_file((folder_ / "out.txt").string()), read_file((folder_ / "err.txt").string())};
+            io::read_file((folder_ / "out.txt").string()),
+            io::read_file((folder_ / "err.txt").string())};
   }
   Result run(const std::string& command) const { return wait_for(start(command)); }
 
@@ -88,7 +91,7 @@ class MpiTest : public ::testing::Test {
   Result interrupted(const std::string& run, const std::function<void(pid_t, pid_t)>& act) const {
     const pid_t mpirun = start(on(2, fresh(run, "--steps 1000000")));
     for (int tries = 0; tries < 1500; ++tries) {
-      if (read_metrics(files(run).metrics).steps.size() >= 12) break;
+      if (run::read_metrics(files(run).metrics).steps.size() >= 12) break;
       std::this_thread::sleep_for(20ms);
     }
     std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", mpirun));
@@ -108,8 +111,8 @@ class MpiTest : public ::testing::Test {
   }
 
   void expect_same_curve(const std::string& a, const std::string& b, double tolerance) const {
-    const Metrics one = read_metrics(files(a).metrics);
-    const Metrics other = read_metrics(files(b).metrics);
+    const run::Metrics one = run::read_metrics(files(a).metrics);
+    const run::Metrics other = run::read_metrics(files(b).metrics);
     ASSERT_EQ(one.steps.size(), other.steps.size());
     for (std::size_t i = 0; i < one.steps.size(); ++i) {
       EXPECT_NEAR(one.steps[i].loss, other.steps[i].loss, tolerance * one.steps[i].loss) << i;
@@ -120,7 +123,7 @@ class MpiTest : public ::testing::Test {
                 tolerance * one.validations.back().loss);
   }
 
-  TemporaryFolder temporary_;
+  io::TemporaryFolder temporary_;
   const fs::path folder_ = temporary_.path();
 };
 
@@ -132,7 +135,7 @@ TEST_F(MpiTest, GoesAsOneProcessDoesAndToTheSameBitsEveryTime) {
   ASSERT_EQ(run(on(3, fresh("three", how))).status, 0);
   expect_same_curve("alone", "two", 1e-5);
   expect_same_curve("alone", "three", 1e-5);
-  EXPECT_TRUE(read_file(files("two").checkpoint) == read_file(files("again").checkpoint));
+  EXPECT_TRUE(io::read_file(files("two").checkpoint) == io::read_file(files("again").checkpoint));
 }
 
 TEST_F(MpiTest, GoesAsOneProcessDoesInBFloat16) {
@@ -147,12 +150,12 @@ TEST_F(MpiTest, GoesAsOneProcessDoesInBFloat16) {
 TEST_F(MpiTest, AKilledProcessEndsTheOthersAndTheRunGoesOn) {
   const Result killed = interrupted("run", [](pid_t, pid_t second) { ::kill(second, SIGKILL); });
   EXPECT_NE(killed.status, 0);
-  const std::size_t steps = read_metrics(files("run").metrics).steps.size() + 5;
+  const std::size_t steps = run::read_metrics(files("run").metrics).steps.size() + 5;
   const std::string until = fmt::format(" --steps {}", steps);
   const Result resumed = run(on(2, train("run", "--resume" + until)));
   ASSERT_EQ(resumed.status, 0) << resumed.err;
   ASSERT_EQ(run(on(2, fresh("whole", until))).status, 0);
-  EXPECT_TRUE(read_file(files("run").checkpoint) == read_file(files("whole").checkpoint));
+  EXPECT_TRUE(io::read_file(files("run").checkpoint) == io::read_file(files("whole").checkpoint));
 }
 
 TEST_F(MpiTest, GoesOnWithAnotherNumberOfProcesses) {
@@ -160,8 +163,8 @@ TEST_F(MpiTest, GoesOnWithAnotherNumberOfProcesses) {
   ASSERT_EQ(run(on(2, fresh("run", "--steps 10"))).status, 0);
   ASSERT_EQ(run(train("run", "--resume --steps 20")).status, 0);
   ASSERT_EQ(run(on(3, train("run", "--resume --steps 30"))).status, 0);
-  const Metrics parts = read_metrics(files("run").metrics);
-  const Metrics whole = read_metrics(files("whole").metrics);
+  const run::Metrics parts = run::read_metrics(files("run").metrics);
+  const run::Metrics whole = run::read_metrics(files("whole").metrics);
   ASSERT_EQ(parts.steps.size(), whole.steps.size());
   for (std::size_t i = 0; i < parts.steps.size(); ++i) {
     EXPECT_NEAR(parts.steps[i].loss, whole.steps[i].loss, 1e-5 * whole.steps[i].loss) << i;
@@ -171,7 +174,7 @@ TEST_F(MpiTest, GoesOnWithAnotherNumberOfProcesses) {
 TEST_F(MpiTest, AStopRequestToAnyProcessLeavesACheckpoint) {
   const Result stopped = interrupted("run", [](pid_t, pid_t second) { ::kill(second, SIGTERM); });
   EXPECT_EQ(stopped.status, 0) << stopped.err;
-  const std::size_t steps = read_metrics(files("run").metrics).steps.size();
+  const std::size_t steps = run::read_metrics(files("run").metrics).steps.size();
   EXPECT_THAT(stopped.out, HasSubstr(fmt::format("Stopped after step {}, with", steps)));
 }
 
@@ -183,12 +186,12 @@ TEST_F(MpiTest, AStopRequestByWayOfMpirunLeavesACheckpoint) {
 
 TEST_F(MpiTest, InterruptingMpirunLeavesACheckpoint) {
   interrupted("run", [](pid_t mpirun, pid_t) { ::kill(mpirun, SIGINT); });
-  const std::size_t steps = read_metrics(files("run").metrics).steps.size();
-  EXPECT_EQ(Checkpoint(files("run").checkpoint).state().steps, steps);
+  const std::size_t steps = run::read_metrics(files("run").metrics).steps.size();
+  EXPECT_EQ(run::Checkpoint(files("run").checkpoint).state().steps, steps);
   const std::string until = fmt::format(" --steps {}", steps + 1);
   const Result resumed = run(on(2, train("run", "--resume" + until)));
   ASSERT_EQ(resumed.status, 0) << resumed.err;
-  EXPECT_THAT(read_metrics(files("run").metrics).steps, SizeIs(steps + 1));
+  EXPECT_THAT(run::read_metrics(files("run").metrics).steps, SizeIs(steps + 1));
 }
 
 TEST_F(MpiTest, ReportsBadInputOnce) {
@@ -217,7 +220,8 @@ TEST_F(MpiTest, SaysOnceWhatIsNotFinite) {
   const Result stopped = run(on(2, fresh("run", "--steps 20 --lr 1e30")));
   EXPECT_NE(stopped.status, 0);
   EXPECT_EQ(occurrences(stopped.out, "is not finite: first in"), 1) << stopped.out;
-  EXPECT_THAT(read_metrics(files("run").metrics).stopped, HasSubstr("is not finite: first in"));
+  EXPECT_THAT(run::read_metrics(files("run").metrics).stopped,
+              HasSubstr("is not finite: first in"));
 }
 
 }  // namespace

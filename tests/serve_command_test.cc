@@ -174,7 +174,7 @@ TEST_F(ServeRunsTest, FindsTheLastValidationFarBack) {
 
 TEST_F(ServeRunsTest, GivesFilesFromAnyByteAndNothingBeyondTheFolder) {
   const Server server(folder_, "--runs runs");
-  const std::string file = read_file(folder_ / "runs/sweep/running/metrics.jsonl");
+  const std::string file = io::read_file(folder_ / "runs/sweep/running/metrics.jsonl");
   const std::string path = "/api/runs/sweep%2Frunning/metrics";
   for (const auto& [query, begin] : {std::pair<std::string, std::size_t>{"", 0},
                                      {"?from=0", 0},

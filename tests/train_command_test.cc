@@ -42,8 +42,12 @@ class TrainCommandTest : public testing::ProgramTest {
     write("text", text);
   }
 
-  RunFiles files(const std::string& run) const { return RunFiles((folder_ / run).string()); }
-  std::string checkpoint(const std::string& run) const { return read_file(files(run).checkpoint); }
+  run::RunFiles files(const std::string& run) const {
+    return run::RunFiles((folder_ / run).string());
+  }
+  std::string checkpoint(const std::string& run) const {
+    return io::read_file(files(run).checkpoint);
+  }
 
   /// Starts the program and does not wait for it.
   pid_t start(const std::string& words, std::FILE* out) const {
@@ -54,7 +58,7 @@ class TrainCommandTest : public testing::ProgramTest {
   /// Waits until the run has made this many steps.
   void wait_for_steps(const std::string& run, std::size_t steps) const {
     for (int tries = 0; tries < 6000; ++tries) {
-      if (read_metrics(files(run).metrics).steps.size() >= steps) return;
+      if (run::read_metrics(files(run).metrics).steps.size() >= steps) return;
       std::this_thread::sleep_for(5ms);
     }
     FAIL() << "the run makes no steps";
@@ -79,7 +83,7 @@ TEST_F(TrainCommandTest, TrainsAndLetsTheModelWrite) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("2 layers, width 16, pre-norm, f32:"),
                                 HasSubstr("step     10: loss"), HasSubstr("bits a byte"),
                                 HasSubstr("Time: products"), HasSubstr("run/report.html")));
-  EXPECT_THAT(read_file(files("run").report),
+  EXPECT_THAT(io::read_file(files("run").report),
               AllOf(HasSubstr("20 of 20 steps"), HasSubstr("The residual stream")));
 
   const Result text = run("generate run --prompt sen --tokens 30 --seed 4");
@@ -123,7 +127,7 @@ TEST_F(TrainCommandTest, TheCheckpointHasTheConfiguration) {
                  "--text: is missing; expected files to train on, which "
                  "run/config.json does not name");
   EXPECT_EQ(run("train --out run --resume --steps 8 --text text").status, 0);
-  EXPECT_EQ(read_config(files("run").config).width, 16);
+  EXPECT_EQ(run::read_config(files("run").config).width, 16);
 }
 
 TEST_F(TrainCommandTest, KilledAnywhereItGoesOnToTheSameBits) {
@@ -142,8 +146,8 @@ TEST_F(TrainCommandTest, KilledAnywhereItGoesOnToTheSameBits) {
   std::fclose(out);
   EXPECT_EQ(run(flags + "--out broken").status, 0);
   EXPECT_TRUE(checkpoint("whole") == checkpoint("broken"));
-  EXPECT_EQ(read_file(files("whole").profile), read_file(files("broken").profile));
-  EXPECT_EQ(read_metrics(files("broken").metrics).steps.size(), 400);
+  EXPECT_EQ(io::read_file(files("whole").profile), io::read_file(files("broken").profile));
+  EXPECT_EQ(run::read_metrics(files("broken").metrics).steps.size(), 400);
   for (const auto& entry : fs::directory_iterator(folder_ / "broken")) {
     EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
   }
@@ -161,8 +165,8 @@ TEST_F(TrainCommandTest, CtrlCStopsAfterTheStepWithACheckpoint) {
       AllOf(HasSubstr("Stopping after this step (again: at once)\n"),
             HasSubstr("Stopped after step"), HasSubstr("addnorm train --resume --out run")));
   std::fclose(out);
-  const std::size_t steps = read_metrics(files("run").metrics).steps.size();
-  EXPECT_EQ(Checkpoint(files("run").checkpoint).state().steps, steps);
+  const std::size_t steps = run::read_metrics(files("run").metrics).steps.size();
+  EXPECT_EQ(run::Checkpoint(files("run").checkpoint).state().steps, steps);
 }
 
 TEST_F(TrainCommandTest, AFolderBelongsToOneRunAtATime) {
@@ -228,11 +232,11 @@ TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
   EXPECT_THAT(done.err, IsEmpty());
 
   const std::string whole = checkpoint("run");
-  write_files({{files("run").checkpoint, whole.substr(0, whole.size() / 2)}});
+  io::write_files({{files("run").checkpoint, whole.substr(0, whole.size() / 2)}});
   expect_refused("--out run --resume", "checkpoint.safetensors: ");
   std::string corrupt = whole;
   corrupt[whole.size() - 100] ^= 1;
-  write_files({{files("run").checkpoint, corrupt}});
+  io::write_files({{files("run").checkpoint, corrupt}});
   expect_refused("--out run --resume", "is corrupt");
   EXPECT_EQ(run("generate run").status, 2);
   EXPECT_THAT(run("generate run --top-k 257").err, HasSubstr("top-k is 257, must be at most 256"));
@@ -252,8 +256,9 @@ TEST_F(TrainCommandTest, TakesTheMemoryThatItSays) {
     ASSERT_EQ(::wait4(child, &status, 0, &used), child);
     EXPECT_EQ(status, 0);
     std::fclose(out);
-    const RunConfig config = read_config(files("run" + std::to_string(std::strlen(more))).config);
-    const double expected = static_cast<double>(estimate_memory(config).total());
+    const run::RunConfig config =
+        run::read_config(files("run" + std::to_string(std::strlen(more))).config);
+    const double expected = static_cast<double>(run::estimate_memory(config).total());
     const double peak = 1024.0 * static_cast<double>(used.ru_maxrss);
     EXPECT_GT(peak, 0.9 * expected) << more;
     EXPECT_LT(peak, 1.1 * expected + 80e6) << more;  // program, libraries, oneDNN's buffers
@@ -273,7 +278,7 @@ TEST_F(TrainCommandTest, AFullDiskLeavesTheLastCheckpoint) {
                    ::fileno(err));
   }
   EXPECT_EQ(wait_for(child), 2);
-  EXPECT_THAT(read_file((folder_ / "err").string()),
+  EXPECT_THAT(io::read_file((folder_ / "err").string()),
               HasSubstr("checkpoint.safetensors: cannot be written"));
   EXPECT_TRUE(checkpoint("run") == before);
   EXPECT_EQ(run("train --out run --resume").status, 0);

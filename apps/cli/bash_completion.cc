@@ -3,7 +3,7 @@
 #include "cli/completion.h"
 #include "cli/manual.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 // One function with a `case` over "command, word before, last flag".
@@ -78,4 +78,4 @@ std::string bash_completion(const CLI::App& program) {
          of_commands + kFoot;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

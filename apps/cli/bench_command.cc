@@ -22,7 +22,7 @@
 #include "report/race_report.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kBenchMeaning =
@@ -68,7 +68,7 @@ Examples:
 struct BenchFlags {
   std::vector<std::string> kernels, shapes, dtypes, rivals;
   std::uint64_t threads = static_cast<std::uint64_t>(omp_get_max_threads());
-  std::uint64_t repeats = RaceOptions{}.repeats;
+  std::uint64_t repeats = race::RaceOptions{}.repeats;
   std::string python = "/usr/bin/python3";
   bool in_place = false;
   bool sweep = false;
@@ -80,24 +80,24 @@ struct BenchFlags {
 
 std::string kernel_names() {
   std::vector<std::string_view> names;
-  for (const RaceKernel& kernel : race_kernels()) names.push_back(kernel.name);
+  for (const race::RaceKernel& kernel : race::race_kernels()) names.push_back(kernel.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::vector<RaceKernel> chosen_kernels(const BenchFlags& flags) {
+std::vector<race::RaceKernel> chosen_kernels(const BenchFlags& flags) {
   using Names = std::vector<std::string>;
-  const std::span<const RaceKernel> all = race_kernels();
+  const std::span<const race::RaceKernel> all = race::race_kernels();
   Names names = flags.kernels;
   if (names.empty() && flags.sweep) names = {"add_layer_norm", "add_layer_norm_backward"};
   if (names.empty() || names == Names{"all"}) {
     names.clear();
-    for (const RaceKernel& kernel : all) {
+    for (const race::RaceKernel& kernel : all) {
       if (kernel.add || !flags.in_place) names.emplace_back(kernel.name);
     }
   }
-  std::vector<RaceKernel> kernels;
+  std::vector<race::RaceKernel> kernels;
   for (const std::string& name : names) {
-    const auto found = std::ranges::find(all, name, &RaceKernel::name);
+    const auto found = std::ranges::find(all, name, &race::RaceKernel::name);
     require(found != all.end(), "--kernel: '{}' is unknown; expected all or some of {}", name,
             kernel_names());
     require(found->add || !flags.in_place,
@@ -108,16 +108,16 @@ std::vector<RaceKernel> chosen_kernels(const BenchFlags& flags) {
   return kernels;
 }
 
-std::vector<RaceShape> chosen_shapes(const BenchFlags& flags) {
-  if (flags.sweep) return sweep_shapes();
-  if (flags.shapes.empty()) return default_race_shapes();
-  std::vector<RaceShape> shapes;
-  for (const std::string& text : flags.shapes) shapes.push_back(parse_race_shape(text));
+std::vector<race::RaceShape> chosen_shapes(const BenchFlags& flags) {
+  if (flags.sweep) return race::sweep_shapes();
+  if (flags.shapes.empty()) return race::default_race_shapes();
+  std::vector<race::RaceShape> shapes;
+  for (const std::string& text : flags.shapes) shapes.push_back(race::parse_race_shape(text));
   return shapes;
 }
 
 std::vector<std::string> chosen_dtypes(const BenchFlags& flags) {
-  const std::vector<std::string> all = race_dtypes();
+  const std::vector<std::string> all = race::race_dtypes();
   for (const std::string& name : flags.dtypes) {
     require(std::ranges::count(all, name) > 0, "--dtype: '{}' is unknown; expected some of {}",
             name, fmt::join(all, ", "));
@@ -127,20 +127,21 @@ std::vector<std::string> chosen_dtypes(const BenchFlags& flags) {
 
 std::vector<std::string_view> rival_names() {
   std::vector<std::string_view> names;
-  for (const PythonRivalKind& kind : python_rival_kinds()) names.push_back(kind.name);
+  for (const race::PythonRivalKind& kind : race::python_rival_kinds()) names.push_back(kind.name);
   return names;
 }
 
 /// Those that --rival names; by default PyTorch with either kind of memory.
-std::vector<PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
+std::vector<race::PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
   using Names = std::vector<std::string>;
   Names names = flags.rivals;
   if (names.empty() && !flags.sweep) names = {"pytorch", "pytorch_as_is"};
   if (names == Names{"none"}) names.clear();
-  std::vector<PythonRivalKind> kinds;
+  std::vector<race::PythonRivalKind> kinds;
   for (const std::string& name : names) {
-    const auto found = std::ranges::find(python_rival_kinds(), name, &PythonRivalKind::name);
-    require(found != python_rival_kinds().end(),
+    const auto found =
+        std::ranges::find(race::python_rival_kinds(), name, &race::PythonRivalKind::name);
+    require(found != race::python_rival_kinds().end(),
             "--rival: '{}' is unknown; expected none or some of {}", name,
             fmt::join(rival_names(), ", "));
     kinds.push_back(*found);
@@ -148,84 +149,86 @@ std::vector<PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
   return kinds;
 }
 
-using Rivals = std::vector<std::unique_ptr<PythonRival>>;
+using Rivals = std::vector<std::unique_ptr<race::PythonRival>>;
 
 /// Every job's result, which `show` gets at once; a bar tells how many are done.
-std::vector<RaceResult> race_all(const std::vector<RaceJob>& jobs, const RaceOptions& options,
-                                 const Rivals& rivals,
-                                 const std::function<void(const RaceResult&)>& show) {
-  Terminal screen(stderr);
-  ProgressBar bar(screen, "bench", jobs.size());
-  std::vector<RaceResult> results;
-  for (const RaceJob& job : jobs) {
+std::vector<race::RaceResult> race_all(const std::vector<race::RaceJob>& jobs,
+                                       const race::RaceOptions& options, const Rivals& rivals,
+                                       const std::function<void(const race::RaceResult&)>& show) {
+  report::Terminal screen(stderr);
+  report::ProgressBar bar(screen, "bench", jobs.size());
+  std::vector<race::RaceResult> results;
+  for (const race::RaceJob& job : jobs) {
     bar.update(results.size(), fmt::format("{} {}", job.kernel.name, to_text(job.shape)));
-    results.push_back(race(job, options, rivals));
+    results.push_back(race::race(job, options, rivals));
     show(results.back());
   }
   return results;
 }
 
-void print_json(const RaceResult& result) {
-  fmt::print("{}\n", race_json(result));
+void print_json(const race::RaceResult& result) {
+  fmt::print("{}\n", report::race_json(result));
   std::fflush(stdout);
 }
 
-void tell_problem(const PythonRival& rival, std::string_view missing) {
+void tell_problem(const race::PythonRival& rival, std::string_view missing) {
   if (rival.problem().empty()) return;
   fmt::print(stderr, "addnorm bench: without {}'s {}: {}\n", rival.kind().name, missing,
              rival.problem());
 }
 
 ExitStatus run_accuracy(const BenchFlags& flags) {
-  std::optional<PythonRival> torch;
-  for (const PythonRivalKind& kind : chosen_rivals(flags)) {
+  std::optional<race::PythonRival> torch;
+  for (const race::PythonRivalKind& kind : chosen_rivals(flags)) {
     if (kind.name == "pytorch") torch.emplace(flags.python, kind);
   }
-  std::vector<AccuracyResult> results;
-  for (const AccuracyJob& job : accuracy_jobs()) {
-    results.push_back(measure_accuracy(job, torch ? &*torch : nullptr));
+  std::vector<race::AccuracyResult> results;
+  for (const race::AccuracyJob& job : race::accuracy_jobs()) {
+    results.push_back(race::measure_accuracy(job, torch ? &*torch : nullptr));
   }
   if (torch) tell_problem(*torch, "errors");
-  Terminal terminal(stdout);
-  terminal.write(accuracy_text(results, terminal.width()));
+  report::Terminal terminal(stdout);
+  terminal.write(report::accuracy_text(results, terminal.width()));
   return kDone;
 }
 
 /// As the kernel would have it of matrices whose rows begin cache lines.
-Problem problem_of(const RaceJob& job) {
-  const RaceKernel& kernel = job.kernel;
+kernels::Problem problem_of(const race::RaceJob& job) {
+  const race::RaceKernel& kernel = job.kernel;
   const std::size_t bytes = job.dtype == "f32" ? 4 : 2;
   const std::size_t moved = (kernel.backward ? 3 : 2) +
                             (kernel.add ? (kernel.backward ? 1 : 2) : 0) -
                             (kernel.in_place ? 1 : 0);
-  return {.direction = kernel.backward ? Direction::kBackward : Direction::kForward,
-          .stream_bytes = bytes,
-          .rows = job.shape.rows,
-          .features = job.shape.cols,
-          .bytes = moved * bytes * job.shape.rows * job.shape.cols,
-          .adds = kernel.add,
-          .float16 = job.dtype == "f16",
-          .in_place = kernel.in_place,
-          .aligned = job.shape.cols * bytes % 64 == 0};
+  return {
+      .direction = kernel.backward ? kernels::Direction::kBackward : kernels::Direction::kForward,
+      .stream_bytes = bytes,
+      .rows = job.shape.rows,
+      .features = job.shape.cols,
+      .bytes = moved * bytes * job.shape.rows * job.shape.cols,
+      .adds = kernel.add,
+      .float16 = job.dtype == "f16",
+      .in_place = kernel.in_place,
+      .aligned = job.shape.cols * bytes % 64 == 0};
 }
 
-Machine chosen_machine(const std::string& name) {
-  if (name.empty()) return machine();
-  const std::span<const Machine> known = known_machines();
+kernels::Machine chosen_machine(const std::string& name) {
+  if (name.empty()) return kernels::machine();
+  const std::span<const kernels::Machine> known = kernels::known_machines();
   std::vector<std::string_view> names;
-  for (const Machine& machine : known) names.push_back(machine.name);
-  const auto found = std::ranges::find(known, name, &Machine::name);
+  for (const kernels::Machine& machine : known) names.push_back(machine.name);
+  const auto found = std::ranges::find(known, name, &kernels::Machine::name);
   require(found != known.end(), "--machine: '{}' is unknown; expected one of {}", name,
           fmt::join(names, ", "));
   return *found;
 }
 
 ExitStatus print_plans(const BenchFlags& flags) {
-  const Machine machine = chosen_machine(flags.machine);
-  for (const RaceJob& job :
-       race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags))) {
-    const Problem problem = problem_of(job);
-    fmt::print("{}\n", describe_call(job.kernel.name, problem, machine, plan(problem, machine)));
+  const kernels::Machine machine = chosen_machine(flags.machine);
+  for (const race::RaceJob& job :
+       race::race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags))) {
+    const kernels::Problem problem = problem_of(job);
+    fmt::print("{}\n", kernels::describe_call(job.kernel.name, problem, machine,
+                                              kernels::plan(problem, machine)));
   }
   return kDone;
 }
@@ -234,23 +237,23 @@ ExitStatus run(const BenchFlags& flags) {
   require(flags.threads >= 1 && flags.threads <= 1024, "--threads: is {}; expected 1 to 1024",
           flags.threads);
   require(flags.repeats >= 1, "--repeats: is {}; expected at least 1", flags.repeats);
-  const std::vector<RaceJob> jobs =
-      race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags));
+  const std::vector<race::RaceJob> jobs =
+      race::race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags));
   Rivals rivals;
-  for (const PythonRivalKind& kind : chosen_rivals(flags)) {
-    rivals.push_back(std::make_unique<PythonRival>(flags.python, kind));
+  for (const race::PythonRivalKind& kind : chosen_rivals(flags)) {
+    rivals.push_back(std::make_unique<race::PythonRival>(flags.python, kind));
   }
-  const std::vector<RaceResult> results =
+  const std::vector<race::RaceResult> results =
       race_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats}, rivals,
-               [&](const RaceResult& result) {
+               [&](const race::RaceResult& result) {
                  if (flags.json) print_json(result);
                });
 
   for (const auto& rival : rivals) tell_problem(*rival, "times");
   if (flags.json) return kDone;
-  Terminal terminal(stdout);
-  terminal.write(race_text(results, terminal.width()));
-  if (flags.sweep) terminal.print("\n{}", worst_ratio(results));
+  report::Terminal terminal(stdout);
+  terminal.write(report::race_text(results, terminal.width()));
+  if (flags.sweep) terminal.print("\n{}", report::worst_ratio(results));
   return kDone;
 }
 
@@ -270,7 +273,7 @@ Command bench_command(CLI::App& program) {
   CLI::Option* shape = add_list(*app, "--shape", flags->shapes,
                                 "rows and features (default: six shapes from 8192x4096 to 16x512)");
   add_list(*app, "--dtype", flags->dtypes,
-           fmt::format("types of storage (default {})", fmt::join(race_dtypes(), ",")));
+           fmt::format("types of storage (default {})", fmt::join(race::race_dtypes(), ",")));
   add_count(*app, "--threads", flags->threads, "of each contestant (default: all)");
   add_count(*app, "--repeats", flags->repeats, "samples, of which the median counts (default 9)");
   add_switch(*app, "--in-place", flags->in_place, "the stream and its gradient are overwritten");
@@ -297,4 +300,4 @@ Command bench_command(CLI::App& program) {
           }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

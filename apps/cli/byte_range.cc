@@ -4,7 +4,7 @@
 #include <charconv>
 #include <limits>
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 /// One or more digits. What is too large for 64 bits is the largest number.
@@ -45,4 +45,4 @@ RangeRequest parse_range(std::optional<std::string_view> header, std::uint64_t s
   return {.kind = RangeRequest::kSatisfiable, .range = bytes};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// Bytes `begin` … `end` − 1.
 struct ByteRange {
@@ -24,4 +24,4 @@ struct RangeRequest {
 };
 RangeRequest parse_range(std::optional<std::string_view> header, std::uint64_t size);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

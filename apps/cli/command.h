@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// The exit status of the program.
 enum ExitStatus {
@@ -30,4 +30,4 @@ Command bench_command(CLI::App& program);
 Command serve_command(CLI::App& program);
 Command manual_command(CLI::App& program);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

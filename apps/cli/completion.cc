@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace addnorm {
+namespace addnorm::cli {
 
 Takes takes(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return Takes::kNothing;
@@ -39,4 +39,4 @@ std::string escape(const std::string& text, std::string_view characters) {
   return escaped;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

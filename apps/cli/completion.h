@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::cli {
 
 enum class Takes { kNothing, kAnything, kWords, kFiles, kFolders };
 
@@ -22,4 +22,4 @@ std::vector<std::string> flags_of(const CLI::Option& option);
 /// `text` with a backslash before each of `characters`.
 std::string escape(const std::string& text, std::string_view characters);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -6,7 +6,7 @@
 #include "base/require.h"
 #include "io/file.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 std::string default_text() {
@@ -35,7 +35,7 @@ CLI::Option* add_text(CLI::App& app, std::vector<std::string>& files) {
 }
 
 std::string read_text_or_default(const std::vector<std::string>& files) {
-  return files.empty() ? default_text() : read_text(files);
+  return files.empty() ? default_text() : io::read_text(files);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

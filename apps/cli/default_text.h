@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// --text FILE..., for commands that train.
 CLI::Option* add_text(CLI::App& app, std::vector<std::string>& files);
@@ -13,4 +13,4 @@ CLI::Option* add_text(CLI::App& app, std::vector<std::string>& files);
 /// prints it: 4.4 MB of English that do not change.
 std::string read_text_or_default(const std::vector<std::string>& files);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -24,7 +24,7 @@
 #include "run/checkpoint.h"
 #include "run/memory.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -67,12 +67,12 @@ struct DoctorFlags {
   bool json = false;
 };
 
-Tokens read_tokens(const std::string& file) {
-  const NpyIntegers array = read_npy_integers(file);
-  const Shape& shape = array.shape;
+doctor::Tokens read_tokens(const std::string& file) {
+  const io::NpyIntegers array = io::read_npy_integers(file);
+  const io::Shape& shape = array.shape;
   require((shape.size() == 1 || shape.size() == 2) && !array.values.empty(),
           "{}: has the shape {}; expected (length,) or (batch, length), with tokens", file,
-          shape_text(shape));
+          io::shape_text(shape));
   for (const std::int64_t id : array.values) {
     require(id >= 0 && id <= std::numeric_limits<std::int32_t>::max(),
             "{}: holds {}, which is no token", file, id);
@@ -83,24 +83,27 @@ Tokens read_tokens(const std::string& file) {
 }
 
 /// Those of --tokens, or random ones.
-Tokens asked_tokens(const DoctorFlags& flags) {
-  return flags.tokens.empty() ? Tokens{.seed = flags.seed} : read_tokens(flags.tokens);
+doctor::Tokens asked_tokens(const DoctorFlags& flags) {
+  return flags.tokens.empty() ? doctor::Tokens{.seed = flags.seed} : read_tokens(flags.tokens);
 }
 
 /// Writes what the model gives for the tokens, in their shape with one more dimension.
-void write_output(StreamedModel& model, const Tokens& tokens, const std::string& file) {
+void write_output(model::StreamedModel& model, const doctor::Tokens& tokens,
+                  const std::string& file) {
   const MatrixView<const float> output = model.forward(tokens.ids, tokens.batch);
-  const Shape shape{tokens.batch, tokens.ids.size() / tokens.batch, output.cols};
-  write_files({{file, to_npy(shape, std::span(output.data, output.size()))}});
+  const io::Shape shape{tokens.batch, tokens.ids.size() / tokens.batch, output.cols};
+  io::write_files({{file, io::to_npy(shape, std::span(output.data, output.size()))}});
 }
 
 /// Whether the path is a JSON file of a run's settings, and not a model's config.json.
 bool is_settings(const std::string& path) {
-  return path.ends_with(".json") && !parse_json(read_file(path), path).contains("model_type");
+  return path.ends_with(".json") &&
+         !io::parse_json(io::read_file(path), path).contains("model_type");
 }
 
 /// The text of a run, if it can be read; of settings always some.
-std::optional<ByteText> text_of(const RunConfig& config, const DoctorFlags& flags, bool needed) {
+std::optional<ByteText> text_of(const run::RunConfig& config, const DoctorFlags& flags,
+                                bool needed) {
   const std::vector<std::string>& files = flags.text.empty() ? config.text : flags.text;
   const bool is_there = !files.empty() && std::ranges::all_of(files, [](const std::string& file) {
     return fs::exists(file);
@@ -113,38 +116,40 @@ std::optional<ByteText> text_of(const RunConfig& config, const DoctorFlags& flag
 /// behind.
 class TrialWatch {
  public:
-  RunEvents events(const std::string& change, std::size_t steps) {
+  run::RunEvents events(const std::string& change, std::size_t steps) {
     bar_.emplace(screen_, change.empty() ? "as it is" : change, steps);
     return {.on_step =
-                [this](const StepMetrics& m) {
+                [this](const run::StepMetrics& m) {
                   bar_->update(m.step, fmt::format("loss {:.3f}", m.loss));
                 },
             .wants_stop = [this] { return signals_.is_requested(); }};
   }
-  Subject tried(const RunConfig& config, const ByteText& text, std::size_t steps) {
+  doctor::Subject tried(const run::RunConfig& config, const ByteText& text, std::size_t steps) {
     steps = std::min<std::size_t>(steps, config.steps);
-    return try_settings(config, text, steps, events("", steps));
+    return doctor::try_settings(config, text, steps, events("", steps));
   }
 
  private:
   const StopOnSignal signals_;
-  Terminal screen_{stderr};
-  std::optional<ProgressBar> bar_;
+  report::Terminal screen_{stderr};
+  std::optional<report::ProgressBar> bar_;
 };
 
-std::vector<Proof> prove_with_progress(const Subject& subject, const std::vector<Finding>& findings,
-                                       const ByteText& text, std::size_t steps) {
-  check_memory(estimate_memory(*subject.config).total() + text.size());
+std::vector<doctor::Proof> prove_with_progress(const doctor::Subject& subject,
+                                               const std::vector<doctor::Finding>& findings,
+                                               const ByteText& text, std::size_t steps) {
+  run::check_memory(run::estimate_memory(*subject.config).total() + text.size());
   TrialWatch watch;
-  return prove_by_training(subject, findings, text, steps,
-                           [&](const std::string& change) { return watch.events(change, steps); });
+  return doctor::prove_by_training(subject, findings, text, steps, [&](const std::string& change) {
+    return watch.events(change, steps);
+  });
 }
 
 /// With what the rules find, and what becomes of it.
-Diagnosis judged(Subject subject, const ByteText* text, const DoctorFlags& flags) {
+report::Diagnosis judged(doctor::Subject subject, const ByteText* text, const DoctorFlags& flags) {
   if (text != nullptr) subject.unigram_loss = text->unigram_loss();
-  Diagnosis diagnosis{.subject = std::move(subject)};
-  diagnosis.findings = diagnose(diagnosis.subject);
+  report::Diagnosis diagnosis{.subject = std::move(subject)};
+  diagnosis.findings = doctor::diagnose(diagnosis.subject);
   if (!flags.prove) return diagnosis;
   require(text != nullptr, "--text: is missing; the text of {} is not where it was",
           diagnosis.subject.name);
@@ -154,84 +159,87 @@ Diagnosis judged(Subject subject, const ByteText* text, const DoctorFlags& flags
 }
 
 /// What passes through the model is in memory as well: its output, its gradient, and copies.
-void check_memory_of(const StreamedModel& model, const Tokens& tokens) {
+void check_memory_of(const model::StreamedModel& model, const doctor::Tokens& tokens) {
   constexpr std::size_t kMatrices = 4;
-  check_memory(kMatrices * sizeof(float) * tokens.ids.size() *
-               (model.recipe().outputs() + model.recipe().layers() * model.recipe().d_model()));
+  run::check_memory(
+      kMatrices * sizeof(float) * tokens.ids.size() *
+      (model.recipe().outputs() + model.recipe().layers() * model.recipe().d_model()));
 }
 
 /// On its text, if that is there, else on tokens as they are asked for.
-Subject examined(OpenedModel opened, const ByteText* text, const DoctorFlags& flags) {
+doctor::Subject examined(doctor::OpenedModel opened, const ByteText* text,
+                         const DoctorFlags& flags) {
   const bool own = text != nullptr && flags.tokens.empty();
-  const Tokens tokens =
-      own ? text_tokens(*text, opened.subject.config->context) : asked_tokens(flags);
+  const doctor::Tokens tokens =
+      own ? doctor::text_tokens(*text, opened.subject.config->context) : asked_tokens(flags);
   check_memory_of(opened.model, tokens);
   if (!flags.logits.empty()) write_output(opened.model, tokens, flags.logits);
-  examine(opened.model, tokens, opened.subject);
+  doctor::examine(opened.model, tokens, opened.subject);
   const bool is_lost = opened.subject.config && text == nullptr && flags.tokens.empty();
   if (is_lost) opened.subject.measured_on += " (its text is not where it was)";
   return std::move(opened.subject);
 }
 
-Diagnosis diagnose_run(const std::string& folder, const DoctorFlags& flags) {
-  const RunFiles files(folder);
-  Subject subject = read_run(files);
+report::Diagnosis diagnose_run(const std::string& folder, const DoctorFlags& flags) {
+  const run::RunFiles files(folder);
+  doctor::Subject subject = doctor::read_run(files);
   require(subject.config || fs::exists(files.checkpoint), "{}: there is no config.json", folder);
-  if (!subject.config) subject.config = Checkpoint(files.checkpoint).state().config;
+  if (!subject.config) subject.config = run::Checkpoint(files.checkpoint).state().config;
   check(*subject.config);
   const std::optional<ByteText> text = text_of(*subject.config, flags, !flags.text.empty());
   const ByteText* const known = text ? &*text : nullptr;
   if (fs::exists(files.checkpoint)) {
-    subject = examined(open_run(files, std::move(subject)), known, flags);
+    subject = examined(doctor::open_run(files, std::move(subject)), known, flags);
   }
   return judged(std::move(subject), known, flags);
 }
 
-Diagnosis diagnose_settings(const std::string& file, const DoctorFlags& flags) {
-  const RunConfig config = read_config(file);
+report::Diagnosis diagnose_settings(const std::string& file, const DoctorFlags& flags) {
+  const run::RunConfig config = run::read_config(file);
   check(config);
   const std::optional<ByteText> text = text_of(config, flags, true);
-  check_memory(estimate_memory(config).total() + text->size());
-  const TemporaryFolder folder;
-  Subject subject = flags.prove
-                        ? TrialWatch().tried(config, *text, flags.prove_steps)
-                        : examined(open_settings(config, folder.path(), *text), &*text, flags);
+  run::check_memory(run::estimate_memory(config).total() + text->size());
+  const io::TemporaryFolder folder;
+  doctor::Subject subject =
+      flags.prove ? TrialWatch().tried(config, *text, flags.prove_steps)
+                  : examined(doctor::open_settings(config, folder.path(), *text), &*text, flags);
   subject.name = file;
   return judged(std::move(subject), &*text, flags);
 }
 
-Diagnosis diagnose_model(const std::string& path, const DoctorFlags& flags) {
+report::Diagnosis diagnose_model(const std::string& path, const DoctorFlags& flags) {
   require(!flags.prove || !flags.tokens.empty(),
           "--prove: expected --tokens beside it, of a text that the model knows: by their loss "
           "recipes are told apart");
   require(flags.text.empty(), "--text: {} is no run; --tokens gives a model its tokens", path);
-  OpenedModel opened = open_model(path);
-  const Recipe recipe = opened.model.recipe();
-  Diagnosis diagnosis{.subject = examined(std::move(opened), nullptr, flags)};
-  const Tokens tokens = asked_tokens(flags);
+  doctor::OpenedModel opened = doctor::open_model(path);
+  const model::Recipe recipe = opened.model.recipe();
+  report::Diagnosis diagnosis{.subject = examined(std::move(opened), nullptr, flags)};
+  const doctor::Tokens tokens = asked_tokens(flags);
   if (!flags.tokens.empty()) try_alternatives(path, recipe, tokens, diagnosis.subject);
-  diagnosis.findings = diagnose(diagnosis.subject);
+  diagnosis.findings = doctor::diagnose(diagnosis.subject);
   if (flags.prove) {
-    diagnosis.proofs = prove_by_running(path, diagnosis.subject, diagnosis.findings, tokens);
+    diagnosis.proofs =
+        doctor::prove_by_running(path, diagnosis.subject, diagnosis.findings, tokens);
   }
   return diagnosis;
 }
 
-Diagnosis diagnose_profile(const std::string& file, const DoctorFlags& flags) {
+report::Diagnosis diagnose_profile(const std::string& file, const DoctorFlags& flags) {
   require(flags.logits.empty() && flags.tokens.empty() && flags.text.empty(),
           "{}: is a profile, nothing is run: no --tokens, --logits, --text", file);
   require(!flags.prove, "--prove: {} is a profile, nothing can be tried", file);
-  Diagnosis diagnosis{.subject = read_profile(file)};
-  diagnosis.findings = diagnose(diagnosis.subject);
+  report::Diagnosis diagnosis{.subject = doctor::read_profile(file)};
+  diagnosis.findings = doctor::diagnose(diagnosis.subject);
   return diagnosis;
 }
 
-Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
+report::Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
   require(fs::exists(target), "{}: there is no such file or folder", target);
-  if (is_profile(target)) return diagnose_profile(target, flags);
-  if (is_run(target)) return diagnose_run(target, flags);
+  if (doctor::is_profile(target)) return diagnose_profile(target, flags);
+  if (doctor::is_run(target)) return diagnose_run(target, flags);
   const std::string folder = fs::path(target).parent_path().string();
-  if (target == RunFiles(folder).checkpoint) return diagnose_run(folder, flags);
+  if (target == run::RunFiles(folder).checkpoint) return diagnose_run(folder, flags);
   if (is_settings(target)) return diagnose_settings(target, flags);
   if (target.ends_with(".json")) {  // a model's
     return diagnose_model(fs::absolute(target).parent_path().string(), flags);
@@ -239,13 +247,14 @@ Diagnosis diagnose_target(const std::string& target, const DoctorFlags& flags) {
   return diagnose_model(target, flags);
 }
 
-void print(const Diagnosis& diagnosis, const Diagnosis* other, const DoctorFlags& flags) {
-  if (!flags.html.empty()) write_files({{flags.html, doctor_html(diagnosis, other)}});
-  if (flags.json) return fmt::print("{}", doctor_json(diagnosis, other));
-  Terminal terminal(stdout);
-  terminal.write(doctor_text(diagnosis, terminal.width()));
+void print(const report::Diagnosis& diagnosis, const report::Diagnosis* other,
+           const DoctorFlags& flags) {
+  if (!flags.html.empty()) io::write_files({{flags.html, report::doctor_html(diagnosis, other)}});
+  if (flags.json) return fmt::print("{}", report::doctor_json(diagnosis, other));
+  report::Terminal terminal(stdout);
+  terminal.write(report::doctor_text(diagnosis, terminal.width()));
   if (other != nullptr) {
-    terminal.write("\n" + comparison_text(diagnosis, *other, terminal.width()));
+    terminal.write("\n" + report::comparison_text(diagnosis, *other, terminal.width()));
   }
 }
 
@@ -257,9 +266,9 @@ ExitStatus run(const DoctorFlags& flags) {
   for (const std::string& file : {flags.logits, flags.html}) {
     if (!file.empty()) outputs.push_back(file);
   }
-  check_outputs(outputs);
-  const Diagnosis diagnosis = diagnose_target(flags.target, flags);
-  std::optional<Diagnosis> other;
+  io::check_outputs(outputs);
+  const report::Diagnosis diagnosis = diagnose_target(flags.target, flags);
+  std::optional<report::Diagnosis> other;
   if (!flags.compare.empty()) {
     DoctorFlags others = flags;
     others.logits.clear();
@@ -293,4 +302,4 @@ Command doctor_command(CLI::App& program) {
   return {app, [flags] { return run(*flags); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

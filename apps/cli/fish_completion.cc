@@ -3,7 +3,7 @@
 #include "cli/completion.h"
 #include "cli/manual.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 std::string fish_quote(const std::string& text) {
@@ -51,4 +51,4 @@ std::string fish_completion(const CLI::App& program) {
   return script;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -10,23 +10,23 @@
 #include "run/run_folder.h"
 #include "run/text_generator.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 struct GenerateFlags {
   std::string run;
   std::string prompt = "\n";
   std::uint64_t tokens = 500;
-  Sampling sampling = {.temperature = 0.8};
+  run::Sampling sampling = {.temperature = 0.8};
   std::uint64_t seed = 0;
 };
 
 /// The decoder of a run, or of a checkpoint by itself.
 Decoder<float> load(const std::string& run) {
   const bool is_folder = std::filesystem::is_directory(run);
-  const Checkpoint checkpoint(is_folder ? RunFiles(run).checkpoint : run);
+  const run::Checkpoint checkpoint(is_folder ? run::RunFiles(run).checkpoint : run);
   check(checkpoint.state().config);
-  Decoder<float> decoder(decoder_options(checkpoint.state().config));
+  Decoder<float> decoder(run::decoder_options(checkpoint.state().config));
   std::vector<NamedMatrix<float>> matrices;
   for (const auto& [name, parameter] : decoder.parameters()) {
     matrices.push_back({name, &parameter->value});
@@ -38,8 +38,8 @@ Decoder<float> load(const std::string& run) {
 ExitStatus generate(const GenerateFlags& flags) {
   check(flags.sampling);
   Decoder<float> decoder = load(flags.run);
-  const std::string prompt = flags.prompt == "-" ? read_file("/dev/stdin") : flags.prompt;
-  TextGenerator generator(decoder, prompt, flags.sampling, flags.seed);
+  const std::string prompt = flags.prompt == "-" ? io::read_file("/dev/stdin") : flags.prompt;
+  run::TextGenerator generator(decoder, prompt, flags.sampling, flags.seed);
   std::fwrite(prompt.data(), 1, prompt.size(), stdout);
   for (std::uint64_t i = 0; i < flags.tokens; ++i) {
     std::putchar(generator.next());
@@ -73,4 +73,4 @@ Command generate_command(CLI::App& program) {
   return {app, [flags] { return generate(*flags); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

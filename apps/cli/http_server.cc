@@ -16,7 +16,7 @@
 
 #include "cli/byte_range.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 /// Memory for what is known of a request: its path, arguments and headers. What does not fit is
@@ -198,4 +198,4 @@ void HttpServer::run() {
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -9,7 +9,7 @@
 
 struct MHD_Daemon;
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// GET or HEAD.
 struct HttpRequest {
@@ -76,4 +76,4 @@ class HttpServer {
   MHD_Daemon* daemon_ = nullptr;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

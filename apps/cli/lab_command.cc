@@ -18,7 +18,7 @@
 #include "report/lab_report.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kLabMeaning =
@@ -43,35 +43,35 @@ Try next:
 
 struct LabFlags {
   std::vector<std::string> figures;
-  FigureOptions options;
+  lab::FigureOptions options;
   std::vector<std::string> text;  // empty: the default text
   std::string out = "out/lab";
   bool json = false;
 };
 
-std::vector<LabRun> plan_named(const LabFlags& flags) {
-  for (const std::string& name : flags.figures) find_figure(name);
-  std::vector<LabRun> runs;
-  for (const Figure& figure : figures()) {
+std::vector<report::LabRun> plan_named(const LabFlags& flags) {
+  for (const std::string& name : flags.figures) lab::find_figure(name);
+  std::vector<report::LabRun> runs;
+  for (const lab::Figure& figure : lab::figures()) {
     if (std::ranges::count(flags.figures, figure.name) == 0) continue;
     require(figure.trains || flags.text.empty(), "--text: {} has no such option", figure.name);
-    runs.push_back({figure, complete(figure, flags.options), {}});
+    runs.push_back({figure, lab::complete(figure, flags.options), {}});
   }
   return runs;
 }
 
 /// Gives the option to the figures that take it, and notes which of them cannot run its value; an
 /// Error if none can.
-void give_to_all(std::vector<LabRun>& runs, const FigureOption& option, const FigureOptions& asked,
-                 std::string& notes) {
+void give_to_all(std::vector<report::LabRun>& runs, const lab::FigureOption& option,
+                 const lab::FigureOptions& asked, std::string& notes) {
   std::set<std::string> refusals;
   std::size_t takers = 0;
-  for (LabRun& run : runs) {
+  for (report::LabRun& run : runs) {
     if (!option.is_set(run.figure.defaults())) continue;
-    FigureOptions options = run.options;
+    lab::FigureOptions options = run.options;
     option.copy(asked, options);
     try {
-      run.options = complete(run.figure, options);
+      run.options = lab::complete(run.figure, options);
       ++takers;
     } catch (const Error& error) {
       refusals.insert(error.what());
@@ -81,13 +81,13 @@ void give_to_all(std::vector<LabRun>& runs, const FigureOption& option, const Fi
   if (takers == 0) fail(fmt::format("{}", fmt::join(refusals, "; ")));
 }
 
-std::vector<LabRun> plan_all(const LabFlags& flags, std::string& notes) {
-  std::vector<LabRun> runs;
-  for (const Figure& figure : figures()) {
-    const FigureOptions asked{.seed = flags.options.seed, .bug = flags.options.bug};
-    runs.push_back({figure, complete(figure, asked), {}});
+std::vector<report::LabRun> plan_all(const LabFlags& flags, std::string& notes) {
+  std::vector<report::LabRun> runs;
+  for (const lab::Figure& figure : lab::figures()) {
+    const lab::FigureOptions asked{.seed = flags.options.seed, .bug = flags.options.bug};
+    runs.push_back({figure, lab::complete(figure, asked), {}});
   }
-  for (const FigureOption& option : figure_options()) {
+  for (const lab::FigureOption& option : lab::figure_options()) {
     if (option.is_set(flags.options)) give_to_all(runs, option, flags.options, notes);
   }
   return runs;
@@ -100,18 +100,19 @@ bool names_only(const LabFlags& flags, std::string_view word) {
 }
 
 /// What is to be run, checked before anything is.
-std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
+std::vector<report::LabRun> plan(const LabFlags& flags, const CLI::App& app) {
   for (const auto& [flag, value] :
        {std::pair{"--width", flags.options.width}, {"--seeds", flags.options.seeds}}) {
     require(app.count(flag) == 0 || value > 0, "{}: is 0; expected at least 1", flag);
   }
   std::string notes;
-  std::vector<LabRun> runs = names_only(flags, "all") ? plan_all(flags, notes) : plan_named(flags);
-  if (std::ranges::any_of(runs, [](const LabRun& run) { return run.figure.trains; })) {
+  std::vector<report::LabRun> runs =
+      names_only(flags, "all") ? plan_all(flags, notes) : plan_named(flags);
+  if (std::ranges::any_of(runs, [](const report::LabRun& run) { return run.figure.trains; })) {
     const std::string text = read_text_or_default(flags.text);
-    require(text.size() >= kLeastText, "--text: has {} bytes; expected at least {}", text.size(),
-            kLeastText);
-    for (LabRun& run : runs) {
+    require(text.size() >= lab::kLeastText, "--text: has {} bytes; expected at least {}",
+            text.size(), lab::kLeastText);
+    for (report::LabRun& run : runs) {
       if (run.figure.trains) run.options.text = text;
     }
   }
@@ -121,24 +122,25 @@ std::vector<LabRun> plan(const LabFlags& flags, const CLI::App& app) {
 
 ExitStatus list(const LabFlags& flags, const CLI::App& app) {
   std::vector<std::string> of_figures{"--seed", "--text"};
-  for (const FigureOption& option : figure_options()) of_figures.emplace_back(option.flag);
+  for (const lab::FigureOption& option : lab::figure_options())
+    of_figures.emplace_back(option.flag);
   for (const std::string& flag : of_figures) {
     require(app.count(flag) == 0,
             "{}: no figure is named; expected one that 'addnorm lab list' shows, or all", flag);
   }
-  Terminal terminal(stdout);
+  report::Terminal terminal(stdout);
   if (flags.json) {
-    fmt::print("{}", lab_list_json(figures()));
+    fmt::print("{}", report::lab_list_json(lab::figures()));
   } else {
-    terminal.write(lab_list_text(figures(), terminal.width()));
+    terminal.write(report::lab_list_text(lab::figures(), terminal.width()));
     terminal.write(kLabNext);
   }
   return kDone;
 }
 
-void measure(std::vector<LabRun>& runs) {
-  Terminal screen(stderr);
-  ProgressBar bar(screen, "measuring", runs.size());
+void measure(std::vector<report::LabRun>& runs) {
+  report::Terminal screen(stderr);
+  report::ProgressBar bar(screen, "measuring", runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     bar.update(i, runs[i].figure.name);
     runs[i].result = runs[i].figure.run(runs[i].options);
@@ -146,9 +148,9 @@ void measure(std::vector<LabRun>& runs) {
 }
 
 /// Two files for each run, and the page.
-std::vector<std::string> output_names(const std::vector<LabRun>& runs) {
+std::vector<std::string> output_names(const std::vector<report::LabRun>& runs) {
   std::vector<std::string> names;
-  for (const LabRun& run : runs) {
+  for (const report::LabRun& run : runs) {
     for (const char* extension : {"svg", "json"}) {
       names.push_back(fmt::format("{}.{}", run.figure.name, extension));
     }
@@ -157,26 +159,27 @@ std::vector<std::string> output_names(const std::vector<LabRun>& runs) {
   return names;
 }
 
-void write_all(const std::vector<LabRun>& runs, const std::vector<std::string>& names) {
-  std::vector<OutputFile> files;
+void write_all(const std::vector<report::LabRun>& runs, const std::vector<std::string>& names) {
+  std::vector<io::OutputFile> files;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    files.push_back({names[2 * i], lab_svg(runs[i])});
-    files.push_back({names[2 * i + 1], lab_json(runs[i])});
+    files.push_back({names[2 * i], report::lab_svg(runs[i])});
+    files.push_back({names[2 * i + 1], report::lab_json(runs[i])});
   }
-  files.push_back({names.back(), lab_html(runs)});
-  write_files(files);
+  files.push_back({names.back(), report::lab_html(runs)});
+  io::write_files(files);
 }
 
-void print_json(const std::vector<LabRun>& runs, bool as_array) {
+void print_json(const std::vector<report::LabRun>& runs, bool as_array) {
   std::string text;
-  for (const LabRun& run : runs) text += (text.empty() ? "" : ",") + lab_json(run);
+  for (const report::LabRun& run : runs) text += (text.empty() ? "" : ",") + report::lab_json(run);
   fmt::print("{}", as_array ? "[" + text + "]\n" : text);
 }
 
-void print_text(const std::vector<LabRun>& runs, const std::vector<std::string>& names) {
-  Terminal terminal(stdout);
-  for (const LabRun& run : runs) terminal.write(lab_text(run, terminal.width()) + "\n");
-  if (runs.size() > 1) terminal.write(lab_summary(runs, terminal.width()) + "\n");
+void print_text(const std::vector<report::LabRun>& runs, const std::vector<std::string>& names) {
+  report::Terminal terminal(stdout);
+  for (const report::LabRun& run : runs)
+    terminal.write(report::lab_text(run, terminal.width()) + "\n");
+  if (runs.size() > 1) terminal.write(report::lab_summary(runs, terminal.width()) + "\n");
   terminal.print("The page: {}\nThe images and numbers beside it: FIGURE.svg, FIGURE.json\n",
                  names.back());
   terminal.write(kLabNext);
@@ -184,7 +187,7 @@ void print_text(const std::vector<LabRun>& runs, const std::vector<std::string>&
 
 ExitStatus run(const LabFlags& flags, const CLI::App& app) {
   if (flags.figures.empty() || names_only(flags, "list")) return list(flags, app);
-  std::vector<LabRun> runs = plan(flags, app);
+  std::vector<report::LabRun> runs = plan(flags, app);
   const std::vector<std::string> names = prepare_outputs(flags.out, output_names(runs));
   measure(runs);
   write_all(runs, names);
@@ -193,8 +196,9 @@ ExitStatus run(const LabFlags& flags, const CLI::App& app) {
   } else {
     print_text(runs, names);
   }
-  const bool any_outside = std::ranges::any_of(
-      runs, [](const LabRun& run) { return run.result.verdict() == Verdict::kOutside; });
+  const bool any_outside = std::ranges::any_of(runs, [](const report::LabRun& run) {
+    return run.result.verdict() == lab::Verdict::kOutside;
+  });
   return any_outside ? kBadOutcome : kDone;
 }
 
@@ -202,11 +206,11 @@ ExitStatus run(const LabFlags& flags, const CLI::App& app) {
 
 Command lab_command(CLI::App& program) {
   const auto flags = std::make_shared<LabFlags>();
-  FigureOptions& o = flags->options;
+  lab::FigureOptions& o = flags->options;
   CLI::App* app = program.add_subcommand(
       "lab", "Lay theory over measurement, figure by figure, with a verdict on each claim");
   std::vector<std::string> names;
-  for (const Figure& figure : figures()) names.emplace_back(figure.name);
+  for (const lab::Figure& figure : lab::figures()) names.emplace_back(figure.name);
   app->add_option("FIGURE", flags->figures, "figures to run, or all, or list (default list)")
       ->type_name(fmt::format("{}|all|list", fmt::join(names, "|")))
       ->option_text("...");
@@ -218,8 +222,8 @@ Command lab_command(CLI::App& program) {
       ->type_name(placement_names())
       ->option_text("LIST");
   add_text(*app, flags->text);
-  Choices<const SilentBug*> bugs;
-  for (const SilentBug& bug : silent_bugs()) bugs.emplace_back(bug.name, &bug);
+  Choices<const lab::SilentBug*> bugs;
+  for (const lab::SilentBug& bug : lab::silent_bugs()) bugs.emplace_back(bug.name, &bug);
   add_choice(*app, "--break", o.bug, bugs, "put a silent bug into what is measured")
       ->option_text("BUG");
   add_file(*app, "--out", flags->out, "folder for the results (default out/lab)")->type_name("DIR");
@@ -228,4 +232,4 @@ Command lab_command(CLI::App& program) {
   return {app, [flags, app] { return run(*flags, *app); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -15,7 +15,7 @@
 #include "cli/options.h"
 #include "cli/processes.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kDescription =
@@ -126,13 +126,13 @@ void occupy_closed_streams() {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::cli
 
 int main(int argc, char** argv) {
-  addnorm::occupy_closed_streams();
+  addnorm::cli::occupy_closed_streams();
   try {
-    return addnorm::run({argv + 1, argv + argc});
+    return addnorm::cli::run({argv + 1, argv + argc});
   } catch (...) {  // no memory even for a message
-    return addnorm::kBadUsage;
+    return addnorm::cli::kBadUsage;
   }
 }

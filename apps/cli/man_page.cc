@@ -6,7 +6,7 @@
 
 #include "cli/manual.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 /// Text as roff takes it: no character commands, and quotes and signs as they are typed.
@@ -142,4 +142,4 @@ std::string man_page(const CLI::App& program) {
       options_of(program), commands, prose(program.get_footer()));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::cli {
 
 std::vector<const CLI::App*> visible_commands(const CLI::App& program);
 
@@ -19,4 +19,4 @@ std::string bash_completion(const CLI::App& program);
 std::string fish_completion(const CLI::App& program);
 std::string zsh_completion(const CLI::App& program);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

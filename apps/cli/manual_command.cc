@@ -6,7 +6,7 @@
 #include "cli/manual.h"
 #include "cli/options.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 using Writer = std::string (*)(const CLI::App& program);
@@ -35,4 +35,4 @@ Command manual_command(CLI::App& program) {
           }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -8,7 +8,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 int count_of(std::size_t bytes) {
@@ -84,4 +84,4 @@ void abort_mpi(int status) {
   if (is_begun != 0 && is_over == 0) MPI_Abort(MPI_COMM_WORLD, status);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

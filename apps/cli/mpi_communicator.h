@@ -4,7 +4,7 @@
 
 #include "train/communicator.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// MPI's world, from MPI_Init to MPI_Finalize; once in a process. All calls must come from one
 /// thread. Where MPI itself fails it ends all processes.
@@ -13,4 +13,4 @@ std::unique_ptr<Communicator> mpi_communicator();
 /// Ends all processes, if there is a world.
 void abort_mpi(int status);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

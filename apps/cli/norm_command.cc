@@ -14,7 +14,7 @@
 #include "io/npy.h"
 #include "kernels/check.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kNormMeaning =
@@ -58,35 +58,36 @@ struct Sizes {
   }
 };
 
-Sizes sizes_of(const Shape& shape, const NormFlags& flags) {
+Sizes sizes_of(const io::Shape& shape, const NormFlags& flags) {
   const bool of_rows = is_of_rows(flags.norm.kind);
   require(shape.size() >= (of_rows ? 1 : 2), "{}: has shape {}; expected {}", flags.input,
-          shape_text(shape), of_rows ? "at least one axis, features last" : "(N, C, …)");
+          io::shape_text(shape), of_rows ? "at least one axis, features last" : "(N, C, …)");
   const auto channel = of_rows ? shape.end() - 1 : shape.begin() + 1;
   const auto product = [](auto begin, auto end) {
     return std::accumulate(begin, end, std::size_t{1}, std::multiplies<>());
   };
   const Sizes sizes{product(shape.begin(), channel), *channel, product(channel + 1, shape.end())};
   require(sizes.channels > 0, "{}: has shape {}; expected at least one feature", flags.input,
-          shape_text(shape));
+          io::shape_text(shape));
   require(flags.norm.kind != NormKind::kGroup || sizes.channels % flags.norm.groups == 0,
           "--groups: is {}; expected a divisor of the {} channels of {}", flags.norm.groups,
           sizes.channels, flags.input);
-  check_norm_options(flags.input, flags.norm, sizes.set(flags.norm));
+  kernels::check_norm_options(flags.input, flags.norm, sizes.set(flags.norm));
   return sizes;
 }
 
 /// The values in `file`, which must be Ts of this shape; none where there is no file.
 template <typename T>
-std::vector<T> read_values(const std::string& file, const Shape& shape, const std::string& input) {
+std::vector<T> read_values(const std::string& file, const io::Shape& shape,
+                           const std::string& input) {
   if (file.empty()) return {};
-  NpyArray array = read_npy(file);
+  io::NpyArray array = io::read_npy(file);
   auto* values = std::get_if<std::vector<T>>(&array.values);
   constexpr bool kIsFloat = sizeof(T) == sizeof(float);
   require(values != nullptr, "{}: is float{}; expected float{} as in {}", file, kIsFloat ? 64 : 32,
           kIsFloat ? 32 : 64, input);
   require(array.shape == shape, "{}: has shape {}; expected {} to go with {}", file,
-          shape_text(array.shape), shape_text(shape), input);
+          io::shape_text(array.shape), io::shape_text(shape), input);
   return std::move(*values);
 }
 
@@ -148,10 +149,11 @@ void normalize_channels(const NormOptions& norm, Arrays<T>& a) {
 }
 
 template <typename T>
-std::vector<OutputFile> normalize(const NormFlags& flags, const Shape& shape, std::vector<T> x) {
+std::vector<io::OutputFile> normalize(const NormFlags& flags, const io::Shape& shape,
+                                      std::vector<T> x) {
   const Sizes sizes = sizes_of(shape, flags);
-  const Shape per_channel{sizes.channels};
-  const auto read = [&](const std::string& file, const Shape& expected) {
+  const io::Shape per_channel{sizes.channels};
+  const auto read = [&](const std::string& file, const io::Shape& expected) {
     return read_values<T>(file, expected, flags.input);
   };
   const auto space = [](const std::string& file, std::size_t size) {
@@ -171,9 +173,10 @@ std::vector<OutputFile> normalize(const NormFlags& flags, const Shape& shape, st
               .d_beta = space(flags.grad_beta, sizes.channels)};
   is_of_rows(flags.norm.kind) ? normalize_rows(flags.norm, a) : normalize_channels(flags.norm, a);
 
-  std::vector<OutputFile> files;
-  const auto put = [&](const std::string& file, const Shape& array, const std::vector<T>& values) {
-    if (!file.empty()) files.push_back({file, to_npy(array, values)});
+  std::vector<io::OutputFile> files;
+  const auto put = [&](const std::string& file, const io::Shape& array,
+                       const std::vector<T>& values) {
+    if (!file.empty()) files.push_back({file, io::to_npy(array, values)});
   };
   put(flags.output, shape, a.y);
   put(flags.sum, shape, a.s);
@@ -188,8 +191,8 @@ ExitStatus run(NormFlags flags) {
   require((flags.norm.kind == NormKind::kGroup) == (flags.norm.groups > 0),
           "--groups: is {}; expected at least 1 for --kind group, and none for the others",
           flags.norm.groups);
-  NpyArray input = read_npy(flags.input);
-  write_files(
+  io::NpyArray input = io::read_npy(flags.input);
+  io::write_files(
       std::visit([&](auto& values) { return normalize(flags, input.shape, std::move(values)); },
                  input.values));
   return kDone;
@@ -227,4 +230,4 @@ Command norm_command(CLI::App& program) {
   return {app, [flags] { return run(*flags); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -8,7 +8,7 @@
 
 #include "addnorm/nn/placement.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 std::string_view trim(std::string_view text) {
@@ -158,4 +158,4 @@ void add_norm_options(CLI::App& app, NormOptions& norm) {
                        "divide by n, the default, or by n − 1");
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -15,7 +15,7 @@
 #include "addnorm/norm.h"
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// CLI11 takes "-1" for a value but "-.5" and "-inf" for flags. A space in front of a number hides
 /// its sign; the flags below do not mind it.
@@ -69,4 +69,4 @@ std::string placement_help();
 /// --eps, --eps-at and --variance.
 void add_norm_options(CLI::App& app, NormOptions& norm);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -6,7 +6,7 @@
 #include "base/require.h"
 #include "io/file.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 
 std::vector<std::string> prepare_outputs(const std::string& folder,
                                          const std::vector<std::string>& names) {
@@ -18,8 +18,8 @@ std::vector<std::string> prepare_outputs(const std::string& folder,
   std::ranges::transform(names, files.begin(), [&](const std::string& name) {
     return (fs::path(folder) / name).string();
   });
-  check_outputs(files);
+  io::check_outputs(files);
   return files;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -4,7 +4,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 
 std::filesystem::path own_files() {
   std::error_code error;
@@ -14,4 +14,4 @@ std::filesystem::path own_files() {
   return program.parent_path().parent_path() / "share/addnorm";
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -11,7 +11,7 @@
 #include "cli/mpi_communicator.h"
 #endif
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 /// A number that Open MPI's mpirun has left in the environment; 0 without mpirun.
@@ -58,4 +58,4 @@ void end_processes([[maybe_unused]] ExitStatus status) {
 #endif
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

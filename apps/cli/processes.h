@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "train/communicator.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// The processes that mpirun has started, of which this is one; null where there is no other. From
 /// here on only the first writes to standard output. Throws Error where the program was built
@@ -25,4 +25,4 @@ void end_processes(ExitStatus status);
 /// How many of them are on this machine.
 std::size_t processes_here();
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

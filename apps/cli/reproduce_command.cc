@@ -11,7 +11,7 @@
 #include "report/table.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kReproduceMeaning =
@@ -32,7 +32,7 @@ struct Line {
   std::string ours;
 };
 
-std::vector<Line> lines_of(const Reproduction& r) {
+std::vector<Line> lines_of(const lab::Reproduction& r) {
   return {
       {"mean before LayerNorm", "0.184", fmt::format("{:.3f}", r.before.mean)},
       {"std before LayerNorm", "9.830", fmt::format("{:.3f}", r.before.std)},
@@ -40,27 +40,29 @@ std::vector<Line> lines_of(const Reproduction& r) {
       {"std after LayerNorm", "1.000", fmt::format("{:.3f}", r.after.std)},
       {"block's output shape", "[2, 10, 512]", fmt::format("{}", r.shape)},
       {"mean |output − input|", "0.2057", fmt::format("{:.4f}", r.mean_abs_difference)},
-      {"block's parameters", "3,152,384", format_count(r.parameters)},
+      {"block's parameters", "3,152,384", report::format_count(r.parameters)},
   };
 }
 
 void print_table(const std::vector<Line>& lines, std::uint64_t seed) {
   const std::string ours = fmt::format("addnorm, seed {}", seed);
-  Table table(seed == 0 ? std::vector<Column>{{"", Align::kLeft}, {"tutorial"}, {ours}}
-                        : std::vector<Column>{{"", Align::kLeft}, {ours}});
+  report::Table table(
+      seed == 0 ? std::vector<report::Column>{{"", report::Align::kLeft}, {"tutorial"}, {ours}}
+                : std::vector<report::Column>{{"", report::Align::kLeft}, {ours}});
   for (const auto& [name, tutorial, value] : lines) {
     if (seed == 0) {
-      table.add_row({name, tutorial, {value, value == tutorial ? Ink::kGood : Ink::kBad}});
+      table.add_row(
+          {name, tutorial, {value, value == tutorial ? report::Ink::kGood : report::Ink::kBad}});
     } else {
       table.add_row({name, value});
     }
   }
-  Terminal terminal(stdout);
+  report::Terminal terminal(stdout);
   terminal.write(to_text(table, terminal.width()));
 }
 
 ExitStatus run(const ReproduceFlags& flags) {
-  const Reproduction result = reproduce(flags.seed);
+  const lab::Reproduction result = lab::reproduce(flags.seed);
   const std::vector<Line> lines = lines_of(result);
   if (flags.json) {
     fmt::print("{}\n", to_json(result).dump());
@@ -83,4 +85,4 @@ Command reproduce_command(CLI::App& program) {
   return {app, [flags] { return run(*flags); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -20,7 +20,7 @@
 
 #include "io/json.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -65,29 +65,29 @@ std::string read_from(const fs::path& file, std::uintmax_t from) {
 }
 
 /// The last line that ends and holds `part`, as JSON; null if there is none.
-Json last_line_with(std::string_view text, std::string_view part) {
+io::Json last_line_with(std::string_view text, std::string_view part) {
   text = text.substr(0, text.rfind('\n') + 1);
   const std::size_t at = text.rfind(part);
   if (at == std::string_view::npos) return nullptr;
   const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is 0
-  Json line = Json::parse(text.substr(begin, text.find('\n', at) - begin), nullptr, false);
-  return line.is_object() ? line : Json();
+  io::Json line = io::Json::parse(text.substr(begin, text.find('\n', at) - begin), nullptr, false);
+  return line.is_object() ? line : io::Json();
 }
 
 /// How far a run has come. Validations may be rare: more of the file is read until there is one,
 /// but not all of a long file at every request.
-Json progress(const fs::path& metrics) {
+io::Json progress(const fs::path& metrics) {
   constexpr std::uintmax_t kMost = 1 << 22;
   const std::uintmax_t size = size_of(metrics);
   for (std::uintmax_t length = 1 << 16;; length *= 8) {
     const std::string text = read_from(metrics, size - std::min(size, length));
-    const Json step = last_line_with(text, R"("loss")");
-    const Json validation = last_line_with(text, R"("validation_loss")");
-    const Json stopped = last_line_with(text, R"("stopped")");
+    const io::Json step = last_line_with(text, R"("loss")");
+    const io::Json validation = last_line_with(text, R"("validation_loss")");
+    const io::Json stopped = last_line_with(text, R"("stopped")");
     const bool is_whole = length >= std::min(size, kMost);
     if (!is_whole && (step.is_null() || validation.is_null())) continue;
-    const auto value = [](const Json& line, const char* key) {
-      return line.is_object() && line.contains(key) ? line[key] : Json();
+    const auto value = [](const io::Json& line, const char* key) {
+      return line.is_object() && line.contains(key) ? line[key] : io::Json();
     };
     return {{"step", value(step, "step")},
             {"loss", value(step, "loss")},
@@ -107,25 +107,25 @@ bool is_locked(const fs::path& file) {
   return locked;
 }
 
-Json description(const std::string& name, const fs::path& run) {
-  const Json config = Json::parse(read_from(run / "config.json", 0), nullptr, false);
-  Json json{{"name", name}, {"config", config.is_object() ? config : Json::object()}};
+io::Json description(const std::string& name, const fs::path& run) {
+  const io::Json config = io::Json::parse(read_from(run / "config.json", 0), nullptr, false);
+  io::Json json{{"name", name}, {"config", config.is_object() ? config : io::Json::object()}};
   json.update(progress(run / "metrics.jsonl"));
   const bool is_done = json["step"].is_number() && json["stopped"].is_null() &&
-                       json["step"] == json["config"].value("steps", Json());
+                       json["step"] == json["config"].value("steps", io::Json());
   json["state"] = is_locked(run / ".lock") ? "running" : is_done ? "finished" : "stopped";
   return json;
 }
 
 /// All runs, the newest first.
-Json list_of(const std::map<std::string, fs::path>& runs) {
-  std::vector<std::pair<fs::file_time_type, Json>> list;
+io::Json list_of(const std::map<std::string, fs::path>& runs) {
+  std::vector<std::pair<fs::file_time_type, io::Json>> list;
   for (const auto& [name, path] : runs) {
     std::error_code error;
     list.emplace_back(fs::last_write_time(path / "config.json", error), description(name, path));
   }
   std::ranges::stable_sort(list, std::ranges::greater(), &decltype(list)::value_type::first);
-  Json json = Json::array();
+  io::Json json = io::Json::array();
   for (auto& [time, run] : list) json.push_back(std::move(run));
   return json;
 }
@@ -133,7 +133,7 @@ Json list_of(const std::map<std::string, fs::path>& runs) {
 HttpAnswer list_answer(const fs::path& folder) {
   HttpAnswer answer;
   // A name that is no UTF-8 must not end it all.
-  answer.text = list_of(find_runs(folder)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  answer.text = list_of(find_runs(folder)).dump(-1, ' ', false, io::Json::error_handler_t::replace);
   answer.content_type = "application/json";
   return answer;
 }
@@ -190,4 +190,4 @@ std::optional<HttpAnswer> answer_about_runs(const fs::path& folder, const HttpRe
   return answer;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -5,7 +5,7 @@
 
 #include "cli/http_server.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// Answers about the runs that `addnorm train` has left, or is writing, in the folder; the folder
 /// may itself be a run, and a run may stand one folder deeper. Nothing for a path of something
@@ -15,4 +15,4 @@ namespace addnorm {
 std::optional<HttpAnswer> answer_about_runs(const std::filesystem::path& folder,
                                             const HttpRequest& request);
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

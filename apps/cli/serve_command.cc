@@ -17,7 +17,7 @@
 #include "cli/own_files.h"
 #include "cli/run_folders.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -122,4 +122,4 @@ Command serve_command(CLI::App& program) {
           }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -6,7 +6,7 @@
 #include "cli/processes.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 
 StopOnSignal::StopOnSignal() {
   std::signal(SIGPIPE, SIG_IGN);
@@ -24,8 +24,8 @@ StopOnSignal::~StopOnSignal() {
 namespace {
 
 void announce_stop() {
-  Terminal screen(stderr);
-  const bool after_bar = screen.style().cursor == Cursor::kMovesBack;
+  report::Terminal screen(stderr);
+  const bool after_bar = screen.style().cursor == report::Cursor::kMovesBack;
   screen.print("{}Stopping after this step (again: at once)\n", after_bar ? "\n" : "");
 }
 
@@ -41,4 +41,4 @@ void StopOnSignal::wait() {
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

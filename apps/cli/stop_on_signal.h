@@ -4,7 +4,7 @@
 #include <csignal>
 #include <thread>
 
-namespace addnorm {
+namespace addnorm::cli {
 
 /// While this lives, Ctrl+C and SIGTERM ask a run to stop after its step, and a line on standard
 /// error says so; a second one ends the program. So does SIGUSR1, which mpirun hands on and leaves
@@ -31,4 +31,4 @@ class StopOnSignal {
   std::thread waiter_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

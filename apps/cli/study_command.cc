@@ -12,11 +12,11 @@
 #include "report/study_report.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 struct StudyFlags {
-  StudyOptions options;
+  lab::StudyOptions options;
   std::vector<std::string> text;  // empty: the default text
   std::string out = "out/study";
 };
@@ -34,11 +34,11 @@ std::string meaning() {
          "whether they\nhold or not, the exit status is 0.";
 }
 
-Study run_with_progress(const StudyFlags& flags, const ByteText& text) {
-  Terminal screen(stderr);
-  ProgressBar bar(screen, "training", 1000);
-  return run_study(flags.options, text,
-                   [&](std::size_t done, std::size_t all) { bar.update(1000 * done / all); });
+lab::Study run_with_progress(const StudyFlags& flags, const ByteText& text) {
+  report::Terminal screen(stderr);
+  report::ProgressBar bar(screen, "training", 1000);
+  return lab::run_study(flags.options, text,
+                        [&](std::size_t done, std::size_t all) { bar.update(1000 * done / all); });
 }
 
 constexpr const char* kStudyNext = R"(
@@ -53,23 +53,23 @@ ExitStatus run(StudyFlags flags) {
   if (flags.options.warm_up == 0) {
     flags.options.warm_up = std::max<std::uint64_t>(1, flags.options.steps / 2);
   }
-  check_study(flags.options);
+  lab::check_study(flags.options);
   const ByteText text(read_text_or_default(flags.text), flags.options.context);
   const std::vector<std::string> names =
       prepare_outputs(flags.out, {"results.json", "profile.jsonl", "report.html"});
-  const Study study = run_with_progress(flags, text);
-  const StudyReport report(study);
-  write_files({{names[0], study_json(report)},
-               {names[1], study_profile(report)},
-               {names[2], study_html(report)}});
-  Terminal terminal(stdout);
-  terminal.write(study_text(report, terminal.width()));
+  const lab::Study study = run_with_progress(flags, text);
+  const report::StudyReport report(study);
+  io::write_files({{names[0], report::study_json(report)},
+                   {names[1], report::study_profile(report)},
+                   {names[2], report::study_html(report)}});
+  report::Terminal terminal(stdout);
+  terminal.write(report::study_text(report, terminal.width()));
   terminal.print("\nThe curves: {}\nThe numbers: {} and {}\n", names[2], names[0], names[1]);
   terminal.write(kStudyNext);
   return kDone;
 }
 
-void add_training_flags(CLI::App& app, StudyOptions& o) {
+void add_training_flags(CLI::App& app, lab::StudyOptions& o) {
   app.add_option("--placement", o.placements, "placements to compare, with commas between")
       ->delimiter(',')
       ->type_name(placement_names())
@@ -112,4 +112,4 @@ Command study_command(CLI::App& program) {
   return {app, [flags] { return run(*flags); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -12,7 +12,7 @@
 #include "lab/trace.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kTraceMeaning =
@@ -31,7 +31,7 @@ Examples:
 
 struct TraceFlags {
   std::vector<double> values, branch, gamma, beta;
-  TracePlacement placement = TracePlacement::kPost;
+  lab::TracePlacement placement = lab::TracePlacement::kPost;
   NormOptions norm;
   bool json = false;
 };
@@ -40,19 +40,19 @@ ExitStatus run(const TraceFlags& flags) {
   require(!flags.values.empty(),
           "VALUES: there are none; expected at least one number before the "
           "flags, as in 'addnorm trace 1 2 3 4 --gamma 2'");
-  const TraceArgs args{.x = flags.values,
-                       .branch = flags.branch,
-                       .placement = flags.placement,
-                       .norm = flags.norm,
-                       .gamma = flags.gamma,
-                       .beta = flags.beta};
-  const Trace result = trace(args);
-  Terminal terminal(stdout);
+  const lab::TraceArgs args{.x = flags.values,
+                            .branch = flags.branch,
+                            .placement = flags.placement,
+                            .norm = flags.norm,
+                            .gamma = flags.gamma,
+                            .beta = flags.beta};
+  const lab::Trace result = lab::trace(args);
+  report::Terminal terminal(stdout);
   if (flags.json) {
     fmt::print("{}\n", to_json(result).dump());
   } else {
     const std::string text = trace_text(result, args, terminal.width());
-    terminal.write(terminal.style().glyphs == Glyphs::kAscii ? spell_out(text) : text);
+    terminal.write(terminal.style().glyphs == report::Glyphs::kAscii ? spell_out(text) : text);
   }
   return kDone;
 }
@@ -65,11 +65,11 @@ Command trace_command(CLI::App& program) {
   add_numbers(*app, "VALUES", flags->values, "the token's features, x")->type_name("");
   add_numbers(*app, "--branch", flags->branch, "what the sublayer F gives back, as many as x")
       ->type_name("VALUES");
-  add_choice<TracePlacement>(*app, "--placement", flags->placement,
-                             {{"post", TracePlacement::kPost},
-                              {"pre", TracePlacement::kPre},
-                              {"none", TracePlacement::kNone}},
-                             "where the norm stands (default post)");
+  add_choice<lab::TracePlacement>(*app, "--placement", flags->placement,
+                                  {{"post", lab::TracePlacement::kPost},
+                                   {"pre", lab::TracePlacement::kPre},
+                                   {"none", lab::TracePlacement::kNone}},
+                                  "where the norm stands (default post)");
   add_choice<NormKind>(*app, "--norm", flags->norm.kind,
                        {{"layer", NormKind::kLayer}, {"rms", NormKind::kRms}},
                        "LayerNorm, the default, or RMSNorm");
@@ -82,4 +82,4 @@ Command trace_command(CLI::App& program) {
   return {app, [flags] { return run(*flags); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -11,7 +11,7 @@
 #include "report/bars.h"
 #include "report/text.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 /// The colours of the vectors in document 004, as far as black and white paper both bear them.
@@ -35,7 +35,7 @@ constexpr std::size_t kMostBars = 16;
 
 /// Four digits without the zeros at the end.
 std::string number(double value) {
-  std::string text = format_number(value, 4);
+  std::string text = report::format_number(value, 4);
   const std::string exponent = text.substr(std::min(text.find('e'), text.size()));
   text.resize(text.size() - exponent.size());
   if (text.find('.') != text.npos) text.erase(text.find_last_not_of('0') + 1);
@@ -45,7 +45,7 @@ std::string number(double value) {
 
 int widest(const std::vector<std::string>& texts) {
   int width = 0;
-  for (const std::string& text : texts) width = std::max(width, display_width(text));
+  for (const std::string& text : texts) width = std::max(width, report::display_width(text));
   return width;
 }
 
@@ -56,7 +56,7 @@ std::vector<std::string> column(const std::vector<double>& values) {
     texts.push_back(number(values[i]));
   }
   const int width = widest(texts);
-  for (std::string& text : texts) text = pad(text, width, Align::kRight);
+  for (std::string& text : texts) text = report::pad(text, width, report::Align::kRight);
   return texts;
 }
 
@@ -67,7 +67,8 @@ std::string join(const std::vector<std::string>& terms, int room) {
   for (std::size_t i = 1; i + 1 < terms.size(); ++i) {
     const std::string next = fmt::format("{} + {}", text, terms[i]);
     const std::string_view dots = i + 2 < terms.size() ? " + …" : "";
-    if (display_width(next) + display_width(dots) + display_width(last) > room) {
+    if (report::display_width(next) + report::display_width(dots) + report::display_width(last) >
+        room) {
       return fmt::format("{} + …{}", text, last);
     }
     text = next;
@@ -77,11 +78,11 @@ std::string join(const std::vector<std::string>& terms, int room) {
 
 class TraceSteps {
  public:
-  TraceSteps(const Trace& trace, const TraceArgs& args, int width)
+  TraceSteps(const lab::Trace& trace, const lab::TraceArgs& args, int width)
       : trace_(trace),
         norm_(args.norm),
         width_(width),
-        of_x_(args.placement == TracePlacement::kPre || trace.branch.empty()),
+        of_x_(args.placement == lab::TracePlacement::kPre || trace.branch.empty()),
         values_(of_x_ ? trace.x : trace.sum) {
     add_input();
     if (of_x_) add_norm();
@@ -100,7 +101,7 @@ class TraceSteps {
   std::string quotient(const std::string& value, const std::string& mean,
                        const std::string& deviation) const;
 
-  const Trace& trace_;
+  const lab::Trace& trace_;
   const NormOptions& norm_;
   const int width_;
   const bool of_x_;                    // what the norm is of, x or the sum,
@@ -140,7 +141,8 @@ std::string TraceSteps::statistics() const {
   const auto line = [&](const char* name, const auto& terms, std::size_t divisor,
                         const std::string& result) {
     const std::string end = fmt::format(") / {} = {}\n", divisor, result);
-    return fmt::format("{} = ({}{}", name, join(terms, width_ - display_width(end) - 6), end);
+    return fmt::format("{} = ({}{}", name, join(terms, width_ - report::display_width(end) - 6),
+                       end);
   };
   const std::size_t n = values.size();
   const std::size_t divisor = norm_.variance == Variance::kUnbiased ? n - 1 : n;
@@ -186,8 +188,8 @@ void TraceSteps::add_norm() {
 /// draw_bars colours by sign; here the colour says which vector it is.
 std::string recolour(std::string bars, Colour colour) {
   const std::string wanted = fmt::format("\x1b[38;5;{}m", static_cast<int>(colour));
-  for (const Ink ink : {Ink::kPositive, Ink::kNegative}) {
-    const std::string painted = paint(ink, "?");
+  for (const report::Ink ink : {report::Ink::kPositive, report::Ink::kNegative}) {
+    const std::string painted = report::paint(ink, "?");
     const std::string code = painted.substr(0, painted.find('?'));
     for (std::size_t at = 0; (at = bars.find(code, at)) != bars.npos; at += wanted.size()) {
       bars.replace(at, code.size(), wanted);
@@ -206,28 +208,29 @@ std::istringstream draw_scaling(const std::vector<Step>& steps, Scaling scaling,
     if (step.scaling != scaling) continue;
     for (std::size_t i = 0; i < step.labels.size(); ++i) {
       values.push_back(step.values[i]);
-      labels.push_back(pad(step.labels[i], label_width, Align::kRight));
+      labels.push_back(report::pad(step.labels[i], label_width, report::Align::kRight));
     }
   }
-  return std::istringstream(draw_bars({.values = values, .labels = labels}, width));
+  return std::istringstream(report::draw_bars({.values = values, .labels = labels}, width));
 }
 
 }  // namespace
 
-std::string trace_text(const Trace& trace, const TraceArgs& args, int width) {
+std::string trace_text(const lab::Trace& trace, const lab::TraceArgs& args, int width) {
   const std::vector<Step> steps = TraceSteps(trace, args, width).take();
   std::array bars{draw_scaling(steps, kStream, width), draw_scaling(steps, kNormed, width)};
   std::string text;
   for (const Step& step : steps) {
-    text += fmt::format("{}{}  {}\n{}", text.empty() ? "" : "\n", paint(Ink::kStrong, step.title),
-                        paint(Ink::kFaint, step.formula), step.text);
+    text += fmt::format("{}{}  {}\n{}", text.empty() ? "" : "\n",
+                        report::paint(report::Ink::kStrong, step.title),
+                        report::paint(report::Ink::kFaint, step.formula), step.text);
     std::string line;
     for (std::size_t i = 0; i < step.labels.size(); ++i) {
       std::getline(bars[step.scaling], line);
       text += recolour(line, step.colour) + '\n';
     }
     const std::size_t more = step.values.size() - step.labels.size();
-    if (more > 0) text += paint(Ink::kFaint, fmt::format("… and {} more\n", more));
+    if (more > 0) text += report::paint(report::Ink::kFaint, fmt::format("… and {} more\n", more));
   }
   return text;
 }
@@ -252,4 +255,4 @@ std::string spell_out(std::string text) {
   return text;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -16,14 +16,14 @@
 #include "report/run_report.h"
 #include "run/checkpoint.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
 struct TrainFlags {
-  RunConfig given;  // where its flag was given
-  std::vector<std::pair<const Setting*, const CLI::Option*>> options = {};
+  run::RunConfig given;  // where its flag was given
+  std::vector<std::pair<const run::Setting*, const CLI::Option*>> options = {};
   std::string config = {};
   std::string out = {};
   bool resume = false;
@@ -33,7 +33,7 @@ struct TrainFlags {
         options, [&](auto& o) { return o.first->name == name && o.second->count() > 0; });
   }
   /// Changes what flags say.
-  void apply(RunConfig& config_) const {
+  void apply(run::RunConfig& config_) const {
     for (const auto& [setting, option] : options) {
       if (option->count() == 0) continue;
       std::visit([&](auto member) { config_.*member = given.*member; }, setting->member);
@@ -43,22 +43,22 @@ struct TrainFlags {
 
 /// The configuration that a run began with, if there is one: config.json, else the checkpoint's,
 /// which has all but the names of the text's files.
-std::optional<RunConfig> first_configuration(const RunFiles& files) {
-  if (fs::exists(files.config)) return read_config(files.config);
-  if (fs::exists(files.checkpoint)) return Checkpoint(files.checkpoint).state().config;
+std::optional<run::RunConfig> first_configuration(const run::RunFiles& files) {
+  if (fs::exists(files.config)) return run::read_config(files.config);
+  if (fs::exists(files.checkpoint)) return run::Checkpoint(files.checkpoint).state().config;
   return {};
 }
 
 /// Preset or file, then flags. Of a run that goes on they may change a few settings.
-RunConfig configuration(const TrainFlags& flags, const RunFiles& files) {
+run::RunConfig configuration(const TrainFlags& flags, const run::RunFiles& files) {
   require(flags.config.empty() || !flags.gives("preset"), "--preset: {} has the settings already",
           flags.config);
   const auto before = flags.resume ? first_configuration(files) : std::nullopt;
-  RunConfig config = before.value_or(RunConfig());
+  run::RunConfig config = before.value_or(run::RunConfig());
   if (!flags.config.empty()) {
-    config = read_config(flags.config, config);
+    config = run::read_config(flags.config, config);
   } else if (!before) {
-    update(config, {{"preset", flags.given.preset}}, "--preset");
+    run::update(config, {{"preset", flags.given.preset}}, "--preset");
   }
   flags.apply(config);
   if (before) check_unchanged(*before, config);
@@ -72,7 +72,7 @@ RunConfig configuration(const TrainFlags& flags, const RunFiles& files) {
 }
 
 /// A run goes on where there is a checkpoint; it must be meant to.
-void check_resume(const TrainFlags& flags, const RunFiles& files) {
+void check_resume(const TrainFlags& flags, const run::RunFiles& files) {
   const bool has_checkpoint = fs::exists(files.checkpoint);
   require(
       flags.resume || !has_checkpoint,
@@ -84,14 +84,15 @@ void check_resume(const TrainFlags& flags, const RunFiles& files) {
   }
 }
 
-RunOutcome run_with_progress(const RunConfig& config, const RunFiles& files, const ByteText& text,
-                             Communicator& world, const StopOnSignal& signals, Terminal& terminal) {
+run::RunOutcome run_with_progress(const run::RunConfig& config, const run::RunFiles& files,
+                                  const ByteText& text, Communicator& world,
+                                  const StopOnSignal& signals, report::Terminal& terminal) {
   TrainWatch watch(config, terminal);
-  return run_training(config, files, text,
-                      {.on_step = [&](const StepMetrics& m) { watch.step(m); },
-                       .on_validation = [&](const Validation& v) { watch.validation(v); },
-                       .wants_stop = [&] { return signals.is_requested(); }},
-                      world);
+  return run::run_training(config, files, text,
+                           {.on_step = [&](const run::StepMetrics& m) { watch.step(m); },
+                            .on_validation = [&](const run::Validation& v) { watch.validation(v); },
+                            .wants_stop = [&] { return signals.is_requested(); }},
+                           world);
 }
 
 ExitStatus run(const TrainFlags& flags) {
@@ -99,27 +100,27 @@ ExitStatus run(const TrainFlags& flags) {
   const StopOnSignal signals;
   const std::unique_ptr<Communicator> joined = join_processes();
   Communicator& world = joined ? *joined : one_process();
-  const RunFiles files(flags.out);
-  const RunConfig config = configuration(flags, files);
+  const run::RunFiles files(flags.out);
+  const run::RunConfig config = configuration(flags, files);
   check(config, world.size());
-  const ByteText text(read_text(config.text), config.context);
-  const MemoryEstimate memory = estimate_memory(config, world.size());
-  check_memory(processes_here() * (memory.total() + text.size()));
-  if (fs::exists(files.config)) read_config(files.config);  // it is a run's folder
-  std::optional<RunLock> lock;
+  const ByteText text(io::read_text(config.text), config.context);
+  const run::MemoryEstimate memory = run::estimate_memory(config, world.size());
+  run::check_memory(processes_here() * (memory.total() + text.size()));
+  if (fs::exists(files.config)) run::read_config(files.config);  // it is a run's folder
+  std::optional<run::RunLock> lock;
   if (is_first_process()) lock.emplace(flags.out);  // it alone writes
   check_resume(flags, files);
 
-  Terminal terminal(stdout);
+  report::Terminal terminal(stdout);
   terminal.write(start_text(config, memory, text.size(), world.size()));
-  const RunOutcome outcome = run_with_progress(config, files, text, world, signals, terminal);
-  if (is_first_process()) write_files({{files.report, run_html(config, files)}});
+  const run::RunOutcome outcome = run_with_progress(config, files, text, world, signals, terminal);
+  if (is_first_process()) io::write_files({{files.report, report::run_html(config, files)}});
   terminal.write(end_text(outcome, files));
-  return outcome.end == RunOutcome::End::kNotFinite ? kBadOutcome : kDone;
+  return outcome.end == run::RunOutcome::End::kNotFinite ? kBadOutcome : kDone;
 }
 
-std::string default_text(const Setting& setting) {
-  const RunConfig config;
+std::string default_text(const run::Setting& setting) {
+  const run::RunConfig config;
   return std::visit(
       [&](auto member) {
         using Value = std::remove_cvref_t<decltype(config.*member)>;
@@ -132,19 +133,20 @@ std::string default_text(const Setting& setting) {
       setting.member);
 }
 
-CLI::Option* add(CLI::App& app, const Setting& setting, RunConfig& given) {
+CLI::Option* add(CLI::App& app, const run::Setting& setting, run::RunConfig& given) {
   const std::string flag = fmt::format("--{}", setting.name);
   const std::string help = std::string(setting.meaning) + default_text(setting);
-  if (const auto* count = std::get_if<std::uint64_t RunConfig::*>(&setting.member)) {
+  if (const auto* count = std::get_if<std::uint64_t run::RunConfig::*>(&setting.member)) {
     return add_count(app, flag, given.*(*count), help);
   }
-  if (const auto* number = std::get_if<double RunConfig::*>(&setting.member)) {
+  if (const auto* number = std::get_if<double run::RunConfig::*>(&setting.member)) {
     return add_number(app, flag, given.*(*number), help);
   }
-  if (const auto* words = std::get_if<std::vector<std::string> RunConfig::*>(&setting.member)) {
+  if (const auto* words =
+          std::get_if<std::vector<std::string> run::RunConfig::*>(&setting.member)) {
     return app.add_option(flag, given.*(*words), help)->type_name("FILE");
   }
-  const auto word = std::get<std::string RunConfig::*>(setting.member);
+  const auto word = std::get<std::string run::RunConfig::*>(setting.member);
   CLI::Option* option = app.add_option(flag, given.*word, help);
   if (setting.choices.empty()) {
     return option->type_name(placement_names())->option_text("NAME[/NAME][:N+...]");
@@ -160,11 +162,11 @@ Command train_command(CLI::App& program) {
   add_file(*app, "--out", flags->out, "folder of the run")->type_name("RUN");
   add_switch(*app, "--resume", flags->resume, "go on with the folder's last checkpoint");
   add_file(*app, "--config", flags->config, "settings as JSON, as config.json has them");
-  for (const Setting& setting : settings()) {
+  for (const run::Setting& setting : run::settings()) {
     flags->options.emplace_back(&setting, add(*app, setting, flags->given));
   }
   app->footer(train_help());
   return {app, [flags] { return run(*flags); }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -11,7 +11,7 @@
 #include "report/numbers.h"
 #include "report/run_report.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kTrainMeaning =
@@ -37,19 +37,19 @@ std::string presets_table() {
   std::string text =
       fmt::format("{:10} {:>6} {:>5} {:>5} {:>7} {:>5} {:>6} {:>6} {:>7}\n", "preset", "layers",
                   "width", "heads", "context", "batch", "steps", "lr", "weights");
-  for (const Preset& preset : presets()) {
-    const RunConfig& c = preset.config;
-    text += fmt::format("{:10} {:6} {:5} {:5} {:7} {:>5} {:6} {:6} {:5.1f} M  {}\n", preset.name,
-                        c.layers, c.width, c.heads, c.context,
-                        fmt::format("{}×{}", c.batch, c.accumulate), c.steps, c.learning_rate,
-                        static_cast<double>(estimate_memory(c).parameters) / 1e6, preset.meaning);
+  for (const run::Preset& preset : run::presets()) {
+    const run::RunConfig& c = preset.config;
+    text += fmt::format(
+        "{:10} {:6} {:5} {:5} {:7} {:>5} {:6} {:6} {:5.1f} M  {}\n", preset.name, c.layers, c.width,
+        c.heads, c.context, fmt::format("{}×{}", c.batch, c.accumulate), c.steps, c.learning_rate,
+        static_cast<double>(run::estimate_memory(c).parameters) / 1e6, preset.meaning);
   }
   return text +
          "Batch × how many of them make a step. In brackets above are the settings of small.\n";
 }
 
 /// "Time: products 71 %, attention 9 %, ...".
-std::string time_text(const RunOutcome& outcome) {
+std::string time_text(const run::RunOutcome& outcome) {
   const double all = std::accumulate(outcome.seconds.begin(), outcome.seconds.end(), 0.0);
   if (all == 0) return "No step was left to make.";
   std::vector<std::string> words;
@@ -65,27 +65,29 @@ std::string train_help() {
   return kTrainMeaning + presets_table() + '\n' + placement_help();
 }
 
-std::string start_text(const RunConfig& config, const MemoryEstimate& memory,
+std::string start_text(const run::RunConfig& config, const run::MemoryEstimate& memory,
                        std::size_t text_bytes, std::size_t processes) {
   const bool alone = processes == 1;
   return fmt::format(
       "{}, width {}, {}-norm, {}: {}; {} of text\n"
       "Memory{}: {} (weights {}, optimizer {}, activations {}{})\n",
-      format_count(config.layers, "layer"), config.width, config.placement, config.dtype,
-      format_count(memory.parameters, "parameter"), format_count(text_bytes, "byte"),
-      alone ? "" : fmt::format(" of each of {} processes", processes), memory_text(memory.total()),
-      memory_text(memory.weights), memory_text(memory.optimizer), memory_text(memory.activations),
-      alone ? "" : fmt::format(", exchange {}", memory_text(memory.exchange)));
+      report::format_count(config.layers, "layer"), config.width, config.placement, config.dtype,
+      report::format_count(memory.parameters, "parameter"),
+      report::format_count(text_bytes, "byte"),
+      alone ? "" : fmt::format(" of each of {} processes", processes),
+      run::memory_text(memory.total()), run::memory_text(memory.weights),
+      run::memory_text(memory.optimizer), run::memory_text(memory.activations),
+      alone ? "" : fmt::format(", exchange {}", run::memory_text(memory.exchange)));
 }
 
-std::string end_text(const RunOutcome& outcome, const RunFiles& files) {
+std::string end_text(const run::RunOutcome& outcome, const run::RunFiles& files) {
   switch (outcome.end) {
-    case RunOutcome::End::kNotFinite:
+    case run::RunOutcome::End::kNotFinite:
       return outcome.problem + '\n' +
              (std::filesystem::exists(files.checkpoint)
                   ? fmt::format("The last checkpoint is kept: {}\n", files.checkpoint)
                   : "There was no checkpoint yet.\n");
-    case RunOutcome::End::kStopped:
+    case run::RunOutcome::End::kStopped:
       return fmt::format(
           "Stopped after step {}, with a checkpoint. Go on with:\n"
           "  addnorm train --resume --out {}\n",
@@ -94,12 +96,12 @@ std::string end_text(const RunOutcome& outcome, const RunFiles& files) {
       return fmt::format(
           "{}: validation {}\n{}\nThe curves: {}\n\n"
           "Try next:\n  addnorm generate {} --prompt \"The \"\n",
-          format_count(outcome.steps, "step"), loss_text(outcome.validation_loss),
+          report::format_count(outcome.steps, "step"), report::loss_text(outcome.validation_loss),
           time_text(outcome), files.report, files.folder);
   }
 }
 
-void TrainWatch::step(const StepMetrics& m) {
+void TrainWatch::step(const run::StepMetrics& m) {
   if (!bar_) {
     bar_.emplace(screen_, "training", steps_, m.step);
     if (m.step > 1) terminal_.print("Going on after step {}\n", m.step - 1);
@@ -109,17 +111,17 @@ void TrainWatch::step(const StepMetrics& m) {
   bar_->update(m.step, fmt::format("loss {:.3f}{}", m.loss, rate_text()));
 }
 
-void TrainWatch::validation(const Validation& v) {
+void TrainWatch::validation(const run::Validation& v) {
   bar_->hide();
   terminal_.print("step {:>6}: loss {:.3f}, validation {}{}\n", v.step, last_.loss,
-                  loss_text(v.loss), rate_text());
+                  report::loss_text(v.loss), rate_text());
 }
 
 std::string TrainWatch::rate_text() const {
   const double seconds = last_.seconds - first_.seconds;
   if (!(seconds > 0)) return "";
   const double rate = static_cast<double>(last_.tokens - first_.tokens) / seconds;
-  return fmt::format("; {} tokens/s", format_count(std::llround(rate)));
+  return fmt::format("; {} tokens/s", report::format_count(std::llround(rate)));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

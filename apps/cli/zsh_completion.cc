@@ -3,7 +3,7 @@
 #include "cli/completion.h"
 #include "cli/manual.h"
 
-namespace addnorm {
+namespace addnorm::cli {
 namespace {
 
 constexpr const char* kChoice = R"( \
@@ -72,4 +72,4 @@ std::string zsh_completion(const CLI::App& program) {
          "  esac\n}\n_addnorm \"$@\"\n";
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::cli

@@ -74,11 +74,11 @@ Session::Session(const BlockPlacement& placement, const SessionOptions& options,
                 .seed = options.seed + 1}) {}
 
 double Session::measure(double* by_layer) {
-  Profiler<float> profiler(options_.context);
+  probe::Profiler<float> profiler(options_.context);
   const double loss = trainer_.probe(profiler);
   const std::size_t places = options_.layers + 1;
   for (std::size_t l = 0; l < places; ++l) {
-    const ProfileEntry& stream = stream_entry(profiler.entries(), l, options_.layers);
+    const probe::ProfileEntry& stream = probe::stream_entry(profiler.entries(), l, options_.layers);
     by_layer[l] = stream.rms;
     by_layer[places + l] = stream.grad_rms;
     by_layer[2 * places + l] = stream.token_cosine;

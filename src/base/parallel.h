@@ -24,21 +24,19 @@ inline std::size_t thread_count() {
 /// before.
 class ThreadCount {
  public:
-  explicit ThreadCount([[maybe_unused]] std::size_t count) {
-#ifdef _OPENMP
-    if (count > 0) omp_set_num_threads(static_cast<int>(std::min<std::size_t>(count, INT_MAX)));
-#endif
-  }
-  ~ThreadCount() {
-#ifdef _OPENMP
-    omp_set_num_threads(static_cast<int>(before_));
-#endif
-  }
+  explicit ThreadCount(std::size_t count) : before_(count > 0 ? thread_count() : 0) { set(count); }
+  ~ThreadCount() { set(before_); }
   ThreadCount(const ThreadCount&) = delete;
   ThreadCount& operator=(const ThreadCount&) = delete;
 
  private:
-  const std::size_t before_ = thread_count();
+  static void set([[maybe_unused]] std::size_t count) {
+#ifdef _OPENMP
+    if (count > 0) omp_set_num_threads(static_cast<int>(std::min<std::size_t>(count, INT_MAX)));
+#endif
+  }
+
+  const std::size_t before_;
 };
 
 /// Keeps the first exception of several threads, because none may leave an OpenMP region.

@@ -10,7 +10,7 @@ Scale<V> read_scale(std::string_view name, const void* data, std::size_t count,
   const std::span<const V> values = memory.read_counted<V>(name, data, count);
   if (values.empty()) return {};
   if (count == 1) return {.constant = values[0]};
-  check_length(memory.where(), name, values, features);
+  kernels::check_length(memory.where(), name, values, features);
   return {.vector = values};
 }
 

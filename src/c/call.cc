@@ -63,6 +63,6 @@ uint32_t addnorm_version_number() {
 
 const char* addnorm_instruction_set() {
   const char* name = nullptr;
-  addnorm::c::guarded([&] { name = addnorm::instruction_set().data(); });
+  addnorm::c::guarded([&] { name = addnorm::kernels::instruction_set().data(); });
   return name;
 }

@@ -93,7 +93,7 @@ class CallMemory {
     constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T);
     require(view.stride <= kMost, "{}: {} has rows of {} values, more than there is memory", where_,
             name, view.stride);
-    check_shape(where_, name, view, view.rows, view.cols);
+    kernels::check_shape(where_, name, view, view.rows, view.cols);
     if (view.size() == 0) return;
     add({name, begin, view.rows, view.cols * sizeof(T), view.stride * sizeof(T), sizeof(T),
          !std::is_const_v<T>, may_be});

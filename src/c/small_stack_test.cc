@@ -28,14 +28,14 @@ class SmallStack {
  public:
   explicit SmallStack(std::size_t size)
       : size_(size),
-        memory_(
-            static_cast<unsigned char*>(mmap(nullptr, kBelow + kPage + size, PROT_READ | PROT_WRITE,
-                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+        memory_(static_cast<unsigned char*>(mmap(nullptr, kBelow + kernels::kPage + size,
+                                                 PROT_READ | PROT_WRITE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     if (memory_ == MAP_FAILED) std::abort();
     std::memset(memory_, kUntouched, kBelow);
-    if (mprotect(memory_ + kBelow, kPage, PROT_NONE) != 0) std::abort();
+    if (mprotect(memory_ + kBelow, kernels::kPage, PROT_NONE) != 0) std::abort();
   }
-  ~SmallStack() { munmap(memory_, kBelow + kPage + size_); }
+  ~SmallStack() { munmap(memory_, kBelow + kernels::kPage + size_); }
   SmallStack(const SmallStack&) = delete;
   SmallStack& operator=(const SmallStack&) = delete;
 
@@ -48,7 +48,7 @@ class SmallStack {
     pthread_attr_t attributes;
     pthread_t thread;
     ASSERT_EQ(pthread_attr_init(&attributes), 0);
-    ASSERT_EQ(pthread_attr_setstack(&attributes, memory_ + kBelow + kPage, size_), 0);
+    ASSERT_EQ(pthread_attr_setstack(&attributes, memory_ + kBelow + kernels::kPage, size_), 0);
     ASSERT_EQ(pthread_create(&thread, &attributes, call, const_cast<std::function<void()>*>(&body)),
               0);
     pthread_join(thread, nullptr);
@@ -228,11 +228,11 @@ constexpr std::size_t kSmallest = std::size_t{64} << 10;
 class SmallStackTest : public ::testing::TestWithParam<std::size_t> {
  protected:
   ~SmallStackTest() override {
-    use_instruction_set(own_instruction_set_);
-    use_this_machine();
+    kernels::use_instruction_set(own_instruction_set_);
+    kernels::use_this_machine();
   }
 
-  const std::string own_instruction_set_{instruction_set()};
+  const std::string own_instruction_set_{kernels::instruction_set()};
 };
 
 /// Enough for groups of rows and what is left over.
@@ -247,8 +247,8 @@ TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
        {1, 7, 32, 64, 255, 256, 768, 2048, 8192, 16384, 16385, 65536}) {
     Arrays arrays(rows_of(features), features);
     for (const std::string& name : testing::all_instruction_sets()) {
-      if (!is_smallest && name != instruction_set()) continue;
-      use_instruction_set(name);
+      if (!is_smallest && name != kernels::instruction_set()) continue;
+      kernels::use_instruction_set(name);
       for (const std::size_t last_cache : {std::size_t{1}, std::size_t{1} << 40}) {
         SCOPED_TRACE(name + ", features " + std::to_string(features));
         testing::use_caches(last_cache);  // as in memory, as in the caches
@@ -258,7 +258,7 @@ TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
         });
       }
     }
-    use_instruction_set(own_instruction_set_);
+    kernels::use_instruction_set(own_instruction_set_);
   }
 }
 

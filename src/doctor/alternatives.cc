@@ -7,19 +7,19 @@
 
 #include "base/find_named.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
-bool is_rms(const Recipe& recipe) {
+bool is_rms(const model::Recipe& recipe) {
   return recipe.block.norm.kind == NormKind::kRms;
 }
 
-bool is(const Recipe& recipe, FeedForwardKind kind) {
+bool is(const model::Recipe& recipe, FeedForwardKind kind) {
   return recipe.block.feed_forward == kind;
 }
 
 template <FeedForwardKind kKind>
-void set_feed_forward(Recipe& recipe) {
+void set_feed_forward(model::Recipe& recipe) {
   recipe.block.feed_forward = kKind;
 }
 
@@ -29,41 +29,50 @@ std::vector<double> frequencies(double base, const AttentionForm& form) {
 }
 
 template <int kBase>
-bool turns_otherwise(const Recipe& recipe) {
+bool turns_otherwise(const model::Recipe& recipe) {
   return std::ranges::any_of(recipe.attention, [](const AttentionForm& form) {
     return form.rope != frequencies(kBase, form);
   });
 }
 
 template <int kBase>
-void set_rope(Recipe& recipe) {
+void set_rope(model::Recipe& recipe) {
   for (AttentionForm& form : recipe.attention) form.rope = frequencies(kBase, form);
 }
 
 constexpr RecipeVariant kVariants[] = {
     {"LayerNorm for RMSNorm", is_rms,
-     [](Recipe& recipe) { recipe.block.norm.kind = NormKind::kLayer; }},
-    {"RMSNorm for LayerNorm", [](const Recipe& recipe) { return !is_rms(recipe); },
-     [](Recipe& recipe) { recipe.block.norm.kind = NormKind::kRms; }},
+     [](model::Recipe& recipe) { recipe.block.norm.kind = NormKind::kLayer; }},
+    {"RMSNorm for LayerNorm", [](const model::Recipe& recipe) { return !is_rms(recipe); },
+     [](model::Recipe& recipe) { recipe.block.norm.kind = NormKind::kRms; }},
     {"1 + γ for γ",
-     [](const Recipe& recipe) { return recipe.block.norm.gamma_form == GammaForm::kPlain; },
-     [](Recipe& recipe) { recipe.set_gamma_form(GammaForm::kOnePlus); }},
+     [](const model::Recipe& recipe) { return recipe.block.norm.gamma_form == GammaForm::kPlain; },
+     [](model::Recipe& recipe) { recipe.set_gamma_form(GammaForm::kOnePlus); }},
     {"γ for 1 + γ",
-     [](const Recipe& recipe) { return recipe.block.norm.gamma_form == GammaForm::kOnePlus; },
-     [](Recipe& recipe) { recipe.set_gamma_form(GammaForm::kPlain); }},
-    {"a larger ε, 1e-5", [](const Recipe& recipe) { return recipe.block.norm.epsilon < 0.99e-5; },
-     [](Recipe& recipe) { recipe.set_epsilon(1e-5); }},
-    {"a smaller ε, 1e-6", [](const Recipe& recipe) { return recipe.block.norm.epsilon > 1.01e-6; },
-     [](Recipe& recipe) { recipe.set_epsilon(1e-6); }},
-    {"embeddings times √d_model", [](const Recipe& recipe) { return recipe.embedding_scale == 1; },
-     [](Recipe& recipe) { recipe.embedding_scale = std::sqrt(double(recipe.d_model())); }},
-    {"embeddings as they are", [](const Recipe& recipe) { return recipe.embedding_scale != 1; },
-     [](Recipe& recipe) { recipe.embedding_scale = 1; }},
-    {"GELU for SiLU", [](const Recipe& recipe) { return is(recipe, FeedForwardKind::kSwiGlu); },
+     [](const model::Recipe& recipe) {
+       return recipe.block.norm.gamma_form == GammaForm::kOnePlus;
+     },
+     [](model::Recipe& recipe) { recipe.set_gamma_form(GammaForm::kPlain); }},
+    {"a larger ε, 1e-5",
+     [](const model::Recipe& recipe) { return recipe.block.norm.epsilon < 0.99e-5; },
+     [](model::Recipe& recipe) { recipe.set_epsilon(1e-5); }},
+    {"a smaller ε, 1e-6",
+     [](const model::Recipe& recipe) { return recipe.block.norm.epsilon > 1.01e-6; },
+     [](model::Recipe& recipe) { recipe.set_epsilon(1e-6); }},
+    {"embeddings times √d_model",
+     [](const model::Recipe& recipe) { return recipe.embedding_scale == 1; },
+     [](model::Recipe& recipe) { recipe.embedding_scale = std::sqrt(double(recipe.d_model())); }},
+    {"embeddings as they are",
+     [](const model::Recipe& recipe) { return recipe.embedding_scale != 1; },
+     [](model::Recipe& recipe) { recipe.embedding_scale = 1; }},
+    {"GELU for SiLU",
+     [](const model::Recipe& recipe) { return is(recipe, FeedForwardKind::kSwiGlu); },
      set_feed_forward<FeedForwardKind::kGeGluTanh>},
-    {"SiLU for GELU", [](const Recipe& recipe) { return is(recipe, FeedForwardKind::kGeGluTanh); },
+    {"SiLU for GELU",
+     [](const model::Recipe& recipe) { return is(recipe, FeedForwardKind::kGeGluTanh); },
      set_feed_forward<FeedForwardKind::kSwiGlu>},
-    {"GELU for ReLU", [](const Recipe& recipe) { return is(recipe, FeedForwardKind::kRelu); },
+    {"GELU for ReLU",
+     [](const model::Recipe& recipe) { return is(recipe, FeedForwardKind::kRelu); },
      set_feed_forward<FeedForwardKind::kGelu>},
     {"a RoPE base of 10,000", turns_otherwise<10'000>, set_rope<10'000>},
     {"a RoPE base of 500,000", turns_otherwise<500'000>, set_rope<500'000>},
@@ -77,7 +86,7 @@ const RecipeVariant& find_variant(std::string_view change) {
                     &RecipeVariant::change);
 }
 
-void try_alternatives(const std::string& path, const Recipe& recipe, const Tokens& tokens,
+void try_alternatives(const std::string& path, const model::Recipe& recipe, const Tokens& tokens,
                       Subject& subject) {
   if (std::isnan(subject.loss)) return;
   for (const RecipeVariant& variant : kVariants) {
@@ -88,4 +97,4 @@ void try_alternatives(const std::string& path, const Recipe& recipe, const Token
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -4,7 +4,7 @@
 
 #include "doctor/rules.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 constexpr void (*kRules[])(const Subject&, Findings&) = {
@@ -30,4 +30,4 @@ std::vector<Finding> diagnose(const Subject& subject) {
   return findings;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -5,11 +5,11 @@
 #include "doctor/finding.h"
 #include "doctor/subject.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 /// What all rules find: first what is broken, then what is suspicious, then notes. A rule looks at
 /// a subject, and says nothing where what it needs was not measured; docs/doctor.md tells of each
 /// what it sees, its threshold and where that comes from, the fix, known exceptions.
 std::vector<Finding> diagnose(const Subject& subject);
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -12,7 +12,7 @@
 #include "addnorm/train/cross_entropy.h"
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 constexpr std::size_t kLength = 64;
@@ -68,7 +68,7 @@ double rms_of(MatrixView<const float> values) {
   return std::sqrt(squares / static_cast<double>(values.size()));
 }
 
-ProfileEntry measure(const Site& site, const StreamedModel::Gradient& parameter) {
+probe::ProfileEntry measure(const Site& site, const model::StreamedModel::Gradient& parameter) {
   const MatrixView<const float> values = parameter.value;
   double sum = 0, least = values.data[0], largest = 0;
   bool finite = true;
@@ -79,7 +79,7 @@ ProfileEntry measure(const Site& site, const StreamedModel::Gradient& parameter)
     largest = std::max(largest, std::abs(v));
     finite &= std::isfinite(v);
   }
-  ProfileEntry entry{.site = site, .rms = rms_of(values)};
+  probe::ProfileEntry entry{.site = site, .rms = rms_of(values)};
   entry.mean = sum / static_cast<double>(values.size());
   entry.std = std::sqrt(std::max(0.0, entry.rms * entry.rms - entry.mean * entry.mean));
   entry.min = least;
@@ -88,7 +88,7 @@ ProfileEntry measure(const Site& site, const StreamedModel::Gradient& parameter)
   return entry;
 }
 
-Tokens complete(Tokens tokens, const Recipe& recipe) {
+Tokens complete(Tokens tokens, const model::Recipe& recipe) {
   if (tokens.ids.empty()) {
     std::size_t length = kLength;
     if (recipe.positions > 0) length = std::min(length, recipe.positions);
@@ -107,8 +107,8 @@ Tokens complete(Tokens tokens, const Recipe& recipe) {
 
 /// The loss, and, where `gradient` is there, its gradient by the model's output; that of rows that
 /// have no target is 0.
-double cross_entropy_of(const Recipe& recipe, const Tokens& tokens, MatrixView<const float> logits,
-                        MatrixView<float> gradient) {
+double cross_entropy_of(const model::Recipe& recipe, const Tokens& tokens,
+                        MatrixView<const float> logits, MatrixView<float> gradient) {
   const std::size_t length = tokens.ids.size() / tokens.batch;
   const bool is_next = tokens.targets.empty() && recipe.order == AttentionMask::Order::kCausal;
   const std::vector<std::int32_t>& targets = tokens.targets.empty() ? tokens.ids : tokens.targets;
@@ -129,9 +129,9 @@ double cross_entropy_of(const Recipe& recipe, const Tokens& tokens, MatrixView<c
 }
 
 /// A model without logits has random numbers for the gradient of a loss.
-double loss_gradient(const Recipe& recipe, const Tokens& tokens, MatrixView<const float> output,
-                     MatrixView<float> gradient) {
-  if (recipe.output != ModelOutput::kHidden) {
+double loss_gradient(const model::Recipe& recipe, const Tokens& tokens,
+                     MatrixView<const float> output, MatrixView<float> gradient) {
+  if (recipe.output != model::ModelOutput::kHidden) {
     return cross_entropy_of(recipe, tokens, output, gradient);
   }
   TorchGenerator generator(tokens.seed + 1);
@@ -150,33 +150,35 @@ Tokens text_tokens(const ByteText& text, std::size_t context) {
   return tokens;
 }
 
-void examine(StreamedModel& model, const Tokens& asked, Subject& subject) {
+void examine(model::StreamedModel& model, const Tokens& asked, Subject& subject) {
   const Tokens tokens = complete(asked, model.recipe());
-  Profiler<float> profiler(tokens.ids.size() / tokens.batch, subject.step, Detail::kFull);
+  probe::Profiler<float> profiler(tokens.ids.size() / tokens.batch, subject.step,
+                                  probe::Detail::kFull);
   const MatrixView<const float> output = model.forward(tokens.ids, tokens.batch, &profiler);
   Matrix<float> gradient(output.rows, output.cols);
   gradient.fill(0);
   subject.loss = loss_gradient(model.recipe(), tokens, output, gradient);
   subject.measured_on = fmt::format("{} × {} {}", tokens.batch, tokens.ids.size() / tokens.batch,
                                     tokens.origin.empty() ? "tokens" : tokens.origin);
-  std::vector<ProfileEntry> parameters;
-  const auto add = [&](const StreamedModel::Gradient& parameter) {
+  std::vector<probe::ProfileEntry> parameters;
+  const auto add = [&](const model::StreamedModel::Gradient& parameter) {
     const std::optional<Site> site = site_of(parameter.name, model.recipe().layers());
     if (!site) return;
     parameters.push_back(measure(*site, parameter));
     parameters.back().step = subject.step;
   };
-  model.backward(gradient, add, StreamedModel::Visit::kWithoutVocabulary);
-  std::vector<ProfileEntry>& entries = subject.profile.entries;
+  model.backward(gradient, add, model::StreamedModel::Visit::kWithoutVocabulary);
+  std::vector<probe::ProfileEntry>& entries = subject.profile.entries;
   std::ranges::copy(profiler.entries(), std::back_inserter(entries));
   std::ranges::copy(parameters, std::back_inserter(entries));
 }
 
-double loss_on(StreamedModel& model, const Tokens& asked) {
-  require(model.recipe().output != ModelOutput::kHidden, "the model has no logits, and no loss");
+double loss_on(model::StreamedModel& model, const Tokens& asked) {
+  require(model.recipe().output != model::ModelOutput::kHidden,
+          "the model has no logits, and no loss");
   const Tokens tokens = complete(asked, model.recipe());
   const MatrixView<const float> logits = model.forward(tokens.ids, tokens.batch);
   return cross_entropy_of(model.recipe(), tokens, logits, {});
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -9,7 +9,7 @@
 #include "model/streamed_model.h"
 #include "train/byte_text.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 /// What a model is run on: `batch` sequences of the same length, one after the other. Empty: tokens
 /// drawn at random from its vocabulary.
@@ -29,9 +29,9 @@ Tokens text_tokens(const ByteText& text, std::size_t context);
 /// Runs the model forward and backward, once, and measures every site and every parameter. The loss
 /// is the mean cross-entropy, and of a model without logits the mean of its output's products with
 /// random numbers. Adds the entries to `subject`, and what they were measured on.
-void examine(StreamedModel& model, const Tokens& tokens, Subject& subject);
+void examine(model::StreamedModel& model, const Tokens& tokens, Subject& subject);
 
 /// The loss alone, forward alone. Error unless the model has logits.
-double loss_on(StreamedModel& model, const Tokens& tokens);
+double loss_on(model::StreamedModel& model, const Tokens& tokens);
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

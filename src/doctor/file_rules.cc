@@ -9,7 +9,7 @@
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 /// Parts of names of tensors that models of these families carry along and nobody here needs: masks
@@ -62,7 +62,7 @@ void find_unread_tensors(const Subject& subject, Findings& findings) {
 }
 
 void find_unusual_epsilon(const Subject& subject, Findings& findings) {
-  const ProfileModel& model = subject.profile.model;
+  const io::ProfileModel& model = subject.profile.model;
   const auto* known = std::ranges::find(kKnownEpsilons, model.model_type, &KnownEpsilons::family);
   if (known == std::end(kKnownEpsilons) || !(model.eps > 0)) return;
   constexpr double kMost = 50;  // times more or less: others train the family with another one
@@ -83,7 +83,7 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .expected = known->values[0],
        .remedies = {{.change = fmt::format("ε {:.3g} → {:.0e}", model.eps, known->values[0]),
                      .recipe = [epsilon = known->values[0]](
-                                   Recipe& recipe) { recipe.set_epsilon(epsilon); }}},
+                                   model::Recipe& recipe) { recipe.set_epsilon(epsilon); }}},
        .measure = loss_measure()});
 }
 
@@ -94,7 +94,7 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   if (form != "plain" && form != "one_plus") return;
   std::size_t norms = 0, around_zero = 0, around_one = 0;
   bool is_fitted = false;
-  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     is_fitted |= !std::isnan(entry.divisor);
     if (entry.site.point != Point::kGamma) continue;
     ++norms;
@@ -115,7 +115,7 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
                        : "the weights hold γ − 1, as Gemma's: add 1 to each when they are read",
        .remedies = {{.change = one_plus ? "1 + γ → γ" : "γ → 1 + γ",
                      .recipe =
-                         [=](Recipe& recipe) {
+                         [=](model::Recipe& recipe) {
                            recipe.set_gamma_form(one_plus ? GammaForm::kPlain
                                                           : GammaForm::kOnePlus);
                          }}},
@@ -132,37 +132,39 @@ void find_second_head(const Subject& subject, Findings& findings) {
        .what = "the files hold a head that is not the embedding, and the config ties both",
        .because = "a tied head has the embedding's values, or is left out of the files",
        .fix = "is tie_word_embeddings right? A head that was trained alone must be used",
-       .remedies = {{.change = "head tied → its own",
-                     .recipe = [](Recipe& recipe) { recipe.output = ModelOutput::kLogits; }}},
+       .remedies =
+           {{.change = "head tied → its own",
+             .recipe = [](model::Recipe& recipe) { recipe.output = model::ModelOutput::kLogits; }}},
        .measure = loss_measure()});
 }
 
 namespace {
 
 /// The weights of a layer, in their order.
-std::vector<const ProfileEntry*> weights_of(const Subject& subject, std::size_t layer) {
-  std::vector<const ProfileEntry*> weights;
-  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+std::vector<const probe::ProfileEntry*> weights_of(const Subject& subject, std::size_t layer) {
+  std::vector<const probe::ProfileEntry*> weights;
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     if (entry.site.point == Point::kWeight && entry.site.layer == layer) weights.push_back(&entry);
   }
   return weights;
 }
 
-bool are_alike(const std::vector<const ProfileEntry*>& one,
-               const std::vector<const ProfileEntry*>& other) {
+bool are_alike(const std::vector<const probe::ProfileEntry*>& one,
+               const std::vector<const probe::ProfileEntry*>& other) {
   return !one.empty() &&
-         std::ranges::equal(one, other, [](const ProfileEntry* a, const ProfileEntry* b) {
-           return a->site.projection == b->site.projection && a->rms == b->rms && a->rms > 0 &&
-                  a->mean == b->mean && a->abs_max == b->abs_max;
-         });
+         std::ranges::equal(one, other,
+                            [](const probe::ProfileEntry* a, const probe::ProfileEntry* b) {
+                              return a->site.projection == b->site.projection && a->rms == b->rms &&
+                                     a->rms > 0 && a->mean == b->mean && a->abs_max == b->abs_max;
+                            });
 }
 
 }  // namespace
 
 void find_repeated_layers(const Subject& subject, Findings& findings) {
-  std::vector<const ProfileEntry*> before;
+  std::vector<const probe::ProfileEntry*> before;
   for (std::size_t layer = 0; layer < subject.profile.model.n_layers; ++layer) {
-    std::vector<const ProfileEntry*> weights = weights_of(subject, layer);
+    std::vector<const probe::ProfileEntry*> weights = weights_of(subject, layer);
     if (are_alike(before, weights)) {
       findings.push_back({.rule = "repeated-layer",
                           // Copies of one layer, as nn.TransformerEncoder begins with.
@@ -221,4 +223,4 @@ void find_better_recipe(const Subject& subject, Findings& findings) {
        .measure = loss_measure()});
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 double Finding::badness() const {
   if (std::isnan(measured) || std::isnan(expected)) return 0;
@@ -10,4 +10,4 @@ double Finding::badness() const {
   return is_ratio ? std::abs(std::log(measured / expected)) : std::abs(measured - expected);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

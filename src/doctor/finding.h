@@ -11,7 +11,7 @@
 #include "doctor/subject.h"
 #include "model/recipe.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 enum class Severity {
   kBroken,      ///< computes something else than its recipe says
@@ -22,8 +22,8 @@ enum class Severity {
 /// A fix that can be tried: another setting of a run, or another recipe for a model's weights.
 struct Remedy {
   std::string change;  ///< in words: "warm-up 0 → 100"
-  std::function<void(RunConfig&)> settings = {};
-  std::function<void(Recipe&)> recipe = {};
+  std::function<void(run::RunConfig&)> settings = {};
+  std::function<void(model::Recipe&)> recipe = {};
 };
 
 /// The number by which a finding is known again after a remedy.
@@ -52,4 +52,4 @@ struct Finding {
   double badness() const;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -9,30 +9,30 @@
 /// What a network shows before its first step. After training it may look otherwise for good
 /// reasons: these rules are silent then.
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
-const ProfileEntry* first_at(const Subject& subject, const Site& site) {
+const probe::ProfileEntry* first_at(const Subject& subject, const Site& site) {
   return find_entry(subject.profile, first_step(subject.profile), site);
 }
 
 /// What the first layer reads, and what the last one leaves.
-const ProfileEntry* stream_begin(const Subject& subject) {
+const probe::ProfileEntry* stream_begin(const Subject& subject) {
   return first_at(subject, {0, SublayerKind::kAttention, Point::kX});
 }
-const ProfileEntry* stream_end(const Subject& subject) {
+const probe::ProfileEntry* stream_end(const Subject& subject) {
   const std::size_t layers = subject.profile.model.n_layers;
   if (layers == 0) return nullptr;
   const Site sum{layers - 1, SublayerKind::kFeedForward, Point::kSum};
-  const ProfileEntry* after =
+  const probe::ProfileEntry* after =
       first_at(subject, {layers - 1, SublayerKind::kFeedForward, Point::kAfter});
   return after != nullptr ? after : first_at(subject, sum);
 }
 
 /// The loss's gradient by what the first layer reads, over that by what the last one leaves.
 double gradient_ratio(const Subject& subject) {
-  const ProfileEntry* begin = stream_begin(subject);
-  const ProfileEntry* end = stream_end(subject);
+  const probe::ProfileEntry* begin = stream_begin(subject);
+  const probe::ProfileEntry* end = stream_end(subject);
   if (begin == nullptr || end == nullptr) return Subject::kUnknown;
   return begin->grad_rms / end->grad_rms;
 }
@@ -45,7 +45,7 @@ bool has_wrong_sums(const Subject& subject) {
 }
 
 double last_token_cosine(const Subject& subject) {
-  const ProfileEntry* end = stream_end(subject);
+  const probe::ProfileEntry* end = stream_end(subject);
   return end == nullptr ? Subject::kUnknown : end->token_cosine;
 }
 
@@ -89,7 +89,7 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
   const Placements placements = placements_of(subject.profile.model);
   const Placement* placement = only_placement(placements);
   if (placement == nullptr || constant(placement->skip, {1, 1}) != 0) return;
-  const ProfileEntry* begin = stream_begin(subject);
+  const probe::ProfileEntry* begin = stream_begin(subject);
   const double cosine = last_token_cosine(subject);
   if (begin == nullptr || !(cosine > kMost) || !(begin->token_cosine < 0.9)) return;
   Finding finding{
@@ -114,7 +114,7 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
 }
 
 void find_unscaled_projections(const Subject& subject, Findings& findings) {
-  const ProfileModel& model = subject.profile.model;
+  const io::ProfileModel& model = subject.profile.model;
   const bool asks = model.initialization == "gpt2" || model.model_type == "gpt2";
   if (!asks || model.n_layers < 2 || !is_initial(subject)) return;
   const double expected = 1 / std::sqrt(2.0 * static_cast<double>(model.n_layers));
@@ -124,7 +124,7 @@ void find_unscaled_projections(const Subject& subject, Findings& findings) {
       return find_entry(subject.profile, step,
                         {layer, sublayer, Point::kWeight, NormSlot::kNone, projection});
     };
-    const auto compare = [&](const ProfileEntry* inner, const ProfileEntry* outer) {
+    const auto compare = [&](const probe::ProfileEntry* inner, const probe::ProfileEntry* outer) {
       if (inner == nullptr || outer == nullptr) return;
       const double ratio = outer->std / inner->std;
       // Halfway, in logarithms, between as drawn and as scaled.
@@ -151,4 +151,4 @@ void find_unscaled_projections(const Subject& subject, Findings& findings) {
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -5,22 +5,22 @@
 
 #include "doctor/places.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step) {
   using enum SublayerKind;
-  const Profile& profile = subject.profile;
+  const io::Profile& profile = subject.profile;
   const Placements placements = placements_of(profile.model);
   std::vector<LayerNumbers> layers;
   layers.reserve(profile.model.n_layers);
   for (std::size_t l = 0; l < profile.model.n_layers; ++l) {
-    const auto at = [&](SublayerKind sublayer, Point point, double ProfileEntry::*member) {
-      const ProfileEntry* entry = find_entry(profile, step, {l, sublayer, point});
+    const auto at = [&](SublayerKind sublayer, Point point, double probe::ProfileEntry::*member) {
+      const probe::ProfileEntry* entry = find_entry(profile, step, {l, sublayer, point});
       return entry == nullptr ? Subject::kUnknown : entry->*member;
     };
     const auto share = [&](SublayerKind sublayer) {
-      double branch = at(sublayer, Point::kInside, &ProfileEntry::rms);
-      if (std::isnan(branch)) branch = at(sublayer, Point::kBranch, &ProfileEntry::rms);
+      double branch = at(sublayer, Point::kInside, &probe::ProfileEntry::rms);
+      if (std::isnan(branch)) branch = at(sublayer, Point::kBranch, &probe::ProfileEntry::rms);
       const Placement* placement = placement_at(placements, {l, sublayer});
       const Depth depth{l + 1, profile.model.n_layers};
       const auto factor = [&](const ResidualFactor Placement::*member) {
@@ -29,32 +29,33 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
                    : constant(placement->*member, depth).value_or(Subject::kUnknown);
       };
       return factor(&Placement::gain) * branch /
-             (factor(&Placement::skip) * at(sublayer, Point::kX, &ProfileEntry::rms));
+             (factor(&Placement::skip) * at(sublayer, Point::kX, &probe::ProfileEntry::rms));
     };
-    double cosine = at(kFeedForward, Point::kAfter, &ProfileEntry::layer_cosine);
-    if (std::isnan(cosine)) cosine = at(kFeedForward, Point::kSum, &ProfileEntry::layer_cosine);
+    double cosine = at(kFeedForward, Point::kAfter, &probe::ProfileEntry::layer_cosine);
+    if (std::isnan(cosine))
+      cosine = at(kFeedForward, Point::kSum, &probe::ProfileEntry::layer_cosine);
     layers.push_back({.layer = l,
-                      .stream = at(kAttention, Point::kX, &ProfileEntry::rms),
+                      .stream = at(kAttention, Point::kX, &probe::ProfileEntry::rms),
                       .attention = share(kAttention),
                       .feed_forward = share(kFeedForward),
-                      .middle = at(kFeedForward, Point::kX, &ProfileEntry::rms),
+                      .middle = at(kFeedForward, Point::kX, &probe::ProfileEntry::rms),
                       .cosine = cosine,
-                      .tokens = at(kAttention, Point::kX, &ProfileEntry::token_cosine),
-                      .logits = at(kAttention, Point::kScores, &ProfileEntry::abs_max),
-                      .entropy = at(kAttention, Point::kScores, &ProfileEntry::entropy),
-                      .gradient = at(kAttention, Point::kX, &ProfileEntry::grad_rms)});
+                      .tokens = at(kAttention, Point::kX, &probe::ProfileEntry::token_cosine),
+                      .logits = at(kAttention, Point::kScores, &probe::ProfileEntry::abs_max),
+                      .entropy = at(kAttention, Point::kScores, &probe::ProfileEntry::entropy),
+                      .gradient = at(kAttention, Point::kX, &probe::ProfileEntry::grad_rms)});
   }
   return layers;
 }
 
-double gain(const Subject& subject, const ProfileEntry& gamma) {
+double gain(const Subject& subject, const probe::ProfileEntry& gamma) {
   const double offset = subject.profile.model.gamma_form == "one_plus" ? 1 : 0;
   return std::hypot(gamma.mean + offset, gamma.std);
 }
 
 std::vector<NormGains> norm_gains(const Subject& subject) {
   std::vector<NormGains> norms;
-  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
                           entry.site.sublayer == SublayerKind::kFeedForward;
     if (entry.site.point != Point::kGamma || !in_layer) continue;
@@ -161,4 +162,4 @@ Band gradient_band(const Subject& subject, const std::vector<LayerNumbers>& laye
   return band;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

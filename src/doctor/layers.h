@@ -6,7 +6,7 @@
 #include "addnorm/nn/probe.h"
 #include "doctor/subject.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 /// What one layer shows at a step, NaN where it was not measured.
 struct LayerNumbers {
@@ -24,7 +24,7 @@ struct LayerNumbers {
 std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step);
 
 /// The RMS of γ, or of 1 + γ where that is meant.
-double gain(const Subject& subject, const ProfileEntry& gamma);
+double gain(const Subject& subject, const probe::ProfileEntry& gamma);
 
 /// The gains of one norm by layer.
 struct NormGains {
@@ -53,4 +53,4 @@ Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers
 /// has, share times the gradient. From the gradient of the last layer on.
 Band gradient_band(const Subject& subject, const std::vector<LayerNumbers>& layers);
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -10,10 +10,10 @@
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
-Finding finding_at(const ProfileEntry& norm, std::string_view rule) {
+Finding finding_at(const probe::ProfileEntry& norm, std::string_view rule) {
   return {.rule = rule, .site = norm.site, .where = norm_text(norm.site)};
 }
 
@@ -25,13 +25,13 @@ double expected_scale(const Placements& placements, const Site& site) {
 }
 
 /// Whether a norm's output is larger than any ε makes it: then it is not ε that is wrong.
-bool is_too_large(const Placements& placements, const ProfileEntry& norm) {
+bool is_too_large(const Placements& placements, const probe::ProfileEntry& norm) {
   return norm.scale > 1.05 * expected_scale(placements, norm.site);
 }
 
 /// Whether the norm multiplies with 1 + γ. A γ of 1 everywhere cannot tell by its shape, but
 /// doubles what comes out.
-std::optional<bool> adds_one(const Placements& placements, const ProfileEntry& norm) {
+std::optional<bool> adds_one(const Placements& placements, const probe::ProfileEntry& norm) {
   if (!std::isnan(norm.gamma_offset)) return norm.gamma_offset > 0.5;
   if (expected_scale(placements, norm.site) == 1 && std::abs(norm.scale - 2) < 0.1) return true;
   return std::nullopt;
@@ -42,12 +42,12 @@ const char* gamma_words(bool one_plus) {
 }
 
 /// The fit knows a row's divisor² to about this much, in float32.
-double resolution(const ProfileEntry& norm) {
+double resolution(const probe::ProfileEntry& norm) {
   return 2e-6 * norm.divisor * norm.divisor;
 }
 
 /// divisor − σ is ε in all rows, where divisor² − σ² differs from row to row.
-bool is_outside_the_root(const ProfileEntry& norm, double epsilon) {
+bool is_outside_the_root(const probe::ProfileEntry& norm, double epsilon) {
   const double spread = norm.eps_in_deviation_spread;
   return std::abs(norm.eps_in_deviation - epsilon) <= 0.2 * epsilon && spread < 0.3 * epsilon &&
          resolution(norm) < epsilon * norm.divisor &&
@@ -67,7 +67,7 @@ double most_noise(const std::string& dtype) {
 void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
   const std::string& declared = subject.profile.model.norm;
   if (declared != "layer" && declared != "rms") return;
-  for_norms(subject, [&](const ProfileEntry& norm) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (std::isnan(norm.centred)) return;
     const bool centres = norm.centred > 0.5;
     if (centres == (declared == "layer")) return;
@@ -91,7 +91,7 @@ void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
   if (declared != "plain" && declared != "one_plus") return;
   const bool one_plus = declared == "one_plus";
   const Placements placements = placements_of(subject.profile.model);
-  for_norms(subject, [&](const ProfileEntry& norm) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (adds_one(placements, norm).value_or(one_plus) == one_plus) return;
     Finding finding = finding_at(norm, "gamma-form");
     finding.what = fmt::format("multiplies with {}", gamma_words(!one_plus));
@@ -106,7 +106,8 @@ namespace {
 
 /// Where divisor² = k·σ² + ε, k is what it should be, 1, but where fits are blurred: in 16 bits, or
 /// where ε is added to the deviation.
-bool has_wrong_divisor(const Placements& placements, const ProfileEntry& norm, double epsilon) {
+bool has_wrong_divisor(const Placements& placements, const probe::ProfileEntry& norm,
+                       double epsilon) {
   constexpr double kMost = 2e-3;
   const bool is_clear = norm.divisor_noise < kMost && norm.dtype != "bfloat16" &&
                         norm.dtype != "float16" && expected_scale(placements, norm.site) == 1;
@@ -124,9 +125,9 @@ std::string divisor_text(double slope, double features) {
 }  // namespace
 
 void find_wrong_divisors(const Subject& subject, Findings& findings) {
-  const ProfileModel& model = subject.profile.model;
+  const io::ProfileModel& model = subject.profile.model;
   const Placements placements = placements_of(model);
-  for_norms(subject, [&](const ProfileEntry& norm) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (!has_wrong_divisor(placements, norm, model.eps)) return;
     Finding finding = finding_at(norm, "variance-divisor");
     finding.what =
@@ -146,7 +147,7 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
   const double declared = subject.profile.model.eps;
   if (!(declared > 0)) return;
   const Placements placements = placements_of(subject.profile.model);
-  for_norms(subject, [&](const ProfileEntry& norm) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (std::isnan(norm.eps_in_variance) || expected_scale(placements, norm.site) != 1) return;
     if (is_too_large(placements, norm) || has_wrong_divisor(placements, norm, declared)) return;
     if (is_outside_the_root(norm, declared)) {
@@ -178,7 +179,7 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
 void note_large_epsilon(const Subject& subject, Findings& findings) {
   const double epsilon = subject.profile.model.eps;
   if (!(epsilon > 0)) return;
-  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     if (entry.site.point != Point::kDeviation) continue;
     const double variance = entry.rms * entry.rms - epsilon;  // what is told has ε in it
     if (!(variance < epsilon)) continue;
@@ -199,7 +200,7 @@ void note_large_epsilon(const Subject& subject, Findings& findings) {
 }
 
 void find_rounded_statistics(const Subject& subject, Findings& findings) {
-  for_norms(subject, [&](const ProfileEntry& norm) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
     const double most = most_noise(norm.dtype);
     if (!(norm.divisor_noise > most)) return;
     Finding finding = finding_at(norm, "rounded-statistics");
@@ -216,7 +217,7 @@ void find_rounded_statistics(const Subject& subject, Findings& findings) {
 
 void find_lost_depth_scale(const Subject& subject, Findings& findings) {
   const Placements placements = placements_of(subject.profile.model);
-  for_norms(subject, [&](const ProfileEntry& norm) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
     const double expected = expected_scale(placements, norm.site);
     if (expected == 1 || std::isnan(norm.scale)) return;
     if (std::abs(norm.scale / expected - 1) < 0.05) return;
@@ -239,7 +240,8 @@ unsigned slots_of(const Subject& subject, std::size_t layer, SublayerKind sublay
   unsigned slots = 0;
   for (const Point point : {Point::kBefore, Point::kInside, Point::kAfter}) {
     const Site site{layer, sublayer, point};
-    const ProfileEntry* entry = find_entry(subject.profile, last_step(subject.profile), site);
+    const probe::ProfileEntry* entry =
+        find_entry(subject.profile, last_step(subject.profile), site);
     slots = 2 * slots + (entry != nullptr ? 1 : 0);
   }
   return slots;
@@ -272,9 +274,10 @@ std::optional<unsigned> usual_slots(const Subject& subject, SublayerKind sublaye
 
 /// By what the placement says, or, where that has nothing to say, by what most layers have.
 void find_misplaced_norms(const Subject& subject, Findings& findings) {
-  const bool any = std::ranges::any_of(last_entries(subject.profile), [](const ProfileEntry& e) {
-    return e.site.sublayer != SublayerKind::kFinalNorm && norm_slot(e.site);
-  });
+  const bool any =
+      std::ranges::any_of(last_entries(subject.profile), [](const probe::ProfileEntry& e) {
+        return e.site.sublayer != SublayerKind::kFinalNorm && norm_slot(e.site);
+      });
   if (!any) return;  // nobody looked at norms
   const Placements placements = placements_of(subject.profile.model);
   for (const SublayerKind sublayer : {SublayerKind::kAttention, SublayerKind::kFeedForward}) {
@@ -307,7 +310,7 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
   const auto at = [&](SublayerKind sublayer, Point point, std::size_t layer) {
     return find_entry(subject.profile, last_step(subject.profile), {layer, sublayer, point});
   };
-  const ProfileEntry* last = at(SublayerKind::kFeedForward, Point::kSum, layers - 1);
+  const probe::ProfileEntry* last = at(SublayerKind::kFeedForward, Point::kSum, layers - 1);
   // Without its files only where the end of the network was measured at all.
   const bool is_seen = at(SublayerKind::kHead, Point::kOutput, layers) != nullptr &&
                        at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
@@ -328,7 +331,7 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
 void find_dead_gains(const Subject& subject, Findings& findings) {
   constexpr double kDead = 1e-3;
   const bool one_plus = subject.profile.model.gamma_form == "one_plus";
-  for (const ProfileEntry& gamma : last_entries(subject.profile)) {
+  for (const probe::ProfileEntry& gamma : last_entries(subject.profile)) {
     if (gamma.site.point != Point::kGamma) continue;
     const double size = gain(subject, gamma);
     if (!(size < kDead)) continue;
@@ -347,4 +350,4 @@ void find_dead_gains(const Subject& subject, Findings& findings) {
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

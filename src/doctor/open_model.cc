@@ -14,12 +14,12 @@
 #include "run/checkpoint.h"
 #include "run/training_run.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 namespace fs = std::filesystem;
 
-ProfileModel describe(const Recipe& recipe) {
+io::ProfileModel describe(const model::Recipe& recipe) {
   const NormOptions& norm = recipe.block.norm;
   const Placements placements = recipe.placements;
   const Placement* placement = only_placement(placements);
@@ -34,23 +34,24 @@ ProfileModel describe(const Recipe& recipe) {
           .model_type = recipe.family};
 }
 
-OpenedModel open(const std::string& path, Recipe recipe, Weights weights) {
+OpenedModel open(const std::string& path, model::Recipe recipe, model::Weights weights) {
   Subject subject{.name = path, .profile = {.model = describe(recipe)}};
   const auto has = [&](const char* name) { return weights.find(name).tensor != nullptr; };
   subject.lacks_final_norm = recipe.final_norm == Slot::kNorm && !has("final_norm.gamma");
   if (subject.lacks_final_norm) recipe.final_norm = Slot::kNothing;
   const bool lacks_head =
-      recipe.output == ModelOutput::kMaskedLogits && !has("head.transform.weight");
-  if (lacks_head) recipe.output = ModelOutput::kHidden;  // a BERT that makes sentences' vectors
-  StreamedModel model(std::move(recipe), std::move(weights));
+      recipe.output == model::ModelOutput::kMaskedLogits && !has("head.transform.weight");
+  if (lacks_head)
+    recipe.output = model::ModelOutput::kHidden;  // a BERT that makes sentences' vectors
+  model::StreamedModel model(std::move(recipe), std::move(weights));
   subject.profile.model.parameters = model.weights().values_of(model.parameter_names());
   return {std::move(subject), std::move(model)};
 }
 
 /// Whether the files have a head beside the tied one whose rows are not those of the embedding.
-bool has_another_head(const Recipe& recipe, const Weights& weights) {
+bool has_another_head(const model::Recipe& recipe, const model::Weights& weights) {
   constexpr std::size_t kRows = 16;
-  if (recipe.output != ModelOutput::kTiedLogits) return false;
+  if (recipe.output != model::ModelOutput::kTiedLogits) return false;
   const std::string names[] = {"embedding.token", "head.weight"};
   const std::size_t rows = std::min(kRows, recipe.vocabulary);
   std::array<Matrix<float>, 2> values;
@@ -78,9 +79,9 @@ OpenedModel open_model(const std::string& path, const RecipeChange& change) {
   const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
   const std::string config = (folder / "config.json").string();
   require(fs::exists(config), "{}: there is no config.json beside the weights", path);
-  Recipe recipe = parse_recipe(read_file(config), config);
+  model::Recipe recipe = model::parse_recipe(io::read_file(config), config);
   if (change) change(recipe);
-  Weights weights(path, recipe.family);
+  model::Weights weights(path, recipe.family);
   const bool has_two_heads = has_another_head(recipe, weights);
   OpenedModel opened = open(path, std::move(recipe), std::move(weights));
   opened.subject.unused = opened.model.weights().besides(opened.model.parameter_names());
@@ -90,34 +91,35 @@ OpenedModel open_model(const std::string& path, const RecipeChange& change) {
 }
 
 bool is_run(const std::string& path) {
-  const RunFiles files(path);
+  const run::RunFiles files(path);
   return fs::is_directory(path) && (fs::exists(files.checkpoint) || fs::exists(files.metrics));
 }
 
-Subject read_run(const RunFiles& files) {
+Subject read_run(const run::RunFiles& files) {
   Subject subject{.name = files.folder};
   if (fs::exists(files.profile)) {
-    std::vector<Profile> profiles = parse_profiles(read_file(files.profile), files.profile);
+    std::vector<io::Profile> profiles =
+        io::parse_profiles(io::read_file(files.profile), files.profile);
     if (!profiles.empty()) subject.profile = std::move(profiles.back());
   }
-  if (fs::exists(files.config)) subject.config = read_config(files.config);
-  subject.metrics = read_metrics(files.metrics);
+  if (fs::exists(files.config)) subject.config = run::read_config(files.config);
+  subject.metrics = run::read_metrics(files.metrics);
   return subject;
 }
 
-OpenedModel open_run(const RunFiles& files) {
+OpenedModel open_run(const run::RunFiles& files) {
   return open_run(files, read_run(files));
 }
 
-OpenedModel open_run(const RunFiles& files, Subject before) {
-  const RunState state = Checkpoint(files.checkpoint).state();
-  OpenedModel run = open(files.folder, recipe_of(decoder_options(state.config)),
-                         Weights(files.checkpoint, "addnorm"));
+OpenedModel open_run(const run::RunFiles& files, Subject before) {
+  const run::RunState state = run::Checkpoint(files.checkpoint).state();
+  OpenedModel run = open(files.folder, model::recipe_of(run::decoder_options(state.config)),
+                         model::Weights(files.checkpoint, "addnorm"));
   Subject& subject = run.subject;
   subject.step = state.steps;
   subject.profile.entries = std::move(before.profile.entries);
   std::erase_if(subject.profile.entries,
-                [&](const ProfileEntry& entry) { return entry.step >= state.steps; });
+                [&](const probe::ProfileEntry& entry) { return entry.step >= state.steps; });
   subject.profile.model.placement = state.config.placement;
   subject.profile.model.initialization = state.config.initialization;
   subject.config = before.config.value_or(state.config);
@@ -126,7 +128,7 @@ OpenedModel open_run(const RunFiles& files, Subject before) {
 }
 
 Subject read_profile(const std::string& file) {
-  std::vector<Profile> profiles = parse_profiles(read_file(file), file);
+  std::vector<io::Profile> profiles = io::parse_profiles(io::read_file(file), file);
   require(!profiles.empty(), "{}: holds no profile", file);
   require(profiles.size() == 1, "{}: holds {} profiles, expected one", file, profiles.size());
   Subject subject{.name = file, .profile = std::move(profiles.back())};
@@ -134,4 +136,4 @@ Subject read_profile(const std::string& file) {
   return subject;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 std::string place_text(const Site& site) {
   switch (site.sublayer) {
@@ -87,4 +87,4 @@ std::optional<NormSlot> norm_slot(const Site& site) {
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -8,7 +8,7 @@
 
 /// What rules share: the places that they look at, and words for them.
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 /// "layer 3, attention", "layer 3, feed-forward", "final norm", "embedding", "head".
 std::string place_text(const Site& site);
@@ -34,7 +34,7 @@ std::optional<NormSlot> norm_slot(const Site& site);
 /// Calls body(entry) for every sum of the last step.
 template <typename Body>
 void for_sums(const Subject& subject, const Body& body) {
-  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     if (entry.site.point == Point::kSum) body(entry);
   }
 }
@@ -42,9 +42,9 @@ void for_sums(const Subject& subject, const Body& body) {
 /// Calls body(entry) for the output of every norm that was fitted in the last step.
 template <typename Body>
 void for_norms(const Subject& subject, const Body& body) {
-  for (const ProfileEntry& entry : last_entries(subject.profile)) {
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     if (norm_slot(entry.site)) body(entry);
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

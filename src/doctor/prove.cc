@@ -9,7 +9,7 @@
 #include "base/require.h"
 #include "io/temporary_folder.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 /// One finding of each rule that has a remedy of the kind: the worst.
@@ -37,8 +37,8 @@ Subject examined(OpenedModel run, const ByteText& text) {
 }
 
 /// What the doctor would see of settings.
-Subject draw(const RunConfig& config, const ByteText& text) {
-  const TemporaryFolder folder;
+Subject draw(const run::RunConfig& config, const ByteText& text) {
+  const io::TemporaryFolder folder;
   return examined(open_settings(config, folder.path(), text), text);
 }
 
@@ -74,52 +74,52 @@ void prove(const Finding& finding, const Subject& before, const Try& tried,
 /// The subjects of settings, each made once: several findings may share a remedy.
 class Trials {
  public:
-  explicit Trials(std::function<Subject(const RunConfig&, const std::string&)> make)
+  explicit Trials(std::function<Subject(const run::RunConfig&, const std::string&)> make)
       : make_(std::move(make)) {}
 
   void know(const std::string& change, const Subject& subject) { made_.emplace(change, subject); }
 
-  const Subject& of(const RunConfig& config, const std::string& change) {
+  const Subject& of(const run::RunConfig& config, const std::string& change) {
     const auto found = made_.find(change);
     if (found != made_.end()) return found->second;
     return made_.emplace(change, make_(config, change)).first->second;
   }
 
  private:
-  std::function<Subject(const RunConfig&, const std::string&)> make_;
+  std::function<Subject(const run::RunConfig&, const std::string&)> make_;
   std::map<std::string, Subject> made_;
 };
 
 }  // namespace
 
-OpenedModel open_settings(const RunConfig& config, const std::string& folder,
+OpenedModel open_settings(const run::RunConfig& config, const std::string& folder,
                           const ByteText& text) {
-  const RunFiles files(folder);
-  begin_training(config, files, text);
+  const run::RunFiles files(folder);
+  run::begin_training(config, files, text);
   return open_run(files);
 }
 
 /// The rate follows the whole run's plan.
-Subject try_settings(const RunConfig& asked, const ByteText& text, std::size_t steps,
-                     const RunEvents& events) {
-  RunConfig config = asked;
-  const TemporaryFolder folder;
-  const RunFiles files(folder.path());
+Subject try_settings(const run::RunConfig& asked, const ByteText& text, std::size_t steps,
+                     const run::RunEvents& events) {
+  run::RunConfig config = asked;
+  const io::TemporaryFolder folder;
+  const run::RunFiles files(folder.path());
   config.validate_every = config.steps;
   config.profile_every = steps;
   config.checkpoint_every = steps;
   std::size_t made = 0;
   const auto is_stopped = [&] { return events.wants_stop && events.wants_stop(); };
-  const RunOutcome outcome =
-      run_training(config, files, text,
-                   {.on_step =
-                        [&](const StepMetrics& metrics) {
-                          made = metrics.step;
-                          if (events.on_step) events.on_step(metrics);
-                        },
-                    .wants_stop = [&] { return made >= steps || is_stopped(); }});
+  const run::RunOutcome outcome =
+      run::run_training(config, files, text,
+                        {.on_step =
+                             [&](const run::StepMetrics& metrics) {
+                               made = metrics.step;
+                               if (events.on_step) events.on_step(metrics);
+                             },
+                         .wants_stop = [&] { return made >= steps || is_stopped(); }});
   require(!is_stopped(), "stopped while a fix was tried");
-  if (outcome.end != RunOutcome::End::kNotFinite) return examined(open_run(files), text);
+  if (outcome.end != run::RunOutcome::End::kNotFinite) return examined(open_run(files), text);
   Subject subject = read_run(files);  // there is no checkpoint
   subject.unigram_loss = text.unigram_loss();
   return subject;
@@ -128,11 +128,11 @@ Subject try_settings(const RunConfig& asked, const ByteText& text, std::size_t s
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
                                      const ByteText& text, std::size_t steps,
                                      const TrialEvents& events) {
-  const RunConfig& config = *subject.config;
+  const run::RunConfig& config = *subject.config;
   steps = std::min<std::size_t>(steps, config.steps);
-  Trials drawn([&](const RunConfig& c, const std::string&) { return draw(c, text); });
-  Trials trained([&](const RunConfig& c, const std::string& change) {
-    return try_settings(c, text, steps, events ? events(change) : RunEvents());
+  Trials drawn([&](const run::RunConfig& c, const std::string&) { return draw(c, text); });
+  Trials trained([&](const run::RunConfig& c, const std::string& change) {
+    return try_settings(c, text, steps, events ? events(change) : run::RunEvents());
   });
   // A run of as many steps is what training it again would give, to the bit.
   if (subject.metrics.steps.size() == steps) trained.know("", subject);
@@ -141,7 +141,7 @@ std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<F
     Trials& trials = finding.measure.is_initial ? drawn : trained;
     const std::size_t first = proofs.size();
     const auto tried = [&](const Remedy& remedy) -> const Subject& {
-      RunConfig changed = config;
+      run::RunConfig changed = config;
       remedy.settings(changed);
       return trials.of(changed, remedy.change);
     };
@@ -166,4 +166,4 @@ std::vector<Proof> prove_by_running(const std::string& path, const Subject& subj
   return proofs;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

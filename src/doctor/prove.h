@@ -11,7 +11,7 @@
 #include "doctor/open_model.h"
 #include "run/training_run.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 /// What became of a finding when its remedy was tried.
 struct Proof {
@@ -26,18 +26,19 @@ struct Proof {
 };
 
 /// A run's settings at step 0, before it trains: draws the network in `folder` and opens it.
-OpenedModel open_settings(const RunConfig& config, const std::string& folder, const ByteText& text);
+OpenedModel open_settings(const run::RunConfig& config, const std::string& folder,
+                          const ByteText& text);
 
 /// What the doctor sees of a run by these settings that stops after `steps` steps. Throws Error
 /// where `events` want to stop.
-Subject try_settings(const RunConfig& config, const ByteText& text, std::size_t steps,
-                     const RunEvents& events = {});
+Subject try_settings(const run::RunConfig& config, const ByteText& text, std::size_t steps,
+                     const run::RunEvents& events = {});
 
 /// Trains `steps` steps with the subject's settings, and for each finding that has remedies as many
 /// with these, one after the other until one mends it, on the same windows of `text`. What shows
 /// before training is looked at there. Throws Error where `events` want to stop. `events`
 /// tells of each run, by what it changes ("" for none).
-using TrialEvents = std::function<RunEvents(const std::string& change)>;
+using TrialEvents = std::function<run::RunEvents(const std::string& change)>;
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
                                      const ByteText& text, std::size_t steps,
                                      const TrialEvents& events = {});
@@ -47,4 +48,4 @@ std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<F
 std::vector<Proof> prove_by_running(const std::string& path, const Subject& subject,
                                     const std::vector<Finding>& findings, const Tokens& tokens);
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

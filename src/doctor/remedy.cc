@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 /// "warm-up 0 → 100, steps 50 → 100"
-std::string difference(const RunConfig& before, const RunConfig& after) {
-  const auto was = to_json(before);
-  const auto is = to_json(after);
+std::string difference(const run::RunConfig& before, const run::RunConfig& after) {
+  const auto was = run::to_json(before);
+  const auto is = run::to_json(after);
   std::vector<std::string> words;
   for (const auto& [name, value] : was.items()) {
     if (is[name] == value) continue;
@@ -29,7 +29,7 @@ std::vector<Remedy> change_settings(const Subject& subject,
   std::vector<Remedy> remedies;
   if (!subject.config) return remedies;
   for (const SettingsChange& change : changes) {
-    RunConfig changed = *subject.config;
+    run::RunConfig changed = *subject.config;
     change(changed);
     const std::string words = difference(*subject.config, changed);
     if (!words.empty()) remedies.push_back({.change = words, .settings = change});
@@ -37,20 +37,20 @@ std::vector<Remedy> change_settings(const Subject& subject,
   return remedies;
 }
 
-void quarter_learning_rate(RunConfig& config) {
+void quarter_learning_rate(run::RunConfig& config) {
   config.learning_rate /= 4;
 }
 
-void usual_learning_rate(RunConfig& config) {
+void usual_learning_rate(run::RunConfig& config) {
   config.learning_rate = 1e-3;
 }
 
-void warm_up_longer(RunConfig& config) {
+void warm_up_longer(run::RunConfig& config) {
   config.warm_up = std::max<std::uint64_t>(config.warm_up, kWarmUpSteps);
   config.steps = std::max(config.steps, config.warm_up);
 }
 
-void place_pre(RunConfig& config) {
+void place_pre(run::RunConfig& config) {
   config.placement = "pre";
 }
 
@@ -58,4 +58,4 @@ Measure loss_measure() {
   return {.name = "loss on the tokens", .of = [](const Subject& subject) { return subject.loss; }};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -6,7 +6,7 @@
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 /// Of a coefficient of the fit. bfloat16 rounds each value to 1 in 256 and leaves 2e-4 of it in a
@@ -20,7 +20,7 @@ bool is_near(double value, double expected) {
   return std::abs(value - expected) <= kTolerance * std::max(1.0, std::abs(expected));
 }
 
-std::string formula(const ProfileEntry& sum) {
+std::string formula(const probe::ProfileEntry& sum) {
   std::string text = "s =";
   const auto add = [&](double factor, const char* what) {
     if (std::isnan(factor) || std::abs(factor) < 0.005) return;
@@ -34,7 +34,8 @@ std::string formula(const ProfileEntry& sum) {
 }
 
 /// The name and the sentence for the stream's part in a sum that is not `skip`.
-void report_skip(const Subject& subject, const ProfileEntry& sum, double skip, Findings& findings) {
+void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double skip,
+                 Findings& findings) {
   Finding finding{.severity = Severity::kBroken,
                   .site = sum.site,
                   .where = place_text(sum.site),
@@ -72,8 +73,8 @@ std::vector<bool> parallel_layers(const Subject& subject) {
     const auto x = [&](SublayerKind sublayer) {
       return find_entry(subject.profile, last_step(subject.profile), {l, sublayer, Point::kX});
     };
-    const ProfileEntry* one = x(SublayerKind::kAttention);
-    const ProfileEntry* other = x(SublayerKind::kFeedForward);
+    const probe::ProfileEntry* one = x(SublayerKind::kAttention);
+    const probe::ProfileEntry* other = x(SublayerKind::kFeedForward);
     parallel[l] = one != nullptr && other != nullptr && one->rms == other->rms &&
                   one->mean == other->mean && one->abs_max == other->abs_max;
   }
@@ -88,7 +89,8 @@ bool is_in(const std::vector<bool>& layers, const Site& site) {
 /// multiplier.
 bool is_everywhere(const Subject& subject, double factor) {
   bool same = true;
-  for_sums(subject, [&](const ProfileEntry& sum) { same &= is_near(sum.from_branch, factor); });
+  for_sums(subject,
+           [&](const probe::ProfileEntry& sum) { same &= is_near(sum.from_branch, factor); });
   return same;
 }
 
@@ -104,7 +106,7 @@ struct Part {
 }  // namespace
 
 void find_detached_parts(const Subject& subject, Findings& findings) {
-  for_sums(subject, [&](const ProfileEntry& sum) {
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
     const Part parts[] = {
         {"x", sum.from_x, sum.grad_to_x, "residual-detached",
          "no gradient passes along the residual: layers before learn only through this branch"},
@@ -132,7 +134,7 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
 void find_wrong_sums(const Subject& subject, Findings& findings) {
   const std::vector<bool> parallel = parallel_layers(subject);
   const Placements placements = placements_of(subject.profile.model);
-  for_sums(subject, [&](const ProfileEntry& sum) {
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
     if (sum.unexplained > kMostUnexplained || is_in(parallel, sum.site)) return;
     const Placement* placement = placement_at(placements, sum.site);
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
@@ -162,7 +164,7 @@ void find_unexplained_sums(const Subject& subject, Findings& findings) {
   using Form = ResidualFactor::Form;
   const std::vector<bool> parallel = parallel_layers(subject);
   const Placements placements = placements_of(subject.profile.model);
-  for_sums(subject, [&](const ProfileEntry& sum) {
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
     const bool is_learned = placement != nullptr && (placement->skip.form == Form::kLearnedVector ||
                                                      placement->gain.form == Form::kLearnedVector);
@@ -182,4 +184,4 @@ void find_unexplained_sums(const Subject& subject, Findings& findings) {
   });
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -7,7 +7,7 @@
 
 /// The rules, by what they look at; diagnose.cc has their list. What each one sees: docs/doctor.md.
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 using Findings = std::vector<Finding>;
 
@@ -56,4 +56,4 @@ void find_repeated_layers(const Subject& subject, Findings& findings);
 void find_guessing(const Subject& subject, Findings& findings);
 void find_better_recipe(const Subject& subject, Findings& findings);
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -10,7 +10,7 @@
 #include "doctor/diagnose.h"
 #include "doctor/layers.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 using ::testing::ElementsAre;
@@ -24,7 +24,7 @@ Subject sound() {
   for (const std::size_t layer : {0, 1}) {
     for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
       const auto add = [&](Point point, double rms) {
-        ProfileEntry entry{.step = 7, .site = {layer, sublayer, point}, .rms = rms};
+        probe::ProfileEntry entry{.step = 7, .site = {layer, sublayer, point}, .rms = rms};
         entry.abs_max = 4 * rms;
         entry.abs_median = 0.7 * rms;
         subject.profile.entries.push_back(entry);
@@ -32,7 +32,7 @@ Subject sound() {
       add(Point::kX, 1);
       add(Point::kBranch, 0.5);
       add(Point::kSum, 1);
-      ProfileEntry& sum = subject.profile.entries.back();
+      probe::ProfileEntry& sum = subject.profile.entries.back();
       sum.from_x = sum.from_branch = 1;
       sum.from_before = sum.unexplained = 0;
     }
@@ -40,8 +40,8 @@ Subject sound() {
   return subject;
 }
 
-ProfileEntry& at(Subject& subject, std::size_t layer, SublayerKind sublayer, Point point) {
-  for (ProfileEntry& entry : subject.profile.entries) {
+probe::ProfileEntry& at(Subject& subject, std::size_t layer, SublayerKind sublayer, Point point) {
+  for (probe::ProfileEntry& entry : subject.profile.entries) {
     if (entry.site == Site{layer, sublayer, point}) return entry;
   }
   subject.profile.entries.push_back({.step = 7, .site = {layer, sublayer, point}});
@@ -65,7 +65,7 @@ TEST(Rules, AreSilentOnWhatIsSoundOrUnknown) {
 
 TEST(Rules, SeeSumsThatDoNotPassTheirGradientOn) {
   Subject subject = sound();
-  ProfileEntry& sum = at(subject, 1, kAttention, Point::kSum);
+  probe::ProfileEntry& sum = at(subject, 1, kAttention, Point::kSum);
   sum.grad_to_x = sum.grad_to_branch = 1;
   EXPECT_THAT(found(subject), IsEmpty());
   sum.grad_to_x = 0;
@@ -87,7 +87,7 @@ TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
   subject = sound();
   at(subject, 1, kFeedForward, Point::kSum).from_branch = 0.22;
   EXPECT_THAT(found(subject), ElementsAre("branch-factor, layer 1, feed-forward"));
-  for (ProfileEntry& entry : subject.profile.entries) {
+  for (probe::ProfileEntry& entry : subject.profile.entries) {
     if (entry.site.point == Point::kSum) entry.from_branch = 0.22;  // Granite's residual_multiplier
   }
   EXPECT_THAT(found(subject), ElementsAre("branch-factor, layer 0, attention (note)",
@@ -107,7 +107,7 @@ TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
   }
   EXPECT_THAT(found(subject), IsEmpty());
   Subject missing = subject;
-  std::erase_if(missing.profile.entries, [](const ProfileEntry& entry) {
+  std::erase_if(missing.profile.entries, [](const probe::ProfileEntry& entry) {
     return entry.site == Site{1, kAttention, Point::kBefore};
   });
   EXPECT_THAT(found(missing), ElementsAre("norm-misplaced, layer 1, attention"));
@@ -120,7 +120,7 @@ TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
 TEST(Rules, TellAVarianceFromItsEstimate) {
   Subject subject = sound();
   subject.profile.model.eps = 1e-5;
-  ProfileEntry& norm = at(subject, 0, kAttention, Point::kBefore);
+  probe::ProfileEntry& norm = at(subject, 0, kAttention, Point::kBefore);
   norm.divisor = norm.deviation = norm.scale = 1;
   norm.divisor_noise = 1e-7;
   norm.divisor_slope = 8.0 / 7;  // n/(n − 1)
@@ -150,7 +150,7 @@ TEST(Rules, SayWhereNaNAppearsFirstForwardOrOnTheWayBack) {
 TEST(Rules, LeaveLayersWhoseSublayersStandSideBySide) {
   Subject subject = sound();
   for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
-    ProfileEntry& x = at(subject, 1, sublayer, Point::kX);
+    probe::ProfileEntry& x = at(subject, 1, sublayer, Point::kX);
     x.mean = 0.1;
     at(subject, 1, sublayer, Point::kSum).from_branch = 0;
   }
@@ -185,12 +185,12 @@ TEST(Rules, SeeIdleBranchesButNotThoseThatANormMakesLarge) {
 
 TEST(Rules, SeeLogitsThatGrowUntilQueriesLookAtOneKey) {
   Subject subject = sound();
-  ProfileEntry& scores = at(subject, 1, kAttention, Point::kScores);
+  probe::ProfileEntry& scores = at(subject, 1, kAttention, Point::kScores);
   scores.rms = 40;
   scores.abs_max = 200;
   scores.entropy = 0.05;
   EXPECT_THAT(found(subject), ElementsAre("attention-saturated, layer 1, attention (note)"));
-  ProfileEntry before = scores;
+  probe::ProfileEntry before = scores;
   before.step = 0;
   before.rms = 1;
   subject.profile.entries.insert(subject.profile.entries.begin(), before);
@@ -209,7 +209,7 @@ TEST(Rules, NoteMassiveActivationsGrowthAndALargeEpsilon) {
   EXPECT_THAT(found(subject), ElementsAre("stream-growth, residual stream (note)"));
   subject = sound();
   subject.profile.model.eps = 1e-5;
-  ProfileEntry& deviation = at(subject, 0, kAttention, Point::kDeviation);
+  probe::ProfileEntry& deviation = at(subject, 0, kAttention, Point::kDeviation);
   deviation.site.norm = NormSlot::kBefore;
   deviation.rms = 0.004;  // √(6e-6 + 1e-5)
   EXPECT_THAT(found(subject),
@@ -253,4 +253,4 @@ TEST(Layers, AddUpWhatEachSublayerReads) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -11,7 +11,7 @@
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
 /// Steps that are looked at together: single losses are of single batches.
@@ -24,16 +24,16 @@ double median(std::vector<double> values) {
 }
 
 /// The steps whose loss is known: where a run stops it is not.
-std::vector<StepMetrics> known_steps(const Subject& subject) {
-  std::vector<StepMetrics> steps;
+std::vector<run::StepMetrics> known_steps(const Subject& subject) {
+  std::vector<run::StepMetrics> steps;
   std::ranges::copy_if(subject.metrics.steps, std::back_inserter(steps),
-                       [](const StepMetrics& step) { return std::isfinite(step.loss); });
+                       [](const run::StepMetrics& step) { return std::isfinite(step.loss); });
   return steps;
 }
 
 std::vector<double> losses(const Subject& subject) {
   std::vector<double> values;
-  for (const StepMetrics& step : known_steps(subject)) values.push_back(step.loss);
+  for (const run::StepMetrics& step : known_steps(subject)) values.push_back(step.loss);
   return values;
 }
 
@@ -62,7 +62,7 @@ struct Rise {
 };
 Rise largest_rise(const Subject& subject) {
   constexpr std::size_t kBefore = 50;
-  const std::vector<StepMetrics> steps = known_steps(subject);
+  const std::vector<run::StepMetrics> steps = known_steps(subject);
   const std::vector<double> loss = losses(subject);
   Rise largest;
   for (std::size_t i = kBefore; i < loss.size(); ++i) {
@@ -260,7 +260,7 @@ double dependence_on_branches(const Subject& subject) {
 void find_missing_warm_up(const Subject& subject, Findings& findings) {
   constexpr double kMost = 0.05;
   if (!subject.config || !is_post_norm(subject) || !is_initial(subject)) return;
-  const RunConfig& config = *subject.config;
+  const run::RunConfig& config = *subject.config;
   const double dependence = dependence_on_branches(subject);
   const double pace = config.learning_rate * static_cast<double>(config.layers) * dependence;
   if (last_loss(subject) < 0.9 * subject.unigram_loss) return;  // it has trained all the same
@@ -289,4 +289,4 @@ void find_missing_warm_up(const Subject& subject, Findings& findings) {
   findings.push_back(std::move(finding));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

@@ -5,10 +5,10 @@
 #include "doctor/places.h"
 #include "doctor/rules.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 namespace {
 
-std::string step_words(const Profile& profile, std::size_t step) {
+std::string step_words(const io::Profile& profile, std::size_t step) {
   return first_step(profile) == last_step(profile) ? "" : fmt::format(" at step {}", step);
 }
 
@@ -17,22 +17,22 @@ std::string step_words(const Profile& profile, std::size_t step) {
 /// The first one alone: what follows it is not finite because of it. Values go forward, gradients
 /// back; `finite` speaks of both.
 void find_not_finite(const Subject& subject, Findings& findings) {
-  const ProfileEntry* value = nullptr;
-  const ProfileEntry* gradient = nullptr;
-  for (const ProfileEntry& entry : subject.profile.entries) {
+  const probe::ProfileEntry* value = nullptr;
+  const probe::ProfileEntry* gradient = nullptr;
+  for (const probe::ProfileEntry& entry : subject.profile.entries) {
     if (!std::isinf(entry.abs_max)) continue;
     const bool is_of_values = !std::isfinite(entry.rms);
     if (is_of_values && value == nullptr) value = &entry;
     if (!is_of_values && (gradient == nullptr || gradient->step == entry.step)) gradient = &entry;
   }
-  const ProfileEntry* first = value;
+  const probe::ProfileEntry* first = value;
   if (first == nullptr || (gradient != nullptr && gradient->step < first->step)) first = gradient;
   if (first == nullptr) return;
   findings.push_back(
       {.rule = "not-finite",
        .severity = Severity::kBroken,
        .site = first->site,
-       .where = site_text(first->site),
+       .where = io::site_text(first->site),
        .what = fmt::format("a {} is infinite or not a number{}, here first",
                            first == value ? "value" : "gradient",
                            step_words(subject.profile, first->step)),
@@ -46,11 +46,11 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
   // et al. 2023; Dehghani et al. 2023, section 2.2).
   constexpr double kSaturated = 50;
   constexpr double kGrowth = 3;
-  const Profile& profile = subject.profile;
-  for (const ProfileEntry& last : last_entries(profile)) {
+  const io::Profile& profile = subject.profile;
+  for (const probe::ProfileEntry& last : last_entries(profile)) {
     const bool is_collapsed = last.entropy < 0.1 && last.abs_max > kSaturated;
     if (last.site.point != Point::kScores || !is_collapsed) continue;
-    const ProfileEntry* first = find_entry(profile, first_step(profile), last.site);
+    const probe::ProfileEntry* first = find_entry(profile, first_step(profile), last.site);
     if (first == nullptr || first == &last) {
       findings.push_back(
           {.rule = "attention-saturated",
@@ -91,7 +91,7 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
   constexpr double kIdle = 1e-7;
   const auto placements = placements_of(subject.profile.model);
   const std::size_t step = last_step(subject.profile);
-  for_sums(subject, [&](const ProfileEntry& sum) {
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
     const Placement* placement = placement_at(placements, sum.site);
     if (placement != nullptr) {
       const Depth depth{sum.site.layer + 1, placements->size()};
@@ -100,9 +100,10 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
     const auto at = [&](Point point) {
       return find_entry(subject.profile, step, {sum.site.layer, sum.site.sublayer, point});
     };
-    const ProfileEntry* branch = at(Point::kBranch);
-    const ProfileEntry* inside = at(Point::kInside);  // a norm there makes a small branch large
-    const ProfileEntry* x = at(Point::kX);
+    const probe::ProfileEntry* branch = at(Point::kBranch);
+    const probe::ProfileEntry* inside =
+        at(Point::kInside);  // a norm there makes a small branch large
+    const probe::ProfileEntry* x = at(Point::kX);
     const bool is_known = branch != nullptr && x != nullptr && x->rms > 0;
     if (!is_known || !(branch->rms <= kIdle * x->rms)) return;
     if (inside != nullptr && !(inside->rms <= kIdle * x->rms)) return;
@@ -122,8 +123,8 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
 /// Sun et al. 2024 ("Massive activations in large language models"): above 100, and 1000 times the
 /// median.
 void note_massive_activations(const Subject& subject, Findings& findings) {
-  const ProfileEntry* worst = nullptr;
-  for_sums(subject, [&](const ProfileEntry& sum) {
+  const probe::ProfileEntry* worst = nullptr;
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
     const bool massive =
         std::isfinite(sum.abs_max) && sum.abs_max > 100 && sum.abs_max > 1000 * sum.abs_median;
     if (massive && (worst == nullptr || sum.abs_max > worst->abs_max)) worst = &sum;
@@ -148,9 +149,9 @@ void note_stream_growth(const Subject& subject, Findings& findings) {
   const auto placements = placements_of(subject.profile.model);
   const bool is_normalized = placements && placements->back().feed_forward.after == Slot::kNorm;
   if (layers < 2 || is_normalized) return;
-  const ProfileEntry* first =
+  const probe::ProfileEntry* first =
       find_entry(subject.profile, step, {0, SublayerKind::kAttention, Point::kX});
-  const ProfileEntry* last =
+  const probe::ProfileEntry* last =
       find_entry(subject.profile, step, {layers - 1, SublayerKind::kFeedForward, Point::kSum});
   constexpr double kMost = 3000;  // published models: up to 2,700
   if (first == nullptr || last == nullptr || !(last->rms > kMost * first->rms)) return;
@@ -167,4 +168,4 @@ void note_stream_growth(const Subject& subject, Findings& findings) {
        .measured = last->rms / first->rms});
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

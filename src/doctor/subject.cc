@@ -4,9 +4,9 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
-Placements placements_of(const ProfileModel& model) {
+Placements placements_of(const io::ProfileModel& model) {
   if (model.placement.empty() || model.n_layers == 0) return std::nullopt;
   try {
     return parse_placements(model.placement, model.n_layers);
@@ -16,11 +16,11 @@ Placements placements_of(const ProfileModel& model) {
 }
 
 bool is_initial(const Subject& subject) {
-  const Profile& profile = subject.profile;
+  const io::Profile& profile = subject.profile;
   const std::size_t first = first_step(profile);
   if (subject.config) return first == 0;
   bool any = false;
-  for (const ProfileEntry& entry : profile.entries) {
+  for (const probe::ProfileEntry& entry : profile.entries) {
     if (entry.step != first) continue;
     if (entry.site.point == Point::kBeta && entry.abs_max != 0) return false;
     if (entry.site.point != Point::kGamma) continue;
@@ -31,25 +31,26 @@ bool is_initial(const Subject& subject) {
   return any;
 }
 
-std::size_t first_step(const Profile& profile) {
+std::size_t first_step(const io::Profile& profile) {
   return profile.entries.empty() ? 0 : profile.entries.front().step;
 }
 
-std::size_t last_step(const Profile& profile) {
+std::size_t last_step(const io::Profile& profile) {
   return profile.entries.empty() ? 0 : profile.entries.back().step;
 }
 
-std::span<const ProfileEntry> entries_of(const Profile& profile, std::size_t step) {
-  const std::vector<ProfileEntry>& all = profile.entries;
-  const auto first = std::ranges::lower_bound(all, step, {}, &ProfileEntry::step);
-  const auto last = std::ranges::upper_bound(all, step, {}, &ProfileEntry::step);
+std::span<const probe::ProfileEntry> entries_of(const io::Profile& profile, std::size_t step) {
+  const std::vector<probe::ProfileEntry>& all = profile.entries;
+  const auto first = std::ranges::lower_bound(all, step, {}, &probe::ProfileEntry::step);
+  const auto last = std::ranges::upper_bound(all, step, {}, &probe::ProfileEntry::step);
   return {first, last};
 }
 
-const ProfileEntry* find_entry(const Profile& profile, std::size_t step, const Site& site) {
-  const std::span<const ProfileEntry> entries = entries_of(profile, step);
-  const auto found = std::ranges::find(entries, site, &ProfileEntry::site);
+const probe::ProfileEntry* find_entry(const io::Profile& profile, std::size_t step,
+                                      const Site& site) {
+  const std::span<const probe::ProfileEntry> entries = entries_of(profile, step);
+  const auto found = std::ranges::find(entries, site, &probe::ProfileEntry::site);
   return found == entries.end() ? nullptr : &*found;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

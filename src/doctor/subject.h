@@ -13,7 +13,7 @@
 #include "run/metrics.h"
 #include "run/run_config.h"
 
-namespace addnorm {
+namespace addnorm::doctor {
 
 /// Another recipe for the same weights, and how well it does.
 struct Alternative {
@@ -27,7 +27,7 @@ struct Subject {
   static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   std::string name;  ///< of the file or folder
-  Profile profile;
+  io::Profile profile;
   std::size_t step = 0;  ///< at which examine() measures: how long the model was trained, if known
   std::string measured_on;  ///< "2 × 64 random tokens"; "": by somebody else
   double loss = kUnknown;   ///< there, in nats a token
@@ -40,31 +40,32 @@ struct Subject {
   std::vector<Alternative> alternatives;  ///< that were tried
 
   // Of a run of `addnorm train`.
-  std::optional<RunConfig> config;  ///< of its settings alone too
-  Metrics metrics;
+  std::optional<run::RunConfig> config;  ///< of its settings alone too
+  run::Metrics metrics;
   double unigram_loss = kUnknown;  ///< of its text: who knows frequencies of bytes and nothing else
 };
 
 /// The placement of each layer, where the profile names one that is known.
 using Placements = std::optional<std::vector<BlockPlacement>>;
-Placements placements_of(const ProfileModel& model);
+Placements placements_of(const io::ProfileModel& model);
 
 /// Whether nothing was trained yet at the first step that was measured: a run's is step 0; else
 /// every γ is what norms start with, and every β is 0.
 bool is_initial(const Subject& subject);
 
 /// The first step that was measured, and the last.
-std::size_t first_step(const Profile& profile);
-std::size_t last_step(const Profile& profile);
+std::size_t first_step(const io::Profile& profile);
+std::size_t last_step(const io::Profile& profile);
 
 /// Those of a step.
-std::span<const ProfileEntry> entries_of(const Profile& profile, std::size_t step);
+std::span<const probe::ProfileEntry> entries_of(const io::Profile& profile, std::size_t step);
 
-inline std::span<const ProfileEntry> last_entries(const Profile& profile) {
+inline std::span<const probe::ProfileEntry> last_entries(const io::Profile& profile) {
   return entries_of(profile, last_step(profile));
 }
 
 /// The entry at a site in a step, or nullptr.
-const ProfileEntry* find_entry(const Profile& profile, std::size_t step, const Site& site);
+const probe::ProfileEntry* find_entry(const io::Profile& profile, std::size_t step,
+                                      const Site& site);
 
-}  // namespace addnorm
+}  // namespace addnorm::doctor

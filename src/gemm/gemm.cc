@@ -7,7 +7,7 @@
 #include "gemm/onednn_matmul.h"
 #include "kernels/convert.h"
 
-namespace addnorm {
+namespace addnorm::gemm {
 namespace {
 
 template <typename In, typename Out>
@@ -80,18 +80,18 @@ void multiply_widened(const Gemm<BFloat16, Out>& g) {
   static thread_local Matrix<float> a, b, c;
   a.resize(g.a.rows, g.a.cols);
   b.resize(g.b.rows, g.b.cols);
-  convert<BFloat16, float>(g.a, a);
-  convert<BFloat16, float>(g.b, b);
+  kernels::convert<BFloat16, float>(g.a, a);
+  kernels::convert<BFloat16, float>(g.b, b);
   Gemm<float> wide{a, g.transpose_a, b, g.transpose_b, {}, g.bias, g.alpha, g.beta};
   if constexpr (kIsArithmetic<Out>) {
     wide.c = g.c;
     multiply(wide);
   } else {
     c.resize(g.c.rows, g.c.cols);
-    if (g.beta != 0) convert<BFloat16, float>(g.c, c);
+    if (g.beta != 0) kernels::convert<BFloat16, float>(g.c, c);
     wide.c = c;
     multiply(wide);
-    convert<float, BFloat16>(c.view(), g.c);
+    kernels::convert<float, BFloat16>(c.view(), g.c);
   }
 }
 
@@ -126,4 +126,4 @@ template void gemm(const Gemm<double>&);
 template void gemm(const Gemm<BFloat16>&);
 template void gemm(const Gemm<BFloat16, float>&);
 
-}  // namespace addnorm
+}  // namespace addnorm::gemm

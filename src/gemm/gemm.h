@@ -6,7 +6,7 @@
 #include "addnorm/float16.h"
 #include "addnorm/view.h"
 
-namespace addnorm {
+namespace addnorm::gemm {
 
 enum class Transpose { kNo, kYes };
 
@@ -39,4 +39,4 @@ void gemm(const Gemm<In, Out>& args);
 /// Whether this processor multiplies in bfloat16, and does not have to widen the factors.
 bool has_bfloat16_products();
 
-}  // namespace addnorm
+}  // namespace addnorm::gemm

@@ -7,7 +7,7 @@
 #include "support/compare.h"
 #include "support/random.h"
 
-namespace addnorm {
+namespace addnorm::gemm {
 namespace {
 
 using ::testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(GemmErrors, NameTheShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::gemm

@@ -9,7 +9,7 @@
 #include "base/require.h"
 #include "gemm/onednn.h"
 
-namespace addnorm {
+namespace addnorm::gemm {
 namespace {
 
 using dnnl::memory;
@@ -151,4 +151,4 @@ template void multiply_by_onednn(const Gemm<float>&);
 template void multiply_by_onednn(const Gemm<BFloat16>&);
 template void multiply_by_onednn(const Gemm<BFloat16, float>&);
 
-}  // namespace addnorm
+}  // namespace addnorm::gemm

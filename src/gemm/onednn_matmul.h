@@ -2,7 +2,7 @@
 
 #include "gemm/gemm.h"
 
-namespace addnorm {
+namespace addnorm::gemm {
 
 /// The product by oneDNN; neither m, n nor k is 0. Not in WebAssembly.
 template <typename In, typename Out>
@@ -11,4 +11,4 @@ void multiply_by_onednn(const Gemm<In, Out>& args);
 /// Whether this processor multiplies in bfloat16: AVX-512 is the least that oneDNN asks for.
 bool onednn_has_bfloat16();
 
-}  // namespace addnorm
+}  // namespace addnorm::gemm

@@ -17,7 +17,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -242,4 +242,4 @@ void write_files(const std::vector<OutputFile>& files) {
   for (PendingFile& output : outputs) output.keep();
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::io

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::io {
 
 /// The bytes of a whole file, or of a pipe up to its end.
 std::string read_file(const std::string& file);
@@ -49,4 +49,4 @@ void write_file(const std::string& file, std::span<const std::string_view> piece
 /// only then are they renamed; an error takes back the renames too. A link is followed.
 void write_files(const std::vector<OutputFile>& files);
 
-}  // namespace addnorm
+}  // namespace addnorm::io

@@ -16,7 +16,7 @@
 #include "addnorm/error.h"
 #include "io/temporary_folder.h"
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -203,4 +203,4 @@ TEST_F(FileTest, CheckRefusesOneFileForTwoOutputs) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::io

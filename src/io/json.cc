@@ -3,7 +3,7 @@
 #include <set>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::io {
 
 constexpr int kMostDepth = 32;
 
@@ -49,4 +49,4 @@ Json parse_json(std::string_view text, const std::string& file) {
   return object;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::io

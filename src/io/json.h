@@ -6,7 +6,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::io {
 
 using Json = nlohmann::ordered_json;
 
@@ -17,4 +17,4 @@ Json parse_json(std::string_view text, const std::string& file);
 /// The same for one of many lines, quickly: a key may stand twice, and the message is short.
 Json parse_json_line(std::string_view line);
 
-}  // namespace addnorm
+}  // namespace addnorm::io

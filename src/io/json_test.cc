@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 using ::testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(ParseJson, RefusesDeepNesting) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::io

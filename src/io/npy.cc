@@ -11,7 +11,7 @@
 #include "base/require.h"
 #include "io/file.h"
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, ".npy data is read and written as it is");
@@ -234,4 +234,4 @@ std::string to_npy(const Shape& shape, std::span<const double> values) {
   return npy_bytes(shape, values);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::io

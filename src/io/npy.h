@@ -9,7 +9,7 @@
 
 #include "io/shape.h"
 
-namespace addnorm {
+namespace addnorm::io {
 
 /// What a NumPy .npy file of float32 or float64 holds, in C order (the last index fastest).
 struct NpyArray {
@@ -35,4 +35,4 @@ NpyIntegers parse_npy_integers(std::string_view bytes, const std::string& file);
 std::string to_npy(const Shape& shape, std::span<const float> values);
 std::string to_npy(const Shape& shape, std::span<const double> values);
 
-}  // namespace addnorm
+}  // namespace addnorm::io

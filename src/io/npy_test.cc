@@ -11,7 +11,7 @@
 #include "addnorm/error.h"
 #include "io/file.h"
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 using namespace std::string_literals;
@@ -260,4 +260,4 @@ TEST(Npy, ReadsIntegers) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::io

@@ -12,7 +12,7 @@
 
 #include "io/json.h"
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 constexpr std::array<std::string_view, 5> kSublayers = {"attention", "feed_forward", "embedding",
@@ -26,42 +26,42 @@ constexpr std::array<std::string_view, 8> kProjections = {"",       "query", "ke
 
 struct Value {
   const char* key;
-  double ProfileEntry::*member;
+  double probe::ProfileEntry::*member;
 };
 constexpr Value kValues[] = {
-    {"rms", &ProfileEntry::rms},
-    {"mean", &ProfileEntry::mean},
-    {"std", &ProfileEntry::std},
-    {"min", &ProfileEntry::min},
-    {"abs_max", &ProfileEntry::abs_max},
-    {"abs_median", &ProfileEntry::abs_median},
-    {"peak_feature", &ProfileEntry::peak_feature},
-    {"peak_token", &ProfileEntry::peak_token},
-    {"grad_rms", &ProfileEntry::grad_rms},
-    {"token_cosine", &ProfileEntry::token_cosine},
-    {"layer_cosine", &ProfileEntry::layer_cosine},
-    {"entropy", &ProfileEntry::entropy},
-    {"from_x", &ProfileEntry::from_x},
-    {"from_before", &ProfileEntry::from_before},
-    {"from_branch", &ProfileEntry::from_branch},
-    {"unexplained", &ProfileEntry::unexplained},
-    {"grad_to_x", &ProfileEntry::grad_to_x},
-    {"grad_to_branch", &ProfileEntry::grad_to_branch},
-    {"gamma_offset", &ProfileEntry::gamma_offset},
-    {"centred", &ProfileEntry::centred},
-    {"divisor", &ProfileEntry::divisor},
-    {"deviation", &ProfileEntry::deviation},
-    {"eps_in_variance", &ProfileEntry::eps_in_variance},
-    {"eps_in_variance_spread", &ProfileEntry::eps_in_variance_spread},
-    {"eps_in_deviation", &ProfileEntry::eps_in_deviation},
-    {"eps_in_deviation_spread", &ProfileEntry::eps_in_deviation_spread},
-    {"scale", &ProfileEntry::scale},
-    {"scale_spread", &ProfileEntry::scale_spread},
-    {"divisor_slope", &ProfileEntry::divisor_slope},
-    {"divisor_noise", &ProfileEntry::divisor_noise},
+    {"rms", &probe::ProfileEntry::rms},
+    {"mean", &probe::ProfileEntry::mean},
+    {"std", &probe::ProfileEntry::std},
+    {"min", &probe::ProfileEntry::min},
+    {"abs_max", &probe::ProfileEntry::abs_max},
+    {"abs_median", &probe::ProfileEntry::abs_median},
+    {"peak_feature", &probe::ProfileEntry::peak_feature},
+    {"peak_token", &probe::ProfileEntry::peak_token},
+    {"grad_rms", &probe::ProfileEntry::grad_rms},
+    {"token_cosine", &probe::ProfileEntry::token_cosine},
+    {"layer_cosine", &probe::ProfileEntry::layer_cosine},
+    {"entropy", &probe::ProfileEntry::entropy},
+    {"from_x", &probe::ProfileEntry::from_x},
+    {"from_before", &probe::ProfileEntry::from_before},
+    {"from_branch", &probe::ProfileEntry::from_branch},
+    {"unexplained", &probe::ProfileEntry::unexplained},
+    {"grad_to_x", &probe::ProfileEntry::grad_to_x},
+    {"grad_to_branch", &probe::ProfileEntry::grad_to_branch},
+    {"gamma_offset", &probe::ProfileEntry::gamma_offset},
+    {"centred", &probe::ProfileEntry::centred},
+    {"divisor", &probe::ProfileEntry::divisor},
+    {"deviation", &probe::ProfileEntry::deviation},
+    {"eps_in_variance", &probe::ProfileEntry::eps_in_variance},
+    {"eps_in_variance_spread", &probe::ProfileEntry::eps_in_variance_spread},
+    {"eps_in_deviation", &probe::ProfileEntry::eps_in_deviation},
+    {"eps_in_deviation_spread", &probe::ProfileEntry::eps_in_deviation_spread},
+    {"scale", &probe::ProfileEntry::scale},
+    {"scale_spread", &probe::ProfileEntry::scale_spread},
+    {"divisor_slope", &probe::ProfileEntry::divisor_slope},
+    {"divisor_noise", &probe::ProfileEntry::divisor_noise},
 };
 
-Json to_json(const ProfileEntry& entry) {
+Json to_json(const probe::ProfileEntry& entry) {
   const Site& site = entry.site;
   Json line{{"step", entry.step}};
   if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
@@ -137,8 +137,8 @@ ProfileModel model_of(const Json& header) {
           .seed = value_or(model, "seed", std::uint64_t{0})};
 }
 
-ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
-  ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
+probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
+  probe::ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
   entry.site = {.sublayer = find_name<SublayerKind>(kSublayers, line, "sublayer"),
                 .point = find_name<Point>(kPoints, line, "point"),
                 .norm = find_name(kNorms, line, "norm", NormSlot::kNone),
@@ -149,7 +149,7 @@ ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   const bool is_before = entry.site.sublayer == SublayerKind::kEmbedding;
   entry.site.layer = value_or(line, "layer", is_before ? 0 : model.n_layers);
   for (const auto& [key, member] : kValues) {
-    entry.*member = value_or(line, key, ProfileEntry::kUnknown);
+    entry.*member = value_or(line, key, probe::ProfileEntry::kUnknown);
   }
   entry.dtype = value_or(line, "dtype", std::string());
   if (!value_or(line, "finite", true)) entry.abs_max = std::numeric_limits<double>::infinity();
@@ -159,7 +159,7 @@ ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
 }  // namespace
 
 std::string profile_json_lines(const ProfileModel& model,
-                               const std::vector<ProfileEntry>& entries) {
+                               const std::vector<probe::ProfileEntry>& entries) {
   return profile_header(model) + profile_lines(entries);
 }
 
@@ -184,9 +184,9 @@ std::string profile_header(const ProfileModel& model) {
   return Json{{"addnorm_profile", 1}, {"model", known}}.dump() + "\n";
 }
 
-std::string profile_lines(const std::vector<ProfileEntry>& entries) {
+std::string profile_lines(const std::vector<probe::ProfileEntry>& entries) {
   std::string lines;
-  for (const ProfileEntry& entry : entries) lines += to_json(entry).dump() + "\n";
+  for (const probe::ProfileEntry& entry : entries) lines += to_json(entry).dump() + "\n";
   return lines;
 }
 
@@ -206,7 +206,7 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
     });
   }
   for (Profile& profile : profiles) {
-    std::ranges::stable_sort(profile.entries, {}, &ProfileEntry::step);
+    std::ranges::stable_sort(profile.entries, {}, &probe::ProfileEntry::step);
   }
   return profiles;
 }
@@ -230,4 +230,4 @@ std::string site_text(const Site& site) {
   return text + fmt::format(", {}", kPoints.at(static_cast<std::size_t>(site.point)));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::io

@@ -8,7 +8,7 @@
 
 #include "probe/profiler.h"
 
-namespace addnorm {
+namespace addnorm::io {
 
 /// What a profile says about the model that it was measured on.
 struct ProfileModel {
@@ -35,15 +35,16 @@ struct ProfileModel {
 /// "norm":"before"; a weight "weight":"query". What is unknown has no key; where a value was
 /// infinite or NaN the line says "finite":false. A file may hold several profiles, one after the
 /// other.
-std::string profile_json_lines(const ProfileModel& model, const std::vector<ProfileEntry>& entries);
+std::string profile_json_lines(const ProfileModel& model,
+                               const std::vector<probe::ProfileEntry>& entries);
 
 /// The same in two parts, for a file that grows.
 std::string profile_header(const ProfileModel& model);
-std::string profile_lines(const std::vector<ProfileEntry>& entries);
+std::string profile_lines(const std::vector<probe::ProfileEntry>& entries);
 
 struct Profile {
   ProfileModel model;
-  std::vector<ProfileEntry> entries;  ///< in the order of their steps
+  std::vector<probe::ProfileEntry> entries;  ///< in the order of their steps
 };
 
 /// The profiles in such a text, in their order. What it does not say is unknown, but for where an
@@ -57,4 +58,4 @@ std::string_view sublayer_name(SublayerKind sublayer);
 /// "layer 3, feed_forward, branch", by the names that a profile has.
 std::string site_text(const Site& site);
 
-}  // namespace addnorm
+}  // namespace addnorm::io

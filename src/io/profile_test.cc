@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 std::vector<nlohmann::json> parse_lines(const std::string& text) {
@@ -24,7 +24,7 @@ TEST(Profile, BeginsWithWhatIsKnownOfTheModel) {
 }
 
 TEST(Profile, HasOneLineForEachEntryAndNoKeyForTheUnknown) {
-  const std::vector<ProfileEntry> entries{
+  const std::vector<probe::ProfileEntry> entries{
       {.step = 2, .site = {3, SublayerKind::kAttention, Point::kSum}, .rms = 1.5},
       {.site = {0, SublayerKind::kFeedForward, Point::kMean, NormSlot::kBefore}, .grad_rms = 0.5},
       {.site = {12, SublayerKind::kHead, Point::kOutput}}};
@@ -44,4 +44,4 @@ TEST(Profile, HasOneLineForEachEntryAndNoKeyForTheUnknown) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::io

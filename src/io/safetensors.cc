@@ -12,7 +12,7 @@
 #include "base/require.h"
 #include "io/file.h"
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the data is read and written as it is");
@@ -325,4 +325,4 @@ void write_safetensors(const std::string& file, const std::vector<StoredTensor>&
   write_file(file, pieces(begin, tensors));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::io

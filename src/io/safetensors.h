@@ -11,7 +11,7 @@
 
 #include "io/shape.h"
 
-namespace addnorm {
+namespace addnorm::io {
 
 /// The types of a safetensors file that are understood.
 enum class Dtype { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU8, kBool };
@@ -67,4 +67,4 @@ void write_safetensors(const std::string& file, const std::vector<StoredTensor>&
 std::string to_safetensors(const std::vector<StoredTensor>& tensors,
                            const std::map<std::string, std::string>& metadata = {});
 
-}  // namespace addnorm
+}  // namespace addnorm::io

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace addnorm {
+namespace addnorm::io {
 
 std::string shape_text(const Shape& shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
@@ -22,4 +22,4 @@ std::optional<std::size_t> shape_bytes(const Shape& shape, std::size_t item_byte
   return std::ranges::count(shape, 0u) > 0 ? 0 : bytes;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::io

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::io {
 
 /// The sizes of a stored array, slowest first; empty for a single number.
 using Shape = std::vector<std::size_t>;
@@ -16,4 +16,4 @@ std::string shape_text(const Shape& shape);
 /// How many bytes an array takes; nothing where the product does not fit a size_t.
 std::optional<std::size_t> shape_bytes(const Shape& shape, std::size_t item_bytes);
 
-}  // namespace addnorm
+}  // namespace addnorm::io

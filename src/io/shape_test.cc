@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace addnorm {
+namespace addnorm::io {
 namespace {
 
 TEST(ShapeTest, IsWrittenAsPythonWritesATuple) {
@@ -26,4 +26,4 @@ TEST(ShapeTest, OverflowIsSeenWhereverTheZeroStands) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::io

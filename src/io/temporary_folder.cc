@@ -7,7 +7,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::io {
 
 namespace fs = std::filesystem;
 
@@ -24,4 +24,4 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path_, ignored);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::io

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace addnorm {
+namespace addnorm::io {
 
 /// A new folder among the system's temporary files (TMPDIR), which goes with this.
 class TemporaryFolder {
@@ -18,4 +18,4 @@ class TemporaryFolder {
   std::string path_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::io

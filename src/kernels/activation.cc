@@ -6,7 +6,7 @@
 
 #ifndef ADDNORM_KERNELS_ACTIVATION_CC
 #define ADDNORM_KERNELS_ACTIVATION_CC
-namespace addnorm {
+namespace addnorm::kernels {
 
 template <typename T>
 struct ActivationKernels {
@@ -14,7 +14,7 @@ struct ActivationKernels {
   void (*gradients)(Activation, const ActivateBackward<T>&);
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -24,7 +24,7 @@ struct ActivationKernels {
 #include "kernels/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <typename V>
@@ -164,11 +164,11 @@ const ActivationKernels<BFloat16>& bfloat16_activation_kernels() {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(float_activation_kernels);
@@ -212,5 +212,5 @@ template void activate_backward(Activation, const ActivateBackward<float>&);
 template void activate_backward(Activation, const ActivateBackward<double>&);
 template void activate_backward(Activation, const ActivateBackward<BFloat16>&);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif  // HWY_ONCE

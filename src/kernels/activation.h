@@ -2,7 +2,7 @@
 
 #include "addnorm/view.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 enum class Activation {
   kRelu,      ///< max(x, 0)
@@ -25,4 +25,4 @@ struct ActivateBackward {
 template <typename T>
 void activate_backward(Activation activation, const ActivateBackward<T>& args);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

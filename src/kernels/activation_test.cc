@@ -6,7 +6,7 @@
 #include "addnorm/error.h"
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using ::testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(ActivationErrors, NameTheArgumentThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

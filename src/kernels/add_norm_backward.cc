@@ -9,7 +9,7 @@
 
 #ifndef ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
 #define ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Rows begin … end − 1. What they add to the gradients of γ and β goes to `d_gamma` and `d_beta`,
 /// where these are not null.
@@ -18,7 +18,7 @@ using BackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&, 
                               std::size_t begin, std::size_t end, Arithmetic<S>* d_gamma,
                               Arithmetic<S>* d_beta);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -28,7 +28,7 @@ using BackwardRows = void (*)(const NormOptions&, const AddNormBackward<S, B>&, 
 #include "kernels/backward_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <typename S, typename B>
@@ -44,11 +44,11 @@ void rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args
 ADDNORM_TABLE(backward_table, BackwardRows, rows_backward)
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(backward_table);
@@ -98,8 +98,12 @@ Problem problem_of(const AddNormBackward<S, B>& args) {
 
 }  // namespace
 
+}  // namespace addnorm::kernels
+
+namespace addnorm {
+
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
-  return 2 * RowBlocks(rows, features).count * features;
+  return 2 * kernels::RowBlocks(rows, features).count * features;
 }
 
 template <typename S, typename B>
@@ -107,17 +111,17 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
                        std::size_t threads) {
   using V = Arithmetic<S>;
   const ThreadCount count(threads);
-  check_backward(options, args);
+  kernels::check_backward(options, args);
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
-  const RowBlocks blocks(rows, cols);
+  const kernels::RowBlocks blocks(rows, cols);
   V* const gamma_blocks = args.d_gamma.empty() ? nullptr : args.workspace.data();
   V* const beta_blocks =
       args.d_beta.empty() ? nullptr : args.workspace.data() + blocks.count * cols;
-  const Problem problem = problem_of(args);
-  const Plan plan = plan_call(problem);
-  const VerboseCall verbose("add_norm_backward", problem, plan);
-  const BackwardRows<S, B> kernel = backward_kernel<S, B>();
+  const kernels::Problem problem = kernels::problem_of(args);
+  const kernels::Plan plan = kernels::plan_call(problem);
+  const kernels::VerboseCall verbose("add_norm_backward", problem, plan);
+  const kernels::BackwardRows<S, B> kernel = kernels::backward_kernel<S, B>();
   parallel_for(blocks.count, 1, [&](std::size_t b) {
     auto place = [&](V* partials) { return partials == nullptr ? nullptr : partials + b * cols; };
     kernel(options, args, plan, b * blocks.rows, std::min(rows, (b + 1) * blocks.rows),
@@ -125,8 +129,8 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   });
   const V factor = static_cast<V>(options.output_scale);
   const GradientMode mode = args.parameter_gradients;
-  add_block_sums(gamma_blocks, blocks.count, factor, mode, args.d_gamma);
-  add_block_sums(beta_blocks, blocks.count, factor, mode, args.d_beta);
+  kernels::add_block_sums(gamma_blocks, blocks.count, factor, mode, args.d_gamma);
+  kernels::add_block_sums(beta_blocks, blocks.count, factor, mode, args.d_beta);
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \

@@ -9,14 +9,14 @@
 
 #ifndef ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
 #define ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Rows begin … end − 1.
 template <typename S, typename B>
 using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, const Plan&,
                              std::size_t begin, std::size_t end);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -26,7 +26,7 @@ using ForwardRows = void (*)(const NormOptions&, const AddNormForward<S, B>&, co
 #include "kernels/forward_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <typename S, typename B>
@@ -39,11 +39,11 @@ void rows_forward(const NormOptions& options, const AddNormForward<S, B>& args, 
 ADDNORM_TABLE(forward_table, ForwardRows, rows_forward)
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(forward_table);
@@ -88,19 +88,25 @@ Problem problem_of(const AddNormForward<S, B>& args) {
 
 }  // namespace
 
+}  // namespace addnorm::kernels
+
+namespace addnorm {
+
 template <typename S, typename B>
 void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& args,
                       std::size_t threads) {
   const ThreadCount count(threads);
-  check_forward(options, args);
+  kernels::check_forward(options, args);
   const std::size_t rows = args.add.x.rows;
-  const Problem problem = problem_of(args);
-  const Plan plan = plan_call(problem);
-  const VerboseCall verbose("add_norm_forward", problem, plan);
-  const ForwardRows<S, B> kernel = forward_kernel<S, B>();
-  parallel_ranges(
-      rows, row_grain(args.add.x.cols), plan.rows,
-      [&](std::size_t begin, std::size_t end) { kernel(options, args, plan, begin, end); });
+  const kernels::Problem problem = kernels::problem_of(args);
+  const kernels::Plan plan = kernels::plan_call(problem);
+  const kernels::VerboseCall verbose("add_norm_forward", problem, plan);
+  const kernels::ForwardRows<S, B> kernel = kernels::forward_kernel<S, B>();
+  // Parts are whole groups, unless that would leave a thread without rows.
+  const std::size_t step = rows < plan.rows * thread_count() ? 1 : plan.rows;
+  parallel_ranges(rows, row_grain(args.add.x.cols), step, [&](std::size_t begin, std::size_t end) {
+    kernel(options, args, plan, begin, end);
+  });
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \

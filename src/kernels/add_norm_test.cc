@@ -16,7 +16,7 @@
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using testing::describe;
@@ -782,4 +782,4 @@ TEST(AddNormErrors, BackwardNamesTheArgumentThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -10,7 +10,7 @@
 #include "kernels/row_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 // s and dy of a row are read from memory once, where Σg, Σg·x̂ and the gradients of γ and β are
@@ -405,7 +405,7 @@ class BackwardLoops {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // the guard for each instruction set

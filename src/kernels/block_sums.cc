@@ -7,7 +7,7 @@
 
 #ifndef ADDNORM_KERNELS_BLOCK_SUMS_CC
 #define ADDNORM_KERNELS_BLOCK_SUMS_CC
-namespace addnorm {
+namespace addnorm::kernels {
 
 template <typename V>
 struct BlockSums {
@@ -18,7 +18,7 @@ struct BlockSums {
   std::span<V> gradient;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -28,7 +28,7 @@ struct BlockSums {
 #include "kernels/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 /// Of the values begin … end − 1.
@@ -51,11 +51,11 @@ void add_floats(const BlockSums<float>& job, std::size_t begin, std::size_t end)
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(add_floats);
@@ -91,5 +91,5 @@ void add_block_sums(const V* block_sums, std::size_t blocks, V factor, GradientM
 template void add_block_sums(const float*, std::size_t, float, GradientMode, std::span<float>);
 template void add_block_sums(const double*, std::size_t, double, GradientMode, std::span<double>);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif  // HWY_ONCE

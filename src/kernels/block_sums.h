@@ -5,7 +5,7 @@
 
 #include "addnorm/norm.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// How rows are divided into blocks over which a thread sums the gradients of γ and β. Each block
 /// has a place of its own in the workspace, and the blocks are added in order: the same bits for
@@ -22,4 +22,4 @@ template <typename V>
 void add_block_sums(const V* block_sums, std::size_t blocks, V factor, GradientMode mode,
                     std::span<V> gradient);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

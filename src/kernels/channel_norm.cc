@@ -10,7 +10,7 @@
 
 #ifndef ADDNORM_KERNELS_CHANNEL_NORM_CC
 #define ADDNORM_KERNELS_CHANNEL_NORM_CC
-namespace addnorm {
+namespace addnorm::kernels {
 
 struct Sets {
   std::size_t rows = 0;        ///< sets: each has one mean and one deviation
@@ -54,7 +54,7 @@ using SetForward = SetJob<ChannelNormForward<T>>;
 template <typename T>
 using SetBackward = SetJob<ChannelNormBackward<T>>;
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -64,7 +64,7 @@ using SetBackward = SetJob<ChannelNormBackward<T>>;
 #include "kernels/row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 /// γ's and β's meaning for the channels of one set.
@@ -215,11 +215,11 @@ void backward_set(const SetBackward<float>& b, std::size_t r, const float* x, co
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(forward_set);
@@ -364,14 +364,18 @@ void backward(const NormOptions& options, const ChannelNormBackward<T>& args, St
 
 }  // namespace
 
+}  // namespace addnorm::kernels
+
+namespace addnorm {
+
 template <typename T>
 std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x) {
-  return sets_of(options, x).rows;
+  return kernels::sets_of(options, x).rows;
 }
 
 template <typename T>
 std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x) {
-  const Sets sets = sets_of(options, x);
+  const kernels::Sets sets = kernels::sets_of(options, x);
   const std::size_t transposed = options.kind == NormKind::kBatch ? 2 * x.size() : 0;
   return transposed + 2 * sets.rows * sets.runs;
 }
@@ -380,14 +384,14 @@ template <typename T>
 void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args,
                           std::size_t threads) {
   const ThreadCount count(threads);
-  forward(options, args, StatisticsFrom::kData);
+  kernels::forward(options, args, kernels::StatisticsFrom::kData);
 }
 
 template <typename T>
 void channel_norm_backward(const NormOptions& options, const ChannelNormBackward<T>& args,
                            std::size_t threads) {
   const ThreadCount count(threads);
-  backward(options, args, StatisticsFrom::kData);
+  kernels::backward(options, args, kernels::StatisticsFrom::kData);
 }
 
 template <typename T>
@@ -395,7 +399,7 @@ void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>
                          std::size_t threads) {
   const ThreadCount count(threads);
   require(options.kind == NormKind::kBatch, "batch_norm_evaluate: the kind must be kBatch");
-  forward(options, args, StatisticsFrom::kGiven);
+  kernels::forward(options, args, kernels::StatisticsFrom::kGiven);
 }
 
 template <typename T>
@@ -404,7 +408,7 @@ void batch_norm_evaluate_backward(const NormOptions& options, const ChannelNormB
   const ThreadCount count(threads);
   require(options.kind == NormKind::kBatch,
           "batch_norm_evaluate_backward: the kind must be kBatch");
-  backward(options, args, StatisticsFrom::kGiven);
+  kernels::backward(options, args, kernels::StatisticsFrom::kGiven);
 }
 
 template <typename T>
@@ -415,10 +419,11 @@ void update_running_statistics(const NormOptions& options, std::size_t count,
           "update_running_statistics: the batch has {} values for each channel, at least 2 are "
           "needed",
           count);
-  check_length("update_running_statistics", "running mean", running.mean, batch.size());
-  check_length("update_running_statistics", "running variance", running.variance, batch.size());
+  kernels::check_length("update_running_statistics", "running mean", running.mean, batch.size());
+  kernels::check_length("update_running_statistics", "running variance", running.variance,
+                        batch.size());
   const auto n = static_cast<T>(count);
-  const T divisor = variance_divisor<T>(options, count);
+  const T divisor = kernels::variance_divisor<T>(options, count);
   for (std::size_t c = 0; c < batch.size(); ++c) {
     const T scale = batch[c].scale;
     const T unbiased = batch[c].variance * (divisor / (n - 1)) / scale / scale;
@@ -430,12 +435,13 @@ void update_running_statistics(const NormOptions& options, std::size_t count,
 template <typename T>
 void running_to_norm_statistics(const NormOptions& options, const RunningStatistics<T>& running,
                                 std::span<NormStatistics<T>> statistics) {
-  check_length("running_to_norm_statistics", "statistics", statistics, running.mean.size());
-  check_length("running_to_norm_statistics", "running variance", running.variance,
-               running.mean.size());
+  kernels::check_length("running_to_norm_statistics", "statistics", statistics,
+                        running.mean.size());
+  kernels::check_length("running_to_norm_statistics", "running variance", running.variance,
+                        running.mean.size());
   for (std::size_t c = 0; c < statistics.size(); ++c) {
     statistics[c] = {.mean_hi = running.mean[c]};
-    set_deviation(options, running.variance[c], statistics[c]);
+    kernels::set_deviation(options, running.variance[c], statistics[c]);
   }
 }
 

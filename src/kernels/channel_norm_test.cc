@@ -8,7 +8,7 @@
 #include "support/gradient_check.h"
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using testing::describe;
@@ -300,4 +300,4 @@ TEST(ChannelNormErrors, ForwardAndRunningStatisticsNameTheArgumentThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

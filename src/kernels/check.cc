@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size) {
   require(std::isfinite(options.epsilon) && options.epsilon >= 0,
@@ -24,4 +24,4 @@ void check_row_kind(std::string_view where, const NormOptions& options) {
           "{}: the kind must be kLayer or kRms; the others are channel_norm_forward's", where);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

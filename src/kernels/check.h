@@ -10,7 +10,7 @@
 #include "addnorm/norm.h"
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Throws unless ε is finite and not negative and `set_size` values can be normalized together.
 void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size);
@@ -54,4 +54,4 @@ void check_optional_shape(std::string_view where, std::string_view name,
   if (!matrix.empty()) check_shape(where, name, matrix, rows, cols);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

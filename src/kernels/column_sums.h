@@ -7,7 +7,7 @@
 
 #include "base/parallel.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 inline constexpr std::size_t kTileWidth = 32;
 
@@ -58,4 +58,4 @@ void add_column_sums(std::size_t rows, std::size_t cols, std::span<T> sums, cons
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

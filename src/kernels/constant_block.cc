@@ -4,7 +4,7 @@
 
 #include "addnorm/float16.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 template <typename S>
@@ -36,4 +36,4 @@ ADDNORM_INSTANTIATE(BFloat16)
 ADDNORM_INSTANTIATE(Float16)
 #undef ADDNORM_INSTANTIATE
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

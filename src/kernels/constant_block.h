@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Longer rows are summed in blocks of so many values, so that an error does not grow with length.
 inline constexpr std::size_t kBlock = 1024;
@@ -13,4 +13,4 @@ const S* zeros();
 template <typename S>
 const S* minus_zeros();
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -11,7 +11,7 @@
 #include "kernels/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <typename From, typename To>
@@ -28,11 +28,11 @@ void widen_values(const BFloat16* from, float* to, std::size_t n) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(narrow_values);
@@ -56,5 +56,5 @@ void convert(MatrixView<const BFloat16> from, MatrixView<float> to) {
   convert_rows(from, to, ADDNORM_DISPATCH(widen_values));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif  // HWY_ONCE

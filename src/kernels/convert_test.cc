@@ -7,7 +7,7 @@
 #include "addnorm/matrix.h"
 #include "addnorm/torch_generator.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 TEST(Convert, RoundsAsTheScalarTypeDoes) {
@@ -30,4 +30,4 @@ TEST(Convert, RoundsAsTheScalarTypeDoes) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -10,7 +10,7 @@
 
 #include "addnorm/float16.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Rows that go through a kernel together.
 inline constexpr std::size_t kRowGroup = 4;
@@ -39,11 +39,11 @@ using PerStorage = std::tuple<F<float, float>, F<BFloat16, BFloat16>, F<Float16,
 /// Looks at ADDNORM_CPU, once.
 void choose_instruction_set();
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 
 /// The version of `function`, which HWY_EXPORT has named, for the instruction set in use.
 #define ADDNORM_DISPATCH(function) \
-  (::addnorm::choose_instruction_set(), HWY_DYNAMIC_DISPATCH(function))
+  (::addnorm::kernels::choose_instruction_set(), HWY_DYNAMIC_DISPATCH(function))
 
 /// Defines name<S, B>(), which gives the kernel of type Kernel<S, B>: from the table of the
 /// instruction set in use, or function<double, double>.

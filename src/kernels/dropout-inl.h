@@ -12,7 +12,7 @@
 #include "kernels/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 /// Words are made for so many consecutive Philox blocks, four each, at a time.
@@ -123,7 +123,7 @@ HWY_NOINLINE void dropout_factors(const Dropout& dropout, std::uint64_t element,
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // the guard for each instruction set

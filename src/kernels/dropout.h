@@ -5,7 +5,7 @@
 #include "addnorm/norm.h"
 #include "base/philox.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// The factor of one element, 0 or 1/(1 − p), and 1 without dropout: element e takes word e mod 4
 /// of Philox block e/4 and stays where that word is at least p·2³².
@@ -18,4 +18,4 @@ T dropout_factor(const Dropout& dropout, std::uint64_t element) {
   return word < threshold ? T{0} : static_cast<T>(1.0 / (1.0 - dropout.probability));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -6,7 +6,7 @@
 
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using testing::same_bits;
@@ -111,4 +111,4 @@ TEST(Dropout, NoProbabilityIsNoDropout) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

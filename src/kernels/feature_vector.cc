@@ -1,6 +1,6 @@
 #include "kernels/feature_vector.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 template <typename V>
 void FeatureVector<V>::stage(V* room, std::size_t features, bool copy) {
@@ -28,4 +28,4 @@ void FeatureVector<V>::make(std::size_t begin, std::size_t n) const {
 template class FeatureVector<float>;
 template class FeatureVector<double>;
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -6,7 +6,7 @@
 #include "addnorm/norm.h"
 #include "kernels/plan.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// A parameter, one value for each feature, as loops read it. What options make of it, and what its
 /// absence means, is settled here once a call, so that loops need not know. Exact: 1·γ is γ, and
@@ -56,4 +56,4 @@ class FeatureVector {
   V* room_ = nullptr;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

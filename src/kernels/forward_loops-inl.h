@@ -11,7 +11,7 @@
 #include "kernels/row_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 // A row of x and branch is read from memory once. Its sum s is made and stored, in the caller's
@@ -467,7 +467,7 @@ class ForwardLoops {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // the guard for each instruction set

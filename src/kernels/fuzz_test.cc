@@ -16,7 +16,7 @@
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using testing::all_instruction_sets;
@@ -471,4 +471,4 @@ TEST(Fuzz, Channels) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -8,7 +8,7 @@
 #include "base/require.h"
 #include "kernels/dispatch.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 struct InstructionSet {
@@ -93,4 +93,4 @@ void use_instruction_set(std::string_view name) {
   use("use_instruction_set", name);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

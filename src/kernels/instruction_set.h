@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// The vector instructions that the kernels run on: "avx512", "avx2", "sse4", "scalar", "neon" or
 /// "wasm". The best that this machine has, or what the environment variable ADDNORM_CPU names.
@@ -15,4 +15,4 @@ void use_instruction_set(std::string_view name);
 /// Every one that this machine has, the best first, separated by commas.
 std::string_view instruction_sets();
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

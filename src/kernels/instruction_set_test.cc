@@ -14,7 +14,7 @@
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using testing::all_instruction_sets;
@@ -311,4 +311,4 @@ TEST(Conversion, RoundsToNearestEven) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

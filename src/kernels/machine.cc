@@ -11,7 +11,7 @@
 #include <thread>
 #endif
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 constexpr std::size_t operator""_KB(unsigned long long n) {
@@ -80,4 +80,4 @@ std::span<const Machine> known_machines() {
   return kKnown;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// What a plan depends on beside the problem.
 struct Machine {
@@ -27,4 +27,4 @@ void use_this_machine();
 /// Machines to print and test plans for.
 std::span<const Machine> known_machines();
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

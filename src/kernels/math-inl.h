@@ -16,7 +16,7 @@
 #include "kernels/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 /// (((first)·x + second)·x + third) …
@@ -96,7 +96,7 @@ HWY_INLINE Pack<V, N> sigmoid(const Pack<V, N>& x) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // the guard for each instruction set

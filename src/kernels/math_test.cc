@@ -6,7 +6,7 @@
 #include "support/compare.h"
 
 // One instruction set here; the others give the same bits (instruction_set_test.cc).
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
@@ -62,4 +62,4 @@ TEST(Math, LimitsAndNanStay) {
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels

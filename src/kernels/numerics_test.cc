@@ -6,7 +6,7 @@
 
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using testing::describe;
@@ -327,4 +327,4 @@ TEST(Numerics, ParameterGradientsStayRightOverManyRows) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

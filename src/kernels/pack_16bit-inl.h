@@ -1,7 +1,7 @@
 /// A part of pack-inl.h: float32 from and to words of 16 bits, bfloat16 and float16.
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 /// The words that belong to vector k of the float32.
@@ -257,5 +257,5 @@ HWY_INLINE Stored<Float16, N> as_stored(Float16, const Pack<float, N>& p) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();

@@ -1,7 +1,7 @@
 /// A part of pack-inl.h: packs of float32, in vectors.
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <std::size_t N>
@@ -203,5 +203,5 @@ HWY_INLINE void store_columns(const Pack<float, 4>& a, const Pack<float, 4>& b,
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();

@@ -2,7 +2,7 @@
 /// or as words of 16 bits.
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 // Vector k of a pack that begins at `from` or `to`.
@@ -150,5 +150,5 @@ requires(!Looped<Arithmetic<T>>) HWY_INLINE Pack<float, N> load(const T* from, T
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();

@@ -4,7 +4,7 @@
 /// tenth of the time.
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 // Left as loops, for a compiler to vectorize: unrolled they take very long to compile.
@@ -172,5 +172,5 @@ HWY_NOINLINE Pack<V, 4> tree_sums(const Pack<V, N> (&p)[4]) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();

@@ -1,7 +1,7 @@
 /// A part of pack-inl.h: loops over the values of a row, and their tails.
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <Stores kStores = Stores::kCached, typename V, std::size_t N, typename T, typename Count>
@@ -124,5 +124,5 @@ HWY_INLINE void for_each_step(std::size_t n, const Body& body) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 std::size_t place_in_page(std::initializer_list<const void*> inputs,
                           std::initializer_list<const void*> outputs, std::size_t row_bytes) {
@@ -30,4 +30,4 @@ std::size_t place_in_page(std::initializer_list<const void*> inputs,
   return best;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -6,7 +6,7 @@
 
 #include "addnorm/view.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 inline constexpr std::size_t kLine = 64;  ///< bytes of a cache line
 inline constexpr std::size_t kPage = 4096;
@@ -36,4 +36,4 @@ bool same_place(const MatrixView<T>& a, const MatrixView<U>& b) {
 std::size_t place_in_page(std::initializer_list<const void*> inputs,
                           std::initializer_list<const void*> outputs, std::size_t row_bytes);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 const void* at(std::uintptr_t address) {
@@ -28,4 +28,4 @@ TEST(PlaceInPage, TakesPlacesForTheSameThatRowsTakeInTurns) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

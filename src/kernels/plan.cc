@@ -8,7 +8,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/placement.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 // The numbers, each with what it gained where it was measured: docs/kernels.csv.
@@ -29,7 +29,7 @@ constexpr std::size_t kGroupPrefetch = 4096;     // and a group and a row: else 
 
 constexpr std::size_t kGroupBytes = 2048;    // of a row: four wider ones do not stay in L1
 constexpr std::size_t kWideFeatures = 2048;  // γ and β do not stay in L1: share them by tiles
-constexpr std::size_t kWideRows = 8;         // that share them, and wait in L2
+constexpr std::size_t kWideRows = 8;         // that share them, and take half of L2 at most
 constexpr std::size_t kWidePrefetch = 3072;  // float32 forward
 
 constexpr std::size_t kShortPrefetch = 512;  // bytes ahead where L1 is small
@@ -90,7 +90,8 @@ Plan forward(const Problem& problem, const Machine& machine, bool from_memory) {
   if (features < kWideFeatures) {
     return pipelined(features * problem.stream_bytes <= kGroupBytes ? kGroup : 1);
   }
-  return two_pass(kWideRows);
+  const std::size_t fit = machine.l2 / 2 / (features * problem.stream_bytes);
+  return two_pass(std::clamp(fit, std::size_t{1}, kWideRows));
 }
 
 Plan backward(const Problem& problem, const Machine& machine, bool from_memory) {
@@ -169,4 +170,4 @@ Plan plan_call(const Problem& problem) {
   return plan;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -11,7 +11,7 @@
 #include "kernels/machine.h"
 #include "kernels/stores.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 enum class Direction { kForward, kBackward };
 
@@ -67,4 +67,4 @@ inline constexpr std::size_t kStagingBytes = std::size_t{64} << 10;
 template <typename V>
 inline constexpr std::size_t kStagedFeatures = kStagingBytes / sizeof(V);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

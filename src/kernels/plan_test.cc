@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 Problem problem(Direction direction, std::size_t element_bytes, std::size_t rows,
@@ -149,4 +149,4 @@ TEST(Machine, IsThisOneUnlessAnotherIsUsed) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

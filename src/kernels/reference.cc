@@ -4,7 +4,7 @@
 #include <limits>
 #include <numbers>
 
-namespace addnorm::reference {
+namespace addnorm::kernels::reference {
 namespace {
 
 /// Where value i belongs, and how many belong together.
@@ -167,4 +167,4 @@ long double activation(Activation activation, long double x) {
   return 0;
 }
 
-}  // namespace addnorm::reference
+}  // namespace addnorm::kernels::reference

@@ -10,7 +10,7 @@
 #include "addnorm/norm.h"
 #include "kernels/activation.h"
 
-namespace addnorm::reference {
+namespace addnorm::kernels::reference {
 
 using Values = std::vector<double>;
 
@@ -64,4 +64,4 @@ Values softmax(const Values& scores, const std::vector<bool>& blocked);
 /// In long double, so that central differences of it are a truth for float64.
 long double activation(Activation activation, long double x);
 
-}  // namespace addnorm::reference
+}  // namespace addnorm::kernels::reference

@@ -15,7 +15,7 @@
 #include "kernels/thread_memory.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 /// One block of a row of s = skip ⊙ x + gain ⊙ dropout(branch), pack by pack. Without kOptions
@@ -108,7 +108,7 @@ class ResidualRows {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // the guard for each instruction set

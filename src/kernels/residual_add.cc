@@ -7,7 +7,7 @@
 
 #ifndef ADDNORM_KERNELS_RESIDUAL_ADD_CC
 #define ADDNORM_KERNELS_RESIDUAL_ADD_CC
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Rows begin … end − 1.
 template <typename S, typename B>
@@ -16,7 +16,7 @@ using AddRows = void (*)(const ResidualAdd<S, B>&, const MatrixView<S>& sum, std
 template <typename S, typename B>
 using BranchRows = void (*)(const ResidualAddBackward<S, B>&, std::size_t begin, std::size_t end);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -26,7 +26,7 @@ using BranchRows = void (*)(const ResidualAddBackward<S, B>&, std::size_t begin,
 #include "kernels/residual-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <bool kOptions, typename S, typename B>
@@ -80,11 +80,11 @@ ADDNORM_TABLE(add_table, AddRows, add_rows)
 ADDNORM_TABLE(branch_table, BranchRows, branch_rows)
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(add_table);
@@ -94,12 +94,16 @@ ADDNORM_KERNEL_OF(branch_kernel, BranchRows, branch_table, branch_rows)
 
 }  // namespace
 
+}  // namespace addnorm::kernels
+
+namespace addnorm {
+
 template <typename S, typename B>
 void residual_add(const ResidualAdd<S, B>& add, MatrixView<S> sum, std::size_t threads) {
   const ThreadCount count(threads);
-  check_residual_add("residual_add", add);
-  check_shape("residual_add", "sum", sum, add.x.rows, add.x.cols);
-  const AddRows<S, B> kernel = add_kernel<S, B>();
+  kernels::check_residual_add("residual_add", add);
+  kernels::check_shape("residual_add", "sum", sum, add.x.rows, add.x.cols);
+  const kernels::AddRows<S, B> kernel = kernels::add_kernel<S, B>();
   parallel_ranges(add.x.rows, row_grain(add.x.cols), 1,
                   [&](std::size_t begin, std::size_t end) { kernel(add, sum, begin, end); });
 }
@@ -114,29 +118,29 @@ void residual_add_backward(const ResidualAddBackward<S, B>& args, std::size_t th
   const std::size_t rows = d_sum.rows;
   const std::size_t cols = d_sum.cols;
   constexpr const char* kWhere = "residual_add_backward";
-  check_residual_add(kWhere, args.add);
-  check_shape(kWhere, "d_sum", d_sum, x.rows, x.cols);
-  check_optional_shape(kWhere, "d_branch", args.d_branch, rows, cols);
-  if (!args.d_gain.empty()) check_shape(kWhere, "branch", branch, rows, cols);
-  if (args.d_skip.size() != 1) check_optional_length(kWhere, "d_skip", args.d_skip, cols);
-  if (args.d_gain.size() != 1) check_optional_length(kWhere, "d_gain", args.d_gain, cols);
+  kernels::check_residual_add(kWhere, args.add);
+  kernels::check_shape(kWhere, "d_sum", d_sum, x.rows, x.cols);
+  kernels::check_optional_shape(kWhere, "d_branch", args.d_branch, rows, cols);
+  if (!args.d_gain.empty()) kernels::check_shape(kWhere, "branch", branch, rows, cols);
+  if (args.d_skip.size() != 1) kernels::check_optional_length(kWhere, "d_skip", args.d_skip, cols);
+  if (args.d_gain.size() != 1) kernels::check_optional_length(kWhere, "d_gain", args.d_gain, cols);
 
   auto value = [](const auto& matrix, std::size_t r, std::size_t i) {
     return static_cast<V>(matrix(r, i));
   };
   if (!args.d_skip.empty()) {
-    add_column_sums<V>(rows, cols, args.d_skip, [&](std::size_t r, std::size_t i) {
+    kernels::add_column_sums<V>(rows, cols, args.d_skip, [&](std::size_t r, std::size_t i) {
       return value(x, r, i) * value(d_sum, r, i);
     });
   }
   if (!args.d_gain.empty()) {
-    add_column_sums<V>(rows, cols, args.d_gain, [&](std::size_t r, std::size_t i) {
-      const V kept = dropout_factor<V>(args.add.dropout, r * cols + i);
+    kernels::add_column_sums<V>(rows, cols, args.d_gain, [&](std::size_t r, std::size_t i) {
+      const V kept = kernels::dropout_factor<V>(args.add.dropout, r * cols + i);
       return (kept * value(branch, r, i)) * value(d_sum, r, i);
     });
   }
   if (args.d_branch.empty()) return;
-  const BranchRows<S, B> kernel = branch_kernel<S, B>();
+  const kernels::BranchRows<S, B> kernel = kernels::branch_kernel<S, B>();
   parallel_ranges(rows, row_grain(cols), 1,
                   [&](std::size_t begin, std::size_t end) { kernel(args, begin, end); });
 }

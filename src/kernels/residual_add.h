@@ -3,7 +3,7 @@
 #include "addnorm/norm.h"
 #include "kernels/check.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Whether s is just x, or x + branch.
 template <typename S, typename B>
@@ -24,4 +24,4 @@ void check_residual_add(std::string_view where, const ResidualAdd<S, B>& add) {
           add.dropout.probability);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -20,7 +20,7 @@
 #include "kernels/statistics.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 /// How far on, in bytes, what is `values` ahead in a matrix stands: in the same columns of a later
@@ -351,7 +351,7 @@ HWY_INLINE V gradient_offset(V mean, V lo, V slope) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // the guard for each instruction set

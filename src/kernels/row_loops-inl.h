@@ -13,7 +13,7 @@
 #include "kernels/row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 // Rows that are packs of their own stay in registers where there are enough, and in L1 elsewhere.
@@ -195,7 +195,7 @@ class RowLoops {
 };
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #endif  // the guard for each instruction set

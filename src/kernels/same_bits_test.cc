@@ -10,7 +10,7 @@
 
 #include "addnorm/norm.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 /// FNV-1a of all bytes.
@@ -102,4 +102,4 @@ TEST(SameBits, AreThoseOfEveryMachine) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

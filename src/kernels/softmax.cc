@@ -8,7 +8,7 @@
 
 #ifndef ADDNORM_KERNELS_SOFTMAX_CC
 #define ADDNORM_KERNELS_SOFTMAX_CC
-namespace addnorm {
+namespace addnorm::kernels {
 
 template <typename T>
 struct SoftmaxKernels {
@@ -17,7 +17,7 @@ struct SoftmaxKernels {
   void (*gradient)(const T* p, std::size_t n, T* dp);
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif
 
 #undef HWY_TARGET_INCLUDE
@@ -28,7 +28,7 @@ struct SoftmaxKernels {
 #include "kernels/row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
 template <typename V>
@@ -101,11 +101,11 @@ const SoftmaxKernels<float>& float_softmax_kernels() {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 HWY_EXPORT(float_softmax_kernels);
@@ -135,5 +135,5 @@ ADDNORM_INSTANTIATE(float)
 ADDNORM_INSTANTIATE(double)
 #undef ADDNORM_INSTANTIATE
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels
 #endif  // HWY_ONCE

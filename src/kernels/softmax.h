@@ -6,7 +6,7 @@
 
 #include "addnorm/view.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// Softmax of the first `visible` of n scores, over those whose `blocked` entries are all 0; the
 /// others become 0. A row with nothing visible becomes all 0.
@@ -35,4 +35,4 @@ struct SoftmaxSum {
 template <typename T>
 SoftmaxSum<T> softmax_terms(std::span<const T> x, std::span<T> terms);
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

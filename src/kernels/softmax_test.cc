@@ -7,7 +7,7 @@
 #include "support/gradient_check.h"
 #include "support/norm_case.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 using testing::gradient_error;
@@ -84,4 +84,4 @@ TEST(SoftmaxGradient, EqualsCentralDifferences) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -9,7 +9,7 @@
 
 #include "addnorm/norm.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// What the sum of squares is divided by.
 template <typename T>
@@ -77,4 +77,4 @@ T effective_gamma(const NormOptions& options, T gamma) {
   return (one + gamma) * static_cast<T>(options.output_scale);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// How a kernel writes its results.
 enum class Stores {
@@ -9,4 +9,4 @@ enum class Stores {
                  ///< bytes
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

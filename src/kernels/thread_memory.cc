@@ -4,7 +4,7 @@
 
 #include "kernels/placement.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 constexpr std::align_val_t kAlignment{kPage};
@@ -30,4 +30,4 @@ std::byte* thread_memory() {
   return memory;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -5,7 +5,7 @@
 #include "kernels/placement.h"
 #include "kernels/plan.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// A part of thread_memory(): kStagingBytes from a place within a page on.
 inline constexpr std::size_t kThreadRegion = kStagingBytes + kPage;
@@ -24,4 +24,4 @@ T* thread_region(std::size_t index, std::size_t place = 0) {
   return reinterpret_cast<T*>(thread_memory() + index * kThreadRegion + place);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

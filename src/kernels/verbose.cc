@@ -7,7 +7,7 @@
 
 #include "kernels/instruction_set.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 namespace {
 
 #ifdef __wasm__  // which has no environment, and no clock of its own
@@ -48,4 +48,4 @@ VerboseCall::~VerboseCall() {
              time.count());
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

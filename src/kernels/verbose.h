@@ -6,7 +6,7 @@
 
 #include "kernels/plan.h"
 
-namespace addnorm {
+namespace addnorm::kernels {
 
 /// "add_norm_forward 8192x768 bf16, avx2: " and the plan.
 std::string describe_call(std::string_view kernel, const Problem& problem, const Machine& machine,
@@ -28,4 +28,4 @@ class VerboseCall {
   std::chrono::steady_clock::time_point start_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::kernels

@@ -3,7 +3,7 @@
 #include "lab/figures.h"
 #include "lab/training.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr std::size_t kSteps = 100;
@@ -57,4 +57,4 @@ FigureResult depth(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -11,7 +11,7 @@
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr char kSource[] = "docs/theory.md";
@@ -42,7 +42,7 @@ void add_deviations(Panel& panel, const NormOptions& norm, const std::string& na
     return deviation(sample_norm(plan, {x}).y.flat());
   });
   const std::vector<double> expected =
-      mapped(sigmas, [&](double sigma) { return output_deviation(norm, sigma); });
+      mapped(sigmas, [&](double sigma) { return theory::output_deviation(norm, sigma); });
   panel.measured.push_back(mean_curve(name, sigmas, draws));
   panel.predicted.push_back(within_factor(name, sigmas, expected, 1 + kRounding));
 }
@@ -83,19 +83,20 @@ std::vector<double> stored_norm(const NormOptions& norm, const Matrix<float>& x)
 
 struct Storage {
   const char* name;
-  StorageFormat format;
+  theory::StorageFormat format;
   std::vector<double> (*norm)(const NormOptions&, const Matrix<float>&);
 };
-constexpr Storage kStorages[] = {{"float16", kFloat16Format, stored_norm<Float16>},
-                                 {"bfloat16", kBFloat16Format, stored_norm<BFloat16>}};
+constexpr Storage kStorages[] = {{"float16", theory::kFloat16Format, stored_norm<Float16>},
+                                 {"bfloat16", theory::kBFloat16Format, stored_norm<BFloat16>}};
 
 /// Mean square error of rows against the exact output of what was not rounded.
 double mean_square_error(const Storage& storage, const NormOptions& norm, const Matrix<float>& x) {
   const std::vector<double> y = storage.norm(norm, x);
-  const reference::Values exact = reference::norm_forward({.options = kTinyEpsilon,
-                                                           .shape = {x.rows(), x.cols()},
-                                                           .x = {x.flat().begin(), x.flat().end()}})
-                                      .y;
+  const kernels::reference::Values exact =
+      kernels::reference::norm_forward({.options = kTinyEpsilon,
+                                        .shape = {x.rows(), x.cols()},
+                                        .x = {x.flat().begin(), x.flat().end()}})
+          .y;
   double sum = 0;
   for (std::size_t i = 0; i < y.size(); ++i) sum += std::pow(y[i] - exact[i], 2);
   return sum / static_cast<double>(y.size());
@@ -103,13 +104,13 @@ double mean_square_error(const Storage& storage, const NormOptions& norm, const 
 
 /// The error of what is read, ÷ σ, and that of what is written. No number: more of the row is lost
 /// than this says (kNaN where nothing simple is true), or all.
-double predicted_error(const StorageFormat& format, double sigma) {
+double predicted_error(const theory::StorageFormat& format, double sigma) {
   constexpr double kSmall = 0.1;  // so that the statistics hold
   constexpr double kReach = 8;    // N(0, 1) has nothing beyond
-  if (kReach * sigma < vanishes_to(format)) return 1;
+  if (kReach * sigma < theory::vanishes_to(format)) return 1;
   if (sigma >= format.overflows_from) return kNaN;
-  const double read = storage_error(format, sigma) / sigma;
-  return read < kSmall ? std::hypot(read, storage_error(format, 1)) : kNaN;
+  const double read = theory::storage_error(format, sigma) / sigma;
+  return read < kSmall ? std::hypot(read, theory::storage_error(format, 1)) : kNaN;
 }
 
 /// At how many places there is a number in one of the two and none in the other.
@@ -156,7 +157,7 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
         fmt::format("{}: a row is lost where its σ overflows, from {:g} on, and no other",
                     storage.name, storage.format.overflows_from),
         "IEEE 754", panel.measured.back(),
-        mapped(sigmas, [&](double sigma) { return stored(storage.format, sigma); })));
+        mapped(sigmas, [&](double sigma) { return theory::stored(storage.format, sigma); })));
   }
   result.panels.push_back(std::move(panel));
 }
@@ -186,8 +187,10 @@ void add_half_statistics(FigureResult& result, const FigureOptions& options) {
     sizes.push_back(a);
     sound.push_back(or_gap(deviation(sample_norm(plan, {x}).y.flat())));
     half.push_back(or_gap(deviation(y.flat())));
-    sound_expected.push_back(or_gap(output_deviation(kNorm, stored(kFloat16Format, a))));
-    half_expected.push_back(or_gap(stored_statistics_output(kFloat16Format, a, kNorm.epsilon)));
+    sound_expected.push_back(
+        or_gap(theory::output_deviation(kNorm, theory::stored(theory::kFloat16Format, a))));
+    half_expected.push_back(
+        or_gap(theory::stored_statistics_output(theory::kFloat16Format, a, kNorm.epsilon)));
   }
   Panel panel{.title = "Statistics computed in float16",
               .x = {"size of the values, ±a", Spacing::kLog},
@@ -220,4 +223,4 @@ FigureResult epsilon(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -10,7 +10,7 @@
 #include "base/find_named.h"
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 std::string_view name_of(Verdict verdict) {
   switch (verdict) {
@@ -268,4 +268,4 @@ Check check_mean(std::string claim, std::string source, const Curve& measured,
   return check;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

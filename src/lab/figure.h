@@ -11,7 +11,7 @@
 
 /// A figure of the lab: what was measured, what theory predicts of it, and whether they agree.
 
-namespace addnorm {
+namespace addnorm::lab {
 
 /// Values over x; NaN is a gap. Measured: y is the mean over seeds, with its standard error, low
 /// and high are the seeds' extremes. Predicted: y is what theory says, or empty, and low to high is
@@ -129,4 +129,4 @@ Check check_curve(std::string claim, std::string source, const Curve& measured,
 Check check_mean(std::string claim, std::string source, const Curve& measured,
                  const Curve& predicted);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -7,7 +7,7 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 using ::testing::DoubleEq;
@@ -115,4 +115,4 @@ TEST(Figure, HasANameForItself) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lab

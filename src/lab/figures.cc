@@ -2,12 +2,12 @@
 
 #include "addnorm/nn/placement.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 std::vector<std::string> placement_names() {
   std::vector<std::string> names;
-  for (const Placement& placement : placements()) names.emplace_back(placement.name);
+  for (const Placement& placement : addnorm::placements()) names.emplace_back(placement.name);
   return names;
 }
 
@@ -154,4 +154,4 @@ std::span<const Figure> figures() {
   return kFigures;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -4,7 +4,7 @@
 
 /// What the figures of figures() run; each stands in a file of its name.
 
-namespace addnorm {
+namespace addnorm::lab {
 
 FigureResult gradient_flow(const FigureOptions& options);
 FigureResult layer_vs_batch(const FigureOptions& options);
@@ -21,4 +21,4 @@ FigureResult depth(const FigureOptions& options);
 FigureResult epsilon(const FigureOptions& options);
 FigureResult norm_backward(const FigureOptions& options);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -3,7 +3,7 @@
 #include "lab/figures.h"
 #include "lab/stack_sample.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr double kFactor = 1.4;
@@ -65,4 +65,4 @@ FigureResult gradient_flow(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -10,7 +10,7 @@
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr char kSource[] = "docs/theory.md";
@@ -91,7 +91,7 @@ Curves measure(const StackPlan& plan, const Draw& drawn) {
   return curves;
 }
 
-SumMoments moments(Residual residual, std::span<const float> x, std::span<const float> f) {
+theory::SumMoments moments(Residual residual, std::span<const float> x, std::span<const float> f) {
   if (residual == Residual::kOff) return {.branch = covariance(f, f)};
   return {covariance(x, x), covariance(f, f), covariance(x, f)};
 }
@@ -102,13 +102,15 @@ Curves predict(Residual residual, const Draw& drawn) {
   for (const double factor : kFactors) {
     std::array<std::vector<double>, kQuantities> tokens;
     for (std::size_t t = 0; t < kTokens; ++t) {
-      const SumMoments sum = moments(residual, drawn.x.view().row(t), drawn.branch.view().row(t));
+      const theory::SumMoments sum =
+          moments(residual, drawn.x.view().row(t), drawn.branch.view().row(t));
       const double sigma = std::sqrt(sum.variance(factor));
       tokens[kStableCosine].push_back(sum.cosine(1, factor));
       tokens[kBranchCosine].push_back(sum.branch_cosine(factor));
-      tokens[kGrowth].push_back(divisor(norm, sigma) / divisor(norm, std::sqrt(sum.variance(1))));
+      tokens[kGrowth].push_back(theory::divisor(norm, sigma) /
+                                theory::divisor(norm, std::sqrt(sum.variance(1))));
       if (t < kGradientTokens) {
-        tokens[kJacobian].push_back(jacobian_norm(kFeatures, sigma, kEpsilon));
+        tokens[kJacobian].push_back(theory::jacobian_norm(kFeatures, sigma, kEpsilon));
       }
     }
     for (std::size_t q = 0; q < kQuantities; ++q) curves[q].push_back(median(tokens[q]));
@@ -228,4 +230,4 @@ FigureResult instability(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -8,7 +8,7 @@
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr char kSource[] = "Ba et al. 2016; Ioffe and Szegedy 2015; docs/theory.md";
@@ -19,7 +19,7 @@ constexpr double kStandardErrors = 5;
 
 struct BatchNormOutput {
   Matrix<float> y;
-  std::vector<Moments> statistics;  ///< of each feature
+  std::vector<theory::Moments> statistics;  ///< of each feature
 };
 
 /// Both norms of rows, each with the bug.
@@ -69,7 +69,7 @@ std::vector<double> row_means(const Matrix<float>& x) {
 double deviation_error(const Matrix<float>& x, const Matrix<float>& y) {
   double largest = 0;
   for (std::size_t r = 0; r < x.rows(); ++r) {
-    const double want = output_deviation({}, deviation(x.view().row(r)));
+    const double want = theory::output_deviation({}, deviation(x.view().row(r)));
     const double error = std::abs(deviation(y.view().row(r)) - want);
     if (!(error <= largest)) largest = error;
   }
@@ -176,7 +176,7 @@ void add_trial(const Norms& norms, TorchGenerator& generator, std::size_t batch,
   generator.fill_normal(others.flat(), kMean, kDeviation);
   const double part = 1 / static_cast<double>(kTrials * features);
   const BatchNormOutput batch_output = norms.batch(x);
-  for (const Moments& m : batch_output.statistics) {
+  for (const theory::Moments& m : batch_output.statistics) {
     errors.mean.back() += part * std::pow((m.mean - kMean) / kDeviation, 2);
     errors.variance.back() += part * std::pow(m.variance / (kDeviation * kDeviation) - 1, 2);
   }
@@ -242,9 +242,10 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
           "Of the mean, in standard deviations, and of the variance. Four times the batch halves "
           "the error of the mean and, of a large batch, that of the variance.",
       .measured = {curve("mean", &BatchErrors::mean), curve("variance", &BatchErrors::variance)},
-      .predicted = {within_sampling("mean", mapped(kBatches, batch_mean_error), of_normal, n),
-                    within_sampling("variance", mapped(kBatches, batch_variance_error),
-                                    mapped(kBatches, batch_variance_error_spread), n)}};
+      .predicted = {
+          within_sampling("mean", mapped(kBatches, theory::batch_mean_error), of_normal, n),
+          within_sampling("variance", mapped(kBatches, theory::batch_variance_error),
+                          mapped(kBatches, theory::batch_variance_error_spread), n)}};
   Panel change{
       .title = "The same token among other tokens",
       .x = {"batch size", Spacing::kLog},
@@ -299,8 +300,9 @@ void add_share(const Norms& norms, double share, Matrix<float>& x, PaddingDraw& 
     const bool same = std::ranges::equal(layer.view().row(r), unpadded.view().row(r));
     draw.changed += holds_token(r, share) && !same;
   }
-  const Moments measured = norms.batch(x).statistics[0];
-  const Moments predicted = padded({mean(tokens), covariance(tokens, tokens)}, share);
+  const theory::Moments measured = norms.batch(x).statistics[0];
+  const theory::Moments predicted =
+      theory::padded({mean(tokens), covariance(tokens, tokens)}, share);
   draw.mean.push_back(measured.mean);
   draw.variance.push_back(measured.variance);
   draw.predicted_mean.push_back(predicted.mean);
@@ -362,4 +364,4 @@ FigureResult layer_vs_batch(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -7,14 +7,14 @@
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr char kSource[] = "Ba et al. 2016; docs/theory.md";
 /// Of an output, in float32: docs/numerics.md promises it.
 constexpr double kRounding = 2e-6;
 constexpr double kHalfUlp = 0x1p-24;
-constexpr Moments kBefore{5, 100};
+constexpr theory::Moments kBefore{5, 100};
 
 /// One token for each seed.
 struct Tokens {
@@ -39,7 +39,7 @@ double count_tolerance(double share, double n) {
 }
 
 struct Distribution {
-  Moments moments;
+  theory::Moments moments;
   std::function<double(double low, double high)> share;  ///< between these standard deviations
 };
 
@@ -80,9 +80,9 @@ Panel density(std::string title, std::string caption, std::span<const float> val
 void add_densities(FigureResult& result, const Tokens& tokens) {
   result.panels.push_back(density("Features before",
                                   "Drawn from N(5, 10²); the line is its density.", tokens.x.flat(),
-                                  {kBefore, normal_share}));
+                                  {kBefore, theory::normal_share}));
   auto after = [d = tokens.y.cols()](double low, double high) {
-    return normalized_share(d, low, high);
+    return theory::normalized_share(d, low, high);
   };
   result.panels.push_back(density("Features after",
                                   "Mean 0 and standard deviation 1: a norm moves and rescales each "
@@ -101,7 +101,7 @@ void add_densities(FigureResult& result, const Tokens& tokens) {
 void add_one_token(FigureResult& result, const Tokens& tokens) {
   const auto x = tokens.x.view().row(0);
   const auto y = tokens.y.view().row(0);
-  const double divide_by = divisor({}, deviation(x));
+  const double divide_by = theory::divisor({}, deviation(x));
   std::vector<std::pair<double, double>> points;
   for (std::size_t i = 0; i < x.size(); ++i) points.emplace_back(x[i], y[i]);
   std::ranges::sort(points);
@@ -137,7 +137,7 @@ void add_moments(FigureResult& result, const Tokens& tokens) {
   };
   for (std::size_t r = 0; r < tokens.x.rows(); ++r) {
     const auto y = tokens.y.view().row(r);
-    const double want = output_deviation({}, deviation(tokens.x.view().row(r)));
+    const double want = theory::output_deviation({}, deviation(tokens.x.view().row(r)));
     keep_larger(farthest_mean, mean(y));
     keep_larger(farthest_variance, covariance(y, y) - want * want);
   }
@@ -179,7 +179,8 @@ Rescaled rescale(const StackPlan& plan, const FigureOptions& options) {
       const double change = std::abs(double{y(0, i)} - plain(0, i));
       if (!(change <= largest)) largest = change;
     }
-    const double expected = reach * std::abs(1 / divisor({}, sigma) - a / divisor({}, a * sigma));
+    const double expected =
+        reach * std::abs(1 / theory::divisor({}, sigma) - a / theory::divisor({}, a * sigma));
     // The rounding of a·x + b moves a value, the mean and the deviation.
     const double tolerance = 2 * kRounding + 3 * largest_input * kHalfUlp / (a * sigma);
     result.a.push_back(a);
@@ -219,4 +220,4 @@ FigureResult layernorm(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -3,7 +3,7 @@
 #include "lab/figures.h"
 #include "lab/training.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr std::size_t kSteps = 150;
@@ -63,4 +63,4 @@ FigureResult learning_rate(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -9,7 +9,7 @@
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr char kSource[] = "Xu et al. 2019, eq. 3–5; docs/theory.md";
@@ -34,9 +34,9 @@ Row draw(double sigma, std::size_t d, TorchGenerator& generator) {
 std::vector<double> central_differences(const Row& row) {
   constexpr double kStep = 1e-5;
   const auto x = row.x.flat();
-  reference::Norm norm{kNorm, {1, x.size()}, {x.begin(), x.end()}, {}, {}};
+  kernels::reference::Norm norm{kNorm, {1, x.size()}, {x.begin(), x.end()}, {}, {}};
   auto loss = [&] {
-    const reference::Values y = norm_forward(norm).y;
+    const kernels::reference::Values y = norm_forward(norm).y;
     double sum = 0;
     for (std::size_t i = 0; i < y.size(); ++i) sum += y[i] * row.dy(0, i);
     return sum;
@@ -90,7 +90,7 @@ Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
   for (const double sigma : sigmas) {
     const Row row = draw(sigma, plan.block.d_model, generator);
     const Matrix<float> dx = sample_norm(plan, {row.x, {}, row.dy}).d_sum;
-    const double divide_by = divisor(kNorm, sigma);
+    const double divide_by = theory::divisor(kNorm, sigma);
     const double along =
         covariance(dx.flat(), row.x.flat()) / covariance(row.dy.flat(), row.x.flat());
     result.jacobian.push_back(jacobian_norms(plan, row.x)[0]);
@@ -103,7 +103,7 @@ Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
 Curve predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
   return within_factor(
       "derivative", sigmas,
-      mapped(sigmas, [&](double sigma) { return jacobian_norm(d, sigma, kNorm.epsilon); }),
+      mapped(sigmas, [&](double sigma) { return theory::jacobian_norm(d, sigma, kNorm.epsilon); }),
       1 + 10 * kRounding);
 }
 Curve predicted_part(const char* name, const std::vector<double>& sigmas,
@@ -146,7 +146,7 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
           "Below 1e-6 all is rounding.",
       .measured = {curve("mean", &Scales::along_one), curve("along x̂", &Scales::along_x_hat)},
       .predicted = {predicted_part("mean", sigmas, [](double, double) { return 0.0; }),
-                    predicted_part("along x̂", sigmas, left_along_x_hat)}};
+                    predicted_part("along x̂", sigmas, theory::left_along_x_hat)}};
   result.checks.push_back(check_curve("The derivative has size √(d − 2 + (ε/(σ² + ε))²)/√(σ² + ε)",
                                       kSource, size.measured[0], size.predicted[0]));
   result.checks.push_back(check_curve("Nothing is left of the gradient's mean", kSource,
@@ -170,7 +170,7 @@ double removed(const FigureOptions& options, std::size_t d, TorchGenerator& gene
   for (std::size_t r = 0; r < kRows; ++r) {
     const auto in = dy.view().row(r);
     const auto out = dx.view().row(r);
-    const double divide_by = divisor(kNorm, deviation(x.view().row(r)));
+    const double divide_by = theory::divisor(kNorm, deviation(x.view().row(r)));
     share += 1 - mean_product(out, out) / mean_product(in, in) * divide_by * divide_by;
   }
   return share / kRows;
@@ -185,8 +185,9 @@ void add_widths(FigureResult& result, const FigureOptions& options) {
   const double n = static_cast<double>(options.seeds * kRows);
   std::vector<double> expected, tolerance;
   for (const std::size_t d : kWidths) {
-    expected.push_back(removed_share(d, 1, kNorm.epsilon));
-    tolerance.push_back(kStandardErrors * std::sqrt(removed_share_variance(d) / n) + kNorm.epsilon);
+    expected.push_back(theory::removed_share(d, 1, kNorm.epsilon));
+    tolerance.push_back(kStandardErrors * std::sqrt(theory::removed_share_variance(d) / n) +
+                        kNorm.epsilon);
   }
   const Panel panel{.title = "How much it loses",
                     .x = {"width d", Spacing::kLog},
@@ -211,4 +212,4 @@ FigureResult norm_backward(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

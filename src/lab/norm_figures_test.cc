@@ -9,7 +9,7 @@
 /// The figures of one norm: they agree with theory on any seed, and no longer when a bug is in what
 /// they measure.
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 FigureResult run(const std::string& name, const FigureOptions& options) {
@@ -114,4 +114,4 @@ TEST(NormFigures, SeeBugs) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -8,7 +8,7 @@
 #include "addnorm/nn/add_norm.h"
 #include "base/parallel.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 void copy(MatrixView<const float> from, Matrix<float>& to) {
@@ -199,4 +199,4 @@ double cosine(std::span<const float> a, std::span<const float> b) {
   return mean_product(a, b) / std::sqrt(mean_product(a, a) * mean_product(b, b));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

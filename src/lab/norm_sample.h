@@ -13,7 +13,7 @@
 
 /// One sublayer, for figures that look at a norm more closely than a stack lets them.
 
-namespace addnorm {
+namespace addnorm::lab {
 
 /// A plan of one layer, post-norm; with a bug what it makes of it.
 StackPlan post_norm_plan(const NormOptions& norm, std::size_t d_model,
@@ -75,4 +75,4 @@ double covariance(std::span<const float> a, std::span<const float> b);
 double deviation(std::span<const float> values);
 double cosine(std::span<const float> a, std::span<const float> b);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -5,7 +5,7 @@
 #include "lab/norm_sample.h"
 #include "theory/norm_law.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr char kSource[] = "Vaswani et al. 2017; Ba et al. 2016";
@@ -58,7 +58,7 @@ std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
   const std::vector<double> branch = first_token(sample.branch);
   const std::size_t d = x.size();
   std::vector<double> sum(d), half_ulps(d);
-  Moments moments;
+  theory::Moments moments;
   for (std::size_t i = 0; i < d; ++i) {
     sum[i] = x[i] + branch[i];
     half_ulps[i] = std::abs(sum[i]) * kHalfUlp;
@@ -67,7 +67,7 @@ std::vector<Step> steps(const NormSample& sample, const Matrix<float>& given) {
   for (const double s : sum) {
     moments.variance += std::pow(s - moments.mean, 2) / static_cast<double>(d);
   }
-  const double divide_by = divisor({}, std::sqrt(moments.variance));
+  const double divide_by = theory::divisor({}, std::sqrt(moments.variance));
   const std::vector<double> normalized =
       mapped(sum, [&](double s) { return (s - moments.mean) / divide_by; });
   return {{"Input x", "What the sublayer reads: one token, drawn from N(0, 1).", x,
@@ -95,7 +95,7 @@ FigureResult pipeline(const FigureOptions& options) {
   check("The output is (s − μ)/√(σ² + ε) of the sum s", panels[3]);
   const auto sum = sample.sum.view().row(0);
   const auto y = sample.y.view().row(0);
-  const double variance = std::pow(output_deviation({}, deviation(sum)), 2);
+  const double variance = std::pow(theory::output_deviation({}, deviation(sum)), 2);
   result.checks.push_back({.claim = "The output has mean 0",
                            .source = kSource,
                            .measured = mean(y),
@@ -109,4 +109,4 @@ FigureResult pipeline(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -5,7 +5,7 @@
 #include "lab/figures.h"
 #include "lab/stack_sample.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 /// What a mean over seeds may differ from theory by; at width 64 it does by a tenth.
@@ -164,4 +164,4 @@ FigureResult placement(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -6,7 +6,7 @@
 #include "lab/stack_sample.h"
 #include "lab/training.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr double kStreamFactor = 1.3;
@@ -113,4 +113,4 @@ FigureResult placements(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -3,7 +3,7 @@
 #include "lab/figures.h"
 #include "lab/stack_sample.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 /// Of a cosine, ± 0.06.
@@ -37,10 +37,10 @@ FigureResult rank_collapse(const FigureOptions& options) {
                    "hold to the letter."};
   FigureResult result;
   for (const std::string& name : options.placements) {
-    WideStack stack = wide_stack(parse_placements(name, options.layers[0]), options.width);
+    theory::WideStack stack = wide_stack(parse_placements(name, options.layers[0]), options.width);
     const StackSample sample(stack, options);
     result.checks.push_back(add_curves(uniform, sample, Quantity::kTokenCosine, name, kFactor));
-    stack.queries = Queries::kDrawn;
+    stack.queries = theory::Queries::kDrawn;
     chosen.measured.push_back(StackSample(stack, options).measured(Quantity::kTokenCosine, name));
     if (name == "plain") {
       result.checks.push_back(collapses("plain: without a skip one average makes all tokens alike",
@@ -60,4 +60,4 @@ FigureResult rank_collapse(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -8,7 +8,7 @@
 #include "addnorm/nn/initialize.h"
 #include "base/parallel.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 /// The document's LayerNorm divides by std + ε, with Tensor.std's n − 1.
@@ -89,4 +89,4 @@ nlohmann::ordered_json to_json(const Reproduction& reproduction) {
             {"parameters", reproduction.parameters}}}};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
-namespace addnorm {
+namespace addnorm::lab {
 
 /// The numbers that document 000 prints ("Normalization & Residuals", parts 4 and 4b), after
 /// torch.manual_seed(seed) in each part.
@@ -29,4 +29,4 @@ Reproduction reproduce(std::uint64_t seed);
 /// {"seed", "layer_norm": {"before", "after"}, "block": {"shape", "mean_abs_difference", …}}
 nlohmann::ordered_json to_json(const Reproduction& reproduction);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 /// What PyTorch 1.13 gives: tests/golden/generate.py reproduce.
@@ -55,4 +55,4 @@ TEST(Reproduce, IsJsonAsTheCommandLinePromises) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -4,7 +4,7 @@
 
 #include "base/find_named.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr DepthFactor kOne{};
@@ -79,4 +79,4 @@ const SilentBug& find_silent_bug(std::string_view name) {
   return find_named(silent_bugs(), "silent bug", name);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

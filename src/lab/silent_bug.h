@@ -7,7 +7,7 @@
 #include "addnorm/nn/block.h"
 #include "addnorm/nn/stack.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 enum class StatisticsType { kFloat32, kFloat16 };
 
@@ -30,4 +30,4 @@ std::span<const SilentBug> silent_bugs();
 /// The bug with this name; an Error that lists the names if there is none.
 const SilentBug& find_silent_bug(std::string_view name);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

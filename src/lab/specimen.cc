@@ -3,10 +3,10 @@
 #include "addnorm/matrix.h"
 #include "base/parallel.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
-StackPlan plan_of(const WideStack& stack, const SilentBug* bug) {
+StackPlan plan_of(const theory::WideStack& stack, const SilentBug* bug) {
   StackPlan plan{.block = {.d_model = stack.d_model,
                            .d_ff = stack.d_ff,
                            .feed_forward = FeedForwardKind::kRelu,
@@ -17,13 +17,14 @@ StackPlan plan_of(const WideStack& stack, const SilentBug* bug) {
   return plan;
 }
 
-Stack<float> draw(const StackPlan& plan, const WideStack& stack, TorchGenerator& generator) {
+Stack<float> draw(const StackPlan& plan, const theory::WideStack& stack,
+                  TorchGenerator& generator) {
   Stack<float> drawn(plan.block, plan.placements, plan.final_norm);
   for (std::size_t i = 0; i < plan.placements.size(); ++i) {
     Block<float>& block = drawn.blocks()[i];
     initialize(block, plan.placements[i], {i + 1, plan.placements.size()}, stack.initialization,
                generator);
-    if (stack.queries == Queries::kDrawn) continue;
+    if (stack.queries == theory::Queries::kDrawn) continue;
     Linear<float>& query = block.attention().query();
     query.weight().value.fill(0);
     query.bias().value.fill(0);
@@ -39,7 +40,7 @@ double squared_norm(std::span<const float> values) {
 
 }  // namespace
 
-Specimen draw_specimen(const WideStack& stack, std::uint64_t seed, const SilentBug* bug) {
+Specimen draw_specimen(const theory::WideStack& stack, std::uint64_t seed, const SilentBug* bug) {
   TorchGenerator generator(seed);
   Stack<float> drawn = draw(plan_of(stack, bug), stack, generator);
   Matrix<float> x(stack.tokens, stack.d_model);
@@ -49,7 +50,7 @@ Specimen draw_specimen(const WideStack& stack, std::uint64_t seed, const SilentB
   generator.fill_normal(gradient.flat(), 0, 1);
 
   Scratch<float> scratch;
-  Profiler<float> profiler(stack.tokens);
+  probe::Profiler<float> profiler(stack.tokens);
   const Pass<float> pass{.length = stack.tokens, .scratch = &scratch, .probe = &profiler};
   drawn.forward(x, y, pass);
   drawn.backward(gradient, gradient, pass);
@@ -61,11 +62,11 @@ Specimen draw_specimen(const WideStack& stack, std::uint64_t seed, const SilentB
   return specimen;
 }
 
-std::vector<Specimen> draw_specimens(const WideStack& stack, std::uint64_t first, std::size_t seeds,
-                                     const SilentBug* bug) {
+std::vector<Specimen> draw_specimens(const theory::WideStack& stack, std::uint64_t first,
+                                     std::size_t seeds, const SilentBug* bug) {
   std::vector<Specimen> specimens(seeds);
   parallel_jobs(seeds, [&](std::size_t i) { specimens[i] = draw_specimen(stack, first + i, bug); });
   return specimens;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -7,20 +7,21 @@
 #include "probe/profiler.h"
 #include "theory/mean_field.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 /// What a probe saw of one stack before its first step.
 struct Specimen {
-  std::vector<ProfileEntry> profile;
+  std::vector<probe::ProfileEntry> profile;
   std::vector<double> down_gradient;  ///< of each layer: ‖∂loss/∂W‖² of the feed-forward's second W
 };
 
 /// Draws the weights that `stack` describes, tokens N(0, 1) and a loss Σ r ⊙ y with r from N(0, 1),
 /// and runs forward and backward once. With a bug the stack is not what `stack` says.
-Specimen draw_specimen(const WideStack& stack, std::uint64_t seed, const SilentBug* bug = nullptr);
+Specimen draw_specimen(const theory::WideStack& stack, std::uint64_t seed,
+                       const SilentBug* bug = nullptr);
 
 /// The same with `seeds` seeds from `first` on, as many at a time as there are threads.
-std::vector<Specimen> draw_specimens(const WideStack& stack, std::uint64_t first, std::size_t seeds,
-                                     const SilentBug* bug = nullptr);
+std::vector<Specimen> draw_specimens(const theory::WideStack& stack, std::uint64_t first,
+                                     std::size_t seeds, const SilentBug* bug = nullptr);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

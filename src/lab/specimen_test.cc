@@ -4,20 +4,21 @@
 
 #include <string>
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
-WideStack wide_stack(const std::string& placement) {
+theory::WideStack wide_stack(const std::string& placement) {
   return {.placements = parse_placements(placement, 3), .tokens = 8, .d_model = 256, .d_ff = 512};
 }
 
 /// Second moments over many draws, where theory has them.
-StackMoments mean_moments(const std::vector<Specimen>& specimens, StackMoments mean) {
+theory::StackMoments mean_moments(const std::vector<Specimen>& specimens,
+                                  theory::StackMoments mean) {
   const double part = 1 / static_cast<double>(specimens.size());
-  for (SiteMoments& m : mean.sites) {
+  for (theory::SiteMoments& m : mean.sites) {
     m.value = m.gradient = {};
     for (const Specimen& specimen : specimens) {
-      const ProfileEntry* entry = find_entry(specimen.profile, m.site);
+      const probe::ProfileEntry* entry = probe::find_entry(specimen.profile, m.site);
       const double power = entry->rms * entry->rms;
       m.value.power += part * power;
       m.value.overlap += part * power * entry->token_cosine;
@@ -31,13 +32,13 @@ StackMoments mean_moments(const std::vector<Specimen>& specimens, StackMoments m
   return mean;
 }
 
-void expect_as_predicted(const WideStack& stack) {
+void expect_as_predicted(const theory::WideStack& stack) {
   constexpr double kTolerance = 0.12;
-  const StackMoments want = predict(stack, {1, 0}, {1, 0});
-  const StackMoments have = mean_moments(draw_specimens(stack, 0, 12), want);
+  const theory::StackMoments want = theory::predict(stack, {1, 0}, {1, 0});
+  const theory::StackMoments have = mean_moments(draw_specimens(stack, 0, 12), want);
   for (std::size_t i = 0; i < want.sites.size(); ++i) {
-    const SiteMoments& w = want.sites[i];
-    const SiteMoments& h = have.sites[i];
+    const theory::SiteMoments& w = want.sites[i];
+    const theory::SiteMoments& h = have.sites[i];
     SCOPED_TRACE("layer " + std::to_string(w.site.layer) + " sublayer " +
                  std::to_string(int(w.site.sublayer)) + " point " +
                  std::to_string(int(w.site.point)));
@@ -62,22 +63,22 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryPlacement) {
 TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryInitialization) {
   for (const Initialization initialization : kInitializations) {
     SCOPED_TRACE(name_of(initialization));
-    WideStack stack = wide_stack("pre/post");
+    theory::WideStack stack = wide_stack("pre/post");
     stack.initialization = initialization;
     expect_as_predicted(stack);
   }
 }
 
 TEST(Specimen, IsNotWhenABugIsInIt) {
-  const WideStack stack = wide_stack("pre");
+  const theory::WideStack stack = wide_stack("pre");
   const Site last{2, SublayerKind::kFeedForward, Point::kSum};
-  const double sound = predict(stack, {1, 0}, {1, 0}).at(last).value.power;
+  const double sound = theory::predict(stack, {1, 0}, {1, 0}).at(last).value.power;
   for (const char* name : {"no-residual", "residual-twice", "norm-missing", "one-plus-gamma"}) {
     const Specimen specimen = draw_specimen(stack, 0, &find_silent_bug(name));
-    const double rms = find_entry(specimen.profile, last)->rms;
+    const double rms = probe::find_entry(specimen.profile, last)->rms;
     EXPECT_GT(std::abs(rms * rms / sound - 1), 0.3) << name;
   }
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lab

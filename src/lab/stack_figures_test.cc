@@ -7,7 +7,7 @@
 
 #include "lab/figure.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 using ::testing::IsEmpty;
@@ -126,4 +126,4 @@ TEST(StackFigures, GiveTheSameBitsTwice) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lab

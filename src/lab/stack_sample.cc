@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 std::size_t places(Quantity quantity, std::size_t layers) {
@@ -24,17 +24,17 @@ Site sum_site(std::size_t layer) {
 /// Of one seed; squared where the quantity is a root.
 double draw(const Specimen& specimen, Quantity quantity, std::size_t place) {
   if (quantity == Quantity::kWeightGradient) return specimen.down_gradient[place];
-  const ProfileEntry& entry =
+  const probe::ProfileEntry& entry =
       quantity == Quantity::kSumPower
           ? *find_entry(specimen.profile, sum_site(place))
-          : stream_entry(specimen.profile, place, specimen.down_gradient.size());
+          : probe::stream_entry(specimen.profile, place, specimen.down_gradient.size());
   if (quantity == Quantity::kTokenCosine) return entry.token_cosine;
   const double rms = quantity == Quantity::kGradientRms ? entry.grad_rms : entry.rms;
   return rms * rms;
 }
-double draw(const StackMoments& theory, Quantity quantity, std::size_t place) {
+double draw(const theory::StackMoments& theory, Quantity quantity, std::size_t place) {
   if (quantity == Quantity::kWeightGradient) return theory.down_gradient[place];
-  const SiteMoments& site =
+  const theory::SiteMoments& site =
       quantity == Quantity::kSumPower ? theory.at(sum_site(place)) : theory.stream(place);
   if (quantity == Quantity::kTokenCosine) return site.value.cosine();
   return quantity == Quantity::kGradientRms ? site.gradient.power : site.value.power;
@@ -62,7 +62,7 @@ constexpr double kDeepestWithoutSkip = 0.19;
 constexpr double kDeepestWithoutNorm = 0.27;
 constexpr double kDeepest = 1;
 
-bool any_sublayer(const WideStack& stack, bool (*holds)(const Placement&, Depth)) {
+bool any_sublayer(const theory::WideStack& stack, bool (*holds)(const Placement&, Depth)) {
   for (std::size_t i = 0; i < stack.placements.size(); ++i) {
     const Depth depth{i + 1, stack.placements.size()};
     const auto& [attention, feed_forward] = stack.placements[i];
@@ -70,23 +70,23 @@ bool any_sublayer(const WideStack& stack, bool (*holds)(const Placement&, Depth)
   }
   return false;
 }
-bool skips(const WideStack& stack) {
+bool skips(const theory::WideStack& stack) {
   return !any_sublayer(
       stack, [](const Placement& p, Depth depth) { return p.skip.initial.value(depth) == 0; });
 }
 /// A branch as large as the stream that it reads.
-bool grows_without_norm(const WideStack& stack) {
+bool grows_without_norm(const theory::WideStack& stack) {
   return any_sublayer(stack, [](const Placement& p, Depth depth) {
     return !p.has_norm() && p.gain.initial.value(depth) >= 1;
   });
 }
 /// A norm behind each sum makes the skip's share smaller, as if it were hardly there.
-bool is_post_norm(const WideStack& stack) {
+bool is_post_norm(const theory::WideStack& stack) {
   return any_sublayer(stack, [](const Placement& p, Depth depth) {
     return p.after == Slot::kNorm && p.skip.initial.value(depth) <= 1;
   });
 }
-bool has_learned_skip(const WideStack& stack) {
+bool has_learned_skip(const theory::WideStack& stack) {
   return any_sublayer(stack, [](const Placement& p, Depth) {
     return p.skip.form != ResidualFactor::Form::kConstant;
   });
@@ -109,14 +109,15 @@ std::string_view name_of(Quantity quantity) {
 
 }  // namespace
 
-WideStack wide_stack(std::vector<BlockPlacement> placements, std::size_t d_model) {
+theory::WideStack wide_stack(std::vector<BlockPlacement> placements, std::size_t d_model) {
   return {.placements = std::move(placements), .tokens = 32, .d_model = d_model, .d_ff = d_model};
 }
 
-StackSample::StackSample(const WideStack& stack, const FigureOptions& options)
+StackSample::StackSample(const theory::WideStack& stack, const FigureOptions& options)
     : stack_(stack),
       specimens_(draw_specimens(stack, options.seed, options.seeds, options.bug)),
-      theory_(stack.queries == Queries::kZero ? predict(stack, {1, 0}, {1, 0}) : StackMoments{}) {}
+      theory_(stack.queries == theory::Queries::kZero ? theory::predict(stack, {1, 0}, {1, 0})
+                                                      : theory::StackMoments{}) {}
 
 Curve StackSample::measured(Quantity quantity, std::string name) const {
   std::vector<std::vector<double>> all;
@@ -175,4 +176,4 @@ Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
       "docs/theory.md", sample, quantity, panel.measured.back(), panel.predicted.back());
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

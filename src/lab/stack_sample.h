@@ -7,10 +7,10 @@
 #include "lab/figure.h"
 #include "lab/specimen.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 /// An encoder as the papers take it: Xavier's weights, d_ff = d_model, 32 tokens.
-WideStack wide_stack(std::vector<BlockPlacement> placements, std::size_t d_model);
+theory::WideStack wide_stack(std::vector<BlockPlacement> placements, std::size_t d_model);
 
 /// What is looked at by layer. Of the first four, place l is what layer l reads, and one place more
 /// is what the last layer leaves.
@@ -31,11 +31,11 @@ enum class Reach { kEveryLayer, kLastLayer };
 class StackSample {
  public:
   /// Takes seeds, their number and the bug from the options.
-  StackSample(const WideStack& stack, const FigureOptions& options);
+  StackSample(const theory::WideStack& stack, const FigureOptions& options);
 
   std::size_t layers() const { return specimens_[0].down_gradient.size(); }
   const std::vector<Specimen>& specimens() const { return specimens_; }
-  const StackMoments& theory() const { return theory_; }
+  const theory::StackMoments& theory() const { return theory_; }
 
   Curve measured(Quantity quantity, std::string name) const;
   /// Within the factor, or one of 2.5 without a skip: then the weights of all layers are
@@ -45,9 +45,9 @@ class StackSample {
   std::string unmet(Quantity quantity, Reach reach) const;
 
  private:
-  WideStack stack_;
+  theory::WideStack stack_;
   std::vector<Specimen> specimens_;
-  StackMoments theory_;
+  theory::StackMoments theory_;
 };
 
 /// Whether they agree, where the sample's theory says something of the quantity.
@@ -58,4 +58,4 @@ Check check_theory(std::string claim, std::string source, const StackSample& sam
 Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,
                  const std::string& name, double factor);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

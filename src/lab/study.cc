@@ -9,7 +9,7 @@
 #include "base/require.h"
 #include "train/trainer.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 bool StudyRun::diverged() const {
   return !std::isfinite(validation_loss);
@@ -75,7 +75,7 @@ struct Subject {
                 {.batch = options.batch,
                  .learning_rate = {options.learning_rate, run.warm_up},
                  .seed = run.seed + 1}) {
-    Profiler<float> profiler(options.context);
+    probe::Profiler<float> profiler(options.context);
     trainer.probe(profiler);
     run.initial = profiler.entries();
     run.parameters = count_parameters(decoder.parameters());
@@ -141,4 +141,4 @@ Study run_study(const StudyOptions& options, const ByteText& text,
   return study;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

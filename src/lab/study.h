@@ -14,7 +14,7 @@
 #include "probe/profiler.h"
 #include "train/byte_text.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 struct StudyOptions {
   std::vector<std::string> placements = {"plain", "none", "post", "pre"};  ///< parse_placements()
@@ -40,7 +40,7 @@ struct StudyRun {
   Initialization initialization = Initialization::kTorch;
   std::uint64_t seed = 0;
   std::size_t warm_up = 0;
-  std::vector<ProfileEntry> initial;  ///< forward and backward on one batch before training
+  std::vector<probe::ProfileEntry> initial;  ///< forward and backward on one batch before training
   std::size_t parameters = 0;
   std::vector<double> losses;  ///< at each step, until the end or the first not finite one
   double validation_loss = 0;  ///< infinite if the run diverged
@@ -129,4 +129,4 @@ std::vector<StudyFinding> study_findings(const Study& study);
 /// Only claims about placements that were studied.
 std::vector<StudyClaim> study_claims(const std::vector<StudyFinding>& findings);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -8,7 +8,7 @@
 #include "addnorm/nn/placement.h"
 #include "lab/study.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 /// A ratio beyond these is no longer a signal that a layer can use.
@@ -44,7 +44,7 @@ LayerCurves layer_curves(const std::vector<const StudyRun*>& runs, std::size_t l
     std::vector<double> stream;
     std::vector<double> gradient;
     for (std::size_t place = 0; place <= layers; ++place) {
-      const ProfileEntry& entry = stream_entry(run->initial, place, layers);
+      const probe::ProfileEntry& entry = probe::stream_entry(run->initial, place, layers);
       stream.push_back(entry.rms);
       gradient.push_back(entry.grad_rms);
     }
@@ -306,4 +306,4 @@ std::vector<StudyClaim> study_claims(const std::vector<StudyFinding>& findings) 
   return claims;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

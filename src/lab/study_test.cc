@@ -8,7 +8,7 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 using ::testing::AllOf;
@@ -45,7 +45,7 @@ std::vector<double> numbers(const Study& study) {
   for (const StudyRun& r : study.runs) {
     all.insert(all.end(), r.losses.begin(), r.losses.end());
     all.push_back(r.validation_loss);
-    for (const ProfileEntry& e : r.initial) all.push_back(e.rms);
+    for (const probe::ProfileEntry& e : r.initial) all.push_back(e.rms);
   }
   return all;
 }
@@ -207,4 +207,4 @@ TEST(Spread, IsTheSampleStandardDeviation) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -5,7 +5,7 @@
 
 #include "kernels/check.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 using Vector = std::vector<double>;
@@ -46,7 +46,7 @@ NormStatistics<double> normalize(const TraceArgs& args, const Vector& values, Tr
 
 Trace trace(const TraceArgs& args) {
   const std::size_t n = args.x.size();
-  check_norm_options("x", args.norm, n);
+  kernels::check_norm_options("x", args.norm, n);
   require(args.branch.empty() || args.branch.size() == n,
           "branch: has {} values; expected {}, as many as x", args.branch.size(), n);
   Trace result{.x = {args.x.begin(), args.x.end()},
@@ -85,4 +85,4 @@ nlohmann::ordered_json to_json(const Trace& trace) {
           {"output", trace.output}};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

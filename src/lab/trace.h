@@ -6,7 +6,7 @@
 
 #include "addnorm/norm.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 enum class TracePlacement {
   kPost,  ///< output = norm(x + F(x))
@@ -45,4 +45,4 @@ Trace trace(const TraceArgs& args);
 /// absent, infinite or NaN.
 nlohmann::ordered_json to_json(const Trace& trace);
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

@@ -10,7 +10,7 @@
 #include "base/parallel.h"
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr std::size_t kHeadWidth = 16;
@@ -162,4 +162,4 @@ Check TrainedCurves::fails(const Claim& claim) const {
   return gain_between(claim, -kInfinity, kLearned);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

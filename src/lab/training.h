@@ -8,7 +8,7 @@
 #include "lab/figure.h"
 #include "train/trainer.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 
 /// Nats a byte below byte frequencies alone from which on a model counts as trained, and which a
 /// difference of losses must exceed, besides twice its spread over the seeds.
@@ -74,4 +74,4 @@ class TrainedCurves {
   double unigram_loss_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

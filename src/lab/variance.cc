@@ -3,7 +3,7 @@
 #include "lab/figures.h"
 #include "lab/stack_sample.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr double kFactor = 1.15;
@@ -89,4 +89,4 @@ FigureResult variance(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

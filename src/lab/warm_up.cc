@@ -3,7 +3,7 @@
 #include "lab/figures.h"
 #include "lab/training.h"
 
-namespace addnorm {
+namespace addnorm::lab {
 namespace {
 
 constexpr std::size_t kSteps = 300;
@@ -56,4 +56,4 @@ FigureResult warm_up(const FigureOptions& options) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::lab

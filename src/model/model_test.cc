@@ -17,7 +17,7 @@
 #include "model/streamed_model.h"
 #include "support/random.h"
 
-namespace addnorm {
+namespace addnorm::model {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,7 +78,7 @@ TEST(Recipe, IsWhatTheConfigurationSays) {
 TEST(Recipe, FindsRotaryPositionsWhereNewerFilesHaveThem) {
   for (const std::string name : {"llama3", "gemma3"}) {
     const std::string file = ADDNORM_SOURCE_DIR "/tests/golden/models/" + name + "/config.json";
-    auto config = nlohmann::ordered_json::parse(read_file(file));
+    auto config = nlohmann::ordered_json::parse(io::read_file(file));
     const Recipe before = parse_recipe(config.dump(), file);
     auto all = config["rope_scaling"];
     all["rope_theta"] = config["rope_theta"];
@@ -101,7 +101,7 @@ TEST(Recipe, FindsRotaryPositionsWhereNewerFilesHaveThem) {
 class ModelFilesTest : public ::testing::Test {
  protected:
   struct Tensor {
-    Shape shape;
+    io::Shape shape;
     std::vector<float> values;
   };
 
@@ -109,7 +109,7 @@ class ModelFilesTest : public ::testing::Test {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     TorchGenerator generator(1);
-    const auto add = [&](const std::string& name, const Shape& shape) {
+    const auto add = [&](const std::string& name, const io::Shape& shape) {
       std::size_t count = 1;
       for (const std::size_t n : shape) count *= n;
       tensors_[name] = {shape, testing::random_vector<float>(generator, count, {0, 0.1})};
@@ -131,12 +131,12 @@ class ModelFilesTest : public ::testing::Test {
   }
 
   void write(const std::string& name, const std::map<std::string, Tensor>& tensors) const {
-    std::vector<StoredTensor> stored;
+    std::vector<io::StoredTensor> stored;
     stored.reserve(tensors.size());
     for (const auto& [key, tensor] : tensors) {
-      stored.push_back(stored_tensor(key, tensor.shape, std::span<const float>(tensor.values)));
+      stored.push_back(io::stored_tensor(key, tensor.shape, std::span<const float>(tensor.values)));
     }
-    write_safetensors((folder_ / name).string(), stored);
+    io::write_safetensors((folder_ / name).string(), stored);
   }
   StreamedModel load() const {
     return {parse_recipe(kLlama, "config.json"), Weights(folder_.string(), "llama")};
@@ -180,7 +180,7 @@ TEST_F(ModelFilesTest, RefusesTokensOutsideTheVocabulary) {
 }
 
 TEST_F(ModelFilesTest, SaysWhatIsMissingOrOfAnotherShape) {
-  const auto spoilt = [&](const std::string& name, std::optional<Shape> shape) {
+  const auto spoilt = [&](const std::string& name, std::optional<io::Shape> shape) {
     auto tensors = tensors_;
     tensors.erase(name);
     if (shape) {
@@ -194,11 +194,11 @@ TEST_F(ModelFilesTest, SaysWhatIsMissingOrOfAnotherShape) {
   EXPECT_THAT(spoilt("model.layers.1.mlp.up_proj.weight", {}),
               throws("there is no tensor 'model.layers.1.mlp.up_proj.weight'"));
   EXPECT_THAT(spoilt("model.norm.weight", {}), throws("there is no tensor 'model.norm.weight'"));
-  EXPECT_THAT(spoilt("model.layers.1.mlp.up_proj.weight", Shape{8, 6}),
+  EXPECT_THAT(spoilt("model.layers.1.mlp.up_proj.weight", io::Shape{8, 6}),
               throws("has the shape (8, 6), must have (6, 8)"));
-  EXPECT_THAT(spoilt("model.layers.0.input_layernorm.weight", Shape{9}),
+  EXPECT_THAT(spoilt("model.layers.0.input_layernorm.weight", io::Shape{9}),
               throws("has the shape (9,), must have (8,)"));
-  EXPECT_THAT(spoilt("model.embed_tokens.weight", Shape{}),
+  EXPECT_THAT(spoilt("model.embed_tokens.weight", io::Shape{}),
               throws("has the shape (), must have (11, 8)"));
 }
 
@@ -217,7 +217,7 @@ TEST_F(ModelFilesTest, ReadsShards) {
   write("a.safetensors", first);
   write("b.safetensors", second);
   const auto index = [&](const std::string& text) {
-    write_files({{(folder_ / "model.safetensors.index.json").string(), text}});
+    io::write_files({{(folder_ / "model.safetensors.index.json").string(), text}});
   };
   index(R"({"weight_map": {"lm_head.weight": "a.safetensors", "x": "b.safetensors"}})");
   EXPECT_EQ(load().parameter_names().size(), 21U);
@@ -239,4 +239,4 @@ TEST_F(ModelFilesTest, SaysWhatAFolderLacks) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::model

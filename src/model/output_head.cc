@@ -7,7 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/column_sums.h"
 
-namespace addnorm {
+namespace addnorm::model {
 namespace {
 
 /// Calls body(first row, rows, their values) for all rows of a matrix, some at a time.
@@ -41,18 +41,18 @@ void OutputHead::forward(const Weights& weights, MatrixView<const float> y,
   if (transform_) {
     for (Matrix<float>* matrix : {&hidden_, &active_, &normed_}) matrix->resize(y.rows, y.cols);
     transform_->forward(y, hidden_.view());
-    activate<float>(Activation::kGelu, hidden_, active_);
+    kernels::activate<float>(kernels::Activation::kGelu, hidden_, active_);
     norm_->forward({.x = active_}, {}, normed_, pass);
     factor_ = normed_;
   }
   const std::span<const float> bias = bias_.value.flat();
   for_rows(weights, matrix_, logits.cols, y.cols,
            [&](std::size_t first, std::size_t rows, MatrixView<const float> values) {
-             gemm<float>({.a = factor_,
-                          .b = values,
-                          .transpose_b = Transpose::kYes,
-                          .c = logits.block(0, first, logits.rows, rows),
-                          .bias = bias.empty() ? bias : bias.subspan(first, rows)});
+             gemm::gemm<float>({.a = factor_,
+                                .b = values,
+                                .transpose_b = gemm::Transpose::kYes,
+                                .c = logits.block(0, first, logits.rows, rows),
+                                .bias = bias.empty() ? bias : bias.subspan(first, rows)});
            });
   if (cap_ == 0) return;
   const auto cap = static_cast<float>(cap_);
@@ -74,19 +74,19 @@ void OutputHead::backward(const Weights& weights, MatrixView<const float> y,
     }
   }
   if (!bias_.empty()) {
-    add_column_sums<float>(d_logits.rows, d_logits.cols, bias_.gradient.flat(),
-                           [&](std::size_t r, std::size_t i) { return d_logits(r, i); });
+    kernels::add_column_sums<float>(d_logits.rows, d_logits.cols, bias_.gradient.flat(),
+                                    [&](std::size_t r, std::size_t i) { return d_logits(r, i); });
   }
   for_rows(weights, matrix_, d_logits.cols, dy.cols,
            [&](std::size_t first, std::size_t rows, MatrixView<const float> values) {
-             gemm<float>({.a = d_logits.block(0, first, d_logits.rows, rows),
-                          .b = values,
-                          .c = dy,
-                          .beta = first == 0 ? 0.0F : 1.0F});
+             gemm::gemm<float>({.a = d_logits.block(0, first, d_logits.rows, rows),
+                                .b = values,
+                                .c = dy,
+                                .beta = first == 0 ? 0.0F : 1.0F});
            });
   if (!transform_) return;
   norm_->backward({.s = active_, .dy = dy, .dx = dy}, pass);
-  activate_backward<float>(Activation::kGelu, {.x = hidden_, .dy = dy, .dx = dy});
+  kernels::activate_backward<float>(kernels::Activation::kGelu, {.x = hidden_, .dy = dy, .dx = dy});
   d_hidden_.resize(dy.rows, dy.cols);
   std::ranges::copy(std::span(dy.data, dy.size()), d_hidden_.data());
   transform_->backward(y, d_hidden_, dy);
@@ -94,11 +94,11 @@ void OutputHead::backward(const Weights& weights, MatrixView<const float> y,
 
 void OutputHead::add_matrix_gradient(MatrixView<const float> d_logits, std::size_t first_row,
                                      MatrixView<float> gradient) const {
-  gemm<float>({.a = d_logits.block(0, first_row, d_logits.rows, gradient.rows),
-               .transpose_a = Transpose::kYes,
-               .b = factor_,
-               .c = gradient,
-               .beta = 1});
+  gemm::gemm<float>({.a = d_logits.block(0, first_row, d_logits.rows, gradient.rows),
+                     .transpose_a = gemm::Transpose::kYes,
+                     .b = factor_,
+                     .c = gradient,
+                     .beta = 1});
 }
 
 ParameterList<float> OutputHead::parameters() {
@@ -109,4 +109,4 @@ ParameterList<float> OutputHead::parameters() {
   return list;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::model

@@ -10,7 +10,7 @@
 #include "model/recipe.h"
 #include "model/weights.h"
 
-namespace addnorm {
+namespace addnorm::model {
 
 /// How many rows of the largest matrices are in memory at a time.
 inline constexpr std::size_t kRowsAtATime = 4096;
@@ -47,4 +47,4 @@ class OutputHead {
   MatrixView<const float> factor_;  // what the matrix is multiplied with
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::model

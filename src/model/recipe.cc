@@ -8,18 +8,18 @@
 
 #include "io/json.h"
 
-namespace addnorm {
+namespace addnorm::model {
 namespace {
 
 /// A config.json, read key by key.
 class Config {
  public:
-  Config(const Json& object, std::string file) : object_(object), file_(std::move(file)) {}
+  Config(const io::Json& object, std::string file) : object_(object), file_(std::move(file)) {}
 
   bool has(const char* key) const { return object_.contains(key) && !object_.at(key).is_null(); }
 
   std::size_t size(const char* key) const {
-    const Json& value = at(key);
+    const io::Json& value = at(key);
     require(value.is_number_unsigned() && value.get<std::size_t>() > 0 &&
                 value.get<std::size_t>() <= kMost,
             "{}: {} is {}, must be a whole number from 1 to {}", file_, key, value.dump(), kMost);
@@ -30,7 +30,7 @@ class Config {
   }
 
   double number(const char* key) const {
-    const Json& value = at(key);
+    const io::Json& value = at(key);
     require(value.is_number() && value.get<double>() >= 0 && std::isfinite(value.get<double>()),
             "{}: {} is {}, must be a number from 0 on", file_, key, value.dump());
     return value.get<double>();
@@ -48,13 +48,13 @@ class Config {
 
   bool flag(const char* key, bool absent) const {
     if (!has(key)) return absent;
-    const Json& value = at(key);
+    const io::Json& value = at(key);
     require(value.is_boolean(), "{}: {} is {}, must be true or false", file_, key, value.dump());
     return value.get<bool>();
   }
 
   std::string word(const char* key) const {
-    const Json& value = at(key);
+    const io::Json& value = at(key);
     require(value.is_string(), "{}: {} is {}, must be a word", file_, key, value.dump());
     return value.get<std::string>();
   }
@@ -63,16 +63,16 @@ class Config {
   }
 
   Config object(const char* key) const {
-    const Json& value = at(key);
+    const io::Json& value = at(key);
     require(value.is_object(), "{}: {} is {}, must be an object", file_, key, value.dump());
     return {value, file_ + ": " + key};
   }
 
   std::vector<std::string> words(const char* key) const {
-    const Json& value = at(key);
+    const io::Json& value = at(key);
     require(value.is_array(), "{}: {} is {}, must be a list", file_, key, value.dump());
     std::vector<std::string> result;
-    for (const Json& one : value) {
+    for (const io::Json& one : value) {
       require(one.is_string(), "{}: {} holds {}, must hold words", file_, key, one.dump());
       result.push_back(one.get<std::string>());
     }
@@ -87,12 +87,12 @@ class Config {
  private:
   static constexpr std::size_t kMost = 1'000'000'000;
 
-  const Json& at(const char* key) const {
+  const io::Json& at(const char* key) const {
     require(has(key), "{}: there is no {}", file_, key);
     return object_.at(key);
   }
 
-  const Json& object_;
+  const io::Json& object_;
   std::string file_;
 };
 
@@ -410,7 +410,7 @@ constexpr std::array<Family, 10> kFamilies{{
 }  // namespace
 
 Recipe parse_recipe(const std::string& text, const std::string& file) {
-  const Json object = parse_json(text, file);
+  const io::Json object = io::parse_json(text, file);
   const Config config(object, file);
   const std::string name = config.word("model_type");
   const auto family = std::ranges::find(kFamilies, name, &Family::name);
@@ -450,4 +450,4 @@ Recipe recipe_of(const DecoderOptions& options) {
   return recipe;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::model

@@ -7,7 +7,7 @@
 #include "addnorm/nn/block.h"
 #include "addnorm/nn/decoder.h"
 
-namespace addnorm {
+namespace addnorm::model {
 
 /// What a model gives for each token.
 enum class ModelOutput {
@@ -57,4 +57,4 @@ Recipe parse_recipe(const std::string& json, const std::string& file);
 /// The recipe of our own decoder.
 Recipe recipe_of(const DecoderOptions& options);
 
-}  // namespace addnorm
+}  // namespace addnorm::model

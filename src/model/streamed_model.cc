@@ -4,7 +4,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::model {
 namespace {
 
 std::string layer_prefix(std::size_t layer) {
@@ -272,4 +272,4 @@ void StreamedModel::tell_gradient(SublayerKind sublayer, MatrixView<const float>
   if (probe_ != nullptr) probe_->backward(outer_site(sublayer), gradient);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::model

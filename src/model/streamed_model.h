@@ -14,7 +14,7 @@
 #include "model/recipe.h"
 #include "model/weights.h"
 
-namespace addnorm {
+namespace addnorm::model {
 
 /// Runs a model of any size in float32: its values stay in the files, and one layer at a time is in
 /// memory, in forward and again in backward, which computes the layer's forward once more from the
@@ -84,4 +84,4 @@ class StreamedModel {
   Matrix<float> y_, output_, d_output_, d_stream_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::model

@@ -7,7 +7,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::model {
 namespace {
 
 /// A parameter's name here and there; within a layer both begin behind the layer's own prefix.
@@ -204,4 +204,4 @@ TensorNames tensor_names(std::string_view family, const std::string& name) {
   return names;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::model

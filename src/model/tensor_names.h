@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::model {
 
 /// Under which names a parameter may stand in a checkpoint, and how it lies there.
 struct TensorNames {
@@ -19,4 +19,4 @@ struct TensorNames {
 /// "head.weight") in checkpoints of a family; no candidates where it has no such parameter.
 TensorNames tensor_names(std::string_view family, const std::string& name);
 
-}  // namespace addnorm
+}  // namespace addnorm::model

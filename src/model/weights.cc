@@ -8,19 +8,19 @@
 #include "io/file.h"
 #include "io/json.h"
 
-namespace addnorm {
+namespace addnorm::model {
 namespace {
 
 namespace fs = std::filesystem;
 
 /// The files that model.safetensors.index.json names.
 std::vector<std::string> shards(const fs::path& index) {
-  const Json object = parse_json(read_file(index.string()), index.string());
+  const io::Json object = io::parse_json(io::read_file(index.string()), index.string());
   const auto map = object.find("weight_map");
   require(map != object.end() && map->is_object(), "{}: there is no object weight_map",
           index.string());
   std::set<std::string> names;
-  for (const Json& name : *map) {
+  for (const io::Json& name : *map) {
     require(name.is_string(), "{}: weight_map holds {}, must hold names of files", index.string(),
             name.dump());
     const auto file = name.get<std::string>();
@@ -41,10 +41,10 @@ std::vector<std::string> files_of(const fs::path& path) {
   return shards(index);
 }
 
-std::vector<Safetensors> read_all(const std::vector<std::string>& files) {
-  std::vector<Safetensors> all;
+std::vector<io::Safetensors> read_all(const std::vector<std::string>& files) {
+  std::vector<io::Safetensors> all;
   all.reserve(files.size());
-  for (const std::string& file : files) all.push_back(read_safetensors(file));
+  for (const std::string& file : files) all.push_back(io::read_safetensors(file));
   return all;
 }
 
@@ -53,10 +53,10 @@ std::vector<Safetensors> read_all(const std::vector<std::string>& files) {
 Weights::Weights(const std::string& path, std::string family)
     : Weights(read_all(files_of(path)), std::move(family)) {}
 
-Weights::Weights(std::vector<Safetensors> files, std::string family)
+Weights::Weights(std::vector<io::Safetensors> files, std::string family)
     : family_(std::move(family)), files_(std::move(files)) {
-  for (const Safetensors& file : files_) {
-    for (const StoredTensor& tensor : file.tensors) {
+  for (const io::Safetensors& file : files_) {
+    for (const io::StoredTensor& tensor : file.tensors) {
       const auto [other, is_new] = tensors_.try_emplace(tensor.name, &tensor);
       require(is_new, "{}: tensor '{}' stands in another file too", file.file, tensor.name);
       values_ += tensor.count();
@@ -80,14 +80,14 @@ void Weights::check(const std::string& name, std::size_t rows, std::size_t cols)
     require(!names.candidates.empty(), "a model of the family {} has no {}", family_, name);
     fail(fmt::format("{}: there is no tensor '{}'", files_.front().file, names.candidates.front()));
   }
-  Shape expected{source.parts * rows, cols};
+  io::Shape expected{source.parts * rows, cols};
   if (source.transposed) std::swap(expected[0], expected[1]);
-  const Shape& shape = source.tensor->shape;
+  const io::Shape& shape = source.tensor->shape;
   const bool vector =
       !source.transposed && rows == 1 && shape.size() == 1 && shape[0] == source.parts * cols;
   require(shape == expected || vector, "tensor '{}' has the shape {}, must have {}",
-          source.tensor->name, shape_text(shape),
-          shape_text(rows == 1 ? Shape{source.parts * cols} : expected));
+          source.tensor->name, io::shape_text(shape),
+          io::shape_text(rows == 1 ? io::Shape{source.parts * cols} : expected));
 }
 
 void Weights::read(const std::string& name, std::size_t first_row, MatrixView<float> values) const {
@@ -96,14 +96,14 @@ void Weights::read(const std::string& name, std::size_t first_row, MatrixView<fl
   const std::span<float> all(values.data, values.size());
   if (!source.transposed) {
     const std::size_t part = source.tensor->count() / source.parts * source.part;
-    return read_values(*source.tensor, part + first_row * values.cols, all);
+    return io::read_values(*source.tensor, part + first_row * values.cols, all);
   }
   // in × parts·out: column r of the part is row r of the parameter.
   const std::size_t columns = source.tensor->shape[1];
   const std::size_t first = columns / source.parts * source.part + first_row;
   std::vector<float> line(values.rows);
   for (std::size_t i = 0; i < values.cols; ++i) {
-    read_values<float>(*source.tensor, i * columns + first, line);
+    io::read_values<float>(*source.tensor, i * columns + first, line);
     for (std::size_t r = 0; r < values.rows; ++r) values(r, i) = line[r];
   }
 }
@@ -116,11 +116,11 @@ void Weights::load(const ParameterList<float>& parameters) const {
 }
 
 std::size_t Weights::values_of(const std::vector<std::string>& names) const {
-  std::set<const StoredTensor*> read;
+  std::set<const io::StoredTensor*> read;
   for (const std::string& name : names) read.insert(find(name).tensor);
   read.erase(nullptr);
   std::size_t values = 0;
-  for (const StoredTensor* tensor : read) values += tensor->count();
+  for (const io::StoredTensor* tensor : read) values += tensor->count();
   return values;
 }
 
@@ -137,4 +137,4 @@ std::vector<std::string> Weights::besides(const std::vector<std::string>& names)
   return others;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::model

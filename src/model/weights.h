@@ -9,11 +9,11 @@
 #include "io/safetensors.h"
 #include "model/tensor_names.h"
 
-namespace addnorm {
+namespace addnorm::model {
 
 /// Where the values of a parameter stand: the tensor, and TensorNames' way of lying in it.
 struct ParameterSource {
-  const StoredTensor* tensor = nullptr;  ///< null: the files have none
+  const io::StoredTensor* tensor = nullptr;  ///< null: the files have none
   bool transposed = false;
   std::size_t part = 0;
   std::size_t parts = 1;
@@ -26,7 +26,7 @@ class Weights {
   /// `path`: a .safetensors file; or a folder with model.safetensors, or with
   /// model.safetensors.index.json and the files that it names.
   Weights(const std::string& path, std::string family);
-  Weights(std::vector<Safetensors> files, std::string family);
+  Weights(std::vector<io::Safetensors> files, std::string family);
   Weights(Weights&&) = default;  // never copied: its pointers are into its own files
 
   ParameterSource find(const std::string& name) const;
@@ -50,9 +50,9 @@ class Weights {
 
  private:
   std::string family_;
-  std::vector<Safetensors> files_;
-  std::map<std::string, const StoredTensor*> tensors_;
+  std::vector<io::Safetensors> files_;
+  std::map<std::string, const io::StoredTensor*> tensors_;
   std::size_t values_ = 0;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::model

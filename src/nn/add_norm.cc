@@ -15,9 +15,9 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
   // h = before(x)
   if (before_) stream.normalize(*before_, h_.view(), pass);
   x_ = stream.value();
-  check_shape("add_norm", "x", x_, pass.rows(), options_.d_model);
+  kernels::check_shape("add_norm", "x", x_, pass.rows(), options_.d_model);
   if constexpr (!kIsArithmetic<T>) {
-    if (!before_) convert<Value, T>(x_, h_);
+    if (!before_) kernels::convert<Value, T>(x_, h_);
   }
 
   // f = inside(F(h))
@@ -39,7 +39,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
 template <typename T>
 void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
   require(!x_.empty(), "add_norm: a backward without a forward");
-  check_shape("add_norm", "gradient", gradient, x_.rows, x_.cols);
+  kernels::check_shape("add_norm", "gradient", gradient, x_.rows, x_.cols);
   const Charge charge(Cost::kAddNorm);
   Matrix<T>& d_before = pass.memory().d_before;
   d_before.resize(x_.rows, x_.cols);

@@ -40,7 +40,7 @@ MatrixView<const T> as_factor(MatrixView<Arithmetic<T>> values, Matrix<T>& memor
     return values;
   } else {
     memory.resize(values.rows, values.cols);
-    convert<Arithmetic<T>, T>(values, memory);
+    kernels::convert<Arithmetic<T>, T>(values, memory);
     return memory;
   }
 }
@@ -233,11 +233,11 @@ template <typename T>
 MatrixView<Arithmetic<T>> MultiHeadAttention<T>::scores(const Tile& tile, const Pass<T>& pass,
                                                         Matrix<Value>& memory) {
   memory.resize(tile.queries, tile.keys);
-  gemm<T, Value>({.a = queries(q_, tile),
-                  .b = keys(k_, tile),
-                  .transpose_b = Transpose::kYes,
-                  .c = memory,
-                  .alpha = static_cast<Value>(form_.score_scale)});
+  gemm::gemm<T, Value>({.a = queries(q_, tile),
+                        .b = keys(k_, tile),
+                        .transpose_b = gemm::Transpose::kYes,
+                        .c = memory,
+                        .alpha = static_cast<Value>(form_.score_scale)});
   if (form_.soft_cap > 0) {
     const auto cap = static_cast<Value>(form_.soft_cap);
     for (Value& score : memory.flat()) score = cap * std::tanh(score / cap);
@@ -263,10 +263,10 @@ void MultiHeadAttention<T>::weigh(const Tile& tile, const Pass<T>& pass,
     };
     const std::span<Value> row = scores.row(i);
     std::ranges::fill(row.first(first), Value{0});
-    softmax_row<Value>({.scores = row.subspan(first),
-                        .visible = end - first,
-                        .blocked1 = part(mask.key_padding, tile.sequence),
-                        .blocked2 = part(mask.blocked, query)});
+    kernels::softmax_row<Value>({.scores = row.subspan(first),
+                                 .visible = end - first,
+                                 .blocked1 = part(mask.key_padding, tile.sequence),
+                                 .blocked2 = part(mask.blocked, query)});
   }
 }
 
@@ -300,7 +300,8 @@ void MultiHeadAttention<T>::attend(const Tile& tile, const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();
   const MatrixView<Value> p = scores(tile, pass, memory.scores);
   weigh(tile, pass, p);
-  gemm<T>({.a = as_factor<T>(p, memory.factor), .b = keys(v_, tile), .c = queries(context_, tile)});
+  gemm::gemm<T>(
+      {.a = as_factor<T>(p, memory.factor), .b = keys(v_, tile), .c = queries(context_, tile)});
 }
 
 template <typename T>
@@ -328,8 +329,9 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
   parallel_for(batch_ * kv_heads, row_grain(query_length_ * key_length_ * (n_heads_ / kv_heads)),
                [&](std::size_t i) { attend_backward(i / kv_heads, i % kv_heads, pass); });
   if (form_.relative_bias.active()) {
-    add_column_sums<Value>(batch_, d_relative_bias_.cols(), relative_bias_.gradient.flat(),
-                           [&](std::size_t s, std::size_t i) { return d_relative_bias_(s, i); });
+    kernels::add_column_sums<Value>(
+        batch_, d_relative_bias_.cols(), relative_bias_.gradient.flat(),
+        [&](std::size_t s, std::size_t i) { return d_relative_bias_(s, i); });
   }
   prepare_backward(query_norm_, raw_q_, scratch.d_query, pass);
   prepare_backward(key_norm_, raw_k_, scratch.d_key, pass);
@@ -369,27 +371,29 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv
     memory.d_scores.resize(tile.queries, tile.keys);
     const MatrixView<Value> ds = memory.d_scores;
 
-    gemm<T, Value>({.a = as_factor<T>(p, memory.factor),
-                    .transpose_a = Transpose::kYes,
-                    .b = dc,
-                    .c = dv.block(0, 0, tile.keys, dv.cols),
-                    .beta = beta});
-    gemm<T, Value>({.a = dc, .b = keys(v_, tile), .transpose_b = Transpose::kYes, .c = ds});
-    for (std::size_t r = 0; r < p.rows; ++r) softmax_row_backward<Value>(p.row(r), ds.row(r));
+    gemm::gemm<T, Value>({.a = as_factor<T>(p, memory.factor),
+                          .transpose_a = gemm::Transpose::kYes,
+                          .b = dc,
+                          .c = dv.block(0, 0, tile.keys, dv.cols),
+                          .beta = beta});
+    gemm::gemm<T, Value>(
+        {.a = dc, .b = keys(v_, tile), .transpose_b = gemm::Transpose::kYes, .c = ds});
+    for (std::size_t r = 0; r < p.rows; ++r)
+      kernels::softmax_row_backward<Value>(p.row(r), ds.row(r));
     scores_backward(tile, pass, memory.capped, ds);
     const MatrixView<const T> ds_factor = as_factor<T>(ds, memory.factor);
-    gemm<T>(
+    gemm::gemm<T>(
         {.a = ds_factor, .b = keys(k_, tile), .c = queries(scratch.d_query, tile), .alpha = scale});
-    gemm<T, Value>({.a = ds_factor,
-                    .transpose_a = Transpose::kYes,
-                    .b = queries(q_, tile),
-                    .c = dk.block(0, 0, tile.keys, dk.cols),
-                    .alpha = scale,
-                    .beta = beta});
+    gemm::gemm<T, Value>({.a = ds_factor,
+                          .transpose_a = gemm::Transpose::kYes,
+                          .b = queries(q_, tile),
+                          .c = dk.block(0, 0, tile.keys, dk.cols),
+                          .alpha = scale,
+                          .beta = beta});
   }
   if constexpr (!kIsArithmetic<T>) {
-    convert<Value, T>(dk, d_key);
-    convert<Value, T>(dv, d_value);
+    kernels::convert<Value, T>(dk, d_key);
+    kernels::convert<Value, T>(dv, d_value);
   }
 }
 

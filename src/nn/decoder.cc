@@ -59,10 +59,10 @@ MatrixView<Arithmetic<T>> Decoder<T>::forward(std::span<const std::int32_t> toke
     head_->forward(y_, logits_.view());
   } else {
     const Charge charge(Cost::kProducts);
-    gemm<T, Value>({.a = y_,
-                    .b = stored<T>(embedding_.token()),
-                    .transpose_b = Transpose::kYes,
-                    .c = logits_});
+    gemm::gemm<T, Value>({.a = y_,
+                          .b = stored<T>(embedding_.token()),
+                          .transpose_b = gemm::Transpose::kYes,
+                          .c = logits_});
   }
   if (step.probe != nullptr) {
     step.probe->forward(outer_site(options_, SublayerKind::kHead), logits_);
@@ -82,7 +82,7 @@ void Decoder<T>::backward(MatrixView<const Value> d_logits) {
   } else {
     d_logits_.resize(d_logits.rows, d_logits.cols);
     d_y_.resize(y_.rows(), y_.cols());
-    convert<Value, T>(d_logits, d_logits_);
+    kernels::convert<Value, T>(d_logits, d_logits_);
     head_backward(d_logits_, d_y_);
     stack_.backward(d_y_, gradient_, pass_);
   }
@@ -95,9 +95,12 @@ void Decoder<T>::head_backward(MatrixView<const T> d_logits, MatrixView<T> d_y) 
   if (head_) return head_->backward(y_, d_logits, d_y);
   const Charge charge(Cost::kProducts);
   Parameter<Value>& token = embedding_.token();
-  gemm<T>({.a = d_logits, .b = stored<T>(token), .c = d_y});
-  gemm<T, Value>(
-      {.a = d_logits, .transpose_a = Transpose::kYes, .b = y_, .c = token.gradient, .beta = 1});
+  gemm::gemm<T>({.a = d_logits, .b = stored<T>(token), .c = d_y});
+  gemm::gemm<T, Value>({.a = d_logits,
+                        .transpose_a = gemm::Transpose::kYes,
+                        .b = y_,
+                        .c = token.gradient,
+                        .beta = 1});
 }
 
 template <typename T>

@@ -23,7 +23,7 @@ void Embedding<T>::check(std::span<const std::int32_t> tokens, MatrixView<const 
     require(token >= 0 && std::size_t(token) < token_.value.rows(),
             "embedding: token {} is outside the vocabulary of {}", token, token_.value.rows());
   }
-  check_shape("embedding", "x", x, tokens.size(), token_.value.cols());
+  kernels::check_shape("embedding", "x", x, tokens.size(), token_.value.cols());
 }
 
 template <typename T>

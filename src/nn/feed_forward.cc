@@ -20,17 +20,17 @@ void multiply(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> out) {
 }
 
 /// φ, or the gate's.
-Activation activation_of(FeedForwardKind kind) {
+kernels::Activation activation_of(FeedForwardKind kind) {
   switch (kind) {
     case FeedForwardKind::kRelu:
-      return Activation::kRelu;
+      return kernels::Activation::kRelu;
     case FeedForwardKind::kGelu:
-      return Activation::kGelu;
+      return kernels::Activation::kGelu;
     case FeedForwardKind::kGeluTanh:
     case FeedForwardKind::kGeGluTanh:
-      return Activation::kGeluTanh;
+      return kernels::Activation::kGeluTanh;
     default:
-      return Activation::kSilu;
+      return kernels::Activation::kSilu;
   }
 }
 
@@ -57,10 +57,10 @@ void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<
     gate_out_.resize(x.rows, d_ff);
     gate_active_.resize(x.rows, d_ff);
     gate_.forward(x, gate_out_.view());
-    activate<T>(activation_of(kind_), gate_out_, gate_active_);
+    kernels::activate<T>(activation_of(kind_), gate_out_, gate_active_);
     multiply<T>(gate_active_, up_out_, hidden_);
   } else {
-    activate<T>(activation_of(kind_), up_out_, hidden_);
+    kernels::activate<T>(activation_of(kind_), up_out_, hidden_);
   }
   down_.forward(hidden_, y);
 }
@@ -77,11 +77,13 @@ void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, Mat
     d_gate.resize(hidden_.rows(), hidden_.cols());
     multiply<T>(d_hidden, up_out_, d_gate);
     multiply<T>(d_hidden, gate_active_, d_hidden);
-    activate_backward<T>(activation_of(kind_), {.x = gate_out_, .dy = d_gate, .dx = d_gate});
+    kernels::activate_backward<T>(activation_of(kind_),
+                                  {.x = gate_out_, .dy = d_gate, .dx = d_gate});
     up_.backward(x, d_hidden, dx);
     gate_.backward(x, d_gate, dx, GradientMode::kAccumulate);
   } else {
-    activate_backward<T>(activation_of(kind_), {.x = up_out_, .dy = d_hidden, .dx = d_hidden});
+    kernels::activate_backward<T>(activation_of(kind_),
+                                  {.x = up_out_, .dy = d_hidden, .dx = d_hidden});
     up_.backward(x, d_hidden, dx);
   }
 }

@@ -18,30 +18,30 @@ Linear<T>::Linear(std::size_t in, std::size_t out, Bias bias)
 template <typename T>
 template <typename Out>
 void Linear<T>::forward(MatrixView<const T> x, MatrixView<Out> y) const {
-  check_shape("linear", "y", y, x.rows, weight_.value.rows());
+  kernels::check_shape("linear", "y", y, x.rows, weight_.value.rows());
   const Charge charge(Cost::kProducts);
-  gemm<T, Out>({.a = x,
-                .b = stored<T>(weight_),
-                .transpose_b = Transpose::kYes,
-                .c = y,
-                .bias = bias_.value.flat()});
+  gemm::gemm<T, Out>({.a = x,
+                      .b = stored<T>(weight_),
+                      .transpose_b = gemm::Transpose::kYes,
+                      .c = y,
+                      .bias = bias_.value.flat()});
 }
 
 template <typename T>
 void Linear<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                          GradientMode mode) {
-  check_shape("linear", "dy", dy, x.rows, weight_.value.rows());
+  kernels::check_shape("linear", "dy", dy, x.rows, weight_.value.rows());
   const Charge charge(Cost::kProducts);
   if (!dx.empty()) {
-    gemm<T>({.a = dy,
-             .b = stored<T>(weight_),
-             .c = dx,
-             .beta = Value(mode == GradientMode::kAccumulate ? 1 : 0)});
+    gemm::gemm<T>({.a = dy,
+                   .b = stored<T>(weight_),
+                   .c = dx,
+                   .beta = Value(mode == GradientMode::kAccumulate ? 1 : 0)});
   }
-  gemm<T, Value>(
-      {.a = dy, .transpose_a = Transpose::kYes, .b = x, .c = weight_.gradient, .beta = 1});
+  gemm::gemm<T, Value>(
+      {.a = dy, .transpose_a = gemm::Transpose::kYes, .b = x, .c = weight_.gradient, .beta = 1});
   if (!bias_.empty()) {
-    add_column_sums<Value>(
+    kernels::add_column_sums<Value>(
         dy.rows, dy.cols, bias_.gradient.flat(),
         [&](std::size_t r, std::size_t i) { return static_cast<Value>(dy(r, i)); });
   }

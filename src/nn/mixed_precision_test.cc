@@ -123,16 +123,17 @@ TEST(MixedPrecision, ActivationsAreThoseOfFloat32Rounded) {
   TorchGenerator(1).fill_normal(x.flat(), 0, 2);
   TorchGenerator(2).fill_normal(dy.flat());
   Matrix<BFloat16> x16(3, 37), y16(3, 37), dy16(3, 37), dx16(3, 37);
-  convert<float, BFloat16>(x.view(), x16);
-  convert<float, BFloat16>(dy.view(), dy16);
-  convert<BFloat16, float>(x16.view(), x);
-  convert<BFloat16, float>(dy16.view(), dy);
-  for (const Activation activation :
-       {Activation::kRelu, Activation::kGelu, Activation::kGeluTanh, Activation::kSilu}) {
-    activate<float>(activation, x, y);
-    activate<BFloat16>(activation, x16, y16);
-    activate_backward<float>(activation, {x, dy, dx});
-    activate_backward<BFloat16>(activation, {x16, dy16, dx16});
+  kernels::convert<float, BFloat16>(x.view(), x16);
+  kernels::convert<float, BFloat16>(dy.view(), dy16);
+  kernels::convert<BFloat16, float>(x16.view(), x);
+  kernels::convert<BFloat16, float>(dy16.view(), dy);
+  for (const kernels::Activation activation :
+       {kernels::Activation::kRelu, kernels::Activation::kGelu, kernels::Activation::kGeluTanh,
+        kernels::Activation::kSilu}) {
+    kernels::activate<float>(activation, x, y);
+    kernels::activate<BFloat16>(activation, x16, y16);
+    kernels::activate_backward<float>(activation, {x, dy, dx});
+    kernels::activate_backward<BFloat16>(activation, {x16, dy16, dx16});
     for (std::size_t i = 0; i < x.flat().size(); ++i) {
       EXPECT_EQ(y16.flat()[i].bits, BFloat16(y.flat()[i]).bits);
       EXPECT_EQ(dx16.flat()[i].bits, BFloat16(dx.flat()[i]).bits);

@@ -10,7 +10,7 @@ template <typename T>
 void round_parameter(Parameter<T>& parameter) {
   if constexpr (std::is_same_v<T, float>) {  // no products of double read anything else
     if (parameter.rounded.empty()) return;
-    convert<float, BFloat16>(parameter.value.view(), parameter.rounded);
+    kernels::convert<float, BFloat16>(parameter.value.view(), parameter.rounded);
   }
 }
 

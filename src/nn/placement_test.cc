@@ -56,7 +56,8 @@ TEST(Placement, DescriptionsMustFitTheStack) {
                                      {"pre+post", "is for more layers than there are: 3"},
                                      {"post:0+pre", "not a number of layers"},
                                      {"post:x+pre", "not a number of layers"}}) {
-    EXPECT_THAT([text = wrong] { parse_placements(text, 3); }, ThrowsMessage<Error>(HasSubstr(words)))
+    EXPECT_THAT([text = wrong] { parse_placements(text, 3); },
+                ThrowsMessage<Error>(HasSubstr(words)))
         << wrong;
   }
 }

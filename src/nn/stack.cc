@@ -14,7 +14,7 @@ void copy(MatrixView<const From> from, MatrixView<To> to) {
   if constexpr (std::is_same_v<From, To>) {
     if (from.data != to.data) residual_add<To>({.x = from}, to);
   } else {
-    convert<From, To>(from, to);
+    kernels::convert<From, To>(from, to);
   }
 }
 

@@ -12,7 +12,7 @@ class Told {
   explicit Told(MatrixView<const T> values) : values_(values) {
     if constexpr (!kIsArithmetic<T>) {
       wide_.resize(values.rows, values.cols);
-      convert<T, Arithmetic<T>>(values, wide_);
+      kernels::convert<T, Arithmetic<T>>(values, wide_);
     }
   }
   operator MatrixView<const Arithmetic<T>>() const {

@@ -5,7 +5,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::probe {
 namespace {
 
 /// Over rows of the same number.
@@ -186,4 +186,4 @@ template class Profiler<double>;
 template double mean_token_cosine(MatrixView<const float>, std::size_t);
 template double mean_token_cosine(MatrixView<const double>, std::size_t);
 
-}  // namespace addnorm
+}  // namespace addnorm::probe

@@ -9,7 +9,7 @@
 #include "addnorm/matrix.h"
 #include "addnorm/nn/probe.h"
 
-namespace addnorm {
+namespace addnorm::probe {
 
 /// What was measured of the values and gradients at one site; NaN is unknown.
 struct ProfileEntry {
@@ -108,4 +108,4 @@ const ProfileEntry* find_entry(const std::vector<ProfileEntry>& profile, const S
 const ProfileEntry& stream_entry(const std::vector<ProfileEntry>& profile, std::size_t place,
                                  std::size_t layers);
 
-}  // namespace addnorm
+}  // namespace addnorm::probe

@@ -7,7 +7,7 @@
 #include "addnorm/matrix.h"
 #include "addnorm/torch_generator.h"
 
-namespace addnorm {
+namespace addnorm::probe {
 namespace {
 
 constexpr Site kSite{2, SublayerKind::kFeedForward, Point::kSum};
@@ -58,4 +58,4 @@ TEST(TokenCosine, LooksWithinEachSequence) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::probe

@@ -16,7 +16,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm {
+namespace addnorm::race {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -37,11 +37,11 @@ void stream(const std::byte* from, std::byte* to, std::size_t bytes) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm
+}  // namespace addnorm::race
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 HWY_EXPORT(stream);
@@ -68,5 +68,5 @@ void memory_copy(const std::byte* from, std::byte* to, std::size_t bytes, Stores
   });
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::race
 #endif  // HWY_ONCE

@@ -4,7 +4,7 @@
 
 #include "addnorm/matrix.h"
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 TEST(MemoryCopy, CopiesEveryByteAndNoMore) {
@@ -20,4 +20,4 @@ TEST(MemoryCopy, CopiesEveryByteAndNoMore) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -9,13 +9,13 @@
 #include "kernels/reference.h"
 #include "race/onednn_norm.h"
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 constexpr std::size_t kRows = 64;
 
 /// max |actual − expected| ÷ unit, and not less than what is no number.
-double largest_error(std::span<const float> actual, const reference::Values& expected,
+double largest_error(std::span<const float> actual, const kernels::reference::Values& expected,
                      double unit) {
   double largest = 0;
   for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -34,7 +34,7 @@ class AccuracyData {
     generator.fill_normal(matrix(0), job.mean * job.deviation, job.deviation);
     generator.fill_normal(matrix(1));
     const auto x = matrix(0), dy = matrix(1);
-    const reference::Norm norm{
+    const kernels::reference::Norm norm{
         .options = options(), .shape = {kRows, job.features}, .x = {x.begin(), x.end()}};
     y_ = norm_forward(norm).y;
     dx_ = norm_backward(norm, {dy.begin(), dy.end()}).dx;
@@ -78,7 +78,7 @@ class AccuracyData {
 
   AccuracyJob job_;
   Matrix<float> memory_;
-  reference::Values y_, dx_;
+  kernels::reference::Values y_, dx_;
 };
 
 }  // namespace
@@ -101,4 +101,4 @@ AccuracyResult measure_accuracy(const AccuracyJob& job, PythonRival* torch) {
   return result;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::race

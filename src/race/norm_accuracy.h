@@ -6,7 +6,7 @@
 
 #include "race/python_rival.h"
 
-namespace addnorm {
+namespace addnorm::race {
 
 /// LayerNorm without γ and β, and its gradient, of 64 rows of normally distributed float32 values.
 struct AccuracyJob {
@@ -35,4 +35,4 @@ struct AccuracyResult {
 };
 AccuracyResult measure_accuracy(const AccuracyJob& job, PythonRival* torch);
 
-}  // namespace addnorm
+}  // namespace addnorm::race

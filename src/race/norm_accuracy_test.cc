@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 using ::testing::IsEmpty;
@@ -43,4 +43,4 @@ TEST(NormAccuracy, GoesOnWithoutPyTorch) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -14,7 +14,7 @@
 #include "race/memory_copy.h"
 #include "race/onednn_norm.h"
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 using Work = std::function<void()>;
@@ -276,4 +276,4 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -10,7 +10,7 @@
 #include "race/python_rival.h"
 #include "race/race_job.h"
 
-namespace addnorm {
+namespace addnorm::race {
 
 /// The types of storage that can be raced, such as "f32".
 std::vector<std::string> race_dtypes();
@@ -44,4 +44,4 @@ RaceResult race(const RaceJob& job, const RaceOptions& options,
 /// Of at least one value; the mean of the middle two where their number is even.
 double median(std::vector<double> values);
 
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -4,7 +4,7 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 using ::testing::HasSubstr;
@@ -128,4 +128,4 @@ TEST(NormRace, AFailedJobEndsNoRival) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::race

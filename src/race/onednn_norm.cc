@@ -5,7 +5,7 @@
 #include "base/require.h"
 #include "gemm/onednn.h"
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 using dnnl::memory;
@@ -114,4 +114,4 @@ std::function<void()> onednn_norm(const RaceJob& job, const RaceArrays& arrays) 
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::race

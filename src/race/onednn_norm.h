@@ -5,7 +5,7 @@
 
 #include "race/race_job.h"
 
-namespace addnorm {
+namespace addnorm::race {
 
 /// The memory of a race, which ours and oneDNN share.
 struct RaceArrays {
@@ -18,4 +18,4 @@ struct RaceArrays {
 /// no such norm or type.
 std::function<void()> onednn_norm(const RaceJob& job, const RaceArrays& arrays);
 
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -17,7 +17,7 @@
 
 #include "race/python_rival_script.h"  // python_rival.py
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 constexpr PythonRivalKind kKinds[] = {
@@ -148,4 +148,4 @@ std::string PythonRival::read_line() {
   return line;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -9,7 +9,7 @@
 
 #include "race/race_job.h"
 
-namespace addnorm {
+namespace addnorm::race {
 
 /// A library that is raced in a Python of its own.
 struct PythonRivalKind {
@@ -59,4 +59,4 @@ class PythonRival {
   std::string problem_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -6,7 +6,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 constexpr RaceKernel kKernels[] = {
@@ -78,4 +78,4 @@ std::vector<RaceJob> race_jobs(const std::vector<RaceKernel>& kernels,
   return jobs;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::race

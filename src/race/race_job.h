@@ -8,7 +8,7 @@
 
 #include "addnorm/norm.h"
 
-namespace addnorm {
+namespace addnorm::race {
 
 /// What a race is about: a norm, alone or with the residual around it.
 struct RaceKernel {
@@ -59,4 +59,4 @@ std::vector<RaceJob> race_jobs(const std::vector<RaceKernel>& kernels,
                                const std::vector<RaceShape>& shapes,
                                const std::vector<std::string>& dtypes);
 
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -4,7 +4,7 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm {
+namespace addnorm::race {
 namespace {
 
 using ::testing::Contains;
@@ -60,4 +60,4 @@ TEST(RaceJob, JobsAreInBlocksByType) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::race

@@ -4,13 +4,13 @@
 
 #include "report/table.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 /// What is promised: docs/numerics.md.
-constexpr NormErrors kPromised{.y = 2e-6, .dx = 1e-6};
+constexpr race::NormErrors kPromised{.y = 2e-6, .dx = 1e-6};
 
-Cell error_cell(const std::optional<NormErrors>& errors, double NormErrors::*which) {
+Cell error_cell(const std::optional<race::NormErrors>& errors, double race::NormErrors::*which) {
   if (!errors) return {"–", Ink::kFaint};
   const double error = *errors.*which;
   return {fmt::format("{:.1e}", error), error <= kPromised.*which ? Ink::kPlain : Ink::kBad};
@@ -18,7 +18,7 @@ Cell error_cell(const std::optional<NormErrors>& errors, double NormErrors::*whi
 
 }  // namespace
 
-std::string accuracy_text(const std::vector<AccuracyResult>& results, int width) {
+std::string accuracy_text(const std::vector<race::AccuracyResult>& results, int width) {
   Table table({{"features"},
                {"mean/std"},
                {"std"},
@@ -28,11 +28,11 @@ std::string accuracy_text(const std::vector<AccuracyResult>& results, int width)
                {"dx"},
                {"oneDNN"},
                {"PyTorch"}});
-  for (const AccuracyResult& result : results) {
+  for (const race::AccuracyResult& result : results) {
     std::vector<Cell> row{std::to_string(result.job.features), fmt::format("{:g}", result.job.mean),
                           fmt::format("{:g}", result.job.deviation)};
-    for (const auto which : {&NormErrors::y, &NormErrors::dx}) {
-      for (const std::optional<NormErrors>& errors :
+    for (const auto which : {&race::NormErrors::y, &race::NormErrors::dx}) {
+      for (const std::optional<race::NormErrors>& errors :
            {std::optional(result.ours), std::optional(result.onednn), result.pytorch}) {
         row.push_back(error_cell(errors, which));
       }
@@ -45,4 +45,4 @@ std::string accuracy_text(const std::vector<AccuracyResult>& results, int width)
   return to_text(table, width) + '\n' + wrap(kLegend, width) + '\n';
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

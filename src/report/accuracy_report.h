@@ -5,9 +5,9 @@
 
 #include "race/norm_accuracy.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// The largest errors as a table for a terminal of this width, in full colour and UTF-8.
-std::string accuracy_text(const std::vector<AccuracyResult>& results, int width);
+std::string accuracy_text(const std::vector<race::AccuracyResult>& results, int width);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

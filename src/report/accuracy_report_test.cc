@@ -5,16 +5,16 @@
 #include "report/terminal.h"
 #include "report/text.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using ::testing::HasSubstr;
 
 TEST(AccuracyReport, ShowsEachErrorInItsColumn) {
-  const AccuracyResult result{.job = {.features = 768, .mean = 1e4},
-                              .ours = {1e-6, 2e-7},
-                              .onednn = {3e-4, 4e-5},
-                              .pytorch = {}};
+  const race::AccuracyResult result{.job = {.features = 768, .mean = 1e4},
+                                    .ours = {1e-6, 2e-7},
+                                    .onednn = {3e-4, 4e-5},
+                                    .pytorch = {}};
   const std::string text = accuracy_text({result}, 80);
   EXPECT_THAT(
       adapt(text, {}),
@@ -23,4 +23,4 @@ TEST(AccuracyReport, ShowsEachErrorInItsColumn) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -9,7 +9,7 @@
 #include "base/require.h"
 #include "report/text.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 constexpr int kMostBarColumns = 100;  // longer bars are no easier to compare
@@ -137,4 +137,4 @@ std::string sparkline(std::span<const double> values, AxisScale scale, const Ran
   return out;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

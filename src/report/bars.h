@@ -5,7 +5,7 @@
 
 #include "report/numbers.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// A vector of numbers, to be drawn as horizontal bars around zero.
 struct Bars {
@@ -23,4 +23,4 @@ std::string draw_bars(const Bars& bars, int width);
 /// as ? (NaN), ∞, 0, or - (negative on a log scale, or minus infinity).
 std::string sparkline(std::span<const double> values, AxisScale scale, const Range& range = {});
 
-}  // namespace addnorm
+}  // namespace addnorm::report

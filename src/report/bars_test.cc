@@ -8,7 +8,7 @@
 #include "addnorm/error.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 const std::vector<std::string> kLabels{"a", "b", "c"};
@@ -86,4 +86,4 @@ TEST(Sparkline, SharesAScaleThroughTheRange) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -8,7 +8,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 constexpr double kMargin = 0.04;    // of the y axis, below and above the data
@@ -126,4 +126,4 @@ bool has_zero_of_log(const Chart& chart) {
   });
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -9,7 +9,7 @@
 
 /// A line chart, to be drawn as an image (svg.h) or on a terminal (plot.h).
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// How a series looks. A prediction is a wide pale stroke, on which a measured line can lie.
 enum class Look { kSolid, kDashed, kPrediction };
@@ -61,4 +61,4 @@ bool is_zero_of_log(double value, const Axis& axis);
 bool has_break(const Chart& chart);
 bool has_zero_of_log(const Chart& chart);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

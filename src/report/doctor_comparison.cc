@@ -7,26 +7,26 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
-std::vector<const Finding*> only_in(const Diagnosis& one, const Diagnosis& other) {
-  std::vector<const Finding*> only;
-  for (const Finding& finding : one.findings) {
-    const bool is_shared = std::ranges::any_of(other.findings, [&](const Finding& f) {
+std::vector<const doctor::Finding*> only_in(const Diagnosis& one, const Diagnosis& other) {
+  std::vector<const doctor::Finding*> only;
+  for (const doctor::Finding& finding : one.findings) {
+    const bool is_shared = std::ranges::any_of(other.findings, [&](const doctor::Finding& f) {
       return f.rule == finding.rule && f.where == finding.where;
     });
-    if (!is_shared && finding.severity != Severity::kNote) only.push_back(&finding);
+    if (!is_shared && finding.severity != doctor::Severity::kNote) only.push_back(&finding);
   }
   return only;
 }
 
-std::optional<Comparison::Parting> find_parting(const std::vector<LayerNumbers>& one,
-                                                const std::vector<LayerNumbers>& other) {
+std::optional<Comparison::Parting> find_parting(const std::vector<doctor::LayerNumbers>& one,
+                                                const std::vector<doctor::LayerNumbers>& other) {
   for (const bool forward : {true, false}) {
     for (std::size_t l = 0; l < one.size(); ++l) {
       for (const LayerColumn& column : kLayerColumns) {
-        if (forward == (column.member == &LayerNumbers::gradient)) continue;
+        if (forward == (column.member == &doctor::LayerNumbers::gradient)) continue;
         const double a = one[l].*column.member;
         const double b = other[l].*column.member;
         if (std::abs(a - b) > 0.01 * std::max(std::abs(a), std::abs(b))) {
@@ -41,9 +41,10 @@ std::optional<Comparison::Parting> find_parting(const std::vector<LayerNumbers>&
 }  // namespace
 
 Comparison compare(const Diagnosis& one, const Diagnosis& other) {
-  const std::vector<LayerNumbers> rows = layer_numbers(one.subject, last_step(one.subject.profile));
-  const std::vector<LayerNumbers> others =
-      layer_numbers(other.subject, last_step(other.subject.profile));
+  const std::vector<doctor::LayerNumbers> rows =
+      doctor::layer_numbers(one.subject, doctor::last_step(one.subject.profile));
+  const std::vector<doctor::LayerNumbers> others =
+      doctor::layer_numbers(other.subject, doctor::last_step(other.subject.profile));
   require(rows.size() == others.size(), "{} has {} layers, {} has {}: nothing to compare",
           one.subject.name, rows.size(), other.subject.name, others.size());
   Comparison comparison{.gone = only_in(one, other),
@@ -60,7 +61,7 @@ Comparison compare(const Diagnosis& one, const Diagnosis& other) {
   return comparison;
 }
 
-std::string finding_text(const Finding& finding) {
+std::string finding_text(const doctor::Finding& finding) {
   return fmt::format("{}, {}: {}", finding.rule, finding.where, finding.what);
 }
 
@@ -72,4 +73,4 @@ std::string parting_text(const Comparison& comparison) {
                      short_number(p.one), short_number(p.other));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

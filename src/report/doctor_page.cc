@@ -9,23 +9,25 @@
 #include "report/html.h"
 #include "report/run_report.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
-std::string short_name(const Subject& subject) {
+std::string short_name(const doctor::Subject& subject) {
   const std::filesystem::path path(subject.name);
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
 /// What is drawn of one diagnosis.
 struct Drawn {
-  const Subject& subject;
-  std::vector<LayerNumbers> rows;
+  const doctor::Subject& subject;
+  std::vector<doctor::LayerNumbers> rows;
   std::string suffix;  ///< of its curves' names
   Look look;
 };
 std::vector<Drawn> all_drawn(const Diagnosis& diagnosis, const Diagnosis* other) {
-  const auto rows = [](const Subject& s) { return layer_numbers(s, last_step(s.profile)); };
+  const auto rows = [](const doctor::Subject& s) {
+    return doctor::layer_numbers(s, doctor::last_step(s.profile));
+  };
   std::vector<Drawn> all{{diagnosis.subject, rows(diagnosis.subject), "", Look::kSolid}};
   if (other != nullptr) {
     all.push_back(
@@ -41,7 +43,7 @@ Chart chart_of(const std::vector<Drawn>& drawn, const char* title, const char* l
   for (const auto& [subject, rows, suffix, look] : drawn) {
     for (std::size_t c = 0; c < columns.size(); ++c) {
       Series series{.name = columns[c].name + suffix, .look = look, .color = static_cast<int>(c)};
-      for (const LayerNumbers& row : rows) {
+      for (const doctor::LayerNumbers& row : rows) {
         if (std::isnan(row.*columns[c].member)) continue;
         series.x.push_back(static_cast<double>(row.layer));
         series.y.push_back(row.*columns[c].member);
@@ -53,7 +55,7 @@ Chart chart_of(const std::vector<Drawn>& drawn, const char* title, const char* l
 }
 
 /// Puts what theory says behind the first curve.
-void lay_under(Chart& chart, const Band& band) {
+void lay_under(Chart& chart, const doctor::Band& band) {
   if (band.layer.empty() || chart.series.empty()) return;
   chart.series.push_back({.name = "theory",
                           .x = band.layer,
@@ -76,7 +78,7 @@ Chart gain_chart(const std::vector<Drawn>& drawn) {
   Chart chart{.title = "Gains of the norms", .x = {.label = "layer"}, .y = {.label = "RMS"}};
   for (const auto& [subject, rows, suffix, look] : drawn) {
     int color = 0;
-    for (NormGains& norm : norm_gains(subject)) {
+    for (doctor::NormGains& norm : doctor::norm_gains(subject)) {
       chart.series.push_back({.name = gain_name(norm.site) + suffix,
                               .x = std::move(norm.layer),
                               .y = std::move(norm.gain),
@@ -91,12 +93,12 @@ void add_findings(HtmlPage& page, const Diagnosis& diagnosis, const std::vector<
   page.section("Findings");
   if (groups.empty()) page.paragraph("Nothing was found, and there is nothing to note.");
   for (const Group& group : groups) {
-    const Finding& worst = group.worst();
+    const doctor::Finding& worst = group.worst();
     const SeverityLook& severity = look(worst.severity);
     page.paragraph(
         places(group),
         {fmt::format("{} {} ({})", severity.mark, worst.rule, severity.name), severity.ink});
-    const char* expected = worst.severity == Severity::kNote ? "because" : "expected";
+    const char* expected = worst.severity == doctor::Severity::kNote ? "because" : "expected";
     std::vector<HtmlPage::Item> items{
         {"seen", worst.what}, {expected, worst.because}, {"fix", worst.fix}};
     for (const std::string& proof : proof_texts(diagnosis, group))
@@ -109,8 +111,8 @@ void add_comparison(HtmlPage& page, const Diagnosis& one, const Diagnosis& other
   const Comparison comparison = compare(one, other);
   page.section("Against " + short_name(other.subject));
   std::vector<HtmlPage::Item> items;
-  const auto add = [&](const char* label, const std::vector<const Finding*>& findings) {
-    for (const Finding* f : findings) {
+  const auto add = [&](const char* label, const std::vector<const doctor::Finding*>& findings) {
+    for (const doctor::Finding* f : findings) {
       items.push_back({{fmt::format("{} {}", look(f->severity).mark, label), look(f->severity).ink},
                        finding_text(*f)});
     }
@@ -125,14 +127,14 @@ void add_comparison(HtmlPage& page, const Diagnosis& one, const Diagnosis& other
 }
 
 void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
-  const Subject& subject = drawn.front().subject;
-  const std::vector<LayerNumbers>& rows = drawn.front().rows;
+  const doctor::Subject& subject = drawn.front().subject;
+  const std::vector<doctor::LayerNumbers>& rows = drawn.front().rows;
   const auto figure = [&](const Chart& chart, std::string_view caption) {
     if (!chart.series.empty()) page.figure(chart, caption);
   };
   const auto& columns = kLayerColumns;
   Chart stream = chart_of(drawn, "The residual stream", "RMS", AxisScale::kLog, {columns[0]});
-  lay_under(stream, stream_band(subject, rows));
+  lay_under(stream, doctor::stream_band(subject, rows));
   figure(stream,
          "Of what each layer reads. Theory, where it has a word: from branches that are "
          "independent of the stream to branches that all point its way, of the sizes that were "
@@ -154,13 +156,13 @@ void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
          "RMS over features of γ, or of 1 + γ where that is meant. They start at 1; near 0 nothing "
          "passes.");
   Chart gradient = chart_of(drawn, "Gradient", "RMS", AxisScale::kLog, {columns[7]});
-  lay_under(gradient, gradient_band(subject, rows));
+  lay_under(gradient, doctor::gradient_band(subject, rows));
   figure(gradient,
          "Of the loss by what each layer reads. Theory, of stacks that add to their stream, before "
          "training: from the identity's part alone to branches whose gradients all point its way.");
 }
 
-void add_losses(HtmlPage& page, const Subject& subject) {
+void add_losses(HtmlPage& page, const doctor::Subject& subject) {
   if (subject.metrics.steps.empty()) return;
   Chart chart = loss_chart(subject.metrics);
   const bool is_known = std::isfinite(subject.unigram_loss);
@@ -181,7 +183,7 @@ void add_losses(HtmlPage& page, const Subject& subject) {
 }  // namespace
 
 std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other) {
-  const Subject& subject = diagnosis.subject;
+  const doctor::Subject& subject = diagnosis.subject;
   const std::vector<Group> groups = grouped(diagnosis.findings);
   HtmlPage page("Doctor: " + short_name(subject),
                 fmt::format("{}: {}. {}", model_text(subject.profile.model),
@@ -191,7 +193,7 @@ std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other) {
   if (other != nullptr) add_comparison(page, diagnosis, *other);
   add_losses(page, subject);
   const std::vector<Drawn> drawn = all_drawn(diagnosis, other);
-  const std::vector<LayerNumbers>& rows = drawn.front().rows;
+  const std::vector<doctor::LayerNumbers>& rows = drawn.front().rows;
   if (rows.empty()) return page.str();
   page.section("By layer");
   add_charts(page, drawn);
@@ -199,4 +201,4 @@ std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other) {
   return page.str();
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

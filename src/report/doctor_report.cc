@@ -12,7 +12,7 @@
 #include "report/table.h"
 #include "report/text.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 std::string indented(std::string_view label, std::string_view text, int width) {
@@ -27,14 +27,14 @@ std::string indented(std::string_view label, std::string_view text, int width) {
 }
 
 std::string group_text(const Diagnosis& diagnosis, const Group& group, int width) {
-  const Finding& worst = group.worst();
+  const doctor::Finding& worst = group.worst();
   const SeverityLook& severity = look(worst.severity);
   std::string text =
       fmt::format("{} {}\n", paint(severity.ink, severity.mark), paint(Ink::kStrong, worst.rule));
   text += indented("where", places(group), width);
   text += indented("seen", worst.what, width);
-  text +=
-      indented(worst.severity == Severity::kNote ? "because" : "expected", worst.because, width);
+  text += indented(worst.severity == doctor::Severity::kNote ? "because" : "expected",
+                   worst.because, width);
   text += indented("fix", worst.fix, width);
   for (const std::string& proof : proof_texts(diagnosis, group)) {
     text += indented("proof", proof, width);
@@ -45,8 +45,8 @@ std::string group_text(const Diagnosis& diagnosis, const Group& group, int width
 }  // namespace
 
 bool Diagnosis::sound() const {
-  return std::ranges::all_of(findings,
-                             [](const Finding& f) { return f.severity == Severity::kNote; });
+  return std::ranges::all_of(
+      findings, [](const doctor::Finding& f) { return f.severity == doctor::Severity::kNote; });
 }
 
 std::string doctor_text(const Diagnosis& diagnosis, int width) {
@@ -63,8 +63,8 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
   for (const Group& group : groups) {
     text += "\n" + group_text(diagnosis, group, width);
   }
-  const std::vector<LayerNumbers> rows =
-      layer_numbers(diagnosis.subject, last_step(diagnosis.subject.profile));
+  const std::vector<doctor::LayerNumbers> rows =
+      doctor::layer_numbers(diagnosis.subject, doctor::last_step(diagnosis.subject.profile));
   if (!rows.empty()) {
     text += fmt::format("\n{}\n", paint(Ink::kStrong, "By layer"));
     text += to_text(layer_table(rows, 16), width);
@@ -79,8 +79,8 @@ std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int wi
   const Comparison comparison = compare(one, other);
   std::string text =
       wrap(fmt::format("{} against {}", other.subject.name, one.subject.name), width) + "\n";
-  const auto add = [&](const char* label, const std::vector<const Finding*>& findings) {
-    for (const Finding* f : findings) {
+  const auto add = [&](const char* label, const std::vector<const doctor::Finding*>& findings) {
+    for (const doctor::Finding* f : findings) {
       const char* mark = look(f->severity).mark;
       text += wrap(fmt::format("{} {}: {}", mark, label, finding_text(*f)), width) + "\n";
     }
@@ -94,18 +94,18 @@ std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int wi
 
 namespace {
 
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json();
+io::Json number(double value) {
+  return std::isfinite(value) ? io::Json(value) : io::Json();
 }
 
-Json to_json(const Finding& f) {
+io::Json to_json(const doctor::Finding& f) {
   const bool in_layer = f.site && (f.site->sublayer == SublayerKind::kAttention ||
                                    f.site->sublayer == SublayerKind::kFeedForward);
   return {{"rule", f.rule},
           {"severity", look(f.severity).name},
           {"where", f.where},
-          {"layer", in_layer ? Json(f.site->layer) : Json()},
-          {"sublayer", f.site ? Json(sublayer_name(f.site->sublayer)) : Json()},
+          {"layer", in_layer ? io::Json(f.site->layer) : io::Json()},
+          {"sublayer", f.site ? io::Json(io::sublayer_name(f.site->sublayer)) : io::Json()},
           {"what", f.what},
           {"because", f.because},
           {"fix", f.fix},
@@ -113,7 +113,7 @@ Json to_json(const Finding& f) {
           {"expected", number(f.expected)}};
 }
 
-Json to_json(const Proof& proof) {
+io::Json to_json(const doctor::Proof& proof) {
   return {{"rule", proof.rule},
           {"change", proof.change},
           {"steps", proof.steps},
@@ -123,29 +123,29 @@ Json to_json(const Proof& proof) {
           {"mended", proof.was_seen && proof.is_mended}};
 }
 
-Json to_json(const LayerNumbers& row) {
-  Json layer{{"layer", row.layer}};
+io::Json to_json(const doctor::LayerNumbers& row) {
+  io::Json layer{{"layer", row.layer}};
   for (const LayerColumn& column : kLayerColumns) {
     if (std::isfinite(row.*column.member)) layer[column.key] = row.*column.member;
   }
   return layer;
 }
 
-Json to_json(const Finding* finding) {
+io::Json to_json(const doctor::Finding* finding) {
   return to_json(*finding);
 }
 
 template <typename T>
-Json array_of(const std::vector<T>& values) {
-  Json array = Json::array();
+io::Json array_of(const std::vector<T>& values) {
+  io::Json array = io::Json::array();
   for (const T& value : values) array.push_back(to_json(value));
   return array;
 }
 
-Json to_json(const Diagnosis& diagnosis) {
-  const ProfileModel& model = diagnosis.subject.profile.model;
-  const std::vector<LayerNumbers> rows =
-      layer_numbers(diagnosis.subject, last_step(diagnosis.subject.profile));
+io::Json to_json(const Diagnosis& diagnosis) {
+  const io::ProfileModel& model = diagnosis.subject.profile.model;
+  const std::vector<doctor::LayerNumbers> rows =
+      doctor::layer_numbers(diagnosis.subject, doctor::last_step(diagnosis.subject.profile));
   return {{"target", diagnosis.subject.name},
           {"status", diagnosis.sound() ? "sound" : "findings"},
           {"model",
@@ -159,13 +159,13 @@ Json to_json(const Diagnosis& diagnosis) {
           {"loss", number(diagnosis.subject.loss)},
           {"findings", array_of(diagnosis.findings)},
           {"proofs", array_of(diagnosis.proofs)},
-          {"effective_depth", number(effective_depth(rows))},
+          {"effective_depth", number(doctor::effective_depth(rows))},
           {"layers", array_of(rows)}};
 }
 
-Json comparison_json(const Diagnosis& one, const Diagnosis& other) {
+io::Json comparison_json(const Diagnosis& one, const Diagnosis& other) {
   const Comparison comparison = compare(one, other);
-  Json parting;
+  io::Json parting;
   if (const auto& p = comparison.parting) {
     parting = {
         {"layer", p->layer}, {"number", p->number->key}, {"one", p->one}, {"other", p->other}};
@@ -180,9 +180,9 @@ Json comparison_json(const Diagnosis& one, const Diagnosis& other) {
 }  // namespace
 
 std::string doctor_json(const Diagnosis& diagnosis, const Diagnosis* other) {
-  Json document = to_json(diagnosis);
+  io::Json document = to_json(diagnosis);
   if (other != nullptr) document["comparison"] = comparison_json(diagnosis, *other);
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return document.dump(2, ' ', false, io::Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

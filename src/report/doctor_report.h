@@ -6,13 +6,13 @@
 #include "doctor/diagnose.h"
 #include "doctor/prove.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// What the doctor says of one subject.
 struct Diagnosis {
-  Subject subject = {};
-  std::vector<Finding> findings = {};  ///< diagnose(subject)
-  std::vector<Proof> proofs = {};      ///< of the remedies that were tried
+  doctor::Subject subject = {};
+  std::vector<doctor::Finding> findings = {};  ///< diagnose(subject)
+  std::vector<doctor::Proof> proofs = {};      ///< of the remedies that were tried
 
   /// Whether there is more than notes.
   bool sound() const;
@@ -38,4 +38,4 @@ std::string doctor_json(const Diagnosis& diagnosis, const Diagnosis* other = nul
 /// The same with curves, as one page; those of the other are dashed.
 std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other = nullptr);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -9,7 +9,7 @@
 
 #include "report/numbers.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 namespace {
 constexpr std::array<SeverityLook, 3> kSeverities{
@@ -17,7 +17,7 @@ constexpr std::array<SeverityLook, 3> kSeverities{
 
 }  // namespace
 
-const SeverityLook& look(Severity severity) {
+const SeverityLook& look(doctor::Severity severity) {
   return kSeverities[static_cast<std::size_t>(severity)];
 }
 
@@ -25,12 +25,12 @@ std::string short_number(double value) {
   return std::isnan(value) ? "–" : fmt::format("{:.3g}", value);
 }
 
-Table layer_table(const std::vector<LayerNumbers>& rows, std::size_t most) {
+Table layer_table(const std::vector<doctor::LayerNumbers>& rows, std::size_t most) {
   std::vector<Column> columns{{"layer"}};
   std::vector<LayerColumn> known;
   for (const LayerColumn& column : kLayerColumns) {
     const bool any = std::ranges::any_of(
-        rows, [&](const LayerNumbers& row) { return !std::isnan(row.*column.member); });
+        rows, [&](const doctor::LayerNumbers& row) { return !std::isnan(row.*column.member); });
     if (any) known.push_back(column);
   }
   for (const LayerColumn& column : known) columns.push_back({column.name});
@@ -53,7 +53,7 @@ const char* const kLayerCaption =
     "layer "
     "reads.";
 
-std::string model_text(const ProfileModel& model) {
+std::string model_text(const io::ProfileModel& model) {
   std::vector<std::string> parts{model.model_type.empty() ? model.architecture : model.model_type};
   if (parts.front().empty()) parts.clear();
   const bool is_word = model.placement == "pre" || model.placement == "post";
@@ -69,28 +69,28 @@ std::string model_text(const ProfileModel& model) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string input_text(const Subject& subject) {
+std::string input_text(const doctor::Subject& subject) {
   const std::string loss =
       std::isnan(subject.loss) ? "" : fmt::format(": a loss of {:.3f} nats", subject.loss);
   return fmt::format("Measured on {}{}.", subject.measured_on, loss);
 }
 
-std::string depth_text(const std::vector<LayerNumbers>& rows) {
-  const double depth = effective_depth(rows);
+std::string depth_text(const std::vector<doctor::LayerNumbers>& rows) {
+  const double depth = doctor::effective_depth(rows);
   if (std::isnan(depth)) return "";
   return fmt::format("Effective depth: {:.1f} of {} (by the angles that they turn the stream).",
                      depth, format_count(rows.size(), "layer"));
 }
 
-const Finding& Group::worst() const {
-  return **std::ranges::max_element(findings, {}, &Finding::badness);
+const doctor::Finding& Group::worst() const {
+  return **std::ranges::max_element(findings, {}, &doctor::Finding::badness);
 }
 
-std::vector<Group> grouped(const std::vector<Finding>& findings) {
+std::vector<Group> grouped(const std::vector<doctor::Finding>& findings) {
   std::vector<Group> groups;
-  for (const Finding& finding : findings) {
+  for (const doctor::Finding& finding : findings) {
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-      const Finding& first = *group.findings.front();
+      const doctor::Finding& first = *group.findings.front();
       return first.rule == finding.rule && first.fix == finding.fix;
     });
     if (same == groups.end()) {
@@ -124,7 +124,7 @@ std::string layers_text(const std::vector<std::size_t>& layers) {
 
 std::string places(const Group& group) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> kinds;  // ", attention" and layers
-  for (const Finding* finding : group.findings) {
+  for (const doctor::Finding* finding : group.findings) {
     const std::size_t number = finding->site ? finding->site->layer : 0;
     const std::string layer = fmt::format("layer {}", number);
     const bool in_layer = finding->site && finding->where.starts_with(layer);
@@ -147,7 +147,7 @@ std::string number_text(double value) {
   return std::isinf(value) ? "infinite" : fmt::format("{:#.3g}", value);
 }
 
-std::string proof_text(const Proof& proof) {
+std::string proof_text(const doctor::Proof& proof) {
   const std::string steps =
       proof.steps > 0 ? fmt::format(" in {}", format_count(proof.steps, "step")) : "";
   const std::string verdict = !proof.was_seen   ? "not seen again" + steps + ": try more"
@@ -161,19 +161,20 @@ std::string proof_text(const Proof& proof) {
 
 std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& group) {
   std::vector<std::string> texts;
-  for (const Proof& proof : diagnosis.proofs) {
+  for (const doctor::Proof& proof : diagnosis.proofs) {
     if (proof.rule == group.worst().rule) texts.push_back(proof_text(proof));
   }
   return texts;
 }
 
 std::size_t count_defects(const std::vector<Group>& groups) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      groups, [](const Group& group) { return group.worst().severity != Severity::kNote; }));
+  return static_cast<std::size_t>(std::ranges::count_if(groups, [](const Group& group) {
+    return group.worst().severity != doctor::Severity::kNote;
+  }));
 }
 
 std::string verdict_text(std::size_t defects) {
   return defects == 0 ? "no finding" : format_count(defects, "finding");
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -11,51 +11,51 @@
 
 /// What the doctor's reports have in common: words, groups of findings, the table by layer.
 
-namespace addnorm {
+namespace addnorm::report {
 
 struct SeverityLook {
   const char* name;
   const char* mark;
   Ink ink;
 };
-const SeverityLook& look(Severity severity);
+const SeverityLook& look(doctor::Severity severity);
 
 /// A number of each layer: its key in JSON, and at the head of its column.
 struct LayerColumn {
   const char* key;
   const char* name;
-  double LayerNumbers::*member;
+  double doctor::LayerNumbers::*member;
 };
 inline constexpr std::array<LayerColumn, 8> kLayerColumns{{
-    {"stream_rms", "stream", &LayerNumbers::stream},
-    {"attention_share", "attn", &LayerNumbers::attention},
-    {"feed_forward_share", "ff", &LayerNumbers::feed_forward},
-    {"layer_cosine", "cosine", &LayerNumbers::cosine},
-    {"token_cosine", "tokens", &LayerNumbers::tokens},
-    {"logits_max", "logits", &LayerNumbers::logits},
-    {"entropy", "entropy", &LayerNumbers::entropy},
-    {"grad_rms", "gradient", &LayerNumbers::gradient},
+    {"stream_rms", "stream", &doctor::LayerNumbers::stream},
+    {"attention_share", "attn", &doctor::LayerNumbers::attention},
+    {"feed_forward_share", "ff", &doctor::LayerNumbers::feed_forward},
+    {"layer_cosine", "cosine", &doctor::LayerNumbers::cosine},
+    {"token_cosine", "tokens", &doctor::LayerNumbers::tokens},
+    {"logits_max", "logits", &doctor::LayerNumbers::logits},
+    {"entropy", "entropy", &doctor::LayerNumbers::entropy},
+    {"grad_rms", "gradient", &doctor::LayerNumbers::gradient},
 }};
 extern const char* const kLayerCaption;
 
 std::string short_number(double value);
 
 /// All rows; of more than `most` the first, the last and some between.
-Table layer_table(const std::vector<LayerNumbers>& rows, std::size_t most);
+Table layer_table(const std::vector<doctor::LayerNumbers>& rows, std::size_t most);
 
 /// "gpt2, pre-norm, LayerNorm, ε 1e-05, 12 layers of width 768"
-std::string model_text(const ProfileModel& model);
+std::string model_text(const io::ProfileModel& model);
 /// "Measured on 2 × 64 random tokens: a loss of 5.55 nats."
-std::string input_text(const Subject& subject);
+std::string input_text(const doctor::Subject& subject);
 /// "Effective depth: 9.3 of 12 layers …", or nothing.
-std::string depth_text(const std::vector<LayerNumbers>& rows);
+std::string depth_text(const std::vector<doctor::LayerNumbers>& rows);
 
 /// Findings of one rule with one fix, at several places.
 struct Group {
-  std::vector<const Finding*> findings;
-  const Finding& worst() const;
+  std::vector<const doctor::Finding*> findings;
+  const doctor::Finding& worst() const;
 };
-std::vector<Group> grouped(const std::vector<Finding>& findings);
+std::vector<Group> grouped(const std::vector<doctor::Finding>& findings);
 /// "layers 3 to 5 and 9, attention; final norm"
 std::string places(const Group& group);
 
@@ -66,4 +66,4 @@ std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& gr
 std::string verdict_text(std::size_t defects);
 std::size_t count_defects(const std::vector<Group>& groups);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

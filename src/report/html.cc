@@ -7,7 +7,7 @@
 #include "report/text.h"
 #include "report/theme.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 // Each figure is there twice, as wide as a page and as a phone: its text stays legible on both.
@@ -138,4 +138,4 @@ std::string HtmlPage::str() const {
       title_, theme_css(":root"), kPageCss, body_);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -7,7 +7,7 @@
 #include "report/svg.h"
 #include "report/table.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// A page that needs nothing but itself: no script, no other file. All text is plain text.
 ///
@@ -37,4 +37,4 @@ class HtmlPage {
   std::string body_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(HtmlPage, ListsItems) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -12,14 +12,14 @@
 #include "report/table.h"
 #include "report/theme.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
-AxisScale scale_of(Spacing spacing) {
-  return spacing == Spacing::kLog ? AxisScale::kLog : AxisScale::kLinear;
+AxisScale scale_of(lab::Spacing spacing) {
+  return spacing == lab::Spacing::kLog ? AxisScale::kLog : AxisScale::kLinear;
 }
 
-Series to_series(const Curve& curve, Look look, std::size_t color) {
+Series to_series(const lab::Curve& curve, Look look, std::size_t color) {
   return {.name = curve.name,
           .x = curve.x,
           .y = curve.y,
@@ -33,10 +33,10 @@ using Colors = std::map<std::string, std::size_t>;
 
 /// Gives each of the panel's curves a colour: that of its name in panels before, or the first that
 /// no other of them has.
-void choose_colors(const Panel& panel, Colors& colors) {
+void choose_colors(const lab::Panel& panel, Colors& colors) {
   std::vector<std::string> names;
   for (const auto* curves : {&panel.measured, &panel.predicted}) {
-    for (const Curve& curve : *curves) names.push_back(curve.name);
+    for (const lab::Curve& curve : *curves) names.push_back(curve.name);
   }
   auto is_taken = [&](std::size_t color) {
     return std::ranges::any_of(names, [&](const std::string& name) {
@@ -53,19 +53,19 @@ void choose_colors(const Panel& panel, Colors& colors) {
 }
 
 /// What is predicted has the colour of the measured curve of its name, and then no name of its own.
-Chart to_chart(const Panel& panel, const Colors& colors) {
+Chart to_chart(const lab::Panel& panel, const Colors& colors) {
   Chart chart{
       .title = panel.title,
       .x = {.label = panel.x.label, .scale = scale_of(panel.x.spacing), .names = panel.x.names},
       .y = {.label = panel.y.label, .scale = scale_of(panel.y.spacing)}};
-  for (const Curve& curve : panel.measured) {
+  for (const lab::Curve& curve : panel.measured) {
     const std::size_t color = colors.at(curve.name);
     const Look look = color < kSeriesColors ? Look::kSolid : Look::kDashed;
     chart.series.push_back(to_series(curve, look, color));
   }
-  for (const Curve& curve : panel.predicted) {
+  for (const lab::Curve& curve : panel.predicted) {
     chart.series.push_back(to_series(curve, Look::kPrediction, colors.at(curve.name)));
-    const bool is_measured = std::ranges::count(panel.measured, curve.name, &Curve::name) > 0;
+    const bool is_measured = std::ranges::count(panel.measured, curve.name, &lab::Curve::name) > 0;
     if (is_measured) chart.series.back().name.clear();
   }
   if (!panel.x.names.empty()) {  // the axis names them, in one colour
@@ -81,10 +81,10 @@ Chart to_chart(const Panel& panel, const Colors& colors) {
 
 }  // namespace
 
-std::vector<Chart> to_charts(std::span<const Panel> panels) {
+std::vector<Chart> to_charts(std::span<const lab::Panel> panels) {
   Colors colors;
   std::vector<Chart> charts;
-  for (const Panel& panel : panels) {
+  for (const lab::Panel& panel : panels) {
     choose_colors(panel, colors);
     charts.push_back(to_chart(panel, colors));
   }
@@ -93,37 +93,37 @@ std::vector<Chart> to_charts(std::span<const Panel> panels) {
 
 namespace {
 
-Ink ink_of(Verdict verdict) {
+Ink ink_of(lab::Verdict verdict) {
   switch (verdict) {
-    case Verdict::kInside:
+    case lab::Verdict::kInside:
       return Ink::kGood;
-    case Verdict::kOutside:
+    case lab::Verdict::kOutside:
       return Ink::kBad;
     default:
       return Ink::kFaint;
   }
 }
 
-Cell verdict_cell(Verdict verdict) {
-  return {std::string(name_of(verdict)), ink_of(verdict)};
+Cell verdict_cell(lab::Verdict verdict) {
+  return {std::string(lab::name_of(verdict)), ink_of(verdict)};
 }
 
 /// "7 of 10, 2 not applicable", with `what` behind the 10.
-std::string tally(const FigureResult& result, std::string_view what) {
-  const auto count = [&](Verdict v) {
-    return std::ranges::count(result.checks, v, &Check::verdict);
+std::string tally(const lab::FigureResult& result, std::string_view what) {
+  const auto count = [&](lab::Verdict v) {
+    return std::ranges::count(result.checks, v, &lab::Check::verdict);
   };
-  const auto inside = count(Verdict::kInside);
-  const auto not_applicable = count(Verdict::kNotApplicable);
+  const auto inside = count(lab::Verdict::kInside);
+  const auto not_applicable = count(lab::Verdict::kNotApplicable);
   const std::string rest =
       not_applicable == 0 ? "" : fmt::format(", {} not applicable", not_applicable);
-  return fmt::format("{} of {}{}{}", inside, inside + count(Verdict::kOutside), what, rest);
+  return fmt::format("{} of {}{}{}", inside, inside + count(lab::Verdict::kOutside), what, rest);
 }
 constexpr std::string_view kInWords = " checks inside";
 
 /// "12 layers, width 128, 8 seeds from 0"
 std::string setting(const LabRun& run) {
-  const FigureOptions& o = run.options;
+  const lab::FigureOptions& o = run.options;
   std::vector<std::string> parts;
   if (o.layers.size() == 1) parts.push_back(format_count(o.layers[0], "layer"));
   if (o.layers.size() > 1) parts.push_back(fmt::format("{} layers", fmt::join(o.layers, ", ")));
@@ -138,7 +138,7 @@ std::string setting(const LabRun& run) {
 }
 
 /// "measured 0.52, expected 0.4 to 0.6"
-std::string numbers(const Check& check) {
+std::string numbers(const lab::Check& check) {
   if (!check.detail.empty()) return check.detail;
   auto text = [](double value) { return format_number(value, 4); };
   const std::string measured = fmt::format("measured {}, expected ", text(check.measured));
@@ -148,15 +148,16 @@ std::string numbers(const Check& check) {
 }
 
 /// Those that are denied first, those that are not judged last.
-std::vector<Check> in_order(std::vector<Check> checks) {
-  constexpr Verdict kOrder[] = {Verdict::kOutside, Verdict::kInside, Verdict::kNotApplicable};
-  std::ranges::stable_sort(checks, std::less<>(), [&](const Check& check) {
+std::vector<lab::Check> in_order(std::vector<lab::Check> checks) {
+  constexpr lab::Verdict kOrder[] = {lab::Verdict::kOutside, lab::Verdict::kInside,
+                                     lab::Verdict::kNotApplicable};
+  std::ranges::stable_sort(checks, std::less<>(), [&](const lab::Check& check) {
     return std::ranges::find(kOrder, check.verdict()) - kOrder;
   });
   return checks;
 }
 
-std::string check_text(const Check& check) {
+std::string check_text(const lab::Check& check) {
   if (!check.unmet.empty()) {
     return fmt::format("{}; but {} ({}).", check.claim, check.unmet, check.source);
   }
@@ -164,17 +165,17 @@ std::string check_text(const Check& check) {
 }
 
 /// The caption, with what a reader must know of the panel's curves.
-std::string caption_of(const Panel& panel) {
-  auto any = [](const std::vector<Curve>& curves, const auto& holds) {
+std::string caption_of(const lab::Panel& panel) {
+  auto any = [](const std::vector<lab::Curve>& curves, const auto& holds) {
     return std::ranges::any_of(curves, holds);
   };
-  auto is_measured = [&](const Curve& predicted) {
-    return !predicted.y.empty() && any(panel.measured, [&](const Curve& measured) {
+  auto is_measured = [&](const lab::Curve& predicted) {
+    return !predicted.y.empty() && any(panel.measured, [&](const lab::Curve& measured) {
       return measured.name == predicted.name;
     });
   };
-  auto has_band = [](const Curve& curve) { return !curve.low.empty(); };
-  auto is_cut = [](const Curve& curve) {
+  auto has_band = [](const lab::Curve& curve) { return !curve.low.empty(); };
+  auto is_cut = [](const lab::Curve& curve) {
     return std::ranges::any_of(curve.y, [](double y) { return std::isinf(y); });
   };
   std::string text = panel.caption;
@@ -208,14 +209,14 @@ std::string lab_text(const LabRun& run, int width) {
     out += "\n" + draw_plot(charts[i], width) + faint(run.result.panels[i].caption);
   }
   out += "\n";
-  for (const Check& c : in_order(run.result.checks)) {
+  for (const lab::Check& c : in_order(run.result.checks)) {
     const Cell verdict = verdict_cell(c.verdict());
     out += hanging(paint(verdict.ink, verdict.text) + ": " + check_text(c), width);
   }
   const Cell verdict = verdict_cell(run.result.verdict());
   out += fmt::format("Verdict: {}, {}\n", paint(verdict.ink, verdict.text),
                      tally(run.result, kInWords));
-  if (run.options.bug != nullptr && run.result.verdict() != Verdict::kOutside) {
+  if (run.options.bug != nullptr && run.result.verdict() != lab::Verdict::kOutside) {
     out += lines(fmt::format("This figure does not see the bug: {}.", run.options.bug->meaning));
   }
   return out;
@@ -224,7 +225,7 @@ std::string lab_text(const LabRun& run, int width) {
 namespace {
 
 /// The figures go by the label.
-Table summary(std::span<const LabRun> runs, std::string_view Figure::*label) {
+Table summary(std::span<const LabRun> runs, std::string_view lab::Figure::*label) {
   Table table(
       {{"figure", Align::kLeft}, {"verdict", Align::kLeft}, {"checks inside", Align::kLeft}});
   for (const LabRun& run : runs) {
@@ -238,7 +239,7 @@ Table summary(std::span<const LabRun> runs, std::string_view Figure::*label) {
 }  // namespace
 
 std::string lab_summary(std::span<const LabRun> runs, int width) {
-  return to_text(summary(runs, &Figure::name), width);
+  return to_text(summary(runs, &lab::Figure::name), width);
 }
 
 namespace {
@@ -246,8 +247,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// What the figure can be asked.
-Json options_json(const Figure& figure, const FigureOptions& options) {
-  const FigureOptions own = figure.defaults();
+Json options_json(const lab::Figure& figure, const lab::FigureOptions& options) {
+  const lab::FigureOptions own = figure.defaults();
   Json json = Json::object();
   if (!own.layers.empty()) json["layers"] = options.layers;
   if (own.width != 0) json["width"] = options.width;
@@ -259,22 +260,23 @@ Json options_json(const Figure& figure, const FigureOptions& options) {
   return json;
 }
 
-Json axis_json(const PanelAxis& axis) {
-  Json json{{"label", axis.label}, {"spacing", axis.spacing == Spacing::kLog ? "log" : "linear"}};
+Json axis_json(const lab::PanelAxis& axis) {
+  Json json{{"label", axis.label},
+            {"spacing", axis.spacing == lab::Spacing::kLog ? "log" : "linear"}};
   if (!axis.names.empty()) json["names"] = axis.names;
   return json;
 }
 
-Json curves_json(const std::vector<Curve>& curves) {
+Json curves_json(const std::vector<lab::Curve>& curves) {
   Json json = Json::array();
-  for (const Curve& c : curves) {
+  for (const lab::Curve& c : curves) {
     json.push_back({{"name", c.name}, {"x", c.x}, {"y", c.y}, {"low", c.low}, {"high", c.high}});
     if (!c.error.empty()) json.back()["standard_error"] = c.error;
   }
   return json;
 }
 
-Json panel_json(const Panel& panel) {
+Json panel_json(const lab::Panel& panel) {
   return {{"title", panel.title},
           {"x", axis_json(panel.x)},
           {"y", axis_json(panel.y)},
@@ -282,11 +284,11 @@ Json panel_json(const Panel& panel) {
           {"predicted", curves_json(panel.predicted)}};
 }
 
-Json check_json(const Check& c) {
+Json check_json(const lab::Check& c) {
   return {{"claim", c.claim},       {"source", c.source},
           {"measured", c.measured}, {"low", c.low},
           {"high", c.high},         {"detail", c.detail},
-          {"unmet", c.unmet},       {"verdict", name_of(c.verdict())}};
+          {"unmet", c.unmet},       {"verdict", lab::name_of(c.verdict())}};
 }
 
 Json run_json(const LabRun& run) {
@@ -297,9 +299,9 @@ Json run_json(const LabRun& run) {
             {"options", options_json(run.figure, run.options)},
             {"panels", Json::array()},
             {"checks", Json::array()},
-            {"verdict", name_of(run.result.verdict())}};
-  for (const Panel& panel : run.result.panels) json["panels"].push_back(panel_json(panel));
-  for (const Check& check : run.result.checks) json["checks"].push_back(check_json(check));
+            {"verdict", lab::name_of(run.result.verdict())}};
+  for (const lab::Panel& panel : run.result.panels) json["panels"].push_back(panel_json(panel));
+  for (const lab::Check& check : run.result.checks) json["checks"].push_back(check_json(check));
   return json;
 }
 
@@ -320,7 +322,7 @@ std::string lab_page_json(const LabRun& run) {
     json["panels"][i]["caption"] = caption_of(run.result.panels[i]);
   }
   json["checks"] = Json::array();
-  for (const Check& check : in_order(run.result.checks)) {
+  for (const lab::Check& check : in_order(run.result.checks)) {
     json["checks"].push_back(check_json(check));
     json["checks"].back()["text"] = check_text(check);
   }
@@ -330,7 +332,7 @@ std::string lab_page_json(const LabRun& run) {
 std::string lab_svg(const LabRun& run) {
   ChartSheet sheet{.title = std::string(run.figure.title),
                    .lead = {std::string(run.figure.question), setting(run),
-                            fmt::format("Verdict: {}, {}", name_of(run.result.verdict()),
+                            fmt::format("Verdict: {}, {}", lab::name_of(run.result.verdict()),
                                         tally(run.result, kInWords))}};
   const std::vector<Chart> charts = to_charts(run.result.panels);
   for (std::size_t i = 0; i < charts.size(); ++i) {
@@ -348,7 +350,7 @@ std::string lab_html(std::span<const LabRun> runs) {
       "assumption of the claim does not hold here. Behind ± stand four standard errors of "
       "a mean over seeds.");
   page.table(
-      summary(runs, &Figure::title),
+      summary(runs, &lab::Figure::title),
       "Each figure checks several claims; inside are those that were measured as predicted.");
   for (const LabRun& run : runs) {
     page.section(run.figure.title, run.figure.name);
@@ -360,7 +362,7 @@ std::string lab_html(std::span<const LabRun> runs) {
       page.figure(charts[i], caption_of(run.result.panels[i]));
     }
     std::vector<HtmlPage::Item> checks;
-    for (const Check& c : in_order(run.result.checks)) {
+    for (const lab::Check& c : in_order(run.result.checks)) {
       checks.push_back({verdict_cell(c.verdict()), check_text(c)});
     }
     page.list(checks);
@@ -371,10 +373,10 @@ std::string lab_html(std::span<const LabRun> runs) {
 namespace {
 
 /// The figure's options as flags with its own values.
-std::string flags_of(const Figure& figure) {
-  const FigureOptions own = figure.defaults();
+std::string flags_of(const lab::Figure& figure) {
+  const lab::FigureOptions own = figure.defaults();
   std::vector<std::string> flags;
-  for (const FigureOption& option : figure_options()) {
+  for (const lab::FigureOption& option : lab::figure_options()) {
     if (option.is_set(own)) flags.push_back(fmt::format("{} {}", option.flag, option.text(own)));
   }
   flags.push_back(fmt::format("--seed {}", own.seed));
@@ -384,23 +386,23 @@ std::string flags_of(const Figure& figure) {
 
 }  // namespace
 
-std::string lab_list_text(std::span<const Figure> figures, int width) {
+std::string lab_list_text(std::span<const lab::Figure> figures, int width) {
   std::string out;
   auto add = [&](std::string_view name, std::string_view text) {
     out += hanging(fmt::format("{}: {}", paint(Ink::kStrong, name), text), width);
   };
-  for (const Figure& figure : figures) {
+  for (const lab::Figure& figure : figures) {
     add(figure.name, figure.title);
     out += "  " + paint(Ink::kFaint, hanging(flags_of(figure), width - 2));
   }
   out += "\n" + wrap("--break puts one of these into what is measured:", width) + "\n";
-  for (const SilentBug& bug : silent_bugs()) add(bug.name, bug.meaning);
+  for (const lab::SilentBug& bug : lab::silent_bugs()) add(bug.name, bug.meaning);
   return out;
 }
 
-std::string lab_list_json(std::span<const Figure> figures) {
+std::string lab_list_json(std::span<const lab::Figure> figures) {
   Json json{{"figures", Json::array()}, {"bugs", Json::array()}};
-  for (const Figure& figure : figures) {
+  for (const lab::Figure& figure : figures) {
     json["figures"].push_back({{"name", figure.name},
                                {"title", figure.title},
                                {"question", figure.question},
@@ -408,10 +410,10 @@ std::string lab_list_json(std::span<const Figure> figures) {
                                {"options", options_json(figure, figure.defaults())},
                                {"trains", figure.trains}});
   }
-  for (const SilentBug& bug : silent_bugs()) {
+  for (const lab::SilentBug& bug : lab::silent_bugs()) {
     json["bugs"].push_back({{"name", bug.name}, {"meaning", bug.meaning}});
   }
   return json.dump(1) + "\n";
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

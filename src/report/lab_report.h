@@ -7,18 +7,18 @@
 #include "lab/figure.h"
 #include "report/chart.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// A figure of the lab with what was asked of it and what came out.
 struct LabRun {
-  const Figure& figure;
-  FigureOptions options;
-  FigureResult result;
+  const lab::Figure& figure;
+  lab::FigureOptions options;
+  lab::FigureResult result;
 };
 
 /// A curve has the colour of its name, the same in all panels. What is predicted of a measured
 /// curve has no name of its own.
-std::vector<Chart> to_charts(std::span<const Panel> panels);
+std::vector<Chart> to_charts(std::span<const lab::Panel> panels);
 
 /// The plots, the checks and the verdict for a terminal of this width, in full colour and UTF-8.
 std::string lab_text(const LabRun& run, int width);
@@ -40,7 +40,7 @@ std::string lab_svg(const LabRun& run);
 std::string lab_html(std::span<const LabRun> runs);
 
 /// What there is: the figures with the options that each takes, and the silent bugs.
-std::string lab_list_text(std::span<const Figure> figures, int width);
-std::string lab_list_json(std::span<const Figure> figures);
+std::string lab_list_text(std::span<const lab::Figure> figures, int width);
+std::string lab_list_json(std::span<const lab::Figure> figures);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

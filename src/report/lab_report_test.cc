@@ -9,31 +9,32 @@
 #include "report/terminal.h"
 #include "report/theme.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr Figure kFigure{.name = "a-figure",
-                         .title = "A title",
-                         .question = "Is 1 < 2?",
-                         .source = "Nobody 2000",
-                         .defaults = [] { return FigureOptions{.layers = {4}, .seeds = 2}; }};
+constexpr lab::Figure kFigure{
+    .name = "a-figure",
+    .title = "A title",
+    .question = "Is 1 < 2?",
+    .source = "Nobody 2000",
+    .defaults = [] { return lab::FigureOptions{.layers = {4}, .seeds = 2}; }};
 
-Check check_of(double measured) {
+lab::Check check_of(double measured) {
   return {.claim = "It is so", .source = "a book", .measured = measured, .low = 1, .high = 2};
 }
 
 LabRun some_run() {
   LabRun run{kFigure, {.layers = {4}, .seeds = 2, .seed = 7}, {}};
-  Panel panel{.title = "A panel",
-              .x = {"layer"},
-              .y = {"size", Spacing::kLog},
-              .caption = "What it shows.",
-              .measured = {{"here", {0, 1}, {1, NAN}, {1, 1}, {2, HUGE_VAL}}},
-              .predicted = {{"here", {0, 1}, {1, 2}}, {"there", {0, 1}, {}, {1, 1}, {3, 3}}}};
+  lab::Panel panel{.title = "A panel",
+                   .x = {"layer"},
+                   .y = {"size", lab::Spacing::kLog},
+                   .caption = "What it shows.",
+                   .measured = {{"here", {0, 1}, {1, NAN}, {1, 1}, {2, HUGE_VAL}}},
+                   .predicted = {{"here", {0, 1}, {1, 2}}, {"there", {0, 1}, {}, {1, 1}, {3, 3}}}};
   run.result = {{panel}, {check_of(1.5), check_of(3)}};
   run.result.checks.push_back(check_of(9));
   run.result.checks.back().unmet = "the stack has no skip";
@@ -54,7 +55,7 @@ TEST(LabReport, LaysAPredictionOverItsMeasurement) {
 }
 
 TEST(LabReport, TellsMoreCurvesThanColorsApart) {
-  Panel panel;
+  lab::Panel panel;
   for (int i = 0; i < 12; ++i) panel.measured.push_back({std::to_string(i), {0}, {1}});
   panel.predicted = {{"10", {0}, {1}}};
   const Chart chart = to_charts({&panel, 1})[0];
@@ -92,7 +93,7 @@ TEST(LabReport, NamesALimitThatThereIsOnly) {
 
 TEST(LabReport, SaysWhatWasBroken) {
   LabRun run = some_run();
-  run.options.bug = &find_silent_bug("rms-for-layer");
+  run.options.bug = &lab::find_silent_bug("rms-for-layer");
   EXPECT_THAT(adapt(lab_text(run, 80), {}), HasSubstr("RMSNorm where LayerNorm is meant"));
   EXPECT_EQ(Json::parse(lab_json(run))["options"]["bug"], "rms-for-layer");
 }
@@ -128,7 +129,8 @@ TEST(LabReport, HasWhatAPageShowsBesideTheNumbers) {
 }
 
 TEST(LabReport, NamesTheSeedOfAFigureThatDrawsOnce) {
-  constexpr Figure kOnce{.name = "once", .defaults = [] { return FigureOptions{.width = 16}; }};
+  constexpr lab::Figure kOnce{.name = "once",
+                              .defaults = [] { return lab::FigureOptions{.width = 16}; }};
   const LabRun run{kOnce, {.width = 16, .seed = 3}, {}};
   EXPECT_THAT(adapt(lab_text(run, 80), {}), HasSubstr("width 16; seed 3\n"));
   EXPECT_EQ(Json::parse(lab_json(run))["options"], Json({{"width", 16}, {"seed", 3}}));
@@ -160,8 +162,8 @@ TEST(LabReport, ListsFiguresWithTheirOptionsAndBugs) {
   const Json json = Json::parse(lab_list_json({&kFigure, 1}));
   EXPECT_EQ(json["figures"][0]["options"], Json({{"layers", {4}}, {"seeds", 2}, {"seed", 0}}));
   EXPECT_EQ(json["figures"][0]["trains"], false);
-  EXPECT_EQ(json["bugs"].size(), silent_bugs().size());
+  EXPECT_EQ(json["bugs"].size(), lab::silent_bugs().size());
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 // floor(log10), safe from values such as 999.9999 that a rounding to `digits` carries over.
@@ -140,4 +140,4 @@ std::string format_spread(double mean, double spread) {
   return power == 0 ? text : fmt::format("({})e{}", text, power);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

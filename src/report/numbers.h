@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::report {
 
 enum class AxisScale { kLinear, kLog };
 
@@ -52,4 +52,4 @@ std::string format_count(std::size_t count, std::string_view noun);
 /// "2.314 ± 0.021": the spread with two digits, the mean to the same place.
 std::string format_spread(double mean, double spread);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

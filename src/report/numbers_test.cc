@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST(FormatCount, GroupsByThousands) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

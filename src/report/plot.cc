@@ -10,7 +10,7 @@
 #include "report/text.h"
 #include "report/theme.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 constexpr int kRows = 16;
@@ -320,4 +320,4 @@ std::string draw_plot(const Chart& chart, int width) {
   return Plot(chart, width).draw();
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -10,7 +10,7 @@
 #include "report/text.h"
 #include "support/chart_of.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using testing::HasSubstr;
@@ -128,4 +128,4 @@ TEST(Plot, CutsOffWhatLiesBeyondTheAxis) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -7,7 +7,7 @@
 
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using ::testing::AllOf;
@@ -16,16 +16,16 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// 2²⁰ values, so 4 MiB a matrix.
-RaceResult result_of(std::size_t kernel, double ms, std::optional<double> onednn_ms) {
-  return {.job = {race_kernels()[kernel], {1024, 1024}, "f32"},
+race::RaceResult result_of(std::size_t kernel, double ms, std::optional<double> onednn_ms) {
+  return {.job = {race::race_kernels()[kernel], {1024, 1024}, "f32"},
           .options = {.threads = 2, .repeats = 9},
           .ms = ms,
           .copy_ms = 0.75,
           .onednn_ms = onednn_ms};
 }
 
-const PythonRivalKind& kPyTorch = python_rival_kinds()[0];
-const PythonRivalKind& kPyTorchAsIs = python_rival_kinds()[1];
+const race::PythonRivalKind& kPyTorch = race::python_rival_kinds()[0];
+const race::PythonRivalKind& kPyTorchAsIs = race::python_rival_kinds()[1];
 constexpr std::size_t kAddLayerNorm = 2, kAddRmsNorm = 3, kLongest = 6;
 
 TEST(RaceReport, ShowsRatesAndRatios) {
@@ -37,14 +37,14 @@ TEST(RaceReport, ShowsRatesAndRatios) {
 }
 
 TEST(RaceReport, FitsIntoEightyColumns) {
-  RaceResult widest = result_of(kLongest, 1234.56, 12345.6);
+  race::RaceResult widest = result_of(kLongest, 1234.56, 12345.6);
   widest.job.shape = {65536, 16384};
   widest.rivals = {{kPyTorch, 123456}, {kPyTorchAsIs, 1234567}};
   EXPECT_THAT(adapt(race_text({widest}, 80), {}), HasSubstr("65536x16384  1234.56    0%"));
 }
 
 TEST(RaceReport, ShowsPyTorchAsItIsWhereThatDiffers) {
-  RaceResult result = result_of(kAddLayerNorm, 1, 2.5);
+  race::RaceResult result = result_of(kAddLayerNorm, 1, 2.5);
   result.rivals = {{kPyTorch, 3}, {kPyTorchAsIs, 4}};
   EXPECT_THAT(adapt(race_text({result}, 80), {}), Not(HasSubstr("×4.00")));
   result.rivals[1].ms = 30;
@@ -68,7 +68,7 @@ TEST(RaceReport, WritesTheJsonLine) {
 }
 
 TEST(RaceReport, HasAColumnAndAKeyForEachRival) {
-  RaceResult result = result_of(kAddLayerNorm, 2, 5);
+  race::RaceResult result = result_of(kAddLayerNorm, 2, 5);
   result.rivals = {{kPyTorch, 3}, {{"onnxruntime", "ONNX RT"}, {}}};
   EXPECT_THAT(adapt(race_text({result}, 80), {}), AllOf(HasSubstr("oneDNN  PyTorch  ONNX RT\n"),
                                                         HasSubstr("×2.50    ×1.50        –\n")));
@@ -79,4 +79,4 @@ TEST(RaceReport, HasAColumnAndAKeyForEachRival) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -13,13 +13,14 @@
 #include "report/html.h"
 #include "run/metrics.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 constexpr std::size_t kMostPoints = 400;  // of a curve: what a chart of this width can show
 
 /// The mean of each group of steps, so many groups that a chart can show them.
-Series curve(const std::vector<StepMetrics>& steps, std::string name, double StepMetrics::*member) {
+Series curve(const std::vector<run::StepMetrics>& steps, std::string name,
+             double run::StepMetrics::*member) {
   Series series{.name = std::move(name)};
   const std::size_t group = steps.size() / kMostPoints + 1;
   for (std::size_t begin = 0; begin < steps.size(); begin += group) {
@@ -32,8 +33,8 @@ Series curve(const std::vector<StepMetrics>& steps, std::string name, double Ste
   return series;
 }
 
-Chart step_chart(const Metrics& metrics, const char* title, const char* label, AxisScale scale,
-                 double StepMetrics::*member) {
+Chart step_chart(const run::Metrics& metrics, const char* title, const char* label, AxisScale scale,
+                 double run::StepMetrics::*member) {
   return {.title = title,
           .x = {.label = "step"},
           .y = {.label = label, .scale = scale},
@@ -41,11 +42,12 @@ Chart step_chart(const Metrics& metrics, const char* title, const char* label, A
 }
 
 /// The entries of each profiled step, in the order of the steps.
-std::vector<std::vector<ProfileEntry>> by_step(const RunFiles& files) {
-  std::vector<std::vector<ProfileEntry>> steps;
+std::vector<std::vector<probe::ProfileEntry>> by_step(const run::RunFiles& files) {
+  std::vector<std::vector<probe::ProfileEntry>> steps;
   if (!std::filesystem::exists(files.profile)) return steps;
-  for (const Profile& profile : parse_profiles(read_file(files.profile), files.profile)) {
-    for (const ProfileEntry& entry : profile.entries) {
+  for (const io::Profile& profile :
+       io::parse_profiles(io::read_file(files.profile), files.profile)) {
+    for (const probe::ProfileEntry& entry : profile.entries) {
       if (steps.empty() || steps.back().front().step != entry.step) steps.emplace_back();
       steps.back().push_back(entry);
     }
@@ -62,22 +64,22 @@ std::vector<T> spread_out(const std::vector<T>& all, std::size_t most) {
   return some;
 }
 
-Chart layer_chart(const std::vector<std::vector<ProfileEntry>>& steps, std::size_t layers,
-                  const char* title, const char* label, double ProfileEntry::*member) {
+Chart layer_chart(const std::vector<std::vector<probe::ProfileEntry>>& steps, std::size_t layers,
+                  const char* title, const char* label, double probe::ProfileEntry::*member) {
   Chart chart{
       .title = title, .x = {.label = "layer"}, .y = {.label = label, .scale = AxisScale::kLog}};
-  for (const std::vector<ProfileEntry>& entries : spread_out(steps, 5)) {
+  for (const std::vector<probe::ProfileEntry>& entries : spread_out(steps, 5)) {
     Series series{.name = fmt::format("step {}", entries.front().step)};
     for (std::size_t place = 0; place <= layers; ++place) {
       series.x.push_back(static_cast<double>(place));
-      series.y.push_back(stream_entry(entries, place, layers).*member);
+      series.y.push_back(probe::stream_entry(entries, place, layers).*member);
     }
     chart.series.push_back(std::move(series));
   }
   return chart;
 }
 
-Table settings_table(const RunConfig& config) {
+Table settings_table(const run::RunConfig& config) {
   Table table({{"setting", Align::kLeft}, {"value", Align::kLeft}});
   const nlohmann::ordered_json settings = to_json(config);
   for (const auto& [name, value] : settings.items()) {
@@ -86,12 +88,12 @@ Table settings_table(const RunConfig& config) {
   return table;
 }
 
-std::string lead(const RunConfig& config, const Metrics& metrics) {
+std::string lead(const run::RunConfig& config, const run::Metrics& metrics) {
   std::string text =
       fmt::format("{} of width {}, {}-norm, {}", format_count(config.layers, "layer"), config.width,
                   config.placement, config.dtype);
   if (!metrics.steps.empty()) {
-    const StepMetrics& last = metrics.steps.back();
+    const run::StepMetrics& last = metrics.steps.back();
     text +=
         fmt::format("; {} of {}, {} bytes of text in {:.0f} seconds", format_count(last.step),
                     format_count(config.steps, "step"), format_count(last.tokens), last.seconds);
@@ -108,22 +110,22 @@ std::string loss_text(double nats) {
   return fmt::format("{:.3f} nats, {:.3f} bits a byte", nats, nats / std::numbers::ln2);
 }
 
-Chart loss_chart(const Metrics& metrics) {
+Chart loss_chart(const run::Metrics& metrics) {
   Series validation{.name = "validation"};
-  for (const Validation& v : metrics.validations) {
+  for (const run::Validation& v : metrics.validations) {
     validation.x.push_back(static_cast<double>(v.step));
     validation.y.push_back(v.loss);
   }
   Chart chart{.title = "Loss",
               .x = {.label = "step"},
               .y = {.label = "nats a byte"},
-              .series = {curve(metrics.steps, "training", &StepMetrics::loss)}};
+              .series = {curve(metrics.steps, "training", &run::StepMetrics::loss)}};
   if (!validation.x.empty()) chart.series.push_back(std::move(validation));
   return chart;
 }
 
-std::string run_html(const RunConfig& config, const RunFiles& files) {
-  const Metrics metrics = read_metrics(files.metrics);
+std::string run_html(const run::RunConfig& config, const run::RunFiles& files) {
+  const run::Metrics metrics = run::read_metrics(files.metrics);
   const auto profiles = by_step(files);
   HtmlPage page("Training run " + std::filesystem::path(files.folder).filename().string(),
                 lead(config, metrics));
@@ -134,24 +136,24 @@ std::string run_html(const RunConfig& config, const RunFiles& files) {
                 "Before each step's update, the mean of neighbouring steps; and on text that is "
                 "kept aside.")
         .figure(step_chart(metrics, "Gradient norm", "gradient norm", AxisScale::kLog,
-                           &StepMetrics::gradient_norm),
+                           &run::StepMetrics::gradient_norm),
                 "Of all parameters together, before clipping.")
         .figure(step_chart(metrics, "Learning rate", "learning rate", AxisScale::kLinear,
-                           &StepMetrics::learning_rate),
+                           &run::StepMetrics::learning_rate),
                 "AdamW's.");
   }
   if (!profiles.empty()) {
     page.section("Signal and gradient by layer")
-        .figure(
-            layer_chart(profiles, config.layers, "The residual stream", "RMS", &ProfileEntry::rms),
-            "At layer l the stream that it reads, on one batch of the training text; the last "
-            "point is what the last layer leaves.")
+        .figure(layer_chart(profiles, config.layers, "The residual stream", "RMS",
+                            &probe::ProfileEntry::rms),
+                "At layer l the stream that it reads, on one batch of the training text; the last "
+                "point is what the last layer leaves.")
         .figure(layer_chart(profiles, config.layers, "Its gradient", "gradient's RMS",
-                            &ProfileEntry::grad_rms),
+                            &probe::ProfileEntry::grad_rms),
                 "Of the loss with respect to that stream.");
   }
   page.section("Settings").table(settings_table(config), "As in config.json.");
   return page.str();
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

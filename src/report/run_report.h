@@ -7,16 +7,16 @@
 #include "run/run_config.h"
 #include "run/run_folder.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// "2.074 nats, 2.992 bits a byte"
 std::string loss_text(double nats);
 
 /// The loss by step, in training and in validation.
-Chart loss_chart(const Metrics& metrics);
+Chart loss_chart(const run::Metrics& metrics);
 
 /// report.html of a run, from what its folder holds: loss, gradient norm, stream and gradient by
 /// layer as it trained, settings.
-std::string run_html(const RunConfig& config, const RunFiles& files);
+std::string run_html(const run::RunConfig& config, const run::RunFiles& files);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -11,7 +11,7 @@
 #include "report/html.h"
 #include "report/table.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 std::string norm_name(const NormOptions& norm) {
@@ -25,8 +25,8 @@ std::string norm_name(const NormOptions& norm) {
   }
 }
 
-std::string setting(const Study& study) {
-  const StudyOptions& o = study.options;
+std::string setting(const lab::Study& study) {
+  const lab::StudyOptions& o = study.options;
   return fmt::format(
       "{}, width {}, {}, {}, {} weights; {}; {} of text, {} of {} a step, {}, learning rate {}, "
       "warm-up over {} or none, {}",
@@ -37,33 +37,33 @@ std::string setting(const Study& study) {
       format_count(o.warm_up, "step"), format_count(o.seeds, "seed"));
 }
 
-Cell loss_cell(const Spread& loss, const Study& study) {
+Cell loss_cell(const lab::Spread& loss, const lab::Study& study) {
   if (!std::isfinite(loss.mean)) return {"diverged", Ink::kBad};
   std::string text = fmt::format("{:.2f}", loss.mean);
   if (study.options.seeds > 1) text += fmt::format("±{:.2f}", loss.deviation);
-  return {text, loss.mean < study.unigram_loss - kLearned ? Ink::kPlain : Ink::kBad};
+  return {text, loss.mean < study.unigram_loss - lab::kLearned ? Ink::kPlain : Ink::kBad};
 }
 
-Ink ink_of(Strength strength) {
-  return strength == Strength::kKeeps ? Ink::kPlain : Ink::kBad;
+Ink ink_of(lab::Strength strength) {
+  return strength == lab::Strength::kKeeps ? Ink::kPlain : Ink::kBad;
 }
 
-Ink ink_of(Holds holds) {
-  return holds == Holds::kNo ? Ink::kBad : Ink::kGood;
+Ink ink_of(lab::Holds holds) {
+  return holds == lab::Holds::kNo ? Ink::kBad : Ink::kGood;
 }
 
-std::string word_of(Holds holds) {
+std::string word_of(lab::Holds holds) {
   switch (holds) {
-    case Holds::kYes:
+    case lab::Holds::kYes:
       return "holds";
-    case Holds::kPartly:
+    case lab::Holds::kPartly:
       return "holds in part";
     default:
       return "not seen here";
   }
 }
 
-std::string claim_text(const StudyClaim& claim) {
+std::string claim_text(const lab::StudyClaim& claim) {
   return fmt::format("{}. {} ({}).", claim.claim, claim.evidence, claim.source);
 }
 
@@ -73,7 +73,7 @@ std::string ratio_text(double ratio) {
   return ratio >= 100 && ratio < 1e4 ? fmt::format("{:.0f}", ratio) : fmt::format("{:.2g}", ratio);
 }
 
-Cell curve_cell(const std::vector<double>& curve, double ratio, Strength strength) {
+Cell curve_cell(const std::vector<double>& curve, double ratio, lab::Strength strength) {
   return {sparkline(curve, AxisScale::kLog) + " ×" + ratio_text(ratio), ink_of(strength)};
 }
 
@@ -83,7 +83,7 @@ Table summary(const StudyReport& report) {
                {"gradient by layer", Align::kLeft},
                {"loss"},
                {"warm-up"}});
-  for (const StudyFinding& f : report.findings) {
+  for (const lab::StudyFinding& f : report.findings) {
     table.add_row({{f.placement, Ink::kStrong},
                    curve_cell(f.stream_by_layer, f.ends.stream, f.stream),
                    curve_cell(f.gradient_by_layer, f.ends.gradient, f.gradient),
@@ -100,7 +100,7 @@ constexpr const char* kHowToRead =
     "standard deviation over seeds. Red: beyond a hundredth or a hundredfold, or a loss not better "
     "than byte frequencies.";
 
-std::string baseline(const Study& study) {
+std::string baseline(const lab::Study& study) {
   return fmt::format(
       "Byte frequencies alone give a loss of {:.2f}; a guess among 256 bytes gives {:.2f}.",
       study.unigram_loss, std::log(256.0));
@@ -112,11 +112,11 @@ std::string study_text(const StudyReport& report, int width) {
   auto lines = [&](std::string_view text) { return wrap(text, width) + "\n"; };
   std::string out = lines(setting(report.study)) + "\n" + to_text(summary(report), width) + "\n" +
                     lines(kHowToRead) + lines(baseline(report.study)) + "\n";
-  for (const StudyFinding& f : report.findings) {
+  for (const lab::StudyFinding& f : report.findings) {
     out += lines(paint(Ink::kStrong, f.placement) + ": " + f.verdict);
   }
   if (!report.claims.empty()) out += "\n" + paint(Ink::kStrong, "What is said of them") + "\n";
-  for (const StudyClaim& c : report.claims) {
+  for (const lab::StudyClaim& c : report.claims) {
     out += lines(paint(ink_of(c.holds), word_of(c.holds)) + ": " + claim_text(c));
   }
   return out;
@@ -143,19 +143,20 @@ Series layer_series(const std::string& name, const std::vector<double>& mean,
 }
 
 Chart layer_chart(const StudyReport& report, const char* title,
-                  std::vector<double> StudyFinding::*mean,
-                  std::vector<std::vector<double>> LayerCurves::*seeds) {
+                  std::vector<double> lab::StudyFinding::*mean,
+                  std::vector<std::vector<double>> lab::LayerCurves::*seeds) {
   Chart chart{.title = title,
               .x = {.label = "layer"},
               .y = {.label = "root mean square", .scale = AxisScale::kLog}};
-  for (const StudyFinding& f : report.findings) {
+  for (const lab::StudyFinding& f : report.findings) {
     chart.series.push_back(layer_series(f.placement, f.*mean, f.curves.*seeds));
   }
   return chart;
 }
 
 /// A run's losses averaged over `bucket` steps each.
-std::vector<double> bucket_means(const StudyRun& run, std::size_t bucket, std::size_t buckets) {
+std::vector<double> bucket_means(const lab::StudyRun& run, std::size_t bucket,
+                                 std::size_t buckets) {
   std::vector<double> means;
   for (std::size_t b = 0; b < buckets; ++b) {
     double sum = 0;
@@ -168,11 +169,11 @@ std::vector<double> bucket_means(const StudyRun& run, std::size_t bucket, std::s
   return means;
 }
 
-Series loss_series(const Study& study, const std::string& placement, std::size_t warm_up) {
+Series loss_series(const lab::Study& study, const std::string& placement, std::size_t warm_up) {
   const std::size_t bucket = std::max<std::size_t>(1, study.options.steps / 40);
   const std::size_t buckets = study.options.steps / bucket;
   std::vector<std::vector<double>> seeds;
-  for (const StudyRun& run : study.runs) {
+  for (const lab::StudyRun& run : study.runs) {
     if (run.placement == placement && run.warm_up == warm_up) {
       seeds.push_back(bucket_means(run, bucket, buckets));
     }
@@ -181,7 +182,7 @@ Series loss_series(const Study& study, const std::string& placement, std::size_t
   for (std::size_t b = 0; b < buckets; ++b) {
     std::vector<double> values(seeds.size());
     for (std::size_t i = 0; i < seeds.size(); ++i) values[i] = seeds[i][b];
-    const Spread spread = spread_of(values);
+    const lab::Spread spread = lab::spread_of(values);
     series.x.push_back((static_cast<double>(b) + 0.5) * static_cast<double>(bucket));
     series.y.push_back(spread.mean);
     series.low.push_back(spread.mean - spread.deviation);
@@ -195,7 +196,7 @@ Chart loss_chart(const StudyReport& report, const char* title, std::size_t warm_
   Chart chart{.title = title,
               .x = {.label = "step"},
               .y = {.label = "training loss, nats a byte", .high = 6.0}};
-  for (const StudyFinding& f : report.findings) {
+  for (const lab::StudyFinding& f : report.findings) {
     chart.series.push_back(loss_series(report.study, f.placement, warm_up));
   }
   const double steps = static_cast<double>(report.study.options.steps);
@@ -216,16 +217,16 @@ std::string study_html(const StudyReport& report) {
                     setting(report.study) + ".");
   page.section("What was found");
   page.table(summary(report), std::string(kHowToRead) + " " + baseline(report.study));
-  for (const StudyFinding& f : report.findings) page.paragraph(f.verdict, f.placement);
+  for (const lab::StudyFinding& f : report.findings) page.paragraph(f.verdict, f.placement);
   page.section("Signal and gradient before training")
-      .figure(layer_chart(report, "The residual stream by layer", &StudyFinding::stream_by_layer,
-                          &LayerCurves::stream_rms),
+      .figure(layer_chart(report, "The residual stream by layer",
+                          &lab::StudyFinding::stream_by_layer, &lab::LayerCurves::stream_rms),
               "Root mean square of the stream that each layer reads, at initialization; the last "
               "point is "
               "what the last layer leaves. Line: "
               "geometric mean over seeds; band: from the smallest to the largest.")
-      .figure(layer_chart(report, "The gradient by layer", &StudyFinding::gradient_by_layer,
-                          &LayerCurves::gradient_rms),
+      .figure(layer_chart(report, "The gradient by layer", &lab::StudyFinding::gradient_by_layer,
+                          &lab::LayerCurves::gradient_rms),
               "Root mean square of the loss's gradient with respect to the same stream.");
   page.section("Training")
       .figure(loss_chart(report, "Without warm-up", 0),
@@ -235,42 +236,44 @@ std::string study_html(const StudyReport& report) {
               fmt::format("The learning rate grows over the first {} steps.",
                           report.study.options.warm_up));
   if (!report.claims.empty()) page.section("What is said of these stacks, and what was measured");
-  for (const StudyClaim& c : report.claims) page.paragraph(claim_text(c), word_of(c.holds));
+  for (const lab::StudyClaim& c : report.claims) page.paragraph(claim_text(c), word_of(c.holds));
   return page.str();
 }
 
 std::string study_json(const StudyReport& report) {
-  const StudyOptions& o = report.study.options;
-  Json json{{"options",
-             {{"placements", o.placements},
-              {"layers", o.layers},
-              {"width", o.width},
-              {"heads", o.heads},
-              {"context", o.context},
-              {"batch", o.batch},
-              {"steps", o.steps},
-              {"warm_up", o.warm_up},
-              {"seeds", o.seeds},
-              {"seed", o.seed},
-              {"learning_rate", o.learning_rate},
-              {"dropout", o.dropout},
-              {"initialization", name_of(o.initialization)},
-              {"norm", norm_name(o.norm)},
-              {"epsilon", o.norm.epsilon}}},
-            {"text_bytes", report.study.text_bytes},
-            {"unigram_loss", report.study.unigram_loss}};
-  auto spread = [](const Spread& s) { return Json{{"mean", s.mean}, {"deviation", s.deviation}}; };
-  auto ends = [](const StudyFinding& f) {
-    Json by_initialization;
-    auto put = [&](const EndRatios& r) {
+  const lab::StudyOptions& o = report.study.options;
+  io::Json json{{"options",
+                 {{"placements", o.placements},
+                  {"layers", o.layers},
+                  {"width", o.width},
+                  {"heads", o.heads},
+                  {"context", o.context},
+                  {"batch", o.batch},
+                  {"steps", o.steps},
+                  {"warm_up", o.warm_up},
+                  {"seeds", o.seeds},
+                  {"seed", o.seed},
+                  {"learning_rate", o.learning_rate},
+                  {"dropout", o.dropout},
+                  {"initialization", name_of(o.initialization)},
+                  {"norm", norm_name(o.norm)},
+                  {"epsilon", o.norm.epsilon}}},
+                {"text_bytes", report.study.text_bytes},
+                {"unigram_loss", report.study.unigram_loss}};
+  auto spread = [](const lab::Spread& s) {
+    return io::Json{{"mean", s.mean}, {"deviation", s.deviation}};
+  };
+  auto ends = [](const lab::StudyFinding& f) {
+    io::Json by_initialization;
+    auto put = [&](const lab::EndRatios& r) {
       by_initialization[name_of(r.initialization)] = {{"stream", r.stream},
                                                       {"gradient", r.gradient}};
     };
     put(f.ends);
-    for (const EndRatios& r : f.other_ends) put(r);
+    for (const lab::EndRatios& r : f.other_ends) put(r);
     return by_initialization;
   };
-  for (const StudyFinding& f : report.findings) {
+  for (const lab::StudyFinding& f : report.findings) {
     json["placements"].push_back({{"placement", f.placement},
                                   {"verdict", f.verdict},
                                   {"stream_rms", f.curves.stream_rms},
@@ -281,14 +284,14 @@ std::string study_json(const StudyReport& report) {
                                   {"diverged", f.diverged},
                                   {"agreeing_seeds", f.agreeing_seeds()}});
   }
-  for (const StudyClaim& c : report.claims) {
+  for (const lab::StudyClaim& c : report.claims) {
     json["claims"].push_back({{"claim", c.claim},
                               {"source", c.source},
                               {"holds", word_of(c.holds)},
                               {"evidence", c.evidence},
                               {"agreeing_seeds", c.agreeing_seeds}});
   }
-  for (const StudyRun& run : report.study.runs) {
+  for (const lab::StudyRun& run : report.study.runs) {
     json["runs"].push_back({{"placement", run.placement},
                             {"seed", run.seed},
                             {"warm_up", run.warm_up},
@@ -300,22 +303,22 @@ std::string study_json(const StudyReport& report) {
 }
 
 std::string study_profile(const StudyReport& report) {
-  const StudyOptions& o = report.study.options;
+  const lab::StudyOptions& o = report.study.options;
   std::string lines;
-  for (const StudyRun& run : report.study.runs) {
+  for (const lab::StudyRun& run : report.study.runs) {
     if (run.warm_up != 0) continue;  // the same model before training
-    lines += profile_json_lines({.d_model = o.width,
-                                 .n_layers = o.layers,
-                                 .n_heads = o.heads,
-                                 .d_ff = 4 * o.width,
-                                 .placement = run.placement,
-                                 .norm = norm_name(o.norm),
-                                 .eps = o.norm.epsilon,
-                                 .parameters = run.parameters,
-                                 .seed = run.seed},
-                                run.initial);
+    lines += io::profile_json_lines({.d_model = o.width,
+                                     .n_layers = o.layers,
+                                     .n_heads = o.heads,
+                                     .d_ff = 4 * o.width,
+                                     .placement = run.placement,
+                                     .norm = norm_name(o.norm),
+                                     .eps = o.norm.epsilon,
+                                     .parameters = run.parameters,
+                                     .seed = run.seed},
+                                    run.initial);
   }
   return lines;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -5,16 +5,16 @@
 
 #include "lab/study.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// A study with what was found in it, to be shown.
 struct StudyReport {
-  const Study& study;
-  std::vector<StudyFinding> findings;
-  std::vector<StudyClaim> claims;
+  const lab::Study& study;
+  std::vector<lab::StudyFinding> findings;
+  std::vector<lab::StudyClaim> claims;
 
-  explicit StudyReport(const Study& study_)
-      : study(study_), findings(study_findings(study_)), claims(study_claims(findings)) {}
+  explicit StudyReport(const lab::Study& study_)
+      : study(study_), findings(lab::study_findings(study_)), claims(lab::study_claims(findings)) {}
 };
 
 /// The table, the verdicts and the claims for a terminal of this width, in full colour and UTF-8.
@@ -29,4 +29,4 @@ std::string study_json(const StudyReport& report);
 /// profile.jsonl: the profile of every model at initialization.
 std::string study_profile(const StudyReport& report);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -12,7 +12,7 @@
 #include "report/text.h"
 #include "report/theme.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 constexpr double kHeadingSize = 22;  // of a sheet
@@ -462,4 +462,4 @@ std::string to_svg(const ChartSheet& sheet, int width) {
   return alone(image);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -5,7 +5,7 @@
 
 #include "report/chart.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// Widths in CSS pixels that suit a page and a phone: the text has the same size on both.
 constexpr int kWideChart = 760;
@@ -30,4 +30,4 @@ struct ChartSheet {
 /// The sheet as an SVG element that stands alone, as a chart does.
 std::string to_svg(const ChartSheet& sheet, int width = kWideChart);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -8,7 +8,7 @@
 #include "addnorm/error.h"
 #include "support/chart_of.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using testing::HasSubstr;
@@ -171,4 +171,4 @@ TEST(Svg, RefusesWhatMakesNoChart) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -7,7 +7,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 constexpr int kGap = 2;
@@ -73,4 +73,4 @@ std::string to_text(const Table& table, int width) {
   return out;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

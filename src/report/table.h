@@ -6,7 +6,7 @@
 
 #include "report/text.h"
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// One cell of a table: plain text, without codes.
 struct Cell {
@@ -44,4 +44,4 @@ class Table {
 /// line of its own: nothing is cut.
 std::string to_text(const Table& table, int width);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

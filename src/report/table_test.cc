@@ -5,7 +5,7 @@
 #include "addnorm/error.h"
 #include "report/terminal.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 Table placements() {
@@ -38,4 +38,4 @@ TEST(Table, RefusesARowOfAnotherLength) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -10,7 +10,7 @@
 
 #include "report/text.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{100};
@@ -185,4 +185,4 @@ void ProgressBar::update(std::size_t done, std::string_view note) {
   terminal_.write("\r" + pad(draw_progress(progress, width), width, Align::kLeft));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

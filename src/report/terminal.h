@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace addnorm {
+namespace addnorm::report {
 
 enum class Color { kOff, kOn };
 enum class Glyphs { kAscii, kUnicode };
@@ -91,4 +91,4 @@ class ProgressBar {
   Clock::time_point next_ = start_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::report

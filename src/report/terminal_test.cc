@@ -10,7 +10,7 @@
 
 #include "report/text.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
@@ -145,4 +145,4 @@ TEST(Progress, NeverExceedsTheWidth) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

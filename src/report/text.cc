@@ -8,7 +8,7 @@
 
 #include "report/theme.h"
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 // Colours of the 256 that are legible on black as well as on white.
@@ -151,4 +151,4 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

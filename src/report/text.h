@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// What a piece of text is to the eye; the terminal or the page chooses the colour.
 enum class Ink { kPlain, kStrong, kFaint, kPositive, kNegative, kGood, kBad };
@@ -39,4 +39,4 @@ std::string wrap(std::string_view text, int width);
 /// The text for HTML and SVG, between tags or inside a quoted attribute.
 std::string escape(std::string_view text);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 TEST(DisplayWidth, CountsColumnsNotBytes) {
@@ -38,4 +38,4 @@ TEST(Escape, LeavesNothingThatMarkupUnderstands) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace addnorm {
+namespace addnorm::report {
 namespace {
 
 // The series' colours stand out from the paper 3:1 (WCAG 2.1, 1.4.11); the first four lie 0.11 or
@@ -27,4 +27,4 @@ std::string theme_css(std::string_view selector) {
       selector, kLight, kDark);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::report

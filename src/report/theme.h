@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace addnorm {
+namespace addnorm::report {
 
 /// Series have this many colours: the variables --c0, --c1, … of theme_css.
 constexpr int kSeriesColors = 8;
@@ -13,4 +13,4 @@ constexpr int kSeriesColors = 8;
 /// are what that says, elsewhere what the system does.
 std::string theme_css(std::string_view selector);
 
-}  // namespace addnorm
+}  // namespace addnorm::report

@@ -8,26 +8,26 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 constexpr const char* kFormat = "addnorm checkpoint 1";
 constexpr const char* kContent = "content";
 
-std::string_view bytes_of(const StoredTensor& tensor) {
+std::string_view bytes_of(const io::StoredTensor& tensor) {
   return {reinterpret_cast<const char*>(tensor.bytes.data()), tensor.bytes.size()};
 }
 
 using Metadata = std::map<std::string, std::string>;
 
 /// Of everything that a checkpoint says, but itself.
-std::uint64_t content_of(const std::vector<StoredTensor>& tensors, const Metadata& metadata) {
+std::uint64_t content_of(const std::vector<io::StoredTensor>& tensors, const Metadata& metadata) {
   std::uint64_t value = 0;
   for (const auto& [key, text] : metadata) {
     if (key != kContent) value = fingerprint(text, fingerprint(key, value));
   }
-  for (const StoredTensor& tensor : tensors) {
-    value = fingerprint(tensor.name + shape_text(tensor.shape), value);
+  for (const io::StoredTensor& tensor : tensors) {
+    value = fingerprint(tensor.name + io::shape_text(tensor.shape), value);
     value = fingerprint(bytes_of(tensor), value);
   }
   return value;
@@ -45,7 +45,7 @@ Metadata metadata(const RunState& state) {
 /// The metadata of a checkpoint, entry by entry.
 class MetadataReader {
  public:
-  explicit MetadataReader(const Safetensors& stored) : stored_(stored) {}
+  explicit MetadataReader(const io::Safetensors& stored) : stored_(stored) {}
 
   const std::string& text(const char* key) const {
     const auto found = stored_.metadata.find(key);
@@ -71,7 +71,7 @@ class MetadataReader {
   }
 
  private:
-  const Safetensors& stored_;
+  const io::Safetensors& stored_;
 };
 
 }  // namespace
@@ -93,17 +93,17 @@ std::uint64_t fingerprint(std::string_view bytes, std::uint64_t seed) {
 
 void write_checkpoint(const std::string& file, const RunState& state,
                       std::span<const NamedMatrix<float>> matrices) {
-  std::vector<StoredTensor> tensors;
+  std::vector<io::StoredTensor> tensors;
   for (const auto& [name, matrix] : matrices) {
     const Matrix<float>& values = *matrix;
-    tensors.push_back(stored_tensor(name, {values.rows(), values.cols()}, values.flat()));
+    tensors.push_back(io::stored_tensor(name, {values.rows(), values.cols()}, values.flat()));
   }
   Metadata data = metadata(state);
   data[kContent] = fmt::format("{:016x}", content_of(tensors, data));
-  write_safetensors(file, tensors, data);
+  io::write_safetensors(file, tensors, data);
 }
 
-Checkpoint::Checkpoint(const std::string& file) : stored_(read_safetensors(file)) {
+Checkpoint::Checkpoint(const std::string& file) : stored_(io::read_safetensors(file)) {
   const MetadataReader read(stored_);
   require(read.text("format") == kFormat, "{}: is a \"{}\", expected an \"{}\"", file,
           read.text("format"), kFormat);
@@ -116,14 +116,14 @@ Checkpoint::Checkpoint(const std::string& file) : stored_(read_safetensors(file)
 
 void Checkpoint::restore(std::span<const NamedMatrix<float>> matrices) const {
   for (const auto& [name, matrix] : matrices) {
-    const Shape expected{matrix->rows(), matrix->cols()};
-    const Shape& shape = stored_.at(name).shape;
+    const io::Shape expected{matrix->rows(), matrix->cols()};
+    const io::Shape& shape = stored_.at(name).shape;
     require(shape == expected, "{}: tensor '{}' has shape {}, the run's configuration wants {}",
-            stored_.file, name, shape_text(shape), shape_text(expected));
+            stored_.file, name, io::shape_text(shape), io::shape_text(expected));
   }
   for (const auto& [name, matrix] : matrices) {
-    std::ranges::copy(tensor_values<float>(stored_.at(name)), matrix->data());
+    std::ranges::copy(io::tensor_values<float>(stored_.at(name)), matrix->data());
   }
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

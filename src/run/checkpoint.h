@@ -11,7 +11,7 @@
 #include "io/safetensors.h"
 #include "run/run_config.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// Tells two sequences of bytes apart; no secret. Words of 8 bytes through splitmix64's finalizer
 /// (Steele, Lea and Flood 2014).
@@ -41,8 +41,8 @@ class Checkpoint {
   void restore(std::span<const NamedMatrix<float>> matrices) const;
 
  private:
-  Safetensors stored_;
+  io::Safetensors stored_;
   RunState state_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -9,7 +9,7 @@
 #include "addnorm/error.h"
 #include "io/file.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 using ::testing::HasSubstr;
@@ -32,7 +32,7 @@ class CheckpointTest : public ::testing::Test {
   }
   /// What reading says once these are the file's bytes.
   void expect_refused(const std::string& bytes) {
-    write_files({{file_, bytes}});
+    io::write_files({{file_, bytes}});
     EXPECT_THROW(Checkpoint{file_}, Error);
   }
 
@@ -53,14 +53,14 @@ TEST_F(CheckpointTest, GivesBackWhatWasWritten) {
 }
 
 TEST_F(CheckpointTest, RefusesAFileThatIsCut) {
-  const std::string whole = read_file(file_);
+  const std::string whole = io::read_file(file_);
   for (std::size_t size = 0; size < whole.size(); size += 13) expect_refused(whole.substr(0, size));
   expect_refused(whole.substr(0, whole.size() - 1));
   expect_refused(whole + '\0');
 }
 
 TEST_F(CheckpointTest, RefusesAFlippedBitAnywhere) {
-  const std::string whole = read_file(file_);
+  const std::string whole = io::read_file(file_);
   for (std::size_t byte = 0; byte < whole.size(); ++byte) {
     std::string bytes = whole;
     bytes[byte] ^= 4;
@@ -69,9 +69,9 @@ TEST_F(CheckpointTest, RefusesAFlippedBitAnywhere) {
 }
 
 TEST_F(CheckpointTest, RefusesWhatIsNoCheckpoint) {
-  write_safetensors(file_, {});
+  io::write_safetensors(file_, {});
   EXPECT_THAT([&] { Checkpoint{file_}; }, ThrowsMessage<Error>(HasSubstr("is no checkpoint")));
-  write_safetensors(file_, {}, {{"format", "addnorm checkpoint 9"}});
+  io::write_safetensors(file_, {}, {{"format", "addnorm checkpoint 9"}});
   EXPECT_THAT([&] { Checkpoint{file_}; },
               ThrowsMessage<Error>(HasSubstr("is a \"addnorm checkpoint 9\"")));
   EXPECT_THAT([] { Checkpoint{"no-such-file"}; },
@@ -106,4 +106,4 @@ TEST(Fingerprint, TellsApart) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -9,7 +9,7 @@
 #include "base/require.h"
 #include "gemm/gemm.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 constexpr std::size_t kFloat = sizeof(float);
@@ -60,7 +60,7 @@ std::size_t add_norm_bytes(const Sizes& s, const Placement& p) {
 /// The copies in float32 that products in bfloat16 take where the processor has none: the largest
 /// factors and result.
 std::size_t widened_bytes(const Sizes& s) {
-  if (s.branch == kFloat || has_bfloat16_products()) return 0;
+  if (s.branch == kFloat || gemm::has_bfloat16_products()) return 0;
   return kFloat * (2 * s.rows * s.ff + std::max(s.rows, s.ff) * s.d);
 }
 
@@ -146,4 +146,4 @@ std::string memory_text(std::size_t bytes) {
   return size < 1e9 ? fmt::format("{:.0f} MB", size / 1e6) : fmt::format("{:.2f} GB", size / 1e9);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -6,7 +6,7 @@
 
 #include "run/run_config.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// What training takes in each process, in bytes.
 struct MemoryEstimate {
@@ -30,4 +30,4 @@ void check_memory(std::size_t needed);
 /// "48 MB", "1.33 GB"
 std::string memory_text(std::size_t bytes);
 
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -7,20 +7,20 @@
 #include "io/file.h"
 #include "io/json.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
+io::Json number(double value) {
+  return std::isfinite(value) ? io::Json(value) : io::Json(nullptr);
 }
 
-double number(const Json& line, const char* key) {
+double number(const io::Json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end() || !found->is_number()) return std::numeric_limits<double>::quiet_NaN();
   return found->get<double>();
 }
 
-std::size_t count(const Json& line, const char* key) {
+std::size_t count(const io::Json& line, const char* key) {
   const auto found = line.find(key);
   return found != line.end() && found->is_number_unsigned() ? found->get<std::size_t>() : 0;
 }
@@ -29,9 +29,9 @@ std::size_t count(const Json& line, const char* key) {
 template <typename Body>
 void for_each_line(const std::string& file, const Body& body) {
   if (!std::filesystem::exists(file)) return;
-  std::istringstream lines(read_file(file));
+  std::istringstream lines(io::read_file(file));
   for (std::string text; std::getline(lines, text) && !lines.eof();) {
-    const Json line = Json::parse(text, nullptr, false);
+    const io::Json line = io::Json::parse(text, nullptr, false);
     if (line.is_object()) body(text, line);
   }
 }
@@ -43,27 +43,28 @@ MetricsLog::MetricsLog(const std::string& file, std::size_t steps) : file_(file)
 }
 
 void MetricsLog::add(const StepMetrics& m) {
-  append_file(file_, Json{{"step", m.step},
-                          {"loss", number(m.loss)},
-                          {"gradient_norm", number(m.gradient_norm)},
-                          {"learning_rate", number(m.learning_rate)},
-                          {"tokens", m.tokens},
-                          {"seconds", std::round(1000 * m.seconds) / 1000}}
-                             .dump() +
-                         '\n');
+  io::append_file(file_, io::Json{{"step", m.step},
+                                  {"loss", number(m.loss)},
+                                  {"gradient_norm", number(m.gradient_norm)},
+                                  {"learning_rate", number(m.learning_rate)},
+                                  {"tokens", m.tokens},
+                                  {"seconds", std::round(1000 * m.seconds) / 1000}}
+                                 .dump() +
+                             '\n');
 }
 
 void MetricsLog::add(const Validation& v) {
-  append_file(file_, Json{{"step", v.step}, {"validation_loss", number(v.loss)}}.dump() + '\n');
+  io::append_file(file_,
+                  io::Json{{"step", v.step}, {"validation_loss", number(v.loss)}}.dump() + '\n');
 }
 
 void MetricsLog::stopped(std::size_t step, const std::string& why) {
-  append_file(file_, Json{{"step", step}, {"stopped", why}}.dump() + '\n');
+  io::append_file(file_, io::Json{{"step", step}, {"stopped", why}}.dump() + '\n');
 }
 
 Metrics read_metrics(const std::string& file) {
   Metrics metrics;
-  for_each_line(file, [&](const std::string&, const Json& line) {
+  for_each_line(file, [&](const std::string&, const io::Json& line) {
     const std::size_t step = count(line, "step");
     if (line.contains("stopped") && line["stopped"].is_string()) {
       metrics.stopped = line["stopped"].get<std::string>();
@@ -84,10 +85,10 @@ Metrics read_metrics(const std::string& file) {
 void keep_steps(const std::string& file, std::size_t steps) {
   if (!std::filesystem::exists(file)) return;
   std::string kept;
-  for_each_line(file, [&](const std::string& text, const Json& line) {
+  for_each_line(file, [&](const std::string& text, const io::Json& line) {
     if (count(line, "step") <= steps) kept += text + '\n';
   });
-  if (kept.size() != std::filesystem::file_size(file)) write_files({{file, kept}});
+  if (kept.size() != std::filesystem::file_size(file)) io::write_files({{file, kept}});
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

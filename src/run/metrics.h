@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// What one step says about itself. NaN: not finite, or unknown.
 struct StepMetrics {
@@ -56,4 +56,4 @@ Metrics read_metrics(const std::string& file);
 /// a file that is missing.
 void keep_steps(const std::string& file, std::size_t steps);
 
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -7,7 +7,7 @@
 
 #include "io/profile.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 void FirstNotFinite::forward(const Site& site, MatrixView<const float> values) {
   look(site, values, "forward");
@@ -28,7 +28,7 @@ void FirstNotFinite::look(const Site& site, MatrixView<const float> values, cons
 
 std::string FirstNotFinite::description() const {
   if (!site_) return {};
-  return fmt::format("first in {} at {}", way_, site_text(*site_));
+  return fmt::format("first in {} at {}", way_, io::site_text(*site_));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -5,7 +5,7 @@
 
 #include "addnorm/nn/probe.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// A probe that remembers where a value or a gradient that is infinite or NaN appears first.
 class FirstNotFinite : public Probe<float> {
@@ -23,4 +23,4 @@ class FirstNotFinite : public Probe<float> {
   const char* way_ = "";
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::run

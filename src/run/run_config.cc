@@ -11,7 +11,7 @@
 #include "base/find_named.h"
 #include "io/json.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 template <typename Enum>
@@ -151,8 +151,8 @@ std::span<const Preset> presets() {
   return all;
 }
 
-Json to_json(const RunConfig& config) {
-  Json object = Json::object();
+io::Json to_json(const RunConfig& config) {
+  io::Json object = io::Json::object();
   for (const Setting& setting : settings()) {
     std::visit([&](auto member) { object[std::string(setting.name)] = config.*member; },
                setting.member);
@@ -171,28 +171,28 @@ const Setting& find_setting(const std::string& name, const std::string& file) {
                    fmt::join(names, ", ")));
 }
 
-bool fits(const Json& value, std::uint64_t) {
+bool fits(const io::Json& value, std::uint64_t) {
   return value.is_number_unsigned() ||
          (value.is_number_integer() && value.get<std::int64_t>() >= 0);
 }
-bool fits(const Json& value, double) {
+bool fits(const io::Json& value, double) {
   return value.is_number();
 }
-bool fits(const Json& value, const std::string&) {
+bool fits(const io::Json& value, const std::string&) {
   return value.is_string();
 }
-bool fits(const Json& value, const std::vector<std::string>&) {
+bool fits(const io::Json& value, const std::vector<std::string>&) {
   return value.is_array() &&
-         std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
+         std::ranges::all_of(value, [](const io::Json& item) { return item.is_string(); });
 }
 constexpr std::array<std::string_view, 4> kExpected{"a whole number ≥ 0", "a number", "a text",
                                                     "a text or a list of texts"};
 
-void change(RunConfig& config, const std::string& name, Json value, const std::string& file) {
+void change(RunConfig& config, const std::string& name, io::Json value, const std::string& file) {
   const Setting& setting = find_setting(name, file);
   const bool is_list =
       std::holds_alternative<std::vector<std::string> RunConfig::*>(setting.member);
-  if (is_list && value.is_string()) value = Json::array({value});
+  if (is_list && value.is_string()) value = io::Json::array({value});
   std::visit(
       [&](auto member) {
         require(fits(value, config.*member), "{}: \"{}\" is {}; expected {}", file, name,
@@ -204,7 +204,7 @@ void change(RunConfig& config, const std::string& name, Json value, const std::s
 
 }  // namespace
 
-void update(RunConfig& config, const Json& object, const std::string& file) {
+void update(RunConfig& config, const io::Json& object, const std::string& file) {
   require(object.is_object(), "{}: is no JSON object of settings", file);
   if (object.contains("preset") && object["preset"].is_string()) {
     const auto text = config.text;
@@ -275,8 +275,8 @@ void check(const RunConfig& c, std::size_t processes) {
 }
 
 void check_unchanged(const RunConfig& then, const RunConfig& now) {
-  const Json before = to_json(then);
-  const Json after = to_json(now);
+  const io::Json before = to_json(then);
+  const io::Json after = to_json(now);
   for (const Setting& setting : settings()) {
     const std::string name(setting.name);
     require(setting.may_change || before[name] == after[name],
@@ -310,4 +310,4 @@ TrainerOptions trainer_options(const RunConfig& c) {
           .seed = c.seed + 1};
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -12,7 +12,7 @@
 #include "addnorm/nn/initialize.h"
 #include "train/trainer.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// Everything that decides what a training run does. On the command line and in config.json each
 /// member has the name that settings() gives it.
@@ -90,4 +90,4 @@ void check_unchanged(const RunConfig& then, const RunConfig& now);
 DecoderOptions decoder_options(const RunConfig& config);
 TrainerOptions trainer_options(const RunConfig& config);
 
-}  // namespace addnorm
+}  // namespace addnorm::run

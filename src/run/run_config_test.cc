@@ -10,15 +10,15 @@
 #include "io/json.h"
 #include "run/memory.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
 /// A value that is allowed and not the default.
-Json other_value(const Setting& setting) {
-  const Json value = to_json({})[std::string(setting.name)];
+io::Json other_value(const Setting& setting) {
+  const io::Json value = to_json({})[std::string(setting.name)];
   if (!setting.choices.empty())
     return value == setting.choices[0] ? setting.choices[1] : setting.choices[0];
   if (setting.name == "placement") return "post";
@@ -35,7 +35,7 @@ TEST(RunConfig, EverySettingGoesThroughJson) {
     check(config);
     EXPECT_EQ(to_json(config)[std::string(setting.name)], other_value(setting)) << setting.name;
     RunConfig again;
-    update(again, Json::parse(to_json(config).dump()), "file");
+    update(again, io::Json::parse(to_json(config).dump()), "file");
     EXPECT_EQ(again, config) << setting.name;
     EXPECT_NE(config, RunConfig{}) << setting.name;
   }
@@ -77,7 +77,7 @@ TEST(RunConfig, EveryPresetCanBeUsed) {
 }
 
 TEST(RunConfig, RefusesWhatIsNoSetting) {
-  const auto message_of = [](const Json& object) {
+  const auto message_of = [](const io::Json& object) {
     return [object] {
       RunConfig config;
       update(config, object, "run.json");
@@ -95,7 +95,7 @@ TEST(RunConfig, RefusesWhatIsNoSetting) {
 }
 
 TEST(RunConfig, RefusesWhatCannotBeUsed) {
-  const auto refuses = [](const Json& object, const std::string& words) {
+  const auto refuses = [](const io::Json& object, const std::string& words) {
     RunConfig config;
     update(config, object, "file");
     EXPECT_THAT([&] { check(config); }, ThrowsMessage<Error>(HasSubstr(words))) << object;
@@ -149,4 +149,4 @@ TEST(MemoryEstimate, KnowsEveryParameter) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::run

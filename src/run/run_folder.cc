@@ -13,7 +13,7 @@
 #include "base/require.h"
 #include "io/file.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 namespace fs = std::filesystem;
 
@@ -57,11 +57,11 @@ RunLock::RunLock(const std::string& folder) {
              : fmt::format("{}: the run's folder cannot be locked: {}", folder,
                            std::strerror(reason)));
   }
-  remove_temporaries(folder);
+  io::remove_temporaries(folder);
 }
 
 RunLock::~RunLock() {
   ::close(descriptor_);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

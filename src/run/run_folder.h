@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// The files of a training run.
 struct RunFiles {
@@ -32,4 +32,4 @@ class RunLock {
   int descriptor_ = -1;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -6,7 +6,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 constexpr std::size_t kBytes = 256;
 
@@ -76,4 +76,4 @@ void TextGenerator::feed() {
   logits_ = logits.row(logits.rows - 1);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

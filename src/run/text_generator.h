@@ -10,7 +10,7 @@
 #include "addnorm/nn/decoder.h"
 #include "addnorm/torch_generator.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// How the next byte is chosen from the model's distribution p = softmax(logits/temperature).
 struct Sampling {
@@ -45,4 +45,4 @@ class TextGenerator {
   std::span<const float> logits_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::run

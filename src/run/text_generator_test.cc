@@ -11,7 +11,7 @@
 #include "addnorm/error.h"
 #include "addnorm/nn/initialize.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 using ::testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST_F(TextGeneratorTest, EachByteFollowsFromTheContextBeforeIt) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::run

@@ -17,7 +17,7 @@
 #include "run/checkpoint.h"
 #include "run/not_finite.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -98,7 +98,7 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, cons
     best_loss_ = std::min(best_loss_, validation.loss);
   }
   if (trainer_.steps() == 0) std::filesystem::remove(files.profile);
-  write_files({{files.config, to_json(config).dump(2) + "\n"}});
+  io::write_files({{files.config, to_json(config).dump(2) + "\n"}});
   keep_steps(files.profile, trainer_.steps());
 }
 
@@ -198,23 +198,23 @@ void TrainingRun<T>::validate() {
 template <typename T>
 void TrainingRun<T>::profile() {
   if (!is_writer()) return;
-  Profiler<float> profiler(config_.context, trainer_.steps(), Detail::kFull);
+  probe::Profiler<float> profiler(config_.context, trainer_.steps(), probe::Detail::kFull);
   trainer_.probe(profiler);
   const DecoderOptions& options = decoder_.options();
-  const ProfileModel model{.d_model = options.block.d_model,
-                           .n_layers = options.placements.size(),
-                           .n_heads = options.block.n_heads,
-                           .d_ff = options.block.d_ff,
-                           .placement = config_.placement,
-                           .norm = config_.norm,
-                           .eps = config_.epsilon,
-                           .gamma_form = "plain",
-                           .initialization = config_.initialization,
-                           .parameters = count_parameters(decoder_.parameters()),
-                           .seed = config_.seed};
+  const io::ProfileModel model{.d_model = options.block.d_model,
+                               .n_layers = options.placements.size(),
+                               .n_heads = options.block.n_heads,
+                               .d_ff = options.block.d_ff,
+                               .placement = config_.placement,
+                               .norm = config_.norm,
+                               .eps = config_.epsilon,
+                               .gamma_form = "plain",
+                               .initialization = config_.initialization,
+                               .parameters = count_parameters(decoder_.parameters()),
+                               .seed = config_.seed};
   const bool is_new = !std::filesystem::exists(files_.profile);
-  const std::string header = is_new ? profile_header(model) : "";
-  append_file(files_.profile, header + profile_lines(profiler.entries()));
+  const std::string header = is_new ? io::profile_header(model) : "";
+  io::append_file(files_.profile, header + io::profile_lines(profiler.entries()));
 }
 
 template <typename T>
@@ -257,8 +257,8 @@ void begin_training(const RunConfig& config, const RunFiles& files, const ByteTe
 }
 
 RunConfig read_config(const std::string& file, RunConfig base) {
-  update(base, parse_json(read_file(file), file), file);
+  update(base, io::parse_json(io::read_file(file), file), file);
   return base;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::run

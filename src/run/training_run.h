@@ -9,7 +9,7 @@
 #include "run/run_config.h"
 #include "run/run_folder.h"
 
-namespace addnorm {
+namespace addnorm::run {
 
 /// What a run tells while it goes on.
 struct RunEvents {
@@ -48,4 +48,4 @@ void begin_training(const RunConfig& config, const RunFiles& files, const ByteTe
 /// Reads a configuration from a JSON file; what it does not name is as in `base`.
 RunConfig read_config(const std::string& file, RunConfig base = {});
 
-}  // namespace addnorm
+}  // namespace addnorm::run

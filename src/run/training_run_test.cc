@@ -18,7 +18,7 @@
 #include "io/temporary_folder.h"
 #include "run/checkpoint.h"
 
-namespace addnorm {
+namespace addnorm::run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,7 +43,7 @@ class TrainingRunTest : public ::testing::Test {
     return run_training(config_, files(name), ByteText(text_, config_.context), events);
   }
 
-  TemporaryFolder temporary_;
+  io::TemporaryFolder temporary_;
   const fs::path folder_ = temporary_.path();
   std::string text_ = some_text();
   RunConfig config_{.layers = 2,
@@ -89,9 +89,9 @@ TEST_F(TrainingRunTest, ABreakAnywhereLeavesTheSameBits) {
       EXPECT_EQ(run(broken).end, RunOutcome::End::kFinished);
       const RunFiles a = files(whole);
       const RunFiles b = files(broken);
-      EXPECT_TRUE(read_file(a.checkpoint) == read_file(b.checkpoint)) << dtype << stop;
-      EXPECT_TRUE(read_file(a.best) == read_file(b.best)) << dtype << stop;
-      EXPECT_EQ(read_file(a.profile), read_file(b.profile)) << dtype << stop;
+      EXPECT_TRUE(io::read_file(a.checkpoint) == io::read_file(b.checkpoint)) << dtype << stop;
+      EXPECT_TRUE(io::read_file(a.best) == io::read_file(b.best)) << dtype << stop;
+      EXPECT_EQ(io::read_file(a.profile), io::read_file(b.profile)) << dtype << stop;
       EXPECT_EQ(without_seconds(a.metrics), without_seconds(b.metrics)) << dtype << stop;
     }
   }
@@ -107,9 +107,10 @@ TEST_F(TrainingRunTest, WhatCameAfterTheCheckpointIsForgotten) {
   EXPECT_THROW(run("killed", {.on_step = die}), Killed);
   std::ofstream(files("killed").metrics, std::ios::app) << R"({"step":10,"lo)";
   run("killed");
-  EXPECT_TRUE(read_file(files("whole").checkpoint) == read_file(files("killed").checkpoint));
+  EXPECT_TRUE(io::read_file(files("whole").checkpoint) ==
+              io::read_file(files("killed").checkpoint));
   EXPECT_EQ(without_seconds(files("whole").metrics), without_seconds(files("killed").metrics));
-  EXPECT_EQ(read_file(files("whole").profile), read_file(files("killed").profile));
+  EXPECT_EQ(io::read_file(files("whole").profile), io::read_file(files("killed").profile));
 }
 
 TEST_F(TrainingRunTest, MoreStepsGoOnFromTheLast) {
@@ -119,7 +120,7 @@ TEST_F(TrainingRunTest, MoreStepsGoOnFromTheLast) {
   config_.steps = 12;
   run("more");
   run("whole");
-  EXPECT_TRUE(read_file(files("more").checkpoint) == read_file(files("whole").checkpoint));
+  EXPECT_TRUE(io::read_file(files("more").checkpoint) == io::read_file(files("whole").checkpoint));
 }
 
 TEST_F(TrainingRunTest, KeepsTheParametersOfTheBestValidation) {
@@ -153,26 +154,26 @@ TEST_F(TrainingRunTest, SaysWhereAValueWasFirstNotFinite) {
   before.restore(trainer.state());
   decoder.stack().blocks()[1].feed_forward().down().weight().value(3, 4) = INFINITY;
   write_checkpoint(files.checkpoint, before.state(), trainer.state());
-  const std::string kept = read_file(files.checkpoint);
+  const std::string kept = io::read_file(files.checkpoint);
 
   const RunOutcome outcome = run("broken");
   EXPECT_EQ(outcome.end, RunOutcome::End::kNotFinite);
   EXPECT_EQ(outcome.problem,
             "the loss of step 2 is not finite: first in forward at layer 1, feed_forward, branch");
   EXPECT_EQ(read_metrics(files.metrics).stopped, outcome.problem);
-  EXPECT_TRUE(read_file(files.checkpoint) == kept);
+  EXPECT_TRUE(io::read_file(files.checkpoint) == kept);
 }
 
 TEST_F(TrainingRunTest, RefusesAnotherTextOrConfiguration) {
   run("run");
-  const std::string kept = read_file(files("run").checkpoint);
+  const std::string kept = io::read_file(files("run").checkpoint);
   text_ += " ";
   EXPECT_THAT([&] { run("run"); }, ThrowsMessage<Error>(HasSubstr("another text")));
   text_.pop_back();
   config_.width = 32;
   EXPECT_THAT([&] { run("run"); },
               ThrowsMessage<Error>(HasSubstr("width is 32, but the run began with 16")));
-  EXPECT_TRUE(read_file(files("run").checkpoint) == kept);
+  EXPECT_TRUE(io::read_file(files("run").checkpoint) == kept);
 }
 
 TEST_F(TrainingRunTest, LearnsAndProfilesEveryLayer) {
@@ -184,7 +185,7 @@ TEST_F(TrainingRunTest, LearnsAndProfilesEveryLayer) {
   EXPECT_EQ(metrics.steps.size(), 150);
   EXPECT_EQ(metrics.validations.back().loss, outcome.validation_loss);
   const std::string profile = files("run").profile;
-  const std::vector<Profile> profiles = parse_profiles(read_file(profile), profile);
+  const std::vector<io::Profile> profiles = io::parse_profiles(io::read_file(profile), profile);
   ASSERT_EQ(profiles.size(), 1);
   EXPECT_EQ(profiles[0].model.d_model, 16);
   EXPECT_EQ(profiles[0].entries.back().step, 150);
@@ -213,7 +214,7 @@ TEST_F(TrainingRunTest, ProfilesWhereItShouldOrNotAtAll) {
   fs::remove(files("some").profile);
   config_.steps = 15;
   run("some");
-  EXPECT_EQ(parse_profiles(read_file(files("some").profile), "").size(), 1);
+  EXPECT_EQ(io::parse_profiles(io::read_file(files("some").profile), "").size(), 1);
 }
 
 TEST_F(TrainingRunTest, AFolderBelongsToOneRun) {
@@ -230,4 +231,4 @@ TEST_F(TrainingRunTest, AFolderBelongsToOneRun) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::run

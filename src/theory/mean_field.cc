@@ -6,7 +6,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::theory {
 namespace {
 
 TokenMoments operator+(const TokenMoments& a, const TokenMoments& b) {
@@ -251,4 +251,4 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
   return out;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::theory

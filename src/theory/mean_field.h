@@ -13,7 +13,7 @@
 /// independent ones, so that second moments of tokens determine those behind the layer (Poole et
 /// al. 2016; Schoenholz et al. 2017).
 
-namespace addnorm {
+namespace addnorm::theory {
 
 /// Second moments of the tokens of one sequence, per feature.
 struct TokenMoments {
@@ -61,4 +61,4 @@ struct StackMoments {
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient);
 
-}  // namespace addnorm
+}  // namespace addnorm::theory

@@ -8,7 +8,7 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm {
+namespace addnorm::theory {
 namespace {
 
 WideStack wide_stack(const std::string& placement, std::size_t layers) {
@@ -73,4 +73,4 @@ TEST(MeanField, NamesTheLayerThatHasNoSuchSite) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::theory

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-namespace addnorm {
+namespace addnorm::theory {
 
 double divisor(const NormOptions& norm, double deviation) {
   return norm.epsilon_at == EpsilonAt::kVariance ? std::sqrt(deviation * deviation + norm.epsilon)
@@ -108,4 +108,4 @@ double normal_share(double low, double high) {
   return (std::erf(high / std::numbers::sqrt2) - std::erf(low / std::numbers::sqrt2)) / 2;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::theory

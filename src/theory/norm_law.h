@@ -6,7 +6,7 @@
 
 /// What algebra and sampling theory say of one norm (docs/theory.md derives it).
 
-namespace addnorm {
+namespace addnorm::theory {
 
 struct Moments {
   double mean = 0;
@@ -90,4 +90,4 @@ double storage_error(const StorageFormat& format, double deviation);
 /// The share of N(0, 1) from low to high.
 double normal_share(double low, double high);
 
-}  // namespace addnorm
+}  // namespace addnorm::theory

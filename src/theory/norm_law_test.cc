@@ -10,7 +10,7 @@
 
 #include "addnorm/float16.h"
 
-namespace addnorm {
+namespace addnorm::theory {
 namespace {
 
 using Vector = std::vector<double>;
@@ -271,4 +271,4 @@ TEST(NormLaw, NormalShareIsThatOfTables) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::theory

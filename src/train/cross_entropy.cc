@@ -17,7 +17,7 @@ double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> t
   require(targets.size() == logits.rows && !targets.empty(),
           "cross_entropy: there are {} targets for {} rows of logits, must be as many and not none",
           targets.size(), logits.rows);
-  check_optional_shape("cross_entropy", "d_logits", d_logits, logits.rows, logits.cols);
+  kernels::check_optional_shape("cross_entropy", "d_logits", d_logits, logits.rows, logits.cols);
   for (const std::int32_t target : targets) {
     require(target >= 0 && std::size_t(target) < logits.cols,
             "cross_entropy: target {} is outside the vocabulary of {}", target, logits.cols);
@@ -31,7 +31,7 @@ double cross_entropy(MatrixView<const T> logits, std::span<const std::int32_t> t
     const auto target = static_cast<std::size_t>(targets[r]);
     const T at_target = values[target];
     const std::span<T> terms = d_logits.empty() ? std::span<T>() : d_logits.row(r);
-    const auto [maximum, sum] = softmax_terms<T>(values, terms);
+    const auto [maximum, sum] = kernels::softmax_terms<T>(values, terms);
     losses[r] = std::log(static_cast<double>(sum)) - static_cast<double>(at_target - maximum);
     if (d_logits.empty()) return;
     const T factor = share / sum;

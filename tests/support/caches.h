@@ -10,11 +10,11 @@ namespace addnorm::testing {
 /// From now on kernels plan as on this machine with caches of so many bytes. use_this_machine()
 /// ends that.
 inline void use_caches(std::size_t last_level, std::optional<std::size_t> l1 = {}) {
-  use_this_machine();
-  Machine other = machine();
+  kernels::use_this_machine();
+  kernels::Machine other = kernels::machine();
   other.last_level = last_level;
   if (l1) other.l1 = *l1;
-  use_machine(other);
+  kernels::use_machine(other);
 }
 
 }  // namespace addnorm::testing

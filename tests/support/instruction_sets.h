@@ -10,7 +10,7 @@ namespace addnorm::testing {
 
 /// Those of this machine, the best first.
 inline std::vector<std::string> all_instruction_sets() {
-  std::istringstream list{std::string(instruction_sets())};
+  std::istringstream list{std::string(kernels::instruction_sets())};
   std::vector<std::string> names;
   for (std::string name; std::getline(list >> std::ws, name, ',');) names.push_back(name);
   return names;

@@ -51,12 +51,13 @@ inline std::string describe(const NormOptions& o) {
 template <typename T>
 struct NormCase {
   NormOptions options;
-  reference::Shape shape;
+  kernels::reference::Shape shape;
   std::vector<T> x, gamma, beta, dy;
   std::vector<T> y, dx, d_gamma, d_beta, workspace;
   std::vector<NormStatistics<T>> statistics;
 
-  NormCase(const NormOptions& options_, const reference::Shape& shape_, Normal normal = {1, 2})
+  NormCase(const NormOptions& options_, const kernels::reference::Shape& shape_,
+           Normal normal = {1, 2})
       : options(options_), shape(shape_) {
     TorchGenerator generator(shape.samples * 1000 + shape.channels);
     x = random_vector<T>(generator, shape.size(), normal);
@@ -124,11 +125,11 @@ struct NormCase {
     backward();
   }
 
-  reference::Norm reference() const {
+  kernels::reference::Norm reference() const {
     return {options, shape, to_double(x), to_double(gamma), to_double(beta)};
   }
-  reference::NormOutput expected() const { return norm_forward(reference()); }
-  reference::NormGradients expected_gradients() const {
+  kernels::reference::NormOutput expected() const { return norm_forward(reference()); }
+  kernels::reference::NormGradients expected_gradients() const {
     return norm_backward(reference(), to_double(dy));
   }
 };

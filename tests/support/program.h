@@ -123,17 +123,17 @@ class ProgramTest : public ::testing::Test {
   }
 
   void write(const std::string& name, const std::string& bytes) const {
-    write_files({{(folder_ / name).string(), bytes}});
+    io::write_files({{(folder_ / name).string(), bytes}});
   }
   std::map<std::string, std::string> contents() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      files[entry.path().filename()] = entry.is_directory() ? "" : read_file(entry.path());
+      files[entry.path().filename()] = entry.is_directory() ? "" : io::read_file(entry.path());
     }
     return files;
   }
 
-  TemporaryFolder temporary_;
+  io::TemporaryFolder temporary_;
   const std::filesystem::path folder_ = temporary_.path();
 };
 
