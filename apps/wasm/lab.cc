@@ -27,7 +27,7 @@ report::LabRun planned(const nlohmann::json& request) {
       .seeds = request.value("seeds", std::size_t{0}),
       .seed = request.value("seed", std::uint64_t{0}),
       .placements = request.value("placements", std::vector<std::string>()),
-      .bug = bug.empty() ? nullptr : &find_silent_bug(bug)};
+      .bug = bug.empty() ? nullptr : &lab::find_silent_bug(bug)};
   return {figure, lab::complete(figure, asked), {}};
 }
 
