@@ -11,8 +11,7 @@ int main(void) {
   const addnorm_add_norm_forward_args args = {.size = sizeof args, /* what is absent is default */
                                               .rows = 1,
                                               .features = 4,
-                                              .x = x,
-                                              .branch = f,
+                                              .add = {.x = x, .branch = f},
                                               .sum = x,
                                               .y = y};
   if (addnorm_add_norm_forward(&args) != ADDNORM_OK) {

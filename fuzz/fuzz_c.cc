@@ -33,7 +33,7 @@ class Arguments {
     if (rarely()) return from_.ConsumeFloatingPoint<double>();
     return from_.PickValueInArray({0.0, 0.5, 1e-5, -1.0});
   }
-  std::size_t size(std::size_t right) { return rarely() ? small(2 * right) : right; }
+  std::size_t size(std::size_t right) { return rarely() ? small(right) : right; }
   /// Of its own mostly; else none, or some that may overlap other.
   void* memory() {
     if (rarely()) return nullptr;
@@ -73,11 +73,11 @@ class Arguments {
   template <typename Args>
   Args of_residual_add() {
     Args args = of_rows<Args>();
-    args.x = memory(), args.x_stride = stride();
-    args.branch = memory(), args.branch_stride = stride();
-    vector(args.skip, args.skip_count, args.features);
-    vector(args.gain, args.gain_count, args.features);
-    args.dropout_probability = number();
+    args.add.x = memory(), args.add.x_stride = stride();
+    args.add.branch = memory(), args.add.branch_stride = stride();
+    vector(args.add.skip, args.add.skip_count, args.features);
+    vector(args.add.gain, args.add.gain_count, args.features);
+    args.add.dropout_probability = number();
     return args;
   }
   template <typename Args>

@@ -8,19 +8,20 @@
 ///     addnorm_add_norm_forward_args args = {.size = sizeof args,
 ///                                           .rows = rows,
 ///                                           .features = features,
-///                                           .x = x,
-///                                           .branch = f,
+///                                           .add = {.x = x, .branch = f},
 ///                                           .sum = x,  // s = x + f, in place
 ///                                           .gamma = gamma,
 ///                                           .beta = beta,
 ///                                           .y = h};
 ///     if (addnorm_add_norm_forward(&args) != ADDNORM_OK) puts(addnorm_last_error());
 ///
-/// A struct begins with its `size`, and 0 or NULL in any other field is that field's default: set
-/// everything to zero, then `size`, then what is wanted. New versions add fields at the end; a
-/// library that knows more fields takes a smaller struct and the defaults for the rest. A size of
-/// 0, one that is no multiple of the struct's alignment, or one larger than the library knows is an
-/// error.
+/// Float32 without options has short calls, addnorm_layer_norm to addnorm_add_rms_norm_backward.
+///
+/// A struct begins with its `size`: set everything to zero, then `size`, then what is wanted. What
+/// is 0 or NULL is absent, or means 0, the first of an enum, or, where 0 would make no sense, what
+/// the field's comment says. New versions add fields at the end, and a struct of another version is
+/// taken: fields that it lacks are 0, and fields that the library does not know must be 0. A size
+/// that is no multiple of the struct's alignment is an error.
 ///
 /// A matrix is row-major: element (r, c) stands at data[r·stride + c], where a stride of 0 means
 /// `features`. γ, β, factors, statistics, their gradients and the workspace consist of values:
@@ -106,21 +107,28 @@ typedef enum addnorm_gamma_form {
   ADDNORM_GAMMA_ONE_PLUS = 1,  ///< y = (1 + γ)·x̂ + β, as Gemma stores it
 } addnorm_gamma_form;
 
-/// As an `epsilon`: none at all. A set of equal values gives NaN then.
-#define ADDNORM_NO_EPSILON (-1.0)
-
 /// A norm as data: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where ADDNORM_RMS_NORM has mean
-/// 0. Where a pointer to one is NULL the norm is LayerNorm with the defaults.
+/// 0. Begin with addnorm_norm(kind). Where a pointer to one is NULL the norm is LayerNorm with
+/// ε = 1e-5.
 typedef struct addnorm_norm_options {
   size_t size;          ///< sizeof(addnorm_norm_options)
   int32_t kind;         ///< addnorm_norm_kind
   int32_t epsilon_at;   ///< addnorm_epsilon_at
   int32_t variance;     ///< addnorm_variance
   int32_t gamma_form;   ///< addnorm_gamma_form
-  double epsilon;       ///< up to 1e30, or ADDNORM_NO_EPSILON; 0: 1e-5
+  double epsilon;       ///< from 0 to 1e30; where it is 0, a set of equal values gives NaN
   double output_scale;  ///< 0: 1
   size_t groups;        ///< of ADDNORM_GROUP_NORM: must divide the channels; 0: 1
 } addnorm_norm_options;
+
+/// The norm of a kind with the usual ε, 1e-5, and all else at its default.
+static inline addnorm_norm_options addnorm_norm(addnorm_norm_kind kind) {
+  addnorm_norm_options norm = {0};
+  norm.size = sizeof norm;
+  norm.kind = kind;
+  norm.epsilon = 1e-5;
+  return norm;
+}
 
 /// What forward leaves for backward, one for each set of values that is normalized together:
 /// x̂ = ((x·scale − mean_hi) − mean_lo)·reciprocal. So mean = (mean_hi + mean_lo)/scale and
@@ -134,6 +142,17 @@ typedef struct addnorm_statistics_f32 {
   float epsilon_ratio;  ///< deviation ÷ √variance where ε is added to the deviation, else 1
 } addnorm_statistics_f32;
 
+/// Statistics for backward from the mean and the reciprocal deviation of each set of values, as
+/// other libraries keep them (of ADDNORM_RMS_NORM the mean is 0), where ε is in the variance.
+static inline addnorm_statistics_f32 addnorm_statistics(float mean, float reciprocal_deviation) {
+  addnorm_statistics_f32 statistics = {0};
+  statistics.mean_hi = mean;
+  statistics.reciprocal = reciprocal_deviation;
+  statistics.scale = 1;
+  statistics.epsilon_ratio = 1;
+  return statistics;
+}
+
 /// The same where the dtype is ADDNORM_F64.
 typedef struct addnorm_statistics_f64 {
   double mean_hi;
@@ -144,16 +163,13 @@ typedef struct addnorm_statistics_f64 {
   double epsilon_ratio;
 } addnorm_statistics_f64;
 
-/// s = skip ⊙ x + gain ⊙ dropout(branch).
+/// The residual sum, s = skip ⊙ x + gain ⊙ dropout(branch), as a part of other structs; it will not
+/// grow.
 ///
 /// Inverted dropout makes each value 0 with its probability, else itself ÷ (1 − probability). Which
 /// ones is a pure function of (seed, offset + row·features + column): no mask is stored, and
 /// backward sees the same one.
-typedef struct addnorm_residual_add_args {
-  size_t size;    ///< sizeof(addnorm_residual_add_args)
-  int32_t dtype;  ///< addnorm_dtype
-  size_t rows;
-  size_t features;
+typedef struct addnorm_residual {
   const void* x;  ///< rows × features, the residual stream
   size_t x_stride;
   const void* branch;  ///< the same shape; NULL: s = skip ⊙ x
@@ -165,6 +181,15 @@ typedef struct addnorm_residual_add_args {
   double dropout_probability;  ///< at least 0 and below 1
   uint64_t dropout_seed;
   uint64_t dropout_offset;
+} addnorm_residual;
+
+/// s = skip ⊙ x + gain ⊙ dropout(branch).
+typedef struct addnorm_residual_add_args {
+  size_t size;    ///< sizeof(addnorm_residual_add_args)
+  int32_t dtype;  ///< addnorm_dtype
+  size_t rows;
+  size_t features;
+  addnorm_residual add;
   void* sum;  ///< s, of the stream's type; may be x or branch
   size_t sum_stride;
   size_t threads;  ///< among which rows are divided; 0: as many as OpenMP has
@@ -181,18 +206,8 @@ typedef struct addnorm_residual_add_backward_args {
   int32_t dtype;  ///< addnorm_dtype
   size_t rows;
   size_t features;
-  const void* x;  ///< from here to dropout_offset: as in forward
-  size_t x_stride;
-  const void* branch;  ///< needed for d_gain alone
-  size_t branch_stride;
-  const void* skip;
-  size_t skip_count;
-  const void* gain;
-  size_t gain_count;
-  double dropout_probability;
-  uint64_t dropout_seed;
-  uint64_t dropout_offset;
-  const void* d_sum;  ///< rows × features, of the stream's type
+  addnorm_residual add;  ///< as in forward; its branch is needed for d_gain alone
+  const void* d_sum;     ///< rows × features, of the stream's type
   size_t d_sum_stride;
   void* d_branch;  ///< gain ⊙ mask ⊙ d_sum, of the branch's type; NULL: not wanted
   size_t d_branch_stride;
@@ -216,17 +231,7 @@ typedef struct addnorm_add_norm_forward_args {
   size_t rows;
   size_t features;
   const addnorm_norm_options* norm;  ///< ADDNORM_LAYER_NORM or ADDNORM_RMS_NORM
-  const void* x;                     ///< from here to dropout_offset: as in residual_add
-  size_t x_stride;
-  const void* branch;
-  size_t branch_stride;
-  const void* skip;
-  size_t skip_count;
-  const void* gain;
-  size_t gain_count;
-  double dropout_probability;
-  uint64_t dropout_seed;
-  uint64_t dropout_offset;
+  addnorm_residual add;              ///< without a branch this is the norm alone
   void* sum;  ///< where s goes, of the stream's type; may be x or branch; NULL: not kept
   size_t sum_stride;
   const void* gamma;  ///< one for each feature; NULL: 1
@@ -284,6 +289,44 @@ ADDNORM_API addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_back
 
 /// How many values the workspace of addnorm_add_norm_backward must hold at least.
 ADDNORM_API size_t addnorm_add_norm_workspace(size_t rows, size_t features);
+
+/// The short calls: float32, rows without gaps, γ and β there or NULL (1 and 0).
+///
+/// y = γ ⊙ (x − mean)/√(variance + epsilon) + β, by rows. `statistics`, one for each row, are what
+/// backward needs; NULL: not wanted. y may be x.
+ADDNORM_API addnorm_status addnorm_layer_norm(size_t rows, size_t features, const float* x,
+                                              const float* gamma, const float* beta, double epsilon,
+                                              float* y, addnorm_statistics_f32* statistics);
+/// y = γ ⊙ x/√(mean of x² + epsilon), by rows.
+ADDNORM_API addnorm_status addnorm_rms_norm(size_t rows, size_t features, const float* x,
+                                            const float* gamma, double epsilon, float* y,
+                                            addnorm_statistics_f32* statistics);
+/// sum = x + branch, y = LayerNorm(sum). sum may be x or branch, or NULL: not kept; y may be x or
+/// branch, but not sum.
+ADDNORM_API addnorm_status addnorm_add_layer_norm(size_t rows, size_t features, const float* x,
+                                                  const float* branch, const float* gamma,
+                                                  const float* beta, double epsilon, float* sum,
+                                                  float* y, addnorm_statistics_f32* statistics);
+/// sum = x + branch, y = RMSNorm(sum), likewise.
+ADDNORM_API addnorm_status addnorm_add_rms_norm(size_t rows, size_t features, const float* x,
+                                                const float* branch, const float* gamma,
+                                                double epsilon, float* sum, float* y,
+                                                addnorm_statistics_f32* statistics);
+/// dx = d_sum + the gradient through LayerNorm of s, which forward normalized; d_sum, the gradient
+/// of s by any other way, may be NULL. To d_gamma and d_beta the gradients of γ and β are added;
+/// NULL: not wanted. The workspace holds addnorm_add_norm_workspace() values; NULL where neither is
+/// wanted. dx may be s, dy or d_sum.
+ADDNORM_API addnorm_status addnorm_add_layer_norm_backward(
+    size_t rows, size_t features, const float* s, const addnorm_statistics_f32* statistics,
+    const float* gamma, const float* dy, const float* d_sum, float* dx, float* d_gamma,
+    float* d_beta, float* workspace);
+/// The same through RMSNorm.
+ADDNORM_API addnorm_status addnorm_add_rms_norm_backward(size_t rows, size_t features,
+                                                         const float* s,
+                                                         const addnorm_statistics_f32* statistics,
+                                                         const float* gamma, const float* dy,
+                                                         const float* d_sum, float* dx,
+                                                         float* d_gamma, float* workspace);
 
 /// BatchNorm, InstanceNorm or GroupNorm of a contiguous (samples, channels, positions) tensor, by
 /// the statistics of the data. Features-last data has 1 position.
@@ -357,7 +400,7 @@ typedef struct addnorm_running_statistics_args {
   void* mean;                        ///< one for each channel, 0 at first
   void* variance;                    ///< one for each channel, 1 at first
   void* statistics;                  ///< one for each channel
-  double momentum;                   ///< of update; 0: 0.1
+  double momentum;                   ///< of update, 0.1 in PyTorch
   size_t count;                      ///< of update: the values of a channel, at least 2
 } addnorm_running_statistics_args;
 

@@ -17,11 +17,11 @@ addnorm_norm_options to_c(const NormFields& norm) {
           .epsilon_at = epsilon_at,
           .variance = variance,
           .gamma_form = gamma_form,
-          .epsilon = epsilon == 0 ? ADDNORM_NO_EPSILON : epsilon,
+          .epsilon = epsilon,
           .output_scale = output_scale};
 }
 
-/// The fields from x to dropout_offset, which three structs have.
+/// What an addnorm_residual is made of.
 struct ResidualArrays {
   const py::object &x, &branch, &skip, &gain;
   const std::tuple<double, std::uint64_t, std::uint64_t>& dropout;
@@ -35,11 +35,12 @@ void fill(Args& args, Call& call, const ResidualArrays& arrays) {
   const Matrix branch = call.matrix("branch", arrays.branch, Role::kBranch, Access::kRead);
   const Values skip = call.factor("skip", arrays.skip, Access::kRead);
   const Values gain = call.factor("gain", arrays.gain, Access::kRead);
-  args.x = x.data, args.x_stride = x.stride;
-  args.branch = branch.data, args.branch_stride = branch.stride;
-  args.skip = skip.data, args.skip_count = skip.count;
-  args.gain = gain.data, args.gain_count = gain.count;
-  std::tie(args.dropout_probability, args.dropout_seed, args.dropout_offset) = arrays.dropout;
+  args.add.x = x.data, args.add.x_stride = x.stride;
+  args.add.branch = branch.data, args.add.branch_stride = branch.stride;
+  args.add.skip = skip.data, args.add.skip_count = skip.count;
+  args.add.gain = gain.data, args.add.gain_count = gain.count;
+  std::tie(args.add.dropout_probability, args.add.dropout_seed, args.add.dropout_offset) =
+      arrays.dropout;
 }
 
 using Dropout = std::tuple<double, std::uint64_t, std::uint64_t>;

@@ -11,16 +11,10 @@ int main(void) {
   const float f[rows * features] = {0}, gamma[features] = {1, 1, 1, 1}, beta[features] = {0};
   float h[rows * features];
 
-  addnorm_add_norm_forward_args args = {.size = sizeof args,
-                                        .rows = rows,
-                                        .features = features,
-                                        .x = x,
-                                        .branch = f,
-                                        .sum = x, /* s = x + f, in place */
-                                        .gamma = gamma,
-                                        .beta = beta,
-                                        .y = h};
-  if (addnorm_add_norm_forward(&args) != ADDNORM_OK) puts(addnorm_last_error());
+  /* x += f, h = LayerNorm(x) */
+  addnorm_status status =
+      addnorm_add_layer_norm(rows, features, x, f, gamma, beta, 1e-5, x, h, NULL);
+  if (status != ADDNORM_OK) puts(addnorm_last_error());
 
   printf("%.1f %.3f\n", x[4], h[4]);
   return 0;

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "addnorm/norm.h"
+#include "addnorm/layer_norm.h"
 
 using namespace addnorm;
 
@@ -15,11 +15,7 @@ int main() {
 
   const MatrixView<float> x(stream.data(), rows, features);  // memory of your own
   const MatrixView<float> f(branch.data(), rows, features), h(output.data(), rows, features);
-  add_norm_forward<float>({.epsilon = 1e-6}, {.add = {.x = x, .branch = f},
-                                              .sum = x,  // s = x + f, in place
-                                              .gamma = gamma,
-                                              .beta = beta,
-                                              .y = h});
+  add_layer_norm(x, f, gamma, beta, x, h);  // x += f, h = LayerNorm(x)
 
   std::printf("%.1f %.3f\n", x(1, 0), h(1, 0));
 }

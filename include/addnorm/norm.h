@@ -98,6 +98,11 @@ struct NormStatistics {
   T variance = 0;       ///< of the scaled values, without ε; kRms: their mean square
   T epsilon_ratio = 1;  ///< deviation ÷ √variance where ε is added to the deviation, else 1
 
+  /// From what other libraries keep, the mean (of kRms 0) and 1/deviation; ε is in the variance.
+  static constexpr NormStatistics from(T mean, T reciprocal) {
+    return {.mean_hi = mean, .reciprocal = reciprocal};
+  }
+
   T mean() const { return (mean_hi + mean_lo) / scale; }  ///< of the values themselves
   T deviation() const { return 1 / reciprocal / scale; }  ///< likewise, ε included
 };

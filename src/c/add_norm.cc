@@ -14,15 +14,16 @@ Scale<V> read_scale(std::string_view name, const void* data, std::size_t count,
   return {.vector = values};
 }
 
-/// The fields from x to dropout_offset, which three structs have.
 template <typename S, typename B, typename Args>
-ResidualAdd<S, B> read_residual_add(const Args& a, CallMemory& memory) {
+ResidualAdd<S, B> read_residual_add(const Args& args, CallMemory& memory) {
   using V = Arithmetic<S>;
+  const addnorm_residual& a = args.add;
+  const std::size_t rows = args.rows, features = args.features;
   return {
-      .x = memory.read<S>("x", a.x, a.rows, a.features, a.x_stride),
-      .branch = memory.read_optional<B>("branch", a.branch, a.rows, a.features, a.branch_stride),
-      .skip = read_scale<V>("skip", a.skip, a.skip_count, a.features, memory),
-      .gain = read_scale<V>("gain", a.gain, a.gain_count, a.features, memory),
+      .x = memory.read<S>("x", a.x, rows, features, a.x_stride),
+      .branch = memory.read_optional<B>("branch", a.branch, rows, features, a.branch_stride),
+      .skip = read_scale<V>("skip", a.skip, a.skip_count, features, memory),
+      .gain = read_scale<V>("gain", a.gain, a.gain_count, features, memory),
       .dropout = {a.dropout_probability, a.dropout_seed, a.dropout_offset},
   };
 }
@@ -60,9 +61,11 @@ addnorm_status addnorm_residual_add_backward(const addnorm_residual_add_backward
       });
 }
 
-addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* args) {
+namespace {
+
+addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forward_args* args) {
   return call_with_storage(
-      "add_norm_forward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      where, args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
         using V = Arithmetic<S>;
         add_norm_forward<S, B>(
             norm_options(memory.where(), a.norm),
@@ -79,9 +82,9 @@ addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* arg
       });
 }
 
-addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args) {
+addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_backward_args* args) {
   return call_with_storage(
-      "add_norm_backward", args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
+      where, args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
         using V = Arithmetic<S>;
         add_norm_backward<S, B>(
             norm_options(memory.where(), a.norm),
@@ -105,6 +108,124 @@ addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* a
       });
 }
 
+}  // namespace
+
+addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* args) {
+  return norm_forward("add_norm_forward", args);
+}
+addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args) {
+  return norm_backward("add_norm_backward", args);
+}
+
 size_t addnorm_add_norm_workspace(size_t rows, size_t features) {
   return add_norm_workspace(rows, features);
+}
+
+// The short calls.
+
+namespace {
+
+addnorm_norm_options norm_of(addnorm_norm_kind kind, double epsilon) {
+  addnorm_norm_options norm = addnorm_norm(kind);
+  norm.epsilon = epsilon;
+  return norm;
+}
+
+}  // namespace
+
+addnorm_status addnorm_add_layer_norm(size_t rows, size_t features, const float* x,
+                                      const float* branch, const float* gamma, const float* beta,
+                                      double epsilon, float* sum, float* y,
+                                      addnorm_statistics_f32* statistics) {
+  const addnorm_norm_options norm = norm_of(ADDNORM_LAYER_NORM, epsilon);
+  const addnorm_add_norm_forward_args args{.size = sizeof args,
+                                           .rows = rows,
+                                           .features = features,
+                                           .norm = &norm,
+                                           .add = {.x = x, .branch = branch},
+                                           .sum = sum,
+                                           .gamma = gamma,
+                                           .beta = beta,
+                                           .y = y,
+                                           .statistics = statistics};
+  return norm_forward(branch == nullptr ? "layer_norm" : "add_layer_norm", &args);
+}
+addnorm_status addnorm_layer_norm(size_t rows, size_t features, const float* x, const float* gamma,
+                                  const float* beta, double epsilon, float* y,
+                                  addnorm_statistics_f32* statistics) {
+  return addnorm_add_layer_norm(rows, features, x, nullptr, gamma, beta, epsilon, nullptr, y,
+                                statistics);
+}
+
+addnorm_status addnorm_add_rms_norm(size_t rows, size_t features, const float* x,
+                                    const float* branch, const float* gamma, double epsilon,
+                                    float* sum, float* y, addnorm_statistics_f32* statistics) {
+  const addnorm_norm_options norm = norm_of(ADDNORM_RMS_NORM, epsilon);
+  const addnorm_add_norm_forward_args args{.size = sizeof args,
+                                           .rows = rows,
+                                           .features = features,
+                                           .norm = &norm,
+                                           .add = {.x = x, .branch = branch},
+                                           .sum = sum,
+                                           .gamma = gamma,
+                                           .y = y,
+                                           .statistics = statistics};
+  return norm_forward(branch == nullptr ? "rms_norm" : "add_rms_norm", &args);
+}
+addnorm_status addnorm_rms_norm(size_t rows, size_t features, const float* x, const float* gamma,
+                                double epsilon, float* y, addnorm_statistics_f32* statistics) {
+  return addnorm_add_rms_norm(rows, features, x, nullptr, gamma, epsilon, nullptr, y, statistics);
+}
+
+namespace {
+
+addnorm_status short_backward(std::string_view where, addnorm_add_norm_backward_args args,
+                              addnorm_norm_kind kind) {
+  const addnorm_norm_options norm = addnorm_norm(kind);
+  args.size = sizeof args;
+  args.norm = &norm;
+  if (args.workspace != nullptr) {
+    args.workspace_size = add_norm_workspace(args.rows, args.features);
+  }
+  return norm_backward(where, &args);
+}
+
+}  // namespace
+
+addnorm_status addnorm_add_layer_norm_backward(size_t rows, size_t features, const float* s,
+                                               const addnorm_statistics_f32* statistics,
+                                               const float* gamma, const float* dy,
+                                               const float* d_sum, float* dx, float* d_gamma,
+                                               float* d_beta, float* workspace) {
+  return short_backward("add_layer_norm_backward",
+                        {.rows = rows,
+                         .features = features,
+                         .s = s,
+                         .statistics = statistics,
+                         .gamma = gamma,
+                         .dy = dy,
+                         .d_residual = d_sum,
+                         .dx = dx,
+                         .d_gamma = d_gamma,
+                         .d_beta = d_beta,
+                         .workspace = workspace},
+                        ADDNORM_LAYER_NORM);
+}
+addnorm_status addnorm_add_rms_norm_backward(size_t rows, size_t features, const float* s,
+                                             const addnorm_statistics_f32* statistics,
+                                             const float* gamma, const float* dy,
+                                             const float* d_sum, float* dx, float* d_gamma,
+                                             float* workspace) {
+  return short_backward("add_rms_norm_backward",
+                        {.rows = rows,
+                         .features = features,
+                         .s = s,
+                         .statistics = statistics,
+                         .gamma = gamma,
+                         .dy = dy,
+                         .d_residual = d_sum,
+                         .dx = dx,
+                         .d_gamma = d_gamma,
+                         .workspace = workspace},
+                        ADDNORM_RMS_NORM);
 }

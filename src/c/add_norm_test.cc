@@ -109,16 +109,16 @@ struct RowsCase {
     args.dtype = kDtype<S, B>;
     args.rows = rows;
     args.features = cols;
-    args.x = memory_of(x);
-    args.branch = memory_of(branch);
-    args.x_stride = args.branch_stride = stride;
-    args.skip = memory_of(skip);
-    args.skip_count = skip.size();
-    args.gain = memory_of(gain);
-    args.gain_count = gain.size();
-    args.dropout_probability = dropout.probability;
-    args.dropout_seed = dropout.seed;
-    args.dropout_offset = dropout.offset;
+    args.add.x = memory_of(x);
+    args.add.branch = memory_of(branch);
+    args.add.x_stride = args.add.branch_stride = stride;
+    args.add.skip = memory_of(skip);
+    args.add.skip_count = skip.size();
+    args.add.gain = memory_of(gain);
+    args.add.gain_count = gain.size();
+    args.add.dropout_probability = dropout.probability;
+    args.add.dropout_seed = dropout.seed;
+    args.add.dropout_offset = dropout.offset;
     return args;
   }
   void run_c() {

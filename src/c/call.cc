@@ -41,7 +41,7 @@ NormOptions norm_options(std::string_view where, const addnorm_norm_options* giv
   options.epsilon_at = choice(where, "epsilon_at", o.epsilon_at, EpsilonAt::kDeviation);
   options.variance = choice(where, "variance", o.variance, Variance::kUnbiased);
   options.gamma_form = choice(where, "gamma_form", o.gamma_form, GammaForm::kOnePlus);
-  if (o.epsilon != 0) options.epsilon = o.epsilon == ADDNORM_NO_EPSILON ? 0 : o.epsilon;
+  options.epsilon = o.epsilon;
   if (o.output_scale != 0) options.output_scale = o.output_scale;
   if (o.groups != 0) options.groups = o.groups;
   return options;

@@ -2,6 +2,7 @@
 
 /// What every function of addnorm.h has in common.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,17 +29,28 @@ addnorm_status guarded(const Body& body) noexcept {
   }
 }
 
-/// The caller's struct. What one of an older version does not have is zero, its default.
+/// No version's struct is larger: a size beyond it was never set.
+inline constexpr std::size_t kLargestStruct = 4096;
+
+/// The caller's struct, of any version: what an older one does not have is zero, and what a newer
+/// one has beyond must be zero.
 template <typename Struct>
 Struct read_struct(std::string_view where, std::string_view name, const Struct* given) {
   require(given != nullptr, "{}: {} is NULL", where, name);
   std::size_t size;
   std::memcpy(&size, given, sizeof size);
-  require(size >= sizeof size && size <= sizeof(Struct) && size % alignof(Struct) == 0,
+  require(size >= sizeof size && size <= kLargestStruct && size % alignof(Struct) == 0,
           "{}: the size of {} is {}, must be its sizeof, here {}", where, name, size,
           sizeof(Struct));
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t i = sizeof(Struct); i < size; ++i) {
+    require(bytes[i] == 0,
+            "{}: {} has a size of {}, of a newer version, and byte {} is not 0; this library knows "
+            "{} bytes",
+            where, name, size, i, sizeof(Struct));
+  }
   Struct known{};
-  std::memcpy(&known, given, size);
+  std::memcpy(&known, given, std::min(size, sizeof(Struct)));
   return known;
 }
 

@@ -34,13 +34,12 @@ struct Forward {
                      y = sum;
   std::vector<float> gamma = std::vector<float>(kRows * kFeatures, 1);
   std::vector<addnorm_statistics_f32> statistics = std::vector<addnorm_statistics_f32>(kRows);
-  addnorm_norm_options norm = {.size = sizeof norm};
+  addnorm_norm_options norm = addnorm_norm(ADDNORM_LAYER_NORM);
   addnorm_add_norm_forward_args args = {.size = sizeof args,
                                         .rows = kRows,
                                         .features = kFeatures,
                                         .norm = &norm,
-                                        .x = x.data(),
-                                        .branch = f.data(),
+                                        .add = {.x = x.data(), .branch = f.data()},
                                         .sum = sum.data(),
                                         .gamma = gamma.data(),
                                         .y = y.data(),
@@ -76,7 +75,7 @@ struct Channels {
   std::vector<float> x = std::vector<float>(25, 1), y = std::vector<float>(24, -7);
   std::vector<addnorm_statistics_f32> statistics = std::vector<addnorm_statistics_f32>(2);
   std::vector<float> workspace = std::vector<float>(100);
-  addnorm_norm_options norm = {.size = sizeof norm, .kind = ADDNORM_BATCH_NORM};
+  addnorm_norm_options norm = addnorm_norm(ADDNORM_BATCH_NORM);
   addnorm_channel_norm_forward_args args = {.size = sizeof args,
                                             .samples = 3,
                                             .channels = 2,
@@ -133,23 +132,24 @@ TEST(CErrors, OfForwardNameTheArgument) {
       addnorm_add_norm_forward,
       {{[](auto& c) { c.args.dtype = 6; }, "add_norm_forward: dtype is 6, must be 0 to 5"},
        {[](auto& c) { c.args.dtype = -1; }, "dtype is -1"},
-       {[](auto& c) { c.args.x = nullptr; }, "x is absent, must be 3 × 4"},
+       {[](auto& c) { c.args.add.x = nullptr; }, "x is absent, must be 3 × 4"},
        {[](auto& c) { c.args.y = nullptr; }, "y is absent, must be 3 × 4"},
-       {[](auto& c) { c.args.x_stride = 3; }, "the stride of x is 3, must be at least"},
+       {[](auto& c) { c.args.add.x_stride = 3; }, "the stride of x is 3, must be at least"},
        {[](auto& c) { c.args.rows = kHuge; }, "more than there is memory"},
        {[](auto& c) { c.args.features = kHuge; }, "more than there is memory"},
        {[](auto& c) { c.args.rows = 0, c.args.features = 8 * kHuge + 7 - 63; }, "more than there"},
        {[](auto& c) { c.args.y_stride = kHuge; }, "more than there is memory"},
        {[](auto& c) { c.args.features = 0; }, "no values to normalize"},
-       {[](auto& c) { c.args.x = reinterpret_cast<char*>(c.x.data()) + 1; }, "x is not aligned"},
+       {[](auto& c) { c.args.add.x = reinterpret_cast<char*>(c.x.data()) + 1; },
+        "x is not aligned"},
        {[](auto& c) { c.args.gamma = reinterpret_cast<char*>(c.gamma.data()) + 2; },
         "gamma is not aligned to 4 bytes"},
-       {[](auto& c) { c.args.skip = c.gamma.data(); }, "skip is not NULL, but its count is 0"},
-       {[](auto& c) { c.args.gain_count = 1; }, "gain is NULL, but its count is 1"},
-       {[](auto& c) { c.args.skip = c.x.data(), c.args.skip_count = 3; },
+       {[](auto& c) { c.args.add.skip = c.gamma.data(); }, "skip is not NULL, but its count is 0"},
+       {[](auto& c) { c.args.add.gain_count = 1; }, "gain is NULL, but its count is 1"},
+       {[](auto& c) { c.args.add.skip = c.x.data(), c.args.add.skip_count = 3; },
         "skip has 3 values, must have 4"},
-       {[](auto& c) { c.args.dropout_probability = 1; }, "dropout probability is 1"},
-       {[](auto& c) { c.args.dropout_probability = NAN; }, "dropout probability is nan"},
+       {[](auto& c) { c.args.add.dropout_probability = 1; }, "dropout probability is 1"},
+       {[](auto& c) { c.args.add.dropout_probability = NAN; }, "dropout probability is nan"},
        {[](auto& c) { c.norm.kind = 5; }, "kind is 5, must be 0 to 4"},
        {[](auto& c) { c.norm.kind = ADDNORM_BATCH_NORM; }, "the kind must be kLayer or kRms"},
        {[](auto& c) { c.norm.epsilon_at = 2; }, "epsilon_at is 2"},
@@ -221,14 +221,14 @@ TEST(CErrors, OfChannelNormsNameTheArgument) {
 TEST(CErrors, OfResidualAddNameTheArgument) {
   std::vector<float> x(12, 1), d(12, 1), d_skip(4);
   addnorm_residual_add_args add = {
-      .size = sizeof add, .rows = kRows, .features = kFeatures, .x = x.data()};
+      .size = sizeof add, .rows = kRows, .features = kFeatures, .add = {.x = x.data()}};
   EXPECT_EQ(addnorm_residual_add(&add), ADDNORM_INVALID_ARGUMENT);
   EXPECT_STREQ(addnorm_last_error(), "residual_add: sum is absent, must be 3 × 4");
 
   addnorm_residual_add_backward_args back = {.size = sizeof back,
                                              .rows = kRows,
                                              .features = kFeatures,
-                                             .x = x.data(),
+                                             .add = {.x = x.data()},
                                              .d_sum = d.data(),
                                              .d_skip = d_skip.data()};
   EXPECT_EQ(addnorm_residual_add_backward(&back), ADDNORM_INVALID_ARGUMENT);
@@ -238,7 +238,7 @@ TEST(CErrors, OfResidualAddNameTheArgument) {
 
 TEST(CErrors, LeaveTheOutputsAsTheyWere) {
   Forward c;
-  c.args.gain_count = 1;
+  c.args.add.gain_count = 1;
   EXPECT_EQ(addnorm_add_norm_forward(&c.args), ADDNORM_INVALID_ARGUMENT);
   EXPECT_THAT(c.sum, Each(-7));
   EXPECT_THAT(c.y, Each(-7));
@@ -285,9 +285,9 @@ TEST(CErrors, TellWhatWasThrown) {
 TEST(COverlap, ColumnsOfOneMatrixBesideEachOtherAreNone) {
   std::vector<float> both(kRows * 2 * kFeatures, 1);
   Forward c;
-  c.args.x = both.data();
+  c.args.add.x = both.data();
   c.args.y = both.data() + kFeatures;
-  c.args.x_stride = c.args.y_stride = 2 * kFeatures;
+  c.args.add.x_stride = c.args.y_stride = 2 * kFeatures;
   EXPECT_EQ(addnorm_add_norm_forward(&c.args), ADDNORM_OK) << addnorm_last_error();
   c.args.y = both.data() + kFeatures - 1;
   EXPECT_EQ(addnorm_add_norm_forward(&c.args), ADDNORM_INVALID_ARGUMENT);
@@ -307,12 +307,27 @@ TEST(CStructs, OfOlderVersionsGetDefaults) {
             .epsilon = NAN,
             .output_scale = NAN};
   EXPECT_EQ(addnorm_add_norm_forward(&c.args), ADDNORM_OK) << addnorm_last_error();
-  EXPECT_FLOAT_EQ(c.y[0], 2 / std::sqrt(4 + 1e-5F));
+  EXPECT_EQ(c.y[0], 1);  // 2/√4: ε is 0
+}
+
+TEST(CStructs, OfNewerVersionsAreTakenWhereTheyAskForNothingNew) {
+  struct Newer {
+    addnorm_add_norm_forward_args known;
+    std::uint64_t unknown;
+  };
+  Forward c;
+  Newer newer{c.args, 0};
+  newer.known.size = sizeof newer;
+  EXPECT_EQ(addnorm_add_norm_forward(&newer.known), ADDNORM_OK) << addnorm_last_error();
+  EXPECT_EQ(c.y[0], 0);
+  newer.unknown = 1;
+  EXPECT_EQ(addnorm_add_norm_forward(&newer.known), ADDNORM_INVALID_ARGUMENT);
+  EXPECT_THAT(addnorm_last_error(), HasSubstr("of a newer version, and byte"));
 }
 
 TEST(CStructs, OfImpossibleSizesAreRefused) {
   constexpr std::size_t kSize = sizeof(addnorm_add_norm_forward_args);
-  for (const std::size_t size : {std::size_t{0}, std::size_t{4}, kSize - 1, kSize + 8, kHuge}) {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{4}, kSize - 1, kHuge}) {
     Forward c;
     c.args.size = size;
     EXPECT_EQ(addnorm_add_norm_forward(&c.args), ADDNORM_INVALID_ARGUMENT);
@@ -330,7 +345,7 @@ TEST(CStructs, StatisticsAreThoseOfCpp) {
   const addnorm_add_norm_forward_args args = {.size = sizeof args,
                                               .rows = 1,
                                               .features = 4,
-                                              .x = x.data(),
+                                              .add = {.x = x.data()},
                                               .y = y.data(),
                                               .statistics = &found};
   ASSERT_EQ(addnorm_add_norm_forward(&args), ADDNORM_OK) << addnorm_last_error();

@@ -79,7 +79,7 @@ RunningStatistics<T> running_statistics(const addnorm_running_statistics_args& a
   }
   RunningStatistics<T> running{.mean = memory.write<T>("mean", a.mean, a.channels),
                                .variance = memory.write<T>("variance", a.variance, a.channels)};
-  if (a.momentum != 0) running.momentum = static_cast<T>(a.momentum);
+  running.momentum = static_cast<T>(a.momentum);
   return running;
 }
 

@@ -138,7 +138,7 @@ struct ChannelsCase {
                                               .mean = mean.data(),
                                               .variance = variance.data(),
                                               .statistics = running.data(),
-                                              .momentum = 0,
+                                              .momentum = 0.1,
                                               .count = samples * positions};
     if (is_batch()) {
       const auto forward = forward_args(&norm, evaluated, running);

@@ -124,31 +124,31 @@ void expect_ok(addnorm_status status) {
 void call_row_functions(Arrays& a, std::int32_t dtype) {
   addnorm_residual_add_args add{.size = sizeof add, .dtype = dtype, .rows = a.rows};
   add.features = a.features;
-  add.x = a.x.data(), add.branch = a.branch.data(), add.sum = a.sum.data();
-  add.skip = a.gamma.data(), add.skip_count = a.features;
-  add.gain = a.beta.data(), add.gain_count = a.features;
-  add.dropout_probability = 0.25;
+  add.add.x = a.x.data(), add.add.branch = a.branch.data(), add.sum = a.sum.data();
+  add.add.skip = a.gamma.data(), add.add.skip_count = a.features;
+  add.add.gain = a.beta.data(), add.add.gain_count = a.features;
+  add.add.dropout_probability = 0.25;
   expect_ok(addnorm_residual_add(&add));
 
   addnorm_residual_add_backward_args add_backward{.size = sizeof add_backward, .dtype = dtype};
   add_backward.rows = a.rows, add_backward.features = a.features;
-  add_backward.x = a.x.data(), add_backward.branch = a.branch.data();
+  add_backward.add.x = a.x.data(), add_backward.add.branch = a.branch.data();
   add_backward.d_sum = a.d.data(), add_backward.d_branch = a.d_branch.data();
   add_backward.d_skip = a.d_gamma.data(), add_backward.d_skip_count = a.features;
   add_backward.d_gain = a.d_beta.data(), add_backward.d_gain_count = a.features;
   expect_ok(addnorm_residual_add_backward(&add_backward));
 
   for (const bool keeps_sum : {false, true}) {
-    for (const std::int32_t kind : {ADDNORM_LAYER_NORM, ADDNORM_RMS_NORM}) {
-      const addnorm_norm_options norm{.size = sizeof norm, .kind = kind};
+    for (const addnorm_norm_kind kind : {ADDNORM_LAYER_NORM, ADDNORM_RMS_NORM}) {
+      const addnorm_norm_options norm = addnorm_norm(kind);
       addnorm_add_norm_forward_args forward{.size = sizeof forward, .dtype = dtype};
       forward.rows = a.rows, forward.features = a.features, forward.norm = &norm;
-      forward.x = a.x.data(), forward.branch = a.branch.data();
+      forward.add.x = a.x.data(), forward.add.branch = a.branch.data();
       forward.sum = keeps_sum ? a.sum.data() : nullptr;
       forward.gamma = a.gamma.data();
       forward.beta = kind == ADDNORM_LAYER_NORM ? a.beta.data() : nullptr;
       forward.y = a.y.data(), forward.statistics = a.statistics.data();
-      forward.dropout_probability = keeps_sum ? 0 : 0.25;
+      forward.add.dropout_probability = keeps_sum ? 0 : 0.25;
       expect_ok(addnorm_add_norm_forward(&forward));
 
       addnorm_add_norm_backward_args backward{.size = sizeof backward, .dtype = dtype};
@@ -182,8 +182,9 @@ void call_channel_functions(Arrays& a, std::int32_t dtype) {
     args.workspace = a.workspace.data(), args.workspace_size = a.workspace_size();
     return args;
   };
-  for (const std::int32_t kind : {ADDNORM_BATCH_NORM, ADDNORM_INSTANCE_NORM, ADDNORM_GROUP_NORM}) {
-    const addnorm_norm_options norm{.size = sizeof norm, .kind = kind};
+  for (const addnorm_norm_kind kind :
+       {ADDNORM_BATCH_NORM, ADDNORM_INSTANCE_NORM, ADDNORM_GROUP_NORM}) {
+    const addnorm_norm_options norm = addnorm_norm(kind);
     std::size_t sets = 0, workspace = 0;
     expect_ok(addnorm_channel_norm_sizes(&norm, a.rows, a.features, 1, &sets, &workspace));
     ASSERT_LE(sets, a.rows * a.features);
@@ -272,7 +273,7 @@ TEST(ThreadMemory, IsThereAfterTheThreadsDestructorsHaveRun) {
   const auto call = [](void*) {
     Arrays arrays(4, 768);
     addnorm_add_norm_forward_args args{.size = sizeof args, .rows = 4, .features = 768};
-    args.x = arrays.x.data(), args.branch = arrays.branch.data(), args.y = arrays.y.data();
+    args.add.x = arrays.x.data(), args.add.branch = arrays.branch.data(), args.y = arrays.y.data();
     args.gamma = arrays.gamma.data(), args.beta = arrays.beta.data();
     last_status = addnorm_add_norm_forward(&args);
   };

@@ -97,7 +97,7 @@ struct Calls {
           const addnorm_add_norm_forward_args args{.size = sizeof args,
                                                    .rows = kRows,
                                                    .features = kCols,
-                                                   .x = x.flat().data(),
+                                                   .add = {.x = x.flat().data()},
                                                    .y = y.flat().data(),
                                                    .threads = threads};
           EXPECT_EQ(addnorm_add_norm_forward(&args), ADDNORM_OK);

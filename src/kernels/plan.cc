@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/constant_block.h"
 #include "kernels/dispatch.h"
 #include "kernels/placement.h"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr std::size_t kLargeL1 = 48 << 10;  // Zen 4 and Zen 5 differ; so do 32 and 48 KB
 constexpr double kMostOfCache = 0.75;       // of the last level: more comes from memory
 constexpr std::size_t kTile = 1024;         // γ, β and one row of it take 12 KB of L1
+static_assert(kTile % kBlock == 0);         // rows are summed and written by whole blocks
 constexpr std::size_t kGroup = kRowGroup;   // one root and one division serve four rows
 
 constexpr std::size_t kRegisterFeatures = 32;    // wider rows spill
@@ -23,6 +25,7 @@ constexpr std::size_t kRegisterFeatures16 = 64;  // of 16 bits: the width of mos
 constexpr std::size_t kRegisterRows = 8;         // two groups: one alone waits for its sums
 constexpr std::size_t kRegisterPrefetch = 1024;  // in the last-level cache up to a third
 
+constexpr std::size_t kOptionsFeatures = 1024;   // in the caches, with options
 constexpr std::size_t kTwoPassFeatures = 256;    // two groups fit L1 twice over
 constexpr std::size_t kTwoPassFromMemory = 128;  // wider rows stream better one by one
 constexpr std::size_t kGroupPrefetch = 4096;     // and a group and a row: else it comes too late
@@ -62,7 +65,7 @@ Plan two_pass(std::size_t rows, std::size_t prefetch = 0) {
   return {.loop = Loop::kTwoPass, .rows = rows, .prefetch = prefetch};
 }
 Plan options_in_two_passes(const Problem& problem, bool from_memory) {
-  const std::size_t most = from_memory ? kTwoPassFeatures : kTile;
+  const std::size_t most = from_memory ? kTwoPassFeatures : kOptionsFeatures;
   return problem.features <= most ? groups_in_two_passes() : two_pass(1);
 }
 Plan pipelined(std::size_t rows, std::size_t prefetch = 0) {
@@ -149,10 +152,11 @@ Plan plan(const Problem& problem, const Machine& machine) {
 
 std::string describe(const Plan& plan) {
   constexpr const char* kLoops[] = {"registers", "two-pass", "pipelined", "wide"};
-  return fmt::format("{}{}, {} row{}, tile {}, {}, {} stores",
+  const bool by_tiles = plan.loop == Loop::kTwoPass && !plan.software_pipelined;
+  return fmt::format("{}{}, {} row{}, {}{}, {} stores",
                      plan.software_pipelined ? "software-pipelined " : "",
                      kLoops[static_cast<int>(plan.loop)], plan.rows, plan.rows == 1 ? "" : "s",
-                     plan.tile,
+                     by_tiles ? fmt::format("tile {}, ", plan.tile) : "",
                      plan.prefetch > 0 ? fmt::format("prefetch {} bytes ahead", plan.prefetch)
                                        : "hardware prefetch",
                      plan.stores == Stores::kCached ? "cached" : "non-temporal");

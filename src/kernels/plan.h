@@ -41,7 +41,8 @@ enum class Loop {
 struct Plan {
   Loop loop = Loop::kTwoPass;
   std::size_t rows = 4;      ///< at a time
-  std::size_t tile = 1024;   ///< columns of all these rows that are written before the next columns
+  std::size_t tile = 1024;   ///< kTwoPass: columns of all these rows that are written before the
+                             ///< next columns; a multiple of kBlock
   std::size_t prefetch = 0;  ///< bytes of the stream ahead, into L1; 0: left to the hardware
   Stores stores = Stores::kCached;
   bool from_memory = false;  ///< whether the last-level cache holds too little of what is read
@@ -51,7 +52,7 @@ struct Plan {
 /// The plan for a problem on a machine.
 Plan plan(const Problem& problem, const Machine& machine);
 
-/// In words, such as "pipelined, 1 row, tile 1024, prefetch 512 bytes, non-temporal stores".
+/// In words, such as "two-pass, 8 rows, tile 1024, hardware prefetch, cached stores".
 std::string describe(const Plan& plan);
 
 /// From now on every call takes `plan`, as far as it can: other types, options or widths than a

@@ -18,10 +18,12 @@ Problem problem(Direction direction, std::size_t element_bytes, std::size_t rows
           .bytes = 4 * element_bytes * rows * features};
 }
 
-/// Loop, rows, prefetch and stores in short, as "two-pass 4" or "pipelined 1 +512 nt".
+/// Loop, rows, prefetch and stores in short, as "two-pass 8" or "pipelined 1 +512 nt"; a tile where
+/// it is not 1024.
 std::string in_short(const Plan& plan) {
   constexpr const char* kLoops[] = {"registers", "two-pass", "pipelined", "wide"};
-  return fmt::format("{} {}{}{}", kLoops[static_cast<int>(plan.loop)], plan.rows,
+  return fmt::format("{} {}{}{}{}", kLoops[static_cast<int>(plan.loop)], plan.rows,
+                     plan.tile == 1024 ? "" : fmt::format(" tile {}", plan.tile),
                      plan.prefetch > 0 ? fmt::format(" +{}", plan.prefetch) : "",
                      plan.stores == Stores::kNonTemporal ? " nt" : "");
 }
@@ -130,9 +132,11 @@ TEST(Plan, SaysWhatItIs) {
   EXPECT_EQ(
       describe(
           {.loop = Loop::kPipelined, .rows = 1, .prefetch = 512, .stores = Stores::kNonTemporal}),
-      "pipelined, 1 row, tile 1024, prefetch 512 bytes ahead, non-temporal stores");
+      "pipelined, 1 row, prefetch 512 bytes ahead, non-temporal stores");
   EXPECT_EQ(describe({.loop = Loop::kTwoPass, .rows = 4, .software_pipelined = true}),
-            "software-pipelined two-pass, 4 rows, tile 1024, hardware prefetch, cached stores");
+            "software-pipelined two-pass, 4 rows, hardware prefetch, cached stores");
+  EXPECT_EQ(describe({.loop = Loop::kTwoPass, .rows = 8}),
+            "two-pass, 8 rows, tile 1024, hardware prefetch, cached stores");
 }
 
 TEST(Machine, IsThisOneUnlessAnotherIsUsed) {

@@ -57,16 +57,14 @@ inline NormOptions any_options(const std::vector<NormKind>& kinds,
           .output_scale = *rc::gen::element(1.0, 0.7)};
 }
 
-/// The same norm, with zeros where C means the default by them.
+/// The same norm, with zeros where C means something else by them.
 inline addnorm_norm_options c_options(const NormOptions& o) {
   return {.size = sizeof(addnorm_norm_options),
           .kind = static_cast<std::int32_t>(o.kind),
           .epsilon_at = static_cast<std::int32_t>(o.epsilon_at),
           .variance = static_cast<std::int32_t>(o.variance),
           .gamma_form = static_cast<std::int32_t>(o.gamma_form),
-          .epsilon = o.epsilon == 0      ? ADDNORM_NO_EPSILON
-                     : o.epsilon == 1e-5 ? 0
-                                         : o.epsilon,
+          .epsilon = o.epsilon,
           .output_scale = o.output_scale == 1 ? 0 : o.output_scale,
           .groups = o.groups == 1 ? 0 : o.groups};
 }
