@@ -13,6 +13,8 @@
 /// feature. `statistics`, one for each row, are what backward needs of forward; without a backward
 /// they may be absent. sum may be x or branch; y may be x or branch, but not sum.
 
+#include <type_traits>
+
 #include "addnorm/norm.h"
 
 namespace addnorm {
@@ -28,19 +30,21 @@ struct NormGradients {
 
 namespace short_calls {
 
-// What a call's arguments are; the type T is not deduced from them, so that matrices convert.
+// What the arguments are. T is not deduced from them, so that matrices become views.
+
 template <typename T>
-using In = MatrixView<const std::type_identity_t<T>>;
+using In = MatrixView<const std::type_identity_t<T>>;  ///< a matrix that is read
 template <typename T>
-using Out = MatrixView<std::type_identity_t<T>>;
+using Out = MatrixView<std::type_identity_t<T>>;  ///< a matrix that is written
 template <typename T>
-using Values = std::span<const Arithmetic<std::type_identity_t<T>>>;
+using Values = std::span<const Arithmetic<std::type_identity_t<T>>>;  ///< γ or β
 template <typename T>
-using Statistics = std::span<NormStatistics<Arithmetic<std::type_identity_t<T>>>>;
+using Statistics = std::span<NormStatistics<Arithmetic<std::type_identity_t<T>>>>;  ///< forward's
 template <typename T>
-using StatisticsIn = std::span<const NormStatistics<Arithmetic<std::type_identity_t<T>>>>;
+using StatisticsIn =
+    std::span<const NormStatistics<Arithmetic<std::type_identity_t<T>>>>;  ///< for backward
 template <typename T>
-using Gradients = NormGradients<Arithmetic<std::type_identity_t<T>>>;
+using Gradients = NormGradients<Arithmetic<std::type_identity_t<T>>>;  ///< where γ's and β's go
 
 }  // namespace short_calls
 
