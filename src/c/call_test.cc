@@ -73,7 +73,8 @@ struct Backward {
 
 struct Channels {
   std::vector<float> x = std::vector<float>(25, 1), y = std::vector<float>(24, -7);
-  std::vector<addnorm_statistics_f32> statistics = std::vector<addnorm_statistics_f32>(2);
+  // Enough for another kind of norm too, which must not be said to overlap what comes after them.
+  std::vector<addnorm_statistics_f32> statistics = std::vector<addnorm_statistics_f32>(6);
   std::vector<float> workspace = std::vector<float>(100);
   addnorm_norm_options norm = addnorm_norm(ADDNORM_BATCH_NORM);
   addnorm_channel_norm_forward_args args = {.size = sizeof args,
