@@ -11,9 +11,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/find_named.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "kernels/machine.h"
+#include "kernels/placement.h"
 #include "kernels/plan.h"
 #include "kernels/verbose.h"
 #include "race/norm_accuracy.h"
@@ -208,18 +210,12 @@ kernels::Problem problem_of(const race::RaceJob& job) {
       .adds = kernel.add,
       .float16 = job.dtype == "f16",
       .in_place = kernel.in_place,
-      .aligned = job.shape.cols * bytes % 64 == 0};
+      .aligned = job.shape.cols * bytes % kernels::kLine == 0};
 }
 
 kernels::Machine chosen_machine(const std::string& name) {
-  if (name.empty()) return kernels::machine();
-  const std::span<const kernels::Machine> known = kernels::known_machines();
-  std::vector<std::string_view> names;
-  for (const kernels::Machine& machine : known) names.push_back(machine.name);
-  const auto found = std::ranges::find(known, name, &kernels::Machine::name);
-  require(found != known.end(), "--machine: '{}' is unknown; expected one of {}", name,
-          fmt::join(names, ", "));
-  return *found;
+  return name.empty() ? kernels::machine()
+                      : find_named(kernels::known_machines(), "--machine:", name);
 }
 
 ExitStatus print_plans(const BenchFlags& flags) {

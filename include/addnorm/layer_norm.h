@@ -5,9 +5,9 @@
 /// there. Each calls add_norm_forward or add_norm_backward of addnorm/norm.h, which have all
 /// options.
 ///
-///     layer_norm(x, gamma, beta, y);                              // y = norm(x)
-///     add_layer_norm(x, branch, gamma, beta, sum, y);             // sum = x + branch, y =
-///     norm(sum) add_layer_norm<BFloat16>(x, branch, gamma, beta, sum, y);   // other types by name
+///     layer_norm(x, gamma, beta, y);                            // y = norm(x)
+///     add_layer_norm(x, branch, gamma, beta, sum, y);           // sum = x + branch, y = norm(sum)
+///     add_layer_norm<BFloat16>(x, branch, gamma, beta, sum, y);
 ///
 /// x, branch, sum, y and their gradients have rows × features; γ, β and theirs one value for each
 /// feature. `statistics`, one for each row, are what backward needs of forward; without a backward
@@ -46,6 +46,32 @@ using StatisticsIn =
 template <typename T>
 using Gradients = NormGradients<Arithmetic<std::type_identity_t<T>>>;  ///< where γ's and β's go
 
+/// \cond
+template <typename T>
+void forward(const NormOptions& norm, In<T> x, In<T> branch, Values<T> gamma, Values<T> beta,
+             Out<T> sum, Out<T> y, Statistics<T> statistics) {
+  add_norm_forward<T>(norm, {.add = {.x = x, .branch = branch},
+                             .sum = sum,
+                             .gamma = gamma,
+                             .beta = beta,
+                             .y = y,
+                             .statistics = statistics});
+}
+template <typename T>
+void backward(NormKind kind, In<T> s, StatisticsIn<T> statistics, Values<T> gamma, In<T> dy,
+              In<T> d_sum, Out<T> dx, const Gradients<T>& gradients) {
+  add_norm_backward<T>({.kind = kind}, {.s = s,
+                                        .statistics = statistics,
+                                        .gamma = gamma,
+                                        .dy = dy,
+                                        .d_residual = d_sum,
+                                        .dx = dx,
+                                        .d_gamma = gradients.gamma,
+                                        .d_beta = gradients.beta,
+                                        .workspace = gradients.workspace});
+}
+/// \endcond
+
 }  // namespace short_calls
 
 /// sum = x + branch, y = γ ⊙ (sum − mean)/√(variance + ε) + β, by rows (Ba et al. 2016).
@@ -53,12 +79,7 @@ template <typename T = float>
 void add_layer_norm(short_calls::In<T> x, short_calls::In<T> branch, short_calls::Values<T> gamma,
                     short_calls::Values<T> beta, short_calls::Out<T> sum, short_calls::Out<T> y,
                     short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5) {
-  add_norm_forward<T>({.epsilon = epsilon}, {.add = {.x = x, .branch = branch},
-                                             .sum = sum,
-                                             .gamma = gamma,
-                                             .beta = beta,
-                                             .y = y,
-                                             .statistics = statistics});
+  short_calls::forward<T>({.epsilon = epsilon}, x, branch, gamma, beta, sum, y, statistics);
 }
 /// y = LayerNorm(x), as in add_layer_norm.
 template <typename T = float>
@@ -73,12 +94,8 @@ template <typename T = float>
 void add_rms_norm(short_calls::In<T> x, short_calls::In<T> branch, short_calls::Values<T> gamma,
                   short_calls::Out<T> sum, short_calls::Out<T> y,
                   short_calls::Statistics<T> statistics = {}, double epsilon = 1e-5) {
-  add_norm_forward<T>({.kind = NormKind::kRms, .epsilon = epsilon},
-                      {.add = {.x = x, .branch = branch},
-                       .sum = sum,
-                       .gamma = gamma,
-                       .y = y,
-                       .statistics = statistics});
+  short_calls::forward<T>({.kind = NormKind::kRms, .epsilon = epsilon}, x, branch, gamma, {}, sum,
+                          y, statistics);
 }
 /// y = RMSNorm(x), as in add_rms_norm.
 template <typename T = float>
@@ -94,15 +111,7 @@ void add_layer_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> 
                              short_calls::Values<T> gamma, short_calls::In<T> dy,
                              short_calls::In<T> d_sum, short_calls::Out<T> dx,
                              const short_calls::Gradients<T>& gradients = {}) {
-  add_norm_backward<T>({}, {.s = s,
-                            .statistics = statistics,
-                            .gamma = gamma,
-                            .dy = dy,
-                            .d_residual = d_sum,
-                            .dx = dx,
-                            .d_gamma = gradients.gamma,
-                            .d_beta = gradients.beta,
-                            .workspace = gradients.workspace});
+  short_calls::backward<T>(NormKind::kLayer, s, statistics, gamma, dy, d_sum, dx, gradients);
 }
 /// The same where s has no other way.
 template <typename T = float>
@@ -117,15 +126,7 @@ void add_rms_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> st
                            short_calls::Values<T> gamma, short_calls::In<T> dy,
                            short_calls::In<T> d_sum, short_calls::Out<T> dx,
                            const short_calls::Gradients<T>& gradients = {}) {
-  add_norm_backward<T>({.kind = NormKind::kRms}, {.s = s,
-                                                  .statistics = statistics,
-                                                  .gamma = gamma,
-                                                  .dy = dy,
-                                                  .d_residual = d_sum,
-                                                  .dx = dx,
-                                                  .d_gamma = gradients.gamma,
-                                                  .d_beta = gradients.beta,
-                                                  .workspace = gradients.workspace});
+  short_calls::backward<T>(NormKind::kRms, s, statistics, gamma, dy, d_sum, dx, gradients);
 }
 /// As layer_norm_backward, through RMSNorm.
 template <typename T = float>

@@ -83,11 +83,12 @@ void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
 }
 
 /// Calls body(begin, end) for parts of 0 … count, one for each thread, that begin at multiples of
-/// `step`. `grain` is as in parallel_for.
+/// `step`, unless that would leave a thread without any. `grain` is as in parallel_for.
 template <typename Body>
 void parallel_ranges(std::size_t count, std::size_t grain, std::size_t step, const Body& body) {
   const std::size_t parts = count >= 2 * grain ? thread_count() : 1;
   if (parts == 1) return body(std::size_t{0}, count);
+  if (count < step * parts) step = 1;
   const std::size_t steps = (count + step - 1) / step;
   parallel_for(parts, 1, [&](std::size_t part) {
     auto bound = [&](std::size_t p) { return p == parts ? count : steps * p / parts * step; };

@@ -1,8 +1,8 @@
 #include "base/parallel.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
-#include <numeric>
+#include <set>
 #include <vector>
 
 #include "addnorm/error.h"
@@ -11,11 +11,31 @@
 namespace addnorm {
 namespace {
 
+using ::testing::ElementsAre;
+
 TEST(Parallel, VisitsEveryIndexOnce) {
   std::vector<int> visits(1000);
   parallel_for(visits.size(), 1, [&](std::size_t i) { ++visits[i]; });
   parallel_jobs(visits.size(), [&](std::size_t i) { ++visits[i]; });
   EXPECT_EQ(visits, std::vector<int>(1000, 2));
+}
+
+/// Where parts begin, for so many threads.
+std::set<std::size_t> begins(std::size_t count, std::size_t step, std::size_t threads) {
+  const ThreadCount given(threads);
+  std::vector<std::size_t> begun(count, count);
+  parallel_ranges(count, 1, step, [&](std::size_t begin, std::size_t) { begun[begin] = begin; });
+  std::erase(begun, count);
+  return {begun.begin(), begun.end()};
+}
+
+TEST(Parallel, RangesBeginAtSteps) {
+  EXPECT_THAT(begins(64, 8, 3), ElementsAre(0, 16, 40));
+}
+
+TEST(Parallel, EveryThreadHasARangeWhereThereAreFewSteps) {
+  EXPECT_THAT(begins(8, 8, 2), ElementsAre(0, 4));
+  EXPECT_THAT(begins(9, 8, 4), ElementsAre(0, 2, 4, 6));
 }
 
 TEST(Parallel, HandsAnExceptionToTheCaller) {

@@ -125,19 +125,12 @@ size_t addnorm_add_norm_workspace(size_t rows, size_t features) {
 
 namespace {
 
-addnorm_norm_options norm_of(addnorm_norm_kind kind, double epsilon) {
+addnorm_status short_forward(std::string_view where, addnorm_norm_kind kind, size_t rows,
+                             size_t features, const float* x, const float* branch,
+                             const float* gamma, const float* beta, double epsilon, float* sum,
+                             float* y, addnorm_statistics_f32* statistics) {
   addnorm_norm_options norm = addnorm_norm(kind);
   norm.epsilon = epsilon;
-  return norm;
-}
-
-}  // namespace
-
-addnorm_status addnorm_add_layer_norm(size_t rows, size_t features, const float* x,
-                                      const float* branch, const float* gamma, const float* beta,
-                                      double epsilon, float* sum, float* y,
-                                      addnorm_statistics_f32* statistics) {
-  const addnorm_norm_options norm = norm_of(ADDNORM_LAYER_NORM, epsilon);
   const addnorm_add_norm_forward_args args{.size = sizeof args,
                                            .rows = rows,
                                            .features = features,
@@ -148,84 +141,72 @@ addnorm_status addnorm_add_layer_norm(size_t rows, size_t features, const float*
                                            .beta = beta,
                                            .y = y,
                                            .statistics = statistics};
-  return norm_forward(branch == nullptr ? "layer_norm" : "add_layer_norm", &args);
-}
-addnorm_status addnorm_layer_norm(size_t rows, size_t features, const float* x, const float* gamma,
-                                  const float* beta, double epsilon, float* y,
-                                  addnorm_statistics_f32* statistics) {
-  return addnorm_add_layer_norm(rows, features, x, nullptr, gamma, beta, epsilon, nullptr, y,
-                                statistics);
+  return norm_forward(where, &args);
 }
 
-addnorm_status addnorm_add_rms_norm(size_t rows, size_t features, const float* x,
-                                    const float* branch, const float* gamma, double epsilon,
-                                    float* sum, float* y, addnorm_statistics_f32* statistics) {
-  const addnorm_norm_options norm = norm_of(ADDNORM_RMS_NORM, epsilon);
-  const addnorm_add_norm_forward_args args{.size = sizeof args,
-                                           .rows = rows,
-                                           .features = features,
-                                           .norm = &norm,
-                                           .add = {.x = x, .branch = branch},
-                                           .sum = sum,
-                                           .gamma = gamma,
-                                           .y = y,
-                                           .statistics = statistics};
-  return norm_forward(branch == nullptr ? "rms_norm" : "add_rms_norm", &args);
-}
-addnorm_status addnorm_rms_norm(size_t rows, size_t features, const float* x, const float* gamma,
-                                double epsilon, float* y, addnorm_statistics_f32* statistics) {
-  return addnorm_add_rms_norm(rows, features, x, nullptr, gamma, epsilon, nullptr, y, statistics);
-}
-
-namespace {
-
-addnorm_status short_backward(std::string_view where, addnorm_add_norm_backward_args args,
-                              addnorm_norm_kind kind) {
+addnorm_status short_backward(std::string_view where, addnorm_norm_kind kind, size_t rows,
+                              size_t features, const float* s,
+                              const addnorm_statistics_f32* statistics, const float* gamma,
+                              const float* dy, const float* d_sum, float* dx, float* d_gamma,
+                              float* d_beta, float* workspace) {
   const addnorm_norm_options norm = addnorm_norm(kind);
-  args.size = sizeof args;
-  args.norm = &norm;
-  if (args.workspace != nullptr) {
-    args.workspace_size = add_norm_workspace(args.rows, args.features);
-  }
+  const addnorm_add_norm_backward_args args{
+      .size = sizeof args,
+      .rows = rows,
+      .features = features,
+      .norm = &norm,
+      .s = s,
+      .statistics = statistics,
+      .gamma = gamma,
+      .dy = dy,
+      .d_residual = d_sum,
+      .dx = dx,
+      .d_gamma = d_gamma,
+      .d_beta = d_beta,
+      .workspace = workspace,
+      .workspace_size = workspace == nullptr ? 0 : add_norm_workspace(rows, features)};
   return norm_backward(where, &args);
 }
 
 }  // namespace
 
+addnorm_status addnorm_layer_norm(size_t rows, size_t features, const float* x, const float* gamma,
+                                  const float* beta, double epsilon, float* y,
+                                  addnorm_statistics_f32* statistics) {
+  return short_forward("layer_norm", ADDNORM_LAYER_NORM, rows, features, x, nullptr, gamma, beta,
+                       epsilon, nullptr, y, statistics);
+}
+addnorm_status addnorm_rms_norm(size_t rows, size_t features, const float* x, const float* gamma,
+                                double epsilon, float* y, addnorm_statistics_f32* statistics) {
+  return short_forward("rms_norm", ADDNORM_RMS_NORM, rows, features, x, nullptr, gamma, nullptr,
+                       epsilon, nullptr, y, statistics);
+}
+addnorm_status addnorm_add_layer_norm(size_t rows, size_t features, const float* x,
+                                      const float* branch, const float* gamma, const float* beta,
+                                      double epsilon, float* sum, float* y,
+                                      addnorm_statistics_f32* statistics) {
+  return short_forward("add_layer_norm", ADDNORM_LAYER_NORM, rows, features, x, branch, gamma, beta,
+                       epsilon, sum, y, statistics);
+}
+addnorm_status addnorm_add_rms_norm(size_t rows, size_t features, const float* x,
+                                    const float* branch, const float* gamma, double epsilon,
+                                    float* sum, float* y, addnorm_statistics_f32* statistics) {
+  return short_forward("add_rms_norm", ADDNORM_RMS_NORM, rows, features, x, branch, gamma, nullptr,
+                       epsilon, sum, y, statistics);
+}
 addnorm_status addnorm_add_layer_norm_backward(size_t rows, size_t features, const float* s,
                                                const addnorm_statistics_f32* statistics,
                                                const float* gamma, const float* dy,
                                                const float* d_sum, float* dx, float* d_gamma,
                                                float* d_beta, float* workspace) {
-  return short_backward("add_layer_norm_backward",
-                        {.rows = rows,
-                         .features = features,
-                         .s = s,
-                         .statistics = statistics,
-                         .gamma = gamma,
-                         .dy = dy,
-                         .d_residual = d_sum,
-                         .dx = dx,
-                         .d_gamma = d_gamma,
-                         .d_beta = d_beta,
-                         .workspace = workspace},
-                        ADDNORM_LAYER_NORM);
+  return short_backward("add_layer_norm_backward", ADDNORM_LAYER_NORM, rows, features, s,
+                        statistics, gamma, dy, d_sum, dx, d_gamma, d_beta, workspace);
 }
 addnorm_status addnorm_add_rms_norm_backward(size_t rows, size_t features, const float* s,
                                              const addnorm_statistics_f32* statistics,
                                              const float* gamma, const float* dy,
                                              const float* d_sum, float* dx, float* d_gamma,
                                              float* workspace) {
-  return short_backward("add_rms_norm_backward",
-                        {.rows = rows,
-                         .features = features,
-                         .s = s,
-                         .statistics = statistics,
-                         .gamma = gamma,
-                         .dy = dy,
-                         .d_residual = d_sum,
-                         .dx = dx,
-                         .d_gamma = d_gamma,
-                         .workspace = workspace},
-                        ADDNORM_RMS_NORM);
+  return short_backward("add_rms_norm_backward", ADDNORM_RMS_NORM, rows, features, s, statistics,
+                        gamma, dy, d_sum, dx, d_gamma, nullptr, workspace);
 }

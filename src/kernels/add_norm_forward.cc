@@ -102,11 +102,9 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
   const kernels::Plan plan = kernels::plan_call(problem);
   const kernels::VerboseCall verbose("add_norm_forward", problem, plan);
   const kernels::ForwardRows<S, B> kernel = kernels::forward_kernel<S, B>();
-  // Parts are whole groups, unless that would leave a thread without rows.
-  const std::size_t step = rows < plan.rows * thread_count() ? 1 : plan.rows;
-  parallel_ranges(rows, row_grain(args.add.x.cols), step, [&](std::size_t begin, std::size_t end) {
-    kernel(options, args, plan, begin, end);
-  });
+  parallel_ranges(
+      rows, row_grain(args.add.x.cols), plan.rows,
+      [&](std::size_t begin, std::size_t end) { kernel(options, args, plan, begin, end); });
 }
 
 #define ADDNORM_INSTANTIATE(S, B) \
