@@ -113,14 +113,14 @@ void add_layer_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> 
                              const short_calls::Gradients<T>& gradients = {}) {
   short_calls::backward<T>(NormKind::kLayer, s, statistics, gamma, dy, d_sum, dx, gradients);
 }
-/// The same where s has no other way.
+/// dx = the gradient of x through LayerNorm, as in add_layer_norm_backward.
 template <typename T = float>
 void layer_norm_backward(short_calls::In<T> x, short_calls::StatisticsIn<T> statistics,
                          short_calls::Values<T> gamma, short_calls::In<T> dy,
                          short_calls::Out<T> dx, const short_calls::Gradients<T>& gradients = {}) {
   add_layer_norm_backward<T>(x, statistics, gamma, dy, {}, dx, gradients);
 }
-/// As add_layer_norm_backward, through RMSNorm.
+/// dx = d_sum + the gradient of s through RMSNorm, as in add_layer_norm_backward.
 template <typename T = float>
 void add_rms_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> statistics,
                            short_calls::Values<T> gamma, short_calls::In<T> dy,
@@ -128,7 +128,7 @@ void add_rms_norm_backward(short_calls::In<T> s, short_calls::StatisticsIn<T> st
                            const short_calls::Gradients<T>& gradients = {}) {
   short_calls::backward<T>(NormKind::kRms, s, statistics, gamma, dy, d_sum, dx, gradients);
 }
-/// As layer_norm_backward, through RMSNorm.
+/// dx = the gradient of x through RMSNorm, as in add_layer_norm_backward.
 template <typename T = float>
 void rms_norm_backward(short_calls::In<T> x, short_calls::StatisticsIn<T> statistics,
                        short_calls::Values<T> gamma, short_calls::In<T> dy, short_calls::Out<T> dx,
