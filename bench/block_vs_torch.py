@@ -1,16 +1,16 @@
-"""Races our Transformer block against PyTorch's, forward and backward in turn, in float32 and, where the processor
+"""Times our Transformer block against PyTorch's, forward and backward in turn, in float32 and, where the processor
 has AVX-512, bfloat16 (PyTorch's by autocast), and says which share of the rate of its products the block has.
 
     /usr/bin/python3 bench/block_vs_torch.py build/release/bin/block_bench
 
-Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS or MKL and the race would not be fair.
+Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS or MKL and the benchmark would not be fair.
 """
 
 import sys
 import time
 
 import torch
-from torch_race import (DTYPES, RATIO_COLUMNS, ROUNDS, THREADS, Program, TorchPrograms, as_told, be_contestant, race,
+from torch_benchmark import (DTYPES, RATIO_COLUMNS, ROUNDS, THREADS, Program, TorchPrograms, prepared, be_candidate, benchmark,
                         ratios)
 
 SIZES = (4, 256, 768, 12), (8, 512, 512, 8)  # batch, length, d_model, heads
@@ -20,7 +20,7 @@ class Torch:
     def __init__(self, how, activation, dtype, sizes):
         batch, length, d_model, heads = sizes
         self.is_bf16 = dtype == "bf16"
-        self.layer = as_told(how, torch.nn.TransformerEncoderLayer(
+        self.layer = prepared(how, torch.nn.TransformerEncoderLayer(
             d_model, heads, 4 * d_model, dropout=0, activation=activation, batch_first=True,
             norm_first=True).train())
         self.x = torch.randn(batch, length, d_model, requires_grad=True)
@@ -42,9 +42,9 @@ def attention_share(sizes):
     return 2 * length * d_model / (12 * d_model * d_model)
 
 
-def race_block(program, torch_programs, activation, dtype, sizes):
+def time_block(program, torch_programs, activation, dtype, sizes):
     ours = Program(program, activation, dtype, *sizes)
-    times = race({**torch_programs(activation, dtype, *sizes), "addnorm": ours})
+    times = benchmark({**torch_programs(activation, dtype, *sizes), "addnorm": ours})
     block, products = ours.medians()
     share = products * (1 + attention_share(sizes)) / block
     name = "x".join(map(str, sizes[:3])) + f", {sizes[3]} heads, {activation}, {dtype}"
@@ -58,13 +58,13 @@ def main(program):
           f"share of its\nproducts' rate that ours has, and how many times as long each of PyTorch's takes.\n"
           f"{torch_programs}\n")
     print(f"{'batch x length x d_model':34}{'addnorm':>11}{'rate':>8}{'PyTorch':>12}{RATIO_COLUMNS}")
-    races = [race_block(program, torch_programs, activation, dtype, sizes)
+    slower = [time_block(program, torch_programs, activation, dtype, sizes)
              for sizes in SIZES for dtype in DTYPES for activation in ("relu", "gelu")]
-    return int(any(races))
+    return int(any(slower))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--torch":
-        be_contestant(Torch(*sys.argv[2:5], tuple(map(int, sys.argv[5:]))))
+        be_candidate(Torch(*sys.argv[2:5], tuple(map(int, sys.argv[5:]))))
     else:
         sys.exit(main(sys.argv[1]))

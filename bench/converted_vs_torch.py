@@ -1,9 +1,9 @@
-"""Races PyTorch models against themselves converted by addnorm.torch, in turn, forward and backward: norms
+"""Times PyTorch models against themselves converted by addnorm.torch, in turn, forward and backward: norms
 alone, a residual sum and its norm, and a training step of a six-layer encoder.
 
     PYTHONPATH=build/release/python /usr/bin/python3 bench/converted_vs_torch.py
 
-Exits 2 where PyTorch runs without OpenBLAS or MKL and the race would not be fair.
+Exits 2 where PyTorch runs without OpenBLAS or MKL and the benchmark would not be fair.
 """
 
 import sys
@@ -11,7 +11,7 @@ import time
 
 import torch
 from torch import nn
-from torch_race import RATIO_COLUMNS, ROUNDS, TorchPrograms, as_told, be_contestant, race, ratios
+from torch_benchmark import RATIO_COLUMNS, ROUNDS, TorchPrograms, prepared, be_candidate, benchmark, ratios
 
 import addnorm.torch
 
@@ -73,10 +73,10 @@ for name, norm_first in (("encoder, post-norm", False), ("encoder, pre-norm", Tr
     JOBS[name] = (BATCH, LENGTH, D_MODEL), lambda _, first=norm_first: encoder(first), None, True
 
 
-def contestant(how, name, whose):
+def candidate(how, name, whose):
     shape, theirs, ours, updates = JOBS[name]
     if whose == "theirs":
-        return Step(as_told(how, theirs(shape[-1])), shape, updates)
+        return Step(prepared(how, theirs(shape[-1])), shape, updates)
     module = ours(shape[-1]) if ours else addnorm.torch.convert(theirs(shape[-1]))
     return Step(module, shape, updates)
 
@@ -89,7 +89,7 @@ def main():
     print(f"{'':25}{'threads':>8}{'PyTorch':>10}{'converted':>11}{RATIO_COLUMNS}")
     for threads in 1, 2:
         for name in JOBS:
-            times = race({**torch_programs(name, "theirs", threads),
+            times = benchmark({**torch_programs(name, "theirs", threads),
                           "converted": torch_programs.kept("eager", name, "ours", threads)})
             print(f"{name:25}{threads:8}{times['PyTorch']:10.2f}{times['converted']:11.2f}"
                   f"{ratios(times, times['converted'])}", flush=True)
@@ -97,6 +97,6 @@ def main():
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        be_contestant(contestant(*sys.argv[2:5]), int(sys.argv[5]))
+        be_candidate(candidate(*sys.argv[2:5]), int(sys.argv[5]))
     else:
         main()

@@ -1,5 +1,5 @@
 /// What each option of add_norm_forward and add_norm_backward costs: times as a multiple of the
-/// plain call's, which `addnorm bench` races; and float16's of bfloat16's. Medians, in turn.
+/// plain call's, which `addnorm bench` times; and float16's of bfloat16's. Medians, in turn.
 ///
 ///     norm_bench [SECONDS_PER_RATIO]
 

@@ -17,7 +17,7 @@ if "$python" -c 'import torch' 2>/dev/null; then
   echo
   PYTHONPATH=$bin/../python "$python" "$bench/converted_vs_torch.py"
 else
-  echo "The race against PyTorch is skipped: $python has no torch (python3-torch)"
+  echo "The benchmark against PyTorch is skipped: $python has no torch (python3-torch)"
 fi
 
 echo

@@ -1,16 +1,16 @@
-"""Races a training step of our decoder against PyTorch's, in turn, in float32 and, where the processor has AVX-512,
+"""Times a training step of our decoder against PyTorch's, in turn, in float32 and, where the processor has AVX-512,
 bfloat16 (PyTorch's by autocast): forward, cross entropy, backward, clipping, AdamW. Says where our time goes.
 
     /usr/bin/python3 bench/train_vs_torch.py build/release/bin/train_bench
 
-Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS or MKL and the race would not be fair.
+Exits 1 where ours is slower, 2 where PyTorch runs without OpenBLAS or MKL and the benchmark would not be fair.
 """
 
 import sys
 import time
 
 import torch
-from torch_race import (DTYPES, RATIO_COLUMNS, ROUNDS, THREADS, Program, TorchPrograms, as_told, be_contestant, race,
+from torch_benchmark import (DTYPES, RATIO_COLUMNS, ROUNDS, THREADS, Program, TorchPrograms, prepared, be_candidate, benchmark,
                         ratios)
 
 LAYERS, BATCH, LENGTH, D_MODEL, HEADS, VOCABULARY = 6, 4, 256, 768, 12, 256
@@ -37,7 +37,7 @@ class Decoder(torch.nn.Module):
 class Torch:
     def __init__(self, how, dtype):
         self.is_bf16 = dtype == "bf16"
-        self.decoder = as_told(how, Decoder().train())
+        self.decoder = prepared(how, Decoder().train())
         self.adamw = torch.optim.AdamW(self.decoder.parameters(), foreach=True)
 
     def run(self):
@@ -54,9 +54,9 @@ class Torch:
         return 1e3 * (time.perf_counter() - start)
 
 
-def race_step(program, torch_programs, dtype):
+def time_step(program, torch_programs, dtype):
     ours = Program(program, dtype, LAYERS, BATCH, LENGTH, D_MODEL, HEADS)
-    times = race({**torch_programs(dtype), "addnorm": ours})
+    times = benchmark({**torch_programs(dtype), "addnorm": ours})
     step, rate, *costs = ours.medians()
     tokens = 1e3 * BATCH * LENGTH
     print(f"{dtype:6}{tokens / step:9.0f} tokens/s{rate:9.3f} TFLOP/s{tokens / times['PyTorch']:9.0f} tokens/s"
@@ -72,11 +72,11 @@ def main(program):
           f"threads, medians of {ROUNDS} rounds in turn.\n"
           f"{torch_programs}\n")
     print(f"{'':6}{'addnorm':>18}{'its products':>17}{'PyTorch':>18}{RATIO_COLUMNS}")
-    return int(any([race_step(program, torch_programs, dtype) for dtype in DTYPES]))
+    return int(any([time_step(program, torch_programs, dtype) for dtype in DTYPES]))
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--torch":
-        be_contestant(Torch(*sys.argv[2:4]))
+        be_candidate(Torch(*sys.argv[2:4]))
     else:
         sys.exit(main(sys.argv[1]))

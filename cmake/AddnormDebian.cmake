@@ -46,7 +46,7 @@ addnorm_debian_package(libaddnorm-dev libdevel shared static DESCRIPTION
 What programs in C and C++ are built with: headers, the static library, and
 files for CMake's find_package and for pkg-config.")
 set(CPACK_DEBIAN_LIBADDNORM-DEV_PACKAGE_DEPENDS
-    "libaddnorm${soversion} (= ${PROJECT_VERSION}), libfmt-dev, libhwy-dev, libdnnl-dev, ocl-icd-opencl-dev")  # the last for dnnl's package
+    "libaddnorm${soversion} (= ${PROJECT_VERSION}), libhwy-dev, libdnnl-dev, ocl-icd-opencl-dev")  # the last for dnnl's package
 set(CPACK_DEBIAN_LIBADDNORM-DEV_PACKAGE_SHLIBDEPS OFF)
 
 addnorm_debian_package(addnorm science program DESCRIPTION

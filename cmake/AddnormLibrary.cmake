@@ -11,14 +11,13 @@ if(ADDNORM_NN)
 endif()
 
 # What these link with, which is the static library's users' business too.
-set(addnorm_links fmt::fmt hwy::hwy OpenMP::OpenMP_CXX)
+set(addnorm_links hwy::hwy OpenMP::OpenMP_CXX)
 set(addnorm_static_packages [[
-  find_dependency(fmt)
   find_dependency(hwy)
   find_dependency(OpenMP COMPONENTS CXX)
 ]])
 list(JOIN OpenMP_CXX_LIB_NAMES " -l" openmp)
-set(addnorm_static_libs "-lfmt -lhwy -l${openmp} -lstdc++ -lm")
+set(addnorm_static_libs "-lhwy -l${openmp} -lstdc++ -lm")
 if(ADDNORM_NN)
   list(APPEND addnorm_links DNNL::dnnl)
   string(APPEND addnorm_static_packages "  find_dependency(dnnl)\n")

@@ -38,13 +38,9 @@ endfunction()
 if(ADDNORM_WASM)
   add_library(OpenMP::OpenMP_CXX INTERFACE IMPORTED GLOBAL)  # one thread
   addnorm_require_headers(fmt_headers /usr/include/fmt libfmt-dev)
-  add_library(addnorm_fmt STATIC ${PROJECT_SOURCE_DIR}/apps/wasm/fmt.cc)  # Debian's is for this machine
-  target_link_libraries(addnorm_fmt PUBLIC fmt_headers)
-  target_compile_features(addnorm_fmt PUBLIC cxx_std_20)
-  target_compile_definitions(addnorm_fmt PUBLIC FMT_STATIC_THOUSANDS_SEPARATOR)
-  target_compile_options(addnorm_fmt PUBLIC  # fmt's own prints, and would bring stdio along
+  target_compile_definitions(fmt_headers INTERFACE FMT_STATIC_THOUSANDS_SEPARATOR)
+  target_compile_options(fmt_headers INTERFACE  # fmt's own prints, and would bring stdio along
     "-DFMT_ASSERT(condition,message)=((condition)?(void)0:__builtin_trap())")
-  add_library(fmt::fmt ALIAS addnorm_fmt)
   addnorm_require_headers(hwy::hwy /usr/include/hwy libhwy-dev)
   addnorm_require_headers(Eigen3::Eigen /usr/include/eigen3/Eigen libeigen3-dev)
   addnorm_require_headers(nlohmann_json::nlohmann_json /usr/include/nlohmann nlohmann-json3-dev)
@@ -54,6 +50,9 @@ endif()
 
 addnorm_require_package(OpenMP g++)
 addnorm_require_package(fmt libfmt-dev)
+add_library(fmt_headers INTERFACE)  # base/fmt.cc has the rest
+target_include_directories(fmt_headers SYSTEM INTERFACE
+                           $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
 addnorm_require_package(hwy libhwy-dev)
 if(ADDNORM_NN)
   addnorm_require_package(dnnl libdnnl-dev)

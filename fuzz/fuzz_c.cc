@@ -18,13 +18,13 @@ class Arguments {
     for (std::size_t i = 0; i < memory_.size(); i += 64) std::ranges::copy(values, &memory_[i]);
   }
 
-  std::size_t call() { return from_.ConsumeIntegralInRange<std::size_t>(0, 9); }
+  std::size_t call() { return from_.ConsumeIntegralInRange<std::size_t>(0, 7); }
   std::size_t count(std::size_t most) {
     if (rarely()) return std::numeric_limits<std::size_t>::max() - small(64);
     return small(most);
   }
   std::size_t stride() { return from_.ConsumeBool() ? 0 : count(16); }
-  std::size_t workspace() { return rarely() ? count(200) : 200; }
+  std::size_t workspace() { return rarely() ? count(600) : 600; }
   std::int32_t choice(std::int32_t last) {
     return rarely() ? from_.ConsumeIntegral<std::int32_t>()
                     : from_.ConsumeIntegralInRange<std::int32_t>(0, last);
@@ -81,19 +81,16 @@ class Arguments {
     return args;
   }
   template <typename Args>
-  Args of_channels() {
-    Args args{};
-    args.size = size(sizeof args);
-    args.dtype = choice(ADDNORM_F64);
-    args.samples = count(4), args.channels = count(4), args.positions = count(4);
+  void norm_of(Args& args) {
     args.norm = norm();
-    args.x = memory(), args.gamma = memory(), args.statistics = memory();
+    args.positions = small(3);
+    args.statistics_from = choice(ADDNORM_STATISTICS_GIVEN);
+    args.statistics = memory(), args.gamma = memory();
     args.workspace = memory(), args.workspace_size = workspace();
-    return args;
   }
 
  private:
-  static constexpr std::size_t kRoom = 2048;  ///< for the largest of all
+  static constexpr std::size_t kRoom = 8192;  ///< for the largest of all
 
   bool rarely() { return from_.ConsumeIntegralInRange(0, 15) == 15; }
   std::size_t small(std::size_t most) { return from_.ConsumeIntegralInRange<std::size_t>(0, most); }
@@ -122,42 +119,26 @@ addnorm_status call(Arguments& any) {
     case 2:
     case 3: {
       auto args = any.of_residual_add<addnorm_add_norm_forward_args>();
-      args.norm = any.norm();
+      any.norm_of(args);
       args.sum = any.memory(), args.sum_stride = any.stride();
-      args.gamma = any.memory(), args.beta = any.memory();
+      args.beta = any.memory();
       args.y = any.memory(), args.y_stride = any.stride();
-      args.statistics = any.memory();
       return addnorm_add_norm_forward(&args);
     }
-    case 4: {
+    case 4:
+    case 5: {
       auto args = any.of_rows<addnorm_add_norm_backward_args>();
       args.parameter_gradients = any.choice(ADDNORM_GRADIENT_OVERWRITE);
-      args.norm = any.norm();
+      any.norm_of(args);
       args.s = any.memory(), args.s_stride = any.stride();
-      args.statistics = any.memory(), args.gamma = any.memory();
       args.dy = any.memory(), args.dy_stride = any.stride();
       args.d_residual = any.memory(), args.d_residual_stride = any.stride();
       any.vector(args.skip, args.skip_count, args.features);
       args.dx = any.memory(), args.dx_stride = any.stride();
       args.d_gamma = any.memory(), args.d_beta = any.memory();
-      args.workspace = any.memory(), args.workspace_size = any.workspace();
       return addnorm_add_norm_backward(&args);
     }
-    case 5:
     case 6: {
-      auto args = any.of_channels<addnorm_channel_norm_forward_args>();
-      args.beta = any.memory(), args.y = any.memory();
-      return any.call() < 5 ? addnorm_channel_norm_forward(&args)
-                            : addnorm_batch_norm_evaluate(&args);
-    }
-    case 7: {
-      auto args = any.of_channels<addnorm_channel_norm_backward_args>();
-      args.dy = any.memory(), args.dx = any.memory();
-      args.d_gamma = any.memory(), args.d_beta = any.memory();
-      return any.call() < 5 ? addnorm_channel_norm_backward(&args)
-                            : addnorm_batch_norm_evaluate_backward(&args);
-    }
-    case 8: {
       const addnorm_running_statistics_args args = {.size = any.size(sizeof args),
                                                     .dtype = any.choice(ADDNORM_F64),
                                                     .channels = any.count(4),
@@ -167,13 +148,13 @@ addnorm_status call(Arguments& any) {
                                                     .statistics = any.memory(),
                                                     .momentum = any.number(),
                                                     .count = any.count(9)};
-      return any.call() < 5 ? addnorm_update_running_statistics(&args)
+      return any.call() < 4 ? addnorm_update_running_statistics(&args)
                             : addnorm_running_to_norm_statistics(&args);
     }
     default: {
       std::size_t sets, workspace;
-      return addnorm_channel_norm_sizes(any.norm(), any.count(4), any.count(4), any.count(4), &sets,
-                                        &workspace);
+      return addnorm_norm_sizes(any.norm(), any.count(4), any.count(4), any.count(4), &sets,
+                                &workspace);
     }
   }
 }

@@ -24,8 +24,10 @@
 /// that is no multiple of the struct's alignment is an error.
 ///
 /// A matrix is row-major: element (r, c) stands at data[r·stride + c], where a stride of 0 means
-/// `features`. γ, β, factors, statistics, their gradients and the workspace consist of values:
-/// double where dtype is ADDNORM_F64, else float.
+/// `features`. Batch, instance and group norms see a row as the channels of one sample, with
+/// `positions` values each: PyTorch's (N, C, …) order without gaps, of ADDNORM_F32 or ADDNORM_F64.
+/// γ, β, factors, statistics, their gradients and the workspace consist of values: double where
+/// dtype is ADDNORM_F64, else float.
 ///
 /// Memory is the caller's, in and out. What is written may overlap other memory of the same call
 /// only where its field says so, and then must be the same matrix: first element, stride and type.
@@ -222,24 +224,38 @@ typedef struct addnorm_residual_add_backward_args {
 ADDNORM_API addnorm_status
 addnorm_residual_add_backward(const addnorm_residual_add_backward_args* args);
 
-/// LayerNorm or RMSNorm of rows, with the residual sum that comes before it in the same pass over
-/// memory: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s). Without a branch it is the norm
-/// alone.
+/// Where mean and deviation come from.
+typedef enum addnorm_statistics_from {
+  ADDNORM_STATISTICS_FROM_INPUT = 0,  ///< the values that are normalized
+  ADDNORM_STATISTICS_GIVEN = 1,       ///< of ADDNORM_BATCH_NORM: `statistics`; evaluation
+} addnorm_statistics_from;
+
+/// A norm of any kind, with the residual sum that comes before it: s = skip ⊙ x + gain ⊙
+/// dropout(branch), y = norm(s). LayerNorm and RMSNorm do both in one pass over memory. Without a
+/// branch it is the norm alone.
 typedef struct addnorm_add_norm_forward_args {
   size_t size;    ///< sizeof(addnorm_add_norm_forward_args)
   int32_t dtype;  ///< addnorm_dtype
   size_t rows;
   size_t features;
-  const addnorm_norm_options* norm;  ///< ADDNORM_LAYER_NORM or ADDNORM_RMS_NORM
-  addnorm_residual add;              ///< without a branch this is the norm alone
-  void* sum;  ///< where s goes, of the stream's type; may be x or branch; NULL: not kept
+  const addnorm_norm_options* norm;
+  addnorm_residual add;  ///< without a branch this is the norm alone
+  /// Where s goes, of the stream's type; may be x or branch; NULL: not kept, for which norms over
+  /// channels need an s that is x.
+  void* sum;
   size_t sum_stride;
-  const void* gamma;  ///< one for each feature; NULL: 1
-  const void* beta;   ///< one for each feature; NULL: 0
+  const void* gamma;  ///< one for each feature or channel; NULL: 1
+  const void* beta;   ///< one for each feature or channel; NULL: 0
   void* y;            ///< rows × features, of the branch's type; may be x or branch, but not sum
   size_t y_stride;
-  void* statistics;  ///< for backward, addnorm_statistics_f32 or _f64, one for each row; or NULL
-  size_t threads;    ///< among which rows are divided; 0: as many as OpenMP has
+  /// For backward, addnorm_statistics_f32 or _f64, one for each set of values that is normalized
+  /// together: a row; elsewhere addnorm_norm_sizes() says how many. May be NULL for a norm of rows.
+  void* statistics;
+  size_t threads;           ///< among which rows are divided; 0: as many as OpenMP has
+  size_t positions;         ///< of norms over channels: the values of each; 0: 1
+  void* workspace;          ///< of norms over channels; holds nothing between calls
+  size_t workspace_size;    ///< values: at least addnorm_norm_sizes()'s
+  int32_t statistics_from;  ///< addnorm_statistics_from
 } addnorm_add_norm_forward_args;
 
 /// Writes y, and s and the statistics where their pointers are not NULL.
@@ -257,7 +273,8 @@ typedef enum addnorm_gradient_mode {
 ///
 ///     dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
 ///
-/// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
+/// Means are over each set of values that is normalized together. RMSNorm takes no mean away from
+/// g; where statistics are given, nothing is. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
 typedef struct addnorm_add_norm_backward_args {
   size_t size;                  ///< sizeof(addnorm_add_norm_backward_args)
   int32_t dtype;                ///< addnorm_dtype
@@ -277,17 +294,27 @@ typedef struct addnorm_add_norm_backward_args {
   size_t skip_count;  ///< 1, or one for each feature
   void* dx;           ///< rows × features, of the stream's type; may be s, dy or d_residual
   size_t dx_stride;
-  void* d_gamma;          ///< one for each feature; NULL: not wanted
-  void* d_beta;           ///< one for each feature; NULL: not wanted
-  void* workspace;        ///< needed for d_gamma and d_beta; holds nothing between calls
-  size_t workspace_size;  ///< values: at least addnorm_add_norm_workspace()
-  size_t threads;         ///< among which rows are divided; 0: as many as OpenMP has
+  void* d_gamma;  ///< one for each feature or channel; NULL: not wanted
+  void* d_beta;   ///< one for each feature or channel; NULL: not wanted
+  /// Holds nothing between calls. LayerNorm and RMSNorm need it for d_gamma and d_beta alone.
+  void* workspace;
+  size_t workspace_size;    ///< values: at least addnorm_norm_sizes()'s
+  size_t threads;           ///< among which rows are divided; 0: as many as OpenMP has
+  size_t positions;         ///< as in forward
+  int32_t statistics_from;  ///< as in forward
 } addnorm_add_norm_backward_args;
 
 /// Writes dx, and the gradients of γ and β where their pointers are not NULL.
 ADDNORM_API addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args);
 
-/// How many values the workspace of addnorm_add_norm_backward must hold at least.
+/// Into `sets`, how many sets of values have statistics of their own: rows, for ADDNORM_BATCH_NORM
+/// channels, for ADDNORM_INSTANCE_NORM rows·channels, for ADDNORM_GROUP_NORM rows·groups. Into
+/// `workspace`, how many values the workspace of forward and backward must hold at least. Either
+/// pointer may be NULL.
+ADDNORM_API addnorm_status addnorm_norm_sizes(const addnorm_norm_options* norm, size_t rows,
+                                              size_t features, size_t positions, size_t* sets,
+                                              size_t* workspace);
+/// How many values the workspace of LayerNorm's and RMSNorm's backward must hold at least.
 ADDNORM_API size_t addnorm_add_norm_workspace(size_t rows, size_t features);
 
 /// The short calls: float32, rows without gaps, γ and β there or NULL (1 and 0).
@@ -328,69 +355,6 @@ ADDNORM_API addnorm_status addnorm_add_rms_norm_backward(size_t rows, size_t fea
                                                          const float* d_sum, float* dx,
                                                          float* d_gamma, float* workspace);
 
-/// BatchNorm, InstanceNorm or GroupNorm of a contiguous (samples, channels, positions) tensor, by
-/// the statistics of the data. Features-last data has 1 position.
-typedef struct addnorm_channel_norm_forward_args {
-  size_t size;    ///< sizeof(addnorm_channel_norm_forward_args)
-  int32_t dtype;  ///< ADDNORM_F32 or ADDNORM_F64
-  size_t samples;
-  size_t channels;
-  size_t positions;                  ///< has no default: 0 positions are an empty tensor
-  const addnorm_norm_options* norm;  ///< one of the three kinds
-  const void* x;
-  const void* gamma;      ///< one for each channel; NULL: 1
-  const void* beta;       ///< one for each channel; NULL: 0
-  void* y;                ///< the shape of x; may be x
-  void* statistics;       ///< one for each set: written, but read by batch_norm_evaluate
-  void* workspace;        ///< holds nothing between calls
-  size_t workspace_size;  ///< values: at least addnorm_channel_norm_sizes()'s
-  size_t threads;         ///< among which rows are divided; 0: as many as OpenMP has
-} addnorm_channel_norm_forward_args;
-
-/// Writes y and the statistics.
-ADDNORM_API addnorm_status
-addnorm_channel_norm_forward(const addnorm_channel_norm_forward_args* args);
-
-/// dx = dnorm(dy) as in addnorm_add_norm_backward, with means over each set; d_gamma and d_beta are
-/// added to.
-typedef struct addnorm_channel_norm_backward_args {
-  size_t size;    ///< sizeof(addnorm_channel_norm_backward_args)
-  int32_t dtype;  ///< ADDNORM_F32 or ADDNORM_F64
-  size_t samples;
-  size_t channels;
-  size_t positions;
-  const addnorm_norm_options* norm;  ///< as in forward
-  const void* x;                     ///< what forward normalized
-  const void* statistics;            ///< from forward
-  const void* gamma;                 ///< as in forward
-  const void* dy;                    ///< the shape of x
-  void* dx;                          ///< the shape of x; may be dy
-  void* d_gamma;                     ///< one for each channel; NULL: not wanted
-  void* d_beta;                      ///< one for each channel; NULL: not wanted
-  void* workspace;                   ///< holds nothing between calls
-  size_t workspace_size;             ///< values: at least addnorm_channel_norm_sizes()'s
-  size_t threads;                    ///< among which rows are divided; 0: as many as OpenMP has
-} addnorm_channel_norm_backward_args;
-
-/// Writes dx, and adds to the gradients of γ and β where their pointers are not NULL.
-ADDNORM_API addnorm_status
-addnorm_channel_norm_backward(const addnorm_channel_norm_backward_args* args);
-
-/// Into `sets`, how many sets of values have statistics of their own: channels, samples·channels or
-/// samples·groups. Into `workspace`, how many values the workspace of forward and backward holds.
-/// Either pointer may be NULL.
-ADDNORM_API addnorm_status addnorm_channel_norm_sizes(const addnorm_norm_options* norm,
-                                                      size_t samples, size_t channels,
-                                                      size_t positions, size_t* sets,
-                                                      size_t* workspace);
-
-/// BatchNorm in evaluation: `statistics`, one for each channel, are given and do not depend on x.
-ADDNORM_API addnorm_status
-addnorm_batch_norm_evaluate(const addnorm_channel_norm_forward_args* args);
-/// Its gradients: mean and deviation are constants there.
-ADDNORM_API addnorm_status
-addnorm_batch_norm_evaluate_backward(const addnorm_channel_norm_backward_args* args);
-
 /// BatchNorm's memory of the batches it has seen.
 typedef struct addnorm_running_statistics_args {
   size_t size;    ///< sizeof(addnorm_running_statistics_args)
@@ -409,8 +373,8 @@ typedef struct addnorm_running_statistics_args {
 ADDNORM_API addnorm_status
 addnorm_update_running_statistics(const addnorm_running_statistics_args* args);
 
-/// Writes the `statistics` with which addnorm_batch_norm_evaluate normalizes each channel as the
-/// running ones say.
+/// Writes the `statistics` to be given to an ADDNORM_BATCH_NORM that is to normalize each channel
+/// by the running ones.
 ADDNORM_API addnorm_status
 addnorm_running_to_norm_statistics(const addnorm_running_statistics_args* args);
 

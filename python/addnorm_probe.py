@@ -11,13 +11,13 @@
         optimizer.zero_grad()
     p.write("profile.jsonl")                # then: addnorm doctor profile.jsonl
 
-or, for one batch of a model that is only read, with or without a loss:
+or, for a single batch without training, with or without a loss:
 
     p = probe(model).run(tokens, loss=lambda output: output.logits.square().mean())
 
 The model stays as it is: its outputs and gradients keep their bits, and outside `with` no hook is
-left and no time lost. It may be of any make; what counts is that its layers stand in one ModuleList
-or Sequential, and that norms and linear layers are modules of their own. A complete example:
+left and no time lost. Any Transformer works if its layers are in one ModuleList or Sequential, and
+its norms and linear layers are modules of their own. A complete example:
 
     import torch
     from addnorm_probe import probe
@@ -31,11 +31,11 @@ or Sequential, and that norms and linear layers are modules of their own. A comp
 
 A line of the profile is one point of one layer: the stream `x` that a sublayer reads, the norm
 `before` it, its `branch`, the norm `inside` the residual, the `sum`, the norm `after` it. Of each
-there are size, spread, gradient, likeness of tokens. A `sum` also says what it is made of
+it has size, spread, gradient and similarity of tokens. A `sum` also says what it is made of
 (from_x·x + from_before·h + from_branch·f) and how much of its gradient arrives at its parts
 (grad_to_x, grad_to_branch), and a norm's output what kind of norm made it: whether it centres, what
-it divides by, where ε stands, whether γ means γ or 1 + γ. None of it is taken from the code's word;
-what the code declares goes to the first line, for comparison. README.md lists the keys.
+it divides by, where ε stands, whether γ means γ or 1 + γ. All of this is measured;
+what the code declares goes into the first line, for comparison. README.md lists the keys.
 
 Needs PyTorch 1.13 or newer and nothing else. A model under torch.compile has no calls to see: give
 the module that was compiled.

@@ -18,24 +18,14 @@
 namespace addnorm::python {
 namespace {
 
-NormOptions to_cpp(const NormFields& norm) {
-  const auto [kind, epsilon, epsilon_at, variance, gamma_form, output_scale] = norm;
-  return {.kind = static_cast<NormKind>(kind),
-          .epsilon = epsilon,
-          .epsilon_at = static_cast<EpsilonAt>(epsilon_at),
-          .variance = static_cast<Variance>(variance),
-          .gamma_form = static_cast<GammaForm>(gamma_form),
-          .output_scale = output_scale};
-}
-
 using Numbers = std::vector<double>;
 
 std::string trace_json(const NormFields& norm, const Numbers& x, const Numbers& branch,
-                       const Numbers& gamma, const Numbers& beta, int placement) {
+                       const Numbers& gamma, const Numbers& beta, const std::string& placement) {
   return to_json(lab::trace({.x = x,
                              .branch = branch,
-                             .placement = static_cast<lab::TracePlacement>(placement),
-                             .norm = to_cpp(norm),
+                             .placement = parse<lab::TracePlacement>("placement", placement),
+                             .norm = norm_options(norm),
                              .gamma = gamma,
                              .beta = beta}))
       .dump();
@@ -83,20 +73,21 @@ std::string study_json(const std::string& text, std::vector<std::string> placeme
                        std::size_t warm_up, std::size_t seeds, std::uint64_t seed,
                        double learning_rate, double dropout, const NormFields& norm,
                        const std::string& initialization, const py::object& progress) {
-  const lab::StudyOptions options{.placements = std::move(placements),
-                                  .layers = layers,
-                                  .width = width,
-                                  .heads = heads,
-                                  .context = context,
-                                  .batch = batch,
-                                  .steps = steps,
-                                  .warm_up = warm_up,
-                                  .seeds = seeds,
-                                  .seed = seed,
-                                  .learning_rate = learning_rate,
-                                  .dropout = dropout,
-                                  .norm = to_cpp(norm),
-                                  .initialization = find_initialization(initialization)};
+  const lab::StudyOptions options{
+      .placements = std::move(placements),
+      .layers = layers,
+      .width = width,
+      .heads = heads,
+      .context = context,
+      .batch = batch,
+      .steps = steps,
+      .warm_up = warm_up,
+      .seeds = seeds,
+      .seed = seed,
+      .learning_rate = learning_rate,
+      .dropout = dropout,
+      .norm = norm_options(norm),
+      .initialization = parse<Initialization>("initialization", initialization)};
   lab::check_study(options);
   const lab::Study study = run_study_for_python(options, ByteText(text, context), progress);
   return report::study_json(report::StudyReport(study));

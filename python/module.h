@@ -5,15 +5,19 @@
 
 #include <pybind11/pybind11.h>
 
+#include <string>
 #include <tuple>
+
+#include "addnorm/norm.h"
 
 namespace addnorm::python {
 
 namespace py = pybind11;
 
-/// addnorm.Norm: kind, ε, where ε goes, variance, γ's form, output scale; choices as the numbers of
-/// addnorm.h.
-using NormFields = std::tuple<int, double, int, int, int, double>;
+/// addnorm.Norm: kind, ε, where ε goes, variance, γ's form, output scale.
+using NormFields = std::tuple<std::string, double, std::string, std::string, std::string, double>;
+/// Error for a name that is unknown, and for a kind that does not normalize rows.
+NormOptions norm_options(const NormFields& norm);
 
 void add_norms(py::module_& m);
 void add_lab(py::module_& m);

@@ -1,24 +1,40 @@
 // The functions of addnorm.h on Python's arrays. addnorm/norms.py makes the results' memory and
 // says what everything means.
 
+#include <pybind11/stl.h>
+
 #include <array>
+#include <span>
 #include <tuple>
 
 #include "array.h"
 #include "module.h"
 
 namespace addnorm::python {
+
+NormOptions norm_options(const NormFields& norm) {
+  const auto& [kind, epsilon, epsilon_at, variance, gamma_form, output_scale] = norm;
+  constexpr auto kinds = names_of(NormKind{});
+  constexpr std::size_t kOfRows = 2;
+  return {.kind = static_cast<NormKind>(find_name("kind", kind, std::span(kinds).first(kOfRows))),
+          .epsilon = epsilon,
+          .epsilon_at = parse<EpsilonAt>("eps_at", epsilon_at),
+          .variance = parse<Variance>("variance", variance),
+          .gamma_form = parse<GammaForm>("gamma_form", gamma_form),
+          .output_scale = output_scale};
+}
+
 namespace {
 
-addnorm_norm_options to_c(const NormFields& norm) {
-  const auto [kind, epsilon, epsilon_at, variance, gamma_form, output_scale] = norm;
+addnorm_norm_options to_c(const NormFields& fields) {
+  const NormOptions norm = norm_options(fields);
   return {.size = sizeof(addnorm_norm_options),
-          .kind = kind,
-          .epsilon_at = epsilon_at,
-          .variance = variance,
-          .gamma_form = gamma_form,
-          .epsilon = epsilon,
-          .output_scale = output_scale};
+          .kind = static_cast<int>(norm.kind),
+          .epsilon_at = static_cast<int>(norm.epsilon_at),
+          .variance = static_cast<int>(norm.variance),
+          .gamma_form = static_cast<int>(norm.gamma_form),
+          .epsilon = norm.epsilon,
+          .output_scale = norm.output_scale};
 }
 
 /// What an addnorm_residual is made of.
@@ -144,6 +160,7 @@ std::tuple<py::tuple, const char*> describe(const char* name, const py::object& 
 }  // namespace
 
 void add_norms(py::module_& m) {
+  m.def("check_norm", [](const NormFields& norm) { norm_options(norm); });
   m.def("describe", &describe);
   m.def("as_bfloat16", &as_bfloat16);
   m.def("residual_add", &residual_add);

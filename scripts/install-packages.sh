@@ -37,7 +37,7 @@ for group in "$@"; do
     debian) packages+=(mmdebstrap rsync) ;;  # what makes another Debian to build in
     mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
-    neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64 libfmt-dev:arm64
+    neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64
                       libgmock-dev:arm64 librapidcheck-dev:arm64 libgomp1:arm64) ;;
     *)     usage ;;
   esac

@@ -234,7 +234,7 @@ TEST_F(CliTest, BenchShowsATableAndSaysWhyPyTorchIsNotInIt) {
             "addnorm bench: without pytorch_as_is's times: /bin/false does not start\n");
 }
 
-TEST_F(CliTest, BenchInPlaceRacesWhatAdds) {
+TEST_F(CliTest, BenchInPlaceMeasuresWhatAdds) {
   const std::string words =
       "bench --in-place --shape 4x8 --dtype f32 --threads 1 --repeats 1 --rival none";
   EXPECT_EQ(run_json(words + " --kernel add_layer_norm --json")["in_place"], true);
@@ -404,8 +404,8 @@ TEST_F(CliTest, LabRefusesInOneLineAndWritesNothing) {
   } cases[] = {
       {"nothing", "gradient-flow"},
       {"gradient-flow nothing", "gradient-flow"},
-      {"all gradient-flow", "'all': expected no other name"},
-      {"list gradient-flow", "'list': expected no other name"},
+      {"all gradient-flow", "'all': cannot be combined"},
+      {"list gradient-flow", "'list': cannot be combined"},
       {"--layers 3", "--layers: no figure is named"},
       {"gradient-flow --layers 0", "--layers is 0"},
       {"gradient-flow --layers 3,6", "--layers: gradient-flow takes one number"},

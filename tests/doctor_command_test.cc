@@ -226,7 +226,7 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", "header.jsonl"}, "no line but the first");
   expect_error({"doctor", "nan.jsonl"}, "line 2");
   expect_error({"doctor", "huge.jsonl"}, "n_layers is 18446744073709551615");
-  expect_error({"doctor", kModels + "gpt2", "--logits", "out.npy"}, "--logits: expected --tokens");
+  expect_error({"doctor", kModels + "gpt2", "--logits", "out.npy"}, "--logits: requires --tokens");
   expect_error({"doctor", kModels + "gpt2", "--tokens", "text.txt"}, "is not a .npy file");
   expect_error({"doctor", kModels + "gpt2", "--prove", "--prove-steps", "0"}, "--prove-steps");
   expect_error({"doctor", kProfiles + "gpt2_sound_0_0.jsonl", "--prove"}, "nothing can be tried");
@@ -234,7 +234,7 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", "settings.json"}, "\"layers\" is -1");
   write("settings.json", R"({"layers": 1000000000})");
   expect_error({"doctor", "settings.json"}, "layers is 1000000000");
-  expect_error({"doctor", kModels + "gpt2", "--prove"}, "--prove: expected --tokens");
+  expect_error({"doctor", kModels + "gpt2", "--prove"}, "--prove: requires --tokens");
   write("placeless.jsonl", R"({"addnorm_profile":1})"s + "\n{\"layer\":0,\"rms\":1}\n");
   expect_error({"doctor", "placeless.jsonl"}, "line 2: there is no sublayer");
   write("deep.jsonl", std::string(100'000, '[') + "\n");

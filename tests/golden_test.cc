@@ -142,35 +142,39 @@ struct ChannelNorm {
   Matrix<float> dx{x.rows(), x.cols()};
   Matrix<float> d_gamma{1, gamma.cols()};
   Matrix<float> d_beta{1, beta.cols()};
-  std::vector<NormStatistics<float>> statistics =
-      std::vector<NormStatistics<float>>(channel_norm_sets(options, tensor(x)));
-  std::vector<float> workspace = std::vector<float>(channel_norm_workspace(options, tensor(x)));
+  std::size_t positions = golden.shape("value.x")[2];
+  std::vector<NormStatistics<float>> statistics = std::vector<NormStatistics<float>>(
+      norm_sets(options, samples(), x.flat().size() / samples(), positions));
+  std::vector<float> workspace = std::vector<float>(
+      norm_workspace(options, samples(), x.flat().size() / samples(), positions));
 
-  TensorView<float> tensor(Matrix<float>& matrix) const {
-    const io::Shape& shape = golden.shape("value.x");
-    return {matrix.data(), shape[0], shape[1], shape[2]};
+  std::size_t samples() const { return golden.shape("value.x")[0]; }
+  MatrixView<float> rows(Matrix<float>& matrix) const {
+    return {matrix.data(), samples(), matrix.flat().size() / samples()};
   }
-  ChannelNormForward<float> forward() {
-    return {.x = tensor(x),
+  AddNormForward<float> forward() {
+    return {.add = {.x = rows(x)},
             .gamma = gamma.flat(),
             .beta = beta.flat(),
-            .y = tensor(y),
+            .y = rows(y),
             .statistics = statistics,
+            .positions = positions,
             .workspace = workspace};
   }
-  ChannelNormBackward<float> backward() {
-    return {.x = tensor(x),
+  AddNormBackward<float> backward() {
+    return {.s = rows(x),
             .statistics = statistics,
             .gamma = gamma.flat(),
-            .dy = tensor(dy),
-            .dx = tensor(dx),
+            .dy = rows(dy),
+            .dx = rows(dx),
             .d_gamma = d_gamma.flat(),
             .d_beta = d_beta.flat(),
-            .workspace = workspace};
+            .workspace = workspace,
+            .positions = positions};
   }
   void run() {
-    channel_norm_forward(options, forward());
-    channel_norm_backward(options, backward());
+    add_norm_forward(options, forward());
+    add_norm_backward(options, backward());
   }
   void compare() {
     golden.compare("output", y.flat());
@@ -209,8 +213,11 @@ TEST(Golden, BatchNormEqualsPyTorchsInEvaluation) {
   Matrix<float> mean = norm.golden.matrix("running_mean");
   Matrix<float> variance = norm.golden.matrix("running_var");
   running_to_norm_statistics<float>(norm.options, {mean.flat(), variance.flat()}, norm.statistics);
-  batch_norm_evaluate(norm.options, norm.forward());
-  batch_norm_evaluate_backward(norm.options, norm.backward());
+  AddNormForward<float> forward = norm.forward();
+  AddNormBackward<float> backward = norm.backward();
+  forward.statistics_from = backward.statistics_from = StatisticsFrom::kGiven;
+  add_norm_forward(norm.options, forward);
+  add_norm_backward(norm.options, backward);
   norm.compare();
 }
 

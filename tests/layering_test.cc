@@ -121,8 +121,8 @@ TEST(LayeringTest, CheckerRejectsUpAndAside) {
               ElementsAre("addnorm/train/adamw.h"));
   EXPECT_THAT(wrong_includes("src/base/parallel.h", "#include \"addnorm/nn/linear.h\"\n"),
               ElementsAre("addnorm/nn/linear.h"));
-  EXPECT_THAT(wrong_includes("src/lab/trace.cc", "#include \"race/norm_race.h\"\n"),
-              ElementsAre("race/norm_race.h"));
+  EXPECT_THAT(wrong_includes("src/lab/trace.cc", "#include \"bench/norm_benchmark.h\"\n"),
+              ElementsAre("bench/norm_benchmark.h"));
   EXPECT_THAT(wrong_includes("src/nn/norm.cc", "#include \"../lab/study.h\"\n"),
               ElementsAre("../lab/study.h"));
   EXPECT_THAT(wrong_includes("apps/server/main.cc", "#include \"cli/options.h\"\n"),

@@ -1,4 +1,4 @@
-// Which of oneDNN's implementations do our products and the race's norms.
+// Which of oneDNN's implementations do our products and the benchmark's norms.
 
 #include <gmock/gmock.h>
 
@@ -79,7 +79,7 @@ TEST_F(OneDnnTest, NoProductIsByReference) {
   }
 }
 
-TEST_F(OneDnnTest, NoNormOfTheRaceIsByReference) {
+TEST_F(OneDnnTest, NoNormOfTheBenchmarkIsByReference) {
   expect_fast(
       "bench --rival none --repeats 1 --kernel layer_norm,add_layer_norm,add_layer_norm_backward "
       "--shape 64x768,33x100,1x8192 --dtype f32,bf16",

@@ -12,52 +12,53 @@
 #include <vector>
 
 #include "base/find_named.h"
+#include "bench/norm_accuracy.h"
+#include "bench/norm_benchmark.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "kernels/machine.h"
 #include "kernels/placement.h"
 #include "kernels/plan.h"
 #include "kernels/verbose.h"
-#include "race/norm_accuracy.h"
-#include "race/norm_race.h"
 #include "report/accuracy_report.h"
-#include "report/race_report.h"
+#include "report/bench_report.h"
 #include "report/terminal.h"
 
 namespace addnorm::cli {
 namespace {
 
 constexpr const char* kBenchMeaning =
-    R"(Times each kernel, in turn with a copy of as many bytes (half read, half written, by ordinary or
-non-temporal stores, whichever is faster), with oneDNN and with rivals in Python, all on as many
-threads. Backward kernels give dx and the gradients of γ and β; add_… has the residual sum in the same
-pass, backward the residual's gradient. oneDNN adds, then normalizes; it has no RMSNorm. Our results
-must be oneDNN's, or the race is off. × above 1: addnorm is faster; –: the rival has no such kernel.
+    R"(Times each kernel alternately with a copy of as many bytes (half read, half written, by ordinary
+or non-temporal stores, whichever is faster), with oneDNN, and with libraries in Python, all on the
+same number of threads. Backward kernels give dx and the gradients of γ and β; add_… has the residual
+sum in the same pass, backward the residual's gradient. oneDNN adds, then normalizes; it has no
+RMSNorm. If our results differ from oneDNN's, the benchmark stops. × above 1: addnorm is faster; –: the
+library has no such kernel.
 
-Rivals in Python, of the one that --python names:
-  pytorch        PyTorch, operator by operator. It allocates its results in every call; so the C
-                 library is told to keep that memory (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_
-                 and MALLOC_TOP_PAD_), as it is for all rivals but the next
-  pytorch_as_is  large results are fresh memory in each call, and page faults take most of that
-  torch_compile  torch.compile, since PyTorch 2: it compiles every kernel and shape, so that takes a
-                 while
+Other libraries, run by the Python that --python names:
+  pytorch        PyTorch, operator by operator. It allocates its results in every call, so the C
+                 library is configured to keep that memory (MALLOC_MMAP_THRESHOLD_,
+                 MALLOC_TRIM_THRESHOLD_ and MALLOC_TOP_PAD_), as for all libraries except the next
+  pytorch_as_is  large results use fresh memory in each call; page faults take most of the time
+  torch_compile  torch.compile, since PyTorch 2. It compiles each kernel for each shape, which takes
+                 a while
   onnxruntime    ONNX Runtime's (Skip)LayerNormalization, forward
 
 --json prints one line for each kernel, shape and type: kernel, rows, cols, dtype, threads, isa, ms,
-copy_ms, onednn_ms, pytorch_ms, and a key of that form for each other rival, null where it has no
+copy_ms, onednn_ms, pytorch_ms, and a key of that form for each other library, null where it has no
 such kernel. ADDNORM_CPU forces an instruction set.
 
---in-place races add_… where the sum overwrites x, and backward dx the residual's gradient, by all
-contestants; --json says in_place then.
+--in-place times add_… with the sum written over x, and backward with dx written over the residual's
+gradient, for all libraries; --json then has in_place.
 
---sweep races oneDNN on rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2^27 values,
-and names the worst ratio; by default add_layer_norm and add_layer_norm_backward, and no rival in
-Python.
+--sweep compares with oneDNN on rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2^27
+values, and prints the worst ratio; by default for add_layer_norm and add_layer_norm_backward, and
+with no library in Python.
 
---plan runs nothing but says how each kernel would go over its rows: loop, rows at a time, columns at a
-time, prefetch distance and stores (docs/kernels.md), on this machine or on --machine.
+--plan runs no kernel. It prints how each kernel would process its rows: loop, rows at a time, columns
+at a time, prefetch distance and stores (docs/kernels.md), on this machine or on --machine.
 
---accuracy measures no time but the largest errors of LayerNorm and its gradient against float64,
+--accuracy measures the largest errors of LayerNorm and its gradient against float64 instead of times,
 for means up to 1e5 standard deviations, and standard deviations from 1e-30 to 1e30.
 
 Examples:
@@ -70,7 +71,7 @@ Examples:
 struct BenchFlags {
   std::vector<std::string> kernels, shapes, dtypes, rivals;
   std::uint64_t threads = static_cast<std::uint64_t>(omp_get_max_threads());
-  std::uint64_t repeats = race::RaceOptions{}.repeats;
+  std::uint64_t repeats = bench::Options{}.repeats;
   std::string python = "/usr/bin/python3";
   bool in_place = false;
   bool sweep = false;
@@ -82,24 +83,24 @@ struct BenchFlags {
 
 std::string kernel_names() {
   std::vector<std::string_view> names;
-  for (const race::RaceKernel& kernel : race::race_kernels()) names.push_back(kernel.name);
+  for (const bench::Kernel& kernel : bench::all_kernels()) names.push_back(kernel.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::vector<race::RaceKernel> chosen_kernels(const BenchFlags& flags) {
+std::vector<bench::Kernel> chosen_kernels(const BenchFlags& flags) {
   using Names = std::vector<std::string>;
-  const std::span<const race::RaceKernel> all = race::race_kernels();
+  const std::span<const bench::Kernel> all = bench::all_kernels();
   Names names = flags.kernels;
   if (names.empty() && flags.sweep) names = {"add_layer_norm", "add_layer_norm_backward"};
   if (names.empty() || names == Names{"all"}) {
     names.clear();
-    for (const race::RaceKernel& kernel : all) {
+    for (const bench::Kernel& kernel : all) {
       if (kernel.add || !flags.in_place) names.emplace_back(kernel.name);
     }
   }
-  std::vector<race::RaceKernel> kernels;
+  std::vector<bench::Kernel> kernels;
   for (const std::string& name : names) {
-    const auto found = std::ranges::find(all, name, &race::RaceKernel::name);
+    const auto found = std::ranges::find(all, name, &bench::Kernel::name);
     require(found != all.end(), "--kernel: '{}' is unknown; expected all or some of {}", name,
             kernel_names());
     require(found->add || !flags.in_place,
@@ -110,16 +111,16 @@ std::vector<race::RaceKernel> chosen_kernels(const BenchFlags& flags) {
   return kernels;
 }
 
-std::vector<race::RaceShape> chosen_shapes(const BenchFlags& flags) {
-  if (flags.sweep) return race::sweep_shapes();
-  if (flags.shapes.empty()) return race::default_race_shapes();
-  std::vector<race::RaceShape> shapes;
-  for (const std::string& text : flags.shapes) shapes.push_back(race::parse_race_shape(text));
+std::vector<bench::Shape> chosen_shapes(const BenchFlags& flags) {
+  if (flags.sweep) return bench::sweep_shapes();
+  if (flags.shapes.empty()) return bench::default_shapes();
+  std::vector<bench::Shape> shapes;
+  for (const std::string& text : flags.shapes) shapes.push_back(bench::parse_shape(text));
   return shapes;
 }
 
 std::vector<std::string> chosen_dtypes(const BenchFlags& flags) {
-  const std::vector<std::string> all = race::race_dtypes();
+  const std::vector<std::string> all = bench::all_dtypes();
   for (const std::string& name : flags.dtypes) {
     require(std::ranges::count(all, name) > 0, "--dtype: '{}' is unknown; expected some of {}",
             name, fmt::join(all, ", "));
@@ -129,21 +130,21 @@ std::vector<std::string> chosen_dtypes(const BenchFlags& flags) {
 
 std::vector<std::string_view> rival_names() {
   std::vector<std::string_view> names;
-  for (const race::PythonRivalKind& kind : race::python_rival_kinds()) names.push_back(kind.name);
+  for (const bench::PythonRivalKind& kind : bench::python_rival_kinds()) names.push_back(kind.name);
   return names;
 }
 
 /// Those that --rival names; by default PyTorch with either kind of memory.
-std::vector<race::PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
+std::vector<bench::PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
   using Names = std::vector<std::string>;
   Names names = flags.rivals;
   if (names.empty() && !flags.sweep) names = {"pytorch", "pytorch_as_is"};
   if (names == Names{"none"}) names.clear();
-  std::vector<race::PythonRivalKind> kinds;
+  std::vector<bench::PythonRivalKind> kinds;
   for (const std::string& name : names) {
     const auto found =
-        std::ranges::find(race::python_rival_kinds(), name, &race::PythonRivalKind::name);
-    require(found != race::python_rival_kinds().end(),
+        std::ranges::find(bench::python_rival_kinds(), name, &bench::PythonRivalKind::name);
+    require(found != bench::python_rival_kinds().end(),
             "--rival: '{}' is unknown; expected none or some of {}", name,
             fmt::join(rival_names(), ", "));
     kinds.push_back(*found);
@@ -151,42 +152,42 @@ std::vector<race::PythonRivalKind> chosen_rivals(const BenchFlags& flags) {
   return kinds;
 }
 
-using Rivals = std::vector<std::unique_ptr<race::PythonRival>>;
+using Rivals = std::vector<std::unique_ptr<bench::PythonRival>>;
 
-/// Every job's result, which `show` gets at once; a bar tells how many are done.
-std::vector<race::RaceResult> race_all(const std::vector<race::RaceJob>& jobs,
-                                       const race::RaceOptions& options, const Rivals& rivals,
-                                       const std::function<void(const race::RaceResult&)>& show) {
+/// Every job's result, which `show` gets at once; a bar shows how many are done.
+std::vector<bench::Result> time_all(const std::vector<bench::Job>& jobs,
+                                    const bench::Options& options, const Rivals& rivals,
+                                    const std::function<void(const bench::Result&)>& show) {
   report::Terminal screen(stderr);
   report::ProgressBar bar(screen, "bench", jobs.size());
-  std::vector<race::RaceResult> results;
-  for (const race::RaceJob& job : jobs) {
+  std::vector<bench::Result> results;
+  for (const bench::Job& job : jobs) {
     bar.update(results.size(), fmt::format("{} {}", job.kernel.name, to_text(job.shape)));
-    results.push_back(race::race(job, options, rivals));
+    results.push_back(bench::run_benchmark(job, options, rivals));
     show(results.back());
   }
   return results;
 }
 
-void print_json(const race::RaceResult& result) {
-  fmt::print("{}\n", report::race_json(result));
+void print_json(const bench::Result& result) {
+  fmt::print("{}\n", report::bench_json(result));
   std::fflush(stdout);
 }
 
-void tell_problem(const race::PythonRival& rival, std::string_view missing) {
+void tell_problem(const bench::PythonRival& rival, std::string_view missing) {
   if (rival.problem().empty()) return;
   fmt::print(stderr, "addnorm bench: without {}'s {}: {}\n", rival.kind().name, missing,
              rival.problem());
 }
 
 ExitStatus run_accuracy(const BenchFlags& flags) {
-  std::optional<race::PythonRival> torch;
-  for (const race::PythonRivalKind& kind : chosen_rivals(flags)) {
+  std::optional<bench::PythonRival> torch;
+  for (const bench::PythonRivalKind& kind : chosen_rivals(flags)) {
     if (kind.name == "pytorch") torch.emplace(flags.python, kind);
   }
-  std::vector<race::AccuracyResult> results;
-  for (const race::AccuracyJob& job : race::accuracy_jobs()) {
-    results.push_back(race::measure_accuracy(job, torch ? &*torch : nullptr));
+  std::vector<bench::AccuracyResult> results;
+  for (const bench::AccuracyJob& job : bench::accuracy_jobs()) {
+    results.push_back(bench::measure_accuracy(job, torch ? &*torch : nullptr));
   }
   if (torch) tell_problem(*torch, "errors");
   report::Terminal terminal(stdout);
@@ -195,8 +196,8 @@ ExitStatus run_accuracy(const BenchFlags& flags) {
 }
 
 /// As the kernel would have it of matrices whose rows begin cache lines.
-kernels::Problem problem_of(const race::RaceJob& job) {
-  const race::RaceKernel& kernel = job.kernel;
+kernels::Problem problem_of(const bench::Job& job) {
+  const bench::Kernel& kernel = job.kernel;
   const std::size_t bytes = job.dtype == "f32" ? 4 : 2;
   const std::size_t moved = (kernel.backward ? 3 : 2) +
                             (kernel.add ? (kernel.backward ? 1 : 2) : 0) -
@@ -220,8 +221,8 @@ kernels::Machine chosen_machine(const std::string& name) {
 
 ExitStatus print_plans(const BenchFlags& flags) {
   const kernels::Machine machine = chosen_machine(flags.machine);
-  for (const race::RaceJob& job :
-       race::race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags))) {
+  for (const bench::Job& job :
+       bench::all_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags))) {
     const kernels::Problem problem = problem_of(job);
     fmt::print("{}\n", kernels::describe_call(job.kernel.name, problem, machine,
                                               kernels::plan(problem, machine)));
@@ -233,22 +234,22 @@ ExitStatus run(const BenchFlags& flags) {
   require(flags.threads >= 1 && flags.threads <= 1024, "--threads: is {}; expected 1 to 1024",
           flags.threads);
   require(flags.repeats >= 1, "--repeats: is {}; expected at least 1", flags.repeats);
-  const std::vector<race::RaceJob> jobs =
-      race::race_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags));
+  const std::vector<bench::Job> jobs =
+      bench::all_jobs(chosen_kernels(flags), chosen_shapes(flags), chosen_dtypes(flags));
   Rivals rivals;
-  for (const race::PythonRivalKind& kind : chosen_rivals(flags)) {
-    rivals.push_back(std::make_unique<race::PythonRival>(flags.python, kind));
+  for (const bench::PythonRivalKind& kind : chosen_rivals(flags)) {
+    rivals.push_back(std::make_unique<bench::PythonRival>(flags.python, kind));
   }
-  const std::vector<race::RaceResult> results =
-      race_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats}, rivals,
-               [&](const race::RaceResult& result) {
+  const std::vector<bench::Result> results =
+      time_all(jobs, {.threads = static_cast<int>(flags.threads), .repeats = flags.repeats}, rivals,
+               [&](const bench::Result& result) {
                  if (flags.json) print_json(result);
                });
 
   for (const auto& rival : rivals) tell_problem(*rival, "times");
   if (flags.json) return kDone;
   report::Terminal terminal(stdout);
-  terminal.write(report::race_text(results, terminal.width()));
+  terminal.write(report::bench_text(results, terminal.width()));
   if (flags.sweep) terminal.print("\n{}", report::worst_ratio(results));
   return kDone;
 }
@@ -263,24 +264,26 @@ CLI::Option* add_list(CLI::App& app, const std::string& flag, std::vector<std::s
 Command bench_command(CLI::App& program) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App* app = program.add_subcommand(
-      "bench", "Race the kernels against a copy, oneDNN, PyTorch and ONNX Runtime");
+      "bench", "Compare the kernels with a copy, oneDNN, PyTorch and ONNX Runtime");
   add_list(*app, "--kernel", flags->kernels,
            "some of [add_]{layer,rms}_norm[_backward] (default all)");
   CLI::Option* shape = add_list(*app, "--shape", flags->shapes,
                                 "rows and features (default: six shapes from 8192x4096 to 16x512)");
   add_list(*app, "--dtype", flags->dtypes,
-           fmt::format("types of storage (default {})", fmt::join(race::race_dtypes(), ",")));
-  add_count(*app, "--threads", flags->threads, "of each contestant (default: all)");
+           fmt::format("types of storage (default {})", fmt::join(bench::all_dtypes(), ",")));
+  add_count(*app, "--threads", flags->threads, "threads for each library (default: all)");
   add_count(*app, "--repeats", flags->repeats, "samples, of which the median counts (default 9)");
   add_switch(*app, "--in-place", flags->in_place, "the stream and its gradient are overwritten");
   add_switch(*app, "--sweep", flags->sweep, "every shape, against oneDNN")->excludes(shape);
   add_list(*app, "--rival", flags->rivals,
-           fmt::format("in Python: none, or some of {} (default the first two)",
+           fmt::format("libraries in Python: none, or some of {} (default the first two)",
                        fmt::join(rival_names(), ",")));
-  add_file(*app, "--python", flags->python, "which has the rivals (default /usr/bin/python3)");
+  add_file(*app, "--python", flags->python,
+           "Python with the other libraries (default /usr/bin/python3)");
   add_switch(*app, "--json", flags->json, "print JSON lines");
-  CLI::Option* plan = add_switch(*app, "--plan", flags->plan, "say how rows would be taken");
-  app->add_option("--machine", flags->machine, "for which --plan is (default: this one)")
+  CLI::Option* plan =
+      add_switch(*app, "--plan", flags->plan, "print how the kernels would process their rows");
+  app->add_option("--machine", flags->machine, "machine for --plan (default: this one)")
       ->type_name("NAME")
       ->needs(plan);
   CLI::Option* accuracy =

@@ -35,26 +35,26 @@ with config.json and .safetensors files as the Hugging Face hub has them (gpt2, 
 qwen3, gemma, gemma2, gemma3_text, olmo2, t5's encoder), or one such file beside its config.json; or a
 profile .jsonl, as python/addnorm_probe.py writes it of any PyTorch model.
 
-A model is run here, forward and backward, one layer in memory at a time, on random tokens, on those
-of --tokens, or a run on its text. What passes is compared with what its recipe, algebra and theory
-say: findings come first, worst first, each with its place, what was seen, what was expected, and a
-fix. Notes are no defects. docs/doctor.md tells each rule.
+The model is run forward and backward, one layer in memory at a time, on random tokens, on those of
+--tokens, or (a run) on its text. The measurements are compared with the recipe, algebra and theory.
+Findings come first, the worst at the top; each has a place, what was seen, what was expected, and a
+fix. Notes are not defects. docs/doctor.md describes each rule.
 
-With --prove the fixes that are a change of settings, or of the recipe, are tried: a run is trained for
-some steps as it is and with the fix, a model is run by the other recipe, and the number that was found
-is shown before and after. Settings are trained for as many steps first, to see what becomes of them.
+--prove tries the fixes that change a setting or the recipe. A run is trained for some steps unchanged
+and with the fix; a model is run with the other recipe. The number of the finding is shown before and
+after. Settings are first trained unchanged for as many steps.
 
-With --compare what both show is held side by side, in the text, --html and --json: findings that only one
-has, the layer where they part, numbers by layer as multiples.
+--compare shows both targets side by side, in the text, --html and --json: findings that only one has,
+the first layer where they differ, and the second's numbers as multiples of the first's.
 
 Exit status: 0 sound, 1 findings, in either of two, 2 bad usage or bad input.
 
 Examples:
   addnorm doctor out/run --prove                         a run of addnorm train
-  addnorm doctor settings.json --text book.txt --prove   what will become of these settings?
+  addnorm doctor settings.json --text book.txt --prove   predict what these settings will do
   addnorm doctor models/gpt2 --html gpt2.html            a downloaded model, with a report
   addnorm doctor profile.jsonl                           a PyTorch model, through the probe
-  addnorm doctor original.jsonl --compare port.jsonl     where a port parts from its original
+  addnorm doctor original.jsonl --compare port.jsonl     find where a port differs
   addnorm doctor models/gpt2 --tokens in.npy --logits out.npy)";
 
 struct DoctorFlags {
@@ -208,9 +208,10 @@ report::Diagnosis diagnose_settings(const std::string& file, const DoctorFlags& 
 }
 
 report::Diagnosis diagnose_model(const std::string& path, const DoctorFlags& flags) {
-  require(!flags.prove || !flags.tokens.empty(),
-          "--prove: expected --tokens beside it, of a text that the model knows: by their loss "
-          "recipes are told apart");
+  require(
+      !flags.prove || !flags.tokens.empty(),
+      "--prove: requires --tokens from text that the model was trained on; recipes are compared "
+      "by their loss");
   require(flags.text.empty(), "--text: {} is no run; --tokens gives a model its tokens", path);
   doctor::OpenedModel opened = doctor::open_model(path);
   const model::Recipe recipe = opened.model.recipe();
@@ -259,8 +260,7 @@ void print(const report::Diagnosis& diagnosis, const report::Diagnosis* other,
 }
 
 ExitStatus run(const DoctorFlags& flags) {
-  require(flags.logits.empty() || !flags.tokens.empty(),
-          "--logits: expected --tokens beside it: of which tokens?");
+  require(flags.logits.empty() || !flags.tokens.empty(), "--logits: requires --tokens");
   require(flags.prove_steps > 0, "--prove-steps: expected at least 1");
   std::vector<std::string> outputs;
   for (const std::string& file : {flags.logits, flags.html}) {
@@ -283,19 +283,19 @@ ExitStatus run(const DoctorFlags& flags) {
 Command doctor_command(CLI::App& program) {
   const auto flags = std::make_shared<DoctorFlags>();
   CLI::App* app = program.add_subcommand(
-      "doctor", "Find what is wrong in a network's plumbing, where, and how to mend it");
+      "doctor", "Find bugs in a network's residual connections and norms, and how to fix them");
   app->add_option("TARGET", flags->target,
                   "a run, its settings, a model's folder or file, or a profile")
       ->required()
       ->type_name("");
-  add_file(*app, "--compare", flags->compare, "another target, held against this one")
+  add_file(*app, "--compare", flags->compare, "a second target, compared with this one")
       ->type_name("TARGET");
   add_file(*app, "--tokens", flags->tokens, "ids to run the model on: .npy of int32 or int64");
   add_file(*app, "--logits", flags->logits, "where the model's output for them goes, as .npy");
   add_count(*app, "--seed", flags->seed, "of random tokens (default 0)");
   add_text(*app, flags->text)->description("of a run, or of settings (default: what they name)");
   add_switch(*app, "--prove", flags->prove, "try the fixes that can be tried");
-  add_count(*app, "--prove-steps", flags->prove_steps, "of training, for that (default 300)");
+  add_count(*app, "--prove-steps", flags->prove_steps, "training steps for --prove (default 300)");
   add_file(*app, "--html", flags->html, "where a page with curves goes");
   add_switch(*app, "--json", flags->json, "print one JSON document");
   app->footer(kDoctorMeaning);

@@ -58,7 +58,7 @@ constexpr const char* kGenerateExamples = R"(Examples:
 
 Command generate_command(CLI::App& program) {
   const auto flags = std::make_shared<GenerateFlags>();
-  CLI::App* app = program.add_subcommand("generate", "Let a trained model write");
+  CLI::App* app = program.add_subcommand("generate", "Generate text with a trained model");
   app->add_option("RUN", flags->run, "folder of a run, or a checkpoint")->required()->type_name("");
   app->add_option("--prompt", flags->prompt,
                   "text to continue (default: a new line); -: from standard input");

@@ -22,15 +22,15 @@ namespace addnorm::cli {
 namespace {
 
 constexpr const char* kLabMeaning =
-    R"(Draws networks at random or trains them, measures them, and lays what theory predicts over it by
-the same axes. Each claim gets a verdict: inside what is predicted, outside, or not applicable. Behind
-± stand four standard errors of a mean over seeds.
+    R"(Draws or trains networks, measures them, and plots the prediction of theory on the same axes. Each
+claim gets a verdict: inside the prediction, outside, or not applicable. ± is four standard errors of a
+mean over seeds.
 Prints plots and verdicts; writes FIGURE.svg, FIGURE.json and index.html with all figures.
 
-Without a figure, or with `list`, says which figures there are, and which options each of them takes.
-`all` runs all of them; an option then counts for the figures that can run it, the others keep their own.
---break puts a silent bug into what is measured, of which theory knows nothing: where a figure can see
-it a verdict is then outside, and the exit status 1.
+Without a figure, or with `list`, prints the figures and their options. `all` runs every figure; an
+option applies to the figures that accept it. --break puts a silent bug into the measured network; the
+prediction does not change. A figure that can detect the bug has a verdict outside, and the exit status
+is 1.
 
 The same flags and the same text give the same numbers.)";
 
@@ -95,7 +95,8 @@ std::vector<report::LabRun> plan_all(const LabFlags& flags, std::string& notes) 
 
 bool names_only(const LabFlags& flags, std::string_view word) {
   const bool is_there = std::ranges::count(flags.figures, word) > 0;
-  require(!is_there || flags.figures.size() == 1, "'{}': expected no other name beside it", word);
+  require(!is_there || flags.figures.size() == 1, "'{}': cannot be combined with other figures",
+          word);
   return is_there;
 }
 
@@ -180,7 +181,7 @@ void print_text(const std::vector<report::LabRun>& runs, const std::vector<std::
   for (const report::LabRun& run : runs)
     terminal.write(report::lab_text(run, terminal.width()) + "\n");
   if (runs.size() > 1) terminal.write(report::lab_summary(runs, terminal.width()) + "\n");
-  terminal.print("The page: {}\nThe images and numbers beside it: FIGURE.svg, FIGURE.json\n",
+  terminal.print("Page: {}\nImages and numbers in the same folder: FIGURE.svg, FIGURE.json\n",
                  names.back());
   terminal.write(kLabNext);
 }
@@ -222,9 +223,11 @@ Command lab_command(CLI::App& program) {
       ->type_name(placement_names())
       ->option_text("LIST");
   add_text(*app, flags->text);
-  Choices<const lab::SilentBug*> bugs;
-  for (const lab::SilentBug& bug : lab::silent_bugs()) bugs.emplace_back(bug.name, &bug);
-  add_choice(*app, "--break", o.bug, bugs, "put a silent bug into what is measured")
+  std::vector<std::string_view> bugs;
+  for (const lab::SilentBug& bug : lab::silent_bugs()) bugs.push_back(bug.name);
+  add_choice(
+      *app, "--break", bugs, [&o](std::size_t bug) { o.bug = &lab::silent_bugs()[bug]; },
+      "put a silent bug into the measured network")
       ->option_text("BUG");
   add_file(*app, "--out", flags->out, "folder for the results (default out/lab)")->type_name("DIR");
   add_switch(*app, "--json", flags->json, "print one JSON document");

@@ -24,20 +24,20 @@ constexpr const char* kExamples =
     R"(Examples:
   addnorm study                                 which stacks keep signal and gradient, and train
   addnorm train --text FILE --out out/run       train a language model over bytes
-  addnorm generate out/run --prompt "The "      and let it write
+  addnorm generate out/run --prompt "The "      and generate text with it
   addnorm trace 1 2 3 4                         LayerNorm of four numbers, step by step
   addnorm trace 1 2 3 4 --branch 0.5 -1 2 0     add a branch's output, then normalize
   addnorm norm --input x.npy --output y.npy     the same for whole arrays
   addnorm reproduce                             the numbers of the tutorial, digit for digit
-  addnorm lab gradient-flow                     theory laid over measurement, with a verdict
-  addnorm doctor out/run                        what is wrong in a network's plumbing, and where
-  addnorm bench                                 the kernels against a copy, oneDNN and PyTorch
+  addnorm lab gradient-flow                     a measurement, theory's prediction, a verdict
+  addnorm doctor out/run                        find bugs in residual connections and norms
+  addnorm bench                                 compare the kernels with oneDNN and PyTorch
   addnorm serve                                 the interactive tutorial, in the browser
   addnorm serve --runs out                      training runs, as they train, in the browser
 
 'addnorm COMMAND --help' says more about a command.
 ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbids colour.
-Exit status: 0 done, 1 a verdict failed or a loss was not finite, 2 bad usage or bad input.)";
+Exit status: 0 done, 1 a verdict failed, the doctor found something or a loss was not finite, 2 bad usage or bad input.)";
 
 /// One line on standard error, whatever characters a file name or an argument brings along.
 ExitStatus report_error(const CLI::App& program, std::string message) {

@@ -19,4 +19,7 @@ std::string bash_completion(const CLI::App& program);
 std::string fish_completion(const CLI::App& program);
 std::string zsh_completion(const CLI::App& program);
 
+/// The names of enumerators and of rows of tables, as JSON.
+std::string names_json(const CLI::App& program);
+
 }  // namespace addnorm::cli

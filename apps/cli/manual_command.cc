@@ -1,6 +1,8 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/manual.h"
@@ -9,7 +11,15 @@
 namespace addnorm::cli {
 namespace {
 
-using Writer = std::string (*)(const CLI::App& program);
+struct Form {
+  std::string_view name;
+  std::string (*write)(const CLI::App& program);
+};
+constexpr Form kForms[] = {{"man", man_page},
+                           {"bash", bash_completion},
+                           {"fish", fish_completion},
+                           {"zsh", zsh_completion},
+                           {"names", names_json}};
 
 }  // namespace
 
@@ -19,18 +29,17 @@ std::vector<const CLI::App*> visible_commands(const CLI::App& program) {
 
 // Hidden: the build runs it, and installs what it prints.
 Command manual_command(CLI::App& program) {
-  const auto write = std::make_shared<Writer>();
-  CLI::App* app = program.add_subcommand("manual", "Print the man page, or completion for a shell");
-  add_choice<Writer>(*app, "FORM", *write,
-                     {{"man", man_page},
-                      {"bash", bash_completion},
-                      {"fish", fish_completion},
-                      {"zsh", zsh_completion}},
-                     "what to print")
+  const auto form = std::make_shared<const Form*>();
+  CLI::App* app = program.add_subcommand(
+      "manual", "Print the man page, completion for a shell, or all names as JSON");
+  std::vector<std::string_view> names;
+  for (const Form& one : kForms) names.push_back(one.name);
+  add_choice(
+      *app, "FORM", names, [form](std::size_t place) { *form = &kForms[place]; }, "what to print")
       ->required();
   app->group("");
-  return {app, [write, &program] {
-            std::fputs((*write)(program).c_str(), stdout);
+  return {app, [form, &program] {
+            std::fputs((*form)->write(program).c_str(), stdout);
             return kDone;
           }};
 }

@@ -35,10 +35,6 @@ struct NormFlags {
   bool unit_offset = false;
 };
 
-bool is_of_rows(NormKind kind) {
-  return kind == NormKind::kLayer || kind == NormKind::kRms;
-}
-
 /// The sizes of what is normalized: rows of features are samples of channels with one position.
 struct Sizes {
   std::size_t samples = 1, channels = 1, positions = 1;
@@ -59,7 +55,7 @@ struct Sizes {
 };
 
 Sizes sizes_of(const io::Shape& shape, const NormFlags& flags) {
-  const bool of_rows = is_of_rows(flags.norm.kind);
+  const bool of_rows = normalizes_rows(flags.norm.kind);
   require(shape.size() >= (of_rows ? 1 : 2), "{}: has shape {}; expected {}", flags.input,
           io::shape_text(shape), of_rows ? "at least one axis, features last" : "(N, C, …)");
   const auto channel = of_rows ? shape.end() - 1 : shape.begin() + 1;
@@ -91,63 +87,6 @@ std::vector<T> read_values(const std::string& file, const io::Shape& shape,
   return std::move(*values);
 }
 
-/// Everything that forward and backward read and write.
-template <typename T>
-struct Arrays {
-  Sizes sizes;
-  std::vector<T> s, gamma, beta, y, dy, dx, d_gamma, d_beta, workspace;
-  std::vector<NormStatistics<T>> statistics;
-
-  MatrixView<T> rows(std::vector<T>& values) const {
-    return {values.data(), sizes.samples, sizes.channels};
-  }
-  TensorView<T> channels(std::vector<T>& values) const {
-    return {values.data(), sizes.samples, sizes.channels, sizes.positions};
-  }
-};
-
-template <typename T>
-void normalize_rows(const NormOptions& norm, Arrays<T>& a) {
-  a.statistics.resize(a.sizes.samples);
-  add_norm_forward<T>(norm, {.add = {.x = a.rows(a.s)},
-                             .gamma = a.gamma,
-                             .beta = a.beta,
-                             .y = a.rows(a.y),
-                             .statistics = a.statistics});
-  if (a.dx.empty()) return;
-  a.workspace.resize(add_norm_workspace(a.sizes.samples, a.sizes.channels));
-  add_norm_backward<T>(norm, {.s = a.rows(a.s),
-                              .statistics = a.statistics,
-                              .gamma = a.gamma,
-                              .dy = a.rows(a.dy),
-                              .dx = a.rows(a.dx),
-                              .d_gamma = a.d_gamma,
-                              .d_beta = a.d_beta,
-                              .workspace = a.workspace});
-}
-
-template <typename T>
-void normalize_channels(const NormOptions& norm, Arrays<T>& a) {
-  const TensorView<T> s = a.channels(a.s);
-  a.statistics.resize(channel_norm_sets(norm, s));
-  a.workspace.resize(channel_norm_workspace(norm, s));
-  channel_norm_forward<T>(norm, {.x = s,
-                                 .gamma = a.gamma,
-                                 .beta = a.beta,
-                                 .y = a.channels(a.y),
-                                 .statistics = a.statistics,
-                                 .workspace = a.workspace});
-  if (a.dx.empty()) return;
-  channel_norm_backward<T>(norm, {.x = s,
-                                  .statistics = a.statistics,
-                                  .gamma = a.gamma,
-                                  .dy = a.channels(a.dy),
-                                  .dx = a.channels(a.dx),
-                                  .d_gamma = a.d_gamma,
-                                  .d_beta = a.d_beta,
-                                  .workspace = a.workspace});
-}
-
 template <typename T>
 std::vector<io::OutputFile> normalize(const NormFlags& flags, const io::Shape& shape,
                                       std::vector<T> x) {
@@ -159,30 +98,54 @@ std::vector<io::OutputFile> normalize(const NormFlags& flags, const io::Shape& s
   const auto space = [](const std::string& file, std::size_t size) {
     return std::vector<T>(file.empty() ? 0 : size);
   };
-  const std::vector<T> residual = read(flags.residual, shape);
   const std::size_t size = x.size();
-  for (std::size_t i = 0; i < residual.size(); ++i) x[i] += residual[i];
-  Arrays<T> a{.sizes = sizes,
-              .s = std::move(x),
-              .gamma = read(flags.gamma, per_channel),
-              .beta = read(flags.beta, per_channel),
-              .y = space(flags.output, size),
-              .dy = read(flags.grad_output, shape),
-              .dx = space(flags.grad_input, size),
-              .d_gamma = space(flags.grad_gamma, sizes.channels),
-              .d_beta = space(flags.grad_beta, sizes.channels)};
-  is_of_rows(flags.norm.kind) ? normalize_rows(flags.norm, a) : normalize_channels(flags.norm, a);
+  std::vector<T> residual = read(flags.residual, shape);
+  std::vector<T> gamma = read(flags.gamma, per_channel);
+  std::vector<T> beta = read(flags.beta, per_channel);
+  std::vector<T> y(size);
+  std::vector<T> dy = read(flags.grad_output, shape);
+  std::vector<T> dx = space(flags.grad_input, size);
+  std::vector<T> d_gamma = space(flags.grad_gamma, sizes.channels);
+  std::vector<T> d_beta = space(flags.grad_beta, sizes.channels);
+  const std::size_t features = sizes.channels * sizes.positions;
+  std::vector<NormStatistics<T>> statistics(
+      norm_sets(flags.norm, sizes.samples, features, sizes.positions));
+  std::vector<T> workspace(norm_workspace(flags.norm, sizes.samples, features, sizes.positions));
+  const auto rows = [&](std::vector<T>& values) {
+    return values.empty() && size > 0 ? MatrixView<T>()
+                                      : MatrixView<T>(values.data(), sizes.samples, features);
+  };
+  add_norm_forward<T>(flags.norm, {.add = {.x = rows(x), .branch = rows(residual)},
+                                   .sum = rows(residual),
+                                   .gamma = gamma,
+                                   .beta = beta,
+                                   .y = rows(y),
+                                   .statistics = statistics,
+                                   .positions = sizes.positions,
+                                   .workspace = workspace});
+  std::vector<T>& s = flags.residual.empty() ? x : residual;
+  if (!flags.grad_input.empty()) {
+    add_norm_backward<T>(flags.norm, {.s = rows(s),
+                                      .statistics = statistics,
+                                      .gamma = gamma,
+                                      .dy = rows(dy),
+                                      .dx = rows(dx),
+                                      .d_gamma = d_gamma,
+                                      .d_beta = d_beta,
+                                      .workspace = workspace,
+                                      .positions = sizes.positions});
+  }
 
   std::vector<io::OutputFile> files;
   const auto put = [&](const std::string& file, const io::Shape& array,
                        const std::vector<T>& values) {
     if (!file.empty()) files.push_back({file, io::to_npy(array, values)});
   };
-  put(flags.output, shape, a.y);
-  put(flags.sum, shape, a.s);
-  put(flags.grad_input, shape, a.dx);
-  put(flags.grad_gamma, per_channel, a.d_gamma);
-  put(flags.grad_beta, per_channel, a.d_beta);
+  put(flags.output, shape, y);
+  put(flags.sum, shape, s);
+  put(flags.grad_input, shape, dx);
+  put(flags.grad_gamma, per_channel, d_gamma);
+  put(flags.grad_beta, per_channel, d_beta);
   return files;
 }
 
@@ -204,17 +167,11 @@ Command norm_command(CLI::App& program) {
   const auto flags = std::make_shared<NormFlags>();
   CLI::App* app = program.add_subcommand("norm", "Normalize an array, and its gradients");
   add_file(*app, "--input", flags->input, "the array")->required();
-  add_file(*app, "--output", flags->output, "where it goes, normalized")->required();
-  add_choice<NormKind>(*app, "--kind", flags->norm.kind,
-                       {{"layer", NormKind::kLayer},
-                        {"rms", NormKind::kRms},
-                        {"batch", NormKind::kBatch},
-                        {"instance", NormKind::kInstance},
-                        {"group", NormKind::kGroup}},
-                       "which values share a mean (default layer)");
+  add_file(*app, "--output", flags->output, "file for the normalized array")->required();
+  add_choice(*app, "--kind", flags->norm.kind, "which values share a mean (default layer)");
   add_count(*app, "--groups", flags->norm.groups, "of the channels, for --kind group");
   CLI::Option* residual = add_file(*app, "--residual", flags->residual, "is added to the input");
-  add_file(*app, "--sum", flags->sum, "where input + residual goes")->needs(residual);
+  add_file(*app, "--sum", flags->sum, "file for input + residual")->needs(residual);
   add_file(*app, "--gamma", flags->gamma, "γ (default 1)");
   add_file(*app, "--beta", flags->beta, "β (default 0)");
   add_norm_options(*app, flags->norm);
@@ -224,8 +181,8 @@ Command norm_command(CLI::App& program) {
                              "where the gradient of what is normalized goes");
   dx->needs(dy);
   dy->needs(dx);
-  add_file(*app, "--grad-gamma", flags->grad_gamma, "where γ's gradient goes")->needs(dx);
-  add_file(*app, "--grad-beta", flags->grad_beta, "where β's gradient goes")->needs(dx);
+  add_file(*app, "--grad-gamma", flags->grad_gamma, "file for the gradient of γ")->needs(dx);
+  add_file(*app, "--grad-beta", flags->grad_beta, "file for the gradient of β")->needs(dx);
   app->footer(kNormMeaning);
   return {app, [flags] { return run(*flags); }};
 }

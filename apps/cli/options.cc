@@ -1,5 +1,8 @@
 #include "cli/options.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -118,6 +121,19 @@ CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
   return app.add_option_function<std::string>(flag, read, help)->type_name("FILE");
 }
 
+CLI::Option* add_choice(CLI::App& app, const std::string& flag,
+                        const std::vector<std::string_view>& names,
+                        const std::function<void(std::size_t)>& choose, const std::string& help) {
+  const auto read = [=](const std::string& given) {
+    const auto found = std::ranges::find(names, given);
+    require(found != names.end(), "{}: '{}' is unknown; expected one of {}", flag, given,
+            fmt::join(names, ", "));
+    choose(static_cast<std::size_t>(found - names.begin()));
+  };
+  return app.add_option_function<std::string>(flag, read, help)
+      ->type_name(fmt::format("{}", fmt::join(names, "|")));
+}
+
 CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
                         const std::string& help) {
   return app.add_flag(flag, is_on, help)->disable_flag_override();
@@ -150,12 +166,9 @@ void add_norm_options(CLI::App& app, NormOptions& norm) {
             "--eps: is {}; expected a finite number ≥ 0", norm.epsilon);
   };
   app.add_option_function<std::string>("--eps", read_epsilon, "ε (default 1e-5)")->type_name("E");
-  add_choice<EpsilonAt>(app, "--eps-at", norm.epsilon_at,
-                        {{"variance", EpsilonAt::kVariance}, {"deviation", EpsilonAt::kDeviation}},
-                        "σ = √(variance + ε), the default, or √variance + ε");
-  add_choice<Variance>(app, "--variance", norm.variance,
-                       {{"population", Variance::kPopulation}, {"unbiased", Variance::kUnbiased}},
-                       "divide by n, the default, or by n − 1");
+  add_choice(app, "--eps-at", norm.epsilon_at,
+             "σ = √(variance + ε), the default, or √variance + ε");
+  add_choice(app, "--variance", norm.variance, "divide by n, the default, or by n − 1");
 }
 
 }  // namespace addnorm::cli

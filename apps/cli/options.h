@@ -2,14 +2,12 @@
 
 /// The kinds of flags that commands have. What cannot be read throws an Error that names the flag.
 
-#include <fmt/ranges.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "addnorm/norm.h"
@@ -37,24 +35,22 @@ CLI::Option* add_names(CLI::App& app, const std::string& flag, std::vector<std::
 CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
                       const std::string& help);
 
-template <typename Enum>
-using Choices = std::vector<std::pair<std::string, Enum>>;
-
-/// One of the names.
+/// One of the names; `choose` receives its place.
+CLI::Option* add_choice(CLI::App& app, const std::string& flag,
+                        const std::vector<std::string_view>& names,
+                        const std::function<void(std::size_t)>& choose, const std::string& help);
+/// One of the enumerators by its name, of the first `count`.
 template <typename Enum>
 CLI::Option* add_choice(CLI::App& app, const std::string& flag, Enum& value,
-                        const Choices<Enum>& choices, const std::string& help) {
-  std::vector<std::string> names;
-  for (const auto& choice : choices) names.push_back(choice.first);
-  const auto choose = [=, &value](const std::string& given) {
-    const auto found = std::ranges::find(choices, given, &std::pair<std::string, Enum>::first);
-    require(found != choices.end(), "{}: '{}' is unknown; expected one of {}", flag, given,
-            fmt::join(names, ", "));
-    value = found->second;
-  };
-  return app.add_option_function<std::string>(flag, choose, help)
-      ->type_name(fmt::format("{}", fmt::join(names, "|")));
+                        const std::string& help, std::size_t count = names_of(Enum{}).size()) {
+  const auto names = names_of(Enum{});
+  return add_choice(
+      app, flag, {names.begin(), names.begin() + count},
+      [&value](std::size_t place) { value = static_cast<Enum>(place); }, help);
 }
+
+/// How many kinds of norm normalize rows: the first.
+inline constexpr std::size_t kRowNorms = 2;
 
 /// A flag without a value.
 CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,

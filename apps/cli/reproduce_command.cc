@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -22,9 +22,8 @@ struct StudyFlags {
 };
 
 constexpr const char* kStudyMeaning =
-    R"(Trains small decoders over bytes that differ in nothing but where their residual connections and
-norms stand, measures signal and gradient by layer before training, then the loss after training
-without and with warm-up. Writes results.json, profile.jsonl and report.html.
+    R"(Trains small decoders over bytes that differ only in their residual connections and norms. Measures
+signal and gradient by layer before training, then the loss after training without and with warm-up. Writes results.json, profile.jsonl and report.html.
 
 )";
 
@@ -74,9 +73,7 @@ void add_training_flags(CLI::App& app, lab::StudyOptions& o) {
       ->delimiter(',')
       ->type_name(placement_names())
       ->option_text("LIST");
-  add_choice<NormKind>(app, "--norm", o.norm.kind,
-                       {{"layer", NormKind::kLayer}, {"rms", NormKind::kRms}},
-                       "the norm in every slot (default layer)");
+  add_choice(app, "--norm", o.norm.kind, "the norm in every slot (default layer)", kRowNorms);
   add_number(app, "--eps", o.norm.epsilon, "the norm's epsilon (default 1e-5)");
   add_count(app, "--layers", o.layers, "blocks (default 12)");
   add_count(app, "--width", o.width, "d_model; the feed-forward is 4 times wider (default 64)");
@@ -89,11 +86,7 @@ void add_training_flags(CLI::App& app, lab::StudyOptions& o) {
   add_count(app, "--seed", o.seed, "the first seed (default 0)");
   add_number(app, "--lr", o.learning_rate, "AdamW's learning rate (default 4e-3)");
   add_number(app, "--dropout", o.dropout, "probability, on each branch (default 0)");
-  add_choice<Initialization>(app, "--init", o.initialization,
-                             {{"torch", Initialization::kTorch},
-                              {"xavier", Initialization::kXavier},
-                              {"gpt2", Initialization::kGpt2}},
-                             "how weights are drawn (default torch)");
+  add_choice(app, "--init", o.initialization, "how weights are drawn (default torch)");
 }
 
 }  // namespace

@@ -65,14 +65,8 @@ Command trace_command(CLI::App& program) {
   add_numbers(*app, "VALUES", flags->values, "the token's features, x")->type_name("");
   add_numbers(*app, "--branch", flags->branch, "what the sublayer F gives back, as many as x")
       ->type_name("VALUES");
-  add_choice<lab::TracePlacement>(*app, "--placement", flags->placement,
-                                  {{"post", lab::TracePlacement::kPost},
-                                   {"pre", lab::TracePlacement::kPre},
-                                   {"none", lab::TracePlacement::kNone}},
-                                  "where the norm stands (default post)");
-  add_choice<NormKind>(*app, "--norm", flags->norm.kind,
-                       {{"layer", NormKind::kLayer}, {"rms", NormKind::kRms}},
-                       "LayerNorm, the default, or RMSNorm");
+  add_choice(*app, "--placement", flags->placement, "position of the norm (default post)");
+  add_choice(*app, "--norm", flags->norm.kind, "LayerNorm, the default, or RMSNorm", kRowNorms);
   add_numbers(*app, "--gamma", flags->gamma, "γ, one number or one for each of x (default 1)")
       ->type_name("G");
   add_numbers(*app, "--beta", flags->beta, "β, the same (default 0)")->type_name("B");

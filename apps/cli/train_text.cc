@@ -18,18 +18,20 @@ constexpr const char* kTrainMeaning =
     R"(Writes into --out: config.json, metrics.jsonl (a line for each step), profile.jsonl (signal and
 gradient by layer), checkpoint.safetensors, best.safetensors (the parameters at the lowest validation
 loss) and report.html at the end. The same settings and text give the same bits with the same number of
-threads, with breaks or without.
+threads, with or without interruptions.
 
---resume goes on with the checkpoint in --out, and begins anew where there is none, so a script may
-always give it. Ctrl+C stops after the step, with a checkpoint; a second one at once, without.
+--resume continues from the checkpoint in --out; without a checkpoint it starts from the beginning, so
+a script can always pass it. Ctrl+C stops after the step and writes a checkpoint; a second Ctrl+C stops
+at once, without one.
 Exit status: 0 all steps are made, or a stop was asked for; 1 a loss or gradient is not finite;
 2 bad usage or bad input; 128 + N a second signal N.
 
 `mpirun -n 4 addnorm train …` (built by `make mpi`) shares each batch among 4 processes: --batch is
-that of all of them and must be a multiple of 4. The curve is that of one process to rounding, the
-bits are the same for the same number of processes; --resume takes any number. All must reach --out.
-OMP_NUM_THREADS says how many threads each takes. At Ctrl+C mpirun leaves them a second for step and
-checkpoint, `--mca odls_base_sigkill_timeout 10` ten, and `kill -USR1` of mpirun all they need.
+the total of all processes and must be a multiple of 4. The curve agrees with that of one process up to
+rounding; the bits are the same for the same number of processes. --resume takes any number. All must
+reach --out. OMP_NUM_THREADS says how many threads each uses. After Ctrl+C mpirun gives the processes
+one second for step and checkpoint; `--mca odls_base_sigkill_timeout 10` gives ten, and `kill -USR1` of
+mpirun all they need.
 
 )";
 
@@ -45,7 +47,7 @@ std::string presets_table() {
         static_cast<double>(run::estimate_memory(c).parameters) / 1e6, preset.meaning);
   }
   return text +
-         "Batch × how many of them make a step. In brackets above are the settings of small.\n";
+         "Batch × number of batches per step. Defaults in brackets above are those of small.\n";
 }
 
 /// "Time: products 71 %, attention 9 %, ...".

@@ -19,23 +19,19 @@ struct Shape {
 
   std::size_t features() const { return channels * positions; }
   std::size_t size() const { return samples * features(); }
-  std::size_t sets(const NormOptions& options) const {
-    return of_rows(options) ? samples : channel_norm_sets<float>(options, tensor<float>(nullptr));
-  }
   std::size_t gammas(const NormOptions& options) const {
-    return of_rows(options) ? features() : channels;
+    return normalizes_rows(options.kind) ? features() : channels;
+  }
+  std::size_t sets(const NormOptions& options) const {
+    return norm_sets(options, samples, features(), positions);
+  }
+  std::size_t workspace(const NormOptions& options) const {
+    return norm_workspace(options, samples, features(), positions);
   }
   template <typename T>
   MatrixView<T> matrix(T* data) const {
     if (data == nullptr) return {};
     return {data, samples, features()};
-  }
-  template <typename T>
-  TensorView<T> tensor(T* data) const {
-    return {data, samples, channels, positions};
-  }
-  static bool of_rows(const NormOptions& options) {
-    return options.kind == NormKind::kLayer || options.kind == NormKind::kRms;
   }
 };
 
@@ -56,27 +52,15 @@ template <typename T>
 std::vector<NormStatistics<T>> forward(const NormOptions& options, const Shape& shape,
                                        const Forward<T>& f) {
   std::vector<NormStatistics<T>> statistics(shape.sets(options));
-  const ResidualAdd<T> add{.x = shape.matrix(f.x), .branch = shape.matrix(f.branch)};
-  const std::span<const T> gamma = optional_span(f.gamma, shape.gammas(options));
-  const std::span<const T> beta = optional_span(f.beta, shape.gammas(options));
-  if (Shape::of_rows(options)) {
-    add_norm_forward<T>(options, {.add = add,
-                                  .sum = shape.matrix(f.sum),
-                                  .gamma = gamma,
-                                  .beta = beta,
-                                  .y = shape.matrix(f.y),
-                                  .statistics = statistics});
-    return statistics;
-  }
-  const TensorView<const T> x = shape.tensor(f.branch == nullptr ? f.x : f.sum);
-  if (f.branch != nullptr) residual_add(add, shape.matrix(f.sum));
-  std::vector<T> workspace(channel_norm_workspace(options, x));
-  channel_norm_forward<T>(options, {.x = x,
-                                    .gamma = gamma,
-                                    .beta = beta,
-                                    .y = shape.tensor(f.y),
-                                    .statistics = statistics,
-                                    .workspace = workspace});
+  std::vector<T> workspace(shape.workspace(options));
+  add_norm_forward<T>(options, {.add = {.x = shape.matrix(f.x), .branch = shape.matrix(f.branch)},
+                                .sum = shape.matrix(f.sum),
+                                .gamma = optional_span(f.gamma, shape.gammas(options)),
+                                .beta = optional_span(f.beta, shape.gammas(options)),
+                                .y = shape.matrix(f.y),
+                                .statistics = statistics,
+                                .positions = shape.positions,
+                                .workspace = workspace});
   return statistics;
 }
 
@@ -101,34 +85,17 @@ template <typename T>
 void backward(const NormOptions& options, const Shape& shape, const Backward<T>& b) {
   std::vector<T> y(shape.size());
   const auto statistics = forward<T>(options, shape, {.x = b.x, .y = y.data()});
-  const auto gamma = optional_span(b.gamma, shape.gammas(options));
-  const auto d_gamma = optional_span(b.d_gamma, shape.gammas(options));
-  const auto d_beta = optional_span(b.d_beta, shape.gammas(options));
-  if (Shape::of_rows(options)) {
-    std::vector<T> workspace(add_norm_workspace(shape.samples, shape.features()));
-    add_norm_backward<T>(options, {.s = shape.matrix(b.x),
-                                   .statistics = statistics,
-                                   .gamma = gamma,
-                                   .dy = shape.matrix(b.dy),
-                                   .d_residual = shape.matrix(b.d_residual),
-                                   .dx = shape.matrix(b.dx),
-                                   .d_gamma = d_gamma,
-                                   .d_beta = d_beta,
-                                   .workspace = workspace});
-    return;
-  }
-  std::vector<T> workspace(channel_norm_workspace(options, shape.tensor(b.x)));
-  channel_norm_backward<T>(options, {.x = shape.tensor(b.x),
-                                     .statistics = statistics,
-                                     .gamma = gamma,
-                                     .dy = shape.tensor(b.dy),
-                                     .dx = shape.tensor(b.dx),
-                                     .d_gamma = d_gamma,
-                                     .d_beta = d_beta,
-                                     .workspace = workspace});
-  if (b.d_residual == nullptr) return;
-  const MatrixView<T> dx = shape.matrix(b.dx);
-  residual_add<T>({.x = dx, .branch = shape.matrix(b.d_residual)}, dx);
+  std::vector<T> workspace(shape.workspace(options));
+  add_norm_backward<T>(options, {.s = shape.matrix(b.x),
+                                 .statistics = statistics,
+                                 .gamma = optional_span(b.gamma, shape.gammas(options)),
+                                 .dy = shape.matrix(b.dy),
+                                 .d_residual = shape.matrix(b.d_residual),
+                                 .dx = shape.matrix(b.dx),
+                                 .d_gamma = optional_span(b.d_gamma, shape.gammas(options)),
+                                 .d_beta = optional_span(b.d_beta, shape.gammas(options)),
+                                 .workspace = workspace,
+                                 .positions = shape.positions});
 }
 
 }  // namespace

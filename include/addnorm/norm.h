@@ -35,7 +35,10 @@
 /// A matrix of the residual stream has type Stream, a branch and an output of a norm type Branch:
 /// float and float, double and double, BFloat16 and BFloat16, Float16 and Float16, float and
 /// BFloat16, float and Float16. What is computed, and γ, β, factors and statistics, have type
-/// Arithmetic<Stream>: float, or double. Norms over channels take float and double alone.
+/// Arithmetic<Stream>: float, or double.
+///
+/// Batch, instance and group norms see a row as the channels of one sample, with `positions` values
+/// each: PyTorch's (N, C, …) order without gaps, in float or double.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +47,7 @@
 #include "addnorm/api.h"
 #include "addnorm/error.h"
 #include "addnorm/float16.h"
+#include "addnorm/names.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
@@ -57,23 +61,41 @@ enum class NormKind {
   kGroup,     ///< a group of channels of one sample (Wu and He 2018)
 };
 
+constexpr std::array<std::string_view, 5> names_of(NormKind) {
+  return {"layer", "rms", "batch", "instance", "group"};
+}
+
+/// Whether each row has statistics of its own over all its values: kLayer and kRms.
+constexpr bool normalizes_rows(NormKind kind) {
+  return kind == NormKind::kLayer || kind == NormKind::kRms;
+}
+
 /// Where ε enters the deviation.
 enum class EpsilonAt {
   kVariance,   ///< deviation = √(variance + ε)
   kDeviation,  ///< deviation = √variance + ε
 };
+constexpr std::array<std::string_view, 2> names_of(EpsilonAt) {
+  return {"variance", "deviation"};
+}
 
 /// What the sum of squares is divided by; n values share it.
 enum class Variance {
   kPopulation,  ///< divide by n
   kUnbiased,    ///< divide by n − 1
 };
+constexpr std::array<std::string_view, 2> names_of(Variance) {
+  return {"population", "unbiased"};
+}
 
 /// What γ means.
 enum class GammaForm {
   kPlain,    ///< y = γ·x̂ + β
   kOnePlus,  ///< y = (1 + γ)·x̂ + β, as Gemma stores it
 };
+constexpr std::array<std::string_view, 2> names_of(GammaForm) {
+  return {"plain", "one_plus"};
+}
 
 /// A norm as data. y = output_scale·(γ ⊙ (x − mean)/deviation + β), where kRms has mean 0.
 struct NormOptions {
@@ -161,20 +183,32 @@ template <typename Stream, typename Branch = Stream>
 ADDNORM_API void residual_add_backward(const ResidualAddBackward<Stream, Branch>& args,
                                        std::size_t threads = 0);
 
-/// LayerNorm or RMSNorm of rows, with the residual sum that comes before it in the same pass over
-/// memory: s = skip ⊙ x + gain ⊙ dropout(branch), y = norm(s).
+/// Where mean and deviation come from.
+enum class StatisticsFrom {
+  kInput,  ///< the values that are normalized
+  kGiven,  ///< of kBatch: `statistics`, which do not depend on the values: evaluation
+};
+
+/// A norm of any kind, with the residual sum that comes before it: s = skip ⊙ x + gain ⊙
+/// dropout(branch), y = norm(s). LayerNorm and RMSNorm do both in one pass over memory.
 template <typename Stream, typename Branch = Stream>
 struct AddNormForward {
   using Value = Arithmetic<Stream>;
 
   ResidualAdd<Stream, Branch> add = {};  ///< without a branch this is the norm alone
-  MatrixView<Stream> sum = {};           ///< where s goes; may be x or branch; absent: not kept
-  std::span<const Value> gamma = {};     ///< one for each feature; empty: 1
-  std::span<const Value> beta = {};      ///< one for each feature; empty: 0
-  MatrixView<Branch> y = {};             ///< may be x or branch, but not sum
-  std::span<NormStatistics<Value>> statistics = {};  ///< one for each row, for backward; or none
+  /// Where s goes; may be x or branch; absent: not kept, for which norms over channels need an s
+  /// that is x.
+  MatrixView<Stream> sum = {};
+  std::span<const Value> gamma = {};  ///< one for each feature or channel; empty: 1
+  std::span<const Value> beta = {};   ///< one for each feature or channel; empty: 0
+  MatrixView<Branch> y = {};          ///< may be x or branch, but not sum
+  /// norm_sets() of them, for backward. LayerNorm and RMSNorm can do without.
+  std::span<NormStatistics<Value>> statistics = {};
+  std::size_t positions = 1;        ///< of norms over channels: the values of each
+  std::span<Value> workspace = {};  ///< of norms over channels: norm_workspace() values
+  StatisticsFrom statistics_from = StatisticsFrom::kInput;
 };
-/// Computes y, and what else AddNormForward asks for. `options.kind` is kLayer or kRms.
+/// Computes y, and what else AddNormForward asks for.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_forward(const NormOptions& options,
                                   const AddNormForward<Stream, Branch>& args,
@@ -192,7 +226,8 @@ enum class GradientMode {
 ///
 ///     dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
 ///
-/// RMSNorm takes no mean away from g. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
+/// Means are over each set of values that is normalized together. RMSNorm takes no mean away from
+/// g; where statistics are given, nothing is. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
 template <typename Stream, typename Branch = Stream>
 struct AddNormBackward {
   using Value = Arithmetic<Stream>;
@@ -203,11 +238,15 @@ struct AddNormBackward {
   MatrixView<const Branch> dy = {};
   MatrixView<const Stream> d_residual = {};  ///< absent: none
   Scale<Value> skip = {};
-  MatrixView<Stream> dx = {};       ///< may be s, dy or d_residual
-  std::span<Value> d_gamma = {};    ///< empty: not wanted
-  std::span<Value> d_beta = {};     ///< empty: not wanted
-  std::span<Value> workspace = {};  ///< needed for d_gamma and d_beta; holds nothing between calls
+  MatrixView<Stream> dx = {};     ///< may be s, dy or d_residual
+  std::span<Value> d_gamma = {};  ///< empty: not wanted
+  std::span<Value> d_beta = {};   ///< empty: not wanted
+  /// norm_workspace() values, which hold nothing between calls. LayerNorm and RMSNorm need it for
+  /// d_gamma and d_beta alone.
+  std::span<Value> workspace = {};
   GradientMode parameter_gradients = GradientMode::kAccumulate;
+  std::size_t positions = 1;                                ///< as in forward
+  StatisticsFrom statistics_from = StatisticsFrom::kInput;  ///< as in forward
 };
 /// Computes dx, and what else AddNormBackward asks for. `options` are those of forward.
 template <typename Stream, typename Branch = Stream>
@@ -215,47 +254,15 @@ ADDNORM_API void add_norm_backward(const NormOptions& options,
                                    const AddNormBackward<Stream, Branch>& args,
                                    std::size_t threads = 0);
 
-/// How many values AddNormBackward::workspace must hold at least.
+/// How many sets of values have statistics of their own: the rows; of kBatch the channels, of
+/// kInstance rows·channels, of kGroup rows·groups.
+ADDNORM_API std::size_t norm_sets(const NormOptions& options, std::size_t rows,
+                                  std::size_t features, std::size_t positions = 1);
+/// How many values the workspace of forward and backward must hold at least.
+ADDNORM_API std::size_t norm_workspace(const NormOptions& options, std::size_t rows,
+                                       std::size_t features, std::size_t positions = 1);
+/// The same of LayerNorm and RMSNorm.
 ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
-
-/// BatchNorm, InstanceNorm or GroupNorm of an (N, C, S) tensor, by the statistics of the data.
-template <typename T>
-struct ChannelNormForward {
-  TensorView<const T> x = {};
-  std::span<const T> gamma = {};                 ///< one for each channel; empty: 1
-  std::span<const T> beta = {};                  ///< one for each channel; empty: 0
-  TensorView<T> y = {};                          ///< may be x
-  std::span<NormStatistics<T>> statistics = {};  ///< channel_norm_sets() of them, for backward
-  std::span<T> workspace = {};                   ///< channel_norm_workspace() values
-};
-/// Computes y and the statistics. `options.kind` is kBatch, kInstance or kGroup.
-template <typename T>
-ADDNORM_API void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args,
-                                      std::size_t threads = 0);
-
-/// dx = dnorm(dy) as in AddNormBackward, with means over each set; d_gamma and d_beta are added to.
-template <typename T>
-struct ChannelNormBackward {
-  TensorView<const T> x = {};
-  std::span<const NormStatistics<T>> statistics = {};
-  std::span<const T> gamma = {};
-  TensorView<const T> dy = {};
-  TensorView<T> dx = {};        ///< may be dy
-  std::span<T> d_gamma = {};    ///< empty: not wanted
-  std::span<T> d_beta = {};     ///< empty: not wanted
-  std::span<T> workspace = {};  ///< channel_norm_workspace() values
-};
-/// Computes dx, and adds to d_gamma and d_beta. `options` are those of forward.
-template <typename T>
-ADDNORM_API void channel_norm_backward(const NormOptions& options,
-                                       const ChannelNormBackward<T>& args, std::size_t threads = 0);
-
-/// How many sets of values have statistics of their own: C, N·C or N·groups.
-template <typename T>
-ADDNORM_API std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x);
-/// How many values the workspace of forward and backward holds.
-template <typename T>
-ADDNORM_API std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x);
 
 /// BatchNorm's memory of the batches it has seen, one value for each channel.
 template <typename T>
@@ -270,19 +277,10 @@ template <typename T>
 ADDNORM_API void update_running_statistics(const NormOptions& options, std::size_t count,
                                            std::span<const NormStatistics<T>> batch,
                                            const RunningStatistics<T>& running);
-/// The statistics with which batch_norm_evaluate normalizes each channel as the running ones say.
+/// The statistics to be given to a BatchNorm that is to normalize each channel by the running ones.
 template <typename T>
 ADDNORM_API void running_to_norm_statistics(const NormOptions& options,
                                             const RunningStatistics<T>& running,
                                             std::span<NormStatistics<T>> statistics);
-/// BatchNorm in evaluation: the statistics are given and do not depend on x.
-template <typename T>
-ADDNORM_API void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args,
-                                     std::size_t threads = 0);
-/// Its gradients: mean and deviation are constants there.
-template <typename T>
-ADDNORM_API void batch_norm_evaluate_backward(const NormOptions& options,
-                                              const ChannelNormBackward<T>& args,
-                                              std::size_t threads = 0);
 
 }  // namespace addnorm

@@ -6,8 +6,8 @@
 
 namespace addnorm {
 
-/// A row-major matrix that somebody else owns: element (r, c) stands at data[r * stride + c].
-/// In a Transformer a row is a token and a column is a feature.
+/// A view of a row-major matrix, which does not own the memory: element (r, c) stands at data[r *
+/// stride + c]. In a Transformer a row is a token and a column is a feature.
 template <typename T>
 struct MatrixView {
   T* data = nullptr;
@@ -41,28 +41,6 @@ struct MatrixView {
   constexpr MatrixView block(std::size_t row, std::size_t col, std::size_t n_rows,
                              std::size_t n_cols) const {
     return {data + row * stride + col, n_rows, n_cols, stride};
-  }
-};
-
-/// A contiguous (N, C, S) tensor in PyTorch's order: N samples, C channels, S positions each.
-/// BatchNorm, InstanceNorm and GroupNorm work on this shape; features-last data has S = 1.
-template <typename T>
-struct TensorView {
-  T* data = nullptr;
-  std::size_t samples = 0;
-  std::size_t channels = 0;
-  std::size_t positions = 1;
-
-  /// A view that may write is also one that may read.
-  constexpr operator TensorView<const T>() const requires(!std::is_const_v<T>) {
-    return {data, samples, channels, positions};
-  }
-
-  constexpr bool empty() const { return data == nullptr; }  ///< no tensor at all ("absent")
-  constexpr std::size_t size() const { return samples * channels * positions; }  ///< in elements
-  /// The positions of channel c of sample n.
-  constexpr T* channel(std::size_t n, std::size_t c) const {
-    return data + (n * channels + c) * positions;
   }
 };
 

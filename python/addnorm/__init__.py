@@ -5,16 +5,16 @@
     ds, d_gamma, d_beta = addnorm.add_norm_backward(dy, s, statistics, gamma)
 
 Arrays are NumPy's, in float32, float64 or float16, or anything with `__dlpack__` on the CPU, such as a
-PyTorch tensor, which adds bfloat16 (`BFloat16` is that in NumPy's memory). The last axis has the
-features, all others the rows. Nothing is copied: the values of a row must be without gaps and the
-rows equally far apart, or the call is an error. Results are new NumPy arrays, or stand where `out` and
-its like say; `torch.from_dlpack` takes them without a copy. In signatures an Array is any of these, a
+PyTorch tensor, which adds bfloat16 (`BFloat16` holds it in NumPy memory). The last axis has the
+features, all others the rows. Nothing is copied: the values of a row must be contiguous and the
+rows equally spaced, or the call fails. Results are new NumPy arrays, or are written to `out` and its
+like; `torch.from_dlpack` takes them without a copy. In signatures an Array is any of these, a
 Factor a number, an Array or None.
 
 What is computed, and γ, β, factors and statistics, is float64 where x is, else float32. The bits depend
 neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. The GIL is released.
 
-`Error`, a ValueError, says in a sentence which argument was wrong; of a wrong type it is a TypeError.
+`Error`, a ValueError, names the wrong argument; a wrong type raises TypeError.
 
 `addnorm.torch` has modules that replace PyTorch's own. `trace`, `figure` and `study` are the program's
 commands, as functions that return plain data.

@@ -44,11 +44,8 @@ def trace(x: Sequence[float], branch: Sequence[float] = (), gamma: float | Seque
     Returns {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}. Error for
     numbers of features that differ.
     """
-    placements = "post", "pre", "none"
-    if placement not in placements:
-        raise _core.Error(f"placement is {placement!r}, must be one of {placements}")
     return _read(_core.trace(norm.fields, _numbers(x), _numbers(branch), _numbers(gamma),
-                             _numbers(beta), placements.index(placement)))
+                             _numbers(beta), placement))
 
 
 def reproduce(seed: int = 0) -> dict[str, Any]:

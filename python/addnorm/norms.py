@@ -10,11 +10,6 @@ import numpy as np
 
 from . import _core
 
-_KINDS = "layer", "rms"
-_EPSILON_PLACES = "variance", "deviation"
-_VARIANCES = "population", "unbiased"
-_GAMMA_FORMS = "plain", "one_plus"
-
 
 class SupportsDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
@@ -45,7 +40,7 @@ NumPyArray = np.ndarray[Any, Any]
 Array = Union[NumPyArray, SupportsDLPack]
 Factor = Union[float, Array, None]
 Result = Any  # a NumPy array, a BFloat16 beside bfloat16, or what stood for it among the arguments
-NormFields = tuple[int, float, int, int, int, float]
+NormFields = tuple[str, float, str, str, str, float]
 Dropout = tuple[float, int, int]
 
 
@@ -69,10 +64,7 @@ class Norm:
     output_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, words in (("kind", _KINDS), ("eps_at", _EPSILON_PLACES),
-                            ("variance", _VARIANCES), ("gamma_form", _GAMMA_FORMS)):
-            if getattr(self, name) not in words:
-                raise _core.Error(f"{name} is {getattr(self, name)!r}, must be one of {words}")
+        _core.check_norm(self.fields)
         if not 0 <= self.eps <= 1e30:
             raise _core.Error(f"eps is {self.eps!r}, must be from 0 to 1e30")
         if not math.isfinite(self.output_scale) or self.output_scale == 0:
@@ -80,9 +72,8 @@ class Norm:
 
     @property
     def fields(self) -> NormFields:
-        """As addnorm.h has them."""
-        return (_KINDS.index(self.kind), float(self.eps), _EPSILON_PLACES.index(self.eps_at),
-                _VARIANCES.index(self.variance), _GAMMA_FORMS.index(self.gamma_form),
+        """As the library takes them."""
+        return (self.kind, float(self.eps), self.eps_at, self.variance, self.gamma_form,
                 float(self.output_scale))
 
 

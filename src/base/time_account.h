@@ -14,7 +14,8 @@ inline constexpr std::array<std::string_view, 5> kCostNames = {"products", "atte
                                                                "add and norm", "optimizer", "rest"};
 
 /// While it lives, the time of the thread that made it is divided among costs: each moment counts
-/// for the innermost Charge. One at a time in a thread; without one a Charge does nothing.
+/// for the innermost ScopedTimer. One at a time in a thread; without one a ScopedTimer does
+/// nothing.
 class TimeAccount {
  public:
   TimeAccount() { active = this; }
@@ -22,11 +23,11 @@ class TimeAccount {
   TimeAccount(const TimeAccount&) = delete;
   TimeAccount& operator=(const TimeAccount&) = delete;
 
-  /// Up to the last Charge's begin or end, in the order of Cost.
+  /// Up to the last ScopedTimer's begin or end, in the order of Cost.
   std::array<double, kCostNames.size()> seconds() const { return seconds_; }
 
  private:
-  friend class Charge;
+  friend class ScopedTimer;
   using Clock = std::chrono::steady_clock;
 
   Cost change_to(Cost cost) {
@@ -44,16 +45,16 @@ class TimeAccount {
   std::array<double, kCostNames.size()> seconds_ = {};
 };
 
-/// Counts the time until its end, without that of Charges within it.
-class Charge {
+/// Counts the time until its end, without that of timers within it.
+class ScopedTimer {
  public:
 #ifdef __wasm__  // there is no clock
-  explicit Charge(Cost) {}
+  explicit ScopedTimer(Cost) {}
 #else
-  explicit Charge(Cost cost) : account_(TimeAccount::active) {
+  explicit ScopedTimer(Cost cost) : account_(TimeAccount::active) {
     if (account_ != nullptr) before_ = account_->change_to(cost);
   }
-  ~Charge() {
+  ~ScopedTimer() {
     if (account_ != nullptr) account_->change_to(before_);
   }
 
@@ -63,8 +64,8 @@ class Charge {
 #endif
 
  public:
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
+  ScopedTimer(const ScopedTimer&) = delete;
+  ScopedTimer& operator=(const ScopedTimer&) = delete;
 };
 
 }  // namespace addnorm

@@ -17,10 +17,10 @@ double of(const TimeAccount& account, Cost cost) {
 TEST(TimeAccount, EachMomentCountsForTheInnermostCharge) {
   const TimeAccount account;
   {
-    const Charge outer(Cost::kAddNorm);
+    const ScopedTimer outer(Cost::kAddNorm);
     std::this_thread::sleep_for(20ms);
     {
-      const Charge inner(Cost::kProducts);
+      const ScopedTimer inner(Cost::kProducts);
       std::this_thread::sleep_for(60ms);
     }
     std::this_thread::sleep_for(20ms);
@@ -29,16 +29,16 @@ TEST(TimeAccount, EachMomentCountsForTheInnermostCharge) {
   EXPECT_GE(of(account, Cost::kProducts), 0.06);
   EXPECT_EQ(of(account, Cost::kAttention), 0);
   std::thread([&] {
-    const Charge elsewhere(Cost::kAttention);
+    const ScopedTimer elsewhere(Cost::kAttention);
     std::this_thread::sleep_for(1ms);
   }).join();
   EXPECT_EQ(of(account, Cost::kAttention), 0) << "another thread's time is not this one's";
 }
 
 TEST(TimeAccount, AChargeWithoutOneDoesNothing) {
-  { const Charge charge(Cost::kProducts); }
+  { const ScopedTimer timer(Cost::kProducts); }
   const TimeAccount account;
-  { const Charge charge(Cost::kRest); }
+  { const ScopedTimer timer(Cost::kRest); }
   EXPECT_EQ(of(account, Cost::kProducts), 0);
 }
 

@@ -63,20 +63,49 @@ addnorm_status addnorm_residual_add_backward(const addnorm_residual_add_backward
 
 namespace {
 
+/// The shape that a norm has of its rows.
+struct NormShape {
+  NormOptions options;
+  std::size_t rows, features, positions;
+
+  template <typename Args>
+  NormShape(std::string_view where, const Args& a)
+      : options(norm_options(where, a.norm)),
+        rows(a.rows),
+        features(a.features),
+        positions(a.positions == 0 ? 1 : a.positions) {}
+
+  std::size_t sets() const { return norm_sets(options, rows, features, positions); }
+  std::size_t parameters() const {
+    return normalizes_rows(options.kind) ? features : features / positions;
+  }
+};
+
+template <typename Args>
+StatisticsFrom statistics_from(std::string_view where, const Args& a) {
+  return choice(where, "statistics_from", a.statistics_from, StatisticsFrom::kGiven);
+}
+
 addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forward_args* args) {
   return call_with_storage(
       where, args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
         using V = Arithmetic<S>;
+        const NormShape shape(memory.where(), a);
+        const ResidualAdd<S, B> add = read_residual_add<S, B>(a, memory);
         add_norm_forward<S, B>(
-            norm_options(memory.where(), a.norm),
+            shape.options,
             {
-                .add = read_residual_add<S, B>(a, memory),
+                .add = add,
                 .sum = memory.write_optional<S>("sum", a.sum, a.rows, a.features, a.sum_stride,
                                                 {"x", "branch"}),
-                .gamma = memory.read<V>("gamma", a.gamma, a.features),
-                .beta = memory.read<V>("beta", a.beta, a.features),
+                .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
+                .beta = memory.read<V>("beta", a.beta, shape.parameters()),
                 .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride, {"x", "branch"}),
-                .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics, a.rows),
+                .statistics =
+                    memory.write<NormStatistics<V>>("statistics", a.statistics, shape.sets()),
+                .positions = shape.positions,
+                .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
+                .statistics_from = statistics_from(memory.where(), a),
             },
             a.threads);
       });
@@ -86,23 +115,28 @@ addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_back
   return call_with_storage(
       where, args, []<typename S, typename B>(const auto& a, CallMemory& memory) {
         using V = Arithmetic<S>;
+        const NormShape shape(memory.where(), a);
+        const auto s = memory.read<S>("s", a.s, a.rows, a.features, a.s_stride);
         add_norm_backward<S, B>(
-            norm_options(memory.where(), a.norm),
+            shape.options,
             {
-                .s = memory.read<S>("s", a.s, a.rows, a.features, a.s_stride),
-                .statistics = memory.read<NormStatistics<V>>("statistics", a.statistics, a.rows),
-                .gamma = memory.read<V>("gamma", a.gamma, a.features),
+                .s = s,
+                .statistics =
+                    memory.read<NormStatistics<V>>("statistics", a.statistics, shape.sets()),
+                .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
                 .dy = memory.read<B>("dy", a.dy, a.rows, a.features, a.dy_stride),
                 .d_residual = memory.read_optional<S>("d_residual", a.d_residual, a.rows,
                                                       a.features, a.d_residual_stride),
                 .skip = read_scale<V>("skip", a.skip, a.skip_count, a.features, memory),
                 .dx = memory.write<S>("dx", a.dx, a.rows, a.features, a.dx_stride,
                                       {"s", "dy", "d_residual"}),
-                .d_gamma = memory.write<V>("d_gamma", a.d_gamma, a.features),
-                .d_beta = memory.write<V>("d_beta", a.d_beta, a.features),
+                .d_gamma = memory.write<V>("d_gamma", a.d_gamma, shape.parameters()),
+                .d_beta = memory.write<V>("d_beta", a.d_beta, shape.parameters()),
                 .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
                 .parameter_gradients = choice(memory.where(), "parameter_gradients",
                                               a.parameter_gradients, GradientMode::kOverwrite),
+                .positions = shape.positions,
+                .statistics_from = statistics_from(memory.where(), a),
             },
             a.threads);
       });
@@ -115,6 +149,21 @@ addnorm_status addnorm_add_norm_forward(const addnorm_add_norm_forward_args* arg
 }
 addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args) {
   return norm_backward("add_norm_backward", args);
+}
+
+addnorm_status addnorm_norm_sizes(const addnorm_norm_options* norm, size_t rows, size_t features,
+                                  size_t positions, size_t* sets, size_t* workspace) {
+  constexpr const char* kWhere = "norm_sizes";
+  return guarded([&] {
+    const NormOptions options = norm_options(kWhere, norm);
+    constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(double);
+    require(features == 0 || rows <= kMost / features,
+            "{}: {} rows of {} values are more than there is memory", kWhere, rows, features);
+    if (positions == 0) positions = 1;
+    const std::size_t n_sets = norm_sets(options, rows, features, positions);
+    if (sets != nullptr) *sets = n_sets;
+    if (workspace != nullptr) *workspace = norm_workspace(options, rows, features, positions);
+  });
 }
 
 size_t addnorm_add_norm_workspace(size_t rows, size_t features) {

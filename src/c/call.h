@@ -62,6 +62,12 @@ Enum choice(std::string_view where, std::string_view name, std::int32_t value, E
   return static_cast<Enum>(value);
 }
 
+/// The same of an enum that has names.
+template <typename Enum>
+Enum choice(std::string_view where, std::string_view name, std::int32_t value) {
+  return choice(where, name, value, static_cast<Enum>(names_of(Enum{}).size() - 1));
+}
+
 NormOptions norm_options(std::string_view where, const addnorm_norm_options* given);
 
 /// Calls body<Stream, Branch>(args, memory) with the types that the struct's dtype names.

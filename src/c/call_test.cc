@@ -77,16 +77,16 @@ struct Channels {
   std::vector<addnorm_statistics_f32> statistics = std::vector<addnorm_statistics_f32>(6);
   std::vector<float> workspace = std::vector<float>(100);
   addnorm_norm_options norm = addnorm_norm(ADDNORM_BATCH_NORM);
-  addnorm_channel_norm_forward_args args = {.size = sizeof args,
-                                            .samples = 3,
-                                            .channels = 2,
-                                            .positions = 4,
-                                            .norm = &norm,
-                                            .x = x.data(),
-                                            .y = y.data(),
-                                            .statistics = statistics.data(),
-                                            .workspace = workspace.data(),
-                                            .workspace_size = workspace.size()};
+  addnorm_add_norm_forward_args args = {.size = sizeof args,
+                                        .rows = 3,
+                                        .features = 8,
+                                        .norm = &norm,
+                                        .add = {.x = x.data()},
+                                        .y = y.data(),
+                                        .statistics = statistics.data(),
+                                        .positions = 4,
+                                        .workspace = workspace.data(),
+                                        .workspace_size = workspace.size()};
 
   Channels() = default;
   Channels(const Channels&) = delete;
@@ -152,7 +152,8 @@ TEST(CErrors, OfForwardNameTheArgument) {
        {[](auto& c) { c.args.add.dropout_probability = 1; }, "dropout probability is 1"},
        {[](auto& c) { c.args.add.dropout_probability = NAN; }, "dropout probability is nan"},
        {[](auto& c) { c.norm.kind = 5; }, "kind is 5, must be 0 to 4"},
-       {[](auto& c) { c.norm.kind = ADDNORM_BATCH_NORM; }, "the kind must be kLayer or kRms"},
+       {[](auto& c) { c.args.statistics_from = ADDNORM_STATISTICS_GIVEN; },
+        "statistics are given, which is for kBatch alone"},
        {[](auto& c) { c.norm.epsilon_at = 2; }, "epsilon_at is 2"},
        {[](auto& c) { c.norm.variance = 2; }, "variance is 2"},
        {[](auto& c) { c.norm.gamma_form = 2; }, "gamma_form is 2"},
@@ -179,9 +180,9 @@ TEST(CErrors, OfOverlapsNameBoth) {
        {[](auto& c) { c.args.d_beta = c.d_gamma.data(); }, "d_gamma and d_beta overlap"},
        {[](auto& c) { c.args.dx = c.dy.data() + 4; }, "dy and dx overlap"}});
   expect_refused<Channels>(
-      addnorm_channel_norm_forward,
+      addnorm_add_norm_forward,
       {{[](auto& c) { c.args.y = c.x.data() + 1; }, "x and y overlap, but differ"},
-       {[](auto& c) { c.args.x = c.workspace.data() + 76; }, "x and workspace overlap"}});
+       {[](auto& c) { c.args.add.x = c.workspace.data() + 76; }, "x and workspace overlap"}});
 }
 
 TEST(CErrors, OfBackwardNameTheArgument) {
@@ -198,20 +199,26 @@ TEST(CErrors, OfBackwardNameTheArgument) {
 
 TEST(CErrors, OfChannelNormsNameTheArgument) {
   expect_refused<Channels>(
-      addnorm_channel_norm_forward,
-      {{[](auto& c) { c.args.dtype = ADDNORM_BF16; }, "dtype is 2, must be 0 to 1"},
-       {[](auto& c) { c.args.x = nullptr; }, "x is absent"},
+      addnorm_add_norm_forward,
+      {{[](auto& c) { c.args.dtype = ADDNORM_BF16; }, "norms take float or double"},
+       {[](auto& c) { c.args.add.x = nullptr; }, "x is absent"},
        {[](auto& c) { c.args.y = nullptr; }, "y is absent"},
        {[](auto& c) { c.args.statistics = nullptr; }, "statistics has 0 values, must have 2"},
-       {[](auto& c) { c.args.positions = 0; }, "no values to normalize"},
-       {[](auto& c) { c.args.samples = c.args.positions = kHuge; }, "more than there is memory"},
+       {[](auto& c) { c.args.positions = 3; }, "positions is 3, must divide the 8 values"},
+       {[](auto& c) { c.args.rows = c.args.features = kHuge; }, "more than there is memory"},
+       {[](auto& c) { c.args.y_stride = 9; }, "the rows of y stand 9 values apart"},
        {[](auto& c) { c.args.workspace_size = 47; }, "workspace has 47 values"},
-       {[](auto& c) { c.args.norm = nullptr; }, "the kind must be kBatch"},
+       {[](auto& c) { c.args.add.branch = c.x.data(); }, "sum is absent"},
        {[](auto& c) { c.norm.kind = ADDNORM_GROUP_NORM, c.norm.groups = 3; },
         "there are 3 groups, they must divide the 2 channels"}});
   expect_refused<Channels>(
-      addnorm_batch_norm_evaluate,
-      {{[](auto& c) { c.norm.kind = ADDNORM_INSTANCE_NORM; }, "the kind must be kBatch"}});
+      addnorm_add_norm_forward,
+      {{[](auto& c) {
+          c.norm.kind = ADDNORM_INSTANCE_NORM;
+          c.args.statistics_from = ADDNORM_STATISTICS_GIVEN;
+        },
+        "statistics are given, which is for kBatch alone"},
+       {[](auto& c) { c.args.statistics_from = 2; }, "statistics_from is 2, must be 0 to 1"}});
   expect_refused<Running>(
       addnorm_update_running_statistics,
       {{[](auto& c) { c.args.mean = nullptr; }, "mean, variance or statistics is NULL"},
@@ -251,14 +258,11 @@ TEST(CErrors, OfNullStructsAreNoCrash) {
   EXPECT_EQ(addnorm_residual_add_backward(nullptr), ADDNORM_INVALID_ARGUMENT);
   EXPECT_EQ(addnorm_add_norm_forward(nullptr), ADDNORM_INVALID_ARGUMENT);
   EXPECT_EQ(addnorm_add_norm_backward(nullptr), ADDNORM_INVALID_ARGUMENT);
-  EXPECT_EQ(addnorm_channel_norm_forward(nullptr), ADDNORM_INVALID_ARGUMENT);
-  EXPECT_EQ(addnorm_channel_norm_backward(nullptr), ADDNORM_INVALID_ARGUMENT);
-  EXPECT_EQ(addnorm_batch_norm_evaluate(nullptr), ADDNORM_INVALID_ARGUMENT);
-  EXPECT_EQ(addnorm_batch_norm_evaluate_backward(nullptr), ADDNORM_INVALID_ARGUMENT);
   EXPECT_EQ(addnorm_update_running_statistics(nullptr), ADDNORM_INVALID_ARGUMENT);
   EXPECT_EQ(addnorm_running_to_norm_statistics(nullptr), ADDNORM_INVALID_ARGUMENT);
-  EXPECT_EQ(addnorm_channel_norm_sizes(nullptr, 1, 1, 1, nullptr, nullptr),
-            ADDNORM_INVALID_ARGUMENT);  // LayerNorm, the default
+  EXPECT_EQ(addnorm_norm_sizes(nullptr, 1, 1, 1, nullptr, nullptr), ADDNORM_OK);  // LayerNorm
+  EXPECT_EQ(addnorm_norm_sizes(nullptr, kHuge, kHuge, 1, nullptr, nullptr),
+            ADDNORM_INVALID_ARGUMENT);
 }
 
 TEST(CErrors, BelongToTheirThread) {

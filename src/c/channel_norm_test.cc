@@ -40,9 +40,9 @@ struct ChannelsCase {
 
   ChannelsCase() {
     options.groups = *rc::gen::element<std::size_t>(1, 2);
-    statistics.resize(channel_norm_sets(options, tensor(x)));
+    statistics.resize(norm_sets(options, samples, channels * positions, positions));
     running.resize(channels);
-    workspace.resize(channel_norm_workspace(options, tensor(x)));
+    workspace.resize(norm_workspace(options, samples, channels * positions, positions));
   }
 
   bool is_batch() const { return options.kind == NormKind::kBatch; }
@@ -52,82 +52,80 @@ struct ChannelsCase {
     return std::tie(x, y, dy, dx, d_gamma, d_beta, mean, variance, evaluated, evaluated_dx,
                     statistics, running);
   }
-  TensorView<T> tensor(std::vector<T>& values) const {
-    return {values.data(), samples, channels, positions};
+  MatrixView<T> rows(std::vector<T>& values) const {
+    return {values.data(), samples, channels * positions};
   }
 
+  AddNormForward<T> cpp_forward(std::vector<T>& to, std::vector<NormStatistics<T>>& by) {
+    return {.add = {.x = rows(x)},
+            .gamma = gamma,
+            .beta = beta,
+            .y = rows(to),
+            .statistics = by,
+            .positions = positions,
+            .workspace = workspace};
+  }
+  AddNormBackward<T> cpp_backward(std::vector<T>& to, std::vector<NormStatistics<T>>& by) {
+    return {.s = rows(x),
+            .statistics = by,
+            .gamma = gamma,
+            .dy = rows(dy),
+            .dx = rows(to),
+            .workspace = workspace,
+            .positions = positions};
+  }
   void run_cpp() {
     if (is_batch()) {
       const RunningStatistics<T> memory{.mean = mean, .variance = variance};
       running_to_norm_statistics<T>(options, memory, running);
-      batch_norm_evaluate<T>(options, {.x = tensor(x),
-                                       .gamma = gamma,
-                                       .beta = beta,
-                                       .y = tensor(evaluated),
-                                       .statistics = running,
-                                       .workspace = workspace});
-      batch_norm_evaluate_backward<T>(options, {.x = tensor(x),
-                                                .statistics = running,
-                                                .gamma = gamma,
-                                                .dy = tensor(dy),
-                                                .dx = tensor(evaluated_dx),
-                                                .workspace = workspace});
+      AddNormForward<T> forward = cpp_forward(evaluated, running);
+      AddNormBackward<T> backward = cpp_backward(evaluated_dx, running);
+      forward.statistics_from = backward.statistics_from = StatisticsFrom::kGiven;
+      add_norm_forward(options, forward);
+      add_norm_backward(options, backward);
     }
-    channel_norm_forward<T>(options, {.x = tensor(x),
-                                      .gamma = gamma,
-                                      .beta = beta,
-                                      .y = tensor(y_place()),
-                                      .statistics = statistics,
-                                      .workspace = workspace});
-    channel_norm_backward<T>(options, {.x = tensor(x),
-                                       .statistics = statistics,
-                                       .gamma = gamma,
-                                       .dy = tensor(dy),
-                                       .dx = tensor(dx_place()),
-                                       .d_gamma = d_gamma,
-                                       .d_beta = d_beta,
-                                       .workspace = workspace});
+    add_norm_forward(options, cpp_forward(y_place(), statistics));
+    AddNormBackward<T> backward = cpp_backward(dx_place(), statistics);
+    backward.d_gamma = d_gamma;
+    backward.d_beta = d_beta;
+    add_norm_backward(options, backward);
     if (is_batch()) {
       update_running_statistics<T>(options, samples * positions, statistics,
                                    {.mean = mean, .variance = variance});
     }
   }
 
-  addnorm_channel_norm_forward_args forward_args(const addnorm_norm_options* norm,
-                                                 std::vector<T>& to,
-                                                 std::vector<NormStatistics<T>>& by) {
-    return {.size = sizeof(addnorm_channel_norm_forward_args),
+  addnorm_add_norm_forward_args forward_args(const addnorm_norm_options* norm, std::vector<T>& to,
+                                             std::vector<NormStatistics<T>>& by) {
+    return {.size = sizeof(addnorm_add_norm_forward_args),
             .dtype = kDtype<T, T>,
-            .samples = samples,
-            .channels = channels,
-            .positions = positions,
+            .rows = samples,
+            .features = channels * positions,
             .norm = norm,
-            .x = x.data(),
+            .add = {.x = x.data()},
             .gamma = memory_of(gamma),
             .beta = memory_of(beta),
             .y = to.data(),
             .statistics = by.data(),
+            .positions = positions,
             .workspace = workspace.data(),
             .workspace_size = workspace.size()};
   }
-  addnorm_channel_norm_backward_args backward_args(const addnorm_norm_options* norm,
-                                                   std::vector<T>& to,
-                                                   std::vector<NormStatistics<T>>& by) {
-    return {.size = sizeof(addnorm_channel_norm_backward_args),
+  addnorm_add_norm_backward_args backward_args(const addnorm_norm_options* norm, std::vector<T>& to,
+                                               std::vector<NormStatistics<T>>& by) {
+    return {.size = sizeof(addnorm_add_norm_backward_args),
             .dtype = kDtype<T, T>,
-            .samples = samples,
-            .channels = channels,
-            .positions = positions,
+            .rows = samples,
+            .features = channels * positions,
             .norm = norm,
-            .x = x.data(),
+            .s = x.data(),
             .statistics = by.data(),
             .gamma = memory_of(gamma),
             .dy = dy.data(),
             .dx = to.data(),
-            .d_gamma = nullptr,
-            .d_beta = nullptr,
             .workspace = workspace.data(),
-            .workspace_size = workspace.size()};
+            .workspace_size = workspace.size(),
+            .positions = positions};
   }
   void run_c() {
     const addnorm_norm_options norm = c_options(options);
@@ -141,19 +139,19 @@ struct ChannelsCase {
                                               .momentum = 0.1,
                                               .count = samples * positions};
     if (is_batch()) {
-      const auto forward = forward_args(&norm, evaluated, running);
-      const auto backward = backward_args(&norm, evaluated_dx, running);
+      auto forward = forward_args(&norm, evaluated, running);
+      auto backward = backward_args(&norm, evaluated_dx, running);
+      forward.statistics_from = backward.statistics_from = ADDNORM_STATISTICS_GIVEN;
       ASSERT_EQ(addnorm_running_to_norm_statistics(&memory), ADDNORM_OK) << addnorm_last_error();
-      ASSERT_EQ(addnorm_batch_norm_evaluate(&forward), ADDNORM_OK) << addnorm_last_error();
-      ASSERT_EQ(addnorm_batch_norm_evaluate_backward(&backward), ADDNORM_OK)
-          << addnorm_last_error();
+      ASSERT_EQ(addnorm_add_norm_forward(&forward), ADDNORM_OK) << addnorm_last_error();
+      ASSERT_EQ(addnorm_add_norm_backward(&backward), ADDNORM_OK) << addnorm_last_error();
     }
     const auto forward = forward_args(&norm, y_place(), statistics);
-    ASSERT_EQ(addnorm_channel_norm_forward(&forward), ADDNORM_OK) << addnorm_last_error();
+    ASSERT_EQ(addnorm_add_norm_forward(&forward), ADDNORM_OK) << addnorm_last_error();
     auto backward = backward_args(&norm, dx_place(), statistics);
     backward.d_gamma = memory_of(d_gamma);
     backward.d_beta = memory_of(d_beta);
-    ASSERT_EQ(addnorm_channel_norm_backward(&backward), ADDNORM_OK) << addnorm_last_error();
+    ASSERT_EQ(addnorm_add_norm_backward(&backward), ADDNORM_OK) << addnorm_last_error();
     if (is_batch()) {
       memory.statistics = statistics.data();
       ASSERT_EQ(addnorm_update_running_statistics(&memory), ADDNORM_OK) << addnorm_last_error();
@@ -187,8 +185,8 @@ TYPED_TEST(CChannelNorm, SizesAreThoseOfTheCppFunctions) {
     ChannelsCase<TypeParam> any;
     const addnorm_norm_options norm = c_options(any.options);
     std::size_t sets = 0, workspace = 0;
-    RC_ASSERT(addnorm_channel_norm_sizes(&norm, any.samples, any.channels, any.positions, &sets,
-                                         &workspace) == ADDNORM_OK);
+    RC_ASSERT(addnorm_norm_sizes(&norm, any.samples, any.channels * any.positions, any.positions,
+                                 &sets, &workspace) == ADDNORM_OK);
     RC_ASSERT(sets == any.statistics.size());
     RC_ASSERT(workspace == any.workspace.size());
   }));

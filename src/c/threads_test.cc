@@ -55,17 +55,15 @@ struct Calls {
 
   std::vector<std::function<void()>> all() {
     const NormOptions batch{.kind = NormKind::kBatch};
-    const TensorView<const float> from{x.flat().data(), kRows, kCols, 1};
-    const TensorView<float> to{dx.flat().data(), kRows, kCols, 1};
-    const ChannelNormForward<float> channels{.x = from,
-                                             .y = to,
-                                             .statistics = std::span(statistics).first(kCols),
-                                             .workspace = workspace.flat()};
-    const ChannelNormBackward<float> channels_back{.x = from,
-                                                   .statistics = channels.statistics,
-                                                   .dy = from,
-                                                   .dx = to,
-                                                   .workspace = workspace.flat()};
+    const AddNormForward<float> channels{.add = {.x = x},
+                                         .y = dx,
+                                         .statistics = std::span(statistics).first(kCols),
+                                         .workspace = workspace.flat()};
+    const AddNormBackward<float> channels_back{.s = x,
+                                               .statistics = channels.statistics,
+                                               .dy = x,
+                                               .dx = dx,
+                                               .workspace = workspace.flat()};
     return {
         [this] { residual_add<float>({.x = x, .branch = branch}, y, threads); },
         [this] {
@@ -89,10 +87,8 @@ struct Calls {
                                     .workspace = workspace.flat()},
                                    threads);
         },
-        [=, this] { channel_norm_forward(batch, channels, threads); },
-        [=, this] { channel_norm_backward(batch, channels_back, threads); },
-        [=, this] { batch_norm_evaluate(batch, channels, threads); },
-        [=, this] { batch_norm_evaluate_backward(batch, channels_back, threads); },
+        [=, this] { add_norm_forward(batch, channels, threads); },
+        [=, this] { add_norm_backward(batch, channels_back, threads); },
         [this] {
           const addnorm_add_norm_forward_args args{.size = sizeof args,
                                                    .rows = kRows,

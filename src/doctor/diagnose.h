@@ -8,7 +8,7 @@
 namespace addnorm::doctor {
 
 /// What all rules find: first what is broken, then what is suspicious, then notes. A rule looks at
-/// a subject, and says nothing where what it needs was not measured; docs/doctor.md tells of each
+/// a subject, and says nothing where what it needs was not measured; docs/doctor.md describes each
 /// what it sees, its threshold and where that comes from, the fix, known exceptions.
 std::vector<Finding> diagnose(const Subject& subject);
 

@@ -87,11 +87,11 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .measure = loss_measure()});
 }
 
-/// What the stored γ themselves tell, where no output of a norm was fitted.
+/// What the stored γ themselves show, where no output of a norm was fitted.
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   if (subject.config) return;  // a run of ours: it is known
-  const std::string& form = subject.profile.model.gamma_form;
-  if (form != "plain" && form != "one_plus") return;
+  const std::optional<GammaForm> form = subject.profile.model.gamma_form;
+  if (!form) return;
   std::size_t norms = 0, around_zero = 0, around_one = 0;
   bool is_fitted = false;
   for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
@@ -102,7 +102,7 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
     around_one += std::abs(entry.mean - 1) < 0.2 && entry.std < 0.3 && entry.min > 0;
   }
   if (is_fitted || norms == 0) return;
-  const bool one_plus = form == "one_plus";
+  const bool one_plus = form == GammaForm::kOnePlus;
   const std::size_t count = one_plus ? around_one : around_zero;
   if (one_plus ? count < norms : 2 * count <= norms) return;
   findings.push_back(

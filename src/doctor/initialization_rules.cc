@@ -115,7 +115,7 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
 
 void find_unscaled_projections(const Subject& subject, Findings& findings) {
   const io::ProfileModel& model = subject.profile.model;
-  const bool asks = model.initialization == "gpt2" || model.model_type == "gpt2";
+  const bool asks = model.initialization == Initialization::kGpt2 || model.model_type == "gpt2";
   if (!asks || model.n_layers < 2 || !is_initial(subject)) return;
   const double expected = 1 / std::sqrt(2.0 * static_cast<double>(model.n_layers));
   const std::size_t step = first_step(subject.profile);

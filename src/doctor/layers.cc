@@ -49,7 +49,7 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
 }
 
 double gain(const Subject& subject, const probe::ProfileEntry& gamma) {
-  const double offset = subject.profile.model.gamma_form == "one_plus" ? 1 : 0;
+  const double offset = subject.profile.model.gamma_form == GammaForm::kOnePlus ? 1 : 0;
   return std::hypot(gamma.mean + offset, gamma.std);
 }
 

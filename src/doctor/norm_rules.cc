@@ -29,7 +29,7 @@ bool is_too_large(const Placements& placements, const probe::ProfileEntry& norm)
   return norm.scale > 1.05 * expected_scale(placements, norm.site);
 }
 
-/// Whether the norm multiplies with 1 + γ. A γ of 1 everywhere cannot tell by its shape, but
+/// Whether the norm multiplies with 1 + γ. A γ of 1 everywhere is ambiguous in its shape, but
 /// doubles what comes out.
 std::optional<bool> adds_one(const Placements& placements, const probe::ProfileEntry& norm) {
   if (!std::isnan(norm.gamma_offset)) return norm.gamma_offset > 0.5;
@@ -65,31 +65,30 @@ double most_noise(const std::string& dtype) {
 }  // namespace
 
 void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
-  const std::string& declared = subject.profile.model.norm;
-  if (declared != "layer" && declared != "rms") return;
+  const std::optional<NormKind> declared = subject.profile.model.norm;
+  if (!declared || !normalizes_rows(*declared)) return;
   for_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (std::isnan(norm.centred)) return;
     const bool centres = norm.centred > 0.5;
-    if (centres == (declared == "layer")) return;
+    if (centres == (declared == NormKind::kLayer)) return;
     Finding finding = finding_at(norm, "norm-kind");
     finding.what = centres
                        ? fmt::format("takes {:.0f} % of each row's mean away, as LayerNorm does",
                                      100 * norm.centred)
                        : "leaves each row's mean in, as RMSNorm does";
     finding.because =
-        fmt::format("the network says {}", declared == "layer" ? "LayerNorm" : "RMSNorm");
+        fmt::format("the network says {}", declared == NormKind::kLayer ? "LayerNorm" : "RMSNorm");
     finding.fix = centres ? "use RMSNorm here: the weights were trained with the mean left in"
                           : "use LayerNorm here: the weights were trained with the mean taken away";
     finding.measured = norm.centred;
-    finding.expected = declared == "layer" ? 1 : 0;
+    finding.expected = declared == NormKind::kLayer ? 1 : 0;
     findings.push_back(std::move(finding));
   });
 }
 
 void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
-  const std::string& declared = subject.profile.model.gamma_form;
-  if (declared != "plain" && declared != "one_plus") return;
-  const bool one_plus = declared == "one_plus";
+  if (!subject.profile.model.gamma_form) return;
+  const bool one_plus = subject.profile.model.gamma_form == GammaForm::kOnePlus;
   const Placements placements = placements_of(subject.profile.model);
   for_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (adds_one(placements, norm).value_or(one_plus) == one_plus) return;
@@ -135,8 +134,9 @@ void find_wrong_divisors(const Subject& subject, Findings& findings) {
                     divisor_text(norm.divisor_slope, double(model.d_model)));
     finding.because = "the sum of squares over n, the number of features, plus ε";
     finding.fix =
-        "take the mean of the squares: torch.var divides by n − 1 unless it is told "
-        "unbiased=False, a sum divides by nothing";
+        "take the mean of the squares: torch.var divides by n − 1 unless you pass unbiased=False, "
+        "a "
+        "sum divides by nothing";
     finding.measured = norm.divisor_slope;
     finding.expected = 1;
     findings.push_back(std::move(finding));
@@ -181,7 +181,7 @@ void note_large_epsilon(const Subject& subject, Findings& findings) {
   if (!(epsilon > 0)) return;
   for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     if (entry.site.point != Point::kDeviation) continue;
-    const double variance = entry.rms * entry.rms - epsilon;  // what is told has ε in it
+    const double variance = entry.rms * entry.rms - epsilon;  // the measured value includes ε
     if (!(variance < epsilon)) continue;
     findings.push_back(
         {.rule = "epsilon-large",
@@ -192,8 +192,9 @@ void note_large_epsilon(const Subject& subject, Findings& findings) {
                              "them by a constant more than it normalizes",
                              std::max(variance, 0.0), epsilon),
          .because = "a norm makes rows alike where ε is small beside their variance",
-         .fix = "nothing to mend in a trained model; before training a smaller ε, or larger first "
-                "weights, let the norm do its work",
+         .fix =
+             "no fix needed in a trained model; before training use a smaller ε or larger initial "
+             "weights",
          .measured = epsilon,
          .expected = variance});
   }
@@ -330,7 +331,7 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
 
 void find_dead_gains(const Subject& subject, Findings& findings) {
   constexpr double kDead = 1e-3;
-  const bool one_plus = subject.profile.model.gamma_form == "one_plus";
+  const bool one_plus = subject.profile.model.gamma_form == GammaForm::kOnePlus;
   for (const probe::ProfileEntry& gamma : last_entries(subject.profile)) {
     if (gamma.site.point != Point::kGamma) continue;
     const double size = gain(subject, gamma);

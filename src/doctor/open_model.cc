@@ -28,9 +28,9 @@ io::ProfileModel describe(const model::Recipe& recipe) {
           .n_heads = recipe.block.n_heads,
           .d_ff = recipe.block.d_ff,
           .placement = placement == nullptr ? "" : std::string(placement->name),
-          .norm = norm.kind == NormKind::kRms ? "rms" : "layer",
+          .norm = norm.kind,
           .eps = norm.epsilon,
-          .gamma_form = norm.gamma_form == GammaForm::kOnePlus ? "one_plus" : "plain",
+          .gamma_form = norm.gamma_form,
           .model_type = recipe.family};
 }
 
@@ -121,7 +121,7 @@ OpenedModel open_run(const run::RunFiles& files, Subject before) {
   std::erase_if(subject.profile.entries,
                 [&](const probe::ProfileEntry& entry) { return entry.step >= state.steps; });
   subject.profile.model.placement = state.config.placement;
-  subject.profile.model.initialization = state.config.initialization;
+  subject.profile.model.initialization = parse<Initialization>("init", state.config.initialization);
   subject.config = before.config.value_or(state.config);
   subject.metrics = std::move(before.metrics);
   return run;

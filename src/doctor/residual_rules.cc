@@ -60,7 +60,7 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
     finding.rule = "residual-factor";
     finding.what =
         fmt::format("the stream goes into the sum times {:.3g}: {}", sum.from_x, formula(sum));
-    finding.fix = "check the factor of the residual, and what stands between x and the sum";
+    finding.fix = "check the factor of the residual and the code between x and the sum";
   }
   findings.push_back(std::move(finding));
 }
@@ -152,8 +152,8 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
            .what = fmt::format("the branch goes into the sum times {:.3g}: {}", sum.from_branch,
                                formula(sum)),
            .because = fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject)),
-           .fix = "check what stands between the branch and the sum: a scale, a second add; a gain "
-                  "that is learned is told to the probe, as recipe={\"placement\": \"layerscale\"}",
+           .fix = "check the code between the branch and the sum: a scale, a second add; declare a "
+                  "learned gain to the probe with recipe={\"placement\": \"layerscale\"}",
            .measured = sum.from_branch,
            .expected = *gain});
     }

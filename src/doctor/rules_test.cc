@@ -20,7 +20,7 @@ using enum SublayerKind;
 /// Two layers of a trained pre-norm network of which nothing but a sound sum is known.
 Subject sound() {
   Subject subject;
-  subject.profile.model = {.d_model = 8, .n_layers = 2, .placement = "pre", .norm = "rms"};
+  subject.profile.model = {.d_model = 8, .n_layers = 2, .placement = "pre", .norm = NormKind::kRms};
   for (const std::size_t layer : {0, 1}) {
     for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
       const auto add = [&](Point point, double rms) {

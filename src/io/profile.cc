@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <type_traits>
@@ -14,15 +15,6 @@
 
 namespace addnorm::io {
 namespace {
-
-constexpr std::array<std::string_view, 5> kSublayers = {"attention", "feed_forward", "embedding",
-                                                        "final_norm", "head"};
-constexpr std::array<std::string_view, 14> kPoints = {
-    "x",         "before",     "branch", "inside", "sum",   "after", "mean",
-    "deviation", "normalized", "output", "scores", "gamma", "beta",  "weight"};
-constexpr std::array<std::string_view, 5> kNorms = {"", "before", "inside", "after", "final"};
-constexpr std::array<std::string_view, 8> kProjections = {"",       "query", "key", "value",
-                                                          "output", "gate",  "up",  "down"};
 
 struct Value {
   const char* key;
@@ -67,12 +59,12 @@ Json to_json(const probe::ProfileEntry& entry) {
   if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
     line["layer"] = site.layer;
   }
-  line["sublayer"] = kSublayers.at(static_cast<std::size_t>(site.sublayer));
-  if (site.norm != NormSlot::kNone) line["norm"] = kNorms.at(static_cast<std::size_t>(site.norm));
+  line["sublayer"] = to_string(site.sublayer);
+  if (site.norm != NormSlot::kNone) line["norm"] = to_string(site.norm);
   if (site.projection != Projection::kNone) {
-    line["weight"] = kProjections.at(static_cast<std::size_t>(site.projection));
+    line["weight"] = to_string(site.projection);
   }
-  line["point"] = kPoints.at(static_cast<std::size_t>(site.point));
+  line["point"] = to_string(site.point);
   for (const auto& [key, member] : kValues) {
     const double value = entry.*member;
     if (std::isfinite(value)) line[key] = value;
@@ -82,22 +74,21 @@ Json to_json(const probe::ProfileEntry& entry) {
   return line;
 }
 
-/// The enumerator with this name; an Error that lists the names.
-template <typename Enum, std::size_t kSize>
-Enum find_name(const std::array<std::string_view, kSize>& names, const Json& line,
-               const char* key) {
+/// The enumerator that the line names; an Error that lists the names.
+template <typename Enum>
+Enum find_name(const Json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end()) fail(fmt::format("there is no {}", key));
-  const auto name = std::ranges::find(names, found->is_string() ? found->get<std::string>() : "");
-  if (name == names.end() || name->empty()) {
-    fail(fmt::format("{} is {}, must be one of {}", key, found->dump(), fmt::join(names, ", ")));
-  }
-  return static_cast<Enum>(name - names.begin());
+  return parse<Enum>(key, found->is_string() ? found->get<std::string>() : found->dump());
 }
-template <typename Enum, std::size_t kSize>
-Enum find_name(const std::array<std::string_view, kSize>& names, const Json& line, const char* key,
-               Enum absent) {
-  return line.contains(key) ? find_name<Enum>(names, line, key) : absent;
+template <typename Enum>
+Enum find_name(const Json& line, const char* key, Enum absent) {
+  return line.contains(key) ? find_name<Enum>(line, key) : absent;
+}
+template <typename Enum>
+std::optional<Enum> find_optional(const Json& line, const char* key) {
+  if (!line.contains(key) || line[key].is_null()) return {};
+  return find_name<Enum>(line, key);
 }
 
 template <typename T>
@@ -127,10 +118,10 @@ ProfileModel model_of(const Json& header) {
           .n_heads = value_or(model, "n_heads", std::size_t{0}),
           .d_ff = value_or(model, "d_ff", std::size_t{0}),
           .placement = value_or(model, "placement", std::string()),
-          .norm = value_or(model, "norm", std::string()),
+          .norm = find_optional<NormKind>(model, "norm"),
           .eps = value_or(model, "eps", 0.0),
-          .gamma_form = value_or(model, "gamma_form", std::string()),
-          .initialization = value_or(model, "initialization", std::string()),
+          .gamma_form = find_optional<GammaForm>(model, "gamma_form"),
+          .initialization = find_optional<Initialization>(model, "initialization"),
           .architecture = value_or(model, "architecture", std::string()),
           .model_type = value_or(model, "model_type", std::string()),
           .parameters = value_or(model, "parameters", std::size_t{0}),
@@ -139,10 +130,10 @@ ProfileModel model_of(const Json& header) {
 
 probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   probe::ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
-  entry.site = {.sublayer = find_name<SublayerKind>(kSublayers, line, "sublayer"),
-                .point = find_name<Point>(kPoints, line, "point"),
-                .norm = find_name(kNorms, line, "norm", NormSlot::kNone),
-                .projection = find_name(kProjections, line, "weight", Projection::kNone)};
+  entry.site = {.sublayer = find_name<SublayerKind>(line, "sublayer"),
+                .point = find_name<Point>(line, "point"),
+                .norm = find_name(line, "norm", NormSlot::kNone),
+                .projection = find_name(line, "weight", Projection::kNone)};
   const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
                         entry.site.sublayer == SublayerKind::kFeedForward;
   if (in_layer && !line.contains("layer")) fail("there is no layer");
@@ -168,15 +159,18 @@ std::string profile_header(const ProfileModel& model) {
   const auto put = [&](const char* key, const auto& value) {
     if (value != std::decay_t<decltype(value)>{}) known[key] = value;
   };
+  const auto put_name = [&](const char* key, const auto& value) {
+    if (value) known[key] = to_string(*value);
+  };
   put("d_model", model.d_model);
   put("n_layers", model.n_layers);
   put("n_heads", model.n_heads);
   put("d_ff", model.d_ff);
   put("placement", model.placement);
-  put("norm", model.norm);
+  put_name("norm", model.norm);
   put("eps", model.eps);
-  put("gamma_form", model.gamma_form);
-  put("initialization", model.initialization);
+  put_name("gamma_form", model.gamma_form);
+  put_name("initialization", model.initialization);
   put("architecture", model.architecture);
   put("model_type", model.model_type);
   put("parameters", model.parameters);
@@ -211,23 +205,19 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
   return profiles;
 }
 
-std::string_view sublayer_name(SublayerKind sublayer) {
-  return kSublayers.at(static_cast<std::size_t>(sublayer));
-}
-
 std::string site_text(const Site& site) {
   std::string text;
   if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
     text = fmt::format("layer {}, ", site.layer);
   }
-  text += sublayer_name(site.sublayer);
+  text += to_string(site.sublayer);
   if (site.norm != NormSlot::kNone) {
-    text += fmt::format(", norm {}", kNorms.at(static_cast<std::size_t>(site.norm)));
+    text += fmt::format(", norm {}", to_string(site.norm));
   }
   if (site.projection != Projection::kNone) {
-    text += fmt::format(", {}", kProjections.at(static_cast<std::size_t>(site.projection)));
+    text += fmt::format(", {}", to_string(site.projection));
   }
-  return text + fmt::format(", {}", kPoints.at(static_cast<std::size_t>(site.point)));
+  return text + fmt::format(", {}", to_string(site.point));
 }
 
 }  // namespace addnorm::io

@@ -2,10 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "addnorm/nn/initialize.h"
+#include "addnorm/norm.h"
 #include "probe/profiler.h"
 
 namespace addnorm::io {
@@ -17,12 +20,12 @@ struct ProfileModel {
   std::size_t n_heads = 0;
   std::size_t d_ff = 0;
   std::string placement;
-  std::string norm;  ///< "layer" or "rms"
+  std::optional<NormKind> norm;
   double eps = 0;
-  std::string gamma_form;      ///< "plain" or "one_plus"
-  std::string initialization;  ///< "gpt2" where projections into the stream start ÷ √(2N)
-  std::string architecture;    ///< the name of a class
-  std::string model_type;      ///< as config.json says it
+  std::optional<GammaForm> gamma_form;
+  std::optional<Initialization> initialization;
+  std::string architecture;  ///< the name of a class
+  std::string model_type;    ///< as config.json says it
   std::size_t parameters = 0;
   std::uint64_t seed = 0;
 };
@@ -51,9 +54,6 @@ struct Profile {
 /// entry belongs: sublayer, point and, within the layers, layer. Keys that are not known are passed
 /// over; `file` is for messages. A last line without its end is left out.
 std::vector<Profile> parse_profiles(const std::string& text, const std::string& file);
-
-/// "attention", "feed_forward", …, as a profile names them.
-std::string_view sublayer_name(SublayerKind sublayer);
 
 /// "layer 3, feed_forward, branch", by the names that a profile has.
 std::string site_text(const Site& site);

@@ -1,6 +1,7 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
 #include "kernels/block_sums.h"
+#include "kernels/channel_norm.h"
 #include "kernels/check.h"
 #include "kernels/dispatch.h"
 #include "kernels/placement.h"
@@ -59,15 +60,15 @@ void check_backward(const NormOptions& options, const AddNormBackward<S, B>& arg
   constexpr const char* kWhere = "add_norm_backward";
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
-  check_row_kind(kWhere, options);
-  check_norm_options(kWhere, options, cols);
+  check_kind<S, B>(kWhere, options, args.statistics_from, cols);
   check_shape(kWhere, "s", args.s, rows, cols);  // the stride
   check_shape(kWhere, "dy", args.dy, rows, cols);
   check_optional_shape(kWhere, "d_residual", args.d_residual, rows, cols);
   check_shape(kWhere, "dx", args.dx, rows, cols);
+  check_optional_length(kWhere, "skip", args.skip.vector, cols);
+  if (!normalizes_rows(options.kind)) return;
   check_length(kWhere, "statistics", args.statistics, rows);
   check_optional_length(kWhere, "gamma", args.gamma, cols);
-  check_optional_length(kWhere, "skip", args.skip.vector, cols);
   check_optional_length(kWhere, "d_gamma", args.d_gamma, cols);
   check_optional_length(kWhere, "d_beta", args.d_beta, cols);
   if (!args.d_gamma.empty() || !args.d_beta.empty()) {
@@ -112,6 +113,10 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   using V = Arithmetic<S>;
   const ThreadCount count(threads);
   kernels::check_backward(options, args);
+  if (!normalizes_rows(options.kind)) {
+    if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_backward(options, args);
+    return;
+  }
   const std::size_t rows = args.s.rows;
   const std::size_t cols = args.s.cols;
   const kernels::RowBlocks blocks(rows, cols);

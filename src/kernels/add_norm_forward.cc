@@ -1,5 +1,6 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
+#include "kernels/channel_norm.h"
 #include "kernels/check.h"
 #include "kernels/dispatch.h"
 #include "kernels/placement.h"
@@ -54,13 +55,13 @@ void check_forward(const NormOptions& options, const AddNormForward<S, B>& args)
   constexpr const char* kWhere = "add_norm_forward";
   const std::size_t rows = args.add.x.rows;
   const std::size_t cols = args.add.x.cols;
-  check_row_kind(kWhere, options);
-  check_norm_options(kWhere, options, cols);
+  check_kind<S, B>(kWhere, options, args.statistics_from, cols);
   check_residual_add(kWhere, args.add);
   check_optional_shape(kWhere, "sum", args.sum, rows, cols);
   check_shape(kWhere, "y", args.y, rows, cols);
   require(args.sum.empty() || !same_place(args.sum, args.y),
           "{}: sum and y are the same matrix, each needs one of its own", kWhere);
+  if (!normalizes_rows(options.kind)) return;
   check_optional_length(kWhere, "gamma", args.gamma, cols);
   check_optional_length(kWhere, "beta", args.beta, cols);
   check_optional_length(kWhere, "statistics", args.statistics, rows);
@@ -97,6 +98,10 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
                       std::size_t threads) {
   const ThreadCount count(threads);
   kernels::check_forward(options, args);
+  if (!normalizes_rows(options.kind)) {
+    if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_forward(options, args);
+    return;
+  }
   const std::size_t rows = args.add.x.rows;
   const kernels::Problem problem = kernels::problem_of(args);
   const kernels::Plan plan = kernels::plan_call(problem);

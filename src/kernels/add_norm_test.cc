@@ -714,7 +714,8 @@ TEST(AddNormErrors, ForwardNamesTheArgumentThatIsWrong) {
       {"epsilon is nan", [](auto& o, auto&) { o.epsilon = NAN; }},
       {"epsilon is inf", [](auto& o, auto&) { o.epsilon = INFINITY; }},
       {"output_scale is nan", [](auto& o, auto&) { o.output_scale = NAN; }},
-      {"kind must be kLayer or kRms", [](auto& o, auto&) { o.kind = NormKind::kBatch; }},
+      {"statistics are given, which is for kBatch alone",
+       [](auto&, auto& a) { a.statistics_from = StatisticsFrom::kGiven; }},
       {"no values to normalize", [](auto&, auto& a) { a.add.x.cols = 0; }},
       {"needs at least 2 values",
        [](auto& o, auto& a) {
@@ -757,7 +758,8 @@ TEST(AddNormErrors, BackwardNamesTheArgumentThatIsWrong) {
   Matrix<float> small(2, 2);
   const BackwardMistake mistakes[] = {
       {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
-      {"kind must be kLayer or kRms", [](auto& o, auto&) { o.kind = NormKind::kGroup; }},
+      {"statistics are given, which is for kBatch alone",
+       [](auto&, auto& a) { a.statistics_from = StatisticsFrom::kGiven; }},
       {"the stride of s is 1, must be at least its 37 columns",
        [](auto&, auto& a) { a.s.stride = 1; }},
       {"dy is 2 × 2", [&](auto&, auto& a) { a.dy = small; }},

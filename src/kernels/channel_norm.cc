@@ -1,8 +1,10 @@
-#include "addnorm/norm.h"
+#include "kernels/channel_norm.h"
+
 #include "base/parallel.h"
 #include "kernels/check.h"
 #include "kernels/column_sums.h"
 #include "kernels/dispatch.h"
+#include "kernels/residual_add.h"
 
 /// BatchNorm, InstanceNorm and GroupNorm as norms of rows. A set of values that is normalized
 /// together lies contiguous in (N, C, S) for instance and group; for batch it does so once the
@@ -11,6 +13,15 @@
 #ifndef ADDNORM_KERNELS_CHANNEL_NORM_CC
 #define ADDNORM_KERNELS_CHANNEL_NORM_CC
 namespace addnorm::kernels {
+
+/// A contiguous (N, C, S) tensor in PyTorch's order: N samples, C channels, S positions each.
+struct TensorShape {
+  std::size_t samples = 0;
+  std::size_t channels = 0;
+  std::size_t positions = 1;
+
+  std::size_t size() const { return samples * channels * positions; }
+};
 
 struct Sets {
   std::size_t rows = 0;        ///< sets: each has one mean and one deviation
@@ -22,8 +33,6 @@ struct Sets {
   std::size_t channel(std::size_t r, std::size_t run) const { return (r % period) * runs + run; }
 };
 
-enum class StatisticsFrom { kData, kGiven };
-
 /// What each row adds to the gradients of its channels' γ and β: samples × channels each, as row r
 /// and its run lie at r·runs + run.
 template <typename T>
@@ -33,8 +42,8 @@ struct ParameterParts {
 };
 
 template <typename T>
-ParameterParts<T> parameter_parts(const ChannelNormBackward<T>& args, const Sets& sets) {
-  const std::size_t channels = args.x.channels;
+ParameterParts<T> parameter_parts(const AddNormBackward<T>& args, const Sets& sets) {
+  const std::size_t channels = sets.period * sets.runs;
   const std::size_t samples = channels == 0 ? 0 : sets.rows * sets.runs / channels;
   T* end = args.workspace.data() + args.workspace.size();
   return {{end - 2 * samples * channels, samples, channels},
@@ -47,12 +56,11 @@ struct SetJob {
   const NormOptions& options;
   const Args& args;
   const Sets& sets;
-  StatisticsFrom from;
 };
 template <typename T>
-using SetForward = SetJob<ChannelNormForward<T>>;
+using SetForward = SetJob<AddNormForward<T>>;
 template <typename T>
-using SetBackward = SetJob<ChannelNormBackward<T>>;
+using SetBackward = SetJob<AddNormBackward<T>>;
 
 }  // namespace addnorm::kernels
 #endif
@@ -108,7 +116,7 @@ HWY_INLINE void for_each_channel_pack(const Sets& sets, const Body& body) {
 template <typename V>
 void normalize_set(const SetForward<V>& f, std::size_t r, const V* x, V* y) {
   NormStatistics<V>& found = f.args.statistics[r];
-  if (f.from == StatisticsFrom::kData) {
+  if (f.args.statistics_from == StatisticsFrom::kInput) {
     found = statistics(f.options, Values<V>(x, f.sets.cols()));
   }
   const Normalize<V> normalize(found);
@@ -163,7 +171,7 @@ struct SetSums {
 /// What dx needs of the set, with g in its place.
 template <typename V>
 SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, const V* g) {
-  if (b.from == StatisticsFrom::kGiven) return {};  // they do not depend on x
+  if (b.args.statistics_from == StatisticsFrom::kGiven) return {};  // they do not depend on x
   const std::size_t n = b.sets.cols();
   const NormStatistics<V>& found = b.args.statistics[r];
   const Normalize<V> normalize(found);
@@ -241,22 +249,27 @@ void run_backward(const SetBackward<double>& b, std::size_t r, const double* x, 
   HWY_STATIC_DISPATCH(differentiate_set)(b, r, x, dy, dx);
 }
 
-template <typename T>
-Sets sets_of(const NormOptions& options, const TensorView<T>& x) {
+constexpr const char* kForward = "add_norm_forward";
+constexpr const char* kBackward = "add_norm_backward";
+
+TensorShape shape_of(std::string_view where, std::size_t rows, std::size_t features,
+                     std::size_t positions) {
+  require(positions > 0 && features % positions == 0,
+          "{}: positions is {}, must divide the {} values of a row", where, positions, features);
+  return {rows, features / positions, positions};
+}
+
+Sets sets_of(std::string_view where, const NormOptions& options, const TensorShape& x) {
   switch (options.kind) {
     case NormKind::kBatch:
       return {x.channels, 1, x.samples * x.positions, x.channels};
     case NormKind::kInstance:
       return {x.samples * x.channels, 1, x.positions, x.channels};
-    case NormKind::kGroup:
+    default:
       require(options.groups > 0 && x.channels % options.groups == 0,
-              "channel_norm: there are {} groups, they must divide the {} channels", options.groups,
+              "{}: there are {} groups, they must divide the {} channels", where, options.groups,
               x.channels);
       return {x.samples * options.groups, x.channels / options.groups, x.positions, options.groups};
-    default:
-      fail(
-          "channel_norm: the kind must be kBatch, kInstance or kGroup; kLayer and kRms are "
-          "add_norm_forward's");
   }
 }
 
@@ -274,141 +287,146 @@ void transpose(const T* from, std::size_t a, std::size_t b, std::size_t s, T* to
 }
 
 template <typename T>
-void check_tensor(std::string_view where, std::string_view name, const TensorView<T>& tensor,
-                  const TensorView<const T>& x) {
-  require(tensor.samples == x.samples && tensor.channels == x.channels &&
-              tensor.positions == x.positions,
-          "{}: {} is {} × {} × {}, must be {} × {} × {} as x", where, name, tensor.samples,
-          tensor.channels, tensor.positions, x.samples, x.channels, x.positions);
+void check_contiguous(std::string_view where, std::string_view name, const MatrixView<T>& matrix) {
+  require(matrix.empty() || matrix.contiguous(),
+          "{}: the rows of {} stand {} values apart, must be without gaps for a norm over channels",
+          where, name, matrix.stride);
 }
 
 /// What forward and backward have in common.
 template <typename Args>
 void check_channels(std::string_view where, const NormOptions& options, const Args& args,
-                    const Sets& sets, StatisticsFrom from) {
+                    const TensorShape& shape, const Sets& sets) {
+  const bool given = args.statistics_from == StatisticsFrom::kGiven;
   // Given statistics do not mind how many values there are.
-  if (sets.rows > 0) {
-    check_norm_options(where, options, from == StatisticsFrom::kData ? sets.cols() : 2);
-  }
-  check_optional_length(where, "gamma", args.gamma, args.x.channels);
+  if (sets.rows > 0) check_norm_options(where, options, given ? 2 : sets.cols());
+  check_optional_length(where, "gamma", args.gamma, shape.channels);
   check_length(where, "statistics", args.statistics, sets.rows);
-  require(args.workspace.size() >= channel_norm_workspace(options, args.x),
-          "{}: workspace has {} values, must have {}", where, args.workspace.size(),
-          channel_norm_workspace(options, args.x));
+  const std::size_t workspace =
+      norm_workspace(options, shape.samples, shape.channels * shape.positions, shape.positions);
+  require(args.workspace.size() >= workspace, "{}: workspace has {} values, must have at least {}",
+          where, args.workspace.size(), workspace);
 }
 
+/// s, which is x itself where nothing is added to it.
 template <typename T>
-void forward(const NormOptions& options, const ChannelNormForward<T>& args, StatisticsFrom from) {
-  const Sets sets = sets_of(options, args.x);
-  check_channels("channel_norm_forward", options, args, sets, from);
-  check_tensor("channel_norm_forward", "y", args.y, args.x);
-  check_optional_length("channel_norm_forward", "beta", args.beta, args.x.channels);
-  const bool transposed = options.kind == NormKind::kBatch;
-  const T* x = args.x.data;
-  T* y = args.y.data;
-  if (transposed) {
-    transpose(x, args.x.samples, args.x.channels, args.x.positions, args.workspace.data());
-    x = y = args.workspace.data();
-  }
-  const SetForward<T> job{options, args, sets, from};
-  parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
-    run_forward(job, r, x + r * sets.cols(), y + r * sets.cols());
-  });
-  if (transposed) {
-    transpose(static_cast<const T*>(y), args.x.channels, args.x.samples, args.x.positions,
-              args.y.data);
-  }
-}
-
-template <typename T>
-void backward(const NormOptions& options, const ChannelNormBackward<T>& args, StatisticsFrom from) {
-  const Sets sets = sets_of(options, args.x);
-  constexpr const char* kWhere = "channel_norm_backward";
-  check_channels(kWhere, options, args, sets, from);
-  check_tensor<const T>(kWhere, "dy", args.dy, args.x);
-  check_tensor(kWhere, "dx", args.dx, args.x);
-  check_optional_length(kWhere, "d_gamma", args.d_gamma, args.x.channels);
-  check_optional_length(kWhere, "d_beta", args.d_beta, args.x.channels);
-  const T* x = args.x.data;
-  const T* dy = args.dy.data;
-  T* dx = args.dx.data;
-  if (options.kind == NormKind::kBatch) {
-    const auto [samples, channels, positions] =
-        std::array{args.x.samples, args.x.channels, args.x.positions};
-    T* x_copy = args.workspace.data();
-    T* dy_copy = x_copy + args.x.size();
-    transpose(x, samples, channels, positions, x_copy);
-    transpose(dy, samples, channels, positions, dy_copy);
-    x = x_copy;
-    dy = dx = dy_copy;
-  }
-  const SetBackward<T> job{options, args, sets, from};
-  parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
-    const std::size_t at = r * sets.cols();
-    run_backward(job, r, x + at, dy + at, dx + at);
-  });
-  const T output_scale = static_cast<T>(options.output_scale);
-  auto add_parts = [&](const MatrixView<T>& parts, std::span<T> gradient) {
-    if (gradient.empty()) return;
-    add_column_sums<T>(parts.rows, parts.cols, gradient,
-                       [&](std::size_t n, std::size_t c) { return output_scale * parts(n, c); });
-  };
-  const ParameterParts<T> parts = parameter_parts(args, sets);
-  add_parts(parts.gamma, args.d_gamma);
-  add_parts(parts.beta, args.d_beta);
-  if (options.kind == NormKind::kBatch) {
-    transpose(static_cast<const T*>(dx), args.x.channels, args.x.samples, args.x.positions,
-              args.dx.data);
-  }
+MatrixView<const T> residual_sum(const AddNormForward<T>& args) {
+  if (args.sum.empty()) return args.add.x;
+  residual_add<T>(args.add, args.sum);
+  return args.sum;
 }
 
 }  // namespace
+
+template <typename T>
+void channel_norm_forward(const NormOptions& options, const AddNormForward<T>& args) {
+  const std::size_t rows = args.add.x.rows;
+  const std::size_t cols = args.add.x.cols;
+  const TensorShape shape = shape_of(kForward, rows, cols, args.positions);
+  const Sets sets = sets_of(kForward, options, shape);
+  check_channels(kForward, options, args, shape, sets);
+  check_optional_length(kForward, "beta", args.beta, shape.channels);
+  require(!args.sum.empty() || (args.add.branch.empty() && args.add.skip.is_one()),
+          "{}: sum is absent; norms over channels need one for what they normalize", kForward);
+  check_contiguous(kForward, "x", args.add.x);
+  check_contiguous(kForward, "sum", args.sum);
+  check_contiguous(kForward, "y", args.y);
+
+  const bool transposed = options.kind == NormKind::kBatch;
+  const T* s = residual_sum(args).data;
+  T* y = args.y.data;
+  if (transposed) {
+    transpose(s, rows, shape.channels, shape.positions, args.workspace.data());
+    s = y = args.workspace.data();
+  }
+  const SetForward<T> job{options, args, sets};
+  parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
+    run_forward(job, r, s + r * sets.cols(), y + r * sets.cols());
+  });
+  if (transposed) {
+    transpose(static_cast<const T*>(y), shape.channels, rows, shape.positions, args.y.data);
+  }
+}
+
+namespace {
+
+template <typename T>
+void add_parts(const AddNormBackward<T>& args, T output_scale, const MatrixView<T>& parts,
+               std::span<T> gradient) {
+  if (gradient.empty()) return;
+  if (args.parameter_gradients == GradientMode::kOverwrite) std::ranges::fill(gradient, T{0});
+  add_column_sums<T>(parts.rows, parts.cols, gradient,
+                     [&](std::size_t n, std::size_t c) { return output_scale * parts(n, c); });
+}
+
+}  // namespace
+
+template <typename T>
+void channel_norm_backward(const NormOptions& options, const AddNormBackward<T>& args) {
+  const std::size_t rows = args.s.rows;
+  const TensorShape shape = shape_of(kBackward, rows, args.s.cols, args.positions);
+  const Sets sets = sets_of(kBackward, options, shape);
+  check_channels(kBackward, options, args, shape, sets);
+  check_optional_length(kBackward, "d_gamma", args.d_gamma, shape.channels);
+  check_optional_length(kBackward, "d_beta", args.d_beta, shape.channels);
+  check_contiguous(kBackward, "s", args.s);
+  check_contiguous(kBackward, "dy", args.dy);
+  check_contiguous(kBackward, "dx", args.dx);
+
+  const bool transposed = options.kind == NormKind::kBatch;
+  // Where the residual's gradient is added, dx may be that: what is added to it stands elsewhere.
+  const MatrixView<T> through_norm =
+      args.d_residual.empty() ? args.dx : MatrixView<T>(args.workspace.data(), rows, args.s.cols);
+  const T* s = args.s.data;
+  const T* dy = args.dy.data;
+  T* dx = through_norm.data;
+  if (transposed) {
+    T* s_copy = args.workspace.data();
+    T* dy_copy = s_copy + shape.size();
+    transpose(s, rows, shape.channels, shape.positions, s_copy);
+    transpose(dy, rows, shape.channels, shape.positions, dy_copy);
+    s = s_copy;
+    dy = dx = dy_copy;
+  }
+  const SetBackward<T> job{options, args, sets};
+  parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
+    const std::size_t at = r * sets.cols();
+    run_backward(job, r, s + at, dy + at, dx + at);
+  });
+  const ParameterParts<T> parts = parameter_parts(args, sets);
+  const T output_scale = static_cast<T>(options.output_scale);
+  add_parts(args, output_scale, parts.gamma, args.d_gamma);
+  add_parts(args, output_scale, parts.beta, args.d_beta);
+  if (transposed) {
+    transpose(static_cast<const T*>(dx), shape.channels, rows, shape.positions, through_norm.data);
+  }
+  if (args.d_residual.empty()) return;
+  residual_add<T>({.x = args.d_residual, .branch = through_norm, .skip = args.skip}, args.dx);
+}
+
+template void channel_norm_forward(const NormOptions&, const AddNormForward<float>&);
+template void channel_norm_forward(const NormOptions&, const AddNormForward<double>&);
+template void channel_norm_backward(const NormOptions&, const AddNormBackward<float>&);
+template void channel_norm_backward(const NormOptions&, const AddNormBackward<double>&);
 
 }  // namespace addnorm::kernels
 
 namespace addnorm {
 
-template <typename T>
-std::size_t channel_norm_sets(const NormOptions& options, const TensorView<T>& x) {
-  return kernels::sets_of(options, x).rows;
+std::size_t norm_sets(const NormOptions& options, std::size_t rows, std::size_t features,
+                      std::size_t positions) {
+  if (normalizes_rows(options.kind)) return rows;
+  const kernels::TensorShape shape = kernels::shape_of("norm_sets", rows, features, positions);
+  return kernels::sets_of("norm_sets", options, shape).rows;
 }
 
-template <typename T>
-std::size_t channel_norm_workspace(const NormOptions& options, const TensorView<T>& x) {
-  const kernels::Sets sets = kernels::sets_of(options, x);
-  const std::size_t transposed = options.kind == NormKind::kBatch ? 2 * x.size() : 0;
-  return transposed + 2 * sets.rows * sets.runs;
-}
-
-template <typename T>
-void channel_norm_forward(const NormOptions& options, const ChannelNormForward<T>& args,
-                          std::size_t threads) {
-  const ThreadCount count(threads);
-  kernels::forward(options, args, kernels::StatisticsFrom::kData);
-}
-
-template <typename T>
-void channel_norm_backward(const NormOptions& options, const ChannelNormBackward<T>& args,
-                           std::size_t threads) {
-  const ThreadCount count(threads);
-  kernels::backward(options, args, kernels::StatisticsFrom::kData);
-}
-
-template <typename T>
-void batch_norm_evaluate(const NormOptions& options, const ChannelNormForward<T>& args,
-                         std::size_t threads) {
-  const ThreadCount count(threads);
-  require(options.kind == NormKind::kBatch, "batch_norm_evaluate: the kind must be kBatch");
-  kernels::forward(options, args, kernels::StatisticsFrom::kGiven);
-}
-
-template <typename T>
-void batch_norm_evaluate_backward(const NormOptions& options, const ChannelNormBackward<T>& args,
-                                  std::size_t threads) {
-  const ThreadCount count(threads);
-  require(options.kind == NormKind::kBatch,
-          "batch_norm_evaluate_backward: the kind must be kBatch");
-  kernels::backward(options, args, kernels::StatisticsFrom::kGiven);
+std::size_t norm_workspace(const NormOptions& options, std::size_t rows, std::size_t features,
+                           std::size_t positions) {
+  if (normalizes_rows(options.kind)) return add_norm_workspace(rows, features);
+  const kernels::TensorShape shape = kernels::shape_of("norm_workspace", rows, features, positions);
+  const kernels::Sets sets = kernels::sets_of("norm_workspace", options, shape);
+  const std::size_t copies = options.kind == NormKind::kBatch ? 2 : 1;
+  return copies * shape.size() + 2 * sets.rows * sets.runs;
 }
 
 template <typename T>
@@ -445,35 +463,11 @@ void running_to_norm_statistics(const NormOptions& options, const RunningStatist
   }
 }
 
-template std::size_t channel_norm_sets(const NormOptions&, const TensorView<float>&);
-template std::size_t channel_norm_sets(const NormOptions&, const TensorView<const float>&);
-template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<float>&);
-template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<const float>&);
-template void channel_norm_forward(const NormOptions&, const ChannelNormForward<float>&,
-                                   std::size_t);
-template void channel_norm_backward(const NormOptions&, const ChannelNormBackward<float>&,
-                                    std::size_t);
-template void batch_norm_evaluate(const NormOptions&, const ChannelNormForward<float>&,
-                                  std::size_t);
-template void batch_norm_evaluate_backward(const NormOptions&, const ChannelNormBackward<float>&,
-                                           std::size_t);
 template void update_running_statistics(const NormOptions&, std::size_t,
                                         std::span<const NormStatistics<float>>,
                                         const RunningStatistics<float>&);
 template void running_to_norm_statistics(const NormOptions&, const RunningStatistics<float>&,
                                          std::span<NormStatistics<float>>);
-template std::size_t channel_norm_sets(const NormOptions&, const TensorView<double>&);
-template std::size_t channel_norm_sets(const NormOptions&, const TensorView<const double>&);
-template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<double>&);
-template std::size_t channel_norm_workspace(const NormOptions&, const TensorView<const double>&);
-template void channel_norm_forward(const NormOptions&, const ChannelNormForward<double>&,
-                                   std::size_t);
-template void channel_norm_backward(const NormOptions&, const ChannelNormBackward<double>&,
-                                    std::size_t);
-template void batch_norm_evaluate(const NormOptions&, const ChannelNormForward<double>&,
-                                  std::size_t);
-template void batch_norm_evaluate_backward(const NormOptions&, const ChannelNormBackward<double>&,
-                                           std::size_t);
 template void update_running_statistics(const NormOptions&, std::size_t,
                                         std::span<const NormStatistics<double>>,
                                         const RunningStatistics<double>&);

@@ -114,19 +114,14 @@ TYPED_TEST(ChannelNorm, OutputsMayBeTheInputsAndGradientsAreAdded) {
     NormCase<T> plain({.kind = kind}, {5, 6, 7});
     NormCase<T> c = plain;
     plain.run();
-    channel_norm_backward<T>(c.options, {.x = c.tensor(c.x),
-                                         .statistics = plain.statistics,
-                                         .gamma = c.gamma,
-                                         .dy = c.tensor(c.dy),
-                                         .dx = c.tensor(c.dy),
-                                         .workspace = c.workspace});
+    AddNormBackward<T> backward = c.backward_args();
+    backward.statistics = plain.statistics;
+    backward.dx = c.matrix(c.dy);
+    add_norm_backward<T>(c.options, backward);
     EXPECT_TRUE(same_bits(c.dy, plain.dx));
-    channel_norm_forward<T>(c.options, {.x = c.tensor(c.x),
-                                        .gamma = c.gamma,
-                                        .beta = c.beta,
-                                        .y = c.tensor(c.x),
-                                        .statistics = c.statistics,
-                                        .workspace = c.workspace});
+    AddNormForward<T> forward = c.forward_args();
+    forward.y = c.matrix(c.x);
+    add_norm_forward<T>(c.options, forward);
     EXPECT_TRUE(same_bits(c.x, plain.y));
 
     const auto once = to_double(plain.d_gamma);
@@ -134,6 +129,43 @@ TYPED_TEST(ChannelNorm, OutputsMayBeTheInputsAndGradientsAreAdded) {
     for (std::size_t i = 0; i < once.size(); ++i) {
       EXPECT_NEAR(plain.d_gamma[i], 2 * once[i], kTolerance<T> * (1 + std::abs(once[i])));
     }
+  }
+}
+
+TYPED_TEST(ChannelNorm, AddsTheResidualAsTheSeparateCallsDo) {
+  using T = TypeParam;
+  for (const NormKind kind : kChannelKinds) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    NormCase<T> separate({.kind = kind}, {5, 6, 7});
+    NormCase<T> fused = separate;
+    std::vector<T> branch(separate.x.rbegin(), separate.x.rend());
+    std::vector<T> d_residual(separate.dy.rbegin(), separate.dy.rend());
+    const ResidualAdd<T> add{.x = fused.matrix(fused.x),
+                             .branch = fused.matrix(branch),
+                             .skip = {.constant = T{2}},
+                             .gain = {.constant = T(0.5)}};
+    residual_add<T>(add, separate.matrix(separate.x));
+    separate.run();
+    residual_add<T>({.x = separate.matrix(d_residual),
+                     .branch = separate.matrix(separate.dx),
+                     .skip = {.constant = T{2}}},
+                    separate.matrix(separate.dx));
+
+    AddNormForward<T> forward = fused.forward_args();
+    forward.add = add;
+    forward.sum = fused.matrix(fused.x);
+    add_norm_forward<T>(fused.options, forward);
+    AddNormBackward<T> backward = fused.backward_args();
+    backward.d_residual = backward.dx = fused.matrix(d_residual);  // in place
+    backward.skip = {.constant = T{2}};
+    backward.parameter_gradients = GradientMode::kOverwrite;
+    std::ranges::fill(fused.d_gamma, T{9});
+    std::ranges::fill(fused.d_beta, T{9});
+    add_norm_backward<T>(fused.options, backward);
+    EXPECT_TRUE(same_bits(fused.y, separate.y));
+    EXPECT_TRUE(same_bits(d_residual, separate.dx));
+    EXPECT_TRUE(same_bits(fused.d_gamma, separate.d_gamma));
+    EXPECT_TRUE(same_bits(fused.d_beta, separate.d_beta));
   }
 }
 
@@ -188,12 +220,9 @@ TEST(BatchNormEvaluation, IsAnAffineMapByTheRunningStatistics) {
     std::vector<double> variance{4, 0.25, 1};
     running_to_norm_statistics<double>(options, {mean, variance}, c.statistics);
     auto forward = [&] {
-      batch_norm_evaluate<double>(options, {.x = c.tensor(c.x),
-                                            .gamma = c.gamma,
-                                            .beta = c.beta,
-                                            .y = c.tensor(c.y),
-                                            .statistics = c.statistics,
-                                            .workspace = c.workspace});
+      AddNormForward<double> args = c.forward_args();
+      args.statistics_from = StatisticsFrom::kGiven;
+      add_norm_forward<double>(options, args);
     };
     forward();
     for (std::size_t i = 0; i < c.x.size(); ++i) {
@@ -206,14 +235,9 @@ TEST(BatchNormEvaluation, IsAnAffineMapByTheRunningStatistics) {
       ASSERT_NEAR(c.y[i], options.output_scale * y, 1e-13);
     }
 
-    batch_norm_evaluate_backward<double>(options, {.x = c.tensor(c.x),
-                                                   .statistics = c.statistics,
-                                                   .gamma = c.gamma,
-                                                   .dy = c.tensor(c.dy),
-                                                   .dx = c.tensor(c.dx),
-                                                   .d_gamma = c.d_gamma,
-                                                   .d_beta = c.d_beta,
-                                                   .workspace = c.workspace});
+    AddNormBackward<double> backward = c.backward_args();
+    backward.statistics_from = StatisticsFrom::kGiven;
+    add_norm_backward<double>(options, backward);
     auto loss = [&] {
       forward();
       return std::inner_product(c.y.begin(), c.y.end(), c.dy.begin(), 0.0);
@@ -226,40 +250,43 @@ TEST(BatchNormEvaluation, IsAnAffineMapByTheRunningStatistics) {
 
 struct Mistake {
   const char* message;
-  std::function<void(NormOptions&, ChannelNormBackward<float>&)> make;
+  std::function<void(NormOptions&, AddNormBackward<float>&)> make;
 };
 
 TEST(ChannelNormErrors, BackwardNamesTheArgumentThatIsWrong) {
   std::vector<float> three(3);
   const Mistake mistakes[] = {
       {"epsilon is -1", [](auto& o, auto&) { o.epsilon = -1; }},
-      {"kind must be kBatch, kInstance or kGroup", [](auto& o, auto&) { o.kind = NormKind::kRms; }},
+      {"statistics are given, which is for kBatch alone",
+       [](auto& o, auto& a) {
+         o.kind = NormKind::kInstance;
+         a.statistics_from = StatisticsFrom::kGiven;
+       }},
+      {"positions is 0, must divide the 42 values", [](auto&, auto& a) { a.positions = 0; }},
+      {"positions is 4, must divide the 42 values", [](auto&, auto& a) { a.positions = 4; }},
+      {"the rows of dy stand 43 values apart", [](auto&, auto& a) { a.dy.stride = 43; }},
       {"there are 4 groups, they must divide the 6 channels",
        [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 4}; }},
       {"there are 0 groups", [](auto& o, auto&) { o = {.kind = NormKind::kGroup, .groups = 0}; }},
-      {"no values to normalize", [](auto&, auto& a) { a.x.positions = 0; }},
+      {"no values to normalize", [](auto&, auto& a) { a.s.rows = a.dy.rows = a.dx.rows = 0; }},
       {"needs at least 2 values",
        [](auto& o, auto& a) {
          o.variance = Variance::kUnbiased;
-         a.x.samples = a.x.positions = 1;
+         a.s.rows = a.dy.rows = a.dx.rows = a.positions = 1;
        }},
-      {"dy is 0 × 0 × 1, must be 5 × 6 × 7", [](auto&, auto& a) { a.dy = {}; }},
-      {"dx is 0 × 0 × 1, must be 5 × 6 × 7", [](auto&, auto& a) { a.dx = {}; }},
+      {"dy is absent, must be 5 × 42", [](auto&, auto& a) { a.dy = {}; }},
+      {"dx is absent, must be 5 × 42", [](auto&, auto& a) { a.dx = {}; }},
       {"gamma has 3 values", [&](auto&, auto& a) { a.gamma = three; }},
       {"d_gamma has 3 values", [&](auto&, auto& a) { a.d_gamma = three; }},
       {"d_beta has 3 values", [&](auto&, auto& a) { a.d_beta = three; }},
       {"statistics has 0 values", [](auto&, auto& a) { a.statistics = {}; }},
-      {"workspace has 3 values, must have 432", [&](auto&, auto& a) { a.workspace = three; }}};
+      {"workspace has 3 values, must have at least", [&](auto&, auto& a) { a.workspace = three; }}};
   for (const auto& [message, make] : mistakes) {
     NormCase<float> c({.kind = NormKind::kBatch}, {5, 6, 7});
     NormOptions options = c.options;
-    ChannelNormBackward<float> args{.x = c.tensor(c.x),
-                                    .statistics = c.statistics,
-                                    .dy = c.tensor(c.dy),
-                                    .dx = c.tensor(c.dx),
-                                    .workspace = c.workspace};
+    AddNormBackward<float> args = c.backward_args();
     make(options, args);
-    EXPECT_THAT([&] { channel_norm_backward(options, args); },
+    EXPECT_THAT([&] { add_norm_backward(options, args); },
                 ThrowsMessage<Error>(HasSubstr(message)));
   }
 }
@@ -270,18 +297,27 @@ TEST(ChannelNormErrors, ForwardAndRunningStatisticsNameTheArgumentThatIsWrong) {
   auto expect_error = [](const char* message, const std::function<void()>& call) {
     EXPECT_THAT(call, ThrowsMessage<Error>(HasSubstr(message)));
   };
-  const ChannelNormForward<float> forward{
-      .x = c.tensor(c.x), .y = c.tensor(c.y), .statistics = c.statistics, .workspace = c.workspace};
-  expect_error("y is 0 × 0 × 1", [&, args = forward]() mutable {
+  const AddNormForward<float> forward = c.forward_args();
+  expect_error("y is absent, must be 5 × 42", [&, args = forward]() mutable {
     args.y = {};
-    channel_norm_forward(c.options, args);
+    add_norm_forward(c.options, args);
   });
   expect_error("beta has 3 values", [&, args = forward]() mutable {
     args.beta = three;
-    channel_norm_forward(c.options, args);
+    add_norm_forward(c.options, args);
   });
-  expect_error("the kind must be kBatch",
-               [&] { batch_norm_evaluate({.kind = NormKind::kInstance}, forward); });
+  expect_error("sum is absent", [&, args = forward]() mutable {
+    args.add.branch = c.matrix(c.dy);
+    add_norm_forward(c.options, args);
+  });
+  expect_error("statistics are given, which is for kBatch alone", [&, args = forward]() mutable {
+    args.statistics_from = StatisticsFrom::kGiven;
+    add_norm_forward({.kind = NormKind::kInstance}, args);
+  });
+  expect_error("batch, instance and group norms take float or double", [&] {
+    Matrix<BFloat16> x(5, 42);
+    add_norm_forward<BFloat16>(c.options, {.add = {.x = x}, .y = x});
+  });
   expect_error("the batch has 1 values for each channel", [&] {
     update_running_statistics<float>(c.options, 1, c.statistics, {six, six});
   });

@@ -19,9 +19,4 @@ void check_norm_options(std::string_view where, const NormOptions& options, std:
           "{}: the unbiased variance needs at least 2 values, there is 1", where);
 }
 
-void check_row_kind(std::string_view where, const NormOptions& options) {
-  require(options.kind == NormKind::kLayer || options.kind == NormKind::kRms,
-          "{}: the kind must be kLayer or kRms; the others are channel_norm_forward's", where);
-}
-
 }  // namespace addnorm::kernels

@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "addnorm/norm.h"
 #include "base/require.h"
@@ -15,8 +16,22 @@ namespace addnorm::kernels {
 /// Throws unless ε is finite and not negative and `set_size` values can be normalized together.
 void check_norm_options(std::string_view where, const NormOptions& options, std::size_t set_size);
 
-/// Throws unless the norm is one of rows.
-void check_row_kind(std::string_view where, const NormOptions& options);
+/// Whether there are norms over channels of these types.
+template <typename Stream, typename Branch>
+inline constexpr bool kHasChannelNorms =
+    std::is_same_v<Stream, Branch>&& std::is_same_v<Stream, Arithmetic<Stream>>;
+
+/// Throws unless there is such a norm of these types, for rows of so many features.
+template <typename Stream, typename Branch>
+void check_kind(std::string_view where, const NormOptions& options, StatisticsFrom from,
+                std::size_t features) {
+  const bool of_rows = normalizes_rows(options.kind);
+  require(of_rows || kHasChannelNorms<Stream, Branch>,
+          "{}: batch, instance and group norms take float or double, x and y alike", where);
+  require(from == StatisticsFrom::kInput || options.kind == NormKind::kBatch,
+          "{}: statistics are given, which is for kBatch alone", where);
+  if (of_rows) check_norm_options(where, options, features);
+}
 
 /// Throws unless `values` holds `expected` values.
 template <typename T>

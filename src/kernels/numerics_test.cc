@@ -290,21 +290,21 @@ TEST(Numerics, ParameterGradientsStayRightOverManySamples) {
   const std::vector<float> x(kSamples * 2, 1.0F);
   const std::vector<float> dy(kSamples * 2, 0.1F);
   const NormOptions options{.kind = NormKind::kGroup, .groups = 1};
-  const TensorView<const float> tensor{x.data(), kSamples, 2};
+  const MatrixView<const float> s{x.data(), kSamples, 2};
   std::vector<float> y(x.size());
   std::vector<NormStatistics<float>> statistics(kSamples);
-  std::vector<float> workspace(channel_norm_workspace(options, tensor));
-  channel_norm_forward<float>(options, {.x = tensor,
-                                        .y = {y.data(), kSamples, 2},
-                                        .statistics = statistics,
-                                        .workspace = workspace});
+  std::vector<float> workspace(norm_workspace(options, kSamples, 2));
+  add_norm_forward<float>(options, {.add = {.x = s},
+                                    .y = {y.data(), kSamples, 2},
+                                    .statistics = statistics,
+                                    .workspace = workspace});
   std::vector<float> d_beta(2);
-  channel_norm_backward<float>(options, {.x = tensor,
-                                         .statistics = statistics,
-                                         .dy = {dy.data(), kSamples, 2},
-                                         .dx = {y.data(), kSamples, 2},
-                                         .d_beta = d_beta,
-                                         .workspace = workspace});
+  add_norm_backward<float>(options, {.s = s,
+                                     .statistics = statistics,
+                                     .dy = {dy.data(), kSamples, 2},
+                                     .dx = {y.data(), kSamples, 2},
+                                     .d_beta = d_beta,
+                                     .workspace = workspace});
   EXPECT_NEAR(d_beta[0] / (kSamples * static_cast<double>(0.1F)), 1, 1e-6);
 }
 

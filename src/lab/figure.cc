@@ -12,17 +12,6 @@
 
 namespace addnorm::lab {
 
-std::string_view name_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kInside:
-      return "inside";
-    case Verdict::kOutside:
-      return "outside";
-    default:
-      return "not applicable";
-  }
-}
-
 Verdict Check::verdict() const {
   if (!unmet.empty()) return Verdict::kNotApplicable;
   return low <= measured && measured <= high ? Verdict::kInside : Verdict::kOutside;

@@ -41,7 +41,9 @@ struct Panel {
 };
 
 enum class Verdict { kInside, kOutside, kNotApplicable };
-std::string_view name_of(Verdict verdict);  ///< "inside", "outside", "not applicable"
+constexpr std::array<std::string_view, 3> names_of(Verdict) {
+  return {"inside", "outside", "not applicable"};
+}
 
 /// What theory or the literature says, as a number that the measurement must keep between two
 /// others.

@@ -33,14 +33,11 @@ class Norms {
   BatchNormOutput batch(const Matrix<float>& x) const {
     NormOptions norm = plan_.block.norm;
     norm.kind = NormKind::kBatch;
-    const TensorView<const float> tensor{x.data(), x.rows(), x.cols()};
-    std::vector<float> workspace(channel_norm_workspace(norm, tensor));
+    std::vector<float> workspace(norm_workspace(norm, x.rows(), x.cols()));
     std::vector<NormStatistics<float>> statistics(x.cols());
     BatchNormOutput output{.y = Matrix<float>(x.rows(), x.cols())};
-    channel_norm_forward<float>(norm, {.x = tensor,
-                                       .y = {output.y.data(), x.rows(), x.cols()},
-                                       .statistics = statistics,
-                                       .workspace = workspace});
+    add_norm_forward<float>(
+        norm, {.add = {.x = x}, .y = output.y, .statistics = statistics, .workspace = workspace});
     for (const auto& s : statistics) {
       output.statistics.push_back({s.mean(), s.variance / s.scale / s.scale});
     }

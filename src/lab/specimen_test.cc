@@ -62,7 +62,7 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryPlacement) {
 
 TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryInitialization) {
   for (const Initialization initialization : kInitializations) {
-    SCOPED_TRACE(name_of(initialization));
+    SCOPED_TRACE(to_string(initialization));
     theory::WideStack stack = wide_stack("pre/post");
     stack.initialization = initialization;
     expect_as_predicted(stack);

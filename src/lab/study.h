@@ -60,7 +60,7 @@ void check_study(const StudyOptions& options);
 
 /// Trains every placement with every seed, without and with warm-up, and measures the other
 /// initializations without training them; as many models at a time as there are threads, each on
-/// one; so the numbers do not depend on the threads. `progress` is told how many of all steps are
+/// one; so the numbers do not depend on the threads. `progress` receives how many of all steps are
 /// done, from one thread at a time.
 Study run_study(const StudyOptions& options, const ByteText& text,
                 const std::function<void(std::size_t done, std::size_t all)>& progress);

@@ -246,7 +246,7 @@ StudyClaim signal_claim(const StudyFinding& finding, const char* without) {
   for (const EndRatios& ends : all) {
     lost += ends.sound() ? 0 : 1;
     evidence += fmt::format("{}with {} weights {}", evidence.empty() ? "" : "; ",
-                            name_of(ends.initialization), ends_clause(ends));
+                            to_string(ends.initialization), ends_clause(ends));
   }
   evidence[0] = 'W';
   return {.claim = fmt::format("A deep stack without {} loses its signal or its gradient, or they "

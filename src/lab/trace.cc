@@ -47,6 +47,8 @@ NormStatistics<double> normalize(const TraceArgs& args, const Vector& values, Tr
 Trace trace(const TraceArgs& args) {
   const std::size_t n = args.x.size();
   kernels::check_norm_options("x", args.norm, n);
+  require(normalizes_rows(args.norm.kind), "norm: the kind is {}; expected layer or rms",
+          to_string(args.norm.kind));
   require(args.branch.empty() || args.branch.size() == n,
           "branch: has {} values; expected {}, as many as x", args.branch.size(), n);
   Trace result{.x = {args.x.begin(), args.x.end()},

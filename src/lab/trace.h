@@ -13,6 +13,9 @@ enum class TracePlacement {
   kPre,   ///< output = x + F(norm(x))
   kNone,  ///< output = x + F(x)
 };
+constexpr std::array<std::string_view, 3> names_of(TracePlacement) {
+  return {"post", "pre", "none"};
+}
 
 /// One token on its way through Add & Norm. Without a branch there is only the norm, of x itself.
 struct TraceArgs {

@@ -157,9 +157,9 @@ TEST_F(ModelFilesTest, RunsForwardAndBackward) {
   EXPECT_EQ(logits.cols, 11U);
   Matrix<float> gradient(6, 11);
   gradient.fill(0.1F);
-  std::size_t told = 0;
-  model.backward(gradient, [&](const StreamedModel::Gradient&) { ++told; });
-  EXPECT_EQ(told, model.parameter_names().size());
+  std::size_t count = 0;
+  model.backward(gradient, [&](const StreamedModel::Gradient&) { ++count; });
+  EXPECT_EQ(count, model.parameter_names().size());
   EXPECT_THAT(model.weights().besides(model.parameter_names()), ElementsAre());
 }
 

@@ -130,13 +130,13 @@ MatrixView<const float> StreamedModel::forward(std::span<const std::int32_t> tok
   if (final_norm_) {
     y_.resize(y.rows, y.cols);
     final_norm_->forward({.x = y}, {}, y_, pass(probe));
-    tell(SublayerKind::kFinalNorm, y_);
+    observe(SublayerKind::kFinalNorm, y_);
     y = y_;
   }
   if (!head_) return y;
   output_.resize(tokens.size(), recipe_.vocabulary);
   head_->forward(weights_, y, output_, pass(probe));
-  tell(SublayerKind::kHead, output_);
+  observe(SublayerKind::kHead, output_);
   return output_;
 }
 
@@ -150,7 +150,7 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
   d_output_.resize(d_output.rows, d_output.cols);
   residual_add<float>({.x = d_output}, d_output_);
   if (head_) {
-    tell_gradient(SublayerKind::kHead, d_output_);
+    observe_gradient(SublayerKind::kHead, d_output_);
     zero_gradients(head_->parameters());
     head_->backward(weights_, y, d_output_, d_stream_, pass(nullptr));
     visit_all(head_->parameters(), visitor);
@@ -161,7 +161,7 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
     residual_add<float>({.x = d_output}, d_stream_);
   }
   if (final_norm_) {
-    tell_gradient(SublayerKind::kFinalNorm, d_stream_);
+    observe_gradient(SublayerKind::kFinalNorm, d_stream_);
     const ParameterList<float> parameters = parameters_of(*final_norm_, "final_norm");
     zero_gradients(parameters);
     final_norm_->backward({.s = streams_.back(), .dy = d_stream_, .dx = d_stream_}, pass(nullptr));
@@ -203,11 +203,11 @@ void StreamedModel::embed() {
   if (embedding_norm_) {
     embedding_norm_->forward({.x = embedded_}, {}, streams_.front(), pass(nullptr));
   }
-  tell(SublayerKind::kEmbedding, streams_.front());
+  observe(SublayerKind::kEmbedding, streams_.front());
 }
 
 void StreamedModel::embed_backward(const Visitor& visitor, Visit which) {
-  tell_gradient(SublayerKind::kEmbedding, d_stream_);
+  observe_gradient(SublayerKind::kEmbedding, d_stream_);
   if (embedding_norm_) {
     const ParameterList<float> parameters = parameters_of(*embedding_norm_, "embedding.norm");
     zero_gradients(parameters);
@@ -264,11 +264,12 @@ Site StreamedModel::outer_site(SublayerKind sublayer) const {
   return {sublayer == SublayerKind::kEmbedding ? 0 : recipe_.layers(), sublayer, Point::kOutput};
 }
 
-void StreamedModel::tell(SublayerKind sublayer, MatrixView<const float> values) const {
+void StreamedModel::observe(SublayerKind sublayer, MatrixView<const float> values) const {
   if (probe_ != nullptr) probe_->forward(outer_site(sublayer), values);
 }
 
-void StreamedModel::tell_gradient(SublayerKind sublayer, MatrixView<const float> gradient) const {
+void StreamedModel::observe_gradient(SublayerKind sublayer,
+                                     MatrixView<const float> gradient) const {
   if (probe_ != nullptr) probe_->backward(outer_site(sublayer), gradient);
 }
 

@@ -40,7 +40,7 @@ class StreamedModel {
   /// Matrices with a row for each token of the vocabulary may be most of a model.
   enum class Visit { kAll, kWithoutVocabulary };
 
-  /// After forward: tells its probe the gradients on the way back from `d_output`, and the visitor,
+  /// After forward: its probe observes the gradients on the way back from `d_output`; the visitor
   /// if there is one, those of the parameters. What layers share comes once for each.
   void backward(MatrixView<const float> d_output, const Visitor& visitor = {},
                 Visit which = Visit::kAll);
@@ -61,8 +61,8 @@ class StreamedModel {
   Block<float> load_block(std::size_t layer) const;
   void check() const;
   Pass<float> pass(Probe<float>* probe);
-  void tell(SublayerKind sublayer, MatrixView<const float> values) const;
-  void tell_gradient(SublayerKind sublayer, MatrixView<const float> gradient) const;
+  void observe(SublayerKind sublayer, MatrixView<const float> values) const;
+  void observe_gradient(SublayerKind sublayer, MatrixView<const float> gradient) const;
   void embed();
   void embed_backward(const Visitor& visitor, Visit which);
   void visit_token_rows(const std::string& name, MatrixView<const float> dx,

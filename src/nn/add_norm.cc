@@ -3,13 +3,13 @@
 #include "base/require.h"
 #include "base/time_account.h"
 #include "kernels/check.h"
-#include "nn/told.h"
+#include "nn/observed.h"
 
 namespace addnorm {
 
 template <typename T>
 void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass) {
-  const Charge charge(Cost::kAddNorm);
+  const ScopedTimer timer(Cost::kAddNorm);
   resize(pass.rows());
 
   // h = before(x)
@@ -33,47 +33,47 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
     stream.normalize(*after_, y_.view(), pass);
     stream.replace(y_);
   }
-  if (pass.probe != nullptr) tell(pass);
+  if (pass.probe != nullptr) observe(pass);
 }
 
 template <typename T>
 void AddNorm<T>::backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
   require(!x_.empty(), "add_norm: a backward without a forward");
   kernels::check_shape("add_norm", "gradient", gradient, x_.rows, x_.cols);
-  const Charge charge(Cost::kAddNorm);
+  const ScopedTimer timer(Cost::kAddNorm);
   Matrix<T>& d_before = pass.memory().d_before;
   d_before.resize(x_.rows, x_.cols);
 
   // ds of y = after(s)
   if (after_) {
-    tell_gradient(Point::kAfter, gradient, pass);
+    observe_gradient(Point::kAfter, gradient, pass);
     after_->backward({.s = sum_, .dy = gradient, .dx = gradient}, pass);
   }
 
   // df of s = skip ⊙ x + gain ⊙ dropout(f)
-  tell_gradient(Point::kSum, gradient, pass);
+  observe_gradient(Point::kSum, gradient, pass);
   MatrixView<T> d_branch = residual_backward(gradient, pass);
 
   // dh of f = inside(F(h))
   if (inside_) {
-    tell_gradient(Point::kInside, d_branch, pass);
+    observe_gradient(Point::kInside, d_branch, pass);
     Matrix<T>& d_normed = pass.memory().d_branch;
     inside_->backward({.s = branch_, .dy = d_branch, .dx = d_normed}, pass);
     d_branch = d_normed;
   }
-  tell_gradient(Point::kBranch, d_branch, pass);
+  observe_gradient(Point::kBranch, d_branch, pass);
   branch.backward(branch_input(), d_branch, d_before, pass);
 
   // dx = skip ⊙ ds + before'(dh)
   const Scale<Value> skip = scale(placement_.skip, skip_);
   if (before_) {
-    tell_gradient(Point::kBefore, d_before.view(), pass);
+    observe_gradient(Point::kBefore, d_before.view(), pass);
     before_->backward(
         {.s = x_, .dy = d_before, .d_residual = gradient, .skip = skip, .dx = gradient}, pass);
   } else {
     residual_add<Value, T>({.x = gradient, .branch = d_before, .skip = skip}, gradient);
   }
-  tell_gradient(Point::kX, gradient, pass);
+  observe_gradient(Point::kX, gradient, pass);
 }
 
 template <typename T>
@@ -172,12 +172,12 @@ Site AddNorm<T>::site(Point point, NormSlot norm) const {
 }
 
 template <typename T>
-void AddNorm<T>::tell(const Pass<T>& pass) const {
+void AddNorm<T>::observe(const Pass<T>& pass) const {
   auto value = [&]<typename V>(Point point, MatrixView<const V> values) {
-    pass.probe->forward(site(point), Told<V>(values));
+    pass.probe->forward(site(point), Observed<V>(values));
   };
   auto norm = [&](NormSlot slot, const auto& n, const auto& s) {
-    if (n) n->tell(site(Point::kMean, slot), s, pass);
+    if (n) n->observe(site(Point::kMean, slot), s, pass);
   };
   value(Point::kX, x_);
   norm(NormSlot::kBefore, before_, x_);
@@ -192,8 +192,8 @@ void AddNorm<T>::tell(const Pass<T>& pass) const {
 
 template <typename T>
 template <typename V>
-void AddNorm<T>::tell_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const {
-  if (pass.probe != nullptr) pass.probe->backward(site(point), Told<V>(gradient));
+void AddNorm<T>::observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const {
+  if (pass.probe != nullptr) pass.probe->backward(site(point), Observed<V>(gradient));
 }
 
 template <typename T>

@@ -114,7 +114,7 @@ MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_hea
 
 template <typename T>
 void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pass<T>& pass) {
-  const Charge charge(Cost::kAttention);
+  const ScopedTimer timer(Cost::kAttention);
   check(in, pass);
   batch_ = pass.batch;
   query_length_ = pass.length;
@@ -136,7 +136,7 @@ void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pas
     }
   });
   output_.forward(context_, y);
-  if (pass.probe != nullptr && pass.probe->wants_scores()) tell_scores(pass);
+  if (pass.probe != nullptr && pass.probe->wants_scores()) observe_scores(pass);
 }
 
 template <typename T>
@@ -205,14 +205,14 @@ void MultiHeadAttention<T>::prepare(const Linear<T>& linear, std::optional<Norm<
   } else {
     project(linear, x, projected, pass);
   }
-  turn(Turn::kForward, projected, length, pass);
+  rotate_heads(Rotation::kForward, projected, length, pass);
 }
 
 /// The gradient of the projection, in place of that of prepared queries or keys.
 template <typename T>
 void MultiHeadAttention<T>::prepare_backward(std::optional<Norm<T, T>>& norm, Matrix<T>& raw,
                                              Matrix<T>& d, const Pass<T>& pass) {
-  turn(Turn::kBack, d, d.rows() / batch_, pass);
+  rotate_heads(Rotation::kBack, d, d.rows() / batch_, pass);
   if (!norm) return;
   const std::size_t features = norm->gamma().value.cols();
   const MatrixView<T> gradient = rows_of(d.view(), features);
@@ -220,8 +220,8 @@ void MultiHeadAttention<T>::prepare_backward(std::optional<Norm<T, T>>& norm, Ma
 }
 
 template <typename T>
-void MultiHeadAttention<T>::turn(Turn direction, Matrix<T>& projected, std::size_t length,
-                                 const Pass<T>& pass) const {
+void MultiHeadAttention<T>::rotate_heads(Rotation direction, Matrix<T>& projected,
+                                         std::size_t length, const Pass<T>& pass) const {
   if (form_.rope.empty()) return;
   for (std::size_t s = 0; s < batch_; ++s) {
     rotate<T>(form_.rope, pass.past, direction, fed(projected, s, length, pass));
@@ -313,7 +313,7 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
           "attention: {} queries, {} keys and {} values are not those of the last forward, {} × {} "
           "and {} × {}",
           in.query.rows, in.key.rows, in.value.rows, batch_, query_length_, batch_, key_length_);
-  const Charge charge(Cost::kAttention);
+  const ScopedTimer timer(Cost::kAttention);
   Scratch<T>& scratch = pass.memory();
   scratch.d_context.resize(q_.rows(), q_.cols());
   scratch.d_query.resize(q_.rows(), q_.cols());
@@ -421,7 +421,7 @@ void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pas
 
 /// Tells the probe the scores of one tile after the other; −∞ stands where a key is not seen.
 template <typename T>
-void MultiHeadAttention<T>::tell_scores(const Pass<T>& pass) {
+void MultiHeadAttention<T>::observe_scores(const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();
   constexpr Value kUnseen = -std::numeric_limits<Value>::infinity();
   const AttentionMask& mask = pass.mask;
@@ -429,7 +429,7 @@ void MultiHeadAttention<T>::tell_scores(const Pass<T>& pass) {
     const std::size_t sequence_head = i / n_tiles();
     const Tile tile =
         tile_at(i % n_tiles(), sequence_head / n_heads_, sequence_head % n_heads_, pass);
-    const MatrixView<Value> told = scores(tile, pass, memory.scores);
+    const MatrixView<Value> seen = scores(tile, pass, memory.scores);
     for (std::size_t r = 0; r < tile.queries; ++r) {
       const std::size_t query = tile.first + r;
       const auto [first, end] = visible_keys(query, tile.keys, pass);
@@ -437,10 +437,10 @@ void MultiHeadAttention<T>::tell_scores(const Pass<T>& pass) {
         const bool padding =
             !mask.key_padding.empty() && mask.key_padding[tile.sequence * key_length_ + key] != 0;
         const bool blocked = !mask.blocked.empty() && mask.blocked[query * key_length_ + key] != 0;
-        if (key < first || key >= end || padding || blocked) told(r, key) = kUnseen;
+        if (key < first || key >= end || padding || blocked) seen(r, key) = kUnseen;
       }
     }
-    pass.probe->forward({form_.layer, SublayerKind::kAttention, Point::kScores}, told);
+    pass.probe->forward({form_.layer, SublayerKind::kAttention, Point::kScores}, seen);
   }
 }
 

@@ -64,8 +64,8 @@ TEST(Rope, ProductsDependOnTheDistanceAlone) {
     Matrix<double> q(1, 6), k(1, 6);
     std::ranges::copy(one.view().row(0), q.data());
     std::ranges::copy(one.view().row(1), k.data());
-    rotate<double>(frequencies, query, Turn::kForward, q);
-    rotate<double>(frequencies, key, Turn::kForward, k);
+    rotate<double>(frequencies, query, Rotation::kForward, q);
+    rotate<double>(frequencies, key, Rotation::kForward, k);
     double sum = 0;
     for (std::size_t i = 0; i < 6; ++i) sum += q(0, i) * k(0, i);
     return sum;
@@ -78,9 +78,9 @@ TEST(Rope, TurnsBack) {
   const std::vector<double> frequencies = rope_frequencies(10'000, 4);
   Matrix<double> x = random_tokens();
   const Matrix<double> before = random_tokens();
-  rotate<double>(frequencies, 5, Turn::kForward, x);
+  rotate<double>(frequencies, 5, Rotation::kForward, x);
   EXPECT_GT(largest_difference(x, before), 0.1);
-  rotate<double>(frequencies, 5, Turn::kBack, x);
+  rotate<double>(frequencies, 5, Rotation::kBack, x);
   EXPECT_LT(largest_difference(x, before), 1e-12);
 }
 
@@ -187,8 +187,8 @@ TEST(Attention, FormsGiveTheSameInPieces) {
   }
 }
 
-/// Scores as they are told: −∞ where a key is not seen, and their softmax's values times v is what
-/// attention gives.
+/// Scores as a probe observes them: −∞ where a key is not seen, and their softmax's values times v
+/// is what attention gives.
 TEST(Attention, RefusesABackwardOfOtherRows) {
   MultiHeadAttention<double> attention(8, 2);
   Scratch<double> scratch;
@@ -216,15 +216,15 @@ TEST(Attention, TellsScores) {
           EXPECT_EQ(std::isfinite(values(q, k)), k <= q && k + 4 > q);
         }
       }
-      ++told;
+      ++count;
     }
     void backward(const Site&, MatrixView<const double>) override {}
     bool wants_scores() const override { return true; }
-    int told = 0;
+    int count = 0;
   } listener;
   Sample sample({.window = 4, .layer = 3});
   sample(random_tokens(), {.mask = kCausal, .probe = &listener});
-  EXPECT_EQ(listener.told, int(kHeads));
+  EXPECT_EQ(listener.count, int(kHeads));
 }
 
 }  // namespace

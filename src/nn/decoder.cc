@@ -58,7 +58,7 @@ MatrixView<Arithmetic<T>> Decoder<T>::forward(std::span<const std::int32_t> toke
   if (head_) {
     head_->forward(y_, logits_.view());
   } else {
-    const Charge charge(Cost::kProducts);
+    const ScopedTimer timer(Cost::kProducts);
     gemm::gemm<T, Value>({.a = y_,
                           .b = stored<T>(embedding_.token()),
                           .transpose_b = gemm::Transpose::kYes,
@@ -93,7 +93,7 @@ void Decoder<T>::backward(MatrixView<const Value> d_logits) {
 template <typename T>
 void Decoder<T>::head_backward(MatrixView<const T> d_logits, MatrixView<T> d_y) {
   if (head_) return head_->backward(y_, d_logits, d_y);
-  const Charge charge(Cost::kProducts);
+  const ScopedTimer timer(Cost::kProducts);
   Parameter<Value>& token = embedding_.token();
   gemm::gemm<T>({.a = d_logits, .b = stored<T>(token), .c = d_y});
   gemm::gemm<T, Value>({.a = d_logits,

@@ -48,7 +48,7 @@ FeedForward<T>::FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKi
 
 template <typename T>
 void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>&) {
-  const Charge charge(Cost::kRest);
+  const ScopedTimer timer(Cost::kRest);
   const std::size_t d_ff = up_.weight().value.rows();
   up_out_.resize(x.rows, d_ff);
   hidden_.resize(x.rows, d_ff);
@@ -68,7 +68,7 @@ void FeedForward<T>::forward(MatrixView<const T> x, MatrixView<T> y, const Pass<
 template <typename T>
 void FeedForward<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                               const Pass<T>& pass) {
-  const Charge charge(Cost::kRest);
+  const ScopedTimer timer(Cost::kRest);
   Matrix<T>& d_hidden = pass.memory().d_hidden;
   d_hidden.resize(hidden_.rows(), hidden_.cols());
   down_.backward(hidden_, dy, d_hidden);

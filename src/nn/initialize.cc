@@ -7,24 +7,6 @@
 
 namespace addnorm {
 
-std::string_view name_of(Initialization initialization) {
-  switch (initialization) {
-    case Initialization::kTorch:
-      return "torch";
-    case Initialization::kXavier:
-      return "xavier";
-    default:
-      return "gpt2";
-  }
-}
-
-Initialization find_initialization(std::string_view name) {
-  for (const Initialization initialization : kInitializations) {
-    if (name == name_of(initialization)) return initialization;
-  }
-  fail(fmt::format("initialization \"{}\" is unknown, must be one of torch, xavier, gpt2", name));
-}
-
 template <typename T>
 void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator& generator,
                 double gain) {

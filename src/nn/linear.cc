@@ -19,7 +19,7 @@ template <typename T>
 template <typename Out>
 void Linear<T>::forward(MatrixView<const T> x, MatrixView<Out> y) const {
   kernels::check_shape("linear", "y", y, x.rows, weight_.value.rows());
-  const Charge charge(Cost::kProducts);
+  const ScopedTimer timer(Cost::kProducts);
   gemm::gemm<T, Out>({.a = x,
                       .b = stored<T>(weight_),
                       .transpose_b = gemm::Transpose::kYes,
@@ -31,7 +31,7 @@ template <typename T>
 void Linear<T>::backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                          GradientMode mode) {
   kernels::check_shape("linear", "dy", dy, x.rows, weight_.value.rows());
-  const Charge charge(Cost::kProducts);
+  const ScopedTimer timer(Cost::kProducts);
   if (!dx.empty()) {
     gemm::gemm<T>({.a = dy,
                    .b = stored<T>(weight_),

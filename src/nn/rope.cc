@@ -8,11 +8,12 @@
 namespace addnorm {
 
 template <typename T>
-void rotate(std::span<const double> frequencies, std::size_t place, Turn turn, MatrixView<T> x) {
+void rotate(std::span<const double> frequencies, std::size_t place, Rotation turn,
+            MatrixView<T> x) {
   using Value = Arithmetic<T>;
   const std::size_t half = frequencies.size();
   parallel_for(x.rows, row_grain(x.cols), [&](std::size_t r) {
-    const double turns = static_cast<double>(place + r) * (turn == Turn::kForward ? 1 : -1);
+    const double turns = static_cast<double>(place + r) * (turn == Rotation::kForward ? 1 : -1);
     for (std::size_t i = 0; i < half; ++i) {
       const auto cos = static_cast<Value>(std::cos(turns * frequencies[i]));
       const auto sin = static_cast<Value>(std::sin(turns * frequencies[i]));
@@ -26,8 +27,8 @@ void rotate(std::span<const double> frequencies, std::size_t place, Turn turn, M
   });
 }
 
-template void rotate(std::span<const double>, std::size_t, Turn, MatrixView<float>);
-template void rotate(std::span<const double>, std::size_t, Turn, MatrixView<double>);
-template void rotate(std::span<const double>, std::size_t, Turn, MatrixView<BFloat16>);
+template void rotate(std::span<const double>, std::size_t, Rotation, MatrixView<float>);
+template void rotate(std::span<const double>, std::size_t, Rotation, MatrixView<double>);
+template void rotate(std::span<const double>, std::size_t, Rotation, MatrixView<BFloat16>);
 
 }  // namespace addnorm

@@ -4,7 +4,7 @@
 #include "base/time_account.h"
 #include "kernels/check.h"
 #include "kernels/convert.h"
-#include "nn/told.h"
+#include "nn/observed.h"
 
 namespace addnorm {
 namespace {
@@ -38,7 +38,7 @@ template <typename T>
 void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass) {
   ResidualStream<T> stream(x);
   for (Block<T>& block : blocks_) block.forward(stream, pass);
-  const Charge charge(Cost::kAddNorm);
+  const ScopedTimer timer(Cost::kAddNorm);
   if (!final_norm_) {
     copy(stream.value(), y);
     return;
@@ -47,29 +47,30 @@ void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>
   last_ = stream.value();
   if (pass.probe != nullptr) {
     const Site site{blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput, NormSlot::kNone};
-    pass.probe->forward(site, Told<T>(y));
-    final_norm_->tell({site.layer, site.sublayer, Point::kMean, NormSlot::kFinal}, last_, pass);
+    pass.probe->forward(site, Observed<T>(y));
+    final_norm_->observe({site.layer, site.sublayer, Point::kMean, NormSlot::kFinal}, last_, pass);
   }
 }
 
 template <typename T>
 void Stack<T>::backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass<T>& pass) {
-  const Charge charge(Cost::kAddNorm);
+  const ScopedTimer timer(Cost::kAddNorm);
   if (final_norm_) {
     if (pass.probe != nullptr) {
-      pass.probe->backward({blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput}, Told<T>(dy));
+      pass.probe->backward({blocks_.size(), SublayerKind::kFinalNorm, Point::kOutput},
+                           Observed<T>(dy));
     }
     final_norm_->backward({.s = last_, .dy = dy, .dx = dx}, pass);
   } else {
     copy(dy, dx);
   }
-  const auto tell_ready = [&](std::size_t layer) {
+  const auto report_ready = [&](std::size_t layer) {
     if (pass.on_gradients != nullptr) (*pass.on_gradients)(layer);
   };
-  tell_ready(blocks_.size());
+  report_ready(blocks_.size());
   for (std::size_t i = blocks_.size(); i-- > 0;) {
     blocks_[i].backward(dx, pass);
-    tell_ready(i);
+    report_ready(i);
   }
 }
 

@@ -28,7 +28,7 @@ struct SiteOrder {
 };
 using ValuesBySite = std::map<Site, std::vector<double>, SiteOrder>;
 
-/// Remembers every value it is told.
+/// Remembers every value it observes.
 struct Memory : Probe<double> {
   ValuesBySite values;
   ValuesBySite gradients;

@@ -57,7 +57,7 @@ struct ProfileEntry {
   double divisor_noise = kUnknown;  ///< what that line leaves of divisor², as a share
 };
 
-/// Sums over values in parts, as attention tells its scores.
+/// Sums over values in parts, as attention reports its scores.
 struct PartialSums {
   double count = 0, sum = 0, squares = 0, abs_max = 0;
   double rows = 0, entropy = 0;
@@ -66,7 +66,7 @@ struct PartialSums {
 /// kFull adds attention's scores, medians, peaks and the layers' cosines.
 enum class Detail { kBrief, kFull };
 
-/// A probe that measures every site it is told about. Sums are in float64, in a fixed order.
+/// A probe that measures every site that it observes. Sums are in float64, in a fixed order.
 template <typename T>
 class Profiler : public Probe<T> {
  public:
@@ -91,7 +91,7 @@ class Profiler : public Probe<T> {
   std::size_t step_;
   Detail detail_;
   std::map<std::size_t, PartialSums> score_sums_;  // by layer
-  Matrix<T> layer_input_;                          // what the layer being told reads
+  Matrix<T> layer_input_;                          // what the observed layer reads
   std::vector<ProfileEntry> entries_;
 };
 

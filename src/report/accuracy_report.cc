@@ -8,9 +8,9 @@ namespace addnorm::report {
 namespace {
 
 /// What is promised: docs/numerics.md.
-constexpr race::NormErrors kPromised{.y = 2e-6, .dx = 1e-6};
+constexpr bench::NormErrors kPromised{.y = 2e-6, .dx = 1e-6};
 
-Cell error_cell(const std::optional<race::NormErrors>& errors, double race::NormErrors::*which) {
+Cell error_cell(const std::optional<bench::NormErrors>& errors, double bench::NormErrors::*which) {
   if (!errors) return {"–", Ink::kFaint};
   const double error = *errors.*which;
   return {fmt::format("{:.1e}", error), error <= kPromised.*which ? Ink::kPlain : Ink::kBad};
@@ -18,7 +18,7 @@ Cell error_cell(const std::optional<race::NormErrors>& errors, double race::Norm
 
 }  // namespace
 
-std::string accuracy_text(const std::vector<race::AccuracyResult>& results, int width) {
+std::string accuracy_text(const std::vector<bench::AccuracyResult>& results, int width) {
   Table table({{"features"},
                {"mean/std"},
                {"std"},
@@ -28,11 +28,11 @@ std::string accuracy_text(const std::vector<race::AccuracyResult>& results, int 
                {"dx"},
                {"oneDNN"},
                {"PyTorch"}});
-  for (const race::AccuracyResult& result : results) {
+  for (const bench::AccuracyResult& result : results) {
     std::vector<Cell> row{std::to_string(result.job.features), fmt::format("{:g}", result.job.mean),
                           fmt::format("{:g}", result.job.deviation)};
-    for (const auto which : {&race::NormErrors::y, &race::NormErrors::dx}) {
-      for (const std::optional<race::NormErrors>& errors :
+    for (const auto which : {&bench::NormErrors::y, &bench::NormErrors::dx}) {
+      for (const std::optional<bench::NormErrors>& errors :
            {std::optional(result.ours), std::optional(result.onednn), result.pytorch}) {
         row.push_back(error_cell(errors, which));
       }

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "race/norm_accuracy.h"
+#include "bench/norm_accuracy.h"
 
 namespace addnorm::report {
 
 /// The largest errors as a table for a terminal of this width, in full colour and UTF-8.
-std::string accuracy_text(const std::vector<race::AccuracyResult>& results, int width);
+std::string accuracy_text(const std::vector<bench::AccuracyResult>& results, int width);
 
 }  // namespace addnorm::report

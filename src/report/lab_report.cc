@@ -105,7 +105,7 @@ Ink ink_of(lab::Verdict verdict) {
 }
 
 Cell verdict_cell(lab::Verdict verdict) {
-  return {std::string(lab::name_of(verdict)), ink_of(verdict)};
+  return {std::string(to_string(verdict)), ink_of(verdict)};
 }
 
 /// "7 of 10, 2 not applicable", with `what` behind the 10.
@@ -288,7 +288,7 @@ Json check_json(const lab::Check& c) {
   return {{"claim", c.claim},       {"source", c.source},
           {"measured", c.measured}, {"low", c.low},
           {"high", c.high},         {"detail", c.detail},
-          {"unmet", c.unmet},       {"verdict", lab::name_of(c.verdict())}};
+          {"unmet", c.unmet},       {"verdict", to_string(c.verdict())}};
 }
 
 Json run_json(const LabRun& run) {
@@ -299,7 +299,7 @@ Json run_json(const LabRun& run) {
             {"options", options_json(run.figure, run.options)},
             {"panels", Json::array()},
             {"checks", Json::array()},
-            {"verdict", lab::name_of(run.result.verdict())}};
+            {"verdict", to_string(run.result.verdict())}};
   for (const lab::Panel& panel : run.result.panels) json["panels"].push_back(panel_json(panel));
   for (const lab::Check& check : run.result.checks) json["checks"].push_back(check_json(check));
   return json;
@@ -332,7 +332,7 @@ std::string lab_page_json(const LabRun& run) {
 std::string lab_svg(const LabRun& run) {
   ChartSheet sheet{.title = std::string(run.figure.title),
                    .lead = {std::string(run.figure.question), setting(run),
-                            fmt::format("Verdict: {}, {}", lab::name_of(run.result.verdict()),
+                            fmt::format("Verdict: {}, {}", to_string(run.result.verdict()),
                                         tally(run.result, kInWords))}};
   const std::vector<Chart> charts = to_charts(run.result.panels);
   for (std::size_t i = 0; i < charts.size(); ++i) {
@@ -343,12 +343,11 @@ std::string lab_svg(const LabRun& run) {
 
 std::string lab_html(std::span<const LabRun> runs) {
   HtmlPage page(
-      "The lab: theory laid over measurement",
-      "What theory says of residual connections and norms, and what networks do that are "
-      "drawn at random, by the same axes. Each claim gets a verdict: inside if what was "
-      "measured keeps to what is predicted, outside if it does not, not applicable if an "
-      "assumption of the claim does not hold here. Behind ± stand four standard errors of "
-      "a mean over seeds.");
+      "The lab: measurement and theory",
+      "Networks drawn at random, measured, and compared with theory on the same axes. Each claim "
+      "gets a verdict: inside if the measurement agrees with the prediction, outside if it does "
+      "not, not applicable if an assumption of the claim does not hold here. ± is four standard "
+      "errors of a mean over seeds.");
   page.table(
       summary(runs, &lab::Figure::title),
       "Each figure checks several claims; inside are those that were measured as predicted.");

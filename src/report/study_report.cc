@@ -14,27 +14,17 @@
 namespace addnorm::report {
 namespace {
 
-std::string norm_name(const NormOptions& norm) {
-  switch (norm.kind) {
-    case NormKind::kRms:
-      return "RMSNorm";
-    case NormKind::kBatch:
-      return "BatchNorm";
-    default:
-      return "LayerNorm";
-  }
-}
-
 std::string setting(const lab::Study& study) {
   const lab::StudyOptions& o = study.options;
   return fmt::format(
       "{}, width {}, {}, {}, {} weights; {}; {} of text, {} of {} a step, {}, learning rate {}, "
       "warm-up over {} or none, {}",
       format_count(o.layers, "layer"), o.width, format_count(o.heads, "head"),
-      format_count(study.runs.front().parameters, "parameter"), name_of(o.initialization),
-      norm_name(o.norm), format_count(study.text_bytes, "byte"), format_count(o.batch, "window"),
-      format_count(o.context, "byte"), format_count(o.steps, "step"), o.learning_rate,
-      format_count(o.warm_up, "step"), format_count(o.seeds, "seed"));
+      format_count(study.runs.front().parameters, "parameter"), to_string(o.initialization),
+      norm_title(o.norm.kind), format_count(study.text_bytes, "byte"),
+      format_count(o.batch, "window"), format_count(o.context, "byte"),
+      format_count(o.steps, "step"), o.learning_rate, format_count(o.warm_up, "step"),
+      format_count(o.seeds, "seed"));
 }
 
 Cell loss_cell(const lab::Spread& loss, const lab::Study& study) {
@@ -94,11 +84,11 @@ Table summary(const StudyReport& report) {
 }
 
 constexpr const char* kHowToRead =
-    "Stream and gradient: root mean square before training, on a scale of powers of ten, from what "
-    "layer 0 reads to what the last layer leaves; × is the last of the stream over its first, and "
-    "layer 0's gradient over the last layer's. Loss: nats a byte on text kept aside, mean ± "
-    "standard deviation over seeds. Red: beyond a hundredth or a hundredfold, or a loss not better "
-    "than byte frequencies.";
+    "Stream and gradient: root mean square by layer before training, on a logarithmic scale, from "
+    "the input of layer 0 to the output of the last layer. ×: last over first for the stream, "
+    "layer 0 over the last for the gradient. Loss: nats per byte on held-out text, mean ± standard "
+    "deviation over seeds. Red: beyond a hundredth or a hundredfold, or a loss not better than "
+    "byte frequencies.";
 
 std::string baseline(const lab::Study& study) {
   return fmt::format(
@@ -255,8 +245,8 @@ std::string study_json(const StudyReport& report) {
                   {"seed", o.seed},
                   {"learning_rate", o.learning_rate},
                   {"dropout", o.dropout},
-                  {"initialization", name_of(o.initialization)},
-                  {"norm", norm_name(o.norm)},
+                  {"initialization", to_string(o.initialization)},
+                  {"norm", norm_title(o.norm.kind)},
                   {"epsilon", o.norm.epsilon}}},
                 {"text_bytes", report.study.text_bytes},
                 {"unigram_loss", report.study.unigram_loss}};
@@ -266,8 +256,8 @@ std::string study_json(const StudyReport& report) {
   auto ends = [](const lab::StudyFinding& f) {
     io::Json by_initialization;
     auto put = [&](const lab::EndRatios& r) {
-      by_initialization[name_of(r.initialization)] = {{"stream", r.stream},
-                                                      {"gradient", r.gradient}};
+      by_initialization[to_string(r.initialization)] = {{"stream", r.stream},
+                                                        {"gradient", r.gradient}};
     };
     put(f.ends);
     for (const lab::EndRatios& r : f.other_ends) put(r);
@@ -312,7 +302,7 @@ std::string study_profile(const StudyReport& report) {
                                      .n_heads = o.heads,
                                      .d_ff = 4 * o.width,
                                      .placement = run.placement,
-                                     .norm = norm_name(o.norm),
+                                     .norm = o.norm.kind,
                                      .eps = o.norm.epsilon,
                                      .parameters = run.parameters,
                                      .seed = run.seed},

@@ -15,39 +15,13 @@ namespace addnorm::run {
 namespace {
 
 template <typename Enum>
-struct Named {
-  std::string_view name;
-  Enum value;
-};
-
-constexpr std::array<Named<NormKind>, 2> kNorms{{{"layer", NormKind::kLayer},  //
-                                                 {"rms", NormKind::kRms}}};
-constexpr std::array<Named<FeedForwardKind>, 4> kActivations{
-    {{"relu", FeedForwardKind::kRelu},
-     {"gelu", FeedForwardKind::kGelu},
-     {"gelu-tanh", FeedForwardKind::kGeluTanh},
-     {"swiglu", FeedForwardKind::kSwiGlu}}};
-constexpr std::array<Named<Head>, 2> kHeads{{{"untied", Head::kUntied}, {"tied", Head::kTied}}};
-constexpr std::array<Named<Decay>, 3> kDecays{
-    {{"none", Decay::kNone}, {"linear", Decay::kLinear}, {"cosine", Decay::kCosine}}};
-
-template <typename Enum, std::size_t kSize>
-std::vector<std::string_view> names_of(const std::array<Named<Enum>, kSize>& all) {
-  std::vector<std::string_view> names;
-  names.reserve(kSize);
-  for (const Named<Enum>& one : all) names.push_back(one.name);
-  return names;
+std::vector<std::string_view> all_names() {
+  const auto names = names_of(Enum{});
+  return {names.begin(), names.end()};
 }
-
-template <typename Enum, std::size_t kSize>
-Enum value_of(const std::array<Named<Enum>, kSize>& all, std::string_view name) {
-  return find_named(std::span<const Named<Enum>>(all), "the value", name).value;
-}
-
-std::vector<std::string_view> initialization_names() {
-  std::vector<std::string_view> names;
-  for (const Initialization one : kInitializations) names.push_back(name_of(one));
-  return names;
+/// Of the norms that a Transformer can have.
+std::vector<std::string_view> row_norms() {
+  return {to_string(NormKind::kLayer), to_string(NormKind::kRms)};
 }
 
 std::vector<std::string_view> preset_names() {
@@ -64,16 +38,17 @@ std::span<const Setting> settings() {
   static const std::vector<Setting> all{
       {"preset", &C::preset, "settings to begin with", preset_names()},
       {"text", &C::text, "text to train on", {}, kMayChange},
-      {"placement", &C::placement, "where residual and norm stand; the names stand below"},
-      {"norm", &C::norm, "the norm in every slot", names_of(kNorms)},
+      {"placement", &C::placement, "placement of residual connections and norms; names below"},
+      {"norm", &C::norm, "the norm in every slot", row_norms()},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
       {"width", &C::width, "d_model"},
       {"heads", &C::heads, "attention heads"},
       {"ff", &C::feed_forward, "d_ff; 0: 4 × width"},
-      {"activation", &C::activation, "of the feed-forward", names_of(kActivations)},
-      {"head", &C::head, "tied: logits by the token embedding", names_of(kHeads)},
-      {"init", &C::initialization, "how weights are drawn", initialization_names()},
+      {"activation", &C::activation, "activation of the feed-forward",
+       all_names<FeedForwardKind>()},
+      {"head", &C::head, "tied: logits by the token embedding", all_names<Head>()},
+      {"init", &C::initialization, "how weights are drawn", all_names<Initialization>()},
       {"context", &C::context, "bytes that the model sees"},
       {"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}},
       {"dropout", &C::dropout, "probability, on each branch"},
@@ -82,13 +57,13 @@ std::span<const Setting> settings() {
       {"steps", &C::steps, "training steps", {}, kMayChange},
       {"lr", &C::learning_rate, "AdamW's learning rate at its peak"},
       {"warm-up", &C::warm_up, "steps in which it grows to that"},
-      {"decay", &C::decay, "how it falls then", names_of(kDecays)},
-      {"last-lr", &C::last_share, "what is left of the peak at the end, as a share"},
+      {"decay", &C::decay, "learning-rate schedule after warm-up", all_names<Decay>()},
+      {"last-lr", &C::last_share, "final learning rate as a share of the peak"},
       {"weight-decay", &C::weight_decay, "decoupled, of weights and embeddings"},
       {"beta1", &C::beta1, "AdamW's, of the gradient's mean"},
       {"beta2", &C::beta2, "AdamW's, of its square's"},
       {"clip", &C::clip, "largest norm of the gradient; 0: any"},
-      {"seed", &C::seed, "of first weights, windows and dropout"},
+      {"seed", &C::seed, "seed of initial weights, windows and dropout"},
       {"validate-every",
        &C::validate_every,
        "steps between validations; 0: at the end",
@@ -289,12 +264,12 @@ DecoderOptions decoder_options(const RunConfig& c) {
   return {.block = {.d_model = c.width,
                     .n_heads = c.heads,
                     .d_ff = c.feed_forward == 0 ? 4 * c.width : c.feed_forward,
-                    .feed_forward = value_of(kActivations, c.activation),
-                    .norm = {.kind = value_of(kNorms, c.norm), .epsilon = c.epsilon},
+                    .feed_forward = parse<FeedForwardKind>("activation", c.activation),
+                    .norm = {.kind = parse<NormKind>("norm", c.norm), .epsilon = c.epsilon},
                     .dropout = c.dropout},
           .placements = parse_placements(c.placement, c.layers),
           .context = c.context,
-          .head = value_of(kHeads, c.head)};
+          .head = parse<Head>("head", c.head)};
 }
 
 TrainerOptions trainer_options(const RunConfig& c) {
@@ -302,7 +277,7 @@ TrainerOptions trainer_options(const RunConfig& c) {
           .accumulate = c.accumulate,
           .learning_rate = {.peak = c.learning_rate,
                             .warm_up = c.warm_up,
-                            .decay = value_of(kDecays, c.decay),
+                            .decay = parse<Decay>("decay", c.decay),
                             .steps = c.steps,
                             .last_share = c.last_share},
           .adamw = {.beta1 = c.beta1, .beta2 = c.beta2, .weight_decay = c.weight_decay},

@@ -26,7 +26,7 @@ template <typename T>
 Decoder<T> drawn(const RunConfig& config) {
   Decoder<T> decoder(decoder_options(config));
   TorchGenerator generator(config.seed);
-  initialize(decoder, find_initialization(config.initialization), generator);
+  initialize(decoder, parse<Initialization>("init", config.initialization), generator);
   return decoder;
 }
 
@@ -206,10 +206,10 @@ void TrainingRun<T>::profile() {
                                .n_heads = options.block.n_heads,
                                .d_ff = options.block.d_ff,
                                .placement = config_.placement,
-                               .norm = config_.norm,
+                               .norm = options.block.norm.kind,
                                .eps = config_.epsilon,
-                               .gamma_form = "plain",
-                               .initialization = config_.initialization,
+                               .gamma_form = GammaForm::kPlain,
+                               .initialization = parse<Initialization>("init", config_.initialization),
                                .parameters = count_parameters(decoder_.parameters()),
                                .seed = config_.seed};
   const bool is_new = !std::filesystem::exists(files_.profile);

@@ -11,7 +11,7 @@
 
 namespace addnorm::run {
 
-/// What a run tells while it goes on.
+/// What a run reports as it trains.
 struct RunEvents {
   std::function<void(const StepMetrics&)> on_step = {};
   std::function<void(const Validation&)> on_validation = {};

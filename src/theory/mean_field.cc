@@ -132,59 +132,59 @@ class AddNormMoments {
 
   TokenMoments forward(const TokenMoments& x, StackMoments& out) {
     TokenMoments h = x;
-    tell(Point::kX, x, out);
+    observe(Point::kX, x, out);
     if (placement_.before == Slot::kNorm) {
       const double scale = placement_.before_scale.value(depth_);
       before_factor_ = scale * scale * norm_factor(x, epsilon_);
       h = before_factor_ * x;
-      tell(Point::kBefore, h, out);
+      observe(Point::kBefore, h, out);
     }
     TokenMoments f = branch_.forward(h);
-    tell(Point::kBranch, f, out);
+    observe(Point::kBranch, f, out);
     if (placement_.inside == Slot::kNorm) {
       inside_factor_ = norm_factor(f, epsilon_);
       f = inside_factor_ * f;
-      tell(Point::kInside, f, out);
+      observe(Point::kInside, f, out);
     }
     const TokenMoments s = skip_ * skip_ * x + gain_ * gain_ * f;
-    tell(Point::kSum, s, out);
+    observe(Point::kSum, s, out);
     if (placement_.after != Slot::kNorm) return s;
     after_factor_ = norm_factor(s, epsilon_);
-    tell(Point::kAfter, after_factor_ * s, out);
+    observe(Point::kAfter, after_factor_ * s, out);
     return after_factor_ * s;
   }
 
   TokenMoments backward(TokenMoments gradient, StackMoments& out) {
     if (placement_.after == Slot::kNorm) {
-      tell_gradient(Point::kAfter, gradient, out);
+      observe_gradient(Point::kAfter, gradient, out);
       gradient = after_factor_ * gradient;
     }
-    tell_gradient(Point::kSum, gradient, out);
+    observe_gradient(Point::kSum, gradient, out);
     TokenMoments df = gain_ * gain_ * gradient;
     if (placement_.inside == Slot::kNorm) {
-      tell_gradient(Point::kInside, df, out);
+      observe_gradient(Point::kInside, df, out);
       df = inside_factor_ * df;
     }
-    tell_gradient(Point::kBranch, df, out);
+    observe_gradient(Point::kBranch, df, out);
     if (kind_ == SublayerKind::kFeedForward) {
       out.down_gradient[depth_.layer - 1] = branch_.second_weight_gradient(df);
     }
     TokenMoments dh = branch_.backward(df);
     if (placement_.before == Slot::kNorm) {
-      tell_gradient(Point::kBefore, dh, out);
+      observe_gradient(Point::kBefore, dh, out);
       dh = before_factor_ * dh;
     }
     const TokenMoments dx = skip_ * skip_ * gradient + dh;
-    tell_gradient(Point::kX, dx, out);
+    observe_gradient(Point::kX, dx, out);
     return dx;
   }
 
  private:
   Site site(Point point) const { return {depth_.layer - 1, kind_, point}; }
-  void tell(Point point, const TokenMoments& value, StackMoments& out) const {
+  void observe(Point point, const TokenMoments& value, StackMoments& out) const {
     out.sites.push_back({site(point), value, {}});
   }
-  void tell_gradient(Point point, const TokenMoments& gradient, StackMoments& out) const {
+  void observe_gradient(Point point, const TokenMoments& gradient, StackMoments& out) const {
     const auto here = std::ranges::find(out.sites, site(point), &SiteMoments::site);
     here->gradient = gradient;
   }

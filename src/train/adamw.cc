@@ -29,7 +29,7 @@ AdamW<T>::AdamW(const ParameterList<T>& parameters, const AdamWOptions& options)
 
 template <typename T>
 void AdamW<T>::step(double learning_rate, double gradient_scale) {
-  const Charge charge(Cost::kOptimizer);
+  const ScopedTimer timer(Cost::kOptimizer);
   ++steps_;
   const auto t = static_cast<double>(steps_);
   const auto beta1 = static_cast<T>(options_.beta1);
@@ -83,7 +83,7 @@ double squared_norm(std::span<const T> values) {
 
 template <typename T>
 double AdamW<T>::gradient_norm() {
-  const Charge charge(Cost::kOptimizer);
+  const ScopedTimer timer(Cost::kOptimizer);
   double sum = 0;
   for (const Moments& moments : moments_) {
     const std::span<const T> all = moments.parameter->gradient.flat();

@@ -67,7 +67,7 @@ template <typename T>
 double Trainer<T>::accumulate(Probe<Value>* probe) {
   const std::size_t batches = options_.accumulate;
   {
-    const Charge charge(Cost::kOptimizer);
+    const ScopedTimer timer(Cost::kOptimizer);
     zero_gradients(parameters_);
   }
   const GradientsReady start_sum = [this](std::size_t layer) { gradient_sum_->start(layer); };

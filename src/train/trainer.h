@@ -16,6 +16,9 @@ namespace addnorm {
 
 /// How a learning rate falls after its warm-up.
 enum class Decay { kNone, kLinear, kCosine };
+constexpr std::array<std::string_view, 3> names_of(Decay) {
+  return {"none", "linear", "cosine"};
+}
 
 /// The learning rate grows linearly over `warm_up` steps. Then it stays, or falls until step
 /// `steps`, in a straight line or half a cosine (Loshchilov and Hutter 2017, eq. 5).
@@ -65,7 +68,7 @@ class Trainer {
   /// How many steps there have been.
   std::size_t steps() const { return steps_; }
 
-  /// The last step again where it left the parameters as they were, told to `probe`.
+  /// The last step again where it left the parameters as they were, observed by `probe`.
   void repeat_step(Probe<Value>& probe);
 
   /// What a step changes, besides what follows from the number of steps: parameters and moments.
@@ -77,12 +80,12 @@ class Trainer {
   /// The loss on the validation windows, `batches` batches of them, in evaluation mode.
   double validate(std::size_t batches);
 
-  /// At most `steps` steps, up to the first whose loss or gradient is not finite, each loss told to
-  /// on_step. Returns the loss on 8 batches of the validation windows, infinite where it ended
-  /// early.
+  /// At most `steps` steps, up to the first whose loss or gradient is not finite, each loss
+  /// reported to on_step. Returns the loss on 8 batches of the validation windows, infinite where
+  /// it ended early.
   double run(std::size_t steps, const std::function<void(double loss)>& on_step = {});
 
-  /// Forward and backward on this process's share of one batch of the training text, told to
+  /// Forward and backward on this process's share of one batch of the training text, observed by
   /// `probe`; no update. Returns the share's loss.
   double probe(Probe<Value>& probe);
 

@@ -16,7 +16,7 @@ def test_trace_is_add_and_norm_by_hand():
     assert addnorm.trace(np.ones(3), placement="none")["branch"] is None
     with pytest.raises(addnorm.Error, match="branch: has 1 values; expected 2"):
         addnorm.trace([1, 2], [1])
-    with pytest.raises(addnorm.Error, match="placement is 'sandwich', must be one of"):
+    with pytest.raises(addnorm.Error, match='placement "sandwich" is unknown, must be one of'):
         addnorm.trace([1, 2], placement="sandwich")
     with pytest.raises(TypeError, match="must be real|could not convert|float"):
         addnorm.trace([None])

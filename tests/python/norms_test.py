@@ -234,8 +234,8 @@ def test_what_cannot_be_used_is_named(changes, error, sentence):
 
 
 @pytest.mark.parametrize("options, sentence", [
-    ({"kind": "batch"}, "kind is 'batch', must be one of"), ({"eps": -1.0}, "eps is -1.0"),
-    ({"eps": float("nan")}, "eps is nan"), ({"output_scale": 0.0}, "output_scale is 0.0")])
+    ({"kind": "batch"}, 'kind "batch" is unknown, must be one of layer, rms'),
+    ({"eps": -1.0}, "eps is -1.0"), ({"eps": float("nan")}, "eps is nan"), ({"output_scale": 0.0}, "output_scale is 0.0")])
 def test_norms_that_there_are_not(options, sentence):
     with pytest.raises(addnorm.Error, match=sentence):
         addnorm.Norm(**options)

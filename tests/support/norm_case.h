@@ -68,58 +68,38 @@ struct NormCase {
     dx.resize(shape.size());
     d_gamma.resize(shape.channels);
     d_beta.resize(shape.channels);
-    statistics.resize(of_rows() ? shape.samples : channel_norm_sets(options, tensor(x)));
-    workspace.resize(of_rows() ? add_norm_workspace(shape.samples, shape.channels)
-                               : channel_norm_workspace(options, tensor(x)));
+    statistics.resize(
+        norm_sets(options, shape.samples, shape.channels * shape.positions, shape.positions));
+    workspace.resize(
+        norm_workspace(options, shape.samples, shape.channels * shape.positions, shape.positions));
   }
 
-  bool of_rows() const {
-    return options.kind == NormKind::kLayer || options.kind == NormKind::kRms;
-  }
   MatrixView<T> matrix(std::vector<T>& values) const {
-    return {values.data(), shape.samples, shape.channels};
-  }
-  TensorView<T> tensor(std::vector<T>& values) const {
-    return {values.data(), shape.samples, shape.channels, shape.positions};
+    return {values.data(), shape.samples, shape.channels * shape.positions};
   }
 
-  void forward() {
-    if (of_rows()) {
-      add_norm_forward<T>(options, {.add = {.x = matrix(x)},
-                                    .gamma = gamma,
-                                    .beta = beta,
-                                    .y = matrix(y),
-                                    .statistics = statistics});
-    } else {
-      channel_norm_forward<T>(options, {.x = tensor(x),
-                                        .gamma = gamma,
-                                        .beta = beta,
-                                        .y = tensor(y),
-                                        .statistics = statistics,
-                                        .workspace = workspace});
-    }
+  AddNormForward<T> forward_args() {
+    return {.add = {.x = matrix(x)},
+            .gamma = gamma,
+            .beta = beta,
+            .y = matrix(y),
+            .statistics = statistics,
+            .positions = shape.positions,
+            .workspace = workspace};
   }
-  void backward() {
-    if (of_rows()) {
-      add_norm_backward<T>(options, {.s = matrix(x),
-                                     .statistics = statistics,
-                                     .gamma = gamma,
-                                     .dy = matrix(dy),
-                                     .dx = matrix(dx),
-                                     .d_gamma = d_gamma,
-                                     .d_beta = d_beta,
-                                     .workspace = workspace});
-    } else {
-      channel_norm_backward<T>(options, {.x = tensor(x),
-                                         .statistics = statistics,
-                                         .gamma = gamma,
-                                         .dy = tensor(dy),
-                                         .dx = tensor(dx),
-                                         .d_gamma = d_gamma,
-                                         .d_beta = d_beta,
-                                         .workspace = workspace});
-    }
+  AddNormBackward<T> backward_args() {
+    return {.s = matrix(x),
+            .statistics = statistics,
+            .gamma = gamma,
+            .dy = matrix(dy),
+            .dx = matrix(dx),
+            .d_gamma = d_gamma,
+            .d_beta = d_beta,
+            .workspace = workspace,
+            .positions = shape.positions};
   }
+  void forward() { add_norm_forward<T>(options, forward_args()); }
+  void backward() { add_norm_backward<T>(options, backward_args()); }
   void run() {
     forward();
     backward();

@@ -48,9 +48,9 @@ class AddNorm {
   ResidualAdd<Value, T> residual(const Pass<T>& pass) const;
   MatrixView<T> residual_backward(MatrixView<Value> d_sum, const Pass<T>& pass);
   void resize(std::size_t rows);
-  void tell(const Pass<T>& pass) const;
+  void observe(const Pass<T>& pass) const;
   template <typename V>
-  void tell_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const;
+  void observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const;
   Site site(Point point, NormSlot norm = NormSlot::kNone) const;
 
   Placement placement_;

@@ -13,7 +13,7 @@
 
 namespace addnorm {
 
-enum class Turn;
+enum class Rotation;
 
 /// Frequencies of a rotary position embedding (Su et al. 2021): base^(−2i/d_head) for i < d_head/2.
 ADDNORM_API std::vector<double> rope_frequencies(double base, std::size_t d_head);
@@ -21,7 +21,7 @@ ADDNORM_API std::vector<double> rope_frequencies(double base, std::size_t d_head
 /// Which values of a query or key a norm takes together, if there is one (Henry et al. 2020).
 enum class QkNorm { kNone, kHead, kAllHeads };
 
-/// Where later models' attention differs from that of Vaswani et al.; as it is, nothing does.
+/// Variants of attention; the defaults are those of Vaswani et al. 2017.
 struct AttentionForm {
   /// Heads of keys and values, each for as many heads of queries (Ainslie et al. 2023); 0: n_heads.
   std::size_t n_kv_heads = 0;
@@ -30,9 +30,9 @@ struct AttentionForm {
   double score_scale = 0;           ///< of q·k; 0: 1/√d_head
   double soft_cap = 0;              ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
   std::size_t window = 0;           ///< how many keys a causal query sees, its own the last; 0: all
-  std::vector<double> rope;         ///< frequencies, for queries and keys to turn; empty: none
-  QkNorm qk_norm = QkNorm::kNone;   ///< on queries and keys, before they turn
-  NormOptions norm = {};            ///< of that, with γ alone
+  std::vector<double> rope;         ///< rotary frequencies for queries and keys; empty: none
+  QkNorm qk_norm = QkNorm::kNone;   ///< on queries and keys, before the rotation
+  NormOptions norm = {};            ///< of qk_norm; it has only γ
   RelativeBias relative_bias = {};  ///< added to the scores
   std::size_t layer = 0;            ///< for probes
 };
@@ -41,9 +41,9 @@ struct AttentionForm {
 ///
 ///     head_i = softmax(Q_i·K_iᵀ/√d_head + mask)·V_i,  y = concat(head_i)·Woᵀ + bo
 ///
-/// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention. The weights are made for
-/// some queries at a time and not kept: backward makes them again. Keys and values are kept, and
-/// with Pass::past those of the tokens fed now stand behind them.
+/// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention. The weights are computed
+/// for some queries at a time and not stored; backward recomputes them. Keys and values are stored;
+/// with Pass::past the new tokens are appended.
 template <typename T>
 class MultiHeadAttention : public Sublayer<T> {
  public:
@@ -104,7 +104,8 @@ class MultiHeadAttention : public Sublayer<T> {
                Matrix<T>& raw, Matrix<T>& projected, const Pass<T>& pass);
   void prepare_backward(std::optional<Norm<T, T>>& norm, Matrix<T>& raw, Matrix<T>& d,
                         const Pass<T>& pass);
-  void turn(Turn direction, Matrix<T>& projected, std::size_t length, const Pass<T>& pass) const;
+  void rotate_heads(Rotation direction, Matrix<T>& projected, std::size_t length,
+                    const Pass<T>& pass) const;
   Tile tile_at(std::size_t index, std::size_t sequence, std::size_t head,
                const Pass<T>& pass) const;
   MatrixView<T> head(Matrix<T>& projected, std::size_t sequence, std::size_t head) const;
@@ -120,7 +121,7 @@ class MultiHeadAttention : public Sublayer<T> {
   void attend_backward(std::size_t sequence, std::size_t kv_head, const Pass<T>& pass);
   void scores_backward(const Tile& tile, const Pass<T>& pass, const Matrix<Value>& capped,
                        MatrixView<Value> ds);
-  void tell_scores(const Pass<T>& pass);
+  void observe_scores(const Pass<T>& pass);
 
   std::size_t d_model_;
   std::size_t n_heads_;

@@ -12,6 +12,9 @@
 namespace addnorm {
 
 enum class Head { kTied, kUntied };
+constexpr std::array<std::string_view, 2> names_of(Head) {
+  return {"tied", "untied"};
+}
 
 /// Sizes, blocks and head of a decoder.
 struct DecoderOptions {

@@ -9,6 +9,9 @@
 namespace addnorm {
 
 enum class FeedForwardKind { kRelu, kGelu, kGeluTanh, kSwiGlu, kGeGluTanh };
+constexpr std::array<std::string_view, 5> names_of(FeedForwardKind) {
+  return {"relu", "gelu", "gelu-tanh", "swiglu", "geglu-tanh"};
+}
 
 constexpr bool is_gated(FeedForwardKind kind) {
   return kind >= FeedForwardKind::kSwiGlu;

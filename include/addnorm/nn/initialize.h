@@ -20,9 +20,9 @@ enum class Initialization {
   kGpt2,
 };
 
-/// "torch", "xavier" or "gpt2", and back.
-ADDNORM_API Initialization find_initialization(std::string_view name);
-ADDNORM_API std::string_view name_of(Initialization initialization);
+constexpr std::array<std::string_view, 3> names_of(Initialization) {
+  return {"torch", "xavier", "gpt2"};
+}
 inline constexpr Initialization kInitializations[] = {
     Initialization::kTorch, Initialization::kXavier, Initialization::kGpt2};
 

@@ -43,7 +43,7 @@ class Norm {
 
   /// Tells pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer
   /// and RMS norms only.
-  ADDNORM_API void tell(Site site, MatrixView<const In> s, const Pass<T>& pass) const;
+  ADDNORM_API void observe(Site site, MatrixView<const In> s, const Pass<T>& pass) const;
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   const NormOptions& options() const { return options_; }
@@ -53,9 +53,8 @@ class Norm {
  private:
   static constexpr bool kOneType = std::is_same_v<In, Value> && std::is_same_v<Out, Value>;
 
-  bool of_rows() const;
-  void forward_channels(MatrixView<const In> s, MatrixView<Out> y, const Pass<T>& pass);
-  void backward_channels(const Backward& args, const Pass<T>& pass);
+  StatisticsFrom statistics_from(const Pass<T>& pass) const;
+  std::span<Value> workspace(const MatrixView<const In>& s, const Pass<T>& pass) const;
 
   NormOptions options_;
   Parameter<Value> gamma_;

@@ -1,15 +1,20 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 
 #include "addnorm/api.h"
+#include "addnorm/names.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
 
 /// Where in a Transformer something passes. Layers count from 0.
 enum class SublayerKind { kAttention, kFeedForward, kEmbedding, kFinalNorm, kHead };
+constexpr std::array<std::string_view, 5> names_of(SublayerKind) {
+  return {"attention", "feed_forward", "embedding", "final_norm", "head"};
+}
 enum class Point {
   kX,           ///< the residual stream that a sublayer reads
   kBefore,      ///< h = before(x)
@@ -26,12 +31,22 @@ enum class Point {
   kBeta,    ///< of a norm: its β
   kWeight,  ///< of a projection
 };
-/// In which slot the norm stands that a kMean, kDeviation, kNormalized, kGamma or kBeta belongs to.
+constexpr std::array<std::string_view, 14> names_of(Point) {
+  return {"x",         "before",     "branch", "inside", "sum",   "after", "mean",
+          "deviation", "normalized", "output", "scores", "gamma", "beta",  "weight"};
+}
+/// The slot of the norm to which a kMean, kDeviation, kNormalized, kGamma or kBeta belongs.
 enum class NormSlot { kNone, kBefore, kInside, kAfter, kFinal };
+constexpr std::array<std::string_view, 5> names_of(NormSlot) {
+  return {"", "before", "inside", "after", "final"};
+}
 /// Which linear map a kWeight belongs to.
 enum class Projection { kNone, kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
+constexpr std::array<std::string_view, 8> names_of(Projection) {
+  return {"", "query", "key", "value", "output", "gate", "up", "down"};
+}
 
-/// What a probe is told to be looking at.
+/// Where the values come from that a probe receives.
 struct Site {
   std::size_t layer = 0;
   SublayerKind sublayer = SublayerKind::kAttention;
@@ -42,9 +57,8 @@ struct Site {
   bool operator==(const Site&) const = default;
 };
 
-/// Is told what passes, in forward the values and in backward the gradients of the loss. A view is
-/// valid during the call only. Attached through Pass::probe; without one nothing is computed for
-/// it.
+/// Receives the values in forward and the gradients of the loss in backward. A view is valid during
+/// the call only. Attached through Pass::probe; without a probe nothing extra is computed.
 template <typename T>
 class ADDNORM_API Probe {
  public:
@@ -53,7 +67,7 @@ class ADDNORM_API Probe {
   virtual void forward(const Site& site, MatrixView<const T> values) = 0;
   /// The gradients of the loss with respect to them.
   virtual void backward(const Site& site, MatrixView<const T> gradients) = 0;
-  /// Whether attention shall make its scores once more, to tell them.
+  /// Whether attention should compute its scores once more for forward().
   virtual bool wants_scores() const { return false; }
 };
 

@@ -5,9 +5,9 @@
 
 namespace addnorm {
 
-/// The residual stream on its way through a stack: x, and the residual sum that a sublayer has
-/// handed on and nobody has computed yet. An add is always followed by some norm (the sublayer's
-/// own `after` or the next one's `before`), and that norm does both in one pass over memory.
+/// The residual stream in a stack: x, and possibly a residual sum that is not computed yet. If a
+/// norm follows, the sublayer's own `after` or the next one's `before`, it computes the sum in the
+/// same pass over memory.
 template <typename T>
 class ResidualStream {
  public:

@@ -7,9 +7,9 @@ namespace addnorm {
 
 /// The same values as a probe takes them: itself, or a copy in float32.
 template <typename T>
-class Told {
+class Observed {
  public:
-  explicit Told(MatrixView<const T> values) : values_(values) {
+  explicit Observed(MatrixView<const T> values) : values_(values) {
     if constexpr (!kIsArithmetic<T>) {
       wide_.resize(values.rows, values.cols);
       kernels::convert<T, Arithmetic<T>>(values, wide_);

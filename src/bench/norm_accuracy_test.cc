@@ -1,8 +1,8 @@
-#include "race/norm_accuracy.h"
+#include "bench/norm_accuracy.h"
 
 #include <gmock/gmock.h>
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 using ::testing::IsEmpty;
@@ -43,4 +43,4 @@ TEST(NormAccuracy, GoesOnWithoutPyTorch) {
 }
 
 }  // namespace
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

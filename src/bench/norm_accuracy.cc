@@ -1,4 +1,4 @@
-#include "race/norm_accuracy.h"
+#include "bench/norm_accuracy.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,10 @@
 
 #include "addnorm/matrix.h"
 #include "addnorm/torch_generator.h"
+#include "bench/onednn_norm.h"
 #include "kernels/reference.h"
-#include "race/onednn_norm.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 constexpr std::size_t kRows = 64;
@@ -101,4 +101,4 @@ AccuracyResult measure_accuracy(const AccuracyJob& job, PythonRival* torch) {
   return result;
 }
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

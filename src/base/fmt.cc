@@ -1,5 +1,5 @@
-// What libfmt has compiled of {fmt}, for WebAssembly. With FMT_HEADER_ONLY every file would compile
-// it.
+// What libfmt has compiled of {fmt}, so that whoever links the library needs no libfmt. With
+// FMT_HEADER_ONLY every file would compile it.
 
 #include <fmt/format-inl.h>
 

@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "race/python_rival.h"
-#include "race/race_job.h"
+#include "bench/job.h"
+#include "bench/python_rival.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 
-/// The types of storage that can be raced, such as "f32".
-std::vector<std::string> race_dtypes();
+/// The types of storage that can be measured, such as "f32".
+std::vector<std::string> all_dtypes();
 
-struct RaceOptions {
+struct Options {
   int threads = 1;
-  std::size_t repeats = 9;  ///< samples of each contestant
+  std::size_t repeats = 9;  ///< samples of each candidate
 };
 
 /// What a rival in Python took; none where it has no such kernel or failed.
@@ -27,9 +27,9 @@ struct RivalTime {
 };
 
 /// Medians in milliseconds.
-struct RaceResult {
-  RaceJob job;
-  RaceOptions options;
+struct Result {
+  Job job;
+  Options options;
   double ms = 0;
   double copy_ms = 0;  ///< of as many bytes, half of them read and half written
   std::optional<double> onednn_ms;
@@ -38,10 +38,10 @@ struct RaceResult {
 
 /// Does the job in turn with a copy, with oneDNN and with rivals in Python, until each has its
 /// samples. Throws Error where our result is not oneDNN's.
-RaceResult race(const RaceJob& job, const RaceOptions& options,
-                std::span<const std::unique_ptr<PythonRival>> rivals);
+Result run_benchmark(const Job& job, const Options& options,
+                     std::span<const std::unique_ptr<PythonRival>> rivals);
 
 /// Of at least one value; the mean of the middle two where their number is even.
 double median(std::vector<double> values);
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

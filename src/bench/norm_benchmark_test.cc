@@ -1,10 +1,10 @@
-#include "race/norm_race.h"
+#include "bench/norm_benchmark.h"
 
 #include <gmock/gmock.h>
 
 #include "addnorm/error.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 using ::testing::HasSubstr;
@@ -13,29 +13,30 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 /// Every kernel, and in place too what adds.
-std::vector<RaceKernel> every_kernel() {
-  std::vector<RaceKernel> kernels(race_kernels().begin(), race_kernels().end());
-  for (RaceKernel kernel : race_kernels()) {
+std::vector<Kernel> every_kernel() {
+  std::vector<Kernel> kernels(all_kernels().begin(), all_kernels().end());
+  for (Kernel kernel : all_kernels()) {
     kernel.in_place = kernel.add;
     if (kernel.add) kernels.push_back(kernel);
   }
   return kernels;
 }
 
-TEST(NormRace, TakesMedians) {
+TEST(NormBenchmark, TakesMedians) {
   EXPECT_EQ(median({3}), 3);
   EXPECT_EQ(median({9, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 9, 2}), 3);
 }
 
-// The race compares our results with oneDNN's on the way: with the wrong arguments it would throw.
-TEST(NormRace, EveryKernelHasTimesAndAgreesWithOneDnn) {
-  for (const std::string& dtype : race_dtypes()) {
-    for (const RaceKernel& kernel : every_kernel()) {
-      for (const RaceShape& shape : {RaceShape{100, 24}, {3, 5}, {2, 1}}) {
+// The benchmark compares our results with oneDNN's on the way: with the wrong arguments it would
+// throw.
+TEST(NormBenchmark, EveryKernelHasTimesAndAgreesWithOneDnn) {
+  for (const std::string& dtype : all_dtypes()) {
+    for (const Kernel& kernel : every_kernel()) {
+      for (const Shape& shape : {Shape{100, 24}, {3, 5}, {2, 1}}) {
         SCOPED_TRACE(std::string(kernel.name) + (kernel.in_place ? " in place " : " ") +
                      to_text(shape) + " " + dtype);
-        const RaceResult result = race({kernel, shape, dtype}, {.repeats = 1}, {});
+        const Result result = run_benchmark({kernel, shape, dtype}, {.repeats = 1}, {});
         EXPECT_GT(result.ms, 0);
         EXPECT_GT(result.copy_ms, 0);
         // oneDNN has neither RMSNorm nor norms of float16; of bfloat16 only with AVX-512.
@@ -50,10 +51,10 @@ TEST(NormRace, EveryKernelHasTimesAndAgreesWithOneDnn) {
   }
 }
 
-TEST(NormRace, RefusesATypeItDoesNotKnow) {
+TEST(NormBenchmark, RefusesATypeItDoesNotKnow) {
   EXPECT_THAT(
       [] {
-        race({race_kernels()[0], {4, 8}, "f8"}, {}, {});
+        run_benchmark({all_kernels()[0], {4, 8}, "f8"}, {}, {});
       },
       ThrowsMessage<Error>(HasSubstr("'f8'")));
 }
@@ -66,10 +67,10 @@ std::vector<std::unique_ptr<PythonRival>> every_rival(const std::string& python)
   return rivals;
 }
 
-TEST(NormRace, GoesOnWithoutPython) {
+TEST(NormBenchmark, GoesOnWithoutPython) {
   for (const char* python : {"/nowhere/python3", "/bin/false"}) {
     const auto rivals = every_rival(python);
-    const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
+    const Result result = run_benchmark({all_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
     ASSERT_EQ(result.rivals.size(), rivals.size());
     for (std::size_t i = 0; i < rivals.size(); ++i) {
       EXPECT_THAT(rivals[i]->problem(), HasSubstr(python));
@@ -78,12 +79,12 @@ TEST(NormRace, GoesOnWithoutPython) {
   }
 }
 
-bool can(const PythonRivalKind& rival, const RaceKernel& kernel) {
+bool can(const PythonRivalKind& rival, const Kernel& kernel) {
   return rival.name != "onnxruntime" || !(kernel.backward || kernel.in_place);
 }
 
 /// torch.compile takes seconds for each kernel.
-bool is_tried(const PythonRivalKind& rival, const RaceKernel& kernel) {
+bool is_tried(const PythonRivalKind& rival, const Kernel& kernel) {
   return rival.name != "torch_compile" || (kernel.add && !kernel.in_place);
 }
 
@@ -95,11 +96,11 @@ std::vector<std::unique_ptr<PythonRival>> present_rivals() {
 }
 
 // torch.compile and ONNX Runtime compare their results with PyTorch's and NumPy's on the way.
-TEST(NormRace, RivalsDoEveryKernelTheyHave) {
+TEST(NormBenchmark, RivalsDoEveryKernelTheyHave) {
   const auto rivals = present_rivals();
   if (rivals.empty()) GTEST_SKIP() << "/usr/bin/python3 has neither PyTorch nor ONNX Runtime";
   for (const auto& rival : rivals) {
-    for (const RaceKernel& kernel : every_kernel()) {
+    for (const Kernel& kernel : every_kernel()) {
       if (!is_tried(rival->kind(), kernel)) continue;
       SCOPED_TRACE(std::string(rival->kind().name) + " " + std::string(kernel.name));
       const bool prepared = rival->prepare({kernel, {4, 8}, "f32"}, 1);
@@ -112,20 +113,20 @@ TEST(NormRace, RivalsDoEveryKernelTheyHave) {
   }
 }
 
-TEST(NormRace, RivalsTakeTheirTurns) {
+TEST(NormBenchmark, RivalsTakeTheirTurns) {
   const auto rivals = present_rivals();
-  const RaceResult result = race({race_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
+  const Result result = run_benchmark({all_kernels()[0], {4, 8}, "f32"}, {.repeats = 1}, rivals);
   ASSERT_EQ(result.rivals.size(), rivals.size());
   for (const RivalTime& rival : result.rivals) EXPECT_GT(rival.ms, 0) << rival.kind.name;
 }
 
-TEST(NormRace, AFailedJobEndsNoRival) {
+TEST(NormBenchmark, AFailedJobEndsNoRival) {
   PythonRival rival("/usr/bin/python3");
   if (!rival.problem().empty()) GTEST_SKIP() << rival.problem();
-  EXPECT_FALSE(rival.prepare({race_kernels()[0], {4, 8}, "f8"}, 1));
+  EXPECT_FALSE(rival.prepare({all_kernels()[0], {4, 8}, "f8"}, 1));
   EXPECT_THAT(rival.problem(), Not(IsEmpty()));
-  EXPECT_TRUE(rival.prepare({race_kernels()[0], {4, 8}, "f32"}, 1));
+  EXPECT_TRUE(rival.prepare({all_kernels()[0], {4, 8}, "f32"}, 1));
 }
 
 }  // namespace
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

@@ -1,4 +1,4 @@
-#include "race/python_rival.h"
+#include "bench/python_rival.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
-#include "race/python_rival_script.h"  // python_rival.py
+#include "bench/python_rival_script.h"  // python_rival.py
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 constexpr PythonRivalKind kKinds[] = {
@@ -98,9 +98,9 @@ PythonRival::~PythonRival() {
   ::waitpid(process_, nullptr, 0);
 }
 
-bool PythonRival::prepare(const RaceJob& job, int threads) {
+bool PythonRival::prepare(const Job& job, int threads) {
   const std::string_view norm = job.kernel.norm == NormKind::kLayer ? "layer" : "rms";
-  const RaceKernel& kernel = job.kernel;
+  const Kernel& kernel = job.kernel;
   return ask(fmt::format("{} {:d} {:d} {:d} {} {} {} {} {}\n", norm, kernel.add, kernel.backward,
                          kernel.in_place, job.shape.rows, job.shape.cols, job.dtype, job.epsilon,
                          threads)) == "ready";
@@ -148,4 +148,4 @@ std::string PythonRival::read_line() {
   return line;
 }
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

@@ -1,11 +1,11 @@
-#include "race/onednn_norm.h"
+#include "bench/onednn_norm.h"
 
 #include <unordered_map>
 
 #include "base/require.h"
 #include "gemm/onednn.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 using dnnl::memory;
@@ -20,10 +20,11 @@ memory::data_type type_of(const std::string& dtype) {
   return dtype == "f16" ? memory::data_type::f16 : memory::data_type::f32;
 }
 
-/// Makes a job's primitives over the race's memory; oneDNN keeps statistics in memory of its own.
+/// Makes a job's primitives over the benchmark's memory; oneDNN keeps statistics in memory of its
+/// own.
 class Maker {
  public:
-  Maker(const RaceJob& job, const RaceArrays& arrays)
+  Maker(const Job& job, const Arrays& arrays)
       : rows_(static_cast<memory::dim>(job.shape.rows)),
         cols_(static_cast<memory::dim>(job.shape.cols)),
         norm_{{{rows_, cols_}, type_of(job.dtype), memory::format_tag::ab},
@@ -85,7 +86,7 @@ void execute(const std::vector<Step>& steps, dnnl::stream& stream) {
   stream.wait();
 }
 
-std::vector<Step> steps_of(const RaceKernel& kernel, const Maker& make) {
+std::vector<Step> steps_of(const Kernel& kernel, const Maker& make) {
   if (kernel.backward) {
     std::vector<Step> steps{make.backward(make.matrix(0), make.matrix(1), make.last())};
     if (kernel.add) {
@@ -100,7 +101,7 @@ std::vector<Step> steps_of(const RaceKernel& kernel, const Maker& make) {
 
 }  // namespace
 
-std::function<void()> onednn_norm(const RaceJob& job, const RaceArrays& arrays) {
+std::function<void()> onednn_norm(const Job& job, const Arrays& arrays) {
   if (job.kernel.norm != NormKind::kLayer) return {};
   try {
     const Maker make(job, arrays);
@@ -114,4 +115,4 @@ std::function<void()> onednn_norm(const RaceJob& job, const RaceArrays& arrays) 
   }
 }
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

@@ -1,4 +1,4 @@
-#include "race/memory_copy.h"
+#include "bench/memory_copy.h"
 
 #include <omp.h>
 
@@ -9,14 +9,14 @@
 #include "kernels/dispatch.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "race/memory_copy.cc"
+#define HWY_TARGET_INCLUDE "bench/memory_copy.cc"
 #include <hwy/foreach_target.h>
 //
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -37,11 +37,11 @@ void stream(const std::byte* from, std::byte* to, std::size_t bytes) {
 }
 
 }  // namespace HWY_NAMESPACE
-}  // namespace addnorm::race
+}  // namespace addnorm::bench
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 HWY_EXPORT(stream);
@@ -68,5 +68,5 @@ void memory_copy(const std::byte* from, std::byte* to, std::size_t bytes, Stores
   });
 }
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench
 #endif  // HWY_ONCE

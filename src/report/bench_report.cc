@@ -1,4 +1,4 @@
-#include "report/race_report.h"
+#include "report/bench_report.h"
 
 #include <fmt/format.h>
 
@@ -20,14 +20,14 @@ Cell ratio_cell(std::optional<double> peer_ms, double ms) {
   return {fmt::format("×{:.2f}", ratio), ratio < 1 ? Ink::kBad : Ink::kPlain};
 }
 
-std::optional<double> ms_of(const race::RaceResult& result, std::string_view rival) {
+std::optional<double> ms_of(const bench::Result& result, std::string_view rival) {
   const auto found = std::ranges::find(result.rivals, rival,
-                                       [](const race::RivalTime& time) { return time.kind.name; });
+                                       [](const bench::RivalTime& time) { return time.kind.name; });
   return found == result.rivals.end() ? std::nullopt : found->ms;
 }
 
 /// A rival with fresh memory stands where that takes much longer than with memory kept.
-Cell rival_cell(const race::RaceResult& result, const race::RivalTime& rival) {
+Cell rival_cell(const bench::Result& result, const bench::RivalTime& rival) {
   constexpr double kMuch = 1.5;
   const std::optional<double> kept = ms_of(result, "pytorch");
   const bool says_little =
@@ -35,30 +35,31 @@ Cell rival_cell(const race::RaceResult& result, const race::RivalTime& rival) {
   return says_little ? Cell{"", Ink::kFaint} : ratio_cell(rival.ms, result.ms);
 }
 
-std::vector<Column> columns_of(const race::RaceResult& result) {
+std::vector<Column> columns_of(const bench::Result& result) {
   std::vector<Column> columns{{"kernel", Align::kLeft}, {"shape"}, {"ms"}, {"copy"}, {"oneDNN"}};
-  for (const race::RivalTime& rival : result.rivals)
+  for (const bench::RivalTime& rival : result.rivals)
     columns.push_back({std::string(rival.kind.title)});
   return columns;
 }
 
-std::vector<Cell> row_of(const race::RaceResult& result) {
+std::vector<Cell> row_of(const bench::Result& result) {
   std::vector<Cell> row{std::string(result.job.kernel.name), to_text(result.job.shape),
                         fmt::format("{:.{}f}", result.ms, result.ms < 1 ? 5 : 2),
                         fmt::format("{:.0f}%", 100 * result.copy_ms / result.ms),
                         ratio_cell(result.onednn_ms, result.ms)};
-  for (const race::RivalTime& rival : result.rivals) row.push_back(rival_cell(result, rival));
+  for (const bench::RivalTime& rival : result.rivals) row.push_back(rival_cell(result, rival));
   return row;
 }
 
 constexpr const char* kLegend =
     "copy: our share of the speed of a copy of the fewest bytes that the work can read and write. "
-    "The rest: how many times as long a rival takes; PyTorch with memory that is kept from call to "
-    "call, and as it is where page faults make that 1.5 times as long or more.";
+    "Other columns: how many times as long the other library takes. PyTorch keeps its memory "
+    "between "
+    "calls; \"as it is\" is shown where page faults make it at least 1.5 times as slow.";
 
 }  // namespace
 
-std::string race_json(const race::RaceResult& result) {
+std::string bench_json(const bench::Result& result) {
   const auto or_null = [](std::optional<double> ms) { return ms ? io::Json(*ms) : io::Json(); };
   io::Json json{{"kernel", result.job.kernel.name},
                 {"rows", result.job.shape.rows},
@@ -70,17 +71,17 @@ std::string race_json(const race::RaceResult& result) {
                 {"copy_ms", result.copy_ms},
                 {"onednn_ms", or_null(result.onednn_ms)},
                 {"pytorch_ms", io::Json()}};
-  for (const race::RivalTime& rival : result.rivals) {
+  for (const bench::RivalTime& rival : result.rivals) {
     json[fmt::format("{}_ms", rival.kind.name)] = or_null(rival.ms);
   }
   if (result.job.kernel.in_place) json["in_place"] = true;
   return json.dump();
 }
 
-std::string race_text(const std::vector<race::RaceResult>& results, int width) {
+std::string bench_text(const std::vector<bench::Result>& results, int width) {
   std::string text;
   for (auto begin = results.begin(); begin != results.end();) {
-    const race::RaceResult& first = *begin;
+    const bench::Result& first = *begin;
     Table table(columns_of(first));
     for (; begin != results.end() && begin->job.dtype == first.job.dtype; ++begin) {
       table.add_row(row_of(*begin));
@@ -94,16 +95,16 @@ std::string race_text(const std::vector<race::RaceResult>& results, int width) {
   return text + wrap(kLegend, width) + '\n';
 }
 
-std::string worst_ratio(const std::vector<race::RaceResult>& results) {
-  std::vector<race::RaceResult> raced;
-  std::ranges::copy_if(results, std::back_inserter(raced),
-                       [](const race::RaceResult& result) { return result.onednn_ms.has_value(); });
-  if (raced.empty()) return "";
-  const auto ratio = [](const race::RaceResult& result) { return *result.onednn_ms / result.ms; };
-  const race::RaceResult& worst = *std::ranges::min_element(raced, {}, ratio);
+std::string worst_ratio(const std::vector<bench::Result>& results) {
+  std::vector<bench::Result> measured;
+  std::ranges::copy_if(results, std::back_inserter(measured),
+                       [](const bench::Result& result) { return result.onednn_ms.has_value(); });
+  if (measured.empty()) return "";
+  const auto ratio = [](const bench::Result& result) { return *result.onednn_ms / result.ms; };
+  const bench::Result& worst = *std::ranges::min_element(measured, {}, ratio);
   return fmt::format("Worst of {}: {} {} {}, where oneDNN takes {:.2f} times as long.\n",
-                     raced.size(), worst.job.kernel.name, to_text(worst.job.shape), worst.job.dtype,
-                     ratio(worst));
+                     measured.size(), worst.job.kernel.name, to_text(worst.job.shape),
+                     worst.job.dtype, ratio(worst));
 }
 
 }  // namespace addnorm::report

@@ -1,4 +1,4 @@
-#include "report/race_report.h"
+#include "report/bench_report.h"
 
 #include <gmock/gmock.h>
 
@@ -16,42 +16,42 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 /// 2²⁰ values, so 4 MiB a matrix.
-race::RaceResult result_of(std::size_t kernel, double ms, std::optional<double> onednn_ms) {
-  return {.job = {race::race_kernels()[kernel], {1024, 1024}, "f32"},
+bench::Result result_of(std::size_t kernel, double ms, std::optional<double> onednn_ms) {
+  return {.job = {bench::all_kernels()[kernel], {1024, 1024}, "f32"},
           .options = {.threads = 2, .repeats = 9},
           .ms = ms,
           .copy_ms = 0.75,
           .onednn_ms = onednn_ms};
 }
 
-const race::PythonRivalKind& kPyTorch = race::python_rival_kinds()[0];
-const race::PythonRivalKind& kPyTorchAsIs = race::python_rival_kinds()[1];
+const bench::PythonRivalKind& kPyTorch = bench::python_rival_kinds()[0];
+const bench::PythonRivalKind& kPyTorchAsIs = bench::python_rival_kinds()[1];
 constexpr std::size_t kAddLayerNorm = 2, kAddRmsNorm = 3, kLongest = 6;
 
-TEST(RaceReport, ShowsRatesAndRatios) {
-  const std::string text =
-      adapt(race_text({result_of(kAddLayerNorm, 1, 2.5), result_of(kAddRmsNorm, 1.5, {})}, 80), {});
+TEST(BenchReport, ShowsRatesAndRatios) {
+  const std::string text = adapt(
+      bench_text({result_of(kAddLayerNorm, 1, 2.5), result_of(kAddRmsNorm, 1.5, {})}, 80), {});
   EXPECT_THAT(text, HasSubstr("f32 on 2 threads, "));
   EXPECT_THAT(text, HasSubstr("add_layer_norm  1024x1024  1.00   75%   ×2.50\n"));
   EXPECT_THAT(text, HasSubstr("add_rms_norm    1024x1024  1.50   50%       –\n"));
 }
 
-TEST(RaceReport, FitsIntoEightyColumns) {
-  race::RaceResult widest = result_of(kLongest, 1234.56, 12345.6);
+TEST(BenchReport, FitsIntoEightyColumns) {
+  bench::Result widest = result_of(kLongest, 1234.56, 12345.6);
   widest.job.shape = {65536, 16384};
   widest.rivals = {{kPyTorch, 123456}, {kPyTorchAsIs, 1234567}};
-  EXPECT_THAT(adapt(race_text({widest}, 80), {}), HasSubstr("65536x16384  1234.56    0%"));
+  EXPECT_THAT(adapt(bench_text({widest}, 80), {}), HasSubstr("65536x16384  1234.56    0%"));
 }
 
-TEST(RaceReport, ShowsPyTorchAsItIsWhereThatDiffers) {
-  race::RaceResult result = result_of(kAddLayerNorm, 1, 2.5);
+TEST(BenchReport, ShowsPyTorchAsItIsWhereThatDiffers) {
+  bench::Result result = result_of(kAddLayerNorm, 1, 2.5);
   result.rivals = {{kPyTorch, 3}, {kPyTorchAsIs, 4}};
-  EXPECT_THAT(adapt(race_text({result}, 80), {}), Not(HasSubstr("×4.00")));
+  EXPECT_THAT(adapt(bench_text({result}, 80), {}), Not(HasSubstr("×4.00")));
   result.rivals[1].ms = 30;
-  EXPECT_THAT(adapt(race_text({result}, 80), {}), AllOf(HasSubstr("×3.00"), HasSubstr("×30.00")));
+  EXPECT_THAT(adapt(bench_text({result}, 80), {}), AllOf(HasSubstr("×3.00"), HasSubstr("×30.00")));
 }
 
-TEST(RaceReport, NamesTheWorstRatio) {
+TEST(BenchReport, NamesTheWorstRatio) {
   EXPECT_EQ(worst_ratio({result_of(kAddLayerNorm, 1, 2.5), result_of(kAddRmsNorm, 9, {}),
                          result_of(kLongest, 2, 2.2)}),
             "Worst of 2: add_layer_norm_backward 1024x1024 f32, where oneDNN takes 1.10 times as "
@@ -59,20 +59,20 @@ TEST(RaceReport, NamesTheWorstRatio) {
   EXPECT_THAT(worst_ratio({result_of(kAddRmsNorm, 9, {})}), IsEmpty());
 }
 
-TEST(RaceReport, WritesTheJsonLine) {
-  const auto json = nlohmann::json::parse(race_json(result_of(kAddLayerNorm, 1, 2.5)));
+TEST(BenchReport, WritesTheJsonLine) {
+  const auto json = nlohmann::json::parse(bench_json(result_of(kAddLayerNorm, 1, 2.5)));
   EXPECT_EQ(json["kernel"], "add_layer_norm");
   EXPECT_EQ(json["rows"], 1024);
   EXPECT_EQ(json["onednn_ms"], 2.5);
   EXPECT_TRUE(json["pytorch_ms"].is_null());
 }
 
-TEST(RaceReport, HasAColumnAndAKeyForEachRival) {
-  race::RaceResult result = result_of(kAddLayerNorm, 2, 5);
+TEST(BenchReport, HasAColumnAndAKeyForEachRival) {
+  bench::Result result = result_of(kAddLayerNorm, 2, 5);
   result.rivals = {{kPyTorch, 3}, {{"onnxruntime", "ONNX RT"}, {}}};
-  EXPECT_THAT(adapt(race_text({result}, 80), {}), AllOf(HasSubstr("oneDNN  PyTorch  ONNX RT\n"),
-                                                        HasSubstr("×2.50    ×1.50        –\n")));
-  const auto json = nlohmann::json::parse(race_json(result));
+  EXPECT_THAT(adapt(bench_text({result}, 80), {}), AllOf(HasSubstr("oneDNN  PyTorch  ONNX RT\n"),
+                                                         HasSubstr("×2.50    ×1.50        –\n")));
+  const auto json = nlohmann::json::parse(bench_json(result));
   EXPECT_EQ(json["pytorch_ms"], 3);
   EXPECT_TRUE(json.contains("onnxruntime_ms") && json["onnxruntime_ms"].is_null());
   EXPECT_FALSE(json.contains("torch_compile_ms"));

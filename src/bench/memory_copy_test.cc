@@ -1,10 +1,10 @@
-#include "race/memory_copy.h"
+#include "bench/memory_copy.h"
 
 #include <gmock/gmock.h>
 
 #include "addnorm/matrix.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 TEST(MemoryCopy, CopiesEveryByteAndNoMore) {
@@ -20,4 +20,4 @@ TEST(MemoryCopy, CopiesEveryByteAndNoMore) {
 }
 
 }  // namespace
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

@@ -1,4 +1,4 @@
-#include "race/norm_race.h"
+#include "bench/norm_benchmark.h"
 
 #include <omp.h>
 
@@ -11,22 +11,22 @@
 #include "addnorm/matrix.h"
 #include "base/parallel.h"
 #include "base/require.h"
-#include "race/memory_copy.h"
-#include "race/onednn_norm.h"
+#include "bench/memory_copy.h"
+#include "bench/onednn_norm.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
 using Work = std::function<void()>;
 /// Milliseconds of one call, by so many calls.
-using Contestant = std::function<double(std::size_t calls)>;
+using Candidate = std::function<double(std::size_t calls)>;
 
 constexpr double kSampleMs = 5;  // shorter work is repeated until a sample takes as long
 constexpr std::size_t kMostCalls = 1'000'000;
 
-Contestant timed(Work work) {
+Candidate timed(Work work) {
   return [work = std::move(work)](std::size_t calls) {
-    work();  // so that the caches hold, and must write back, what this contestant leaves there
+    work();  // so that the caches hold, and must write back, what this candidate leaves there
     const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < calls; ++i) work();
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
@@ -36,11 +36,11 @@ Contestant timed(Work work) {
 
 /// How many calls a sample takes. One that is long enough must be so three times: another program
 /// may have been in the way.
-std::size_t calls_of(const Contestant& contestant) {
-  contestant(1);  // first use of memory and threads
+std::size_t calls_of(const Candidate& candidate) {
+  candidate(1);  // first use of memory and threads
   std::size_t calls = 1;
   for (int long_enough = 0; long_enough < 3;) {
-    const double ms = std::max(contestant(calls), 1e-6);
+    const double ms = std::max(candidate(calls), 1e-6);
     if (ms * static_cast<double>(calls) >= kSampleMs || calls == kMostCalls) {
       ++long_enough;
     } else {
@@ -50,25 +50,25 @@ std::size_t calls_of(const Contestant& contestant) {
   return calls;
 }
 
-/// The median of each contestant's milliseconds, to where it says.
-void time_in_turn(const std::vector<std::pair<Contestant, double*>>& contestants,
+/// The median of each candidate's milliseconds, to where it says.
+void time_in_turn(const std::vector<std::pair<Candidate, double*>>& candidates,
                   std::size_t repeats) {
   std::vector<std::size_t> calls;
-  for (const auto& [contestant, ms] : contestants) calls.push_back(calls_of(contestant));
-  std::vector<std::vector<double>> samples(contestants.size());
+  for (const auto& [candidate, ms] : candidates) calls.push_back(calls_of(candidate));
+  std::vector<std::vector<double>> samples(candidates.size());
   for (std::size_t r = 0; r < repeats; ++r) {
-    for (std::size_t c = 0; c < contestants.size(); ++c) {
-      samples[c].push_back(contestants[c].first(calls[c]));
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      samples[c].push_back(candidates[c].first(calls[c]));
     }
   }
-  for (std::size_t c = 0; c < contestants.size(); ++c) *contestants[c].second = median(samples[c]);
+  for (std::size_t c = 0; c < candidates.size(); ++c) *candidates[c].second = median(samples[c]);
 }
 
 /// A job's matrices, one after the other in one piece of memory, and what goes with them.
 template <typename T>
-class RaceData {
+class Data {
  public:
-  explicit RaceData(const RaceJob& job)
+  explicit Data(const Job& job)
       : job_(job),
         distance_((job.shape.size() + kLine - 1) / kLine * kLine + kPage),
         memory_(job.kernel.matrices(), distance_),
@@ -97,8 +97,8 @@ class RaceData {
     memory_copy(bytes, bytes + half, values * sizeof(T) / 2, stores);
   }
 
-  RaceArrays arrays() {
-    RaceArrays arrays{.scale_shift = scale_shift_.data(), .d_scale_shift = d_scale_shift_.data()};
+  Arrays arrays() {
+    Arrays arrays{.scale_shift = scale_shift_.data(), .d_scale_shift = d_scale_shift_.data()};
     for (std::size_t i = 0; i < memory_.rows(); ++i) arrays.matrices.push_back(matrix(i).data);
     return arrays;
   }
@@ -176,7 +176,7 @@ class RaceData {
                                       .workspace = workspace_.flat()});
   }
 
-  RaceJob job_;
+  Job job_;
   std::size_t distance_;  // from one matrix to the next
   Matrix<T> memory_;
   Matrix<float> scale_shift_, d_scale_shift_, workspace_;
@@ -200,9 +200,9 @@ double difference(const std::vector<std::vector<float>>& ours,
 }
 
 template <typename T>
-RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolerance,
-                   std::span<const std::unique_ptr<PythonRival>> rivals) {
-  RaceData<T> data(job);
+Result benchmark_of(const Job& job, const Options& options, double tolerance,
+                    std::span<const std::unique_ptr<PythonRival>> rivals) {
+  Data<T> data(job);
   const Work ours = [&] { data.run(); };
   const Work onednn = onednn_norm(job, data.arrays());
   if (onednn) {
@@ -211,24 +211,23 @@ RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolera
             "{} {} {}: differs from oneDNN's by {:.2g} of the largest value; expected at most {}",
             job.kernel.name, to_text(job.shape), job.dtype, error, tolerance);
   }
-  RaceResult result{.job = job, .options = options};
+  Result result{.job = job, .options = options};
   double ordinary_copy_ms = 0, non_temporal_copy_ms = 0;
   // Each with the place that its median has in the result.
-  std::vector<std::pair<Contestant, double*>> contestants{
+  std::vector<std::pair<Candidate, double*>> candidates{
       {timed(ours), &result.ms},
       {timed([&] { data.copy(Stores::kOrdinary); }), &ordinary_copy_ms},
       {timed([&] { data.copy(Stores::kNonTemporal); }), &non_temporal_copy_ms}};
-  if (onednn) contestants.emplace_back(timed(onednn), &result.onednn_ms.emplace());
+  if (onednn) candidates.emplace_back(timed(onednn), &result.onednn_ms.emplace());
   result.rivals.reserve(rivals.size());  // so that places stay
   for (const auto& rival : rivals) {
     result.rivals.push_back({.kind = rival->kind()});
     std::optional<double>& ms = result.rivals.back().ms;
     if (rival->prepare(job, options.threads)) {
-      contestants.emplace_back([&](std::size_t calls) { return rival->time(calls); },
-                               &ms.emplace());
+      candidates.emplace_back([&](std::size_t calls) { return rival->time(calls); }, &ms.emplace());
     }
   }
-  time_in_turn(contestants, options.repeats);
+  time_in_turn(candidates, options.repeats);
   result.copy_ms = std::min(ordinary_copy_ms, non_temporal_copy_ms);
   for (RivalTime& time : result.rivals) {
     if (time.ms && !std::isfinite(*time.ms)) time.ms.reset();
@@ -238,36 +237,36 @@ RaceResult race_of(const RaceJob& job, const RaceOptions& options, double tolera
 
 struct Storage {
   std::string_view dtype;
-  RaceResult (*race)(const RaceJob&, const RaceOptions&, double tolerance,
-                     std::span<const std::unique_ptr<PythonRival>>);
+  Result (*run)(const Job&, const Options&, double tolerance,
+                std::span<const std::unique_ptr<PythonRival>>);
   double tolerance;  // of oneDNN's result: some roundings of the type
 };
 
 constexpr Storage kStorages[] = {
-    {"f32", race_of<float>, 1e-4},
-    {"bf16", race_of<BFloat16>, 3e-2},
-    {"f16", race_of<Float16>, 4e-3},
+    {"f32", benchmark_of<float>, 1e-4},
+    {"bf16", benchmark_of<BFloat16>, 3e-2},
+    {"f16", benchmark_of<Float16>, 4e-3},
 };
 
 const Storage& storage_of(const std::string& dtype) {
   const auto* found = std::ranges::find(kStorages, dtype, &Storage::dtype);
-  require(found != std::end(kStorages), "type '{}' cannot be raced", dtype);
+  require(found != std::end(kStorages), "type '{}' cannot be measured", dtype);
   return *found;
 }
 
 }  // namespace
 
-std::vector<std::string> race_dtypes() {
+std::vector<std::string> all_dtypes() {
   std::vector<std::string> names;
   for (const Storage& storage : kStorages) names.emplace_back(storage.dtype);
   return names;
 }
 
-RaceResult race(const RaceJob& job, const RaceOptions& options,
-                std::span<const std::unique_ptr<PythonRival>> rivals) {
+Result run_benchmark(const Job& job, const Options& options,
+                     std::span<const std::unique_ptr<PythonRival>> rivals) {
   omp_set_num_threads(options.threads);
   const Storage& storage = storage_of(job.dtype);
-  return storage.race(job, options, storage.tolerance, rivals);
+  return storage.run(job, options, storage.tolerance, rivals);
 }
 
 double median(std::vector<double> values) {
@@ -276,4 +275,4 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "race/race_job.h"
+#include "bench/job.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 
-/// A library that is raced in a Python of its own.
+/// A library that is measured in a Python of its own.
 struct PythonRivalKind {
   std::string_view name;   ///< for options and JSON
   std::string_view title;  ///< for a table's head
@@ -24,7 +24,7 @@ struct PythonRivalKind {
 /// Runtime, which has forward kernels alone.
 std::span<const PythonRivalKind> python_rival_kinds();
 
-/// A Python process that does a job when it is told to and says how long that took, or gives the
+/// A Python process that does a job on request and reports how long it took, or gives the
 /// results of a norm. It ends with the object. What goes wrong is no error but a problem(): then
 /// there are no times or results.
 class PythonRival {
@@ -38,7 +38,7 @@ class PythonRival {
   const PythonRivalKind& kind() const { return kind_; }
 
   /// Prepares a job and does it once; false where the library cannot do it.
-  bool prepare(const RaceJob& job, int threads);
+  bool prepare(const Job& job, int threads);
   /// Milliseconds of one call, by so many calls of the prepared job; infinity where it fails.
   double time(std::size_t calls);
 
@@ -59,4 +59,4 @@ class PythonRival {
   std::string problem_;
 };
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

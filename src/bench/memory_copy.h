@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace addnorm::race {
+namespace addnorm::bench {
 
 enum class Stores { kOrdinary, kNonTemporal };
 
@@ -10,4 +10,4 @@ enum class Stores { kOrdinary, kNonTemporal };
 /// they need `to` and `from` aligned to 64 bytes. The two parts must not overlap.
 void memory_copy(const std::byte* from, std::byte* to, std::size_t bytes, Stores stores);
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

@@ -1,9 +1,9 @@
-"""What the races against PyTorch share: contestants that are processes and take turns, and the environment in
+"""What the benchmarks against PyTorch share: candidates that are processes and take turns, and the environment in
 which PyTorch is fastest.
 
 PyTorch allocates its results anew in every step. As it is, the C library gives large pieces of memory back, and
-much of a step goes into page faults of fresh memory; so it is raced with memory kept, and once more as it is. From
-PyTorch 2 on, torch.compile is a contestant too, with memory kept.
+much of a step goes into page faults of fresh memory; so it is measured with memory kept, and once more as it is. From
+PyTorch 2 on, torch.compile is a candidate too, with memory kept.
 """
 
 import glob
@@ -19,7 +19,7 @@ THREADS, WARM_UP, ROUNDS = 2, 2, 9
 MUCH = 1.5  # from which on a table also has PyTorch as it is
 MEMORY_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(2**40), "MALLOC_TRIM_THRESHOLD_": str(2**40),
                "MALLOC_TOP_PAD_": str(2**26)}
-with open("/proc/cpuinfo") as cpuinfo:  # without AVX-512 PyTorch's products in bfloat16 are plain loops: no race
+with open("/proc/cpuinfo") as cpuinfo:  # without AVX-512 PyTorch's products in bfloat16 are plain loops: not benchmarked
     DTYPES = ("f32", "bf16") if "avx512bw" in cpuinfo.read() else ("f32",)
 CORES = "SkylakeX", "Cooperlake", "SapphireRapids", "Zen", "Haswell"
 
@@ -94,21 +94,21 @@ class Program:
         self.process.wait()
 
 
-def be_contestant(contestant, threads=THREADS):
-    """Is such a process: contestant.run() gives the milliseconds."""
+def be_candidate(candidate, threads=THREADS):
+    """Is such a process: candidate.run() gives the milliseconds."""
     torch.set_num_threads(threads)
     for _ in iter(sys.stdin.readline, ""):
-        print(contestant.run(), flush=True)
+        print(candidate.run(), flush=True)
 
 
-def as_told(how, module):
-    """The module as a contestant of TorchPrograms is told to run it."""
+def prepared(how, module):
+    """The module as a candidate of TorchPrograms should run it."""
     return torch.compile(module, dynamic=False) if how == "compiled" else module
 
 
 class TorchPrograms:
-    """This script as PyTorch's contestants: `script --torch HOW WORDS`, with HOW eager or compiled, calls
-    be_contestant()."""
+    """This script as PyTorch's candidates: `script --torch HOW WORDS`, with HOW eager or compiled, calls
+    be_candidate()."""
 
     def __init__(self):
         self.with_memory_kept, self.as_is, self.products = fastest_environments()
@@ -134,15 +134,15 @@ class TorchPrograms:
                 f"that takes {MUCH} times as long or more, for page faults of fresh memory")
 
 
-def race(contestants):
+def benchmark(candidates):
     """The median of each one's milliseconds, by name, in turn."""
-    times = {name: [] for name in contestants}
+    times = {name: [] for name in candidates}
     for _ in range(WARM_UP + ROUNDS):
-        for name, contestant in contestants.items():
+        for name, candidate in candidates.items():
             time.sleep(0.1)  # until the other's idle threads no longer spin
-            times[name].append(contestant.run())
-    for contestant in contestants.values():
-        contestant.end()
+            times[name].append(candidate.run())
+    for candidate in candidates.values():
+        candidate.end()
     return {name: statistics.median(of[WARM_UP:]) for name, of in times.items()}
 
 

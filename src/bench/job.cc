@@ -1,4 +1,4 @@
-#include "race/race_job.h"
+#include "bench/job.h"
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 
 #include "base/require.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 namespace {
 
-constexpr RaceKernel kKernels[] = {
+constexpr Kernel kKernels[] = {
     {.name = "layer_norm", .norm = NormKind::kLayer},
     {.name = "rms_norm", .norm = NormKind::kRms},
     {.name = "add_layer_norm", .norm = NormKind::kLayer, .add = true},
@@ -33,14 +33,14 @@ std::size_t parse_size(std::string_view text) {
 
 }  // namespace
 
-std::span<const RaceKernel> race_kernels() {
+std::span<const Kernel> all_kernels() {
   return kKernels;
 }
 
-RaceShape parse_race_shape(std::string_view text) {
+Shape parse_shape(std::string_view text) {
   const std::size_t x = std::min(text.find('x'), text.size());
-  const RaceShape shape{parse_size(text.substr(0, x)),
-                        parse_size(text.substr(std::min(x + 1, text.size())))};
+  const Shape shape{parse_size(text.substr(0, x)),
+                    parse_size(text.substr(std::min(x + 1, text.size())))};
   require(shape.rows > 0 && shape.cols > 0,
           "shape '{}': expected rows and features such as 8192x4096", text);
   require(shape.rows <= kMostValues / shape.cols, "shape '{}': expected at most {} values", text,
@@ -48,16 +48,16 @@ RaceShape parse_race_shape(std::string_view text) {
   return shape;
 }
 
-std::string to_text(const RaceShape& shape) {
+std::string to_text(const Shape& shape) {
   return fmt::format("{}x{}", shape.rows, shape.cols);
 }
 
-std::vector<RaceShape> default_race_shapes() {
+std::vector<Shape> default_shapes() {
   return {{8192, 4096}, {32768, 512}, {8192, 768}, {64, 768}, {16, 512}, {1024, 64}};
 }
 
-std::vector<RaceShape> sweep_shapes() {
-  std::vector<RaceShape> shapes;
+std::vector<Shape> sweep_shapes() {
+  std::vector<Shape> shapes;
   for (std::size_t rows = 1; rows <= 65536; rows *= 2) {
     for (std::size_t cols = 8; cols <= 16384 && rows * cols <= std::size_t{1} << 27; cols *= 2) {
       shapes.push_back({rows, cols});
@@ -66,16 +66,15 @@ std::vector<RaceShape> sweep_shapes() {
   return shapes;
 }
 
-std::vector<RaceJob> race_jobs(const std::vector<RaceKernel>& kernels,
-                               const std::vector<RaceShape>& shapes,
-                               const std::vector<std::string>& dtypes) {
-  std::vector<RaceJob> jobs;
+std::vector<Job> all_jobs(const std::vector<Kernel>& kernels, const std::vector<Shape>& shapes,
+                          const std::vector<std::string>& dtypes) {
+  std::vector<Job> jobs;
   for (const std::string& dtype : dtypes) {
-    for (const RaceKernel& kernel : kernels) {
-      for (const RaceShape& shape : shapes) jobs.push_back({kernel, shape, dtype});
+    for (const Kernel& kernel : kernels) {
+      for (const Shape& shape : shapes) jobs.push_back({kernel, shape, dtype});
     }
   }
   return jobs;
 }
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

@@ -8,10 +8,10 @@
 
 #include "addnorm/norm.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 
-/// What a race is about: a norm, alone or with the residual around it.
-struct RaceKernel {
+/// What a benchmark is about: a norm, alone or with the residual around it.
+struct Kernel {
   std::string_view name;
   NormKind norm = NormKind::kLayer;
   bool add = false;       ///< s = x + branch before it; backward: + d_residual after it
@@ -26,37 +26,36 @@ struct RaceKernel {
   std::size_t dx() const { return in_place ? 2 : matrices() - 1; }
 };
 
-/// Every kernel that can be raced.
-std::span<const RaceKernel> race_kernels();
+/// Every kernel that can be measured.
+std::span<const Kernel> all_kernels();
 
-struct RaceShape {
+struct Shape {
   std::size_t rows = 0;
   std::size_t cols = 0;
 
   std::size_t size() const { return rows * cols; }
-  bool operator==(const RaceShape&) const = default;
+  bool operator==(const Shape&) const = default;
 };
 
 /// "8192x4096". Throws Error on anything else.
-RaceShape parse_race_shape(std::string_view text);
-std::string to_text(const RaceShape& shape);
+Shape parse_shape(std::string_view text);
+std::string to_text(const Shape& shape);
 
 /// From large to small: of models' batches in training, and what fits into a cache.
-std::vector<RaceShape> default_race_shapes();
+std::vector<Shape> default_shapes();
 
 /// Rows 1 to 65536 by features 8 to 16384 in powers of two, up to 2²⁷ values.
-std::vector<RaceShape> sweep_shapes();
+std::vector<Shape> sweep_shapes();
 
-struct RaceJob {
-  RaceKernel kernel;
-  RaceShape shape;
-  std::string dtype;  ///< one of race_dtypes()
+struct Job {
+  Kernel kernel;
+  Shape shape;
+  std::string dtype;  ///< one of all_dtypes()
   float epsilon = 1e-5F;
 };
 
 /// Every kernel with every shape and type, by type, then kernel.
-std::vector<RaceJob> race_jobs(const std::vector<RaceKernel>& kernels,
-                               const std::vector<RaceShape>& shapes,
-                               const std::vector<std::string>& dtypes);
+std::vector<Job> all_jobs(const std::vector<Kernel>& kernels, const std::vector<Shape>& shapes,
+                          const std::vector<std::string>& dtypes);
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench

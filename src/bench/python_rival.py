@@ -181,7 +181,7 @@ def onnx_expected(job, arrays):
     return [y, s] if job.add else [y]
 
 def measure(work, calls):
-    work()  # as every contestant before its time is taken
+    work()  # as every candidate before its time is taken
     start = time.perf_counter()
     for _ in range(calls):
         work()

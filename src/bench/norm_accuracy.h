@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "race/python_rival.h"
+#include "bench/python_rival.h"
 
-namespace addnorm::race {
+namespace addnorm::bench {
 
 /// LayerNorm without γ and β, and its gradient, of 64 rows of normally distributed float32 values.
 struct AccuracyJob {
@@ -35,4 +35,4 @@ struct AccuracyResult {
 };
 AccuracyResult measure_accuracy(const AccuracyJob& job, PythonRival* torch);
 
-}  // namespace addnorm::race
+}  // namespace addnorm::bench
