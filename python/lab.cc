@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/require.h"
+#include "io/json.h"
 #include "lab/reproduce.h"
 #include "lab/trace.h"
 #include "module.h"
@@ -67,29 +68,18 @@ lab::Study run_study_for_python(const lab::StudyOptions& options, const ByteText
   });
 }
 
+/// `settings` is a JSON object of run::settings().
 std::string study_json(const std::string& text, std::vector<std::string> placements,
-                       std::size_t layers, std::size_t width, std::size_t heads,
-                       std::size_t context, std::size_t batch, std::size_t steps,
-                       std::size_t warm_up, std::size_t seeds, std::uint64_t seed,
-                       double learning_rate, double dropout, const NormFields& norm,
-                       const std::string& initialization, const py::object& progress) {
-  const lab::StudyOptions options{
-      .placements = std::move(placements),
-      .layers = layers,
-      .width = width,
-      .heads = heads,
-      .context = context,
-      .batch = batch,
-      .steps = steps,
-      .warm_up = warm_up,
-      .seeds = seeds,
-      .seed = seed,
-      .learning_rate = learning_rate,
-      .dropout = dropout,
-      .norm = norm_options(norm),
-      .initialization = parse<Initialization>("initialization", initialization)};
+                       std::size_t seeds, const std::string& settings, const py::object& progress) {
+  lab::StudyOptions options{.placements = std::move(placements), .seeds = seeds};
+  const io::Json given = io::parse_json(settings, "settings");
+  for (const auto& item : given.items()) {
+    require(run::find_setting(item.key(), "study").in_study, "study has no setting {}", item.key());
+  }
+  run::update(options.config, given, "study");
   lab::check_study(options);
-  const lab::Study study = run_study_for_python(options, ByteText(text, context), progress);
+  const lab::Study study =
+      run_study_for_python(options, ByteText(text, options.config.context), progress);
   return report::study_json(report::StudyReport(study));
 }
 
@@ -103,11 +93,7 @@ void add_lab(py::module_& m) {
       Release());
   m.def("figures", [] { return report::lab_list_json(lab::figures()); });
   m.def("figure", &figure_json, Release());
-  m.def("study", &study_json, py::kw_only(), py::arg("text"), py::arg("placements"),
-        py::arg("layers"), py::arg("width"), py::arg("heads"), py::arg("context"), py::arg("batch"),
-        py::arg("steps"), py::arg("warm_up"), py::arg("seeds"), py::arg("seed"),
-        py::arg("learning_rate"), py::arg("dropout"), py::arg("norm"), py::arg("initialization"),
-        py::arg("progress"));
+  m.def("study", &study_json);
 }
 
 }  // namespace addnorm::python

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,6 +6,7 @@
 #include "cli/default_text.h"
 #include "cli/options.h"
 #include "cli/output_folder.h"
+#include "cli/setting_flags.h"
 #include "io/file.h"
 #include "lab/study.h"
 #include "report/study_report.h"
@@ -17,6 +17,7 @@ namespace {
 
 struct StudyFlags {
   lab::StudyOptions options;
+  SettingFlags settings;
   std::vector<std::string> text;  // empty: the default text
   std::string out = "out/study";
 };
@@ -29,7 +30,8 @@ signal and gradient by layer before training, then the loss after training witho
 
 std::string meaning() {
   return kStudyMeaning + placement_help() +
-         "\nThe same flags and text give the same numbers. The claims at the end are no verdicts: "
+         "\nA --warm-up of 0 is half of the steps; --seed is the first, the others follow. The "
+         "same flags and text give the same numbers. The claims at the end are no verdicts: "
          "whether they\nhold or not, the exit status is 0.";
 }
 
@@ -49,11 +51,9 @@ Try next:
 )";
 
 ExitStatus run(StudyFlags flags) {
-  if (flags.options.warm_up == 0) {
-    flags.options.warm_up = std::max<std::uint64_t>(1, flags.options.steps / 2);
-  }
+  flags.settings.apply(flags.options.config);
   lab::check_study(flags.options);
-  const ByteText text(read_text_or_default(flags.text), flags.options.context);
+  const ByteText text(read_text_or_default(flags.text), flags.options.config.context);
   const std::vector<std::string> names =
       prepare_outputs(flags.out, {"results.json", "profile.jsonl", "report.html"});
   const lab::Study study = run_with_progress(flags, text);
@@ -68,37 +68,20 @@ ExitStatus run(StudyFlags flags) {
   return kDone;
 }
 
-void add_training_flags(CLI::App& app, lab::StudyOptions& o) {
-  app.add_option("--placement", o.placements, "placements to compare, with commas between")
-      ->delimiter(',')
-      ->type_name(placement_names())
-      ->option_text("LIST");
-  add_choice(app, "--norm", o.norm.kind, "the norm in every slot (default layer)", kRowNorms);
-  add_number(app, "--eps", o.norm.epsilon, "the norm's epsilon (default 1e-5)");
-  add_count(app, "--layers", o.layers, "blocks (default 12)");
-  add_count(app, "--width", o.width, "d_model; the feed-forward is 4 times wider (default 64)");
-  add_count(app, "--heads", o.heads, "attention heads (default 4)");
-  add_count(app, "--context", o.context, "bytes that a model sees (default 32)");
-  add_count(app, "--batch", o.batch, "windows of text in a step (default 8)");
-  add_count(app, "--steps", o.steps, "training steps (default 200)");
-  add_count(app, "--warm-up", o.warm_up,
-            "steps of the runs with warm-up (default half of the steps)");
-  add_count(app, "--seed", o.seed, "the first seed (default 0)");
-  add_number(app, "--lr", o.learning_rate, "AdamW's learning rate (default 4e-3)");
-  add_number(app, "--dropout", o.dropout, "probability, on each branch (default 0)");
-  add_choice(app, "--init", o.initialization, "how weights are drawn (default torch)");
-}
-
 }  // namespace
 
 Command study_command(CLI::App& program) {
   const auto flags = std::make_shared<StudyFlags>();
-  flags->options.warm_up = 0;  // not given
+  lab::StudyOptions& options = flags->options;
   CLI::App* app = program.add_subcommand(
       "study", "Train small Transformers on text and show which stacks keep signal and gradient");
   add_text(*app, flags->text);
-  add_training_flags(*app, flags->options);
-  add_count(*app, "--seeds", flags->options.seeds, "models for each placement (default 3)");
+  app->add_option("--placement", options.placements, "placements to compare, with commas between")
+      ->delimiter(',')
+      ->type_name(placement_names())
+      ->option_text("LIST");
+  add_count(*app, "--seeds", options.seeds, "models for each placement (3)");
+  flags->settings.add_to(*app, options.config, [](const run::Setting& s) { return s.in_study; });
   add_file(*app, "--out", flags->out, "folder for the results (default out/study)")
       ->type_name("DIR");
   app->footer(meaning());

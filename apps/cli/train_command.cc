@@ -4,12 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/processes.h"
+#include "cli/setting_flags.h"
 #include "cli/stop_on_signal.h"
 #include "cli/train_text.h"
 #include "io/file.h"
@@ -22,23 +21,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct TrainFlags {
-  run::RunConfig given;  // where its flag was given
-  std::vector<std::pair<const run::Setting*, const CLI::Option*>> options = {};
+  SettingFlags settings;
   std::string config = {};
   std::string out = {};
   bool resume = false;
-
-  bool gives(std::string_view name) const {
-    return std::ranges::any_of(
-        options, [&](auto& o) { return o.first->name == name && o.second->count() > 0; });
-  }
-  /// Changes what flags say.
-  void apply(run::RunConfig& config_) const {
-    for (const auto& [setting, option] : options) {
-      if (option->count() == 0) continue;
-      std::visit([&](auto member) { config_.*member = given.*member; }, setting->member);
-    }
-  }
 };
 
 /// The configuration that a run began with, if there is one: config.json, else the checkpoint's,
@@ -51,18 +37,19 @@ std::optional<run::RunConfig> first_configuration(const run::RunFiles& files) {
 
 /// Preset or file, then flags. Of a run that goes on they may change a few settings.
 run::RunConfig configuration(const TrainFlags& flags, const run::RunFiles& files) {
-  require(flags.config.empty() || !flags.gives("preset"), "--preset: {} has the settings already",
-          flags.config);
+  require(flags.config.empty() || !flags.settings.gives("preset"),
+          "--preset: {} has the settings already", flags.config);
   const auto before = flags.resume ? first_configuration(files) : std::nullopt;
   run::RunConfig config = before.value_or(run::RunConfig());
   if (!flags.config.empty()) {
     config = run::read_config(flags.config, config);
   } else if (!before) {
-    run::update(config, {{"preset", flags.given.preset}}, "--preset");
+    run::update(config, {{"preset", flags.settings.given().preset}}, "--preset");
   }
-  flags.apply(config);
+  flags.settings.apply(config);
   if (before) check_unchanged(*before, config);
-  if (!before && flags.config.empty() && !flags.gives("warm-up")) {  // a preset's, in a short run
+  if (!before && flags.config.empty() &&
+      !flags.settings.gives("warm-up")) {  // a preset's, in a short run
     config.warm_up = std::min(config.warm_up, config.steps / 10);
   }
   require(!config.text.empty(), "--text: is missing; expected files to train on{}",
@@ -119,41 +106,6 @@ ExitStatus run(const TrainFlags& flags) {
   return outcome.end == run::RunOutcome::End::kNotFinite ? kBadOutcome : kDone;
 }
 
-std::string default_text(const run::Setting& setting) {
-  const run::RunConfig config;
-  return std::visit(
-      [&](auto member) {
-        using Value = std::remove_cvref_t<decltype(config.*member)>;
-        if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
-          return std::string();
-        } else {
-          return fmt::format(" ({})", config.*member);
-        }
-      },
-      setting.member);
-}
-
-CLI::Option* add(CLI::App& app, const run::Setting& setting, run::RunConfig& given) {
-  const std::string flag = fmt::format("--{}", setting.name);
-  const std::string help = std::string(setting.meaning) + default_text(setting);
-  if (const auto* count = std::get_if<std::uint64_t run::RunConfig::*>(&setting.member)) {
-    return add_count(app, flag, given.*(*count), help);
-  }
-  if (const auto* number = std::get_if<double run::RunConfig::*>(&setting.member)) {
-    return add_number(app, flag, given.*(*number), help);
-  }
-  if (const auto* words =
-          std::get_if<std::vector<std::string> run::RunConfig::*>(&setting.member)) {
-    return app.add_option(flag, given.*(*words), help)->type_name("FILE");
-  }
-  const auto word = std::get<std::string run::RunConfig::*>(setting.member);
-  CLI::Option* option = app.add_option(flag, given.*word, help);
-  if (setting.choices.empty()) {
-    return option->type_name(placement_names())->option_text("NAME[/NAME][:N+...]");
-  }
-  return option->type_name(fmt::format("{}", fmt::join(setting.choices, "|")));
-}
-
 }  // namespace
 
 Command train_command(CLI::App& program) {
@@ -162,9 +114,7 @@ Command train_command(CLI::App& program) {
   add_file(*app, "--out", flags->out, "folder of the run")->type_name("RUN");
   add_switch(*app, "--resume", flags->resume, "go on with the folder's last checkpoint");
   add_file(*app, "--config", flags->config, "settings as JSON, as config.json has them");
-  for (const run::Setting& setting : run::settings()) {
-    flags->options.emplace_back(&setting, add(*app, setting, flags->given));
-  }
+  flags->settings.add_to(*app, run::RunConfig(), [](const run::Setting&) { return true; });
   app->footer(train_help());
   return {app, [flags] { return run(*flags); }};
 }

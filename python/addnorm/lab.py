@@ -78,24 +78,20 @@ def figure(name: str, *, layers: int | Iterable[int] = (), width: int = 0, seeds
         _count("seeds", seeds), _count("seed", seed), list(placements), text, bug))
 
 
-def study(text: str, *, placements: Iterable[str] = ("plain", "none", "post", "pre"),
-          layers: int = 12, width: int = 64, heads: int = 4, context: int = 32, batch: int = 8,
-          steps: int = 200, warm_up: int | None = None, seeds: int = 3, seed: int = 0,
-          learning_rate: float = 4e-3, dropout: float = 0.0, norm: Norm = Norm(),
-          initialization: Literal["torch", "xavier", "gpt2"] = "torch",
-          progress: Callable[[int, int], object] | None = None) -> dict[str, Any]:
-    """Trains small decoders over the bytes of `text` that differ in nothing but where their residual
-    connections and norms stand, with and without warm-up, and measures signal and gradient by layer.
+def study(text: str, *, placements: Iterable[str] = ("plain", "none", "post", "pre"), seeds: int = 3,
+          progress: Callable[[int, int], object] | None = None, **settings: Any) -> dict[str, Any]:
+    """Trains small decoders over the bytes of `text` that differ only in their residual connections and
+    norms, with and without warm-up, and measures signal and gradient by layer.
 
-    warm_up: its steps; None: half of all. progress(done, all) is called after every step, from any of
-    the threads that train, one at a time; an exception in it ends the study, and so does Ctrl-C.
+    settings are the flags of `addnorm study`, with _ for -: norm, eps, layers, width, heads, ff,
+    activation, head, init, context, dropout, batch, accumulate, steps, lr, warm_up, decay, last_lr,
+    weight_decay, beta1, beta2, clip, seed. Their defaults are the program's. progress(done, all) is called
+    after every step, from any of the threads that train, one at a time; an exception in it ends the study,
+    and so does Ctrl-C.
 
-    Returns {"options", "text_bytes", "unigram_loss", "placements", "claims", "runs"}. Error for options
-    that make no model, placements that are unknown and a text that is too short.
+    Returns {"options", "text_bytes", "unigram_loss", "placements", "claims", "runs"}. Error for settings
+    that are unknown or make no model, placements that are unknown and a text that is too short.
     """
-    counts = dict(layers=layers, width=width, heads=heads, context=context, batch=batch, steps=steps,
-                  warm_up=max(1, steps // 2) if warm_up is None else warm_up, seeds=seeds, seed=seed)
-    return _read(_core.study(
-        text=text, placements=list(placements), learning_rate=float(learning_rate),
-        dropout=float(dropout), norm=norm.fields, initialization=initialization, progress=progress,
-        **{name: _count(name, value) for name, value in counts.items()}))
+    named = {name.replace("_", "-"): value for name, value in settings.items()}
+    return _read(_core.study(text, list(placements), _count("seeds", seeds),
+                             json.dumps(named, default=lambda number: number.item()), progress))

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -7,31 +8,45 @@
 #include <string>
 #include <vector>
 
-#include "addnorm/nn/feed_forward.h"
 #include "addnorm/nn/initialize.h"
-#include "addnorm/norm.h"
 #include "lab/training.h"
 #include "probe/profiler.h"
+#include "run/run_config.h"
 #include "train/byte_text.h"
 
 namespace addnorm::lab {
 
+/// The settings of a study's models, where no other are given: they train in a minute.
+inline run::RunConfig study_config() {
+  return {.layers = 12,
+          .width = 64,
+          .heads = 4,
+          .activation = "relu",
+          .initialization = "torch",
+          .context = 32,
+          .batch = 8,
+          .steps = 200,
+          .learning_rate = 4e-3,
+          .warm_up = 0,
+          .decay = "none",
+          .weight_decay = 0,
+          .beta2 = 0.999,
+          .clip = 0};
+}
+
 struct StudyOptions {
   std::vector<std::string> placements = {"plain", "none", "post", "pre"};  ///< parse_placements()
-  std::size_t layers = 12;
-  std::size_t width = 64;
-  std::size_t heads = 4;
-  std::size_t context = 32;
-  std::size_t batch = 8;
-  std::size_t steps = 200;
-  std::size_t warm_up = 100;  ///< steps of the runs with warm-up
   std::size_t seeds = 3;
-  std::uint64_t seed = 0;  ///< the first; the others follow
-  double learning_rate = 4e-3;
-  double dropout = 0;
-  NormOptions norm;
-  FeedForwardKind feed_forward = FeedForwardKind::kRelu;
-  Initialization initialization = Initialization::kTorch;
+  /// Of every model, as far as Setting::in_study: warm_up is that of the runs with warm-up, 0 half
+  /// of the steps; seed is the first, the others follow.
+  run::RunConfig config = study_config();
+
+  std::size_t warm_up() const {
+    return config.warm_up > 0 ? config.warm_up : std::max<std::size_t>(1, config.steps / 2);
+  }
+  Initialization initialization() const {
+    return parse<Initialization>("init", config.initialization);
+  }
 };
 
 /// One model, measured before training and trained once.

@@ -118,7 +118,7 @@ std::string training_clause(const StudyFinding& finding, double unigram_loss) {
 }
 
 std::string verdict_of(const StudyFinding& finding, const Study& study) {
-  const std::size_t layers = study.options.layers;
+  const std::size_t layers = study.options.config.layers;
   const Placement last = parse_placements(finding.placement, layers).back().feed_forward;
   const bool cut = last.skip.form == ResidualFactor::Form::kConstant &&
                    last.skip.initial.value({layers, layers}) == 0;
@@ -148,7 +148,7 @@ Training training_of(const StudyFinding& finding, double unigram_loss) {
 /// What the study would be with this seed alone.
 Study with_one_seed(const Study& study, std::uint64_t seed) {
   Study one = study;
-  one.options.seed = seed;
+  one.options.config.seed = seed;
   one.options.seeds = 1;
   const auto is_another = [&](const StudyRun& run) { return run.seed != seed; };
   std::erase_if(one.runs, is_another);
@@ -167,15 +167,15 @@ StudyFinding find(const Study& study, const std::string& placement) {
     (run.warm_up == 0 ? without : with).push_back(run.validation_loss);
     finding.diverged += run.diverged() ? 1 : 0;
   }
-  const std::size_t layers = study.options.layers;
+  const std::size_t layers = study.options.config.layers;
   finding.curves = layer_curves(initial, layers);
   finding.stream_by_layer = geometric_means(finding.curves.stream_rms);
   finding.gradient_by_layer = geometric_means(finding.curves.gradient_rms);
-  finding.ends = end_ratios(study.options.initialization, initial, layers);
+  finding.ends = end_ratios(study.options.initialization(), initial, layers);
   finding.stream = strength_of(finding.ends.stream);
   finding.gradient = strength_of(finding.ends.gradient);
   for (const Initialization other : kInitializations) {
-    if (other == study.options.initialization) continue;
+    if (other == study.options.initialization()) continue;
     std::vector<const StudyRun*> runs;
     for (const StudyRun& run : study.other_initializations) {
       if (run.placement == placement && run.initialization == other) runs.push_back(&run);
@@ -188,7 +188,7 @@ StudyFinding find(const Study& study, const std::string& placement) {
   finding.verdict = verdict_of(finding, study);
   const StudyOptions& o = study.options;
   for (std::uint64_t s = 0; o.seeds > 1 && s < o.seeds; ++s) {
-    finding.by_seed.push_back(find(with_one_seed(study, o.seed + s), placement));
+    finding.by_seed.push_back(find(with_one_seed(study, o.config.seed + s), placement));
   }
   return finding;
 }

@@ -19,15 +19,11 @@ using ::testing::Not;
 using ::testing::ThrowsMessage;
 
 StudyOptions small() {
-  return {.placements = {"plain", "pre"},
-          .layers = 2,
-          .width = 8,
-          .heads = 2,
-          .context = 8,
-          .batch = 2,
-          .steps = 3,
-          .warm_up = 2,
-          .seeds = 2};
+  StudyOptions options{.placements = {"plain", "pre"}, .seeds = 2};
+  run::RunConfig& config = options.config;
+  config.layers = 2, config.width = 8, config.heads = 2, config.context = 8;
+  config.batch = 2, config.steps = 3, config.warm_up = 2;
+  return options;
 }
 
 ByteText some_text() {
@@ -90,12 +86,13 @@ TEST(Study, RejectsOptionsBeforeItWorks) {
                       o.placements = {"pre", "prae"};
                     }); },
               ThrowsMessage<Error>(AllOf(HasSubstr("prae"), HasSubstr("sandwich"))));
-  EXPECT_THROW(check([](StudyOptions& o) { o.layers = 0; }), Error);
-  EXPECT_THROW(check([](StudyOptions& o) { o.warm_up = 0; }), Error);
-  EXPECT_THROW(check([](StudyOptions& o) { o.heads = 3; }), Error);
-  EXPECT_THROW(check([](StudyOptions& o) { o.learning_rate = NAN; }), Error);
-  EXPECT_THROW(check([](StudyOptions& o) { o.norm.epsilon = -1; }), Error);
-  EXPECT_THROW(check([](StudyOptions& o) { o.dropout = 1; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.config.layers = 0; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.config.warm_up = 4; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.seeds = 0; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.config.heads = 3; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.config.learning_rate = NAN; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.config.epsilon = -1; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) { o.config.dropout = 1; }), Error);
 }
 
 /// What a study would have measured: stream and gradient by layer, and a loss for each seed.

@@ -16,14 +16,15 @@ namespace {
 
 std::string setting(const lab::Study& study) {
   const lab::StudyOptions& o = study.options;
+  const run::RunConfig& c = o.config;
   return fmt::format(
       "{}, width {}, {}, {}, {} weights; {}; {} of text, {} of {} a step, {}, learning rate {}, "
       "warm-up over {} or none, {}",
-      format_count(o.layers, "layer"), o.width, format_count(o.heads, "head"),
-      format_count(study.runs.front().parameters, "parameter"), to_string(o.initialization),
-      norm_title(o.norm.kind), format_count(study.text_bytes, "byte"),
-      format_count(o.batch, "window"), format_count(o.context, "byte"),
-      format_count(o.steps, "step"), o.learning_rate, format_count(o.warm_up, "step"),
+      format_count(c.layers, "layer"), c.width, format_count(c.heads, "head"),
+      format_count(study.runs.front().parameters, "parameter"), c.initialization,
+      norm_title(parse<NormKind>("norm", c.norm)), format_count(study.text_bytes, "byte"),
+      format_count(c.batch, "window"), format_count(c.context, "byte"),
+      format_count(c.steps, "step"), c.learning_rate, format_count(o.warm_up(), "step"),
       format_count(o.seeds, "seed"));
 }
 
@@ -160,8 +161,8 @@ std::vector<double> bucket_means(const lab::StudyRun& run, std::size_t bucket,
 }
 
 Series loss_series(const lab::Study& study, const std::string& placement, std::size_t warm_up) {
-  const std::size_t bucket = std::max<std::size_t>(1, study.options.steps / 40);
-  const std::size_t buckets = study.options.steps / bucket;
+  const std::size_t bucket = std::max<std::size_t>(1, study.options.config.steps / 40);
+  const std::size_t buckets = study.options.config.steps / bucket;
   std::vector<std::vector<double>> seeds;
   for (const lab::StudyRun& run : study.runs) {
     if (run.placement == placement && run.warm_up == warm_up) {
@@ -189,7 +190,7 @@ Chart loss_chart(const StudyReport& report, const char* title, std::size_t warm_
   for (const lab::StudyFinding& f : report.findings) {
     chart.series.push_back(loss_series(report.study, f.placement, warm_up));
   }
-  const double steps = static_cast<double>(report.study.options.steps);
+  const double steps = static_cast<double>(report.study.options.config.steps);
   const double unigram = report.study.unigram_loss;
   chart.series.push_back({.name = "byte frequencies alone",
                           .x = {0, steps},
@@ -222,9 +223,9 @@ std::string study_html(const StudyReport& report) {
       .figure(loss_chart(report, "Without warm-up", 0),
               "The learning rate has its full size from the first step. Band: one standard "
               "deviation over seeds.");
-  page.figure(loss_chart(report, "With warm-up", report.study.options.warm_up),
+  page.figure(loss_chart(report, "With warm-up", report.study.options.warm_up()),
               fmt::format("The learning rate grows over the first {} steps.",
-                          report.study.options.warm_up));
+                          report.study.options.warm_up()));
   if (!report.claims.empty()) page.section("What is said of these stacks, and what was measured");
   for (const lab::StudyClaim& c : report.claims) page.paragraph(claim_text(c), word_of(c.holds));
   return page.str();
@@ -232,22 +233,13 @@ std::string study_html(const StudyReport& report) {
 
 std::string study_json(const StudyReport& report) {
   const lab::StudyOptions& o = report.study.options;
-  io::Json json{{"options",
-                 {{"placements", o.placements},
-                  {"layers", o.layers},
-                  {"width", o.width},
-                  {"heads", o.heads},
-                  {"context", o.context},
-                  {"batch", o.batch},
-                  {"steps", o.steps},
-                  {"warm_up", o.warm_up},
-                  {"seeds", o.seeds},
-                  {"seed", o.seed},
-                  {"learning_rate", o.learning_rate},
-                  {"dropout", o.dropout},
-                  {"initialization", to_string(o.initialization)},
-                  {"norm", norm_title(o.norm.kind)},
-                  {"epsilon", o.norm.epsilon}}},
+  io::Json options{{"placements", o.placements}, {"seeds", o.seeds}};
+  const io::Json settings = run::to_json(o.config);
+  for (const auto& [name, value] : settings.items()) {
+    if (run::find_setting(name, "study").in_study) options[name] = value;
+  }
+  options["warm-up"] = o.warm_up();
+  io::Json json{{"options", std::move(options)},
                 {"text_bytes", report.study.text_bytes},
                 {"unigram_loss", report.study.unigram_loss}};
   auto spread = [](const lab::Spread& s) {
@@ -293,17 +285,17 @@ std::string study_json(const StudyReport& report) {
 }
 
 std::string study_profile(const StudyReport& report) {
-  const lab::StudyOptions& o = report.study.options;
+  const DecoderOptions model = run::decoder_options(report.study.options.config);
   std::string lines;
   for (const lab::StudyRun& run : report.study.runs) {
     if (run.warm_up != 0) continue;  // the same model before training
-    lines += io::profile_json_lines({.d_model = o.width,
-                                     .n_layers = o.layers,
-                                     .n_heads = o.heads,
-                                     .d_ff = 4 * o.width,
+    lines += io::profile_json_lines({.d_model = model.block.d_model,
+                                     .n_layers = model.placements.size(),
+                                     .n_heads = model.block.n_heads,
+                                     .d_ff = model.block.d_ff,
                                      .placement = run.placement,
-                                     .norm = o.norm.kind,
-                                     .eps = o.norm.epsilon,
+                                     .norm = model.block.norm.kind,
+                                     .eps = model.block.norm.epsilon,
                                      .parameters = run.parameters,
                                      .seed = run.seed},
                                     run.initial);

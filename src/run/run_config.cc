@@ -35,10 +35,16 @@ std::vector<std::string_view> preset_names() {
 std::span<const Setting> settings() {
   using C = RunConfig;
   constexpr bool kMayChange = true;
+  constexpr bool kRunsAlone = false;
   static const std::vector<Setting> all{
-      {"preset", &C::preset, "settings to begin with", preset_names()},
-      {"text", &C::text, "text to train on", {}, kMayChange},
-      {"placement", &C::placement, "placement of residual connections and norms; names below"},
+      {"preset", &C::preset, "settings to begin with", preset_names(), false, kRunsAlone},
+      {"text", &C::text, "text to train on", {}, kMayChange, kRunsAlone},
+      {"placement",
+       &C::placement,
+       "placement of residual connections and norms; names below",
+       {},
+       false,
+       kRunsAlone},
       {"norm", &C::norm, "the norm in every slot", row_norms()},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
@@ -50,7 +56,12 @@ std::span<const Setting> settings() {
       {"head", &C::head, "tied: logits by the token embedding", all_names<Head>()},
       {"init", &C::initialization, "how weights are drawn", all_names<Initialization>()},
       {"context", &C::context, "bytes that the model sees"},
-      {"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}},
+      {"dtype",
+       &C::dtype,
+       "bf16: branches and products; the rest is f32",
+       {"f32", "bf16"},
+       false,
+       kRunsAlone},
       {"dropout", &C::dropout, "probability, on each branch"},
       {"batch", &C::batch, "windows of text that pass at once, on all processes"},
       {"accumulate", &C::accumulate, "batches whose mean gradient makes a step"},
@@ -68,18 +79,26 @@ std::span<const Setting> settings() {
        &C::validate_every,
        "steps between validations; 0: at the end",
        {},
-       kMayChange},
-      {"validation-batches", &C::validation_batches, "batches of each validation", {}, kMayChange},
+       kMayChange,
+       kRunsAlone},
+      {"validation-batches",
+       &C::validation_batches,
+       "batches of each validation",
+       {},
+       kMayChange,
+       kRunsAlone},
       {"profile-every",
        &C::profile_every,
        "steps between profiles by layer; 0: none",
        {},
-       kMayChange},
+       kMayChange,
+       kRunsAlone},
       {"checkpoint-every",
        &C::checkpoint_every,
        "steps between checkpoints; 0: at the end",
        {},
-       kMayChange},
+       kMayChange,
+       kRunsAlone},
   };
   return all;
 }
@@ -135,16 +154,16 @@ io::Json to_json(const RunConfig& config) {
   return object;
 }
 
-namespace {
-
-const Setting& find_setting(const std::string& name, const std::string& file) {
+const Setting& find_setting(std::string_view name, const std::string& what) {
   const auto found = std::ranges::find(settings(), name, &Setting::name);
   if (found != settings().end()) return *found;
   std::vector<std::string_view> names;
   for (const Setting& setting : settings()) names.push_back(setting.name);
-  fail(fmt::format("{}: \"{}\" is no setting; expected some of {}", file, name,
+  fail(fmt::format("{}: \"{}\" is no setting; expected some of {}", what, name,
                    fmt::join(names, ", ")));
 }
+
+namespace {
 
 bool fits(const io::Json& value, std::uint64_t) {
   return value.is_number_unsigned() ||

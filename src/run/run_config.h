@@ -64,6 +64,7 @@ struct Setting {
   std::string_view meaning;
   std::vector<std::string_view> choices = {};  ///< of a word; empty: any
   bool may_change = false;                     ///< when a run is resumed
+  bool in_study = true;                        ///< a setting of a study's models too
 };
 std::span<const Setting> settings();
 
@@ -74,6 +75,9 @@ struct Preset {
   std::string_view meaning;
 };
 std::span<const Preset> presets();
+
+/// The setting of this name; an Error that begins with `what` and lists the names if there is none.
+const Setting& find_setting(std::string_view name, const std::string& what);
 
 /// All settings, in the order of settings().
 nlohmann::ordered_json to_json(const RunConfig& config);

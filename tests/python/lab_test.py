@@ -60,7 +60,7 @@ def test_a_study_trains_and_tells_how_far_it_is():
     assert steps == [(i + 1, 16) for i in range(16)]
     assert {p["placement"] for p in result["placements"]} == {"pre", "none"}
     assert all(len(run["losses"]) == 4 for run in result["runs"])
-    assert result["options"]["warm_up"] == 2
+    assert result["options"]["warm-up"] == 2
 
 
 def test_a_study_ends_with_the_exception_of_its_progress():
@@ -76,8 +76,8 @@ def test_a_study_ends_with_the_exception_of_its_progress():
 
 
 @pytest.mark.parametrize("changes, sentence", [
-    ({"placements": ["sideways"]}, "sideways"), ({"heads": 3}, "heads"), ({"steps": -1}, "steps is -1"),
-    ({"initialization": "zeros"}, '"zeros" is unknown'), ({"text": "short"}, "text")])
+    ({"placements": ["sideways"]}, "sideways"), ({"heads": 3}, "heads"), ({"steps": -1}, '"steps" is -1'),
+    ({"init": "zeros"}, '"zeros" is unknown'), ({"text": "short"}, "text")])
 def test_a_study_that_cannot_be(changes, sentence):
     with pytest.raises(addnorm.Error, match=sentence):
         addnorm.study(**{"text": TEXT, **SMALL, **changes})
