@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { inProcessWorker } from './in-process';
+import { inProcessWorker } from '../../test/in-process';
 import type { Kernels, SessionOptions } from './kernels';
 import { loadKernels } from './load';
 import type { SessionHost, Stack } from './session-host';

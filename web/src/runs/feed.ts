@@ -1,4 +1,4 @@
-// The runs as the server tells of them, asked again and again.
+// The runs as the server lists them, asked again and again.
 
 import { computed, effect, signal } from '@preact/signals';
 import { addMetrics, type Metrics, noMetrics } from './metrics';

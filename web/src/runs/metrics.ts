@@ -57,7 +57,6 @@ export function stepsPerPoint(lastStep: number, points: number): number {
 }
 
 export type Join = (values: number[]) => number;
-export const mean: Join = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
 export const largest: Join = (values) => Math.max(...values);
 export const last: Join = (values) => values.at(-1)!;
 

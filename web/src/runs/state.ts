@@ -15,12 +15,11 @@ const names: Field<readonly string[]> = {
     text.split(',').flatMap((name) => name.replaceAll('%2C', ',').replaceAll('%25', '%') || []),
 };
 
-export const SMOOTHING = { min: 0, max: 0.99, step: 0.01, initial: 0.9 };
 export const LAST_STEP = 1e9;
 
 export const state = defineState('runs', {
   shown: names,
-  smoothing: number(SMOOTHING),
+  smoothing: number({ min: 0, max: 0.99, step: 0.01, initial: 0.9 }),
   scale: choice(['linear', 'logarithmic'], 'linear'),
   /** The profiled step; at first the last, whichever it is. */
   profiled: number({ min: 0, max: LAST_STEP, step: 1, initial: LAST_STEP }),

@@ -1,9 +1,9 @@
-// How a stack's first weights are drawn, as a reader chooses it.
+// The ways to draw a stack's first weights, by their names.
 
 import type { Initialization } from 'addnorm';
 
-export const FIRST_WEIGHTS: readonly { value: Initialization; label: string }[] = [
-  { value: 'torch', label: 'PyTorch’s' },
-  { value: 'xavier', label: 'Xavier' },
-  { value: 'gpt2', label: 'GPT-2’s' },
-];
+export const FIRST_WEIGHTS: Record<Initialization, string> = {
+  torch: 'PyTorch’s',
+  xavier: 'Xavier',
+  gpt2: 'GPT-2’s',
+};

@@ -4,15 +4,15 @@ import { batch, computed, signal } from '@preact/signals';
 import { type Field, FieldError } from './fields';
 
 /** One value: read `.value` in a component or an effect, and it runs again when the value changes. */
-export class Item<T> {
+export class Item<T, F extends Field<T> = Field<T>> {
   readonly #value;
   /** The text that came last, if it could not be used, and why. */
   readonly refused = signal<{ text: string; problem: string } | undefined>(undefined);
   /** Why, as the end of a sentence; '' if nothing is wrong. */
   readonly problem = computed(() => this.refused.value?.problem ?? '');
 
-  constructor(readonly field: Field<T>) {
-    this.#value = signal(field.initial);
+  constructor(readonly field: F) {
+    this.#value = signal<T>(field.initial);
   }
   get value(): T {
     return this.#value.value;
@@ -23,7 +23,7 @@ export class Item<T> {
       this.#value.value = value;
     });
   }
-  /** Without telling the component that reads it. */
+  /** The value, without running the reader again when it changes. */
   peek(): T {
     return this.#value.peek();
   }
@@ -50,11 +50,11 @@ export class Item<T> {
   }
 }
 
-type Items<F extends Record<string, Field<any>>> = {
-  [K in keyof F]: Item<F[K] extends Field<infer T> ? T : never>;
+export type Items<F extends Record<string, Field<any>>> = {
+  [K in keyof F]: F[K] extends Field<infer T> ? Item<T, F[K]> : never;
 };
 
-const items = new Map<string, Item<any>>();
+const items = new Map<string, Item<any, any>>();
 
 /** The state of one chapter. In a link its values are `prefix.name`. */
 export function defineState<F extends Record<string, Field<any>>>(
@@ -69,8 +69,19 @@ export function defineState<F extends Record<string, Field<any>>>(
   return Object.fromEntries(entries);
 }
 
+/** The values of some items, by their names. */
+export type Values<S> = { [K in keyof S]?: S[K] extends Item<infer T, any> ? T : never };
+
+/** Changes several values at once. */
+export function assign<S extends Record<string, Item<any, any>>>(
+  state: S,
+  values: Values<S>,
+): void {
+  batch(() => Object.entries(values).forEach(([name, value]) => (state[name].value = value)));
+}
+
 /** Gives every value of a chapter its initial one. */
-export function resetState(state: Record<string, Item<any>>): void {
+export function resetState(state: Record<string, Item<any, any>>): void {
   batch(() => Object.values(state).forEach((item) => item.reset()));
 }
 

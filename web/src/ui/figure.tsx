@@ -4,6 +4,7 @@ import { effect } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { COLOURS } from './colours';
+import { type VectorRow, VectorTable } from './table';
 
 export interface Size {
   width: number;
@@ -31,11 +32,15 @@ interface FigureProps {
   draw(context: Context, size: Size): void;
   /** What lies over the canvas, such as BarHandles; told which size is drawn. */
   overlay?(size: Size): ComponentChildren;
-  /** The numbers of the drawing, as tables. */
+  /** The numbers of the drawing, as one table … */
+  rows?: VectorRow[];
+  caption?: string; // the name unless given
+  /** … or as other tables. */
   children?: ComponentChildren;
 }
 
-export function Figure({ name, size, narrow, draw, overlay, children }: FigureProps) {
+export function Figure(props: FigureProps) {
+  const { name, size, narrow, draw, overlay, rows, caption = name, children } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(size.width);
@@ -63,7 +68,10 @@ export function Figure({ name, size, narrow, draw, overlay, children }: FigurePr
         />
         {overlay?.(drawn)}
       </div>
-      <div class="numbers">{children}</div>
+      <div class="numbers">
+        {rows && <VectorTable caption={caption} rows={rows} />}
+        {children}
+      </div>
     </figure>
   );
 }
@@ -143,14 +151,15 @@ export function drawAcross(
   colour: string,
   style: LineStyle = { width: 1 },
 ) {
-  const ends = [x, x + width].map((end) => [end, y] as const);
-  drawLine(context, ends, colour, style);
+  drawLine(context, [x, y, x + width, y], colour, style);
 }
 
-/** A line through the points. */
+/** The coordinates x, y of a line's points, one after the other. */
+export type Points = readonly number[];
+
 export function drawLine(
   context: Context,
-  points: readonly (readonly [number, number])[],
+  points: Points,
   colour: string,
   { width = 2, dash = [], arrow = 0 }: LineStyle = {},
 ) {
@@ -158,11 +167,12 @@ export function drawLine(
   context.lineWidth = width;
   context.setLineDash(dash);
   context.beginPath();
-  points.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+  context.moveTo(points[0], points[1]);
+  for (let i = 2; i < points.length; i += 2) context.lineTo(points[i], points[i + 1]);
   context.stroke();
   context.setLineDash([]);
   if (arrow === 0) return;
-  const [[x0, y0], [x1, y1]] = points.slice(-2);
+  const [x0, y0, x1, y1] = points.slice(-4);
   const angle = Math.atan2(y1 - y0, x1 - x0);
   context.beginPath();
   context.moveTo(x1, y1);
@@ -170,5 +180,14 @@ export function drawLine(
     context.lineTo(x1 - arrow * Math.cos(angle + side), y1 - arrow * Math.sin(angle + side));
   }
   context.closePath();
+  context.fill();
+}
+
+export type Point = readonly [x: number, y: number];
+
+export function drawDisc(context: Context, [x, y]: Point, radius: number, colour: string) {
+  context.fillStyle = colour;
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
   context.fill();
 }

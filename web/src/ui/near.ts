@@ -3,8 +3,8 @@
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** Whether the element has been within a screen of sight. */
-export function useNear<E extends Element>(): [RefObject<E | null>, boolean] {
+/** Starts once the element has been within a screen of sight, and again for each other input. */
+export function useNear<E extends Element>(input: unknown, start: () => void): RefObject<E | null> {
   const element = useRef<E>(null);
   const [near, setNear] = useState(false);
   useEffect(() => {
@@ -15,5 +15,8 @@ export function useNear<E extends Element>(): [RefObject<E | null>, boolean] {
     observer.observe(element.current!);
     return () => observer.disconnect();
   }, []);
-  return [element, near];
+  useEffect(() => {
+    if (near) start();
+  }, [near, JSON.stringify(input)]);
+  return element;
 }

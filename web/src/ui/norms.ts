@@ -14,7 +14,4 @@ export const NORM_NAMES: Record<Kind, string> = {
 export const TOKEN_NORMS = ['layer', 'rms'] as const;
 export type TokenNorm = (typeof TOKEN_NORMS)[number];
 
-/** Norms as the options of a Choice. */
-export function normOptions<K extends Kind>(kinds: readonly K[]): { value: K; label: string }[] {
-  return kinds.map((value) => ({ value, label: NORM_NAMES[value] }));
-}
+export const PLACEMENT_NAMES = { pre: 'pre-norm', post: 'post-norm' };

@@ -35,6 +35,11 @@ export function roundNumber(v: number, digits = 4): string {
   return minus(String(Number(v.toPrecision(digits))));
 }
 
+/** 3152384 as 3,152,384. */
+export function grouped(n: number): string {
+  return n.toLocaleString('en');
+}
+
 function minus(text: string): string {
   return text.replaceAll('-', '−');
 }

@@ -3,8 +3,8 @@
 import { computed } from '@preact/signals';
 import type { NormOptions } from 'addnorm';
 import { kernels } from '../../kernels/current';
-import { normalizeToken } from '../../kernels/token';
-import { dot, length } from '../../ui/vectors';
+import { addNormToken, normalizeToken } from '../../kernels/token';
+import { dot, largestDifference, length } from '../../ui/vectors';
 import { FEATURES, state } from './state';
 
 /** This chapter divides by σ = √(variance + ε). */
@@ -36,22 +36,9 @@ export interface AddNorm {
 export function addNorm({ x, branch, residual, factor, gamma, beta }: Inputs): AddNorm {
   const identity = x.map((v) => (residual ? v : 0));
   const scaled = branch.map((v) => factor * v);
-  const { sum, y } = kernels.addNorm(Float64Array.from(identity), Float64Array.from(scaled), {
-    ...LAYER_NORM,
-    features: FEATURES,
-    gamma: new Float64Array(FEATURES).fill(gamma),
-    beta: new Float64Array(FEATURES).fill(beta),
-  });
-  const { normalized, mean, deviation } = normalizeToken(LAYER_NORM, [...sum]);
-  return {
-    identity,
-    branch: scaled,
-    sum: [...sum],
-    normalized,
-    output: [...y],
-    mean,
-    deviation,
-  };
+  const { sum, output } = addNormToken(LAYER_NORM, identity, scaled, gamma, beta);
+  const { normalized, mean, deviation } = normalizeToken(LAYER_NORM, sum);
+  return { identity, branch: scaled, sum, normalized, output, mean, deviation };
 }
 
 /** LayerNorm without γ and β. */
@@ -107,7 +94,7 @@ export function compare(inputs: Inputs): Comparison {
     withBranch: cosine(now.normalized, ofBranch),
     stableWithX: cosine(stable, ofX),
     stableWithBranch: cosine(stable, ofBranch),
-    difference: Math.max(...stable.map((v, i) => Math.abs(now.normalized[i] - v))),
+    difference: largestDifference(now.normalized, stable),
     deviationRatio: now.deviation / before.deviation,
     gradientRatio: gradientGain(now.sum) / gradientGain(before.sum),
   };

@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
+import { assign } from '../../state/store';
 import { Button } from '../../ui/controls';
 import { type Box, placed, type Size } from '../../ui/figure';
 import { state } from './state';
@@ -23,11 +24,7 @@ function goToStep(step: number): void {
     own = { unstable: state.unstable.peek(), residual: state.residual.peek() };
   }
   const { unstable = false, residual = true } = decides(step) ? TOUR[step - 1] : own;
-  withoutHistory(() => {
-    state.tour.value = step;
-    state.unstable.value = unstable;
-    state.residual.value = residual;
-  });
+  withoutHistory(() => assign(state, { tour: step, unstable, residual }));
 }
 
 export function StartTour() {
@@ -82,7 +79,7 @@ export function Tour() {
   const atEnd = step === TOUR.length;
   return (
     <div
-      class="an-tour"
+      class="card an-tour"
       ref={box}
       role="dialog"
       aria-label="Guided tour"
@@ -98,7 +95,7 @@ export function Tour() {
         </p>
         <p>{text}</p>
       </div>
-      <div class="an-tour-buttons">
+      <div class="buttons">
         <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>
           Back
         </Button>
@@ -117,15 +114,8 @@ function isLit(part: Part): boolean {
 }
 
 /** A part of the chapter that the tour can point at. */
-export function TourPart({
-  part,
-  name,
-  children,
-}: {
-  part: Part;
-  name: string;
-  children: ComponentChildren;
-}) {
+export function TourPart(props: { part: Part; name: string; children: ComponentChildren }) {
+  const { part, name, children } = props;
   return (
     <div
       id={`an-${part}`}

@@ -36,7 +36,7 @@ const STACKS: Stack[] = [
 export function Transformer({ onOpen }: { onOpen(): void }) {
   return (
     <svg
-      class="an-transformer"
+      class="diagram an-transformer"
       viewBox="0 0 328 350"
       role="img"
       aria-label={

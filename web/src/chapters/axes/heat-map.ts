@@ -4,7 +4,8 @@ import type { Kind } from 'addnorm';
 import { COLOURS } from '../../ui/colours';
 import { type Box, type Context, drawLine, drawText, type Size } from '../../ui/figure';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
-import { type Batch, type Cell, featuresOf, largest, setOf } from './sets';
+import { largest } from '../../ui/vectors';
+import { type Batch, type Cell, featuresOf, setOf } from './sets';
 
 type Colour = readonly [number, number, number];
 
@@ -141,16 +142,7 @@ function drawContour(context: Context, box: Box, { kind, batch }: HeatMap, lit: 
     column >= 0 &&
     column < featuresOf(batch) &&
     setOf(kind, batch, { row, column }) === lit;
-  const line = (x0: number, y0: number, x1: number, y1: number) =>
-    drawLine(
-      context,
-      [
-        [x0, y0],
-        [x1, y1],
-      ],
-      COLOURS.mean,
-      { width: 2 },
-    );
+  const line = (...points: number[]) => drawLine(context, points, COLOURS.mean);
   forEachCell(batch, (cell) => {
     const { row, column } = cell;
     if (!isLit(row, column)) return;

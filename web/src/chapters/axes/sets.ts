@@ -3,6 +3,7 @@
 import type { AddNormResult, Kind } from 'addnorm';
 import { kernels } from '../../kernels/current';
 import { normal } from '../../ui/random';
+import { largest, largestDifference } from '../../ui/vectors';
 
 /** A batch: one row a sample, its features are channels × positions. */
 export interface Batch {
@@ -100,12 +101,4 @@ export function behaviourOf(kind: Kind, batch: Batch, seed: number, others: numb
     aloneLargest: largest(alone),
     aloneFromInstance: largestDifference(alone, instance),
   };
-}
-
-export function largest(values: Float64Array): number {
-  return values.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
-}
-
-export function largestDifference(a: Float64Array, b: Float64Array): number {
-  return largest(a.map((v, i) => v - b[i]));
 }

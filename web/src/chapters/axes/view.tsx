@@ -2,13 +2,14 @@
 
 import { KINDS } from 'addnorm';
 import { useState } from 'preact/hooks';
+import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure, type Size } from '../../ui/figure';
-import { NORM_NAMES, normOptions } from '../../ui/norms';
-import { ScrollTable, VectorTable } from '../../ui/table';
+import { NORM_NAMES } from '../../ui/norms';
+import { DataTable, VectorTable } from '../../ui/table';
 import { cellAt, drawHeatMap, layoutOf } from './heat-map';
 import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
-import { CHANNELS, GROUPS, POSITIONS, SAMPLES, state } from './state';
+import { state } from './state';
 import './style.css';
 import {
   aloneWords,
@@ -46,9 +47,7 @@ export function Axes() {
           ))}
       </ul>
       <h3>The five norms on this batch</h3>
-      <div class="axes-norms">
-        <Norms batch={batch} />
-      </div>
+      <Norms batch={batch} />
       <p>
         In a Transformer a row is a token, and its features are the d_model numbers of the residual
         stream. Sequences differ in length, batches can be small, and text is written one token at a
@@ -79,31 +78,27 @@ function commonDivisor(a: number, b: number): number {
 
 function Controls() {
   const { channels, groups } = currentBatch();
-  const fitting = GROUPS.filter((g) => channels % Number(g) === 0);
+  const fitting = state.groups.field.values.filter((g) => channels % Number(g) === 0);
   const asked = state.groups.value;
   return (
     <>
       <div class="controls">
-        <Choice label="Norm" item={state.kind} options={normOptions(KINDS)} />
+        <Choice label="Norm" item={state.kind} labels={NORM_NAMES} />
       </div>
       <div class="controls">
-        <Slider label="Batch size" item={state.samples} {...SAMPLES} />
-        <Choice label="Channels" item={state.channels} options={options(CHANNELS)} />
-        <Choice
-          label="Positions in each channel"
-          item={state.positions}
-          options={options(POSITIONS)}
-        />
+        <Slider label="Batch size" item={state.samples} />
+        <Choice label="Channels" item={state.channels} />
+        <Choice label="Positions in each channel" item={state.positions} />
         {state.kind.value === 'group' && (
           <div>
-            <Choice label="Groups" item={state.groups} options={options(fitting)} />
+            <Choice label="Groups" item={state.groups} values={fitting} />
             {Number(asked) !== groups && (
               <Problem text={`${asked} does not divide ${channels} channels: ${groups} is used.`} />
             )}
           </div>
         )}
       </div>
-      <div class="controls">
+      <div class="buttons">
         <Button onClick={() => advance(state.seed)}>Draw new values</Button>
         <Button onClick={() => advance(state.others)} disabled={state.samples.value === 1}>
           Draw only the other samples again
@@ -111,10 +106,6 @@ function Controls() {
       </div>
     </>
   );
-}
-
-function options<V extends string>(values: readonly V[]): { value: V; label: V }[] {
-  return values.map((value) => ({ value, label: value }));
 }
 
 function advance(seed: typeof state.seed) {
@@ -175,8 +166,7 @@ function Cells({ size, batch, cell, words, point }: CellsProps) {
   const choose = (chosen: Cell) => {
     const { row, column } = within(batch, chosen);
     point(null);
-    state.row.value = row + 1;
-    state.column.value = column + 1;
+    assign(state, { row: row + 1, column: column + 1 });
   };
   const at = (event: MouseEvent): Cell | null => {
     const { left, top, width } = (event.currentTarget as HTMLElement).getBoundingClientRect();
@@ -236,36 +226,38 @@ function Rows({ id, caption, batch, values }: RowsProps) {
   return <VectorTable caption={caption} rows={rows} />;
 }
 
+const COLUMNS = [
+  'norm',
+  'cells that share a mean',
+  'sets',
+  'values in each',
+  'depends on other samples',
+  'with batch size 1',
+  'typical use',
+];
+
 function Norms({ batch }: { batch: Batch }) {
+  const chosen = state.kind.value;
+  const rows = KINDS.map((kind) => {
+    const behaviour = behaviourOf(kind, batch, state.seed.value, state.others.value);
+    const { sets, setSize } = behaviour;
+    return {
+      head: NORM_NAMES[kind],
+      cells: [
+        SETS[kind],
+        sets,
+        setSize,
+        dependsWords(behaviour),
+        aloneWords(kind, behaviour),
+        USES[kind],
+      ],
+      class: kind === chosen ? 'chosen' : '',
+      data: { norm: kind },
+    };
+  });
   return (
-    <ScrollTable caption="Measured on the values above" visible>
-      <thead>
-        <tr>
-          <th scope="col">norm</th>
-          <th scope="col">cells that share a mean</th>
-          <th scope="col">sets</th>
-          <th scope="col">values in each</th>
-          <th scope="col">depends on other samples</th>
-          <th scope="col">with batch size 1</th>
-          <th scope="col">typical use</th>
-        </tr>
-      </thead>
-      <tbody>
-        {KINDS.map((kind) => {
-          const behaviour = behaviourOf(kind, batch, state.seed.value, state.others.value);
-          return (
-            <tr key={kind} data-norm={kind} class={kind === state.kind.value ? 'chosen' : ''}>
-              <th scope="row">{NORM_NAMES[kind]}</th>
-              <td class="axes-prose">{SETS[kind]}</td>
-              <td>{behaviour.sets}</td>
-              <td>{behaviour.setSize}</td>
-              <td>{dependsWords(behaviour)}</td>
-              <td class="axes-prose">{aloneWords(kind, behaviour)}</td>
-              <td class="axes-prose">{USES[kind]}</td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </ScrollTable>
+    <div class="axes-norms">
+      <DataTable caption="Measured on the values above" visible columns={COLUMNS} rows={rows} />
+    </div>
   );
 }

@@ -3,13 +3,12 @@
 import { type Kind, KINDS, type AddNormResult } from 'addnorm';
 import { NORM_NAMES } from '../../ui/norms';
 import { roundNumber } from '../../ui/numbers';
+import { largest, largestDifference } from '../../ui/vectors';
 import {
   type Batch,
   type Behaviour,
   type Cell,
   featuresOf,
-  largest,
-  largestDifference,
   normalize,
   REDRAWS,
   setOf,

@@ -3,7 +3,7 @@
 import { kernels } from '../../kernels/current';
 import { normalizeToken } from '../../kernels/token';
 import type { TokenNorm } from '../../ui/norms';
-import { length } from '../../ui/vectors';
+import { length, mean as meanOf } from '../../ui/vectors';
 
 export interface Gradient {
   x: number[];
@@ -51,15 +51,7 @@ export function gradientOf(
 }
 
 /** 0 for what is only rounding beside values as large as g ÷ divisor. */
-export function withoutRounding(
-  values: readonly number[],
-  g: readonly number[],
-  divisor = 1,
-): number[] {
+export function withoutRounding(values: readonly number[], g: readonly number[], divisor = 1) {
   const least = (1e-12 * length(g)) / divisor;
   return values.map((v) => (Math.abs(v) < least ? 0 : v));
-}
-
-function meanOf(values: readonly number[]): number {
-  return values.reduce((sum, v) => sum + v, 0) / values.length;
 }

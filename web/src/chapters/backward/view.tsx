@@ -3,14 +3,14 @@
 import { tidy } from '../../state/fields';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { normOptions, TOKEN_NORMS, type TokenNorm } from '../../ui/norms';
+import { NORM_NAMES, type TokenNorm } from '../../ui/norms';
 import { exactNumber, roundNumber } from '../../ui/numbers';
+import { Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
-import { dot, length } from '../../ui/vectors';
+import { dot, length, sum } from '../../ui/vectors';
 import { Parts, Through } from './figures';
 import { type Gradient, gradientOf, withoutRounding } from './gradient';
-import { FEATURES, GAMMA, SIZE, state } from './state';
-import './style.css';
+import { FEATURES, state } from './state';
 
 export function Backward() {
   const kind = state.norm.value;
@@ -78,7 +78,7 @@ function Controls({ gradient }: { gradient: Gradient }) {
   const random = () => Math.round(40 * Math.random() - 20) / 10;
   return (
     <>
-      <div class="controls bw-buttons" role="group" aria-label="Examples">
+      <div class="buttons" role="group" aria-label="Examples">
         <Button onClick={() => (state.dy.value = Array(FEATURES).fill(1))}>dy along 1</Button>
         <Button onClick={() => (state.dy.value = gradient.normalized.map(tidy))}>dy along x̂</Button>
         <Button onClick={() => (state.dy.value = [0, 0, 1, 0, 0, 0])}>dy of one feature</Button>
@@ -87,14 +87,13 @@ function Controls({ gradient }: { gradient: Gradient }) {
         </Button>
       </div>
       <div class="controls">
-        <Choice label="Norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
+        <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
         <Slider
           label="Size of x"
           item={state.size}
-          {...SIZE}
           format={(power) => `× ${roundNumber(10 ** power, 3)}`}
         />
-        <Slider label="Scale γ" item={state.gamma} {...GAMMA} />
+        <Slider label="Scale γ" item={state.gamma} />
       </div>
     </>
   );
@@ -138,7 +137,7 @@ function Checks({ gradient, rms }: PartProps) {
     return whole === 0 ? 'none' : `${roundNumber((100 * dot(kept, kept)) / whole, 3)} %`;
   };
   const rows: [id: string, name: string, value: string][] = [
-    ['sum', 'Σ dx', exactNumber(dx.reduce((sum, v) => sum + v, 0))],
+    ['sum', 'Σ dx', exactNumber(sum(dx))],
     ['sum-normalized', 'Σ dx ⊙ x̂', exactNumber(dot(dx, normalized))],
     ['share-mean', 'of |g|², along 1', share(alongOnes)],
     ['share-normalized', 'of |g|², along x̂', share(alongNormalized)],
@@ -156,14 +155,7 @@ function Checks({ gradient, rms }: PartProps) {
           ? 'dx is orthogonal to x̂ up to ε; nothing makes its sum 0:'
           : 'dx is orthogonal to 1 up to rounding, and to x̂ up to ε:'}
       </p>
-      <dl class="bw-checks">
-        {rows.map(([id, name, value]) => (
-          <div key={id}>
-            <dt>{name}</dt>
-            <dd data-stat={id}>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Statistics rows={rows} />
     </>
   );
 }

@@ -1,5 +1,7 @@
 // A Transformer block's steps, the shape that leaves each, and its parameters.
 
+import { grouped } from '../../ui/numbers';
+
 export type BlockNorm = 'pre' | 'post';
 
 export interface BlockSizes {
@@ -100,9 +102,4 @@ export function headsProblem({ dModel, heads }: BlockSizes): string {
   while (above < dModel && !divides(above)) above++;
   const fitting = above > dModel ? `${below}` : `${below} or ${above}`;
   return `is ${heads}, must divide d_model = ${dModel}; ${fitting} would`;
-}
-
-/** 3152384 as 3,152,384. */
-export function grouped(n: number): string {
-  return n.toLocaleString('en');
 }

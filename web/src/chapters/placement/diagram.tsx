@@ -15,7 +15,12 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
   const isScaled = arrangement.beforeScale !== 'none';
   const scaled = isScaled ? `${norm} ${labelOf('beforeScale', arrangement)}` : norm;
   return (
-    <svg class="placement-diagram" viewBox="0 0 320 500" role="img" aria-label={words(arrangement)}>
+    <svg
+      class="diagram placement-diagram"
+      viewBox="0 0 320 500"
+      role="img"
+      aria-label={words(arrangement)}
+    >
       <defs>
         <marker
           id="placement-arrow"

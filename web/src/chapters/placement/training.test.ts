@@ -1,6 +1,6 @@
 import { effect, untracked } from '@preact/signals';
 import { beforeAll, expect, test } from 'vitest';
-import { inProcessWorker } from '../../kernels/in-process';
+import { inProcessWorker } from '../../../test/in-process';
 import type { Kernels } from '../../kernels/kernels';
 import { loadKernels } from '../../kernels/load';
 import study from '#root/src/lab/training.h?raw';

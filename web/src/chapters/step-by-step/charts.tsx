@@ -7,13 +7,14 @@ import {
   type Box,
   type Context,
   drawAcross,
+  drawDisc,
   drawLine,
   drawText,
   Figure,
   type Size,
 } from '../../ui/figure';
 import { roundNumber, shortNumber } from '../../ui/numbers';
-import { ScrollTable, type VectorRow, VectorTable } from '../../ui/table';
+import { DataTable, type VectorRow } from '../../ui/table';
 import { histogram, HISTOGRAM_FROM, type Interval, intervalOf, ticks } from './distribution';
 import { state } from './state';
 import type { Measured } from './steps';
@@ -36,8 +37,7 @@ const chartOf = (size: Size, props: StepChartProps): BarChart => ({
   box: { x: 6, y: 6, width: size.width - 12, height: size.height - 12 },
   values: props.rows[0].values,
   colour: props.colour,
-  low: -props.range,
-  high: props.range,
+  range: props.range,
   zeroLine: true,
   mean: props.mean,
   labels: size.width / props.rows[0].values.length >= 32,
@@ -62,9 +62,13 @@ export function StepChart(props: StepChartProps) {
   const { name, rows, range, spread } = props;
   return useMemo(
     () => (
-      <Figure name={name} size={SIZE} narrow={NARROW} draw={(c, size) => drawStep(c, size, props)}>
-        <VectorTable caption={name} rows={rows} />
-      </Figure>
+      <Figure
+        name={name}
+        size={SIZE}
+        narrow={NARROW}
+        draw={(context, size) => drawStep(context, size, props)}
+        rows={rows}
+      />
     ),
     [name, rows[0].values, range, spread],
   );
@@ -93,8 +97,7 @@ export function InputChart({ rows, mean }: { rows: VectorRow[]; mean?: number })
           chart={chartOf(size, props)}
           item={state.x}
           name="value"
-          min={-range}
-          max={range}
+          limit={range}
           step={10 ** Math.floor(Math.log10(range / 50))}
         />
       );
@@ -109,9 +112,8 @@ export function InputChart({ rows, mean }: { rows: VectorRow[]; mean?: number })
           narrow={NARROW}
           draw={(context, size) => drawStep(context, size, props)}
           overlay={handles}
-        >
-          <VectorTable caption={props.name} rows={rows} />
-        </Figure>
+          rows={rows}
+        />
       </div>
     );
   }, [x, range, mean]);
@@ -152,14 +154,17 @@ export function Distribution({ places }: { places: Place[] }) {
     ? 'Histograms before and after'
     : 'The values on number lines, before and after';
   return (
-    <Figure name={name} size={{ width: 900, height }} narrow={{ width: 320, height }} draw={draw}>
-      {many ? (
+    <Figure
+      name={name}
+      size={{ width: 900, height }}
+      narrow={{ width: 320, height }}
+      draw={draw}
+      rows={many ? undefined : places}
+    >
+      {many &&
         places.map((place, i) => (
           <HistogramTable key={place.id} place={place} interval={intervals[i]} />
-        ))
-      ) : (
-        <VectorTable caption={name} rows={places} />
-      )}
+        ))}
     </Figure>
   );
 }
@@ -194,22 +199,11 @@ function drawPlace(
   if (many) drawHistogram(context, strip, floor, colour, histogram(values, interval, BINS));
   else drawDots(context, floor, colour, values.map(at));
   const centre = clamped(measured.mean);
-  const line = [
-    [centre, floor - PLOT],
-    [centre, floor],
-  ] as const;
+  const line = [centre, floor - PLOT, centre, floor];
   drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
   drawAcross(context, strip, floor, COLOURS.zero);
   for (const v of ticks(interval, strip.width > 500 ? 8 : 4)) {
-    drawLine(
-      context,
-      [
-        [at(v), floor],
-        [at(v), floor + 4],
-      ],
-      COLOURS.zero,
-      { width: 1 },
-    );
+    drawLine(context, [at(v), floor, at(v), floor + 4], COLOURS.zero, { width: 1 });
     drawText(context, shortNumber(v), at(v), floor + 12, { size: 10, colour: COLOURS.faint });
   }
 }
@@ -238,13 +232,10 @@ function drawDots(context: Context, floor: number, colour: string, places: numbe
     const slot = Math.round(x / (2 * radius));
     stacks.set(slot, [...(stacks.get(slot) ?? []), x]);
   }
-  context.fillStyle = colour;
   for (const stack of stacks.values()) {
     const rise = Math.min(2 * radius, (PLOT - 2 * radius) / (stack.length - 1));
     stack.forEach((x, i) => {
-      context.beginPath();
-      context.arc(x, floor - radius - (i && i * rise), radius, 0, 2 * Math.PI);
-      context.fill();
+      drawDisc(context, [x, floor - radius - (i && i * rise)], radius, colour);
     });
   }
 }
@@ -253,25 +244,10 @@ function HistogramTable({ place, interval }: { place: Place; interval: Interval 
   const width = (interval.high - interval.low) / BINS;
   const counts = histogram(place.values, interval, BINS);
   return (
-    <ScrollTable caption={`Histogram of ${place.name}`}>
-      <thead>
-        <tr>
-          <th scope="col">from</th>
-          {counts.map((_, i) => (
-            <th scope="col" key={i}>
-              {shortNumber(interval.low + i * width)}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        <tr>
-          <th scope="row">values</th>
-          {counts.map((count, i) => (
-            <td key={i}>{count}</td>
-          ))}
-        </tr>
-      </tbody>
-    </ScrollTable>
+    <DataTable
+      caption={`Histogram of ${place.name}`}
+      columns={['from', ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
+      rows={[{ head: 'values', cells: counts }]}
+    />
   );
 }

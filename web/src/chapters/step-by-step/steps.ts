@@ -1,9 +1,9 @@
 // The steps of one vector, by the kernels.
 
 import { KernelError, type NormOptions } from 'addnorm';
-import { kernels } from '../../kernels/current';
 import { normalizeToken } from '../../kernels/token';
 import type { TokenNorm } from '../../ui/norms';
+import { largestDifference } from '../../ui/vectors';
 
 export interface Steps {
   x: readonly number[];
@@ -38,22 +38,6 @@ export function takeSteps(options: NormOptions, x: readonly number[]): Steps | s
   }
 }
 
-/** γ·x̂ + β */
-export function scaleAndShift(
-  options: NormOptions,
-  x: readonly number[],
-  gamma: number,
-  beta: number,
-): number[] {
-  const { y } = kernels.addNorm(Float64Array.from(x), null, {
-    ...options,
-    features: x.length,
-    gamma: new Float64Array(x.length).fill(gamma),
-    beta: new Float64Array(x.length).fill(beta),
-  });
-  return Array.from(y);
-}
-
 export interface Measured {
   mean: number;
   deviation: number;
@@ -77,7 +61,7 @@ export function changeOfNormalized(
   change: (v: number) => number,
 ): number {
   const changed = takeSteps(options, x.map(change)) as Steps;
-  return Math.max(...changed.normalized.map((v, i) => Math.abs(v - normalized[i])));
+  return largestDifference(changed.normalized, normalized);
 }
 
 /** What is special about this vector, in words; made from the numbers. */

@@ -2,29 +2,22 @@
 
 import type { NormOptions } from 'addnorm';
 import type { ComponentChildren } from 'preact';
-import { batch } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { addNormToken } from '../../kernels/token';
 import { symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
-import { Button, Choice, Slider, TextField } from '../../ui/controls';
+import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { normOptions, TOKEN_NORMS } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/norms';
 import { exactNumber, roundNumber } from '../../ui/numbers';
-import { ScrollTable } from '../../ui/table';
+import { DataTable, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
 import * as arithmetic from './arithmetic';
 import { Distribution, InputChart, leastRange, StepChart } from './charts';
 import { HISTOGRAM_FROM } from './distribution';
 import { conventions, features512, wideSpread } from './examples';
-import { BETA, EPSILONS, GAMMA, LIMIT, state } from './state';
-import {
-  changeOfNormalized,
-  measure,
-  remarks,
-  scaleAndShift,
-  type Steps,
-  takeSteps,
-} from './steps';
+import { LIMIT, state } from './state';
+import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 import './style.css';
 
 export function StepByStep() {
@@ -59,7 +52,7 @@ function VectorControls({ problem }: { problem: string }) {
         format={(values) => values.join(', ')}
         problem={problem}
       />
-      <div class="controls st-buttons" role="group" aria-label="Examples">
+      <div class="buttons" role="group" aria-label="Examples">
         <Button onClick={() => (state.x.value = state.x.field.initial)}>1, 2, 3, 4</Button>
         <Button onClick={() => (state.x.value = wideSpread)}>Wide spread</Button>
         <Button onClick={() => (state.x.value = features512)}>512 features</Button>
@@ -70,53 +63,31 @@ function VectorControls({ problem }: { problem: string }) {
   );
 }
 
-const PLACES = [
-  { value: 'variance', label: '√(Var + ε)' },
-  { value: 'deviation', label: '√Var + ε' },
-] as const;
-const VARIANCES = [
-  { value: 'population', label: '÷ n' },
-  { value: 'unbiased', label: '÷ (n − 1)' },
-] as const;
-
 function NormControls() {
-  const options = ['norm', 'epsilon', 'epsilonAt', 'variance'] as const;
   return (
     <>
-      <div class="controls st-buttons" role="group" aria-label="Conventions">
+      <Presets label="Conventions" state={state} presets={conventions}>
         <span>As in</span>
-        {conventions.map((convention) => (
-          <Button
-            key={convention.name}
-            pressed={options.every((name) => state[name].value === convention[name])}
-            onClick={() =>
-              batch(() => {
-                state.norm.value = convention.norm;
-                state.epsilon.value = convention.epsilon;
-                state.epsilonAt.value = convention.epsilonAt;
-                state.variance.value = convention.variance;
-              })
-            }
-          >
-            {convention.name}
-          </Button>
-        ))}
-      </div>
+      </Presets>
       <p class="hint">
         They differ in ε, in its place, and in what the variance is divided by. Code written from
         scratch with torch.std divides by n − 1, and often adds ε beside the root.
       </p>
       <div class="controls">
-        <Choice label="Norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
+        <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
+        <Choice label="ε" item={state.epsilon} />
         <Choice
-          label="ε"
-          item={state.epsilon}
-          options={EPSILONS.map((value) => ({ value, label: value }))}
+          label="Place of ε"
+          item={state.epsilonAt}
+          labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
         />
-        <Choice label="Place of ε" item={state.epsilonAt} options={PLACES} />
-        <Choice label="Variance" item={state.variance} options={VARIANCES} />
-        <Slider label="Scale γ" item={state.gamma} {...GAMMA} />
-        <Slider label="Shift β" item={state.beta} {...BETA} />
+        <Choice
+          label="Variance"
+          item={state.variance}
+          labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
+        />
+        <Slider label="Scale γ" item={state.gamma} />
+        <Slider label="Shift β" item={state.beta} />
       </div>
     </>
   );
@@ -132,7 +103,7 @@ interface ResultsProps extends StepsProps {
 
 function Results({ options, steps }: StepsProps) {
   const { x, normalized } = steps;
-  const output = scaleAndShift(options, x, state.gamma.value, state.beta.value);
+  const { output } = addNormToken(options, x, null, state.gamma.value, state.beta.value);
   return (
     <>
       <div role="status">
@@ -173,7 +144,7 @@ function MeanCard({ options, steps }: StepsProps) {
     <Card
       title="1. Mean"
       tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-      statistics={[['mean', 'mean μ', mean]]}
+      statistics={[['mean', 'mean μ', exactNumber(mean)]]}
       chart={<InputChart rows={rows} mean={rms ? undefined : mean} />}
     >
       {rms
@@ -191,8 +162,8 @@ function DeviationCard({ options, steps }: StepsProps) {
       title={rms ? '2. Root mean square' : '2. Variance and deviation'}
       tex={arithmetic.deviationFormula(options, steps)}
       statistics={[
-        ['variance', rms ? 'mean square' : 'variance', variance],
-        ['deviation', 'deviation σ', deviation],
+        ['variance', rms ? 'mean square' : 'variance', exactNumber(variance)],
+        ['deviation', 'deviation σ', exactNumber(deviation)],
       ]}
       chart={
         <StepChart
@@ -257,28 +228,19 @@ function OutputCard({ options, steps, output, range }: RangedProps) {
 interface CardProps {
   title: string;
   tex: string;
-  statistics?: [id: string, name: string, value: number][];
+  statistics?: [id: string, name: string, value: string][];
   chart: ComponentChildren;
   children: ComponentChildren;
 }
 
 function Card({ title, tex, statistics, chart, children }: CardProps) {
   return (
-    <article class="st-card">
+    <article class="card st-card">
       <h3>{title}</h3>
       {chart}
       <p>{children}</p>
       <Formula tex={tex} block />
-      {statistics && (
-        <dl class="st-statistics">
-          {statistics.map(([id, name, value]) => (
-            <div key={id}>
-              <dt>{name}</dt>
-              <dd data-stat={id}>{exactNumber(value)}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {statistics && <Statistics look="inline" rows={statistics} />}
     </article>
   );
 }
@@ -300,26 +262,17 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
         does nothing else.
       </p>
       <Distribution places={places} />
-      <ScrollTable caption="Measured, without ε" visible>
-        <thead>
-          <tr>
-            <th scope="col">values</th>
-            <th scope="col">mean</th>
-            <th scope="col">deviation</th>
-            <th scope="col">RMS</th>
-          </tr>
-        </thead>
-        <tbody>
-          {places.map(({ name, id, measured }) => (
-            <tr key={id} data-measured={id}>
-              <th scope="row">{name}</th>
-              <td>{roundNumber(measured.mean, 5)}</td>
-              <td>{roundNumber(measured.deviation, 5)}</td>
-              <td>{roundNumber(measured.rms, 5)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </ScrollTable>
+      <DataTable
+        caption="Measured, without ε"
+        visible
+        columns={['values', 'mean', 'deviation', 'RMS']}
+        rows={places.map(({ name, id, measured: { mean, deviation, rms } }) => ({
+          head: name,
+          cells: [mean, deviation, rms],
+          data: { measured: id },
+        }))}
+        format={(value) => roundNumber(value, 5)}
+      />
     </>
   );
 }
@@ -343,7 +296,7 @@ function Blindness({ options, steps }: StepsProps) {
           : 'LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and ' +
             'rounding.'}
       </p>
-      <ul class="st-changes">
+      <ul class="plain-list st-changes">
         {CHANGES.map(({ name, button, change }) => (
           <li key={name}>
             <Button
