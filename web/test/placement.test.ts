@@ -183,7 +183,7 @@ test('numbers that cannot be are refused beside their fields', async () => {
   await part.getByText('Steps is 1e9, must be a whole number from 2 to 1000.').waitFor();
   const start = part.getByRole('button', { name: 'Start training' });
   expect(await start.isDisabled()).toBe(true);
-  await part.getByText('A field above has what it cannot use').waitFor();
+  await part.getByText('A field above has an invalid value').waitFor();
   await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('250');
   expect(await start.isEnabled()).toBe(true);
   await part.getByRole('textbox', { name: 'Warm-up steps' }).fill('300');

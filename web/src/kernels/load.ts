@@ -1,4 +1,4 @@
-// How the page comes by its kernels.
+// Loads the page's kernels.
 
 import { compile } from 'addnorm/compile';
 import { Kernels } from './kernels';

@@ -40,7 +40,7 @@ export function ByLayer() {
   );
 }
 
-/** Moves from one profiled step to the next; at its end it follows those that come. */
+/** Moves from one profiled step to the next; at its end it follows new ones. */
 function StepSlider({ steps }: { steps: readonly number[] }) {
   const { profiled } = state;
   const last = steps.length - 1;

@@ -3,7 +3,7 @@
 import { objects } from './metrics';
 
 /** The RMS of what each layer reads, and of what leaves the last. */
-export interface Places {
+interface Places {
   stream: (number | undefined)[];
   gradient: (number | undefined)[];
 }

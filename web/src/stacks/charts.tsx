@@ -6,7 +6,7 @@ export type Signal = 'stream' | 'gradient';
 
 const NAMES: Record<Signal, string> = {
   stream: 'Stream RMS, from layer 0 to the last',
-  gradient: 'Gradient RMS, from the last layer (right) back to layer 0',
+  gradient: 'Gradient RMS, from the last layer (right) to layer 0',
 };
 
 interface LayerChartProps {

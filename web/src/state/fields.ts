@@ -1,4 +1,4 @@
-// How a value of the page's state is written into a link, and what it must be.
+// The values of the page's state: their form in a link, and which are valid.
 
 /** What is wrong with a text, as the end of a sentence: "must be a number from 0.1 to 3". */
 export class FieldError extends Error {}
@@ -43,7 +43,7 @@ export interface SubsetField extends Field<readonly string[]> {
   known(): readonly string[];
 }
 
-/** Some of `known`, at least one, in their order. */
+/** A non-empty subset of `known`, in its order. */
 export function subset(known: () => readonly string[], initial: readonly string[]): SubsetField {
   return {
     known,
@@ -84,12 +84,12 @@ export function number(range: Range & { initial: number }): NumberField {
   };
 }
 
-/** What starts a generator of random numbers. */
+/** The seed of a random number generator. */
 export function seed(): NumberField {
   return number({ min: 0, max: 9999, step: 1, initial: 0 });
 }
 
-export interface VectorLimits {
+interface VectorLimits {
   minLength: number;
   maxLength: number;
   min?: number;
@@ -131,7 +131,7 @@ export function readVector(text: string, limits: VectorLimits): number[] {
   });
 }
 
-/** The words of a list, out of what may stand around it: [ ], ( ), tensor([ ], dtype=…). */
+/** The words of a list, without what may surround it: [ ], ( ), tensor([ ], dtype=…). */
 function listed(text: string): string[] {
   const inside = text
     .trim()
@@ -144,7 +144,7 @@ function listed(text: string): string[] {
   return inside.split(/[\s,;]+/).filter(Boolean);
 }
 
-/** A number that may have the minus sign that this page prints. */
+/** Reads a number, also with the typographic minus sign that this page shows. */
 function parse(word: string): number {
   return Number(word.replace('−', '-'));
 }
@@ -155,7 +155,7 @@ function readNumber(text: string): number {
   return value;
 }
 
-/** 0.1 + 0.2 as a person would write it: sliders add up steps. */
+/** Removes rounding errors, so that 0.1 + 0.2 is 0.3: sliders add up steps. */
 export function tidy(value: number): number {
   return Number(value.toPrecision(12));
 }

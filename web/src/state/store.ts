@@ -3,10 +3,10 @@
 import { batch, computed, signal } from '@preact/signals';
 import { type Field, FieldError } from './fields';
 
-/** One value: read `.value` in a component or an effect, and it runs again when the value changes. */
+/** One value. A component or an effect that reads `.value` runs again when it changes. */
 export class Item<T, F extends Field<T> = Field<T>> {
   readonly #value;
-  /** The text that came last, if it could not be used, and why. */
+  /** The last text, if it was invalid, and what was wrong with it. */
   readonly refused = signal<{ text: string; problem: string } | undefined>(undefined);
   /** Why, as the end of a sentence; '' if nothing is wrong. */
   readonly problem = computed(() => this.refused.value?.problem ?? '');
@@ -34,7 +34,7 @@ export class Item<T, F extends Field<T> = Field<T>> {
   get text(): string {
     return this.field.write(this.value);
   }
-  /** Takes a text if it can be used; otherwise the value stays and `problem` says why. */
+  /** Sets the value from a text. An invalid text leaves the value, and `problem` says why. */
   read(text: string): boolean {
     try {
       this.value = this.field.read(text);
@@ -85,15 +85,15 @@ export function resetState(state: Record<string, Item<any, any>>): void {
   batch(() => Object.values(state).forEach((item) => item.reset()));
 }
 
-/** Everything that is not as it was at first, as the query of a link. */
+/** All values that differ from their initial ones, as the query of a link. */
 export const stateText = computed(() => {
   const query = new URLSearchParams();
   for (const [key, { text, initialText }] of items) if (text !== initialText) query.set(key, text);
   return query.toString().replaceAll('%2C', ',');
 });
 
-/** Makes the state that of a query. Returns what it could not use, in words; what is wrong with a
- * value also stands in its `problem`. */
+/** Sets the state from a query. Returns complaints about what it could not use; those about a value
+ * are also in its `problem`. */
 export function readState(text: string): string[] {
   const query = new URLSearchParams(text);
   const complaints: string[] = [];

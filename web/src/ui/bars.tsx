@@ -1,4 +1,4 @@
-// Bar charts of a vector: drawn, and dragged.
+// Bar charts of a vector, and the handles to drag their bars.
 
 import { tidy } from '../state/fields';
 import type { Item } from '../state/store';
@@ -26,7 +26,7 @@ export interface BarChart {
 
 const LABEL = 14; // pixels above and below the bars, for labels
 
-/** Where value v stands, in the figure's pixels. */
+/** The y coordinate of value v, in the figure's pixels. */
 export function heightOf({ box, range }: BarChart, v: number): number {
   const part = Math.min(1, Math.max(-1, v / range));
   return box.y + box.height / 2 - part * (box.height / 2 - LABEL);
@@ -58,7 +58,7 @@ export function drawBars(context: Context, chart: BarChart): void {
   if (chart.labels ?? values.length <= 12) drawLabels(context, chart);
 }
 
-/** A torn end: the bar goes on beyond the chart. */
+/** Marks the end of a bar that extends beyond the chart. */
 function drawClip(context: Context, x: number, y: number, up: boolean, width: number) {
   const step = up ? 1 : -1;
   context.fillStyle = COLOURS.ground;
@@ -71,7 +71,7 @@ function drawClip(context: Context, x: number, y: number, up: boolean, width: nu
   context.fill();
 }
 
-/** All in one size, the largest at which the longest fits its column. */
+/** All labels have one size: the largest at which the longest fits its column. */
 function drawLabels(context: Context, chart: BarChart) {
   const texts = chart.values.map(shortNumber);
   const fit = 0.92 * column(chart, 0).width;
@@ -101,12 +101,12 @@ interface BarHandlesProps {
   name: string;
   limit: number; // values go from −limit to limit
   step: number;
-  /** What one unit of the item's value is in the chart: 10 where the bars show ten times it. */
+  /** The bars show the item's values times this factor. */
   factor?: number;
 }
 
-/** Lies over a chart: each bar can be dragged, or moved with the arrow keys. A finger first taps a
- * bar and then drags it, so that a swipe over the chart scrolls the page. */
+/** An overlay with which each bar can be dragged, or moved with the arrow keys. On a touch screen a
+ * bar must be tapped first, so that a swipe over the chart scrolls the page. */
 export function BarHandles(props: BarHandlesProps) {
   const { size, chart, item, name, limit, step, factor = 1 } = props;
   const set = (i: number, value: number) => {

@@ -1,4 +1,4 @@
-// The controls of the page, each with its label, and with what is wrong beside it.
+// The controls of the page, each with its label and its error message.
 
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
@@ -77,14 +77,14 @@ export function Checkbox({ label, item }: ControlProps<boolean, Field<boolean>>)
   );
 }
 
-export interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> {
+interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> {
   /** What a reader sees; by default the value itself. */
   labels?: Partial<Record<V, string>>;
   /** Those that can be chosen; by default all. */
   values?: readonly V[];
 }
 
-/** One of a few, all in sight. */
+/** A choice of one of a few values, all visible. */
 export function Choice<V extends string>({
   label,
   item,
@@ -112,7 +112,7 @@ export function Choice<V extends string>({
   );
 }
 
-/** Some of a few, at least one. */
+/** A choice of at least one of a few values. */
 export function Choices({ label, item }: ControlProps<readonly string[], SubsetField>) {
   const options = item.field.known();
   const chosen = item.value;
@@ -137,7 +137,7 @@ export function Choices({ label, item }: ControlProps<readonly string[], SubsetF
   );
 }
 
-/** One of several, in a list that opens. */
+/** A choice of one of several values, in a list that opens. */
 export function Select<V extends string>({ label, item, labels = {} }: ChoiceProps<V>) {
   const id = useId();
   return (
@@ -175,7 +175,7 @@ export function Presets<S extends Record<string, Item<any, any>>>({
 }: PresetsProps<S>) {
   const isSet = ([name, value]: [string, unknown]) => state[name].value === value;
   return (
-    <div class="controls" role="group" aria-label={label}>
+    <div class="buttons" role="group" aria-label={label}>
       {children}
       {presets.map(({ name, ...values }) => (
         <Button
@@ -190,7 +190,7 @@ export function Presets<S extends Record<string, Item<any, any>>>({
   );
 }
 
-export interface TextFieldProps<T> {
+interface TextFieldProps<T> {
   label: string;
   item: Item<T, any>;
   rows?: number; // more than one: a text area
@@ -201,14 +201,14 @@ export interface TextFieldProps<T> {
   problem?: string;
 }
 
-/** Text that is read at each keystroke; the value stays the last one that could be used. */
+/** A text field that is read at each keystroke. The value stays the last valid one. */
 export function TextField<T>(props: TextFieldProps<T>) {
   const { label, item, rows = 1, hint, format } = props;
   const problem = item.problem.value || props.problem;
   const id = useId();
   const write = () => format?.(item.value) ?? item.text;
   const shown = write();
-  // What the reader typed stays as typed until the value changes elsewhere: dragged, reset, undone.
+  // The text stays as typed until the value is changed elsewhere: by dragging, a reset or undo.
   const [typed, setTyped] = useState({ text: shown, shown });
   const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
   const kept = item.refused.value ? ' The last one that could be used stays in use.' : '';
@@ -234,7 +234,7 @@ export function TextField<T>(props: TextFieldProps<T>) {
   );
 }
 
-export interface ButtonProps {
+interface ButtonProps {
   children: ComponentChildren;
   onClick(): void;
   kind?: 'plain' | 'primary' | 'danger';

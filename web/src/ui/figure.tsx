@@ -1,4 +1,4 @@
-// A canvas with a name, a table of the same numbers, and whatever lies over it.
+// A canvas with a name, a table of the same numbers, and an overlay.
 
 import { effect } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
@@ -18,19 +18,19 @@ export interface Box {
   height: number;
 }
 
-/** A 2D context whose unit is one CSS pixel of the figure's own size, however large it is shown. */
+/** A 2D context in CSS pixels of the figure's own size, at whatever size it is shown. */
 export type Context = CanvasRenderingContext2D;
 
-interface FigureProps {
+export interface FigureProps {
   /** For screen readers: what is drawn. */
   name: string;
   /** The size the drawing is made for. */
   size: Size;
   /** Another size, and so another drawing, where the page is narrower than `size.width`. */
   narrow?: Size;
-  /** Draws on the dark ground. Runs again when a signal that it reads changes. */
+  /** Draws on the dark background. Runs again when a signal that it reads changes. */
   draw(context: Context, size: Size): void;
-  /** What lies over the canvas, such as BarHandles; told which size is drawn. */
+  /** The overlay of the canvas, such as BarHandles, for the size that is drawn. */
   overlay?(size: Size): ComponentChildren;
   /** The numbers of the drawing, as one table … */
   rows?: VectorRow[];

@@ -25,12 +25,12 @@ interface LineChartProps {
   x?: readonly number[]; // 0, 1, 2, … unless given
   curves: readonly Curve[];
   logarithmic?: boolean;
-  /** What a linear y axis shows at least. */
+  /** A linear y axis shows at least this range. */
   atLeast?: readonly [number, number];
   height?: number;
 }
 
-/** Steps of the x axis: layers and steps are whole. */
+/** The distances between ticks of the x axis: layers and steps are whole numbers. */
 const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((n) => [1, 2, 5].map((m) => m * 10 ** n));
 
 export function LineChart(props: LineChartProps) {
@@ -93,7 +93,7 @@ function usePlot(
   return box;
 }
 
-/** Shows other values; what a reader has zoomed into stays. */
+/** Shows other values and keeps the reader's zoom. */
 function showData(plot: uPlot, data: uPlot.AlignedData): void {
   const [x] = plot.data;
   const { min, max } = plot.scales.x;
@@ -163,9 +163,9 @@ function softRange([low, high]: readonly [number, number]): uPlot.Range.Config {
   return { min: { soft: low, mode: 1, pad: 0.05 }, max: { soft: high, mode: 1, pad: 0.05 } };
 }
 
-// uPlot's own logarithmic scale ends at 1e-16; gradients do not.
+// uPlot's own logarithmic scale ends at 1e-16, but gradients can be smaller.
 
-/** Round numbers 1, 2, 5 · 10ⁿ that have both between them; `null`: there are no values. */
+/** The nearest numbers 1, 2, 5 · 10ⁿ below and above; `null` means that there are no values. */
 function logRange(min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0.1, 10];
   const ticks = roundNumbers(min, max);

@@ -1,9 +1,9 @@
-// For what costs something: to start when the reader comes near.
+// Starts expensive work only when the reader scrolls near its result.
 
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** Starts once the element has been within a screen of sight, and again for each other input. */
+/** Calls `start` when the element is less than a screen away, and again when the input changes. */
 export function useNear<E extends Element>(input: unknown, start: () => void): RefObject<E | null> {
   const element = useRef<E>(null);
   const [near, setNear] = useState(false);

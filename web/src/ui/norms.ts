@@ -1,4 +1,4 @@
-// The norms by their names.
+// Names of norms and placements.
 
 import type { Kind } from 'addnorm';
 
@@ -10,7 +10,7 @@ export const NORM_NAMES: Record<Kind, string> = {
   group: 'GroupNorm',
 };
 
-/** Those of Transformers: one token is normalized by itself. */
+/** The norms of Transformers, which normalize each token by itself. */
 export const TOKEN_NORMS = ['layer', 'rms'] as const;
 export type TokenNorm = (typeof TOKEN_NORMS)[number];
 

@@ -1,4 +1,4 @@
-// What Inject Instability does to x̂: in range, but not the same.
+// How Inject Instability changes x̂: x̂ stays in range, but it is a different vector.
 
 import { drawBars } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';

@@ -114,7 +114,7 @@ const NARROW: Layout = {
   },
 };
 
-/** Of all three charts, so that their bars add up: no x + F(x) is beyond 2. F × 10 leaves it. */
+/** All three charts have this range, so that their bars add up. x + F(x) fits; 10·F(x) may not. */
 const RANGE = 2 * LIMIT;
 
 function layoutOf(size: Size): Layout {
@@ -265,7 +265,7 @@ function drawLabels(context: Context, { labels, titles }: Layout) {
   write(sumName(), titles.sum, { colour: sumColour(), bold: true });
 }
 
-/** Lines across a chart, with their values to its left. */
+/** Draws lines across a chart, with their values to its left. */
 export function drawScale(context: Context, chart: BarChart, ticks: number[]) {
   for (const tick of ticks) {
     const y = heightOf(chart, tick);

@@ -20,7 +20,7 @@ export const state = defineState('an', {
   tour: number({ min: 0, max: TOUR.length, step: 1, initial: 0 }), // 0: not on tour
 });
 
-/** New x and F(x), of two decimals so that links stay short. */
+/** Sets x and F(x) to random values, with two decimals so that links stay short. */
 export function drawValues(random = Math.random): void {
   const draw = () =>
     Array.from({ length: FEATURES }, () => {

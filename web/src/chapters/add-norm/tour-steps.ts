@@ -1,4 +1,4 @@
-// The guided tour: what each step speaks of, and the state that it shows it in.
+// The guided tour: what each step explains, and the state in which it shows it.
 
 /** Parts of the chapter that can be pointed at; `an-` and this is the id of the element. */
 export type Part =

@@ -1,4 +1,4 @@
-// The guided tour: a box at the foot of the window, and an outline around what it speaks of.
+// The guided tour: a box at the foot of the window, and an outline around what it explains.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
@@ -10,15 +10,15 @@ import { type Box, placed, type Size } from '../../ui/figure';
 import { state } from './state';
 import { type Part, TOUR } from './tour-steps';
 
-/** What the reader had chosen before the tour, to give it back at the last step or on leaving. */
+/** The reader's settings before the tour. The last step and leaving restore them. */
 let own = { unstable: state.unstable.field.initial, residual: state.residual.field.initial };
 
-/** Whether the tour decides what is injected; at its last step the reader does again. */
+/** Whether the tour sets instability and residual; at its last step the reader does again. */
 function decides(step: number): boolean {
   return step > 0 && step < TOUR.length;
 }
 
-/** The step is from 1; 0 ends the tour. */
+/** Steps count from 1; 0 ends the tour. */
 function goToStep(step: number): void {
   if (!decides(state.tour.peek())) {
     own = { unstable: state.unstable.peek(), residual: state.residual.peek() };
@@ -44,7 +44,7 @@ function show(part: HTMLElement): void {
   part.scrollIntoView({ block: isTall ? 'start' : 'center' });
 }
 
-/** Ends the tour where it is: the keyboard goes on from there. */
+/** Ends the tour and puts the keyboard focus on the part that it showed. */
 function leave(): void {
   const part = elementOf(state.tour.peek());
   goToStep(0);

@@ -1,9 +1,9 @@
-// What the numbers say, as sentences.
+// The comparison of x̂ in sentences.
 
 import { fixedNumber, roundNumber } from '../../ui/numbers';
 import { type Comparison, EPSILON, INJECTED } from './compute';
 
-/** Below this, two x̂ differ by no more than ε and rounding explain. */
+/** Differences below this come from ε and rounding alone. */
 const SAME = 1e-4;
 const NO_DIRECTION =
   'One of these vectors has equal values everywhere. The norm makes it zero, and ' +

@@ -12,10 +12,10 @@ export const state = defineState('ax', {
   channels: choice(['2', '4', '6', '8'], '6'),
   positions: choice(['1', '2', '4'], '1'),
   groups: choice(['1', '2', '3', '4', '6', '8'], '2'),
-  /** Of the first sample, and of the others together. */
+  /** The seeds of the first sample, and of all others. */
   seed: seed(),
   others: seed(),
-  /** The cell that was chosen last, from 1. */
+  /** The cell that was chosen last, counted from 1. */
   row: number({ min: 1, max: SAMPLES.max, step: 1, initial: 1 }),
   column: number({ min: 1, max: 32, step: 1, initial: 3 }),
 });

@@ -32,9 +32,9 @@ export function Axes() {
   return (
     <>
       <p>
-        Every norm takes away a mean and divides by a deviation. Norms differ in whose: which cells
-        of a batch share one mean. Point at a cell, or focus the figure and use the arrow keys. The
-        cells inside the white line are normalized together.
+        Norms subtract a mean and divide by a deviation. They differ in which cells of a batch share
+        one mean. Point at a cell, or focus the figure and use the arrow keys. The cells inside the
+        white line are normalized together.
       </p>
       <Controls />
       <HeatMaps batch={batch} x={x} />
@@ -61,7 +61,7 @@ export function Axes() {
   );
 }
 
-/** What the controls say; groups that do not divide the channels are made to. */
+/** The batch that the controls describe; the number of groups is reduced to divide the channels. */
 function currentBatch(): Batch {
   const channels = Number(state.channels.value);
   return {
@@ -160,7 +160,7 @@ interface CellsProps {
   point(cell: Cell | null): void;
 }
 
-/** Lies over both maps: a slider through the cells, for keys, pointers and screen readers. */
+/** An overlay on both maps: a slider over the cells, for keys, pointers and screen readers. */
 function Cells({ size, batch, cell, words, point }: CellsProps) {
   const features = featuresOf(batch);
   const choose = (chosen: Cell) => {

@@ -1,4 +1,4 @@
-// The pictures of chapter 3: what the reader moves and what comes out, and the parts of g.
+// The figures of chapter 3: the vectors that a reader drags, the results, and the parts of g.
 
 import { type BarChart, BarHandles, drawBars, symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
@@ -111,14 +111,14 @@ export function Parts({ gradient, rms }: { gradient: Gradient; rms: boolean }) {
     colour,
     range,
   });
-  const alongOne = rms ? 'along 1: not taken away' : 'along 1: taken away';
+  const alongOne = rms ? 'along 1: not removed' : 'along 1: removed';
   return (
     <Panels
       name="The gradient g and its three parts"
       panels={[
         panel('', 'g = γ ⊙ dy', g, COLOURS.branch),
         panel('=', alongOne, alongOnes, COLOURS.unstable),
-        panel('+', 'along x̂: taken away', alongNormalized, COLOURS.unstable),
+        panel('+', 'along x̂: removed', alongNormalized, COLOURS.unstable),
         panel('+', 'remainder', remainder, COLOURS.output),
       ]}
       rows={[

@@ -1,4 +1,4 @@
-// The gradient through a norm, and what it is made of.
+// The gradient through a norm, and its parts.
 
 import { kernels } from '../../kernels/current';
 import { normalizeToken } from '../../kernels/token';
@@ -50,7 +50,7 @@ export function gradientOf(
   };
 }
 
-/** 0 for what is only rounding beside values as large as g ÷ divisor. */
+/** The values, with 0 for those that are only rounding errors of values the size of g ÷ divisor. */
 export function withoutRounding(values: readonly number[], g: readonly number[], divisor = 1) {
   const least = (1e-12 * length(g)) / divisor;
   return values.map((v) => (Math.abs(v) < least ? 0 : v));

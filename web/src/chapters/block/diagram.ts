@@ -44,7 +44,7 @@ export function drawBlock(context: Context, size: Size, halves: [Step[], Step[]]
   });
 }
 
-/** The lines of the half below y: down through its steps, and past its branch. */
+/** Draws the lines of the half that begins at y: through its steps, and around its branch. */
 function drawLines(context: Context, { centre, skip }: Columns, y: number, half: Step[]) {
   const yOf = (i: number) => y + (i + 1) * PITCH;
   const sum = half.findIndex((step) => step.kind === 'sum');

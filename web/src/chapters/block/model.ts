@@ -1,4 +1,4 @@
-// A Transformer block's steps, the shape that leaves each, and its parameters.
+// The steps of a Transformer block, their output shapes and their parameters.
 
 import { grouped } from '../../ui/numbers';
 
@@ -57,7 +57,7 @@ export interface Step {
   parameters: number;
 }
 
-/** The two halves of a block: the sublayer's steps, the residual sum, and the norm where it is. */
+/** The two halves of a block: the steps of the sublayer, the residual sum, and the norm. */
 export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[]] {
   const { dModel: d, dFf, heads } = sizes;
   const ofHead = headSize(sizes);

@@ -117,8 +117,8 @@ function Story() {
       <p>
         Below are four real decoders. Each reads the same 32 bytes of text, goes forward and back
         once with its first weights, and shows the root mean square (RMS) of what passes. Size alone
-        is no signal: where all tokens carry the same vector, nothing tells them apart any more. So
-        the third chart shows how alike they are.
+        is no signal: where all tokens carry the same vector, they cannot be distinguished. So the
+        third chart shows how alike they are.
       </p>
     </>
   );

@@ -35,7 +35,7 @@ const rowWidth = (initial: '64' | '512') => choice(['64', '128', '512'], initial
 const seeds = (max = 16, initial = 8) => number({ min: 1, max, step: 1, initial });
 const placements = (...names: string[]) => subset(placementNames, names);
 
-/** What a figure can be asked; it has no such option where there is none. */
+/** The options of a figure. Each figure has some of them. */
 export type FigureState = Partial<
   Items<{
     layers: NumberField;
@@ -47,7 +47,7 @@ export type FigureState = Partial<
   }>
 >;
 
-/** The figures that train nothing, with sizes that at first run within about a second. */
+/** The figures that train nothing. With these initial sizes each takes about a second. */
 const figures = {
   'gradient-flow': defineState('lab.gradient-flow', {
     layers: layers(12),
@@ -80,7 +80,7 @@ const figures = {
   'norm-backward': defineState('lab.norm-backward', { rowWidth: rowWidth('64'), seeds: seeds() }),
 } satisfies Record<string, FigureState>;
 
-export type FigureName = keyof typeof figures;
+type FigureName = keyof typeof figures;
 export const FIGURES = Object.keys(figures) as FigureName[];
 
 const own = defineState('lab', {
@@ -104,7 +104,7 @@ export function chosenFigure(): FigureState {
   return figures[state.figure.value];
 }
 
-/** What the lab is asked. */
+/** What the lab is to run. */
 export function request(): LabRequest {
   const { layers, depths, stackWidth, rowWidth, seeds, placements } = chosenFigure();
   const width = stackWidth ?? rowWidth;
@@ -120,10 +120,10 @@ export function request(): LabRequest {
   };
 }
 
-/** Where a build of the project has the program. */
+/** The path of the program in a build of the project. */
 export const PROGRAM = 'build/release/bin/addnorm';
 
-/** The same for the program. */
+/** The command that runs the same with the program. */
 export function command({ figure, layers, width, seeds, seed, placements, bug }: LabRequest) {
   const flags = [
     layers && `--layers ${layers.join()}`,

@@ -1,4 +1,4 @@
-// Chapter 9: the lab's figures, drawn by the library itself, with what it says of them.
+// Chapter 9: the lab's figures and verdicts, which the library itself draws and writes.
 
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
 import { Choice, Choices, Code, Failure, Select, Slider, TextField } from '../../ui/controls';
@@ -32,15 +32,15 @@ export function LabChapter() {
 function Story() {
   return (
     <p>
-      The chapters before made claims. Here each is laid over what networks do that are drawn at
-      random: pale and wide what theory predicts, over it what is measured, and under it a verdict
-      that can fail. Try it: put a bug into the network that raises no error, and see which claims
-      no longer hold.
+      The earlier chapters made claims. Here each claim is tested on random networks. The wide pale
+      line is the prediction of theory, the line over it the measurement, and the verdict below can
+      fail. Try it: put a bug that raises no error into the network, and see which claims no longer
+      hold.
     </p>
   );
 }
 
-/** Names of the program's options, as a reader reads them. */
+/** The program's names with spaces, as labels. */
 const spaced = (names: readonly string[], hyphen = '-', space = ' '): Record<string, string> =>
   Object.fromEntries(names.map((name) => [name, name.replaceAll(hyphen, space)]));
 
@@ -69,11 +69,7 @@ function Bugs() {
   const chosen = list.value?.bugs.find(({ name }) => name === state.bug.value);
   return (
     <div class="lab-bug">
-      <Select
-        label="Break it"
-        item={state.bug}
-        labels={{ ...spaced(BUGS), none: 'no, leave it sound' }}
-      />
+      <Select label="Break it" item={state.bug} labels={{ ...spaced(BUGS), none: 'no bug' }} />
       {chosen && <p class="hint">{chosen.meaning}.</p>}
     </div>
   );
@@ -96,7 +92,8 @@ function Result({ run, request, milliseconds }: Ran) {
       <h3 data-figure={run.figure}>{run.title}</h3>
       <p>{run.question}</p>
       <p class="lab-sum" data-verdict={run.verdict} role="status">
-        <Mark verdict={run.verdict} /> {run.tally}.{unseen && ' This figure does not see the bug.'}
+        <Mark verdict={run.verdict} /> {run.tally}.
+        {unseen && ' This figure does not detect the bug.'}
       </p>
       {run.panels.map((panel, i) => (
         <PanelFigure key={i} panel={panel} />
@@ -175,10 +172,10 @@ function Trained() {
     <>
       <h3>Figures that train</h3>
       <p>
-        What warm-up is for, what a norm allows the learning rate to be, every placement beside the
-        others, how deep a stack still trains: such figures train dozens of networks, half a minute
-        of two cores each, and so belong to the program. It draws those above too, in the terminal,
-        as SVG and as one page.
+        Some figures train dozens of networks, which takes half a minute on two cores each. They
+        show the effect of warm-up, the learning rates that a norm allows, all placements in
+        comparison, and how deep a stack can be trained. The program runs them, and also the figures
+        above. It draws in the terminal, as SVG and as one page.
       </p>
       {trained && (
         <Code

@@ -1,4 +1,4 @@
-// The arrangement on the switchboard: as the kernels take it, and as an equation.
+// The arrangement on the switchboard, in the kernels' form and as an equation.
 
 import type { Arrangement, Placement } from '../../kernels/kernels';
 import { assign } from '../../state/store';
@@ -6,7 +6,7 @@ import type { TokenNorm } from '../../ui/norms';
 import { factor, type FactorName, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
 
-/** What the switches say. */
+/** The arrangement that the switches are set to. */
 export function chosenArrangement(): Arrangement {
   return {
     before: state.before.value,
@@ -27,7 +27,7 @@ function formula(name: string, slot: FactorSlot, table: Placement[]): string {
   return table.find((row) => row.name === name)!.formulas[slot];
 }
 
-/** The row of the table that this is; undefined: none. */
+/** The row of the table with this arrangement; undefined if there is none. */
 export function rowOf(arrangement: Arrangement, table: Placement[]): Placement | undefined {
   return table.find(
     (row) =>

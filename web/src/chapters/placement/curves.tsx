@@ -31,7 +31,7 @@ export function chosenText(): string | undefined {
   return state.source.value === 'pasted' ? state.text.value : undefined;
 }
 
-/** The stack of the switchboard, for its first weights: these do not know how it will be trained. */
+/** The stack of the switchboard. The options of training do not affect its first weights. */
 export function chosenStack(): Stack {
   return {
     arrangement: chosenArrangement(),

@@ -37,7 +37,7 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
       <text x={STREAM} y="18" class="name">
         x
       </text>
-      <path class={cut ? 'stream cut' : 'stream'} d={`M${STREAM} 62 V338`} />
+      <path class={cut ? 'dashed' : 'stream'} d={`M${STREAM} 62 V338`} />
       <path class="stream" d={`M${STREAM} 26 V62`} />
       <path class="branch" d={`M${STREAM} 62 H${BRANCH} V352 H${STREAM + 17}`} />
       <circle class="dot" cx={STREAM} cy="62" r="4" />
@@ -62,7 +62,7 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
         y
       </text>
       <Slot x={BRANCH} y={442} name="final norm" norm={norm} item={state.final} />
-      <path class="branch faint" d={`M${STREAM + 14} 456 H${BRANCH - 76}`} />
+      <path class="dashed" d={`M${STREAM + 14} 456 H${BRANCH - 76}`} />
       <text x={BRANCH} y="490" class="faint">
         once, after layer N
       </text>
@@ -86,7 +86,7 @@ interface SlotProps {
 function Slot({ x, y, name, norm, item }: SlotProps) {
   const toggle = () => (item.value = !item.value);
   return (
-    <g class={item.value ? 'slot on' : 'slot'} onClick={toggle}>
+    <g class={item.value ? 'slot marked' : 'slot faint'} onClick={toggle}>
       <rect x={x - 70} y={y} width="140" height="30" rx="8" />
       <text x={x} y={y + 20}>
         {item.value ? norm : name}
@@ -97,7 +97,7 @@ function Slot({ x, y, name, norm, item }: SlotProps) {
 
 function Factor({ x, y, name, label }: { x: number; y: number; name: string; label: string }) {
   return (
-    <g class={label === '× 1' ? 'factor one' : 'factor'}>
+    <g class={label === '× 1' ? 'factor faint' : 'factor'}>
       <rect x={x - 38} y={y} width="76" height="28" rx="14" />
       <text x={x} y={y + 19}>
         {label === '× 1' ? `${name} × 1` : label}

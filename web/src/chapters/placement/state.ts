@@ -9,8 +9,8 @@ import { longText } from './long-text';
 
 const MOST_CHARACTERS = 50_000;
 
-/** At first post-norm, with what shows in the shortest time that it stalls: with these numbers 15 of
- * 16 runs stayed at byte frequencies without warm-up, and all 16 trained with it. */
+/** The initial settings quickly show that post-norm stalls: without warm-up 15 of 16 runs stayed at
+ * byte frequencies, with warm-up all 16 trained. */
 export const state = defineState('pl', {
   before: flag(false),
   inside: flag(false),

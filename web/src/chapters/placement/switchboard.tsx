@@ -45,7 +45,7 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
   );
 }
 
-// When it is in the equation, its sign, its meaning.
+// When a symbol is in the equation, the symbol, and its meaning.
 const TERMS: [(a: Arrangement) => boolean, string, string][] = [
   [(a) => a.skip === 'admin', String.raw`\omega`, 'a learned vector, first measured on one batch'],
   [(a) => a.gain === 'rezero', String.raw`\alpha`, 'a learned number, 0 at first'],

@@ -23,10 +23,10 @@ interface Finished {
   outcome: Outcome;
   losses: (readonly number[])[]; // without, with
 }
-/** What has been trained to its end since the page was opened, the newest first. */
+/** The trainings that have finished since the page was opened, the newest first. */
 const finished = signal<Finished[]>([]);
 
-/** Ends the training, and forgets those before. */
+/** Ends the training and forgets the earlier ones. */
 export function resetTraining(): void {
   training.reset();
   finished.value = [];
@@ -113,7 +113,7 @@ function TextChoice() {
   );
 }
 
-/** Whether a field that a training uses has been given what it cannot be. */
+/** Whether a field that a training uses has an invalid value. */
 function isRefused(): boolean {
   const { curves: _, text, ...used } = state;
   const pasted = state.source.value === 'pasted' ? [text] : [];
@@ -143,7 +143,7 @@ function Buttons({ setup }: { setup: Setup }) {
       <Button disabled={status === 'idle'} onClick={() => training.reset()}>
         Reset training
       </Button>
-      <Problem text={refused ? 'A field above has what it cannot use: mend it to start.' : ''} />
+      <Problem text={refused ? 'A field above has an invalid value: correct it to start.' : ''} />
     </div>
   );
 }

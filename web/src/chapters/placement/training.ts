@@ -58,7 +58,7 @@ export class Training {
 
   #busy: readonly Run[] | undefined; // whose steps are under way
 
-  /** `slice`: milliseconds of steps between two looks at the page. */
+  /** `slice`: a worker trains for this many milliseconds before the page updates. */
   constructor(
     readonly makeWorker = takeWorker,
     readonly slice = 120,
@@ -96,7 +96,7 @@ export class Training {
     });
   }
 
-  /** Until the runs are done, or stopped, or no longer ours; what fails ends them in words. */
+  /** Trains until the runs are done, stopped or replaced. An error ends them and is shown. */
   async #work(setup: Setup, runs: readonly Run[]): Promise<void> {
     const ours = () => this.runs.value === runs;
     const going = () => ours() && this.status.value === 'running';

@@ -1,4 +1,4 @@
-// Chapter 8: six questions, each answered at once.
+// Chapter 8: six questions, with an immediate reply to each answer.
 
 import { useId } from 'preact/hooks';
 import { ChapterLink, Problem } from '../../ui/controls';
@@ -23,7 +23,7 @@ export function Quiz() {
   );
 }
 
-/** The place of the answer that was given; −1 if none was. */
+/** The index of the given answer; −1 if there is none. */
 function givenTo({ id }: Question): number {
   const given = state[id].value;
   return given === 'none' ? -1 : LETTERS.indexOf(given);

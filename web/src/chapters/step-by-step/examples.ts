@@ -1,4 +1,4 @@
-// Vectors and conventions at one click.
+// Example vectors, and the conventions of several libraries.
 
 import { normal } from '../../ui/random';
 

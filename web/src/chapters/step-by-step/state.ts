@@ -7,7 +7,7 @@ import { TOKEN_NORMS } from '../../ui/norms';
 import { features512 } from './examples';
 
 const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;
-/** So that ten times a value is a float64 too. */
+/** With this limit ten times a value is still a float64. */
 export const LIMIT = 1e305;
 
 const anyVector = vector([1, 2, 3, 4], { minLength: 1, maxLength: 1024, min: -LIMIT, max: LIMIT });

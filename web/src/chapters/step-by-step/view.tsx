@@ -31,7 +31,7 @@ export function StepByStep() {
   return (
     <>
       <p>
-        A norm takes the features of one token and does four small steps. Type or paste your own
+        A norm processes the features of one token in four small steps. Type or paste your own
         numbers, or drag the bars (with a finger: tap one first); everything below follows.
       </p>
       <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
@@ -97,9 +97,6 @@ interface StepsProps {
   options: NormOptions;
   steps: Steps;
 }
-interface ResultsProps extends StepsProps {
-  output: readonly number[];
-}
 
 function Results({ options, steps }: StepsProps) {
   const { x, normalized } = steps;
@@ -120,108 +117,79 @@ function Results({ options, steps }: StepsProps) {
   );
 }
 
-function Cards(props: ResultsProps) {
-  const { normalized } = props.steps;
-  const range = symmetricRange([...normalized, ...props.output].filter(Number.isFinite), 3);
+type ResultsProps = StepsProps & { output: readonly number[] };
+
+/** One card for each step. */
+function Cards({ options, steps, output }: ResultsProps) {
+  const { x, mean, variance, deviation, centred, normalized } = steps;
+  const [gamma, beta] = [state.gamma.value, state.beta.value];
+  const rms = options.kind === 'rms';
+  const spread = symmetricRange(centred, Math.max(deviation, leastRange(centred)));
+  // Steps 3 and 4 have one range, so that they can be compared.
+  const range = symmetricRange([...normalized, ...output].filter(Number.isFinite), 3);
   return (
     <div class="st-cards">
-      <MeanCard {...props} />
-      <DeviationCard {...props} />
-      <NormalizeCard {...props} range={range} />
-      <OutputCard {...props} range={range} />
+      <Card
+        title="1. Mean"
+        tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
+        statistics={[['mean', 'mean μ', exactNumber(mean)]]}
+        chart={<InputChart x={x} mean={rms ? undefined : mean} />}
+      >
+        {rms
+          ? 'RMSNorm skips this step: it subtracts no mean.'
+          : 'The centre of the values: the dashed line.'}
+      </Card>
+      <Card
+        title={rms ? '2. Root mean square' : '2. Variance and deviation'}
+        tex={arithmetic.deviationFormula(options, steps)}
+        statistics={[
+          ['variance', rms ? 'mean square' : 'variance', exactNumber(variance)],
+          ['deviation', 'deviation σ', exactNumber(deviation)],
+        ]}
+        chart={
+          <StepChart
+            name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
+            row={{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }}
+            colour={COLOURS.branch}
+            range={spread}
+            spread={deviation}
+          />
+        }
+      >
+        {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
+        the dotted lines stand at ±σ.
+      </Card>
+      <Card
+        title="3. Normalize"
+        tex={arithmetic.normalizeFormula(options, steps)}
+        chart={
+          <StepChart
+            name="The normalized values"
+            row={{ name: 'x̂', id: 'normalized', values: normalized }}
+            colour={COLOURS.stable}
+            range={range}
+          />
+        }
+      >
+        {rms ? 'Divide by σ.' : 'Subtract the mean, divide by σ.'}
+      </Card>
+      <Card
+        title="4. Scale and shift"
+        tex={arithmetic.outputFormula(gamma, beta, normalized, output)}
+        chart={
+          <StepChart
+            name="The output"
+            row={{ name: 'y', id: 'output', values: output }}
+            colour={COLOURS.output}
+            range={range}
+          />
+        }
+      >
+        Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
+        The scale of the picture is that of step 3.
+        {rms && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
+      </Card>
     </div>
-  );
-}
-
-function MeanCard({ options, steps }: StepsProps) {
-  const { x, mean } = steps;
-  const rms = options.kind === 'rms';
-  const rows = [
-    { name: 'x', id: 'x', values: x },
-    { name: 's = x: no branch here', id: 'sum', values: x },
-  ];
-  return (
-    <Card
-      title="1. Mean"
-      tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-      statistics={[['mean', 'mean μ', exactNumber(mean)]]}
-      chart={<InputChart rows={rows} mean={rms ? undefined : mean} />}
-    >
-      {rms
-        ? 'RMSNorm skips this step: it takes no mean away.'
-        : 'The centre of the values: the dashed line.'}
-    </Card>
-  );
-}
-
-function DeviationCard({ options, steps }: StepsProps) {
-  const { variance, deviation, centred } = steps;
-  const rms = options.kind === 'rms';
-  return (
-    <Card
-      title={rms ? '2. Root mean square' : '2. Variance and deviation'}
-      tex={arithmetic.deviationFormula(options, steps)}
-      statistics={[
-        ['variance', rms ? 'mean square' : 'variance', exactNumber(variance)],
-        ['deviation', 'deviation σ', exactNumber(deviation)],
-      ]}
-      chart={
-        <StepChart
-          name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
-          rows={[{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }]}
-          colour={COLOURS.branch}
-          range={symmetricRange(centred, Math.max(deviation, leastRange(centred)))}
-          spread={deviation}
-        />
-      }
-    >
-      {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
-      the dotted lines stand at ±σ.
-    </Card>
-  );
-}
-
-/** With the range that both charts have, so that they can be compared. */
-type RangedProps = ResultsProps & { range: number };
-
-function NormalizeCard({ options, steps, range }: RangedProps) {
-  return (
-    <Card
-      title="3. Normalize"
-      tex={arithmetic.normalizeFormula(options, steps)}
-      chart={
-        <StepChart
-          name="The normalized values"
-          rows={[{ name: 'x̂', id: 'normalized', values: steps.normalized }]}
-          colour={COLOURS.stable}
-          range={range}
-        />
-      }
-    >
-      {options.kind === 'rms' ? 'Divide by σ.' : 'Take the mean away, divide by σ.'}
-    </Card>
-  );
-}
-
-function OutputCard({ options, steps, output, range }: RangedProps) {
-  const [gamma, beta] = [state.gamma.value, state.beta.value];
-  return (
-    <Card
-      title="4. Scale and shift"
-      tex={arithmetic.outputFormula(gamma, beta, steps.normalized, output)}
-      chart={
-        <StepChart
-          name="The output"
-          rows={[{ name: 'y', id: 'output', values: output }]}
-          colour={COLOURS.output}
-          range={range}
-        />
-      }
-    >
-      Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
-      The scale of the picture is that of step 3.
-      {options.kind === 'rms' && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
-    </Card>
   );
 }
 
@@ -282,7 +250,7 @@ const CHANGES = [
   { name: '10 · x', button: 'Times 10', change: (v: number) => 10 * v },
 ];
 
-/** What the norm takes no notice of. */
+/** The changes of x that the norm removes. */
 function Blindness({ options, steps }: StepsProps) {
   const { x } = steps;
   const rms = options.kind === 'rms';
@@ -292,7 +260,7 @@ function Blindness({ options, steps }: StepsProps) {
       <p>
         {rms
           ? 'RMSNorm does not see the scale of its input: what is left below is ε and rounding. It ' +
-            'does see a shift, as it takes no mean away.'
+            'does see a shift, as it subtracts no mean.'
           : 'LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and ' +
             'rounding.'}
       </p>
