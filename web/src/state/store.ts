@@ -23,10 +23,6 @@ export class Item<T, F extends Field<T> = Field<T>> {
       this.#value.value = value;
     });
   }
-  /** The value, without running the reader again when it changes. */
-  peek(): T {
-    return this.#value.peek();
-  }
   reset(): void {
     this.value = this.field.initial;
   }

@@ -102,7 +102,6 @@ export interface TextStyle {
   size?: number;
   colour?: string;
   align?: CanvasTextAlign;
-  baseline?: CanvasTextBaseline;
   bold?: boolean;
   halo?: boolean; // of the ground's colour, over lines
 }
@@ -117,7 +116,7 @@ export function drawText(
   context.font = fontOf(style);
   context.fillStyle = style.colour ?? COLOURS.text;
   context.textAlign = style.align ?? 'center';
-  context.textBaseline = style.baseline ?? 'middle';
+  context.textBaseline = 'middle';
   if (style.halo) {
     context.strokeStyle = COLOURS.ground;
     context.lineWidth = 3;

@@ -20,8 +20,8 @@ function decides(step: number): boolean {
 
 /** Steps count from 1; 0 ends the tour. */
 function goToStep(step: number): void {
-  if (!decides(state.tour.peek())) {
-    own = { unstable: state.unstable.peek(), residual: state.residual.peek() };
+  if (!decides(state.tour.value)) {
+    own = { unstable: state.unstable.value, residual: state.residual.value };
   }
   const { unstable = false, residual = true } = decides(step) ? TOUR[step - 1] : own;
   withoutHistory(() => assign(state, { tour: step, unstable, residual }));
@@ -46,7 +46,7 @@ function show(part: HTMLElement): void {
 
 /** Ends the tour and puts the keyboard focus on the part that it showed. */
 function leave(): void {
-  const part = elementOf(state.tour.peek());
+  const part = elementOf(state.tour.value);
   goToStep(0);
   part?.closest<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
 }

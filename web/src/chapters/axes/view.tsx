@@ -6,7 +6,7 @@ import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure, type Size } from '../../ui/figure';
 import { NORM_NAMES } from '../../ui/norms';
-import { DataTable, VectorTable } from '../../ui/table';
+import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
 import { cellAt, drawHeatMap, layoutOf } from './heat-map';
 import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
 import { state } from './state';
@@ -137,8 +137,8 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
           <Cells size={size} batch={batch} cell={cell} words={words} point={setPointed} />
         )}
       >
-        <Rows id="row" caption="before the norm" batch={batch} values={x} />
-        <Rows id="output" caption={`after ${name}`} batch={batch} values={result.y} />
+        <VectorTable caption="before the norm" rows={rowsOf('row', batch, x)} />
+        <VectorTable caption={`after ${name}`} rows={rowsOf('output', batch, result.y)} />
       </Figure>
       <p class="axes-words">{words}</p>
     </>
@@ -209,21 +209,14 @@ function Cells({ size, batch, cell, words, point }: CellsProps) {
   );
 }
 
-interface RowsProps {
-  id: string;
-  caption: string;
-  batch: Batch;
-  values: Float64Array;
-}
-
-function Rows({ id, caption, batch, values }: RowsProps) {
+/** The values of each sample, as the rows of a table. */
+function rowsOf(id: string, batch: Batch, values: Float64Array): VectorRow[] {
   const features = featuresOf(batch);
-  const rows = Array.from({ length: batch.samples }, (_, row) => ({
+  return Array.from({ length: batch.samples }, (_, row) => ({
     id: `${id}-${row + 1}`,
     name: `sample ${row + 1}`,
     values: Array.from(values.subarray(row * features, (row + 1) * features)),
   }));
-  return <VectorTable caption={caption} rows={rows} />;
 }
 
 const COLUMNS = [

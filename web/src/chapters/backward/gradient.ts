@@ -3,12 +3,11 @@
 import { kernels } from '../../kernels/current';
 import { normalizeToken } from '../../kernels/token';
 import type { TokenNorm } from '../../ui/norms';
-import { length, mean as meanOf } from '../../ui/vectors';
+import { length, mean } from '../../ui/vectors';
 
 export interface Gradient {
   x: number[];
   normalized: number[];
-  mean: number;
   deviation: number;
   g: number[]; // γ ⊙ dy
   alongOnes: number[]; // mean(g): what centring projects away
@@ -25,20 +24,19 @@ export function gradientOf(
   gamma: number,
   dy: readonly number[],
 ): Gradient {
-  const { normalized, mean, deviation } = normalizeToken({ kind }, x);
+  const { normalized, deviation } = normalizeToken({ kind }, x);
   const backward = kernels.addNormBackward(Float64Array.from(dy), Float64Array.from(x), {
     kind,
     features: x.length,
     gamma: new Float64Array(x.length).fill(gamma),
   });
   const g = dy.map((v) => gamma * v);
-  const meanG = kind === 'layer' ? meanOf(g) : 0;
-  const meanGX = meanOf(g.map((v, i) => v * normalized[i]));
+  const meanG = kind === 'layer' ? mean(g) : 0;
+  const meanGX = mean(g.map((v, i) => v * normalized[i]));
   const alongNormalized = normalized.map((v) => v * meanGX);
   return {
     x: [...x],
     normalized,
-    mean,
     deviation,
     g,
     alongOnes: g.map(() => meanG),

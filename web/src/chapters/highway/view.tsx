@@ -154,9 +154,14 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
         milliseconds={milliseconds}
         what={`four stacks of ${layers} layers, forward and backward`}
       />
-      <ul class="plain-list highway-verdicts">
+      <ul class="plain-list">
         {measurements.map((m, i) => (
-          <li key={i} data-stack={LANES[i].name} style={{ borderColor: themed(LANES[i].colour) }}>
+          <li
+            key={i}
+            class="remark"
+            data-stack={LANES[i].name}
+            style={{ borderColor: themed(LANES[i].colour) }}
+          >
             <strong>{LANES[i].name}.</strong> {verdict(m)}
           </li>
         ))}

@@ -35,53 +35,51 @@ const rowWidth = (initial: '64' | '512') => choice(['64', '128', '512'], initial
 const seeds = (max = 16, initial = 8) => number({ min: 1, max, step: 1, initial });
 const placements = (...names: string[]) => subset(placementNames, names);
 
-/** The options of a figure. Each figure has some of them. */
-export type FigureState = Partial<
-  Items<{
-    layers: NumberField;
-    depths: ReturnType<typeof depths>;
-    stackWidth: ReturnType<typeof stackWidth>;
-    rowWidth: ReturnType<typeof rowWidth>;
-    seeds: NumberField;
-    placements: SubsetField;
-  }>
->;
+type FigureFields = {
+  layers: NumberField;
+  depths: ReturnType<typeof depths>;
+  stackWidth: ReturnType<typeof stackWidth>;
+  rowWidth: ReturnType<typeof rowWidth>;
+  seeds: NumberField;
+  placements: SubsetField;
+};
 
-/** The figures that train nothing. With these initial sizes each takes about a second. */
-const figures = {
-  'gradient-flow': defineState('lab.gradient-flow', {
-    layers: layers(12),
-    stackWidth: stackWidth(),
-    seeds: seeds(),
-  }),
-  'layer-vs-batch': defineState('lab.layer-vs-batch', { rowWidth: rowWidth('64'), seeds: seeds() }),
-  pipeline: defineState('lab.pipeline', { rowWidth: rowWidth('64') }),
-  layernorm: defineState('lab.layernorm', { rowWidth: rowWidth('512'), seeds: seeds() }),
-  placement: defineState('lab.placement', {
+/** The figures that train nothing, with their options. With these initial sizes each takes about a
+ * second. */
+const fields = {
+  'gradient-flow': { layers: layers(12), stackWidth: stackWidth(), seeds: seeds() },
+  'layer-vs-batch': { rowWidth: rowWidth('64'), seeds: seeds() },
+  pipeline: { rowWidth: rowWidth('64') },
+  layernorm: { rowWidth: rowWidth('512'), seeds: seeds() },
+  placement: {
     depths: depths(),
     stackWidth: stackWidth(),
     seeds: seeds(),
     placements: placements('post', 'pre', 'deepnorm'),
-  }),
-  variance: defineState('lab.variance', {
+  },
+  variance: {
     layers: layers(12),
     stackWidth: stackWidth(),
     seeds: seeds(64, 32),
     placements: placements('none', 'post', 'pre', 'reordered', 'depth-scaled'),
-  }),
-  instability: defineState('lab.instability', { seeds: seeds() }),
-  'rank-collapse': defineState('lab.rank-collapse', {
+  },
+  instability: { seeds: seeds() },
+  'rank-collapse': {
     layers: layers(24),
     stackWidth: stackWidth(),
     seeds: seeds(),
     placements: placements('none', 'plain', 'post', 'pre', 'scaled-branch'),
-  }),
-  epsilon: defineState('lab.epsilon', { rowWidth: rowWidth('512'), seeds: seeds() }),
-  'norm-backward': defineState('lab.norm-backward', { rowWidth: rowWidth('64'), seeds: seeds() }),
-} satisfies Record<string, FigureState>;
+  },
+  epsilon: { rowWidth: rowWidth('512'), seeds: seeds() },
+  'norm-backward': { rowWidth: rowWidth('64'), seeds: seeds() },
+} satisfies Record<string, Partial<FigureFields>>;
 
-type FigureName = keyof typeof figures;
-export const FIGURES = Object.keys(figures) as FigureName[];
+type FigureName = keyof typeof fields;
+export const FIGURES = Object.keys(fields) as FigureName[];
+
+const figures = Object.fromEntries(
+  FIGURES.map((name) => [name, defineState(`lab.${name}`, fields[name])]),
+) as Record<FigureName, Partial<Items<FigureFields>>>;
 
 const own = defineState('lab', {
   figure: choice(FIGURES, 'gradient-flow'),
@@ -100,7 +98,7 @@ export const state: typeof own & Record<string, Item<any, any>> = {
 };
 
 /** The options of the chosen figure. */
-export function chosenFigure(): FigureState {
+export function chosenFigure(): Partial<Items<FigureFields>> {
   return figures[state.figure.value];
 }
 

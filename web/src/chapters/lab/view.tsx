@@ -68,7 +68,7 @@ function Controls() {
 function Bugs() {
   const chosen = list.value?.bugs.find(({ name }) => name === state.bug.value);
   return (
-    <div class="lab-bug">
+    <div class="controls lab-bug">
       <Select label="Break it" item={state.bug} labels={{ ...spaced(BUGS), none: 'no bug' }} />
       {chosen && <p class="hint">{chosen.meaning}.</p>}
     </div>

@@ -21,25 +21,13 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
       role="img"
       aria-label={words(arrangement)}
     >
-      <defs>
-        <marker
-          id="placement-arrow"
-          viewBox="0 0 10 10"
-          refX="9"
-          refY="5"
-          markerWidth="7"
-          markerHeight="7"
-          orient="auto"
-        >
-          <path d="M0 0 L10 5 L0 10 z" />
-        </marker>
-      </defs>
       <text x={STREAM} y="18" class="name">
         x
       </text>
       <path class={cut ? 'dashed' : 'stream'} d={`M${STREAM} 62 V338`} />
       <path class="stream" d={`M${STREAM} 26 V62`} />
       <path class="branch" d={`M${STREAM} 62 H${BRANCH} V352 H${STREAM + 17}`} />
+      <path class="arrow" d={`M${STREAM + 15} 352 l14 -7 v14 z`} />
       <circle class="dot" cx={STREAM} cy="62" r="4" />
       <Slot x={BRANCH} y={84} name="before" norm={scaled} item={state.before} />
       <g class="sublayer">

@@ -169,7 +169,11 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
       </div>
       <Losses setup={shown} />
       <div role="status" class="placement-verdict">
-        {outcome && <p data-verdict="trained">{verdict(outcome)}</p>}
+        {outcome && (
+          <p class="remark" data-verdict="trained">
+            {verdict(outcome)}
+          </p>
+        )}
       </div>
       {JSON.stringify(shown) !== JSON.stringify(chosen) && (
         <p class="hint">The switches or controls have changed since this training began.</p>

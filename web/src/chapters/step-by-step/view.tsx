@@ -105,7 +105,7 @@ function Results({ options, steps }: StepsProps) {
     <>
       <div role="status">
         {remarks(options, steps).map((text) => (
-          <p class="st-remark" key={text}>
+          <p class="remark st-remark" key={text}>
             {text}
           </p>
         ))}
@@ -264,9 +264,9 @@ function Blindness({ options, steps }: StepsProps) {
           : 'LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and ' +
             'rounding.'}
       </p>
-      <ul class="plain-list st-changes">
+      <ul class="plain-list">
         {CHANGES.map(({ name, button, change }) => (
-          <li key={name}>
+          <li key={name} class="buttons">
             <Button
               onClick={() => (state.x.value = x.map(change))}
               disabled={x.some((v) => Math.abs(change(v)) > LIMIT)}
