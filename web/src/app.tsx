@@ -22,8 +22,8 @@ export function App() {
       <Page
         title="Add & Norm"
         introduction={
-          'The plumbing of every Transformer, to see, touch and try. Every number on this page ' +
-          'is computed here, by the kernels of the addnorm library.'
+          'The residual connections and norms of every Transformer, to see, touch and try. Every ' +
+          'number on this page is computed here, by the kernels of the addnorm library.'
         }
       >
         <Toolbar reset={resetAll}>

@@ -1,7 +1,7 @@
 // The stream and its gradient by layer, at a step at which the runs were profiled.
 
 import { useMemo } from 'preact/hooks';
-import { LayerChart, type Signal } from '../stacks/charts';
+import { LayerChart, LayerHint, type Signal } from '../stacks/charts';
 import { Slider } from '../ui/controls';
 import { grouped } from '../ui/numbers';
 import { changes, logOf, type Run, shownRuns } from './feed';
@@ -30,10 +30,9 @@ export function ByLayer() {
             <LayerChart of="stream" curves={curves.stream} />
             <LayerChart of="gradient" curves={curves.gradient} />
           </div>
-          <p class="hint">
-            At layer l stands what layer l reads; at the right end, what the last layer leaves. Each
-            run is shown as it was last profiled, at this step or before it.
-          </p>
+          <LayerHint last="the right end">
+            Each run is shown as it was last profiled, at this step or before it.
+          </LayerHint>
         </>
       )}
     </section>

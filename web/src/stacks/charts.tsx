@@ -1,5 +1,6 @@
 // Signal and gradient by layer, as charts.
 
+import type { ComponentChildren } from 'preact';
 import { type Curve, LineChart } from '../ui/line-chart';
 
 export type Signal = 'stream' | 'gradient';
@@ -28,13 +29,17 @@ export function LayerChart({ of, curves, relative }: LayerChartProps) {
   );
 }
 
-/** What the charts' layers mean, and how long the measuring took. */
-export function LayerHint(props: { layers: number; milliseconds: number; what?: string }) {
-  const { layers, milliseconds, what } = props;
+interface LayerHintProps {
+  last: ComponentChildren; // where the last value is
+  children: ComponentChildren;
+}
+
+/** What the layers of these charts mean, and what else is to be said of them. */
+export function LayerHint({ last, children }: LayerHintProps) {
   return (
     <p class="hint">
-      At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured in{' '}
-      {Math.round(milliseconds)} ms{what && `: ${what}`}.
+      The value at layer l is that of its input; the one at {last} is that of the last layer’s
+      output. {children}
     </p>
   );
 }

@@ -21,14 +21,14 @@ export function Concepts() {
       </Idea>
       <Idea title="Why norm">
         <p>
-          Each addition can make the numbers larger, and the next layer would have to cope with
-          whatever comes. LayerNorm takes one token's vector, moves its mean to 0 and makes its
-          standard deviation 1. Then γ and β, which are learned, set the scale and the offset that
-          suit the next layer. With γ = σ and β = μ they would undo the norm for one vector.
+          Each addition can make the numbers larger, and the next layer would receive values of any
+          size. LayerNorm takes one token's vector, moves its mean to 0 and makes its standard
+          deviation 1. Then γ and β, which are learned, set the scale and the offset that suit the
+          next layer. With γ = σ and β = μ they would undo the norm for one vector.
         </p>
         <p>
-          The price is in the gradient: it is divided by σ too.{' '}
-          <ChapterLink to="backward">Backward</ChapterLink> shows how.
+          The gradient is divided by σ too: <ChapterLink to="backward">Backward</ChapterLink> shows
+          it.
         </p>
       </Idea>
       <Idea title="Where it stands">
@@ -46,8 +46,8 @@ export function Concepts() {
         <Formula block tex="\sigma = \sqrt{\tfrac1n\textstyle\sum_i (s_i - \mu)^2 + \varepsilon}" />
         <p>
           s = x + F(x) is the sum of stage A, the vector that comes in. ε keeps σ from being zero
-          where all values are equal. This chapter has ε = 1e-8 under the root, as most libraries
-          have it there, with 1e-5 or 1e-6; some code adds ε to σ instead. In{' '}
+          where all values are equal. In this chapter ε = 1e-8 is under the root, where most
+          libraries have it with 1e-5 or 1e-6; some code adds ε to σ instead. In{' '}
           <ChapterLink to="step-by-step">Step by step</ChapterLink> you can try both.
         </p>
       </Idea>

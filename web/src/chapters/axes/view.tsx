@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks';
 import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure, type Size } from '../../ui/figure';
-import { NORM_NAMES } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
 import { cellAt, drawHeatMap, layoutOf } from './heat-map';
 import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
@@ -52,9 +52,9 @@ export function Axes() {
         In a Transformer a row is a token, and its features are the d_model numbers of the residual
         stream. Sequences differ in length, batches can be small, and text is written one token at a
         time. LayerNorm and RMSNorm need nothing but the token itself, so a token gets the same
-        output in any company. BatchNorm’s output depends on who else is in the batch. After
-        training it uses running averages instead, so it computes something else then; shown here is
-        BatchNorm as it trains. γ = 1 and β = 0 for all five, ε = 10⁻⁵.{' '}
+        output whatever the other tokens are. BatchNorm’s output depends on the rest of the batch.
+        After training it uses running averages instead, so it computes something else then; shown
+        here is BatchNorm as it trains. γ = 1 and β = 0 for all five, ε = 10⁻⁵.{' '}
         <ChapterLink to="step-by-step">Step by step</ChapterLink> has the arithmetic.
       </p>
     </>

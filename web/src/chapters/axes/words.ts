@@ -1,7 +1,7 @@
 // The sentences of chapter 4, made from the numbers.
 
 import { type Kind, KINDS, type AddNormResult } from 'addnorm';
-import { NORM_NAMES } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
 import { largest, largestDifference } from '../../ui/vectors';
 import {

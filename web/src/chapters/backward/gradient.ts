@@ -2,7 +2,7 @@
 
 import { kernels } from '../../kernels/current';
 import { normalizeToken } from '../../kernels/token';
-import type { TokenNorm } from '../../ui/norms';
+import type { TokenNorm } from '../../ui/names';
 import { length, mean } from '../../ui/vectors';
 
 export interface Gradient {

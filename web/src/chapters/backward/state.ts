@@ -2,7 +2,7 @@
 
 import { choice, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
-import { TOKEN_NORMS } from '../../ui/norms';
+import { TOKEN_NORMS } from '../../ui/names';
 
 export const FEATURES = 6;
 export const LIMIT = 3;

@@ -3,7 +3,7 @@
 import { tidy } from '../../state/fields';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { NORM_NAMES, type TokenNorm } from '../../ui/norms';
+import { NORM_NAMES, type TokenNorm } from '../../ui/names';
 import { exactNumber, roundNumber } from '../../ui/numbers';
 import { Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';

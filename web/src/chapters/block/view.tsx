@@ -3,7 +3,7 @@
 import { ChapterLink, Choice, Code, Presets, TextField } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
-import { PLACEMENT_NAMES } from '../../ui/norms';
+import { PLACEMENT_NAMES } from '../../ui/names';
 import { grouped, roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { cppCode, pythonCode } from './code';

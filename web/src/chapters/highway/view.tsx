@@ -3,13 +3,12 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
-import { FIRST_WEIGHTS } from '../../stacks/first-weights';
 import { curve, endsOf, fateOf, verdict } from '../../stacks/verdict';
 import { ChapterLink, Choice, Failure, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LineChart } from '../../ui/line-chart';
+import { FIRST_WEIGHTS, PLACEMENT_NAMES } from '../../ui/names';
 import { useNear } from '../../ui/near';
-import { PLACEMENT_NAMES } from '../../ui/norms';
 import { roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { themed } from '../../ui/theme';
@@ -149,11 +148,10 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
           atLeast={COSINES}
         />
       </div>
-      <LayerHint
-        layers={layers}
-        milliseconds={milliseconds}
-        what={`four stacks of ${layers} layers, forward and backward`}
-      />
+      <LayerHint last={layers}>
+        Measured in {Math.round(milliseconds)} ms: four stacks of {layers} layers, forward and
+        backward.
+      </LayerHint>
       <ul class="plain-list">
         {measurements.map((m, i) => (
           <li

@@ -2,7 +2,7 @@
 
 import type { Arrangement, Placement } from '../../kernels/kernels';
 import { assign } from '../../state/store';
-import type { TokenNorm } from '../../ui/norms';
+import type { TokenNorm } from '../../ui/names';
 import { factor, type FactorName, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
 

@@ -4,10 +4,10 @@ import type { Placement } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
 import { type MeasureJob, Measurer } from '../../kernels/sessions';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
-import { FIRST_WEIGHTS } from '../../stacks/first-weights';
 import { curve, verdict } from '../../stacks/verdict';
 import { CURVE_COLOURS } from '../../ui/colours';
 import { Choice, Slider, TextField } from '../../ui/controls';
+import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { chosenArrangement, rowOf } from './arrangement';
 import { state } from './state';
@@ -98,7 +98,7 @@ function Charts() {
       <p data-verdict="measured">
         <strong>{job.names[0]}.</strong> {verdict(measurements[0])}
       </p>
-      <LayerHint layers={layers} milliseconds={milliseconds} />
+      <LayerHint last={layers}>Measured in {Math.round(milliseconds)} ms.</LayerHint>
     </>
   );
 }

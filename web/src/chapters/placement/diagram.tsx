@@ -2,7 +2,7 @@
 
 import type { Arrangement } from '../../kernels/kernels';
 import type { Item } from '../../state/store';
-import { NORM_NAMES } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { factor, type FactorSlot } from './factors';
 import { state } from './state';
 

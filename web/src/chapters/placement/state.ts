@@ -3,7 +3,7 @@
 import { INITIALIZATIONS } from 'addnorm';
 import { choice, flag, number, seed } from '../../state/fields';
 import { defineState } from '../../state/store';
-import { TOKEN_NORMS } from '../../ui/norms';
+import { TOKEN_NORMS } from '../../ui/names';
 import { factorNames } from './factors';
 import { longText } from './long-text';
 

@@ -3,7 +3,7 @@
 import type { Arrangement, Placement } from '../../kernels/kernels';
 import { Button, Checkbox, Choice } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { NORM_NAMES } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { chosenArrangement, choose, equation, rowOf } from './arrangement';
 import { Diagram } from './diagram';
 import { factor, factorNames, FACTORS, type FactorSlot } from './factors';

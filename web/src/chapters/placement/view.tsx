@@ -24,10 +24,10 @@ export function PlacementChapter() {
       <Switchboard table={table} />
       <h3>Before training</h3>
       <p>
-        A decoder of such layers goes over a batch of text, forward and back, with its first
-        weights. In post-norm every sum goes through a norm: the stream keeps its size, and the
+        A decoder of such layers with its first weights processes a batch of text, forward and
+        backward. In post-norm every sum goes through a norm: the stream keeps its size, and the
         gradient meets each of these norms on its way back. In pre-norm nothing stands on the
-        stream: every branch adds to it, so it grows, and the gradient has a free way.
+        stream: every branch adds to it, so it grows, and the gradient passes unchanged.
       </p>
       <Curves table={table} />
       <h3>Train it here</h3>

@@ -139,7 +139,7 @@ export const questions: readonly Question[] = [
         spoken: '1 plus 50 σ squared',
         reply:
           'Many texts say that it grows with depth. But each norm brings the variance back to 1, ' +
-          'and nothing piles up.',
+          'so nothing accumulates.',
       },
       {
         tex: '1 + \\sigma^2',

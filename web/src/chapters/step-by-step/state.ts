@@ -3,7 +3,7 @@
 import { EPSILON_AT, VARIANCES } from 'addnorm';
 import { choice, type Field, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
-import { TOKEN_NORMS } from '../../ui/norms';
+import { TOKEN_NORMS } from '../../ui/names';
 import { features512 } from './examples';
 
 const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;

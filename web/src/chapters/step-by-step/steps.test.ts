@@ -1,7 +1,6 @@
 import type { NormOptions } from 'addnorm';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { setKernels } from '../../kernels/current';
-import { loadKernels } from '../../kernels/load';
+import { loadKernels, setKernels } from '../../kernels/current';
 import { addNormToken } from '../../kernels/token';
 import { deviationFormula, meanFormula, normalizeFormula, texSum } from './arithmetic';
 import { histogram, intervalOf, ticks } from './distribution';

@@ -2,7 +2,7 @@
 
 import { KernelError, type NormOptions } from 'addnorm';
 import { normalizeToken } from '../../kernels/token';
-import type { TokenNorm } from '../../ui/norms';
+import type { TokenNorm } from '../../ui/names';
 import { largestDifference } from '../../ui/vectors';
 
 export interface Steps {

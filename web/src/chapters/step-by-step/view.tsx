@@ -8,7 +8,7 @@ import { symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
 import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { NORM_NAMES } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { exactNumber, roundNumber } from '../../ui/numbers';
 import { DataTable, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';

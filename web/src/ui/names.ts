@@ -1,6 +1,6 @@
-// Names of norms and placements.
+// Names of norms, placements and first weights.
 
-import type { Kind } from 'addnorm';
+import type { Initialization, Kind } from 'addnorm';
 
 export const NORM_NAMES: Record<Kind, string> = {
   layer: 'LayerNorm',
@@ -15,3 +15,10 @@ export const TOKEN_NORMS = ['layer', 'rms'] as const;
 export type TokenNorm = (typeof TOKEN_NORMS)[number];
 
 export const PLACEMENT_NAMES = { pre: 'pre-norm', post: 'post-norm' };
+
+/** The ways to draw a stack's first weights. */
+export const FIRST_WEIGHTS: Record<Initialization, string> = {
+  torch: 'PyTorch’s',
+  xavier: 'Xavier',
+  gpt2: 'GPT-2’s',
+};
