@@ -3,15 +3,8 @@
 import { tidy } from '../state/fields';
 import type { Item } from '../state/store';
 import { COLOURS } from './colours';
-import {
-  type Box,
-  type Context,
-  drawAcross,
-  drawText,
-  placed,
-  type Size,
-  textWidth,
-} from './figure';
+import { drawAcross, drawText, textWidth } from './draw';
+import { type Box, type Context, placed, type Size } from './figure';
 import { shortNumber } from './numbers';
 
 export interface BarChart {

@@ -2,7 +2,8 @@
 
 import { drawBars } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
-import { type Box, type Context, drawAcross, drawText, Figure, type Size } from '../../ui/figure';
+import { drawAcross, drawText } from '../../ui/draw';
+import { type Box, type Context, Figure, type Size } from '../../ui/figure';
 import { roundNumber } from '../../ui/numbers';
 import { Statistics } from '../../ui/table';
 import { comparison, result } from './compute';

@@ -3,18 +3,15 @@
 import { type BarChart, BarHandles, drawBars, heightOf } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
 import {
-  type Box,
-  type Context,
   drawAcross,
   drawDisc,
   drawLine,
   drawText,
-  Figure,
   type Point,
   type Points,
-  type Size,
   type TextStyle,
-} from '../../ui/figure';
+} from '../../ui/draw';
+import { type Box, type Context, Figure, type Size } from '../../ui/figure';
 import { roundNumber } from '../../ui/numbers';
 import { type AddNorm, INJECTED, result } from './compute';
 import { LIMIT, state } from './state';

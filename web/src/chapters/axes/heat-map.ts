@@ -2,7 +2,8 @@
 
 import type { Kind } from 'addnorm';
 import { COLOURS } from '../../ui/colours';
-import { type Box, type Context, drawLine, drawText, type Size } from '../../ui/figure';
+import { drawLine, drawText } from '../../ui/draw';
+import type { Box, Context, Size } from '../../ui/figure';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
 import { largest } from '../../ui/vectors';
 import { type Batch, type Cell, featuresOf, setOf } from './sets';

@@ -2,7 +2,8 @@
 
 import { type BarChart, BarHandles, drawBars, symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
-import { type Context, drawText, Figure, type Size } from '../../ui/figure';
+import { drawText } from '../../ui/draw';
+import { type Context, Figure, type Size } from '../../ui/figure';
 import type { VectorRow } from '../../ui/table';
 import { type Gradient, withoutRounding } from './gradient';
 import { LIMIT, state } from './state';

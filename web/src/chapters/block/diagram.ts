@@ -1,7 +1,8 @@
 // The block from top to bottom: the stream on the left, the branches beside it.
 
 import { COLOURS } from '../../ui/colours';
-import { type Context, drawLine, drawText, type Size } from '../../ui/figure';
+import { drawLine, drawText } from '../../ui/draw';
+import type { Context, Size } from '../../ui/figure';
 import { grouped } from '../../ui/numbers';
 import type { Step } from './model';
 

@@ -3,16 +3,8 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type BarChart, BarHandles, drawBars, heightOf, symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
-import {
-  type Context,
-  drawAcross,
-  drawDisc,
-  drawLine,
-  drawText,
-  Figure,
-  type FigureProps,
-  type Size,
-} from '../../ui/figure';
+import { drawAcross, drawDisc, drawLine, drawText } from '../../ui/draw';
+import { type Context, Figure, type FigureProps, type Size } from '../../ui/figure';
 import { roundNumber, shortNumber } from '../../ui/numbers';
 import { DataTable, type VectorRow } from '../../ui/table';
 import { histogram, HISTOGRAM_FROM, type Interval, intervalOf, ticks } from './distribution';
