@@ -5,70 +5,70 @@ import { chapters } from './chapters';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState, resetState } from './state/store';
 import { Button, ChapterLink } from './ui/controls';
-import { showNumbers } from './ui/table';
+import { Page } from './ui/page';
 import { Toolbar } from './ui/toolbar';
 
 export function App() {
   useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const typing = (event.target as HTMLElement).matches('input[type=text], textarea');
-      if (typing || !(event.ctrlKey || event.metaKey) || event.altKey) return;
-      const key = event.key.toLowerCase();
-      if (key !== 'z' && key !== 'y') return;
-      event.preventDefault();
-      if (key === 'y' || event.shiftKey) redo();
-      else undo();
-    };
-    addEventListener('keydown', press);
-    return () => removeEventListener('keydown', press);
+    addEventListener('keydown', undoByKey);
+    return () => removeEventListener('keydown', undoByKey);
   }, []);
 
   return (
-    <div class={showNumbers.value ? 'page numbers-shown' : 'page'}>
+    <>
       <ChapterLink class="skip" to="add-norm">
         Skip to the first chapter
       </ChapterLink>
-      <header class="head">
-        <h1>Add &amp; Norm</h1>
-        <p>
-          The plumbing of every Transformer, to see, touch and try. Every number on this page is
-          computed here, by the kernels of the addnorm library.
-        </p>
-      </header>
-      <Toolbar reset={resetAll}>
-        <Button onClick={undo} disabled={!canUndo.value}>
-          Undo
-        </Button>
-        <Button onClick={redo} disabled={!canRedo.value}>
-          Redo
-        </Button>
-      </Toolbar>
-      <Contents />
-      <main>
-        {chapters.map(({ id, title, View, state, reset }, i) => (
-          <section key={id} id={id} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
-            <div class="chapter-head">
-              <h2 id={`${id}-title`}>
-                <span class="number">{i + 1}</span> {title}
-              </h2>
-              <Button
-                onClick={() => {
-                  resetState(state);
-                  reset?.();
-                }}
-              >
-                Reset chapter
-              </Button>
-            </div>
-            <View />
-          </section>
-        ))}
-      </main>
-      <footer>
-        <p>addnorm, Apache-2.0. The page loads nothing from anywhere else.</p>
-      </footer>
-    </div>
+      <Page
+        title="Add & Norm"
+        introduction={
+          'The residual connections and norms of every Transformer, to see, touch and try. Every ' +
+          'number on this page is computed here, by the kernels of the addnorm library.'
+        }
+      >
+        <Toolbar reset={resetAll}>
+          <Button onClick={undo} disabled={!canUndo.value}>
+            Undo
+          </Button>
+          <Button onClick={redo} disabled={!canRedo.value}>
+            Redo
+          </Button>
+        </Toolbar>
+        <Contents />
+        <main>
+          {chapters.map(({ id, title, View, state, reset }, i) => (
+            <section key={id} id={id} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
+              <div class="chapter-head">
+                <h2 id={`${id}-title`}>
+                  <span class="number">{i + 1}</span> {title}
+                </h2>
+                <Button
+                  onClick={() => {
+                    resetState(state);
+                    reset?.();
+                  }}
+                >
+                  Reset chapter
+                </Button>
+              </div>
+              <View />
+            </section>
+          ))}
+        </main>
+      </Page>
+    </>
   );
+}
+
+/** Ctrl+Z; Ctrl+Y and Ctrl+Shift+Z. A text field has an undo of its own. */
+function undoByKey(event: KeyboardEvent) {
+  const typing = (event.target as HTMLElement).matches('input[type=text], textarea');
+  if (typing || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+  const key = event.key.toLowerCase();
+  if (key !== 'z' && key !== 'y') return;
+  event.preventDefault();
+  if (key === 'y' || event.shiftKey) redo();
+  else undo();
 }
 
 function resetAll() {

@@ -1,8 +1,7 @@
 import { render } from 'preact';
 import { App } from './app';
 import { chapters } from './chapters';
-import { setKernels } from './kernels/current';
-import { loadKernels } from './kernels/load';
+import { loadKernels, setKernels } from './kernels/current';
 import { preload } from './kernels/sessions';
 import { startHistory } from './state/history';
 import { startLink } from './state/link';

@@ -21,7 +21,7 @@ async function statistic(scope: Locator, name: string): Promise<number> {
 }
 
 async function measure(scope: Locator, name: string): Promise<number> {
-  const text = await scope.locator(`[data-measure="${name}"]`).textContent();
+  const text = await scope.locator(`[data-stat="${name}"]`).textContent();
   return Number(text!.replace('−', '-'));
 }
 
@@ -311,13 +311,13 @@ test('typed and mangled values get a word, and the page stays', async () => {
     Array(10_000).fill(1).join(),
   ]) {
     await field.fill(bad);
-    expect(await scope.locator('.an-type .problem').first().textContent()).toMatch(
+    expect(await scope.locator('details .problem').first().textContent()).toMatch(
       /^x (is|has) .*must/,
     );
     await expectFormula(scope, {});
   }
   await field.fill('[1, 0.5, 0, -0.5, -1]');
-  expect(await scope.locator('.an-type .problem').first().textContent()).toBe('');
+  expect(await scope.locator('details .problem').first().textContent()).toBe('');
   await expectFormula(scope, { identity: [1, 0.5, 0, -0.5, -1] });
 });
 

@@ -69,7 +69,7 @@ test('measures four stacks: one value for each layer and the end', async () => {
 
 test('first weights decide what a residual without a norm does', async () => {
   const [, part] = await open('hw.layers=12', 12);
-  const row = part.locator('tr[data-gradient="Residual only"] td');
+  const row = part.locator('tr[data-gradient="Residual only"] [data-fate]');
   await expect.poll(() => row.count()).toBe(3);
   const fates = await row.evaluateAll((cells) => cells.map((c) => c.getAttribute('data-fate')));
   expect(fates).toEqual(['keeps', 'explodes', 'keeps']);

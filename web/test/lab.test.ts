@@ -37,7 +37,7 @@ test('a bug turns the verdict, with what it is beside it', async () => {
   await part.getByText('no sublayer adds the stream.', { exact: true }).waitFor();
   await page.waitForTimeout(500); // what changes within 400 ms is one gesture, undone at once
   await part.getByLabel('Break it').selectOption('half statistics');
-  await part.getByText('This figure does not see the bug.').waitFor();
+  await part.getByText('This figure does not detect the bug.').waitFor();
   await page.getByRole('button', { name: 'Undo' }).click();
   await part.locator('[data-verdict="outside"]').waitFor();
   await part.getByRole('button', { name: 'Reset chapter' }).click();

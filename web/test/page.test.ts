@@ -56,7 +56,7 @@ test('an address that a program has escaped is read, and a chapter that is none 
   await page.evaluate(() => (location.hash = '#nochapter?an.gamma=2'));
   const alert = page.getByRole('alert');
   await alert.waitFor();
-  expect(await alert.textContent()).toContain('“nochapter” is no chapter of this page');
+  expect(await alert.textContent()).toContain('“nochapter” is not a chapter of this page');
   expect(await page.getByLabel('Gamma (γ)').first().inputValue()).toBe('2');
 });
 

@@ -183,7 +183,7 @@ test('numbers that cannot be are refused beside their fields', async () => {
   await part.getByText('Steps is 1e9, must be a whole number from 2 to 1000.').waitFor();
   const start = part.getByRole('button', { name: 'Start training' });
   expect(await start.isDisabled()).toBe(true);
-  await part.getByText('A field above has what it cannot use').waitFor();
+  await part.getByText('A field above has an invalid value').waitFor();
   await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('250');
   expect(await start.isEnabled()).toBe(true);
   await part.getByRole('textbox', { name: 'Warm-up steps' }).fill('300');
@@ -193,7 +193,7 @@ test('numbers that cannot be are refused beside their fields', async () => {
 test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {
   const options = { width: 360, touch: true };
   const [page, part] = await open('pl.steps=4&pl.layers=2&pl.source=pasted', options);
-  await part.getByRole('radio', { name: 'this project’s documents and code' }).check();
+  await part.getByRole('radio', { name: 'Genesis, in the King James Version' }).check();
   await part.getByRole('button', { name: 'admin', exact: true }).click();
   await part.getByRole('button', { name: 'Start training' }).click();
   await part.locator('[data-verdict="trained"]').waitFor();

@@ -58,7 +58,7 @@ test('answers point to the chapter that shows them, and a link keeps them', asyn
 
 test('post-norm’s sum does not grow, pre-norm’s stream does', async () => {
   const page = await openPage('#quiz?qz.q5=a&qz.q6=d');
-  expect(await question(page, 'q5').reply.innerText()).toContain('nothing piles up');
+  expect(await question(page, 'q5').reply.innerText()).toContain('nothing accumulates');
   expect(await question(page, 'q6').reply.innerText()).toContain('grows linearly');
 });
 

@@ -1,5 +1,5 @@
-// The chapters, in their order. One folder each: view.tsx is what is seen, state.ts what can be
-// changed.
+// The chapters, in their order. Each has a folder: view.tsx is what a reader sees, state.ts what a
+// reader can change.
 
 import type { FunctionComponent } from 'preact';
 import type { Item } from '../state/store';

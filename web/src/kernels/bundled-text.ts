@@ -1,3 +1,3 @@
-// Something to train on: 200 KB of English that do not change.
+// A text to train on: 200 KB of English that never change.
 
 export { default as bundledText } from 'virtual:genesis';

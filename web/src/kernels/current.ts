@@ -1,8 +1,13 @@
-// The page's kernels: set once, before the first chapter is shown.
+// The page's kernels: loaded and set once, before the first chapter is shown.
 
-import type { Kernels } from './kernels';
+import { compile } from 'addnorm/compile';
+import { Kernels } from './kernels';
 
 export let kernels: Kernels;
+
+export async function loadKernels(): Promise<Kernels> {
+  return new Kernels(await compile());
+}
 
 export function setKernels(loaded: Kernels): void {
   kernels = loaded;

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { draw, native, withFolder } from '../../packages/addnorm/test/native';
 import type { Kernels } from './kernels';
-import { loadKernels } from './load';
+import { loadKernels } from './current';
 
 let kernels: Kernels;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
-// The package's kernels, and what the tutorial has beside them in the same module: placements and
-// sessions. The order of the options here is that of apps/wasm/session.h.
+// The package's kernels, and the placements and sessions that the tutorial's module adds to them. The
+// options have the order of apps/wasm/session.h.
 
 import { AddNorm, type Initialization, INITIALIZATIONS, KernelError, KINDS } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
 
-/** Where residual sum and norms stand: slots, and the placements that have these factors. */
+/** The norms' slots, and the factors. Each factor is named after a placement that has it. */
 export interface Arrangement {
   before: boolean;
   inside: boolean;
@@ -36,7 +36,7 @@ export interface SessionOptions {
   norm: 'layer' | 'rms';
 }
 
-/** Of the residual stream at initialization: what layer l reads, last what the last one leaves. */
+/** The residual stream at initialization: the input of each layer, and the output of the last. */
 export interface Measurement {
   loss: number;
   stream: number[]; // RMS
@@ -59,8 +59,8 @@ export class Kernels extends AddNorm {
     return lines.trimEnd().split('\n').map(placementOf);
   }
 
-  /** A small decoder over bytes, as `addnorm study` trains them. It ends with the instance that all
-   * sessions live in: with the first of their calls that fails. */
+  /** A small decoder over bytes, as in `addnorm study`. All sessions share one instance; the first of
+   * their calls that fails ends it, and with it all of them. */
   session(arrangement: Arrangement, options: SessionOptions, text: Uint8Array): Session {
     const choice = this.#arrangement(arrangement);
     const handle = this.#instance.call((arena) =>

@@ -1,4 +1,4 @@
-// A thread with the lab, which it loads itself.
+// The worker that loads and runs the lab.
 
 import url from '#lab?url';
 import { compile } from 'addnorm/compile';

@@ -2,7 +2,7 @@
 
 import { Instance } from 'addnorm/instance';
 
-/** What a figure can be asked; what is left out is the figure's own. */
+/** A figure and its options; the figure has defaults for those left out. */
 export interface LabRequest {
   figure: string;
   layers?: readonly number[];
@@ -15,7 +15,7 @@ export interface LabRequest {
 
 export type Verdict = 'inside' | 'outside' | 'not applicable';
 
-/** JSON has no infinities and NaN: they are null. */
+/** JSON has neither infinities nor NaN; they become null. */
 type JsonNumber = number | null;
 
 export interface LabCurve {

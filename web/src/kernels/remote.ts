@@ -1,6 +1,6 @@
-// A host in a worker: its methods, called from the page as promises.
+// Calls the methods of an object in a worker, the host, from the page.
 
-/** The call with this number is to run; `args` are those of the method. */
+/** A call of a method. */
 export interface Request {
   id: number;
   method: string;
@@ -8,7 +8,7 @@ export interface Request {
 }
 export type Answer = { id: number; value: unknown } | { id: number; problem: string };
 
-/** The worker's side: what the host's method gives, or what it throws. */
+/** The worker's side: the result of the host's method, or its error. */
 export async function answer(host: object, { id, method, args }: Request): Promise<Answer> {
   try {
     const methods = (await host) as Record<string, (...args: unknown[]) => unknown>;
@@ -27,7 +27,7 @@ export interface Port {
 
 const NO_WORKER = 'The page’s worker could not be started; is the server still there?';
 
-/** The page's side of a host H: the same methods, as promises; what fails there is an Error here. */
+/** The page's side of a host H: the same methods, as promises that reject where the host throws. */
 export class Remote<H extends object> {
   #port: Port;
   #calls = new Map<number, { resolve(value: any): void; reject(error: Error): void }>();
@@ -43,7 +43,7 @@ export class Remote<H extends object> {
     });
   }
 
-  /** Whether the thread could not be started: every call fails. */
+  /** Whether the worker could not be started, so that every call fails. */
   get failed(): boolean {
     return this.#failed;
   }
@@ -60,7 +60,7 @@ export class Remote<H extends object> {
     });
   }
 
-  /** Ends the thread, whatever it is doing; calls under way never settle. */
+  /** Ends the worker at once; pending calls never settle. */
   close(): void {
     this.#port.terminate();
   }
@@ -73,8 +73,8 @@ export class Remote<H extends object> {
   }
 }
 
-/** Runs `work` on the newest input: what comes while one is under way waits, and only the last of
- * those that wait has its turn. `work` is told whether its input still is the newest. */
+/** Runs `work` on the newest input. Inputs that come while it runs wait, and only the last of them is
+ * then used. `isNewest` says whether an input is still the newest. */
 export function newest<A>(work: (input: A, isNewest: () => boolean) => Promise<void>) {
   let waiting: A[] = [];
   let working = false;

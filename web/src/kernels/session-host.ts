@@ -1,5 +1,5 @@
-// What a worker does for the page: measures stacks and trains one, in calls that end soon, so that
-// whoever calls can stop between two of them.
+// Measures stacks and trains one, in a worker. Each call is short, so that the caller can stop
+// between two of them.
 
 import type { Arrangement, Kernels, Measurement, Session, SessionOptions } from './kernels';
 
@@ -34,7 +34,7 @@ export class SessionHost {
     }
   }
 
-  /** Makes the stack that train and validate are about. */
+  /** Makes the stack for train() and validate(). */
   open({ arrangement, options }: Stack, text: Uint8Array): Opened {
     this.#session?.destroy();
     this.#session = undefined;

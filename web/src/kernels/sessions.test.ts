@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { inProcessWorker } from './in-process';
+import { inProcessWorker } from '../../test/in-process';
 import type { Kernels, SessionOptions } from './kernels';
-import { loadKernels } from './load';
+import { loadKernels } from './current';
 import type { SessionHost, Stack } from './session-host';
 import { newest, type Port, Remote } from './remote';
 import { textBytes } from './sessions';

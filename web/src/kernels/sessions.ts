@@ -22,8 +22,8 @@ export function takeWorker(): SessionWorker {
   return spare === undefined || spare.failed ? startWorker() : spare;
 }
 
-/** Loads what one measuring and one training need, so that both work when the server has gone. What
- * fails here is loaded when first used. */
+/** Loads what one measurement and one training need, so that both work without the server. What fails
+ * here is loaded when it is first used. */
 export function preload(): void {
   while (spares.length < 3) spares.push(startWorker());
   textBytes(undefined).catch(() => {});
@@ -42,7 +42,7 @@ export interface Measured<J> {
 
 let measuringWorker: SessionWorker | undefined;
 
-/** What the newest job measured, or why it could not. */
+/** The measurements of the newest job, or why there are none. */
 export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly measured = signal<Measured<J> | undefined>(undefined);
   readonly problem = signal('');

@@ -1,4 +1,4 @@
-// A thread with kernels of its own. First comes the compiled module, then requests.
+// A worker with its own kernels. Its first message is the compiled module; requests follow.
 
 import { Kernels } from './kernels';
 import { answer, type Request } from './remote';

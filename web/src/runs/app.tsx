@@ -1,7 +1,7 @@
 // The page of training runs: their list, and curves of those that are shown.
 
 import { readState } from '../state/store';
-import { showNumbers } from '../ui/table';
+import { Page } from '../ui/page';
 import { Toolbar } from '../ui/toolbar';
 import { ByLayer } from './by-layer';
 import { Curves } from './curves';
@@ -11,14 +11,15 @@ import './style.css';
 
 export function App() {
   return (
-    <div class={showNumbers.value ? 'page runs numbers-shown' : 'page runs'}>
-      <header class="head">
-        <h1>Training runs</h1>
-        <p>
-          What addnorm train writes, as it writes it. <a href="./">The tutorial</a> says what it
-          means.
-        </p>
-      </header>
+    <Page
+      title="Training runs"
+      introduction={
+        <>
+          What addnorm train writes, while it writes it. <a href="./">The tutorial</a> explains it.
+        </>
+      }
+      class="runs"
+    >
       <Toolbar reset={() => readState('')} />
       <main>
         <p class="problem" role="status">
@@ -26,10 +27,7 @@ export function App() {
         </p>
         <Runs />
       </main>
-      <footer>
-        <p>addnorm, Apache-2.0. The page loads nothing from anywhere else.</p>
-      </footer>
-    </div>
+    </Page>
   );
 }
 

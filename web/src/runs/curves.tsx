@@ -3,6 +3,8 @@
 import { useMemo } from 'preact/hooks';
 import { Choice, Slider } from '../ui/controls';
 import { LineChart } from '../ui/line-chart';
+import { grouped } from '../ui/numbers';
+import { mean } from '../ui/vectors';
 import { changes, logOf, type Run, shownRuns } from './feed';
 import { looksOf } from './looks';
 import {
@@ -10,15 +12,15 @@ import {
   type Join,
   largest,
   last,
-  mean,
   type Metrics,
   type Point,
   positive,
   smooth,
+  type Step,
   stepsPerPoint,
   thin,
 } from './metrics';
-import { SMOOTHING, state } from './state';
+import { state } from './state';
 
 const MOST_POINTS = 400;
 const MOST_DOTS = 50;
@@ -36,15 +38,8 @@ export function Curves() {
     <section aria-labelledby="curves">
       <h2 id="curves">Over the steps</h2>
       <div class="controls">
-        <Slider label="Smoothing" item={state.smoothing} {...SMOOTHING} />
-        <Choice
-          label="Scale of the loss"
-          item={state.scale}
-          options={[
-            { value: 'linear', label: 'linear' },
-            { value: 'logarithmic', label: 'logarithmic' },
-          ]}
-        />
+        <Slider label="Smoothing" item={state.smoothing} />
+        <Choice label="Scale of the loss" item={state.scale} />
       </div>
       <LineChart
         name="Loss in training, and of validation (dots)"
@@ -54,7 +49,7 @@ export function Curves() {
         logarithmic={logarithmic}
         height={340}
       />
-      <div class="run-charts">
+      <div class="charts">
         <LineChart
           name="Gradient norm"
           xLabel="step"
@@ -66,8 +61,8 @@ export function Curves() {
       </div>
       {each > 1 && (
         <p class="hint">
-          One point stands for {each.toLocaleString('en')} steps: for the mean of their smoothed
-          losses, the largest of their gradient norms, the last of their learning rates.
+          One point stands for {grouped(each)} steps: for the mean of their smoothed losses, the
+          largest of their gradient norms, the last of their learning rates.
         </p>
       )}
     </section>
@@ -85,22 +80,19 @@ function curvesOf(shown: readonly Run[], smoothing: number, logarithmic: boolean
     const points = thin(metrics[i].validation, stepsPerPoint(lastStep, MOST_DOTS), last);
     return points.length ? { name: `${name}, validation`, colour, dots: true, points } : [];
   });
-  const loss = lines(
-    ({ steps }) =>
-      smooth(
-        steps.map((s) => [s.step, s.loss]),
-        smoothing,
-      ),
-    mean,
-  );
-  const gradient = lines(({ steps }) => steps.map((s) => [s.step, s.gradient_norm]), largest);
-  const rate = lines(({ steps }) => steps.map((s) => [s.step, s.learning_rate]), last);
+  const loss = lines((of) => smooth(pointsOf(of, 'loss'), smoothing), mean);
+  const gradient = lines((of) => pointsOf(of, 'gradient_norm'), largest);
+  const rate = lines((of) => pointsOf(of, 'learning_rate'), last);
   return {
     each,
     loss: chart([...loss, ...dots], logarithmic),
     gradient: chart(gradient, true),
     rate: chart(rate, false),
   };
+}
+
+function pointsOf({ steps }: Metrics, name: keyof Step): Point[] {
+  return steps.map((step) => [step.step, step[name]]);
 }
 
 /** What a LineChart takes. */

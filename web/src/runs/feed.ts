@@ -1,4 +1,4 @@
-// The runs as the server tells of them, asked again and again.
+// The runs, polled from the server.
 
 import { computed, effect, signal } from '@preact/signals';
 import { addMetrics, type Metrics, noMetrics } from './metrics';
@@ -21,7 +21,7 @@ export interface Run {
 /** The newest first; undefined until the server has answered. */
 export const runs = signal<readonly Run[] | undefined>(undefined);
 export const problem = signal('');
-/** Counts what has come for the curves. */
+/** Counts the updates of the logs. */
 export const changes = signal(0);
 
 const MOST_BY_ITSELF = 6;
@@ -35,7 +35,7 @@ export const shownRuns = computed(() => {
   return all.filter((run) => first.includes(run));
 });
 
-/** A file of a run, as far as it was read. */
+/** A file of a run, as far as it has been read. */
 class Followed<T> {
   value: T;
   #tail = new Tail();
@@ -99,7 +99,7 @@ async function poll(): Promise<void> {
 
 const REST_MS = 1500;
 
-/** Never ends. Rests while the page is out of sight. */
+/** Polls forever; pauses while the page is hidden. */
 export async function followRuns(): Promise<void> {
   let wake = () => {};
   effect(() => {

@@ -1,4 +1,4 @@
-// How a run looks in every chart and in the list.
+// The colour and dashes of a run, in every chart and in the list.
 
 import { CURVE_COLOURS } from '../ui/colours';
 import { type Run, runs } from './feed';
@@ -7,7 +7,7 @@ const { blue, orange, green, violet, grey } = CURVE_COLOURS;
 const COLOURS = [blue, orange, green, violet, grey];
 const DASHES = [undefined, [8, 4], [2, 3]];
 
-/** Counted from the oldest, so that it stays when further runs start. */
+/** Counted from the oldest run, so that they stay the same when further runs start. */
 export function looksOf(run: Run) {
   const all = runs.value ?? [];
   const age = all.length - 1 - all.indexOf(run);

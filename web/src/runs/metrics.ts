@@ -1,4 +1,4 @@
-// What a run has written while it trained, and curves of it that are light enough to draw.
+// The log of a run's training, and curves of it with few enough points to draw.
 
 export interface Step {
   step: number;
@@ -12,7 +12,7 @@ export interface Metrics {
   validation: Point[];
 }
 
-/** A step and what was there; null where it was not finite. */
+/** A step and its value; null where that was not finite. */
 export type Point = readonly [step: number, value: number | null];
 
 export const noMetrics = (): Metrics => ({ steps: [], validation: [] });
@@ -35,7 +35,7 @@ export function objects(lines: readonly string[]): Record<string, any>[] {
   });
 }
 
-/** The mean over the steps so far, each weighing `weight` of the one after it. */
+/** An exponential moving average; each step has `weight` times the weight of the next one. */
 export function smooth(points: readonly Point[], weight: number): Point[] {
   let sum = 0;
   let total = 0;
@@ -57,11 +57,10 @@ export function stepsPerPoint(lastStep: number, points: number): number {
 }
 
 export type Join = (values: number[]) => number;
-export const mean: Join = (values) => values.reduce((sum, v) => sum + v, 0) / values.length;
 export const largest: Join = (values) => Math.max(...values);
 export const last: Join = (values) => values.at(-1)!;
 
-/** One point for every so many steps, at the last of them. */
+/** Replaces each group of `steps` steps by one point at the last of them. */
 export function thin(points: readonly Point[], steps: number, join: Join): Point[] {
   const groups = new Map<number, Point[]>();
   for (const point of points) {
@@ -74,7 +73,7 @@ export function thin(points: readonly Point[], steps: number, join: Join): Point
   });
 }
 
-/** What a logarithmic scale can show. */
+/** The value if a logarithmic scale can show it, else null. */
 export function positive<V extends number | null | undefined>(value: V): V | null {
   return typeof value === 'number' && !(value > 0) ? null : value;
 }

@@ -2,9 +2,9 @@
 
 import { objects } from './metrics';
 
-/** One value for each layer, of what it reads, and one for what leaves the last. */
-export interface Places {
-  rms: (number | undefined)[];
+/** The RMS of what each layer reads, and of what leaves the last. */
+interface Places {
+  stream: (number | undefined)[];
   gradient: (number | undefined)[];
 }
 
@@ -20,8 +20,8 @@ export function addProfile(profile: Profile, lines: readonly string[]): void {
     if (line.model) profile.layers = line.model.n_layers;
     const place = placeOf(line, profile.layers);
     if (place === undefined) continue;
-    const places = profile.steps.get(line.step) ?? { rms: [], gradient: [] };
-    places.rms[place] = line.rms;
+    const places = profile.steps.get(line.step) ?? { stream: [], gradient: [] };
+    places.stream[place] = line.rms;
     places.gradient[place] = line.grad_rms;
     profile.steps.set(line.step, places);
   }

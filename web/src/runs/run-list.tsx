@@ -1,7 +1,7 @@
 import { tidy } from '../state/fields';
 import { dashBorder } from '../ui/line-chart';
-import { roundNumber } from '../ui/numbers';
-import { ScrollTable } from '../ui/table';
+import { grouped, roundNumber } from '../ui/numbers';
+import { DataTable } from '../ui/table';
 import { themed } from '../ui/theme';
 import { type Run, shownRuns } from './feed';
 import { looksOf } from './looks';
@@ -9,11 +9,26 @@ import { differing } from './settings';
 import { state } from './state';
 
 export function RunList({ runs }: { runs: readonly Run[] }) {
+  const settings = differing(runs.map(({ config }) => config));
   return (
     <div class="run-list">
-      <ScrollTable caption="Runs, the newest first" visible>
-        <Rows runs={runs} />
-      </ScrollTable>
+      <DataTable
+        caption="Runs, the newest first"
+        visible
+        columns={['run', 'state', 'step', 'loss', 'bits a byte', 'tokens/s', ...settings]}
+        rows={runs.map((run) => ({
+          head: <Name run={run} />,
+          cells: [
+            <span class={MARKS[run.state]}>{run.state}</span>,
+            progress(run),
+            lossOf(run),
+            run.validation_loss === null ? '–' : roundNumber(run.validation_loss / Math.LN2),
+            run.seconds ? grouped(Math.round(run.tokens! / run.seconds)) : '–',
+            ...settings.map((key) => written(run.config[key])),
+          ],
+          data: { run: run.name },
+        }))}
+      />
       {shownRuns.value.map(
         ({ name, stopped }) =>
           stopped && (
@@ -26,41 +41,7 @@ export function RunList({ runs }: { runs: readonly Run[] }) {
   );
 }
 
-function Rows({ runs }: { runs: readonly Run[] }) {
-  const settings = differing(runs.map(({ config }) => config));
-  return (
-    <>
-      <thead>
-        <tr>
-          {['run', 'state', 'step', 'loss', 'bits a byte', 'tokens/s', ...settings].map((head) => (
-            <th scope="col" key={head}>
-              {head}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {runs.map((run) => (
-          <tr key={run.name} data-run={run.name}>
-            <Name run={run} />
-            <td data-state={run.state}>{run.state}</td>
-            <td>{progress(run)}</td>
-            <td>{lossOf(run)}</td>
-            <td>
-              {run.validation_loss === null ? '–' : roundNumber(run.validation_loss / Math.LN2)}
-            </td>
-            <td>
-              {run.seconds ? Math.round(run.tokens! / run.seconds).toLocaleString('en') : '–'}
-            </td>
-            {settings.map((key) => (
-              <td key={key}>{written(run.config[key])}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </>
-  );
-}
+const MARKS: Record<Run['state'], string> = { running: 'good', finished: '', stopped: 'bad' };
 
 function Name({ run }: { run: Run }) {
   const { colour, dash } = looksOf(run);
@@ -69,13 +50,11 @@ function Name({ run }: { run: Run }) {
   const toggle = () =>
     (state.shown.value = isShown ? shown.filter((n) => n !== run.name) : [...shown, run.name]);
   return (
-    <th scope="row">
-      <label class="checkbox">
-        <input type="checkbox" checked={isShown} onChange={toggle} />
-        <span class="run-line" style={{ borderTop: `3px ${dashBorder(dash)} ${themed(colour)}` }} />
-        {run.name}
-      </label>
-    </th>
+    <label class="checkbox">
+      <input type="checkbox" checked={isShown} onChange={toggle} />
+      <span class="run-line" style={{ borderTop: `3px ${dashBorder(dash)} ${themed(colour)}` }} />
+      {run.name}
+    </label>
   );
 }
 
@@ -89,8 +68,6 @@ function written(setting: unknown): string {
 }
 
 function progress({ step, config }: Run): string {
-  const done = (step ?? 0).toLocaleString('en');
-  return typeof config.steps === 'number'
-    ? `${done} of ${config.steps.toLocaleString('en')}`
-    : done;
+  const done = grouped(step ?? 0);
+  return typeof config.steps === 'number' ? `${done} of ${grouped(config.steps)}` : done;
 }

@@ -5,7 +5,6 @@ import {
   addMetrics,
   align,
   largest,
-  mean,
   noMetrics,
   type Point,
   positive,
@@ -17,6 +16,7 @@ import { addProfile, noProfile, placesAt } from './profile';
 import { differing } from './settings';
 import { state } from './state';
 import { Tail } from './tail';
+import { mean } from '../ui/vectors';
 
 describe('a file that grows', () => {
   /** What a server would answer. */
@@ -135,9 +135,9 @@ test('a profile has the stream that each layer reads, and what the last one leav
     line(1, 'feed_forward', 'sum', 3),
   ]);
   expect(placesAt(profile, 6)).toBe(undefined);
-  expect(placesAt(profile, 100)).toEqual({ rms: [1, 2, 3], gradient: [-1, -2, -3] });
+  expect(placesAt(profile, 100)).toEqual({ stream: [1, 2, 3], gradient: [-1, -2, -3] });
   addProfile(profile, [line(1, 'feed_forward', 'after', 4)]);
-  expect(placesAt(profile, 7)!.rms).toEqual([1, 2, 4]);
+  expect(placesAt(profile, 7)!.stream).toEqual([1, 2, 4]);
 });
 
 test('settings are listed where runs differ', () => {

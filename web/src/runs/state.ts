@@ -3,10 +3,10 @@
 import { choice, type Field, number } from '../state/fields';
 import { defineState } from '../state/store';
 
-/** Instead of names: those that are running and the newest, whichever they are. */
+/** Stands for the running and the newest runs instead of names. */
 export const NEWEST = '*';
 
-/** Names of runs, which may have commas. */
+/** Names of runs, which may contain commas. */
 const names: Field<readonly string[]> = {
   initial: [NEWEST],
   write: (values) =>
@@ -15,13 +15,12 @@ const names: Field<readonly string[]> = {
     text.split(',').flatMap((name) => name.replaceAll('%2C', ',').replaceAll('%25', '%') || []),
 };
 
-export const SMOOTHING = { min: 0, max: 0.99, step: 0.01, initial: 0.9 };
 export const LAST_STEP = 1e9;
 
 export const state = defineState('runs', {
   shown: names,
-  smoothing: number(SMOOTHING),
+  smoothing: number({ min: 0, max: 0.99, step: 0.01, initial: 0.9 }),
   scale: choice(['linear', 'logarithmic'], 'linear'),
-  /** The profiled step; at first the last, whichever it is. */
+  /** The profiled step; initially the last one. */
   profiled: number({ min: 0, max: LAST_STEP, step: 1, initial: LAST_STEP }),
 });

@@ -1,9 +1,9 @@
-// A file of lines that grows, read bit by bit.
+// A growing file of lines, read piece by piece.
 
 const NEWLINE = 10;
 
-/** Which bytes to ask for next. The last line is read once more each time: where it stands no longer,
- * the file was cut back, or is another, even if it has grown longer since. */
+/** Keeps track of the bytes to request next. Each request includes the last known line: if it has
+ * changed, the file was truncated or replaced, even if it is longer now. */
 export class Tail {
   #last: Uint8Array = new Uint8Array(); // the last whole line
   #end = 0; // where it ends
@@ -13,8 +13,8 @@ export class Tail {
     return this.#end - this.#last.length;
   }
 
-  /** Takes the file's bytes from there to its end. Returns the lines that are new; undefined where it
-   * must be read again from its start. */
+  /** Takes the file's bytes from there to its end. Returns the new lines; undefined if the file must
+   * be read again from its start. */
   take(bytes: Uint8Array): string[] | undefined {
     if (!this.#last.every((byte, i) => bytes[i] === byte)) {
       this.#last = new Uint8Array();

@@ -1,10 +1,10 @@
-// What a stack does to signal and gradient, in numbers and in words. The bounds are those of
-// `addnorm study`: beyond a hundredth or a hundredfold a signal is of no use to a layer.
+// How a stack changes signal and gradient, in numbers and in words. The bounds are those of
+// `addnorm study`: a signal below a hundredth or above a hundredfold is of no use to a layer.
 
 import type { Measurement } from '../kernels/kernels';
 import { roundNumber } from '../ui/numbers';
 
-/** `addnorm study` counts what is not a number with what vanishes; here it has a word of its own. */
+/** `addnorm study` counts NaN as vanished; here it is called an overflow. */
 type Fate = 'vanishes' | 'keeps' | 'explodes' | 'overflows';
 
 export function fateOf(ratio: number): Fate {
@@ -51,10 +51,10 @@ function streamWords(ratio: number, { stream }: Measurement): string {
   }
 }
 
-/** From here on tokens count as alike: what tells them apart is a tenth of their size or less. */
+/** Tokens count as alike from this mean cosine on: their differences are small beside their size. */
 const ALIKE = 0.99;
 
-/** A stream may keep its size and still say nothing: where every token carries the same vector. */
+/** A stream may keep its size and still carry no information: if every token has the same vector. */
 function alikeWords({ tokenCosine }: Measurement): string {
   const cosine = tokenCosine.at(-1)!;
   if (!(cosine >= ALIKE)) return '';
@@ -86,8 +86,8 @@ function round(value: number): string {
   return roundNumber(value, 2);
 }
 
-/** A curve for a logarithmic chart; relative to its value at `start` unless that is undefined.
- * What has no logarithm is null. */
+/** A curve for a logarithmic chart, relative to its value at index `start` if that is given. Values
+ * without a logarithm are null. */
 export function curve(values: readonly number[], start?: number): (number | null)[] {
   const unit = start === undefined ? 1 : values.at(start)!;
   return values.map((v) => {

@@ -1,4 +1,4 @@
-// How a value of the page's state is written into a link, and what it must be.
+// The values of the page's state: their form in a link, and which are valid.
 
 /** What is wrong with a text, as the end of a sentence: "must be a number from 0.1 to 3". */
 export class FieldError extends Error {}
@@ -22,8 +22,13 @@ export function flag(initial: boolean): Field<boolean> {
   };
 }
 
-export function choice<V extends string>(values: readonly V[], initial: V): Field<V> {
+export interface ChoiceField<V extends string> extends Field<V> {
+  readonly values: readonly V[];
+}
+
+export function choice<V extends string>(values: readonly V[], initial: V): ChoiceField<V> {
   return {
+    values,
     initial,
     write: (value) => value,
     read(text) {
@@ -34,12 +39,14 @@ export function choice<V extends string>(values: readonly V[], initial: V): Fiel
   };
 }
 
-/** Some of `known`, at least one, in their order. */
-export function subset(
-  known: () => readonly string[],
-  initial: readonly string[],
-): Field<readonly string[]> {
+export interface SubsetField extends Field<readonly string[]> {
+  known(): readonly string[];
+}
+
+/** A non-empty subset of `known`, in its order. */
+export function subset(known: () => readonly string[], initial: readonly string[]): SubsetField {
   return {
+    known,
     initial,
     write: (values) => values.join(','),
     read(text) {
@@ -57,12 +64,14 @@ export interface Range {
   min: number;
   max: number;
   step: number; // 1: whole numbers only
-  initial: number;
 }
 
-export function number({ min, max, step, initial }: Range): Field<number> {
+export type NumberField = Field<number> & Range;
+
+export function number(range: Range & { initial: number }): NumberField {
+  const { min, max, step } = range;
   return {
-    initial,
+    ...range,
     write: (value) => String(tidy(value)),
     read(text) {
       const value = readNumber(text);
@@ -75,24 +84,33 @@ export function number({ min, max, step, initial }: Range): Field<number> {
   };
 }
 
-export interface VectorLimits {
-  initial: readonly number[];
+/** The seed of a random number generator. */
+export function seed(): NumberField {
+  return number({ min: 0, max: 9999, step: 1, initial: 0 });
+}
+
+interface VectorLimits {
   minLength: number;
   maxLength: number;
   min?: number;
   max?: number;
 }
 
-export function vector(limits: VectorLimits): Field<readonly number[]> {
+/** A vector, of the initial one's length unless the limits have others. */
+export function vector(
+  initial: readonly number[],
+  limits: Partial<VectorLimits> = {},
+): Field<readonly number[]> {
+  const { length } = initial;
   return {
-    initial: limits.initial,
+    initial,
     write: (values) => values.join(','),
-    read: (text) => readVector(text, limits),
+    read: (text) => readVector(text, { minLength: length, maxLength: length, ...limits }),
   };
 }
 
 /** Numbers between commas, semicolons or blanks, in brackets or not: what people paste. */
-export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>): number[] {
+export function readVector(text: string, limits: VectorLimits): number[] {
   const { minLength, maxLength, min = -Infinity, max = Infinity } = limits;
   const words = listed(text);
   if (words.length === 0) throw new FieldError('is empty, must have numbers such as 1, 2, 3, 4');
@@ -113,7 +131,7 @@ export function readVector(text: string, limits: Omit<VectorLimits, 'initial'>):
   });
 }
 
-/** The words of a list, out of what may stand around it: [ ], ( ), tensor([ ], dtype=…). */
+/** The words of a list, without what may surround it: [ ], ( ), tensor([ ], dtype=…). */
 function listed(text: string): string[] {
   const inside = text
     .trim()
@@ -126,7 +144,7 @@ function listed(text: string): string[] {
   return inside.split(/[\s,;]+/).filter(Boolean);
 }
 
-/** A number that may have the minus sign that this page prints. */
+/** Reads a number, also with the typographic minus sign that this page shows. */
 function parse(word: string): number {
   return Number(word.replace('−', '-'));
 }
@@ -137,7 +155,7 @@ function readNumber(text: string): number {
   return value;
 }
 
-/** 0.1 + 0.2 as a person would write it: sliders add up steps. */
+/** Removes rounding errors, so that 0.1 + 0.2 is 0.3: sliders add up steps. */
 export function tidy(value: number): number {
   return Number(value.toPrecision(12));
 }

@@ -1,4 +1,4 @@
-// Undo and redo: whole states as text, one for each gesture.
+// Undo and redo. The history holds the whole state as text, once for each gesture.
 
 import { batch, computed, effect, signal } from '@preact/signals';
 import { readState, stateText } from './store';
@@ -16,7 +16,7 @@ export const canRedo = computed(() => future.value.length > 0);
 let present = '';
 let changedAt = -Infinity;
 
-/** Starts to remember; before this the state is what the link says. */
+/** Starts recording. The link has been read before this. */
 export function startHistory(): void {
   present = stateText.peek();
   effect(() => {
@@ -30,7 +30,7 @@ export function startHistory(): void {
   });
 }
 
-/** Makes changes that are no gesture: undo does not come back to what was before them. */
+/** Makes changes that undo skips. */
 export function withoutHistory(change: () => void): void {
   batch(() => {
     change();

@@ -3,10 +3,10 @@
 import { effect, signal } from '@preact/signals';
 import { readState, stateText } from './store';
 
-/** What a link held that the page could not use, until the reader's next change. */
+/** The parts of a link that the page could not use. Cleared at the reader's next change. */
 export const linkComplaints = signal<string[]>([]);
 
-/** Browsers allow few changes of the address a second. */
+/** Browsers limit how often the address may change. */
 const WRITE_MS = 300;
 
 let chapter = '';
@@ -36,7 +36,7 @@ export function startLink(chapters: string[], open: (chapter: string) => void): 
     read = stateText.peek();
     linkComplaints.value = known
       ? complaints
-      : [`“${id.slice(0, 24)}” is no chapter of this page`, ...complaints];
+      : [`“${id.slice(0, 24)}” is not a chapter of this page`, ...complaints];
     if (chapter !== '') open(chapter);
   };
   readAddress();
@@ -62,7 +62,7 @@ function write(): void {
   written = location.hash;
 }
 
-/** Chapter and query. Programs that pass links on may have escaped all of it. */
+/** Chapter and query. Programs that pass links on may have percent-encoded all of it. */
 function splitHash(hash: string): [string, string] {
   const whole = hash.includes('?') ? hash : hash.replace(/%3F.*/i, unescaped);
   const [id, ...query] = whole.slice(1).split('?');

@@ -67,7 +67,7 @@ describe('a number', () => {
 
 const state = defineState('t', {
   gamma: number({ min: 0, max: 3, step: 0.1, initial: 1 }),
-  x: vector({ initial: [1, 2], ...limits }),
+  x: vector([1, 2], limits),
   on: flag(true),
   kind: choice(['layer', 'rms'], 'layer'),
   note: { initial: '', write: (value) => value, read: (value) => value } as Field<string>,

@@ -3,16 +3,16 @@
 import { batch, computed, signal } from '@preact/signals';
 import { type Field, FieldError } from './fields';
 
-/** One value: read `.value` in a component or an effect, and it runs again when the value changes. */
-export class Item<T> {
+/** One value. A component or an effect that reads `.value` runs again when it changes. */
+export class Item<T, F extends Field<T> = Field<T>> {
   readonly #value;
-  /** The text that came last, if it could not be used, and why. */
+  /** The last text, if it was invalid, and what was wrong with it. */
   readonly refused = signal<{ text: string; problem: string } | undefined>(undefined);
   /** Why, as the end of a sentence; '' if nothing is wrong. */
   readonly problem = computed(() => this.refused.value?.problem ?? '');
 
-  constructor(readonly field: Field<T>) {
-    this.#value = signal(field.initial);
+  constructor(readonly field: F) {
+    this.#value = signal<T>(field.initial);
   }
   get value(): T {
     return this.#value.value;
@@ -23,10 +23,6 @@ export class Item<T> {
       this.#value.value = value;
     });
   }
-  /** Without telling the component that reads it. */
-  peek(): T {
-    return this.#value.peek();
-  }
   reset(): void {
     this.value = this.field.initial;
   }
@@ -34,7 +30,7 @@ export class Item<T> {
   get text(): string {
     return this.field.write(this.value);
   }
-  /** Takes a text if it can be used; otherwise the value stays and `problem` says why. */
+  /** Sets the value from a text. An invalid text leaves the value, and `problem` says why. */
   read(text: string): boolean {
     try {
       this.value = this.field.read(text);
@@ -50,11 +46,11 @@ export class Item<T> {
   }
 }
 
-type Items<F extends Record<string, Field<any>>> = {
-  [K in keyof F]: Item<F[K] extends Field<infer T> ? T : never>;
+export type Items<F extends Record<string, Field<any>>> = {
+  [K in keyof F]: F[K] extends Field<infer T> ? Item<T, F[K]> : never;
 };
 
-const items = new Map<string, Item<any>>();
+const items = new Map<string, Item<any, any>>();
 
 /** The state of one chapter. In a link its values are `prefix.name`. */
 export function defineState<F extends Record<string, Field<any>>>(
@@ -69,20 +65,31 @@ export function defineState<F extends Record<string, Field<any>>>(
   return Object.fromEntries(entries);
 }
 
+/** The values of some items, by their names. */
+export type Values<S> = { [K in keyof S]?: S[K] extends Item<infer T, any> ? T : never };
+
+/** Changes several values at once. */
+export function assign<S extends Record<string, Item<any, any>>>(
+  state: S,
+  values: Values<S>,
+): void {
+  batch(() => Object.entries(values).forEach(([name, value]) => (state[name].value = value)));
+}
+
 /** Gives every value of a chapter its initial one. */
-export function resetState(state: Record<string, Item<any>>): void {
+export function resetState(state: Record<string, Item<any, any>>): void {
   batch(() => Object.values(state).forEach((item) => item.reset()));
 }
 
-/** Everything that is not as it was at first, as the query of a link. */
+/** All values that differ from their initial ones, as the query of a link. */
 export const stateText = computed(() => {
   const query = new URLSearchParams();
   for (const [key, { text, initialText }] of items) if (text !== initialText) query.set(key, text);
   return query.toString().replaceAll('%2C', ',');
 });
 
-/** Makes the state that of a query. Returns what it could not use, in words; what is wrong with a
- * value also stands in its `problem`. */
+/** Sets the state from a query. Returns complaints about what it could not use; those about a value
+ * are also in its `problem`. */
 export function readState(text: string): string[] {
   const query = new URLSearchParams(text);
   const complaints: string[] = [];

@@ -1,25 +1,17 @@
-// Bar charts of a vector: drawn, and dragged.
+// Bar charts of a vector, and the handles to drag their bars.
 
 import { tidy } from '../state/fields';
 import type { Item } from '../state/store';
 import { COLOURS } from './colours';
-import {
-  type Box,
-  type Context,
-  drawAcross,
-  drawText,
-  placed,
-  type Size,
-  textWidth,
-} from './figure';
+import { drawAcross, drawText, textWidth } from './draw';
+import { type Box, type Context, placed, type Size } from './figure';
 import { shortNumber } from './numbers';
 
 export interface BarChart {
   box: Box; // where bars and labels go
   values: readonly number[];
   colour: string;
-  low: number; // the value at the bottom; what goes beyond is clipped and marked
-  high: number;
+  range: number; // from −range to range; what goes beyond is clipped and marked
   zeroLine?: boolean;
   mean?: number; // a dashed line
   labels?: boolean; // the value at each bar; on unless there are many
@@ -27,10 +19,10 @@ export interface BarChart {
 
 const LABEL = 14; // pixels above and below the bars, for labels
 
-/** Where value v stands, in the figure's pixels. */
-export function heightOf({ box, low, high }: BarChart, v: number): number {
-  const part = (Math.min(high, Math.max(low, v)) - low) / (high - low);
-  return box.y + box.height - LABEL - part * (box.height - 2 * LABEL);
+/** The y coordinate of value v, in the figure's pixels. */
+export function heightOf({ box, range }: BarChart, v: number): number {
+  const part = Math.min(1, Math.max(-1, v / range));
+  return box.y + box.height / 2 - part * (box.height / 2 - LABEL);
 }
 
 /** The part of the box that the bar has. */
@@ -40,20 +32,16 @@ function column({ box, values }: BarChart, i: number): Box {
 }
 
 export function drawBars(context: Context, chart: BarChart): void {
-  const { box, values, low, high } = chart;
+  const { box, values, range } = chart;
   const zero = heightOf(chart, 0);
   values.forEach((v, i) => {
     const { x, width } = column(chart, i);
     const end = heightOf(chart, v);
     const gap = width > 6 ? width * 0.12 : 0;
+    const inner = width - 2 * gap;
     context.fillStyle = chart.colour;
-    context.fillRect(
-      x + gap,
-      Math.min(zero, end),
-      width - 2 * gap,
-      Math.max(1, Math.abs(end - zero)),
-    );
-    if (v > high || v < low) drawClip(context, x + width / 2, end, v > high, width - 2 * gap);
+    context.fillRect(x + gap, Math.min(zero, end), inner, Math.max(1, Math.abs(end - zero)));
+    if (Math.abs(v) > range) drawClip(context, x + width / 2, end, v > 0, inner);
   });
   if (chart.zeroLine) drawAcross(context, box, zero, COLOURS.zero);
   if (chart.mean !== undefined) {
@@ -63,7 +51,7 @@ export function drawBars(context: Context, chart: BarChart): void {
   if (chart.labels ?? values.length <= 12) drawLabels(context, chart);
 }
 
-/** A torn end: the bar goes on beyond the chart. */
+/** Marks the end of a bar that extends beyond the chart. */
 function drawClip(context: Context, x: number, y: number, up: boolean, width: number) {
   const step = up ? 1 : -1;
   context.fillStyle = COLOURS.ground;
@@ -76,7 +64,7 @@ function drawClip(context: Context, x: number, y: number, up: boolean, width: nu
   context.fill();
 }
 
-/** All in one size, the largest at which the longest fits its column. */
+/** All labels have one size: the largest at which the longest fits its column. */
 function drawLabels(context: Context, chart: BarChart) {
   const texts = chart.values.map(shortNumber);
   const fit = 0.92 * column(chart, 0).width;
@@ -100,31 +88,23 @@ export function symmetricRange(values: readonly number[], least = 1): number {
 interface BarHandlesProps {
   size: Size; // of the figure
   chart: BarChart;
+  /** What the bars show. */
   item: Item<readonly number[]>;
   /** "x" gives sliders named "x 1", "x 2", … */
   name: string;
-  min: number;
-  max: number;
+  limit: number; // values go from −limit to limit
   step: number;
-  /** What one unit of the item's value is in the chart: 10 where the bars show ten times it. */
+  /** The bars show the item's values times this factor. */
   factor?: number;
 }
 
-/** Lies over a chart: each bar can be dragged, or moved with the arrow keys. A finger first taps a
- * bar and then drags it, so that a swipe over the chart scrolls the page. */
-export function BarHandles({
-  size,
-  chart,
-  item,
-  name,
-  min,
-  max,
-  step,
-  factor = 1,
-}: BarHandlesProps) {
+/** An overlay with which each bar can be dragged, or moved with the arrow keys. On a touch screen a
+ * bar must be tapped first, so that a swipe over the chart scrolls the page. */
+export function BarHandles(props: BarHandlesProps) {
+  const { size, chart, item, name, limit, step, factor = 1 } = props;
   const set = (i: number, value: number) => {
     const stepped = tidy(Math.round(value / step) * step);
-    const clamped = Math.min(max, Math.max(min, stepped));
+    const clamped = Math.min(limit, Math.max(-limit, stepped));
     if (clamped !== item.value[i]) item.value = item.value.map((v, j) => (j === i ? clamped : v));
   };
   const drag = (i: number) => (event: PointerEvent) => {
@@ -138,9 +118,9 @@ export function BarHandles({
     }
     if (!handle.hasPointerCapture(event.pointerId)) return;
     const { top, height } = handle.getBoundingClientRect();
-    const inner = ((event.clientY - top) / height) * chart.box.height - LABEL;
-    const part = 1 - inner / (chart.box.height - 2 * LABEL);
-    set(i, (chart.low + part * (chart.high - chart.low)) / factor);
+    const above = (0.5 - (event.clientY - top) / height) * chart.box.height; // the zero line
+    const part = above / (chart.box.height / 2 - LABEL);
+    set(i, (part * chart.range) / factor);
   };
   const press = (i: number) => (event: KeyboardEvent) => {
     const value = item.value[i];
@@ -151,8 +131,8 @@ export function BarHandles({
       ArrowLeft: value - step,
       PageUp: value + 10 * step,
       PageDown: value - 10 * step,
-      Home: min,
-      End: max,
+      Home: -limit,
+      End: limit,
     };
     if (!(event.key in moves)) return;
     event.preventDefault();
@@ -166,8 +146,8 @@ export function BarHandles({
       tabIndex={0}
       aria-label={`${name} ${i + 1}`}
       aria-orientation="vertical"
-      aria-valuemin={min}
-      aria-valuemax={max}
+      aria-valuemin={-limit}
+      aria-valuemax={limit}
       aria-valuenow={item.value[i]}
       aria-valuetext={factor === 1 ? undefined : `${item.value[i]}, times ${factor}`}
       style={placed(column(chart, i), size)}

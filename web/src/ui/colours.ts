@@ -1,6 +1,6 @@
 // The colours that canvases and charts draw with.
 
-/** Bars and schemes stand on a dark ground in both themes, as on a screen of an instrument. */
+/** For bars and diagrams on canvases, which have a dark background in both themes. */
 export const COLOURS = {
   ground: '#0d131f',
   grid: '#2a3550',
@@ -20,7 +20,7 @@ export interface Themed {
   dark: string;
 }
 
-/** Curves stand on the page's own ground. */
+/** For curves, which have the page's background. */
 export const CURVE_COLOURS = {
   orange: { light: '#c2410c', dark: '#ff9d5c' },
   blue: { light: '#0b62b8', dark: '#6cb8ff' },

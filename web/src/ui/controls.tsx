@@ -1,11 +1,11 @@
-// The controls of the page, each with its label, and with what is wrong beside it.
+// The controls of the page, each with its label and its error message.
 
+import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import type { Range } from '../state/fields';
+import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkTo } from '../state/link';
-import type { Item } from '../state/store';
-import { tidy } from '../state/fields';
+import { assign, type Item, type Values } from '../state/store';
 
 export function Problem({ id, text }: { id?: string; text: string }) {
   return (
@@ -15,18 +15,31 @@ export function Problem({ id, text }: { id?: string; text: string }) {
   );
 }
 
-interface ControlProps<T> {
-  label: string;
-  item: Pick<Item<T>, 'value' | 'problem'>;
+/** What failed, instead of a result. */
+export function Failure({ text }: { text: string }) {
+  return (
+    text && (
+      <p class="problem" role="alert">
+        {text}
+      </p>
+    )
+  );
 }
 
-export interface SliderProps extends ControlProps<number>, Omit<Range, 'initial'> {
+interface ControlProps<T, F> {
+  label: string;
+  /** An Item, or what a control needs of one. */
+  item: { value: T; readonly problem: ReadonlySignal<string>; readonly field: F };
+}
+
+interface SliderProps extends ControlProps<number, Range> {
   /** The value as it is shown; by default as a number. */
   format?(value: number): string;
 }
 
-export function Slider({ label, item, min, max, step, format = String }: SliderProps) {
+export function Slider({ label, item, format = String }: SliderProps) {
   const id = useId();
+  const { min, max, step } = item.field;
   return (
     <div class="control slider">
       <label for={id}>{label}</label>
@@ -48,7 +61,7 @@ export function Slider({ label, item, min, max, step, format = String }: SliderP
   );
 }
 
-export function Checkbox({ label, item }: ControlProps<boolean>) {
+export function Checkbox({ label, item }: ControlProps<boolean, Field<boolean>>) {
   return (
     <div class="control">
       <label class="checkbox">
@@ -64,17 +77,25 @@ export function Checkbox({ label, item }: ControlProps<boolean>) {
   );
 }
 
-export interface ChoiceProps<V extends string> extends ControlProps<V> {
-  options: readonly { value: V; label: string }[];
+interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> {
+  /** What a reader sees; by default the value itself. */
+  labels?: Partial<Record<V, string>>;
+  /** Those that can be chosen; by default all. */
+  values?: readonly V[];
 }
 
-/** One of a few, all in sight. */
-export function Choice<V extends string>({ label, item, options }: ChoiceProps<V>) {
+/** A choice of one of a few values, all visible. */
+export function Choice<V extends string>({
+  label,
+  item,
+  labels = {},
+  values = item.field.values,
+}: ChoiceProps<V>) {
   const name = useId();
   return (
     <fieldset class="control choice">
       <legend>{label}</legend>
-      {options.map(({ value, label: text }) => (
+      {values.map((value) => (
         <label key={value}>
           <input
             type="radio"
@@ -83,7 +104,7 @@ export function Choice<V extends string>({ label, item, options }: ChoiceProps<V
             checked={item.value === value}
             onChange={() => (item.value = value)}
           />
-          <span>{text}</span>
+          <span>{labels[value] ?? value}</span>
         </label>
       ))}
       <Problem text={item.problem.value} />
@@ -91,12 +112,9 @@ export function Choice<V extends string>({ label, item, options }: ChoiceProps<V
   );
 }
 
-export interface ChoicesProps extends ControlProps<readonly string[]> {
-  options: readonly string[];
-}
-
-/** Some of a few, at least one. */
-export function Choices({ label, item, options }: ChoicesProps) {
+/** A choice of at least one of a few values. */
+export function Choices({ label, item }: ControlProps<readonly string[], SubsetField>) {
+  const options = item.field.known();
   const chosen = item.value;
   const toggle = (name: string) =>
     (item.value = options.filter((o) => chosen.includes(o) !== (o === name)));
@@ -119,8 +137,8 @@ export function Choices({ label, item, options }: ChoicesProps) {
   );
 }
 
-/** One of several, in a list that opens. */
-export function Select<V extends string>({ label, item, options }: ChoiceProps<V>) {
+/** A choice of one of several values, in a list that opens. */
+export function Select<V extends string>({ label, item, labels = {} }: ChoiceProps<V>) {
   const id = useId();
   return (
     <div class="control select">
@@ -128,11 +146,11 @@ export function Select<V extends string>({ label, item, options }: ChoiceProps<V
       <select
         id={id}
         value={item.value}
-        onChange={(event) => (item.value = options[event.currentTarget.selectedIndex].value)}
+        onChange={(event) => (item.value = event.currentTarget.value as V)}
       >
-        {options.map(({ value, label: text }) => (
+        {item.field.values.map((value) => (
           <option key={value} value={value}>
-            {text}
+            {labels[value] ?? value}
           </option>
         ))}
       </select>
@@ -141,8 +159,40 @@ export function Select<V extends string>({ label, item, options }: ChoiceProps<V
   );
 }
 
-export interface TextFieldProps<T> extends ControlProps<T> {
-  item: Item<T>;
+interface PresetsProps<S> {
+  label: string;
+  state: S;
+  presets: readonly (Values<S> & { name: string })[];
+  children?: ComponentChildren; // before the buttons
+}
+
+/** Buttons that each set several values at once; one is pressed while the values are its own. */
+export function Presets<S extends Record<string, Item<any, any>>>({
+  label,
+  state,
+  presets,
+  children,
+}: PresetsProps<S>) {
+  const isSet = ([name, value]: [string, unknown]) => state[name].value === value;
+  return (
+    <div class="buttons" role="group" aria-label={label}>
+      {children}
+      {presets.map(({ name, ...values }) => (
+        <Button
+          key={name}
+          pressed={Object.entries(values).every(isSet)}
+          onClick={() => assign(state, values as Values<S>)}
+        >
+          {name}
+        </Button>
+      ))}
+    </div>
+  );
+}
+
+interface TextFieldProps<T> {
+  label: string;
+  item: Item<T, any>;
   rows?: number; // more than one: a text area
   hint?: string;
   /** The value as it stands in the box; by default as in a link. */
@@ -151,14 +201,14 @@ export interface TextFieldProps<T> extends ControlProps<T> {
   problem?: string;
 }
 
-/** Text that is read at each keystroke; the value stays the last one that could be used. */
+/** A text field that is read at each keystroke. The value stays the last valid one. */
 export function TextField<T>(props: TextFieldProps<T>) {
   const { label, item, rows = 1, hint, format } = props;
   const problem = item.problem.value || props.problem;
   const id = useId();
   const write = () => format?.(item.value) ?? item.text;
   const shown = write();
-  // What the reader typed stays as typed until the value changes elsewhere: dragged, reset, undone.
+  // The text stays as typed until the value is changed elsewhere: by dragging, a reset or undo.
   const [typed, setTyped] = useState({ text: shown, shown });
   const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
   const kept = item.refused.value ? ' The last one that could be used stays in use.' : '';
@@ -173,8 +223,9 @@ export function TextField<T>(props: TextFieldProps<T>) {
       if (item.read(value)) setTyped({ text: value, shown: write() });
     },
   };
+  const size = typeof item.value === 'number' ? 'short' : '';
   return (
-    <div class="control text-field">
+    <div class={`control text-field ${size}`}>
       <label for={id}>{label}</label>
       {rows > 1 ? <textarea {...attributes} rows={rows} /> : <input type="text" {...attributes} />}
       {hint && <span class="hint">{hint}</span>}
@@ -183,7 +234,7 @@ export function TextField<T>(props: TextFieldProps<T>) {
   );
 }
 
-export interface ButtonProps {
+interface ButtonProps {
   children: ComponentChildren;
   onClick(): void;
   kind?: 'plain' | 'primary' | 'danger';
@@ -234,7 +285,7 @@ export function Code({ name, text }: { name: string; text: string }) {
   return (
     <div class="code">
       <CopyButton label={`Copy ${name}`} text={() => text} />
-      <pre tabIndex={0} role="region" aria-label={name}>
+      <pre class="card" tabIndex={0} role="region" aria-label={name}>
         <code>{text}</code>
       </pre>
     </div>
@@ -254,7 +305,7 @@ export function CopyButton({ label, text }: { label: string; text(): string }) {
   return (
     <span class="copy">
       <Button onClick={copy}>{label}</Button>
-      <span class="done" role="status">
+      <span class="good" role="status">
         {result === 'copied' && 'Copied'}
       </span>
       <Problem text={result === 'refused' ? 'The browser did not allow it' : ''} />

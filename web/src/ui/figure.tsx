@@ -1,9 +1,10 @@
-// A canvas with a name, a table of the same numbers, and whatever lies over it.
+// A canvas with a name, a table of the same numbers, and an overlay.
 
 import { effect } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { COLOURS } from './colours';
+import { type VectorRow, VectorTable } from './table';
 
 export interface Size {
   width: number;
@@ -17,25 +18,29 @@ export interface Box {
   height: number;
 }
 
-/** A 2D context whose unit is one CSS pixel of the figure's own size, however large it is shown. */
+/** A 2D context in CSS pixels of the figure's own size, at whatever size it is shown. */
 export type Context = CanvasRenderingContext2D;
 
-interface FigureProps {
+export interface FigureProps {
   /** For screen readers: what is drawn. */
   name: string;
   /** The size the drawing is made for. */
   size: Size;
   /** Another size, and so another drawing, where the page is narrower than `size.width`. */
   narrow?: Size;
-  /** Draws on the dark ground. Runs again when a signal that it reads changes. */
+  /** Draws on the dark background. Runs again when a signal that it reads changes. */
   draw(context: Context, size: Size): void;
-  /** What lies over the canvas, such as BarHandles; told which size is drawn. */
+  /** The overlay of the canvas, such as BarHandles, for the size that is drawn. */
   overlay?(size: Size): ComponentChildren;
-  /** The numbers of the drawing, as tables. */
+  /** The numbers of the drawing, as one table … */
+  rows?: VectorRow[];
+  caption?: string; // the name unless given
+  /** … or as other tables. */
   children?: ComponentChildren;
 }
 
-export function Figure({ name, size, narrow, draw, overlay, children }: FigureProps) {
+export function Figure(props: FigureProps) {
+  const { name, size, narrow, draw, overlay, rows, caption = name, children } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(size.width);
@@ -63,7 +68,10 @@ export function Figure({ name, size, narrow, draw, overlay, children }: FigurePr
         />
         {overlay?.(drawn)}
       </div>
-      <div class="numbers">{children}</div>
+      <div class="numbers">
+        {rows && <VectorTable caption={caption} rows={rows} />}
+        {children}
+      </div>
     </figure>
   );
 }
@@ -88,87 +96,4 @@ function paint(canvas: HTMLCanvasElement, size: Size, shown: number, draw: Figur
   context.fillStyle = COLOURS.ground;
   context.fillRect(0, 0, size.width, size.height);
   draw(context, size);
-}
-
-export interface TextStyle {
-  size?: number;
-  colour?: string;
-  align?: CanvasTextAlign;
-  baseline?: CanvasTextBaseline;
-  bold?: boolean;
-  halo?: boolean; // of the ground's colour, over lines
-}
-
-export function drawText(
-  context: Context,
-  text: string,
-  x: number,
-  y: number,
-  style: TextStyle = {},
-) {
-  context.font = fontOf(style);
-  context.fillStyle = style.colour ?? COLOURS.text;
-  context.textAlign = style.align ?? 'center';
-  context.textBaseline = style.baseline ?? 'middle';
-  if (style.halo) {
-    context.strokeStyle = COLOURS.ground;
-    context.lineWidth = 3;
-    context.lineJoin = 'round';
-    context.strokeText(text, x, y);
-  }
-  context.fillText(text, x, y);
-}
-
-/** How wide a text is drawn. */
-export function textWidth(context: Context, text: string, size: number): number {
-  context.font = fontOf({ size });
-  return context.measureText(text).width;
-}
-
-function fontOf({ bold, size = 12 }: TextStyle): string {
-  return `${bold ? '600 ' : ''}${size}px system-ui, sans-serif`;
-}
-
-interface LineStyle {
-  width?: number;
-  dash?: number[];
-  arrow?: number; // the size of one at the end
-}
-
-/** A horizontal line from one side of a box to the other. */
-export function drawAcross(
-  context: Context,
-  { x, width }: Pick<Box, 'x' | 'width'>,
-  y: number,
-  colour: string,
-  style: LineStyle = { width: 1 },
-) {
-  const ends = [x, x + width].map((end) => [end, y] as const);
-  drawLine(context, ends, colour, style);
-}
-
-/** A line through the points. */
-export function drawLine(
-  context: Context,
-  points: readonly (readonly [number, number])[],
-  colour: string,
-  { width = 2, dash = [], arrow = 0 }: LineStyle = {},
-) {
-  context.strokeStyle = context.fillStyle = colour;
-  context.lineWidth = width;
-  context.setLineDash(dash);
-  context.beginPath();
-  points.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
-  context.stroke();
-  context.setLineDash([]);
-  if (arrow === 0) return;
-  const [[x0, y0], [x1, y1]] = points.slice(-2);
-  const angle = Math.atan2(y1 - y0, x1 - x0);
-  context.beginPath();
-  context.moveTo(x1, y1);
-  for (const side of [-0.45, 0.45]) {
-    context.lineTo(x1 - arrow * Math.cos(angle + side), y1 - arrow * Math.sin(angle + side));
-  }
-  context.closePath();
-  context.fill();
 }

@@ -1,15 +1,15 @@
 // Curves over layers or steps, by uPlot, with the same numbers as a table.
 
 import type { RefObject } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { CURVE_COLOURS, type Themed } from './colours';
-import { exactNumber, powerNumber, roundNumber } from './numbers';
-import { ScrollTable } from './table';
+import { powerNumber, roundNumber } from './numbers';
+import { DataTable, numberOrBlank } from './table';
 import { isDark, themed } from './theme';
 
-interface Curve {
+export interface Curve {
   name: string;
   colour: Themed;
   dash?: number[];
@@ -22,33 +22,47 @@ interface LineChartProps {
   name: string;
   xLabel: string;
   yLabel: string;
-  x: readonly number[];
+  x?: readonly number[]; // 0, 1, 2, … unless given
   curves: readonly Curve[];
   logarithmic?: boolean;
-  /** What a linear y axis shows at least. */
+  /** A linear y axis shows at least this range. */
   atLeast?: readonly [number, number];
   height?: number;
 }
 
-/** Steps of the x axis: layers and steps are whole. */
+/** The distances between ticks of the x axis: layers and steps are whole numbers. */
 const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((n) => [1, 2, 5].map((m) => m * 10 ** n));
 
 export function LineChart(props: LineChartProps) {
-  const { name } = props;
-  const box = usePlot(props);
+  const { name, xLabel, curves } = props;
+  const length = Math.max(0, ...curves.map(({ values }) => values.length));
+  const counted = useMemo(() => Array.from({ length }, (_, i) => i), [length]);
+  const x = props.x ?? counted;
+  const box = usePlot({ ...props, x });
   return (
     <figure class="line-chart">
       <figcaption>{name}</figcaption>
       <div ref={box} role="img" aria-label={`${name}. The table that follows has the numbers.`} />
       <div class="numbers">
-        <Numbers {...props} />
+        <DataTable
+          caption={name}
+          columns={[xLabel, ...x]}
+          rows={curves.map((curve) => ({
+            head: curve.name,
+            cells: curve.values,
+            data: { curve: curve.name },
+          }))}
+          format={numberOrBlank}
+        />
       </div>
     </figure>
   );
 }
 
 /** Keeps a plot in the element that the reference is given to. */
-function usePlot(props: LineChartProps): RefObject<HTMLDivElement | null> {
+function usePlot(
+  props: LineChartProps & { x: readonly number[] },
+): RefObject<HTMLDivElement | null> {
   const { x, curves, height = 260 } = props;
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -79,40 +93,13 @@ function usePlot(props: LineChartProps): RefObject<HTMLDivElement | null> {
   return box;
 }
 
-/** Shows other values; what a reader has zoomed into stays. */
+/** Shows other values and keeps the reader's zoom. */
 function showData(plot: uPlot, data: uPlot.AlignedData): void {
   const [x] = plot.data;
   const { min, max } = plot.scales.x;
   const isZoomed = min != null && max != null && (min > x[0] || max < x.at(-1)!);
   plot.setData(data, !isZoomed);
   if (isZoomed) plot.redraw();
-}
-
-function Numbers({ name, xLabel, x, curves }: LineChartProps) {
-  return (
-    <ScrollTable caption={name}>
-      <thead>
-        <tr>
-          <th scope="col">{xLabel}</th>
-          {x.map((v) => (
-            <th scope="col" key={v}>
-              {v}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {curves.map((curve) => (
-          <tr key={curve.name} data-curve={curve.name}>
-            <th scope="row">{curve.name}</th>
-            {curve.values.map((v, i) => (
-              <td key={i}>{v == null ? '' : exactNumber(v)}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </ScrollTable>
-  );
 }
 
 function options(props: LineChartProps): Omit<uPlot.Options, 'width' | 'height'> {
@@ -176,9 +163,9 @@ function softRange([low, high]: readonly [number, number]): uPlot.Range.Config {
   return { min: { soft: low, mode: 1, pad: 0.05 }, max: { soft: high, mode: 1, pad: 0.05 } };
 }
 
-// uPlot's own logarithmic scale ends at 1e-16; gradients do not.
+// uPlot's own logarithmic scale ends at 1e-16, but gradients can be smaller.
 
-/** Round numbers 1, 2, 5 · 10ⁿ that have both between them; `null`: there are no values. */
+/** The nearest numbers 1, 2, 5 · 10ⁿ below and above; `null` means that there are no values. */
 function logRange(min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0.1, 10];
   const ticks = roundNumbers(min, max);

@@ -1,10 +1,10 @@
-// For what costs something: to start when the reader comes near.
+// Starts expensive work only when the reader scrolls near its result.
 
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-/** Whether the element has been within a screen of sight. */
-export function useNear<E extends Element>(): [RefObject<E | null>, boolean] {
+/** Calls `start` when the element is less than a screen away, and again when the input changes. */
+export function useNear<E extends Element>(input: unknown, start: () => void): RefObject<E | null> {
   const element = useRef<E>(null);
   const [near, setNear] = useState(false);
   useEffect(() => {
@@ -15,5 +15,8 @@ export function useNear<E extends Element>(): [RefObject<E | null>, boolean] {
     observer.observe(element.current!);
     return () => observer.disconnect();
   }, []);
-  return [element, near];
+  useEffect(() => {
+    if (near) start();
+  }, [near, JSON.stringify(input)]);
+  return element;
 }

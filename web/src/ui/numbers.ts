@@ -1,6 +1,6 @@
-// Numbers as people read them.
+// Numbers in text.
 
-/** Two decimals, or what tells small and large numbers apart: 0.25, −1.30, 12.0, 0.0015, 3.4e8. */
+/** Two decimals, or as many as small and large numbers need: 0.25, −1.30, 12.0, 0.0015, 3.4e8. */
 export function shortNumber(v: number): string {
   if (Number.isNaN(v)) return 'NaN';
   if (!Number.isFinite(v)) return v > 0 ? '∞' : '−∞';
@@ -10,7 +10,7 @@ export function shortNumber(v: number): string {
   return fixedNumber(v, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
-/** So many decimals; what rounds to zero has no sign. */
+/** A fixed number of decimals. A value that rounds to zero has no sign. */
 export function fixedNumber(v: number, decimals: number): string {
   return minus(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
 }
@@ -33,6 +33,11 @@ export function roundNumber(v: number, digits = 4): string {
     return powerNumber(v, digits - 1);
   }
   return minus(String(Number(v.toPrecision(digits))));
+}
+
+/** 3152384 as 3,152,384. */
+export function grouped(n: number): string {
+  return n.toLocaleString('en');
 }
 
 function minus(text: string): string {

@@ -1,4 +1,4 @@
-// Vectors as tables, for eyes and for screen readers.
+// Tables, for eyes and for screen readers.
 
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
@@ -8,14 +8,7 @@ import { exactNumber } from './numbers';
 /** Whether the tables of every figure are in sight. Screen readers have them always. */
 export const showNumbers = signal(false);
 
-export interface VectorRow {
-  name: string; // "x", "F(x)"
-  /** x, branch, sum, normalized, output, …: what the row is, for scripts. */
-  id: string;
-  values: readonly number[];
-}
-
-export interface ScrollTableProps {
+interface ScrollTableProps {
   caption: string;
   /** In sight always, not only where numbers are asked for. */
   visible?: boolean;
@@ -36,50 +29,120 @@ export function ScrollTable({ caption, visible, children }: ScrollTableProps) {
   );
 }
 
-/** One row a vector, one cell a value. */
-export function VectorTable({ caption, rows }: { caption: string; rows: VectorRow[] }) {
-  const places = Math.max(...rows.map((row) => row.values.length));
+interface RowProps<C> {
+  head: ComponentChildren;
+  cells: readonly C[];
+  class?: string;
+  /** What the row is, for scripts: { vector: 'sum' } gives it data-vector="sum". */
+  data?: Record<string, string>;
+}
+
+interface DataTableProps<C> extends Omit<ScrollTableProps, 'children'> {
+  columns?: readonly ComponentChildren[]; // the first is that of the rows' heads
+  rows: readonly RowProps<C>[];
+  /** What a cell shows; by default what it is. */
+  format?(cell: C): ComponentChildren;
+}
+
+/** A table with a head for each row, and for each column if it has `columns`. */
+export function DataTable<C>({ columns, rows, format, ...scroll }: DataTableProps<C>) {
   return (
-    <ScrollTable caption={caption}>
-      <thead>
-        <Places count={places} />
-      </thead>
+    <ScrollTable {...scroll}>
+      {columns && <Columns columns={columns} />}
       <tbody>
-        {rows.map((row) => (
-          <Row key={row.id} {...row} />
+        {rows.map((row, i) => (
+          <Row key={i} {...row} format={format} />
         ))}
       </tbody>
     </ScrollTable>
   );
 }
 
-function Places({ count }: { count: number }) {
+// The same elements for the same columns and cells: there may be a thousand.
+
+function Columns({ columns }: { columns: readonly ComponentChildren[] }) {
   return useMemo(
     () => (
-      <tr>
-        <th scope="col">vector</th>
-        {Array.from({ length: count }, (_, i) => (
-          <th scope="col" key={i}>
-            {i + 1}
-          </th>
-        ))}
-      </tr>
+      <thead>
+        <tr>
+          {columns.map((column, i) => (
+            <th scope="col" key={i}>
+              {column}
+            </th>
+          ))}
+        </tr>
+      </thead>
     ),
-    [count],
+    [columns],
   );
 }
 
-/** The same elements for the same values: there may be a thousand. */
-function Row({ name, id, values }: VectorRow) {
+function Row<C>({
+  head,
+  cells,
+  class: name,
+  data = {},
+  format,
+}: RowProps<C> & Pick<DataTableProps<C>, 'format'>) {
+  const attributes = Object.entries(data).map(([key, value]) => [`data-${key}`, value]);
   return useMemo(
     () => (
-      <tr data-vector={id}>
-        <th scope="row">{name}</th>
-        {values.map((v, i) => (
-          <td key={i}>{exactNumber(v)}</td>
+      <tr class={name} {...Object.fromEntries(attributes)}>
+        <th scope="row">{head}</th>
+        {cells.map((cell, i) => (
+          <td key={i}>{format ? format(cell) : (cell as ComponentChildren)}</td>
         ))}
       </tr>
     ),
-    [name, id, values],
+    [head, cells, format, name, JSON.stringify(attributes)],
+  );
+}
+
+export interface VectorRow {
+  name: string; // "x", "F(x)"
+  /** x, branch, sum, normalized, output, …: what the row is, for scripts. */
+  id: string;
+  values: readonly number[];
+}
+
+/** One row a vector, one cell a value. */
+export function VectorTable({ caption, rows }: { caption: string; rows: VectorRow[] }) {
+  const length = Math.max(...rows.map((row) => row.values.length));
+  const columns = useMemo(() => ['vector', ...Array.from({ length }, (_, i) => i + 1)], [length]);
+  return (
+    <DataTable
+      caption={caption}
+      columns={columns}
+      rows={rows.map(({ name, id, values }) => ({
+        head: name,
+        cells: values,
+        data: { vector: id },
+      }))}
+      format={exactNumber}
+    />
+  );
+}
+
+/** A number, or nothing where there is none. */
+export function numberOrBlank(value: number | null | undefined): string {
+  return value == null ? '' : exactNumber(value);
+}
+
+interface StatisticsProps {
+  look?: 'lines' | 'inline' | 'cards';
+  rows: readonly (readonly [id: string, name: ComponentChildren, value: string])[];
+}
+
+/** Single numbers, each with its name. */
+export function Statistics({ look = 'lines', rows }: StatisticsProps) {
+  return (
+    <dl class={`statistics ${look}`}>
+      {rows.map(([id, name, value]) => (
+        <div key={id} class={look === 'cards' ? 'card' : ''}>
+          <dt>{name}</dt>
+          <dd data-stat={id}>{value}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system says.
+// The theme: light, dark, or that of the system.
 
 import { computed, effect, signal } from '@preact/signals';
 import type { Themed } from './colours';
@@ -15,7 +15,7 @@ export const isDark = computed(() =>
   theme.value === 'system' ? systemIsDark.value : theme.value === 'dark',
 );
 
-/** The colour as the theme has it now. */
+/** The colour in the current theme. */
 export function themed({ light, dark }: Themed): string {
   return isDark.value ? dark : light;
 }
@@ -25,7 +25,7 @@ effect(() => {
   try {
     localStorage.setItem('theme', theme.value);
   } catch {
-    // A browser that keeps nothing: the theme lasts as long as the page.
+    // The browser stores nothing, so the theme lasts as long as the page.
   }
 });
 

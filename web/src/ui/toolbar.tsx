@@ -1,4 +1,4 @@
-// What stands above a page: its state, its numbers, its theme.
+// The toolbar above a page: buttons for its state and its tables, and the theme.
 
 import type { ComponentChildren } from 'preact';
 import { currentChapter, linkComplaints, linkTo } from '../state/link';

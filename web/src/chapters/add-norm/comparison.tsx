@@ -1,11 +1,11 @@
-// What Inject Instability does to x̂: in range, but not the same.
+// How Inject Instability changes x̂: x̂ stays in range, but it is a different vector.
 
-import type { ComponentChildren } from 'preact';
 import { drawBars } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
-import { type Box, type Context, drawAcross, drawText, Figure, type Size } from '../../ui/figure';
+import { drawAcross, drawText } from '../../ui/draw';
+import { type Box, type Context, Figure, type Size } from '../../ui/figure';
 import { roundNumber } from '../../ui/numbers';
-import { VectorTable } from '../../ui/table';
+import { Statistics } from '../../ui/table';
 import { comparison, result } from './compute';
 import { FEATURES, state } from './state';
 import { cosineText, verdict } from './verdict';
@@ -19,57 +19,34 @@ export function Comparison() {
   return (
     <>
       <p class="an-verdict">{verdict(c, state.unstable.value, state.residual.value)}</p>
-      <dl class="an-measures">
-        <Measure id="with-stable" name="cosine of x̂ with the stable x̂">
-          {cosineText(c.withStable)}
-        </Measure>
-        <Measure id="with-branch" name="cosine of x̂ with LayerNorm(F)">
-          {cosineText(c.withBranch)}
-        </Measure>
-        <Measure id="with-x" name="cosine of x̂ with LayerNorm(x)">
-          {cosineText(c.withX)}
-        </Measure>
-        <Measure id="deviation-ratio" name="σ now ÷ stable σ">
-          {roundNumber(c.deviationRatio, 5)}
-        </Measure>
-        <Measure id="gradient-ratio" name="gradient through the norm, now ÷ stable">
-          {roundNumber(c.gradientRatio, 5)}
-        </Measure>
-      </dl>
+      <Statistics
+        look="cards"
+        rows={[
+          ['with-stable', 'cosine of x̂ with the stable x̂', cosineText(c.withStable)],
+          ['with-branch', 'cosine of x̂ with LayerNorm(F)', cosineText(c.withBranch)],
+          ['with-x', 'cosine of x̂ with LayerNorm(x)', cosineText(c.withX)],
+          ['deviation-ratio', 'σ now ÷ stable σ', roundNumber(c.deviationRatio, 5)],
+          [
+            'gradient-ratio',
+            'gradient through the norm, now ÷ stable',
+            roundNumber(c.gradientRatio, 5),
+          ],
+        ]}
+      />
       <Figure
         name="For each of the five features three bars: the stable x̂, x̂ now, and LayerNorm(F)."
         size={WIDE}
         narrow={NARROW}
         draw={drawComparison}
-      >
-        <VectorTable
-          caption="x̂ compared"
-          rows={[
-            { name: 'stable x̂', id: 'stable-normalized', values: c.stable },
-            { name: 'x̂ now', id: 'normalized-now', values: result.value.normalized },
-            { name: 'LayerNorm(F)', id: 'branch-normalized', values: c.ofBranch },
-            { name: 'LayerNorm(x)', id: 'x-normalized', values: c.ofX },
-          ]}
-        />
-      </Figure>
+        caption="x̂ compared"
+        rows={[
+          { name: 'stable x̂', id: 'stable-normalized', values: c.stable },
+          { name: 'x̂ now', id: 'normalized-now', values: result.value.normalized },
+          { name: 'LayerNorm(F)', id: 'branch-normalized', values: c.ofBranch },
+          { name: 'LayerNorm(x)', id: 'x-normalized', values: c.ofX },
+        ]}
+      />
     </>
-  );
-}
-
-function Measure({
-  id,
-  name,
-  children,
-}: {
-  id: string;
-  name: string;
-  children: ComponentChildren;
-}) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd data-measure={id}>{children}</dd>
-    </div>
   );
 }
 
@@ -86,7 +63,7 @@ function drawComparison(context: Context, { width, height }: Size) {
     drawLegend(context, name, colour, 12 + s * Math.min(150, all.width / 3));
     values.forEach((v, i) => {
       const box = { ...all, x: all.x + i * group + group * 0.1 + s * bar, width: bar };
-      drawBars(context, { box, values: [v], colour, low: -RANGE, high: RANGE, labels: false });
+      drawBars(context, { box, values: [v], colour, range: RANGE, labels: false });
     });
   });
   drawAcross(context, all, all.y + all.height / 2, COLOURS.zero);

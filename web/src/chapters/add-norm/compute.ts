@@ -1,15 +1,15 @@
-// The numbers of chapter 1, by the library's kernels.
+// The numbers of chapter 1, computed by the library's kernels.
 
 import { computed } from '@preact/signals';
 import type { NormOptions } from 'addnorm';
 import { kernels } from '../../kernels/current';
-import { normalizeToken } from '../../kernels/token';
-import { dot, length } from '../../ui/vectors';
+import { addNormToken, normalizeToken } from '../../kernels/token';
+import { dot, largestDifference, length } from '../../ui/vectors';
 import { FEATURES, state } from './state';
 
 /** This chapter divides by σ = √(variance + ε). */
 export const EPSILON = 1e-8;
-/** What Inject Instability multiplies F(x) by. */
+/** Inject Instability multiplies F(x) by this factor. */
 export const INJECTED = 10;
 
 const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
@@ -18,7 +18,7 @@ export interface Inputs {
   x: readonly number[];
   branch: readonly number[]; // F(x)
   residual: boolean;
-  factor: number; // of F(x)
+  factor: number; // F(x) is multiplied by it
   gamma: number;
   beta: number;
 }
@@ -36,22 +36,9 @@ export interface AddNorm {
 export function addNorm({ x, branch, residual, factor, gamma, beta }: Inputs): AddNorm {
   const identity = x.map((v) => (residual ? v : 0));
   const scaled = branch.map((v) => factor * v);
-  const { sum, y } = kernels.addNorm(Float64Array.from(identity), Float64Array.from(scaled), {
-    ...LAYER_NORM,
-    features: FEATURES,
-    gamma: new Float64Array(FEATURES).fill(gamma),
-    beta: new Float64Array(FEATURES).fill(beta),
-  });
-  const { normalized, mean, deviation } = normalizeToken(LAYER_NORM, [...sum]);
-  return {
-    identity,
-    branch: scaled,
-    sum: [...sum],
-    normalized,
-    output: [...y],
-    mean,
-    deviation,
-  };
+  const { sum, output } = addNormToken(LAYER_NORM, identity, scaled, gamma, beta);
+  const { normalized, mean, deviation } = normalizeToken(LAYER_NORM, sum);
+  return { identity, branch: scaled, sum, normalized, output, mean, deviation };
 }
 
 /** LayerNorm without γ and β. */
@@ -59,8 +46,8 @@ export function layerNorm(values: readonly number[]): number[] {
   return normalizeToken(LAYER_NORM, values).normalized;
 }
 
-/** How much of a gradient the norm lets through: the size of ds for dy of size 1, as the root mean
- * square over five directions of dy at right angles. */
+/** The gain of the norm's backward: the size of ds for a dy of size 1, as the root mean square over
+ * five orthogonal directions of dy. */
 export function gradientGain(sum: readonly number[]): number {
   const directions = sum.flatMap((_, i) => sum.map((_, j) => Number(i === j)));
   const sums = Float64Array.from(directions, (_, i) => sum[i % FEATURES]);
@@ -71,14 +58,14 @@ export function gradientGain(sum: readonly number[]): number {
   return length([...dx]) / Math.sqrt(FEATURES);
 }
 
-/** NaN where one of the two is zero, but for rounding: it has no direction. */
+/** NaN where one of the two is zero up to rounding, since it then has no direction. */
 export function cosine(a: readonly number[], b: readonly number[]): number {
   const lengths = [length(a), length(b)];
   if (Math.min(...lengths) < 1e-9) return NaN;
   return dot(a, b) / lengths[0] / lengths[1];
 }
 
-/** What became of x̂ since it was stable. */
+/** x̂ now, compared with the stable x̂. */
 export interface Comparison {
   stable: number[]; // x̂ with F × 1
   ofX: number[]; // LayerNorm(x)
@@ -107,7 +94,7 @@ export function compare(inputs: Inputs): Comparison {
     withBranch: cosine(now.normalized, ofBranch),
     stableWithX: cosine(stable, ofX),
     stableWithBranch: cosine(stable, ofBranch),
-    difference: Math.max(...stable.map((v, i) => Math.abs(now.normalized[i] - v))),
+    difference: largestDifference(now.normalized, stable),
     deviationRatio: now.deviation / before.deviation,
     gradientRatio: gradientGain(now.sum) / gradientGain(before.sum),
   };

@@ -1,98 +1,73 @@
-// The ideas behind the pictures, shortly.
+// The ideas behind the pictures, in short.
 
+import type { ComponentChildren } from 'preact';
 import { ChapterLink } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 
 export function Concepts() {
   return (
-    <div class="an-concepts">
-      <WhyAdd />
-      <WhyNorm />
-      <WhereItStands />
-      <TheFormula />
-      <Dimensions />
-    </div>
+    <>
+      <Idea title="Why add">
+        <p>
+          Attention and feed-forward networks change the data. Through many layers each change can
+          lose something. The identity path carries x past the sublayer, so that F only has to say
+          what should be different.
+        </p>
+        <p>
+          The gradient gains as well: the derivative of x + F(x) is 1 + ∂F/∂x, and the 1 does not
+          pass through F. <ChapterLink to="highway">The highway</ChapterLink> measures what that is
+          worth over a hundred layers.
+        </p>
+      </Idea>
+      <Idea title="Why norm">
+        <p>
+          Each addition can make the numbers larger, and the next layer would receive values of any
+          size. LayerNorm takes one token's vector, moves its mean to 0 and makes its standard
+          deviation 1. Then γ and β, which are learned, set the scale and the offset that suit the
+          next layer. With γ = σ and β = μ they would undo the norm for one vector.
+        </p>
+        <p>
+          The gradient is divided by σ too: <ChapterLink to="backward">Backward</ChapterLink> shows
+          it.
+        </p>
+      </Idea>
+      <Idea title="Where it stands">
+        <p>In the original Transformer, after every sublayer:</p>
+        <Formula block tex="\text{AddNorm}(x, F(x)) = \text{LayerNorm}(x + F(x))" />
+        <p>
+          So it is LayerNorm(x + Attention(x)) after attention, and LayerNorm(x + FFN(x)) after the
+          feed-forward network. This order is called post-norm. Most models now put the norm before
+          the sublayer: <ChapterLink to="placement">Where the norm goes</ChapterLink>.
+        </p>
+      </Idea>
+      <Idea title="The formula, and its ε">
+        <Formula block tex="y = \gamma\,\frac{s - \mu}{\sigma} + \beta" />
+        <Formula block tex="\mu = \tfrac1n\textstyle\sum_i s_i" />
+        <Formula block tex="\sigma = \sqrt{\tfrac1n\textstyle\sum_i (s_i - \mu)^2 + \varepsilon}" />
+        <p>
+          s = x + F(x) is the sum of stage A, the vector that comes in. ε keeps σ from being zero
+          where all values are equal. In this chapter ε = 1e-8 is under the root, where most
+          libraries have it with 1e-5 or 1e-6; some code adds ε to σ instead. In{' '}
+          <ChapterLink to="step-by-step">Step by step</ChapterLink> you can try both.
+        </p>
+      </Idea>
+      <Idea title="Five numbers here, hundreds in a model">
+        <p>
+          A token's vector has d_model features: 512 in the original Transformer, 768 in the small
+          GPT-2. Here d_model = 5, so that every number can be seen. The arithmetic is the same.
+          Each token is normalized by itself, and γ and β have one value for each feature; here one
+          slider sets all five.
+        </p>
+      </Idea>
+    </>
   );
 }
 
-function WhyAdd() {
+function Idea({ title, children }: { title: string; children: ComponentChildren }) {
   return (
     <details>
-      <summary>Why add</summary>
-      <p>
-        Attention and feed-forward networks change the data. Through many layers each change can
-        lose something. The identity path carries x past the sublayer, so that F only has to say
-        what should be different.
-      </p>
-      <p>
-        The gradient gains as well: the derivative of x + F(x) is 1 + ∂F/∂x, and the 1 does not pass
-        through F. <ChapterLink to="highway">The highway</ChapterLink> measures what that is worth
-        over a hundred layers.
-      </p>
-    </details>
-  );
-}
-
-function WhyNorm() {
-  return (
-    <details>
-      <summary>Why norm</summary>
-      <p>
-        Each addition can make the numbers larger, and the next layer would have to cope with
-        whatever comes. LayerNorm takes one token's vector, moves its mean to 0 and makes its
-        standard deviation 1. Then γ and β, which are learned, set the scale and the offset that
-        suit the next layer. With γ = σ and β = μ they would undo the norm for one vector.
-      </p>
-      <p>
-        The price is in the gradient: it is divided by σ too.{' '}
-        <ChapterLink to="backward">Backward</ChapterLink> shows how.
-      </p>
-    </details>
-  );
-}
-
-function WhereItStands() {
-  return (
-    <details>
-      <summary>Where it stands</summary>
-      <p>In the original Transformer, after every sublayer:</p>
-      <Formula block tex="\text{AddNorm}(x, F(x)) = \text{LayerNorm}(x + F(x))" />
-      <p>
-        So it is LayerNorm(x + Attention(x)) after attention, and LayerNorm(x + FFN(x)) after the
-        feed-forward network. This order is called post-norm. Most models now put the norm before
-        the sublayer: <ChapterLink to="placement">Where the norm goes</ChapterLink>.
-      </p>
-    </details>
-  );
-}
-
-function TheFormula() {
-  return (
-    <details>
-      <summary>The formula, and its ε</summary>
-      <Formula block tex="y = \gamma\,\frac{s - \mu}{\sigma} + \beta" />
-      <Formula block tex="\mu = \tfrac1n\textstyle\sum_i s_i" />
-      <Formula block tex="\sigma = \sqrt{\tfrac1n\textstyle\sum_i (s_i - \mu)^2 + \varepsilon}" />
-      <p>
-        s = x + F(x) is the sum of stage A, the vector that comes in. ε keeps σ from being zero
-        where all values are equal. This chapter has ε = 1e-8 under the root, as most libraries have
-        it there, with 1e-5 or 1e-6; some code adds ε to σ instead. In{' '}
-        <ChapterLink to="step-by-step">Step by step</ChapterLink> you can try both.
-      </p>
-    </details>
-  );
-}
-
-function Dimensions() {
-  return (
-    <details>
-      <summary>Five numbers here, hundreds in a model</summary>
-      <p>
-        A token's vector has d_model features: 512 in the original Transformer, 768 in the small
-        GPT-2. Here d_model = 5, so that every number can be seen. The arithmetic is the same. Each
-        token is normalized by itself, and γ and β have one value for each feature; here one slider
-        sets all five.
-      </p>
+      <summary>{title}</summary>
+      {children}
     </details>
   );
 }

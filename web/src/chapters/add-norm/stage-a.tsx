@@ -3,22 +3,19 @@
 import { type BarChart, BarHandles, drawBars, heightOf } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
 import {
-  type Box,
-  type Context,
   drawAcross,
+  drawDisc,
   drawLine,
   drawText,
-  Figure,
-  type Size,
+  type Point,
+  type Points,
   type TextStyle,
-} from '../../ui/figure';
+} from '../../ui/draw';
+import { type Box, type Context, Figure, type Size } from '../../ui/figure';
 import { roundNumber } from '../../ui/numbers';
-import { VectorTable } from '../../ui/table';
 import { type AddNorm, INJECTED, result } from './compute';
 import { LIMIT, state } from './state';
 import { Spot } from './tour';
-
-type Point = readonly [number, number];
 
 interface Label {
   at: Point;
@@ -30,13 +27,13 @@ interface Layout {
   size: Size;
   input: Point;
   split: Point;
-  identity: Point[]; // from the split to the chart of x
-  branch: Point[]; // from the split to the chart of F(x)
+  identity: Points; // from the split to the chart of x
+  branch: Points; // from the split to the chart of F(x)
   sublayer: Box;
   charts: { x: Box; branch: Box; sum: Box };
   plus: Point;
-  merges: { identity: Point[]; branch: Point[] };
-  next: Point[];
+  merges: { identity: Points; branch: Points };
+  next: Points;
   labels: Record<'identity' | 'highway' | 'transformation' | 'diversion' | 'next', Label>;
   titles: { x: Label; branch: Label; sum: Label };
   spots: Record<'split' | 'identity' | 'branch' | 'merge', Box>;
@@ -46,16 +43,8 @@ const WIDE: Layout = {
   size: { width: 700, height: 350 },
   input: [30, 175],
   split: [90, 175],
-  identity: [
-    [90, 175],
-    [90, 80],
-    [380, 80],
-  ],
-  branch: [
-    [90, 175],
-    [90, 270],
-    [380, 270],
-  ],
+  identity: [90, 175, 90, 80, 380, 80],
+  branch: [90, 175, 90, 270, 380, 270],
   sublayer: { x: 260, y: 240, width: 100, height: 60 },
   charts: {
     x: { x: 380, y: 14, width: 150, height: 132 },
@@ -64,22 +53,10 @@ const WIDE: Layout = {
   },
   plus: [580, 175],
   merges: {
-    identity: [
-      [530, 80],
-      [580, 80],
-      [580, 163],
-    ],
-    branch: [
-      [530, 270],
-      [540, 270],
-      [540, 175],
-      [568, 175],
-    ],
+    identity: [530, 80, 580, 80, 580, 163],
+    branch: [530, 270, 540, 270, 540, 175, 568, 175],
   },
-  next: [
-    [592, 175],
-    [690, 175],
-  ],
+  next: [592, 175, 690, 175],
   labels: {
     identity: { at: [235, 62] },
     highway: { at: [235, 98] },
@@ -100,16 +77,8 @@ const NARROW: Layout = {
   size: { width: 328, height: 570 },
   input: [164, 28],
   split: [164, 68],
-  identity: [
-    [164, 68],
-    [83, 68],
-    [83, 206],
-  ],
-  branch: [
-    [164, 68],
-    [245, 68],
-    [245, 206],
-  ],
+  identity: [164, 68, 83, 68, 83, 206],
+  branch: [164, 68, 245, 68, 245, 206],
   sublayer: { x: 195, y: 88, width: 100, height: 60 },
   charts: {
     x: { x: 24, y: 206, width: 134, height: 130 },
@@ -118,21 +87,10 @@ const NARROW: Layout = {
   },
   plus: [164, 364],
   merges: {
-    identity: [
-      [83, 336],
-      [83, 364],
-      [152, 364],
-    ],
-    branch: [
-      [245, 336],
-      [245, 364],
-      [176, 364],
-    ],
+    identity: [83, 336, 83, 364, 152, 364],
+    branch: [245, 336, 245, 364, 176, 364],
   },
-  next: [
-    [164, 528],
-    [164, 562],
-  ],
+  next: [164, 528, 164, 562],
   labels: {
     identity: { at: [74, 96], align: 'right', twoLines: true },
     highway: { at: [92, 140], align: 'left' },
@@ -153,7 +111,7 @@ const NARROW: Layout = {
   },
 };
 
-/** Of all three charts, so that their bars add up: no x + F(x) is beyond 2. F × 10 leaves it. */
+/** All three charts have this range, so that their bars add up. x + F(x) fits; 10·F(x) may not. */
 const RANGE = 2 * LIMIT;
 
 function layoutOf(size: Size): Layout {
@@ -165,8 +123,7 @@ function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
     box,
     values,
     colour,
-    low: -RANGE,
-    high: RANGE,
+    range: RANGE,
     zeroLine: true,
   });
   return {
@@ -180,7 +137,7 @@ function sumColour(): string {
   return state.unstable.value ? COLOURS.unstable : COLOURS.stable;
 }
 
-/** What s is as it stands: "s = x + 10·F(x)". */
+/** The sum as it is now: "s = x + 10·F(x)". */
 function sumName(): string {
   return `s = ${state.residual.value ? 'x + ' : ''}${branchName()}`;
 }
@@ -202,32 +159,29 @@ export function StageA() {
       narrow={NARROW.size}
       draw={drawStageA}
       overlay={(size) => <Overlay layout={layoutOf(size)} />}
-    >
-      <VectorTable
-        caption="Stage A: the addition"
-        rows={[
-          { name: 'x', id: 'x', values: state.x.value },
-          { name: 'identity path', id: 'identity', values: identity },
-          { name: branchName(), id: 'branch', values: branch },
-          { name: sumName(), id: 'sum', values: sum },
-        ]}
-      />
-    </Figure>
+      caption="Stage A: the addition"
+      rows={[
+        { name: 'x', id: 'x', values: state.x.value },
+        { name: 'identity path', id: 'identity', values: identity },
+        { name: branchName(), id: 'branch', values: branch },
+        { name: sumName(), id: 'sum', values: sum },
+      ]}
+    />
   );
 }
 
 function Overlay({ layout }: { layout: Layout }) {
   const charts = chartsOf(layout, result.value);
-  const limits = { size: layout.size, min: -LIMIT, max: LIMIT, step: 0.05 };
+  const handles = { size: layout.size, limit: LIMIT, step: 0.05 };
   const factor = state.unstable.value ? INJECTED : 1;
   return (
     <>
       {Object.entries(layout.spots).map(([part, box]) => (
         <Spot key={part} part={part as keyof Layout['spots']} box={box} size={layout.size} />
       ))}
-      {state.residual.value && <BarHandles {...limits} chart={charts.x} item={state.x} name="x" />}
+      {state.residual.value && <BarHandles {...handles} chart={charts.x} item={state.x} name="x" />}
       <BarHandles
-        {...limits}
+        {...handles}
         chart={charts.branch}
         item={state.branch}
         name="F(x)"
@@ -261,13 +215,13 @@ function drawPaths(context: Context, layout: Layout) {
   context.globalAlpha = 1;
   drawLine(context, layout.branch, COLOURS.branch);
   drawLine(context, merges.branch, COLOURS.branch, { arrow: 9 });
-  drawLine(context, [input, split], COLOURS.text);
+  drawLine(context, [...input, ...split], COLOURS.text);
   drawLine(context, next, COLOURS.text, { arrow: 10 });
-  fillCircle(context, split, 4, COLOURS.text);
+  drawDisc(context, split, 4, COLOURS.text);
 }
 
 function drawInput(context: Context, [x, y]: Point) {
-  fillCircle(context, [x, y], 22, COLOURS.identity);
+  drawDisc(context, [x, y], 22, COLOURS.identity);
   drawText(context, 'Input', x, y, { colour: COLOURS.ground, bold: true });
 }
 
@@ -284,17 +238,9 @@ function drawSublayer(context: Context, { x, y, width, height }: Box) {
 }
 
 function drawPlus(context: Context, [x, y]: Point) {
-  fillCircle(context, [x, y], 12, COLOURS.output);
-  drawAcross(context, { x: x - 7, width: 14 }, y, COLOURS.ground, { width: 3 });
-  drawLine(
-    context,
-    [
-      [x, y - 7],
-      [x, y + 7],
-    ],
-    COLOURS.ground,
-    { width: 3 },
-  );
+  drawDisc(context, [x, y], 12, COLOURS.output);
+  drawLine(context, [x - 7, y, x + 7, y], COLOURS.ground, { width: 3 });
+  drawLine(context, [x, y - 7, x, y + 7], COLOURS.ground, { width: 3 });
 }
 
 function drawLabels(context: Context, { labels, titles }: Layout) {
@@ -316,14 +262,7 @@ function drawLabels(context: Context, { labels, titles }: Layout) {
   write(sumName(), titles.sum, { colour: sumColour(), bold: true });
 }
 
-function fillCircle(context: Context, [x, y]: Point, radius: number, colour: string) {
-  context.fillStyle = colour;
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
-  context.fill();
-}
-
-/** Lines across a chart, with their values to its left. */
+/** Draws lines across a chart, with their values to its left. */
 export function drawScale(context: Context, chart: BarChart, ticks: number[]) {
   for (const tick of ticks) {
     const y = heightOf(chart, tick);

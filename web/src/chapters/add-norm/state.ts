@@ -1,37 +1,30 @@
 // What a reader can change in chapter 1.
 
-import { batch } from '@preact/signals';
 import { flag, number, vector } from '../../state/fields';
-import { defineState } from '../../state/store';
+import { assign, defineState } from '../../state/store';
 import { TOUR } from './tour-steps';
 
 export const FEATURES = 5;
-export const GAMMA = { min: 0.1, max: 3, step: 0.1, initial: 1 };
-export const BETA = { min: -2, max: 2, step: 0.1, initial: 0 };
 /** Values are drawn, and dragged, from −1 to 1. */
 export const LIMIT = 1;
 
-const values = (initial: number[]) =>
-  vector({ initial, minLength: FEATURES, maxLength: FEATURES, min: -LIMIT, max: LIMIT });
+const values = (initial: number[]) => vector(initial, { min: -LIMIT, max: LIMIT });
 
 export const state = defineState('an', {
   x: values([0.8, -0.4, 0.3, -0.7, 0.5]),
   branch: values([0.2, 0.6, -0.5, -0.3, 0.9]),
   unstable: flag(false),
   residual: flag(true),
-  gamma: number(GAMMA),
-  beta: number(BETA),
+  gamma: number({ min: 0.1, max: 3, step: 0.1, initial: 1 }),
+  beta: number({ min: -2, max: 2, step: 0.1, initial: 0 }),
   tour: number({ min: 0, max: TOUR.length, step: 1, initial: 0 }), // 0: not on tour
 });
 
-/** New x and F(x), of two decimals so that links stay short. */
+/** Sets x and F(x) to random values, with two decimals so that links stay short. */
 export function drawValues(random = Math.random): void {
   const draw = () =>
     Array.from({ length: FEATURES }, () => {
       return Math.round(100 * LIMIT * (2 * random() - 1)) / 100 + 0; // + 0: no −0
     });
-  batch(() => {
-    state.x.value = draw();
-    state.branch.value = draw();
-  });
+  assign(state, { x: draw(), branch: draw() });
 }

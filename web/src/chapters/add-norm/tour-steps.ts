@@ -1,4 +1,4 @@
-// The guided tour: what each step speaks of, and the state that it shows it in.
+// The guided tour: what each step explains, and the state in which it shows it.
 
 /** Parts of the chapter that can be pointed at; `an-` and this is the id of the element. */
 export type Part =
@@ -54,8 +54,8 @@ export const TOUR: readonly TourStep[] = [
     part: 'merge',
     title: 'The merge',
     text:
-      'Add: the two vectors are added, number by number. The sum s = x + F(x) has what x was ' +
-      'and what F has to say about it.',
+      'Add: the two vectors are added, number by number. The sum s = x + F(x) is x with the ' +
+      'change that F makes.',
   },
   {
     part: 'b1',
@@ -75,15 +75,15 @@ export const TOUR: readonly TourStep[] = [
     part: 'b3',
     title: 'Scale and shift',
     text:
-      'γ stretches, β shifts. A model learns both, one pair for each feature. Here one slider ' +
+      'γ scales, β shifts. A model learns both, one pair for each feature. Here one slider ' +
       'sets all five: try them.',
   },
   {
     part: 'merge',
     title: 'Instability',
     text:
-      'We have multiplied F(x) by ten, as if the sublayer had gone wild. The sum s turns red; ' +
-      'bars that leave the chart are torn, and keep their value.',
+      'We have multiplied F(x) by ten, as if the sublayer were unstable. The sum s turns red. ' +
+      'Bars that leave the chart are cut off, and keep their label.',
     unstable: true,
   },
   {
@@ -98,8 +98,8 @@ export const TOUR: readonly TourStep[] = [
     part: 'comparison',
     title: 'In range is not the same',
     text:
-      'F was scaled, x was not. So x̂ moves toward LayerNorm(F). The cosines say how far; σ ' +
-      'and the gradient say at what price.',
+      'F was scaled, x was not. So x̂ moves toward LayerNorm(F). The cosines show how far; σ ' +
+      'grows, and the gradient shrinks.',
     unstable: true,
   },
   {

@@ -1,33 +1,30 @@
-// The guided tour: a box at the foot of the window, and an outline around what it speaks of.
+// The guided tour: a box at the foot of the window, and an outline around what it explains.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
+import { assign } from '../../state/store';
 import { Button } from '../../ui/controls';
 import { type Box, placed, type Size } from '../../ui/figure';
 import { state } from './state';
 import { type Part, TOUR } from './tour-steps';
 
-/** What the reader had chosen before the tour, to give it back at the last step or on leaving. */
+/** The reader's settings before the tour. The last step and leaving restore them. */
 let own = { unstable: state.unstable.field.initial, residual: state.residual.field.initial };
 
-/** Whether the tour decides what is injected; at its last step the reader does again. */
+/** Whether the tour sets instability and residual; at its last step the reader does again. */
 function decides(step: number): boolean {
   return step > 0 && step < TOUR.length;
 }
 
-/** The step is from 1; 0 ends the tour. */
+/** Steps count from 1; 0 ends the tour. */
 function goToStep(step: number): void {
-  if (!decides(state.tour.peek())) {
-    own = { unstable: state.unstable.peek(), residual: state.residual.peek() };
+  if (!decides(state.tour.value)) {
+    own = { unstable: state.unstable.value, residual: state.residual.value };
   }
   const { unstable = false, residual = true } = decides(step) ? TOUR[step - 1] : own;
-  withoutHistory(() => {
-    state.tour.value = step;
-    state.unstable.value = unstable;
-    state.residual.value = residual;
-  });
+  withoutHistory(() => assign(state, { tour: step, unstable, residual }));
 }
 
 export function StartTour() {
@@ -47,9 +44,9 @@ function show(part: HTMLElement): void {
   part.scrollIntoView({ block: isTall ? 'start' : 'center' });
 }
 
-/** Ends the tour where it is: the keyboard goes on from there. */
+/** Ends the tour and puts the keyboard focus on the part that it showed. */
 function leave(): void {
-  const part = elementOf(state.tour.peek());
+  const part = elementOf(state.tour.value);
   goToStep(0);
   part?.closest<HTMLElement>('[tabindex]')?.focus({ preventScroll: true });
 }
@@ -82,7 +79,7 @@ export function Tour() {
   const atEnd = step === TOUR.length;
   return (
     <div
-      class="an-tour"
+      class="card an-tour"
       ref={box}
       role="dialog"
       aria-label="Guided tour"
@@ -98,7 +95,7 @@ export function Tour() {
         </p>
         <p>{text}</p>
       </div>
-      <div class="an-tour-buttons">
+      <div class="buttons">
         <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>
           Back
         </Button>
@@ -117,15 +114,8 @@ function isLit(part: Part): boolean {
 }
 
 /** A part of the chapter that the tour can point at. */
-export function TourPart({
-  part,
-  name,
-  children,
-}: {
-  part: Part;
-  name: string;
-  children: ComponentChildren;
-}) {
+export function TourPart(props: { part: Part; name: string; children: ComponentChildren }) {
+  const { part, name, children } = props;
   return (
     <div
       id={`an-${part}`}

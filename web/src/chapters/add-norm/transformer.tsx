@@ -36,7 +36,7 @@ const STACKS: Stack[] = [
 export function Transformer({ onOpen }: { onOpen(): void }) {
   return (
     <svg
-      class="an-transformer"
+      class="diagram an-transformer"
       viewBox="0 0 328 350"
       role="img"
       aria-label={
@@ -45,7 +45,7 @@ export function Transformer({ onOpen }: { onOpen(): void }) {
         'residual path around it and an Add & Norm box after it.'
       }
     >
-      <path class="line" d="M84 140V108H164V182H180" />
+      <path d="M84 140V108H164V182H180" />
       {STACKS.map((stack) => (
         <StackPicture key={stack.name} stack={stack} onOpen={onOpen} />
       ))}
@@ -64,7 +64,7 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
       <text x={times} y={frame.y - 5}>
         × N
       </text>
-      <path class="line" d={`M${centre} ${EMBEDDING_TOP}V${top}`} />
+      <path d={`M${centre} ${EMBEDDING_TOP}V${top}`} />
       {sublayers.map((text, i) => {
         const y = PAIR_TOPS[i];
         const normTop = y - GAP - BOX.height;
@@ -72,12 +72,9 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
         const edge = loop < centre ? left : left + BOX.width;
         return (
           <g key={text}>
-            <path
-              class="line"
-              d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`}
-            />
+            <path d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`} />
             <Labelled x={left} y={y} text={text} />
-            <g class="here" onClick={onOpen}>
+            <g class="marked" onClick={onOpen}>
               <Labelled x={left} y={normTop} text="Add & Norm" />
             </g>
           </g>
@@ -93,7 +90,7 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
 
 function Labelled({ x, y, text }: { x: number; y: number; text: string }) {
   return (
-    <g class="box">
+    <g>
       <rect x={x} y={y} {...BOX} rx={4} />
       <text x={x + BOX.width / 2} y={y + BOX.height / 2 + 4}>
         {text}

@@ -1,9 +1,9 @@
-// What the numbers say, as sentences.
+// The comparison of x̂ in sentences.
 
 import { fixedNumber, roundNumber } from '../../ui/numbers';
 import { type Comparison, EPSILON, INJECTED } from './compute';
 
-/** Below this, two x̂ differ by no more than ε and rounding explain. */
+/** Differences below this come from ε and rounding alone. */
 const SAME = 1e-4;
 const NO_DIRECTION =
   'One of these vectors has equal values everywhere. The norm makes it zero, and ' +
@@ -56,7 +56,7 @@ function changed(c: Comparison): string {
     `scaled, not x. The cosine with LayerNorm(F) went from ${cosineText(c.stableWithBranch)} to ` +
     `${branch}, with LayerNorm(x) from ${cosineText(c.stableWithX)} to ${cosineText(c.withX)}`;
   const left = Math.abs(c.withX / c.stableWithX);
-  return `${found}${left < 0.5 ? ': x is drowned out.' : left < 1 ? ': x is fainter.' : '.'}`;
+  return `${found}${left < 0.5 ? ': x has little effect.' : left < 1 ? ': x has less effect.' : '.'}`;
 }
 
 /** Four decimals; a vector of zeros has no direction. */

@@ -24,7 +24,7 @@ export function AddNorm() {
         stands for whatever a sublayer gives: here it is set by hand, so it does not follow x. The
         three charts have one scale, from −2 to 2.
       </p>
-      <details class="an-type">
+      <details>
         <summary>Type the values</summary>
         <TextField label="x" item={state.x} />
         <TextField label="F(x)" item={state.branch} hint="Five numbers from −1 to 1." />

@@ -1,14 +1,16 @@
-// The two heat maps of a batch, before and after a norm: where the cells stand, and how they look.
+// The two heat maps of a batch, before and after a norm: their layout and their drawing.
 
 import type { Kind } from 'addnorm';
 import { COLOURS } from '../../ui/colours';
-import { type Box, type Context, drawLine, drawText, type Size } from '../../ui/figure';
+import { drawLine, drawText } from '../../ui/draw';
+import type { Box, Context, Size } from '../../ui/figure';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
-import { type Batch, type Cell, featuresOf, largest, setOf } from './sets';
+import { largest } from '../../ui/vectors';
+import { type Batch, type Cell, featuresOf, setOf } from './sets';
 
 type Colour = readonly [number, number, number];
 
-// Blue and orange differ for every kind of colour vision; zero is dark.
+// Blue and orange can be distinguished with every kind of colour vision; zero is dark.
 const NEGATIVE: Colour = [77, 163, 255];
 const ZERO: Colour = [27, 36, 54];
 const POSITIVE: Colour = [255, 157, 61];
@@ -25,7 +27,7 @@ export interface Layout {
   maps: readonly [Box, Box]; // the cells, without what is written around them
 }
 
-/** How the maps stand in a figure of this width: side by side where the numbers then fit. */
+/** The layout in a figure of this width: the maps are side by side where the numbers then fit. */
 export function layoutOf(width: number, batch: Batch): Layout {
   const narrow = width < 600;
   const margin = narrow ? 20 : 66;
@@ -43,7 +45,7 @@ export function layoutOf(width: number, batch: Batch): Layout {
   return { size: { width, height: beside ? full : 2 * full }, maps };
 }
 
-/** The cell at a point of the figure; null beside the maps. */
+/** The cell at a point of the figure; null outside the maps. */
 export function cellAt({ maps }: Layout, batch: Batch, x: number, y: number): Cell | null {
   for (const box of maps) {
     const column = Math.floor(((x - box.x) / box.width) * featuresOf(batch));
@@ -124,7 +126,7 @@ function colourOf(part: number): number[] {
   return end.map((c, i) => ZERO[i] + strength * (c - ZERO[i]));
 }
 
-/** Of WCAG 2: decides whether black or white can be read on a colour. */
+/** The relative luminance of WCAG 2, which decides whether text on the colour is black or white. */
 function luminance(colour: number[]): number {
   const [r, g, b] = colour.map((c) => {
     const part = c / 255;
@@ -133,7 +135,7 @@ function luminance(colour: number[]): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** A white line around the lit cells: colour alone would not do. */
+/** Draws a white line around the lit cells, since colour alone is not accessible. */
 function drawContour(context: Context, box: Box, { kind, batch }: HeatMap, lit: number) {
   const isLit = (row: number, column: number) =>
     row >= 0 &&
@@ -141,16 +143,7 @@ function drawContour(context: Context, box: Box, { kind, batch }: HeatMap, lit: 
     column >= 0 &&
     column < featuresOf(batch) &&
     setOf(kind, batch, { row, column }) === lit;
-  const line = (x0: number, y0: number, x1: number, y1: number) =>
-    drawLine(
-      context,
-      [
-        [x0, y0],
-        [x1, y1],
-      ],
-      COLOURS.mean,
-      { width: 2 },
-    );
+  const line = (...points: number[]) => drawLine(context, points, COLOURS.mean);
   forEachCell(batch, (cell) => {
     const { row, column } = cell;
     if (!isLit(row, column)) return;

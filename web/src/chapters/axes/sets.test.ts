@@ -1,7 +1,6 @@
 import { KINDS } from 'addnorm';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { setKernels } from '../../kernels/current';
-import { loadKernels } from '../../kernels/load';
+import { loadKernels, setKernels } from '../../kernels/current';
 import { type Batch, behaviourOf, drawBatch, featuresOf, normalize, setOf } from './sets';
 import { aloneWords, cellWords, neighbourWords, setWords, twinWords } from './words';
 

@@ -3,8 +3,9 @@
 import type { AddNormResult, Kind } from 'addnorm';
 import { kernels } from '../../kernels/current';
 import { normal } from '../../ui/random';
+import { largest, largestDifference } from '../../ui/vectors';
 
-/** A batch: one row a sample, its features are channels × positions. */
+/** A batch has one row for each sample; its features are channels × positions. */
 export interface Batch {
   samples: number;
   channels: number;
@@ -21,7 +22,7 @@ export function featuresOf({ channels, positions }: Batch): number {
   return channels * positions;
 }
 
-/** The place of the set that a cell belongs to, in the order of the kernels' statistics. */
+/** The index of the set that a cell belongs to, in the order of the kernels' statistics. */
 export function setOf(kind: Kind, batch: Batch, { row, column }: Cell): number {
   const channel = Math.floor(column / batch.positions);
   switch (kind) {
@@ -61,7 +62,7 @@ export function normalize(kind: Kind, batch: Batch, x: Float64Array): AddNormRes
   return kernels.addNorm(x, null, { kind, rows, features: featuresOf(batch), channels, groups });
 }
 
-/** How often the other samples are drawn again to see what it does to the first one. */
+/** How often the other samples are redrawn to measure the effect on the first one. */
 export const REDRAWS = 8;
 
 /** What can be measured of a norm on a batch. */
@@ -100,12 +101,4 @@ export function behaviourOf(kind: Kind, batch: Batch, seed: number, others: numb
     aloneLargest: largest(alone),
     aloneFromInstance: largestDifference(alone, instance),
   };
-}
-
-export function largest(values: Float64Array): number {
-  return values.reduce((most, v) => Math.max(most, Math.abs(v)), 0);
-}
-
-export function largestDifference(a: Float64Array, b: Float64Array): number {
-  return largest(a.map((v, i) => v - b[i]));
 }

@@ -2,13 +2,14 @@
 
 import { KINDS } from 'addnorm';
 import { useState } from 'preact/hooks';
+import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure, type Size } from '../../ui/figure';
-import { NORM_NAMES, normOptions } from '../../ui/norms';
-import { ScrollTable, VectorTable } from '../../ui/table';
+import { NORM_NAMES } from '../../ui/names';
+import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
 import { cellAt, drawHeatMap, layoutOf } from './heat-map';
 import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
-import { CHANNELS, GROUPS, POSITIONS, SAMPLES, state } from './state';
+import { state } from './state';
 import './style.css';
 import {
   aloneWords,
@@ -31,9 +32,9 @@ export function Axes() {
   return (
     <>
       <p>
-        Every norm takes away a mean and divides by a deviation. Norms differ in whose: which cells
-        of a batch share one mean. Point at a cell, or focus the figure and use the arrow keys. The
-        cells inside the white line are normalized together.
+        Norms subtract a mean and divide by a deviation. They differ in which cells of a batch share
+        one mean. Point at a cell, or focus the figure and use the arrow keys. The cells inside the
+        white line are normalized together.
       </p>
       <Controls />
       <HeatMaps batch={batch} x={x} />
@@ -46,23 +47,21 @@ export function Axes() {
           ))}
       </ul>
       <h3>The five norms on this batch</h3>
-      <div class="axes-norms">
-        <Norms batch={batch} />
-      </div>
+      <Norms batch={batch} />
       <p>
         In a Transformer a row is a token, and its features are the d_model numbers of the residual
         stream. Sequences differ in length, batches can be small, and text is written one token at a
         time. LayerNorm and RMSNorm need nothing but the token itself, so a token gets the same
-        output in any company. BatchNorm’s output depends on who else is in the batch. After
-        training it uses running averages instead, so it computes something else then; shown here is
-        BatchNorm as it trains. γ = 1 and β = 0 for all five, ε = 10⁻⁵.{' '}
+        output whatever the other tokens are. BatchNorm’s output depends on the rest of the batch.
+        After training it uses running averages instead, so it computes something else then; shown
+        here is BatchNorm as it trains. γ = 1 and β = 0 for all five, ε = 10⁻⁵.{' '}
         <ChapterLink to="step-by-step">Step by step</ChapterLink> has the arithmetic.
       </p>
     </>
   );
 }
 
-/** What the controls say; groups that do not divide the channels are made to. */
+/** The batch that the controls describe; the number of groups is reduced to divide the channels. */
 function currentBatch(): Batch {
   const channels = Number(state.channels.value);
   return {
@@ -79,31 +78,27 @@ function commonDivisor(a: number, b: number): number {
 
 function Controls() {
   const { channels, groups } = currentBatch();
-  const fitting = GROUPS.filter((g) => channels % Number(g) === 0);
+  const fitting = state.groups.field.values.filter((g) => channels % Number(g) === 0);
   const asked = state.groups.value;
   return (
     <>
       <div class="controls">
-        <Choice label="Norm" item={state.kind} options={normOptions(KINDS)} />
+        <Choice label="Norm" item={state.kind} labels={NORM_NAMES} />
       </div>
       <div class="controls">
-        <Slider label="Batch size" item={state.samples} {...SAMPLES} />
-        <Choice label="Channels" item={state.channels} options={options(CHANNELS)} />
-        <Choice
-          label="Positions in each channel"
-          item={state.positions}
-          options={options(POSITIONS)}
-        />
+        <Slider label="Batch size" item={state.samples} />
+        <Choice label="Channels" item={state.channels} />
+        <Choice label="Positions in each channel" item={state.positions} />
         {state.kind.value === 'group' && (
           <div>
-            <Choice label="Groups" item={state.groups} options={options(fitting)} />
+            <Choice label="Groups" item={state.groups} values={fitting} />
             {Number(asked) !== groups && (
               <Problem text={`${asked} does not divide ${channels} channels: ${groups} is used.`} />
             )}
           </div>
         )}
       </div>
-      <div class="controls">
+      <div class="buttons">
         <Button onClick={() => advance(state.seed)}>Draw new values</Button>
         <Button onClick={() => advance(state.others)} disabled={state.samples.value === 1}>
           Draw only the other samples again
@@ -111,10 +106,6 @@ function Controls() {
       </div>
     </>
   );
-}
-
-function options<V extends string>(values: readonly V[]): { value: V; label: V }[] {
-  return values.map((value) => ({ value, label: value }));
 }
 
 function advance(seed: typeof state.seed) {
@@ -146,8 +137,8 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
           <Cells size={size} batch={batch} cell={cell} words={words} point={setPointed} />
         )}
       >
-        <Rows id="row" caption="before the norm" batch={batch} values={x} />
-        <Rows id="output" caption={`after ${name}`} batch={batch} values={result.y} />
+        <VectorTable caption="before the norm" rows={rowsOf('row', batch, x)} />
+        <VectorTable caption={`after ${name}`} rows={rowsOf('output', batch, result.y)} />
       </Figure>
       <p class="axes-words">{words}</p>
     </>
@@ -169,14 +160,13 @@ interface CellsProps {
   point(cell: Cell | null): void;
 }
 
-/** Lies over both maps: a slider through the cells, for keys, pointers and screen readers. */
+/** An overlay on both maps: a slider over the cells, for keys, pointers and screen readers. */
 function Cells({ size, batch, cell, words, point }: CellsProps) {
   const features = featuresOf(batch);
   const choose = (chosen: Cell) => {
     const { row, column } = within(batch, chosen);
     point(null);
-    state.row.value = row + 1;
-    state.column.value = column + 1;
+    assign(state, { row: row + 1, column: column + 1 });
   };
   const at = (event: MouseEvent): Cell | null => {
     const { left, top, width } = (event.currentTarget as HTMLElement).getBoundingClientRect();
@@ -219,53 +209,48 @@ function Cells({ size, batch, cell, words, point }: CellsProps) {
   );
 }
 
-interface RowsProps {
-  id: string;
-  caption: string;
-  batch: Batch;
-  values: Float64Array;
-}
-
-function Rows({ id, caption, batch, values }: RowsProps) {
+/** The values of each sample, as the rows of a table. */
+function rowsOf(id: string, batch: Batch, values: Float64Array): VectorRow[] {
   const features = featuresOf(batch);
-  const rows = Array.from({ length: batch.samples }, (_, row) => ({
+  return Array.from({ length: batch.samples }, (_, row) => ({
     id: `${id}-${row + 1}`,
     name: `sample ${row + 1}`,
     values: Array.from(values.subarray(row * features, (row + 1) * features)),
   }));
-  return <VectorTable caption={caption} rows={rows} />;
 }
 
+const COLUMNS = [
+  'norm',
+  'cells that share a mean',
+  'sets',
+  'values in each',
+  'depends on other samples',
+  'with batch size 1',
+  'typical use',
+];
+
 function Norms({ batch }: { batch: Batch }) {
+  const chosen = state.kind.value;
+  const rows = KINDS.map((kind) => {
+    const behaviour = behaviourOf(kind, batch, state.seed.value, state.others.value);
+    const { sets, setSize } = behaviour;
+    return {
+      head: NORM_NAMES[kind],
+      cells: [
+        SETS[kind],
+        sets,
+        setSize,
+        dependsWords(behaviour),
+        aloneWords(kind, behaviour),
+        USES[kind],
+      ],
+      class: kind === chosen ? 'chosen' : '',
+      data: { norm: kind },
+    };
+  });
   return (
-    <ScrollTable caption="Measured on the values above" visible>
-      <thead>
-        <tr>
-          <th scope="col">norm</th>
-          <th scope="col">cells that share a mean</th>
-          <th scope="col">sets</th>
-          <th scope="col">values in each</th>
-          <th scope="col">depends on other samples</th>
-          <th scope="col">with batch size 1</th>
-          <th scope="col">typical use</th>
-        </tr>
-      </thead>
-      <tbody>
-        {KINDS.map((kind) => {
-          const behaviour = behaviourOf(kind, batch, state.seed.value, state.others.value);
-          return (
-            <tr key={kind} data-norm={kind} class={kind === state.kind.value ? 'chosen' : ''}>
-              <th scope="row">{NORM_NAMES[kind]}</th>
-              <td class="axes-prose">{SETS[kind]}</td>
-              <td>{behaviour.sets}</td>
-              <td>{behaviour.setSize}</td>
-              <td>{dependsWords(behaviour)}</td>
-              <td class="axes-prose">{aloneWords(kind, behaviour)}</td>
-              <td class="axes-prose">{USES[kind]}</td>
-            </tr>
-          );
-        })}
-      </tbody>
-    </ScrollTable>
+    <div class="axes-norms">
+      <DataTable caption="Measured on the values above" visible columns={COLUMNS} rows={rows} />
+    </div>
   );
 }

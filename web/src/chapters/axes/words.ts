@@ -1,15 +1,14 @@
-// What chapter 4 says, made from the numbers.
+// The sentences of chapter 4, made from the numbers.
 
 import { type Kind, KINDS, type AddNormResult } from 'addnorm';
-import { NORM_NAMES } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
+import { largest, largestDifference } from '../../ui/vectors';
 import {
   type Batch,
   type Behaviour,
   type Cell,
   featuresOf,
-  largest,
-  largestDifference,
   normalize,
   REDRAWS,
   setOf,
@@ -18,7 +17,7 @@ import {
 export const SETS: Record<Kind, string> = {
   batch: 'one channel, over all samples and positions',
   layer: 'all features of one sample',
-  rms: 'all features of one sample; no mean is taken away',
+  rms: 'all features of one sample; no mean is subtracted',
   instance: 'one channel of one sample, over its positions',
   group: 'a group of channels of one sample',
 };
@@ -31,7 +30,7 @@ export const USES: Record<Kind, string> = {
   group: 'detection and segmentation, with small batches',
 };
 
-/** Kernels round: what is below this is the same. */
+/** Outputs that differ by less than this are the same up to rounding. */
 const SAME = 1e-9;
 
 /** A cell, its values and its set, in one sentence or two. */
@@ -113,7 +112,7 @@ export function dependsWords({ neighbours }: Behaviour): string {
   return neighbours < SAME ? 'no: 0' : `yes: ${roundNumber(neighbours, 3)}`;
 }
 
-/** How sample 1 fares as a batch of its own. */
+/** What happens to sample 1 as a batch of its own. */
 export function aloneWords(kind: Kind, behaviour: Behaviour): string {
   if (behaviour.aloneLargest === 0) return 'breaks: every output is 0';
   const change =

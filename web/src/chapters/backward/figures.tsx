@@ -1,11 +1,12 @@
-// The pictures of chapter 3: what the reader moves and what comes out, and the parts of g.
+// The figures of chapter 3: the vectors that a reader drags, the results, and the parts of g.
 
 import { type BarChart, BarHandles, drawBars, symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
-import { type Context, drawText, Figure, type Size } from '../../ui/figure';
-import { type VectorRow, VectorTable } from '../../ui/table';
+import { drawText } from '../../ui/draw';
+import { type Context, Figure, type Size } from '../../ui/figure';
+import type { VectorRow } from '../../ui/table';
 import { type Gradient, withoutRounding } from './gradient';
-import { GAMMA, LIMIT, state } from './state';
+import { LIMIT, state } from './state';
 
 const SIZE: Size = { width: 900, height: 230 };
 const NARROW: Size = { width: 320, height: 620 };
@@ -33,8 +34,7 @@ function chartOf({ width, height }: Size, panel: Panel, i: number): BarChart {
     },
     values: panel.values,
     colour: panel.colour,
-    low: -panel.range,
-    high: panel.range,
+    range: panel.range,
     zeroLine: true,
   };
 }
@@ -59,9 +59,7 @@ interface PanelsProps {
 function Panels({ name, panels, rows, overlay }: PanelsProps) {
   const draw = (context: Context, size: Size) => drawPanels(context, size, panels);
   return (
-    <Figure name={name} size={SIZE} narrow={NARROW} draw={draw} overlay={overlay}>
-      <VectorTable caption={name} rows={rows} />
-    </Figure>
+    <Figure name={name} size={SIZE} narrow={NARROW} draw={draw} overlay={overlay} rows={rows} />
   );
 }
 
@@ -76,29 +74,16 @@ export function Through({ gradient, factor }: { gradient: Gradient; factor: numb
     { title: 'dy', sign: '', values: dy, colour: COLOURS.branch, range: LIMIT },
     { title: 'dx', sign: '→', values: drawnDx, colour: COLOURS.output, range: LIMIT },
   ];
-  const handles = (size: Size) => [
-    <BarHandles
-      key="x"
-      size={size}
-      chart={chartOf(size, panels[0], 0)}
-      item={state.x}
-      name="x value"
-      min={-LIMIT}
-      max={LIMIT}
-      step={0.1}
-      factor={factor}
-    />,
-    <BarHandles
-      key="dy"
-      size={size}
-      chart={chartOf(size, panels[2], 2)}
-      item={state.dy}
-      name="dy"
-      min={-LIMIT}
-      max={LIMIT}
-      step={0.1}
-    />,
-  ];
+  const handles = (size: Size) => {
+    const common = { size, limit: LIMIT, step: 0.1 };
+    const [ofX, , ofDy] = panels.map((panel, i) => chartOf(size, panel, i));
+    return (
+      <>
+        <BarHandles {...common} chart={ofX} item={state.x} name="x value" factor={factor} />
+        <BarHandles {...common} chart={ofDy} item={state.dy} name="dy" />
+      </>
+    );
+  };
   return (
     <Panels
       name="Forward, x to x̂; backward, dy to dx"
@@ -119,26 +104,23 @@ export function Through({ gradient, factor }: { gradient: Gradient; factor: numb
 /** g = its mean + its part along x̂ + what remains. */
 export function Parts({ gradient, rms }: { gradient: Gradient; rms: boolean }) {
   const { g, alongOnes, alongNormalized, remainder } = gradient;
-  const range = symmetricRange([...g, ...alongNormalized, ...remainder], GAMMA.initial * LIMIT);
-  const panel = (
-    title: string,
-    sign: string,
-    values: readonly number[],
-    colour: string,
-  ): Panel => ({ title, sign, values: withoutRounding(values, g), colour, range });
+  const range = symmetricRange([...g, ...alongNormalized, ...remainder], LIMIT);
+  const panel = (sign: string, title: string, values: readonly number[], colour: string) => ({
+    sign,
+    title,
+    values: withoutRounding(values, g),
+    colour,
+    range,
+  });
+  const alongOne = rms ? 'along 1: not removed' : 'along 1: removed';
   return (
     <Panels
       name="The gradient g and its three parts"
       panels={[
-        panel('g = γ ⊙ dy', '', g, COLOURS.branch),
-        panel(
-          rms ? 'along 1: not taken away' : 'along 1: taken away',
-          '=',
-          alongOnes,
-          COLOURS.unstable,
-        ),
-        panel('along x̂: taken away', '+', alongNormalized, COLOURS.unstable),
-        panel('remainder', '+', remainder, COLOURS.output),
+        panel('', 'g = γ ⊙ dy', g, COLOURS.branch),
+        panel('=', alongOne, alongOnes, COLOURS.unstable),
+        panel('+', 'along x̂: removed', alongNormalized, COLOURS.unstable),
+        panel('+', 'remainder', remainder, COLOURS.output),
       ]}
       rows={[
         { name: 'g = γ ⊙ dy', id: 'gradient', values: g },

@@ -1,6 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { setKernels } from '../../kernels/current';
-import { loadKernels } from '../../kernels/load';
+import { loadKernels, setKernels } from '../../kernels/current';
 import { dot, length } from '../../ui/vectors';
 import { gradientOf } from './gradient';
 

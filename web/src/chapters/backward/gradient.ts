@@ -1,14 +1,13 @@
-// The gradient through a norm, and what it is made of.
+// The gradient through a norm, and its parts.
 
 import { kernels } from '../../kernels/current';
 import { normalizeToken } from '../../kernels/token';
-import type { TokenNorm } from '../../ui/norms';
-import { length } from '../../ui/vectors';
+import type { TokenNorm } from '../../ui/names';
+import { length, mean } from '../../ui/vectors';
 
 export interface Gradient {
   x: number[];
   normalized: number[];
-  mean: number;
   deviation: number;
   g: number[]; // γ ⊙ dy
   alongOnes: number[]; // mean(g): what centring projects away
@@ -25,20 +24,19 @@ export function gradientOf(
   gamma: number,
   dy: readonly number[],
 ): Gradient {
-  const { normalized, mean, deviation } = normalizeToken({ kind }, x);
+  const { normalized, deviation } = normalizeToken({ kind }, x);
   const backward = kernels.addNormBackward(Float64Array.from(dy), Float64Array.from(x), {
     kind,
     features: x.length,
     gamma: new Float64Array(x.length).fill(gamma),
   });
   const g = dy.map((v) => gamma * v);
-  const meanG = kind === 'layer' ? meanOf(g) : 0;
-  const meanGX = meanOf(g.map((v, i) => v * normalized[i]));
+  const meanG = kind === 'layer' ? mean(g) : 0;
+  const meanGX = mean(g.map((v, i) => v * normalized[i]));
   const alongNormalized = normalized.map((v) => v * meanGX);
   return {
     x: [...x],
     normalized,
-    mean,
     deviation,
     g,
     alongOnes: g.map(() => meanG),
@@ -50,16 +48,8 @@ export function gradientOf(
   };
 }
 
-/** 0 for what is only rounding beside values as large as g ÷ divisor. */
-export function withoutRounding(
-  values: readonly number[],
-  g: readonly number[],
-  divisor = 1,
-): number[] {
+/** The values, with 0 for those that are only rounding errors of values the size of g ÷ divisor. */
+export function withoutRounding(values: readonly number[], g: readonly number[], divisor = 1) {
   const least = (1e-12 * length(g)) / divisor;
   return values.map((v) => (Math.abs(v) < least ? 0 : v));
-}
-
-function meanOf(values: readonly number[]): number {
-  return values.reduce((sum, v) => sum + v, 0) / values.length;
 }

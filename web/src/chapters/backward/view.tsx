@@ -1,16 +1,16 @@
-// Chapter 3: what the norm's backward takes away from a gradient, and the 1/σ.
+// Chapter 3: what the norm's backward removes from a gradient, and the factor 1/σ.
 
 import { tidy } from '../../state/fields';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { normOptions, TOKEN_NORMS, type TokenNorm } from '../../ui/norms';
+import { NORM_NAMES, type TokenNorm } from '../../ui/names';
 import { exactNumber, roundNumber } from '../../ui/numbers';
+import { Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
-import { dot, length } from '../../ui/vectors';
+import { dot, length, sum } from '../../ui/vectors';
 import { Parts, Through } from './figures';
 import { type Gradient, gradientOf, withoutRounding } from './gradient';
-import { FEATURES, GAMMA, SIZE, state } from './state';
-import './style.css';
+import { FEATURES, state } from './state';
 
 export function Backward() {
   const kind = state.norm.value;
@@ -31,7 +31,7 @@ export function Backward() {
         one row: dγ = dy ⊙ x̂ and dβ = dy (the table has them).
       </p>
 
-      <h3>What is taken away</h3>
+      <h3>What is removed</h3>
       <p>{WHY[kind]} What remains is divided by σ.</p>
       <Parts gradient={gradient} rms={kind === 'rms'} />
       <BackwardFormula gradient={gradient} rms={kind === 'rms'} />
@@ -52,15 +52,15 @@ export function Backward() {
 const WHY: Record<TokenNorm, string> = {
   layer:
     'A shift of x does not change x̂, and neither does a larger or smaller x. So the loss ' +
-    'cannot depend on either, and the gradient must not point there: its mean goes ' +
-    '(centring), and so does its part along x̂ (scaling).',
+    'cannot depend on either, and the gradient must not point there: its mean is removed ' +
+    '(centring), and so is its part along x̂ (scaling).',
   rms:
     'A larger or smaller x does not change x̂. So the loss cannot depend on that, and the ' +
-    'gradient must not point there: its part along x̂ goes. RMSNorm takes no mean away, so ' +
-    'the mean of the gradient stays.',
+    'gradient must not point there: its part along x̂ is removed. RMSNorm subtracts no mean, ' +
+    'so the mean of the gradient stays.',
 };
 
-/** x and dy have no fields of their own, where this would stand. */
+/** Problems of x and dy in a link. They have no text fields that could show them. */
 function LinkProblems() {
   return (['x', 'dy'] as const).map((name) => {
     const text = state[name].problem.value;
@@ -78,7 +78,7 @@ function Controls({ gradient }: { gradient: Gradient }) {
   const random = () => Math.round(40 * Math.random() - 20) / 10;
   return (
     <>
-      <div class="controls bw-buttons" role="group" aria-label="Examples">
+      <div class="buttons" role="group" aria-label="Examples">
         <Button onClick={() => (state.dy.value = Array(FEATURES).fill(1))}>dy along 1</Button>
         <Button onClick={() => (state.dy.value = gradient.normalized.map(tidy))}>dy along x̂</Button>
         <Button onClick={() => (state.dy.value = [0, 0, 1, 0, 0, 0])}>dy of one feature</Button>
@@ -87,14 +87,13 @@ function Controls({ gradient }: { gradient: Gradient }) {
         </Button>
       </div>
       <div class="controls">
-        <Choice label="Norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
+        <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
         <Slider
           label="Size of x"
           item={state.size}
-          {...SIZE}
           format={(power) => `× ${roundNumber(10 ** power, 3)}`}
         />
-        <Slider label="Scale γ" item={state.gamma} {...GAMMA} />
+        <Slider label="Scale γ" item={state.gamma} />
       </div>
     </>
   );
@@ -105,7 +104,7 @@ interface PartProps {
   rms: boolean;
 }
 
-/** The formula, and the same for feature 1 with its numbers. */
+/** The formula in general, and with the numbers of feature 1. */
 function BackwardFormula({ gradient, rms }: PartProps) {
   const { g, alongOnes, deviation } = gradient;
   const alongNormalized = withoutRounding(gradient.alongNormalized, g);
@@ -138,7 +137,7 @@ function Checks({ gradient, rms }: PartProps) {
     return whole === 0 ? 'none' : `${roundNumber((100 * dot(kept, kept)) / whole, 3)} %`;
   };
   const rows: [id: string, name: string, value: string][] = [
-    ['sum', 'Σ dx', exactNumber(dx.reduce((sum, v) => sum + v, 0))],
+    ['sum', 'Σ dx', exactNumber(sum(dx))],
     ['sum-normalized', 'Σ dx ⊙ x̂', exactNumber(dot(dx, normalized))],
     ['share-mean', 'of |g|², along 1', share(alongOnes)],
     ['share-normalized', 'of |g|², along x̂', share(alongNormalized)],
@@ -156,19 +155,12 @@ function Checks({ gradient, rms }: PartProps) {
           ? 'dx is orthogonal to x̂ up to ε; nothing makes its sum 0:'
           : 'dx is orthogonal to 1 up to rounding, and to x̂ up to ε:'}
       </p>
-      <dl class="bw-checks">
-        {rows.map(([id, name, value]) => (
-          <div key={id}>
-            <dt>{name}</dt>
-            <dd data-stat={id}>{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Statistics rows={rows} />
     </>
   );
 }
 
-/** One sentence or two, from the numbers alone. */
+/** What happens to this gradient, in one or two sentences. */
 function verdict({ g, remainder, deviation, dx, normalized }: Gradient, rms: boolean): string {
   if (length(g) === 0) return 'dy is zero: there is nothing to send back.';
   const kept = dot(remainder, remainder) / dot(g, g);
@@ -176,7 +168,7 @@ function verdict({ g, remainder, deviation, dx, normalized }: Gradient, rms: boo
   const removed =
     kept < 1e-4
       ? 'Nearly all of this gradient points where x̂ cannot change: next to nothing is left.'
-      : `Of |g|², ${roundNumber(100 * (1 - kept), 3)} % are taken away. Dividing by ` +
+      : `Of |g|², ${roundNumber(100 * (1 - kept), 3)} % are removed. Dividing by ` +
         `σ = ${roundNumber(deviation, 3)} then makes the rest ${deviation > 1 ? 'smaller' : 'larger'}.`;
   const why = flat
     ? ` Here x has no ${rms ? 'size' : 'spread'}: only ε keeps σ from being 0, and 1/σ is at its largest.`

@@ -1,4 +1,4 @@
-// The examples of the repository, with the reader's sizes in place.
+// The examples of the repository, with the reader's sizes filled in.
 
 import cpp from '#root/examples/block.cc?raw';
 import python from '#root/examples/block.py?raw';

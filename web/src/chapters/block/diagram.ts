@@ -1,8 +1,10 @@
 // The block from top to bottom: the stream on the left, the branches beside it.
 
 import { COLOURS } from '../../ui/colours';
-import { type Context, drawLine, drawText, type Size } from '../../ui/figure';
-import { grouped, type Step } from './model';
+import { drawLine, drawText } from '../../ui/draw';
+import type { Context, Size } from '../../ui/figure';
+import { grouped } from '../../ui/numbers';
+import type { Step } from './model';
 
 export const WIDE: Size = { width: 460, height: 632 };
 export const NARROW: Size = { width: 328, height: 632 };
@@ -34,15 +36,7 @@ export function drawBlock(context: Context, size: Size, halves: [Step[], Step[]]
   drawLines(context, columns, top, halves[0]);
   drawText(context, 'h', centre + 14, middle + 25, { size: 14, bold: true });
   drawLines(context, columns, middle, halves[1]);
-  drawLine(
-    context,
-    [
-      [centre, bottom],
-      [centre, bottom + 40],
-    ],
-    COLOURS.identity,
-    LINE,
-  );
+  drawLine(context, [centre, bottom, centre, bottom + 40], COLOURS.identity, LINE);
   drawText(context, 'y', centre + 14, bottom + 30, { size: 14, bold: true });
 
   const starts = [top, middle];
@@ -51,7 +45,7 @@ export function drawBlock(context: Context, size: Size, halves: [Step[], Step[]]
   });
 }
 
-/** The lines of the half below y: down through its steps, and past its branch. */
+/** Draws the lines of the half that begins at y: through its steps, and around its branch. */
 function drawLines(context: Context, { centre, skip }: Columns, y: number, half: Step[]) {
   const yOf = (i: number) => y + (i + 1) * PITCH;
   const sum = half.findIndex((step) => step.kind === 'sum');
@@ -59,19 +53,12 @@ function drawLines(context: Context, { centre, skip }: Columns, y: number, half:
   half.forEach((_, i) => {
     const to = yOf(i) - (i === sum ? RADIUS : BOX / 2);
     const onStream = i > sum; // post-norm's norm stands in the stream itself
-    const line = [
-      [centre, i === 0 ? split : yOf(i - 1)],
-      [centre, to],
-    ] as const;
-    drawLine(context, line, onStream ? COLOURS.identity : COLOURS.branch, LINE);
+    const from = i === 0 ? split : yOf(i - 1);
+    const colour = onStream ? COLOURS.identity : COLOURS.branch;
+    drawLine(context, [centre, from, centre, to], colour, LINE);
   });
-  const way = [
-    [centre, y],
-    [centre, split],
-    [skip, split],
-    [skip, yOf(sum)],
-    [centre - RADIUS, yOf(sum)],
-  ] as const;
+  const end = [centre - RADIUS, yOf(sum)];
+  const way = [centre, y, centre, split, skip, split, skip, yOf(sum), ...end];
   drawLine(context, way, COLOURS.identity, LINE);
 }
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Arrangement, Kernels, SessionOptions } from '../../kernels/kernels';
-import { loadKernels } from '../../kernels/load';
+import { loadKernels } from '../../kernels/current';
 import { cppCode, pythonCode } from './code';
 import { type BlockSizes, blockParameters, headsProblem, stepsOf } from './model';
 

@@ -1,4 +1,6 @@
-// A Transformer block's steps, the shape that leaves each, and its parameters.
+// The steps of a Transformer block, their output shapes and their parameters.
+
+import { grouped } from '../../ui/numbers';
 
 export type BlockNorm = 'pre' | 'post';
 
@@ -55,7 +57,7 @@ export interface Step {
   parameters: number;
 }
 
-/** The two halves of a block: the sublayer's steps, the residual sum, and the norm where it is. */
+/** The two halves of a block: the steps of the sublayer, the residual sum, and the norm. */
 export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[]] {
   const { dModel: d, dFf, heads } = sizes;
   const ofHead = headSize(sizes);
@@ -100,9 +102,4 @@ export function headsProblem({ dModel, heads }: BlockSizes): string {
   while (above < dModel && !divides(above)) above++;
   const fitting = above > dModel ? `${below}` : `${below} or ${above}`;
   return `is ${heads}, must divide d_model = ${dModel}; ${fitting} would`;
-}
-
-/** 3152384 as 3,152,384. */
-export function grouped(n: number): string {
-  return n.toLocaleString('en');
 }

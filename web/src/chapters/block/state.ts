@@ -12,7 +12,7 @@ export const state = defineState('bl', {
   language: choice(['cpp', 'python'], 'cpp'),
 });
 
-export const PRESETS = [
+export const MODELS = [
   { name: 'Transformer base', dModel: 512, heads: 8, dFf: 2048, layers: 6 },
   { name: 'GPT-2 small', dModel: 768, heads: 12, dFf: 3072, layers: 12 },
   { name: 'GPT-3', dModel: 12288, heads: 96, dFf: 49152, layers: 96 },

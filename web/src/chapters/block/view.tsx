@@ -1,24 +1,15 @@
 // Chapter 7: one block, its shapes, its parameters, its code.
 
-import { batch } from '@preact/signals';
-import { Button, ChapterLink, Choice, Code, TextField } from '../../ui/controls';
+import { ChapterLink, Choice, Code, Presets, TextField } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
-import { roundNumber } from '../../ui/numbers';
-import { ScrollTable } from '../../ui/table';
+import { PLACEMENT_NAMES } from '../../ui/names';
+import { grouped, roundNumber } from '../../ui/numbers';
+import { DataTable } from '../../ui/table';
 import { cppCode, pythonCode } from './code';
 import { drawBlock, NARROW, WIDE } from './diagram';
-import {
-  blockParameters,
-  type BlockNorm,
-  grouped,
-  headSize,
-  headsProblem,
-  partsOf,
-  type Step,
-  stepsOf,
-} from './model';
-import { PRESETS, state } from './state';
+import { blockParameters, type BlockNorm, headSize, headsProblem, partsOf, stepsOf } from './model';
+import { MODELS, state } from './state';
 import './style.css';
 
 const EQUATIONS: Record<BlockNorm, string> = {
@@ -63,50 +54,18 @@ function currentSizes() {
 }
 
 function Controls() {
-  const sizes = currentSizes();
   return (
     <>
-      <div class="controls">
-        {PRESETS.map((preset) => (
-          <Button
-            key={preset.name}
-            pressed={
-              preset.dModel === sizes.dModel &&
-              preset.heads === sizes.heads &&
-              preset.dFf === sizes.dFf &&
-              preset.layers === state.layers.value
-            }
-            onClick={() => take(preset)}
-          >
-            {preset.name}
-          </Button>
-        ))}
-      </div>
+      <Presets label="Models" state={state} presets={MODELS} />
       <div class="controls block-sizes">
         <TextField label="d_model" item={state.dModel} />
-        <TextField label="n_heads" item={state.heads} problem={headsProblem(sizes)} />
+        <TextField label="n_heads" item={state.heads} problem={headsProblem(currentSizes())} />
         <TextField label="d_ff" item={state.dFf} />
         <TextField label="Layers N" item={state.layers} />
-        <Choice
-          label="Placement"
-          item={state.placement}
-          options={[
-            { value: 'pre', label: 'pre-norm' },
-            { value: 'post', label: 'post-norm' },
-          ]}
-        />
+        <Choice label="Placement" item={state.placement} labels={PLACEMENT_NAMES} />
       </div>
     </>
   );
-}
-
-function take({ dModel, heads, dFf, layers }: (typeof PRESETS)[number]) {
-  batch(() => {
-    state.dModel.value = dModel;
-    state.heads.value = heads;
-    state.dFf.value = dFf;
-    state.layers.value = layers;
-  });
 }
 
 function Diagram() {
@@ -120,7 +79,14 @@ function Diagram() {
         narrow={NARROW}
         draw={(context, size) => drawBlock(context, size, halves)}
       >
-        <Steps steps={halves.flat()} />
+        <DataTable
+          caption="The block, step by step"
+          columns={['step', 'shape that leaves it', 'parameters']}
+          rows={halves.flat().map(({ name, shape, parameters }) => ({
+            head: name,
+            cells: [shape, grouped(parameters)],
+          }))}
+        />
       </Figure>
       <p>
         B sequences of T tokens. Cyan is the residual stream, orange a branch, yellow a norm.{' '}
@@ -132,63 +98,46 @@ function Diagram() {
   );
 }
 
-function Steps({ steps }: { steps: Step[] }) {
-  return (
-    <ScrollTable caption="The block, step by step">
-      <thead>
-        <tr>
-          <th scope="col">step</th>
-          <th scope="col">shape that leaves it</th>
-          <th scope="col">parameters</th>
-        </tr>
-      </thead>
-      <tbody>
-        {steps.map(({ name, shape, parameters }, i) => (
-          <tr key={i}>
-            <th scope="row">{name}</th>
-            <td>{shape}</td>
-            <td>{grouped(parameters)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </ScrollTable>
-  );
-}
-
 function Parts() {
   const sizes = currentSizes();
   const layers = state.layers.value;
+  const parts = partsOf(sizes);
   const one = blockParameters(sizes);
-  const shares = partsOf(sizes).map(({ parameters }) => share(parameters / one));
+  const shares = parts.map(({ parameters }) => share(parameters / one));
   return (
     <>
       <div class="block-parts">
-        <ScrollTable caption="Parameters, part by part" visible>
-          <tbody>
-            {partsOf(sizes).map(({ id, name, formula, arithmetic, parameters }) => (
-              <tr key={id} data-part={id}>
-                <th scope="row">
+        <DataTable
+          caption="Parameters, part by part"
+          visible
+          rows={[
+            ...parts.map(({ id, name, formula, arithmetic, parameters }) => ({
+              head: (
+                <>
                   {name} <Formula tex={formula} />
                   <span class="arithmetic">{arithmetic}</span>
-                </th>
-                <td>{grouped(parameters)}</td>
-              </tr>
-            ))}
-            <tr class="total" data-part="block">
-              <th scope="row">One block</th>
-              <td>{grouped(one)}</td>
-            </tr>
-            <tr class="total" data-part="layers">
-              <th scope="row">
-                {grouped(layers)} {layers === 1 ? 'block' : 'blocks'}
-                <span class="arithmetic">
-                  {grouped(layers)} · {grouped(one)}
-                </span>
-              </th>
-              <td>{grouped(layers * one)}</td>
-            </tr>
-          </tbody>
-        </ScrollTable>
+                </>
+              ),
+              cells: [parameters],
+              data: { part: id },
+            })),
+            { head: 'One block', cells: [one], class: 'total', data: { part: 'block' } },
+            {
+              head: (
+                <>
+                  {grouped(layers)} {layers === 1 ? 'block' : 'blocks'}
+                  <span class="arithmetic">
+                    {grouped(layers)} · {grouped(one)}
+                  </span>
+                </>
+              ),
+              cells: [layers * one],
+              class: 'total',
+              data: { part: 'layers' },
+            },
+          ]}
+          format={grouped}
+        />
       </div>
       <p>
         Attention has {shares[0]} of them, the feed-forward network {shares[1]}, the norms{' '}
@@ -234,10 +183,7 @@ function Example() {
         <Choice
           label="Language"
           item={state.language}
-          options={[
-            { value: 'cpp', label: 'C++ with addnorm' },
-            { value: 'python', label: 'Python with PyTorch' },
-          ]}
+          labels={{ cpp: 'C++ with addnorm', python: 'Python with PyTorch' }}
         />
       </div>
       <Code name={file} text={code} />

@@ -1,11 +1,11 @@
-// What the four stacks show together.
+// A comparison of the four stacks in one sentence.
 
 import { fateOf } from '../../stacks/verdict';
 import { LANES } from './stacks';
 
 const list = new Intl.ListFormat('en');
 
-/** Of each stack's gradients with all first weights: which stacks never lose it. */
+/** Takes each stack's gradients with all first weights; says which stacks always keep theirs. */
 export function summary(gradients: number[][]): string {
   const keeps = gradients.map((ratios) => ratios.every((ratio) => fateOf(ratio) === 'keeps'));
   const sound = LANES.filter((_, lane) => keeps[lane]).map(({ name }) => `“${name}”`);

@@ -2,16 +2,17 @@ import { INITIALIZATIONS } from 'addnorm';
 import { useEffect, useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
-import { FIRST_WEIGHTS } from '../../stacks/first-weights';
+import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
 import { curve, endsOf, fateOf, verdict } from '../../stacks/verdict';
-import { ChapterLink, Choice, Slider, TextField } from '../../ui/controls';
+import { ChapterLink, Choice, Failure, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LineChart } from '../../ui/line-chart';
+import { FIRST_WEIGHTS, PLACEMENT_NAMES } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
-import { ScrollTable } from '../../ui/table';
+import { DataTable } from '../../ui/table';
 import { themed } from '../../ui/theme';
-import { LAYERS, state, WIDTHS } from './state';
+import { state } from './state';
 import { LANES, stacks } from './stacks';
 import { summary } from './summary';
 import './style.css';
@@ -20,39 +21,9 @@ interface KeyedJob extends MeasureJob {
   key: string; // of the controls
 }
 const chosen = new Measurer<KeyedJob>();
-const others = new Measurer<KeyedJob>(); // the same stacks with every initialization
+const others = new Measurer<KeyedJob>(); // the same stacks with all first weights
 
 export function Highway() {
-  const [element, near] = useNear<HTMLDivElement>();
-  useMeasurements(near);
-  const measured = chosen.measured.value;
-  return (
-    <div ref={element}>
-      <Story />
-      <Controls />
-      {chosen.problem.value && (
-        <p class="problem" role="alert">
-          {chosen.problem.value}
-        </p>
-      )}
-      {measured ? (
-        <Results measured={measured} />
-      ) : (
-        <p class="highway-wait">The four stacks are being measured.</p>
-      )}
-      {measured && others.measured.value && (
-        <OtherWeights measured={others.measured.value} wanted={measured.job} />
-      )}
-      <p>
-        Transformers have both. Where the norm then stands is the question of{' '}
-        <ChapterLink to="placement">the next chapter</ChapterLink>.
-      </p>
-    </div>
-  );
-}
-
-/** Measures what the controls say; then, where they stay, with the other first weights. */
-function useMeasurements(near: boolean) {
   const table = useMemo(() => kernels.placements(), []);
   const choice = {
     layers: state.layers.value,
@@ -62,46 +33,49 @@ function useMeasurements(near: boolean) {
     seed: state.seed.value,
   };
   const key = JSON.stringify(choice);
-  useEffect(() => {
-    if (near) chosen.request({ key, stacks: stacks(table, choice), text: undefined });
-  }, [near, key]);
+  const element = useNear<HTMLDivElement>(key, () =>
+    chosen.request({ key, stacks: stacks(table, choice), text: undefined }),
+  );
   const measured = chosen.measured.value;
   useEffect(() => {
     if (measured?.job.key !== key) return; // the slider has moved on
     const all = INITIALIZATIONS.flatMap((first) => stacks(table, { ...choice, first }));
     others.request({ key, stacks: all, text: undefined });
   }, [measured, key]);
+  return (
+    <div ref={element}>
+      <Story />
+      <Controls />
+      <Failure text={chosen.problem.value} />
+      {measured ? (
+        <Results measured={measured} />
+      ) : (
+        <p class="wait">The four stacks are being measured.</p>
+      )}
+      {measured && others.measured.value && (
+        <OtherWeights measured={others.measured.value} wanted={measured.job} />
+      )}
+      <p>
+        Transformers have both. The next question is where the norm then stands:{' '}
+        <ChapterLink to="placement">the next chapter</ChapterLink>.
+      </p>
+    </div>
+  );
 }
 
 function Controls() {
   return (
     <div class="controls">
-      <Slider label="Layers" item={state.layers} {...LAYERS} />
-      <Choice
-        label="d_model"
-        item={state.width}
-        options={WIDTHS.map((value) => ({ value, label: value }))}
-      />
-      <Choice label="First weights" item={state.first} options={FIRST_WEIGHTS} />
-      <Choice
-        label="Norm, where there are both"
-        item={state.both}
-        options={[
-          { value: 'pre', label: 'pre-norm' },
-          { value: 'post', label: 'post-norm' },
-        ]}
-      />
+      <Slider label="Layers" item={state.layers} />
+      <Choice label="d_model" item={state.width} />
+      <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
+      <Choice label="Norm, where there are both" item={state.both} labels={PLACEMENT_NAMES} />
       <Choice
         label="Curves"
         item={state.scale}
-        options={[
-          { value: 'absolute', label: 'as measured' },
-          { value: 'relative', label: 'relative to their start' },
-        ]}
+        labels={{ absolute: 'as measured', relative: 'relative to their start' }}
       />
-      <div class="highway-seed">
-        <TextField label="Seed" item={state.seed} />
-      </div>
+      <TextField label="Seed" item={state.seed} />
     </div>
   );
 }
@@ -142,8 +116,8 @@ function Story() {
       <p>
         Below are four real decoders. Each reads the same 32 bytes of text, goes forward and back
         once with its first weights, and shows the root mean square (RMS) of what passes. Size alone
-        is no signal: where all tokens carry the same vector, nothing tells them apart any more. So
-        the third chart shows how alike they are.
+        is no signal: where all tokens carry the same vector, they cannot be distinguished. So the
+        third chart shows how alike they are.
       </p>
     </>
   );
@@ -156,48 +130,36 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
   const { job, measurements, milliseconds } = measured;
   const { layers } = job.stacks[0].options;
   const relative = state.scale.value === 'relative';
-  const places = useMemo(() => Array.from({ length: layers + 1 }, (_, l) => l), [layers]);
-  const curves = (of: 'stream' | 'gradient', start: number) =>
+  const curves = (of: Signal, start: number) =>
     measurements.map((m, i) => ({
       ...LANES[i],
       values: curve(m[of], relative ? start : undefined),
     }));
-  const unit = relative ? 'RMS, relative' : 'RMS';
   return (
     <>
-      <div class="highway-charts">
-        <LineChart
-          name="Gradient, from the last layer (right) back to layer 0"
-          xLabel="layer"
-          yLabel={`gradient’s ${unit}`}
-          x={places}
-          curves={curves('gradient', -1)}
-          logarithmic
-        />
-        <LineChart
-          name="Stream RMS, from layer 0 to the last"
-          xLabel="layer"
-          yLabel={`stream’s ${unit}`}
-          x={places}
-          curves={curves('stream', 0)}
-          logarithmic
-        />
+      <div class="charts">
+        <LayerChart of="gradient" curves={curves('gradient', -1)} relative={relative} />
+        <LayerChart of="stream" curves={curves('stream', 0)} relative={relative} />
         <LineChart
           name="Tokens alike: mean cosine of two tokens"
           xLabel="layer"
           yLabel="cosine"
-          x={places}
           curves={measurements.map((m, i) => ({ ...LANES[i], values: m.tokenCosine.map(finite) }))}
           atLeast={COSINES}
         />
       </div>
-      <p class="hint">
-        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured in{' '}
-        {Math.round(milliseconds)} ms: four stacks of {layers} layers, forward and backward.
-      </p>
-      <ul class="highway-verdicts">
+      <LayerHint last={layers}>
+        Measured in {Math.round(milliseconds)} ms: four stacks of {layers} layers, forward and
+        backward.
+      </LayerHint>
+      <ul class="plain-list">
         {measurements.map((m, i) => (
-          <li key={i} data-stack={LANES[i].name} style={{ borderColor: themed(LANES[i].colour) }}>
+          <li
+            key={i}
+            class="remark"
+            data-stack={LANES[i].name}
+            style={{ borderColor: themed(LANES[i].colour) }}
+          >
             <strong>{LANES[i].name}.</strong> {verdict(m)}
           </li>
         ))}
@@ -220,31 +182,18 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
   return (
     <div class="highway-others">
       <h3>How much depends on the first weights</h3>
-      <ScrollTable
+      <DataTable
         caption={`Layer 0’s gradient over layer ${layers - 1}’s, by first weights`}
         visible
-      >
-        <thead>
-          <tr>
-            <th scope="col">stack</th>
-            {FIRST_WEIGHTS.map(({ value, label }) => (
-              <th scope="col" key={value}>
-                {label}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {LANES.map(({ name }, lane) => (
-            <tr key={name} data-gradient={name}>
-              <th scope="row">{name}</th>
-              {gradients[lane].map((gradient, i) =>
-                isWanted ? <FateCell key={i} gradient={gradient} /> : <td key={i}>…</td>,
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </ScrollTable>
+        columns={['stack', ...INITIALIZATIONS.map((first) => FIRST_WEIGHTS[first])]}
+        rows={LANES.map(({ name }, lane) => ({
+          head: name,
+          cells: gradients[lane].map((gradient) =>
+            isWanted ? <Gradient ratio={gradient} /> : '…',
+          ),
+          data: { gradient: name },
+        }))}
+      />
       <p>{isWanted ? summary(gradients) : 'The other first weights are being measured.'}</p>
       <p class="hint">
         Vanishes: below a hundredth. Explodes: above a hundredfold. Overflows: beyond float32.
@@ -255,12 +204,12 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
   );
 }
 
-function FateCell({ gradient }: { gradient: number }) {
-  const fate = fateOf(gradient);
+function Gradient({ ratio }: { ratio: number }) {
+  const fate = fateOf(ratio);
   return (
-    <td data-fate={fate}>
-      {Number.isFinite(gradient) && `${roundNumber(gradient, 2)} · `}
+    <span class={fate === 'keeps' ? 'good' : 'bad'} data-fate={fate}>
+      {Number.isFinite(ratio) && `${roundNumber(ratio, 2)} · `}
       {fate}
-    </td>
+    </span>
   );
 }

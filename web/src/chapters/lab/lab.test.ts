@@ -4,9 +4,8 @@ import { pathToFileURL } from 'node:url';
 import { compile } from 'addnorm/compile';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { native, root, withFolder } from '../../../packages/addnorm/test/native';
-import { setKernels } from '../../kernels/current';
+import { loadKernels, setKernels } from '../../kernels/current';
 import { Lab, type LabCurve, type LabRun } from '../../kernels/lab';
-import { loadKernels } from '../../kernels/load';
 import { resetState } from '../../state/store';
 import { BUGS, command, FIGURES, request, state } from './state';
 

@@ -15,7 +15,7 @@ export const running = signal(false);
 export const problem = signal('');
 export const list = signal<LabList | undefined>(undefined);
 
-/** A figure that is not wanted any more may take so long, in milliseconds, until it is given up. */
+/** After this many milliseconds a figure is given up when another one is requested. */
 const PATIENCE = 1000;
 
 let lab: Remote<Lab> | undefined;

@@ -2,8 +2,15 @@
 
 import { kernels } from '../../kernels/current';
 import type { LabRequest } from '../../kernels/lab';
-import { choice, number, subset } from '../../state/fields';
-import { defineState, type Item } from '../../state/store';
+import {
+  choice,
+  number,
+  type NumberField,
+  seed,
+  subset,
+  type SubsetField,
+} from '../../state/fields';
+import { defineState, type Item, type Items } from '../../state/store';
 
 export const BUGS = [
   'none',
@@ -20,77 +27,68 @@ export const BUGS = [
   'half-statistics',
 ] as const;
 
-export const LAYERS = { min: 1, max: 48, step: 1 };
-export const DEPTHS = ['3,6,12', '6,12,24', '6,12,24,48'] as const;
-export const STACK_WIDTHS = ['32', '64', '128'] as const;
-export const ROW_WIDTHS = ['64', '128', '512'] as const;
-export const placementNames = () => kernels.placements().map(({ name }) => name);
+const placementNames = () => kernels.placements().map(({ name }) => name);
+const layers = (initial: number) => number({ min: 1, max: 48, step: 1, initial });
+const depths = () => choice(['3,6,12', '6,12,24', '6,12,24,48'], '6,12,24');
+const stackWidth = () => choice(['32', '64', '128'], '64');
+const rowWidth = (initial: '64' | '512') => choice(['64', '128', '512'], initial);
+const seeds = (max = 16, initial = 8) => number({ min: 1, max, step: 1, initial });
+const placements = (...names: string[]) => subset(placementNames, names);
 
-/** What a figure can be asked; it has no such option where there is none. */
-export interface FigureState {
-  layers?: Item<number>;
-  depths?: Item<(typeof DEPTHS)[number]>;
-  stackWidth?: Item<(typeof STACK_WIDTHS)[number]>;
-  rowWidth?: Item<(typeof ROW_WIDTHS)[number]>;
-  seeds?: Item<number>;
-  placements?: Item<readonly string[]>;
-}
+type FigureFields = {
+  layers: NumberField;
+  depths: ReturnType<typeof depths>;
+  stackWidth: ReturnType<typeof stackWidth>;
+  rowWidth: ReturnType<typeof rowWidth>;
+  seeds: NumberField;
+  placements: SubsetField;
+};
 
-const SEEDS = { min: 1, max: 16, step: 1 };
-const MORE_SEEDS = { ...SEEDS, max: 64 };
-const layers = (initial: number) => number({ ...LAYERS, initial });
-const seeds = () => number({ ...SEEDS, initial: 8 });
-const rowWidth = (initial: (typeof ROW_WIDTHS)[number]) => choice(ROW_WIDTHS, initial);
-const stackWidth = () => choice(STACK_WIDTHS, '64');
-const some = (...names: string[]) => subset(placementNames, names);
-
-/** The figures that train nothing, with sizes that at first run within about a second. */
-const figures = {
-  'gradient-flow': defineState('lab.gradient-flow', {
-    layers: layers(12),
+/** The figures that train nothing, with their options. With these initial sizes each takes about a
+ * second. */
+const fields = {
+  'gradient-flow': { layers: layers(12), stackWidth: stackWidth(), seeds: seeds() },
+  'layer-vs-batch': { rowWidth: rowWidth('64'), seeds: seeds() },
+  pipeline: { rowWidth: rowWidth('64') },
+  layernorm: { rowWidth: rowWidth('512'), seeds: seeds() },
+  placement: {
+    depths: depths(),
     stackWidth: stackWidth(),
     seeds: seeds(),
-  }),
-  'layer-vs-batch': defineState('lab.layer-vs-batch', { rowWidth: rowWidth('64'), seeds: seeds() }),
-  pipeline: defineState('lab.pipeline', { rowWidth: rowWidth('64') }),
-  layernorm: defineState('lab.layernorm', { rowWidth: rowWidth('512'), seeds: seeds() }),
-  placement: defineState('lab.placement', {
-    depths: choice(DEPTHS, '6,12,24'),
-    stackWidth: stackWidth(),
-    seeds: seeds(),
-    placements: some('post', 'pre', 'deepnorm'),
-  }),
-  variance: defineState('lab.variance', {
+    placements: placements('post', 'pre', 'deepnorm'),
+  },
+  variance: {
     layers: layers(12),
     stackWidth: stackWidth(),
-    seeds: number({ ...MORE_SEEDS, initial: 32 }),
-    placements: some('none', 'post', 'pre', 'reordered', 'depth-scaled'),
-  }),
-  instability: defineState('lab.instability', { seeds: seeds() }),
-  'rank-collapse': defineState('lab.rank-collapse', {
+    seeds: seeds(64, 32),
+    placements: placements('none', 'post', 'pre', 'reordered', 'depth-scaled'),
+  },
+  instability: { seeds: seeds() },
+  'rank-collapse': {
     layers: layers(24),
     stackWidth: stackWidth(),
     seeds: seeds(),
-    placements: some('none', 'plain', 'post', 'pre', 'scaled-branch'),
-  }),
-  epsilon: defineState('lab.epsilon', { rowWidth: rowWidth('512'), seeds: seeds() }),
-  'norm-backward': defineState('lab.norm-backward', { rowWidth: rowWidth('64'), seeds: seeds() }),
-} satisfies Record<string, FigureState>;
+    placements: placements('none', 'plain', 'post', 'pre', 'scaled-branch'),
+  },
+  epsilon: { rowWidth: rowWidth('512'), seeds: seeds() },
+  'norm-backward': { rowWidth: rowWidth('64'), seeds: seeds() },
+} satisfies Record<string, Partial<FigureFields>>;
 
-export type FigureName = keyof typeof figures;
-export const FIGURES = Object.keys(figures) as FigureName[];
+type FigureName = keyof typeof fields;
+export const FIGURES = Object.keys(fields) as FigureName[];
 
-/** Of the chosen figure. */
-export const seedsRange = () => (state.figure.value === 'variance' ? MORE_SEEDS : SEEDS);
+const figures = Object.fromEntries(
+  FIGURES.map((name) => [name, defineState(`lab.${name}`, fields[name])]),
+) as Record<FigureName, Partial<Items<FigureFields>>>;
 
 const own = defineState('lab', {
   figure: choice(FIGURES, 'gradient-flow'),
   bug: choice(BUGS, 'none'),
-  seed: number({ min: 0, max: 9999, step: 1, initial: 0 }),
+  seed: seed(),
 });
 
 /** Everything that Reset chapter resets. */
-export const state: typeof own & Record<string, Item<any>> = {
+export const state: typeof own & Record<string, Item<any, any>> = {
   ...own,
   ...Object.fromEntries(
     Object.entries(figures).flatMap(([figure, items]) =>
@@ -100,11 +98,11 @@ export const state: typeof own & Record<string, Item<any>> = {
 };
 
 /** The options of the chosen figure. */
-export function chosenFigure(): FigureState {
+export function chosenFigure(): Partial<Items<FigureFields>> {
   return figures[state.figure.value];
 }
 
-/** What the lab is asked. */
+/** What the lab is to run. */
 export function request(): LabRequest {
   const { layers, depths, stackWidth, rowWidth, seeds, placements } = chosenFigure();
   const width = stackWidth ?? rowWidth;
@@ -120,10 +118,10 @@ export function request(): LabRequest {
   };
 }
 
-/** Where a build of the project has the program. */
+/** The path of the program in a build of the project. */
 export const PROGRAM = 'build/release/bin/addnorm';
 
-/** The same for the program. */
+/** The command that runs the same with the program. */
 export function command({ figure, layers, width, seeds, seed, placements, bug }: LabRequest) {
   const flags = [
     layers && `--layers ${layers.join()}`,

@@ -1,49 +1,27 @@
-// Chapter 9: the lab's figures, drawn by the library itself, with what it says of them.
+// Chapter 9: the lab's figures and verdicts, which the library itself draws and writes.
 
-import { useEffect } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
-import { Choice, Choices, Code, Select, Slider, TextField } from '../../ui/controls';
+import { Choice, Choices, Code, Failure, Select, Slider, TextField } from '../../ui/controls';
 import { useNear } from '../../ui/near';
 import { exactNumber } from '../../ui/numbers';
-import { ScrollTable } from '../../ui/table';
+import { DataTable, numberOrBlank } from '../../ui/table';
 import { list, problem, type Ran, ran, run, running } from './runner';
-import {
-  BUGS,
-  chosenFigure,
-  command,
-  DEPTHS,
-  FIGURES,
-  LAYERS,
-  placementNames,
-  PROGRAM,
-  request,
-  ROW_WIDTHS,
-  seedsRange,
-  STACK_WIDTHS,
-  state,
-} from './state';
+import { BUGS, chosenFigure, command, FIGURES, PROGRAM, request, state } from './state';
 import './style.css';
 
 export function LabChapter() {
-  const [element, near] = useNear<HTMLDivElement>();
   const wanted = request();
-  useEffect(() => {
-    if (near) run(wanted);
-  }, [near, JSON.stringify(wanted)]);
+  const element = useNear<HTMLDivElement>(wanted, () => run(wanted));
   return (
     <div ref={element}>
       <Story />
       <Controls />
-      {problem.value && (
-        <p class="problem" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Failure text={problem.value} />
       <div aria-busy={running.value} class={running.value ? 'lab-result busy' : 'lab-result'}>
         {ran.value ? (
           <Result {...ran.value} />
         ) : (
-          !problem.value && <p class="lab-wait">The figure is being drawn.</p>
+          !problem.value && <p class="wait">The figure is being drawn.</p>
         )}
       </div>
       <Trained />
@@ -54,39 +32,34 @@ export function LabChapter() {
 function Story() {
   return (
     <p>
-      The chapters before made claims. Here each is laid over what networks do that are drawn at
-      random: pale and wide what theory predicts, over it what is measured, and under it a verdict
-      that can fail. Try it: put a bug into the network that raises no error, and see which claims
-      no longer hold.
+      The earlier chapters made claims. Here each claim is tested on random networks. The wide pale
+      line is the prediction of theory, the line over it the measurement, and the verdict below can
+      fail. Try it: put a bug that raises no error into the network, and see which claims no longer
+      hold.
     </p>
   );
 }
 
-const labels = <V extends string>(values: readonly V[]) =>
-  values.map((value) => ({ value, label: value.replaceAll('-', ' ') }));
+/** The program's names with spaces, as labels. */
+const spaced = (names: readonly string[], hyphen = '-', space = ' '): Record<string, string> =>
+  Object.fromEntries(names.map((name) => [name, name.replaceAll(hyphen, space)]));
 
 function Controls() {
   const { layers, depths, stackWidth, rowWidth, seeds, placements } = chosenFigure();
   return (
     <>
-      <Choice label="Figure" item={state.figure} options={labels(FIGURES)} />
+      <Choice label="Figure" item={state.figure} labels={spaced(FIGURES)} />
       <div class="controls">
-        {layers && <Slider label="Layers" item={layers} {...LAYERS} />}
+        {layers && <Slider label="Layers" item={layers} />}
         {depths && (
-          <Choice
-            label="Layers"
-            item={depths}
-            options={DEPTHS.map((value) => ({ value, label: value.replaceAll(',', ', ') }))}
-          />
+          <Choice label="Layers" item={depths} labels={spaced(depths.field.values, ',', ', ')} />
         )}
-        {stackWidth && <Choice label="d_model" item={stackWidth} options={labels(STACK_WIDTHS)} />}
-        {rowWidth && <Choice label="Features" item={rowWidth} options={labels(ROW_WIDTHS)} />}
-        {seeds && <Slider label="Seeds" item={seeds} {...seedsRange()} />}
-        <div class="lab-seed">
-          <TextField label="First seed" item={state.seed} />
-        </div>
+        {stackWidth && <Choice label="d_model" item={stackWidth} />}
+        {rowWidth && <Choice label="Features" item={rowWidth} />}
+        {seeds && <Slider label="Seeds" item={seeds} />}
+        <TextField label="First seed" item={state.seed} />
       </div>
-      {placements && <Choices label="Placements" item={placements} options={placementNames()} />}
+      {placements && <Choices label="Placements" item={placements} />}
       <Bugs />
     </>
   );
@@ -95,21 +68,17 @@ function Controls() {
 function Bugs() {
   const chosen = list.value?.bugs.find(({ name }) => name === state.bug.value);
   return (
-    <div class="lab-bug">
-      <Select
-        label="Break it"
-        item={state.bug}
-        options={[{ value: 'none', label: 'no, leave it sound' }, ...labels(BUGS.slice(1))]}
-      />
+    <div class="controls lab-bug">
+      <Select label="Break it" item={state.bug} labels={{ ...spaced(BUGS), none: 'no bug' }} />
       {chosen && <p class="hint">{chosen.meaning}.</p>}
     </div>
   );
 }
 
 const CLASSES: Record<Verdict, string> = {
-  inside: 'lab-verdict good',
-  outside: 'lab-verdict bad',
-  'not applicable': 'lab-verdict',
+  inside: 'good',
+  outside: 'bad',
+  'not applicable': 'faint',
 };
 
 function Mark({ verdict }: { verdict: Verdict }) {
@@ -123,13 +92,14 @@ function Result({ run, request, milliseconds }: Ran) {
       <h3 data-figure={run.figure}>{run.title}</h3>
       <p>{run.question}</p>
       <p class="lab-sum" data-verdict={run.verdict} role="status">
-        <Mark verdict={run.verdict} /> {run.tally}.{unseen && ' This figure does not see the bug.'}
+        <Mark verdict={run.verdict} /> {run.tally}.
+        {unseen && ' This figure does not detect the bug.'}
       </p>
       {run.panels.map((panel, i) => (
         <PanelFigure key={i} panel={panel} />
       ))}
       <h4>What is claimed</h4>
-      <ul class="lab-checks">
+      <ul>
         {run.checks.map(({ verdict, text }, i) => (
           <li key={i} data-check={verdict}>
             <Mark verdict={verdict} /> {text}
@@ -181,31 +151,18 @@ function Numbers({ panel }: { panel: LabPanel }) {
     ...panel.predicted.flatMap((curve) => rowsOf(curve, ' (theory)')),
   ];
   const places = [...new Set(rows.flatMap(({ at }) => [...at.keys()]))].sort((a, b) => a - b);
-  const { names } = panel.x;
+  const { label, names } = panel.x;
   return (
-    <ScrollTable caption={`${panel.title}: ${panel.y.label}`}>
-      <thead>
-        <tr>
-          <th scope="col">{panel.x.label}</th>
-          {places.map((x) => (
-            <th scope="col" key={x}>
-              {names?.[x] ?? exactNumber(x)}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ name, at }, i) => (
-          <tr key={i} data-curve={name}>
-            <th scope="row">{name}</th>
-            {places.map((x) => {
-              const value = at.get(x);
-              return <td key={x}>{value == null ? '' : exactNumber(value)}</td>;
-            })}
-          </tr>
-        ))}
-      </tbody>
-    </ScrollTable>
+    <DataTable
+      caption={`${panel.title}: ${panel.y.label}`}
+      columns={[label, ...places.map((x) => names?.[x] ?? exactNumber(x))]}
+      rows={rows.map(({ name, at }) => ({
+        head: name,
+        cells: places.map((x) => at.get(x)),
+        data: { curve: name },
+      }))}
+      format={numberOrBlank}
+    />
   );
 }
 
@@ -215,10 +172,10 @@ function Trained() {
     <>
       <h3>Figures that train</h3>
       <p>
-        What warm-up is for, what a norm allows the learning rate to be, every placement beside the
-        others, how deep a stack still trains: such figures train dozens of networks, half a minute
-        of two cores each, and so belong to the program. It draws those above too, in the terminal,
-        as SVG and as one page.
+        Some figures train dozens of networks, which takes half a minute on two cores each. They
+        show the effect of warm-up, the learning rates that a norm allows, all placements in
+        comparison, and how deep a stack can be trained. The program runs them, and also the figures
+        above. It draws in the terminal, as SVG and as one page.
       </p>
       {trained && (
         <Code

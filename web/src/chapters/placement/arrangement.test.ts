@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { Placement } from '../../kernels/kernels';
-import { loadKernels } from '../../kernels/load';
+import { loadKernels } from '../../kernels/current';
 import { resetState } from '../../state/store';
 import { chosenArrangement, choose, equation, rowOf } from './arrangement';
 import { state } from './state';

@@ -1,12 +1,12 @@
-// The arrangement on the switchboard: as the kernels take it, and as an equation.
+// The arrangement on the switchboard, in the kernels' form and as an equation.
 
-import { batch } from '@preact/signals';
 import type { Arrangement, Placement } from '../../kernels/kernels';
-import type { TokenNorm } from '../../ui/norms';
+import { assign } from '../../state/store';
+import type { TokenNorm } from '../../ui/names';
 import { factor, type FactorName, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
 
-/** What the switches say. */
+/** The arrangement that the switches are set to. */
 export function chosenArrangement(): Arrangement {
   return {
     before: state.before.value,
@@ -27,7 +27,7 @@ function formula(name: string, slot: FactorSlot, table: Placement[]): string {
   return table.find((row) => row.name === name)!.formulas[slot];
 }
 
-/** The row of the table that this is; undefined: none. */
+/** The row of the table with this arrangement; undefined if there is none. */
 export function rowOf(arrangement: Arrangement, table: Placement[]): Placement | undefined {
   return table.find(
     (row) =>
@@ -40,15 +40,15 @@ export function rowOf(arrangement: Arrangement, table: Placement[]): Placement |
 export function choose(row: Placement, table: Placement[]): void {
   const same = <S extends FactorSlot>(slot: S): FactorName<S> =>
     factorNames(slot).find((name) => formula(name, slot, table) === row.formulas[slot])!;
-  batch(() => {
-    state.before.value = row.before;
-    state.inside.value = row.inside;
-    state.after.value = row.after;
-    state.final.value = row.finalNorm;
-    state.skip.value = same('skip');
-    state.gain.value = same('gain');
-    state.scale.value = same('beforeScale');
-    state.weights.value = same('initialGain');
+  assign(state, {
+    before: row.before,
+    inside: row.inside,
+    after: row.after,
+    final: row.finalNorm,
+    skip: same('skip'),
+    gain: same('gain'),
+    scale: same('beforeScale'),
+    weights: same('initialGain'),
   });
 }
 

@@ -1,16 +1,16 @@
 // Stream and gradient by layer at initialization: this arrangement beside post and pre.
 
-import { useEffect, useMemo } from 'preact/hooks';
 import type { Placement } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
 import { type MeasureJob, Measurer } from '../../kernels/sessions';
-import { FIRST_WEIGHTS } from '../../stacks/first-weights';
+import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
 import { curve, verdict } from '../../stacks/verdict';
 import { CURVE_COLOURS } from '../../ui/colours';
 import { Choice, Slider, TextField } from '../../ui/controls';
-import { LineChart } from '../../ui/line-chart';
+import { FIRST_WEIGHTS } from '../../ui/names';
+import { useNear } from '../../ui/near';
 import { chosenArrangement, rowOf } from './arrangement';
-import { LAYERS, state } from './state';
+import { state } from './state';
 
 const LOOKS = [
   { colour: CURVE_COLOURS.orange },
@@ -31,7 +31,7 @@ export function chosenText(): string | undefined {
   return state.source.value === 'pasted' ? state.text.value : undefined;
 }
 
-/** The stack of the switchboard, for its first weights: these do not know how it will be trained. */
+/** The stack of the switchboard. The options of training do not affect its first weights. */
 export function chosenStack(): Stack {
   return {
     arrangement: chosenArrangement(),
@@ -50,22 +50,18 @@ export function chosenStack(): Stack {
   };
 }
 
-export function Curves({ table, near }: { table: Placement[]; near: boolean }) {
+export function Curves({ table }: { table: Placement[] }) {
   const job = jobOf(table);
-  useEffect(() => {
-    if (near) measurer.request(job);
-  }, [near, JSON.stringify(job)]);
+  const element = useNear<HTMLDivElement>(job, () => measurer.request(job));
   return (
-    <>
+    <div ref={element}>
       <div class="controls">
-        <Slider label="Layers" item={state.layers} {...LAYERS} />
-        <Choice label="First weights" item={state.first} options={FIRST_WEIGHTS} />
-        <div class="placement-number">
-          <TextField label="Seed" item={state.seed} />
-        </div>
+        <Slider label="Layers" item={state.layers} />
+        <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
+        <TextField label="Seed" item={state.seed} />
       </div>
       <Measured />
-    </>
+    </div>
   );
 }
 
@@ -74,7 +70,7 @@ function Measured() {
     return <p>These stacks cannot be measured; the reason stands beside the text.</p>;
   }
   if (measurer.measured.value) return <Charts />;
-  return <p class="placement-wait">The stacks are being measured.</p>;
+  return <p class="wait">The stacks are being measured.</p>;
 }
 
 function jobOf(table: Placement[]): NamedJob {
@@ -91,36 +87,18 @@ function jobOf(table: Placement[]): NamedJob {
 function Charts() {
   const { job, measurements, milliseconds } = measurer.measured.value!;
   const { layers } = job.stacks[0].options;
-  const places = useMemo(() => Array.from({ length: layers + 1 }, (_, l) => l), [layers]);
-  const curves = (of: 'stream' | 'gradient') =>
+  const curves = (of: Signal) =>
     measurements.map((m, i) => ({ name: job.names[i], ...LOOKS[i], values: curve(m[of]) }));
   return (
     <>
-      <div class="placement-charts">
-        <LineChart
-          name="Residual stream by layer, before training"
-          xLabel="layer"
-          yLabel="stream’s RMS"
-          x={places}
-          curves={curves('stream')}
-          logarithmic
-        />
-        <LineChart
-          name="Gradient by layer, before training"
-          xLabel="layer"
-          yLabel="gradient’s RMS"
-          x={places}
-          curves={curves('gradient')}
-          logarithmic
-        />
+      <div class="charts">
+        <LayerChart of="stream" curves={curves('stream')} />
+        <LayerChart of="gradient" curves={curves('gradient')} />
       </div>
       <p data-verdict="measured">
         <strong>{job.names[0]}.</strong> {verdict(measurements[0])}
       </p>
-      <p class="hint">
-        At layer l stands what layer l reads; at {layers}, what the last layer leaves. Measured in{' '}
-        {Math.round(milliseconds)} ms.
-      </p>
+      <LayerHint last={layers}>Measured in {Math.round(milliseconds)} ms.</LayerHint>
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { Arrangement } from '../../kernels/kernels';
 import type { Item } from '../../state/store';
-import { NORM_NAMES } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { factor, type FactorSlot } from './factors';
 import { state } from './state';
 
@@ -15,26 +15,19 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
   const isScaled = arrangement.beforeScale !== 'none';
   const scaled = isScaled ? `${norm} ${labelOf('beforeScale', arrangement)}` : norm;
   return (
-    <svg class="placement-diagram" viewBox="0 0 320 500" role="img" aria-label={words(arrangement)}>
-      <defs>
-        <marker
-          id="placement-arrow"
-          viewBox="0 0 10 10"
-          refX="9"
-          refY="5"
-          markerWidth="7"
-          markerHeight="7"
-          orient="auto"
-        >
-          <path d="M0 0 L10 5 L0 10 z" />
-        </marker>
-      </defs>
+    <svg
+      class="diagram placement-diagram"
+      viewBox="0 0 320 500"
+      role="img"
+      aria-label={words(arrangement)}
+    >
       <text x={STREAM} y="18" class="name">
         x
       </text>
-      <path class={cut ? 'stream cut' : 'stream'} d={`M${STREAM} 62 V338`} />
+      <path class={cut ? 'dashed' : 'stream'} d={`M${STREAM} 62 V338`} />
       <path class="stream" d={`M${STREAM} 26 V62`} />
       <path class="branch" d={`M${STREAM} 62 H${BRANCH} V352 H${STREAM + 17}`} />
+      <path class="arrow" d={`M${STREAM + 15} 352 l14 -7 v14 z`} />
       <circle class="dot" cx={STREAM} cy="62" r="4" />
       <Slot x={BRANCH} y={84} name="before" norm={scaled} item={state.before} />
       <g class="sublayer">
@@ -57,7 +50,7 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
         y
       </text>
       <Slot x={BRANCH} y={442} name="final norm" norm={norm} item={state.final} />
-      <path class="branch faint" d={`M${STREAM + 14} 456 H${BRANCH - 76}`} />
+      <path class="dashed" d={`M${STREAM + 14} 456 H${BRANCH - 76}`} />
       <text x={BRANCH} y="490" class="faint">
         once, after layer N
       </text>
@@ -81,7 +74,7 @@ interface SlotProps {
 function Slot({ x, y, name, norm, item }: SlotProps) {
   const toggle = () => (item.value = !item.value);
   return (
-    <g class={item.value ? 'slot on' : 'slot'} onClick={toggle}>
+    <g class={item.value ? 'slot marked' : 'slot faint'} onClick={toggle}>
       <rect x={x - 70} y={y} width="140" height="30" rx="8" />
       <text x={x} y={y + 20}>
         {item.value ? norm : name}
@@ -92,7 +85,7 @@ function Slot({ x, y, name, norm, item }: SlotProps) {
 
 function Factor({ x, y, name, label }: { x: number; y: number; name: string; label: string }) {
   return (
-    <g class={label === '× 1' ? 'factor one' : 'factor'}>
+    <g class={label === '× 1' ? 'factor faint' : 'factor'}>
       <rect x={x - 38} y={y} width="76" height="28" rx="14" />
       <text x={x} y={y + 19}>
         {label === '× 1' ? `${name} × 1` : label}

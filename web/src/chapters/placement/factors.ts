@@ -1,10 +1,10 @@
-// What a path or a norm may be multiplied by. A factor is named after a placement that has it.
+// The factors of a path or a norm. Each is named after a placement that uses it.
 
 interface Factor {
   label: string;
-  /** What is special about it, for those who choose. */
+  /** What a reader should know when choosing it. */
   note?: string;
-  /** In formulas, that of the skip path with its x; '' where nothing is to be written. */
+  /** The factor in formulas; for the skip path it includes x. '' where a formula omits it. */
   tex: string;
 }
 

@@ -2,8 +2,8 @@
 
 import { type Field, FieldError } from '../../state/fields';
 
-/** What is longer has a name in the link, which only the page that made it can read: so undo and
- * redo work, and whoever opens the link is told. */
+/** A longer text is replaced in the link by a name that only the page that made it can read. So undo
+ * and redo work, and whoever opens the link elsewhere gets a message. */
 export const IN_LINK = 2000;
 const KEPT = 50; // of the long texts, the newest
 

@@ -3,7 +3,7 @@
 import type { Arrangement, Placement } from '../../kernels/kernels';
 import { Button, Checkbox, Choice } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { NORM_NAMES, normOptions, TOKEN_NORMS } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { chosenArrangement, choose, equation, rowOf } from './arrangement';
 import { Diagram } from './diagram';
 import { factor, factorNames, FACTORS, type FactorSlot } from './factors';
@@ -14,7 +14,7 @@ export function Switchboard({ table }: { table: Placement[] }) {
   const row = rowOf(arrangement, table);
   return (
     <>
-      <div class="placement-names" role="group" aria-label="Named placements">
+      <div class="buttons" role="group" aria-label="Named placements">
         {table.map((p) => (
           <Button key={p.name} pressed={p === row} onClick={() => choose(p, table)}>
             {p.name}
@@ -45,7 +45,7 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
   );
 }
 
-// When it is in the equation, its sign, its meaning.
+// When a symbol is in the equation, the symbol, and its meaning.
 const TERMS: [(a: Arrangement) => boolean, string, string][] = [
   [(a) => a.skip === 'admin', String.raw`\omega`, 'a learned vector, first measured on one batch'],
   [(a) => a.gain === 'rezero', String.raw`\alpha`, 'a learned number, 0 at first'],
@@ -95,32 +95,33 @@ function Terms({ arrangement: a }: { arrangement: Arrangement }) {
 function Switches() {
   return (
     <div class="placement-switches">
-      <fieldset>
+      <fieldset class="placement-norms">
         <legend>Norms</legend>
         <Checkbox label="before F" item={state.before} />
         <Checkbox label="inside, on F’s output" item={state.inside} />
         <Checkbox label="after the sum" item={state.after} />
         <Checkbox label="final, after the last layer" item={state.final} />
       </fieldset>
-      <Choice label="Kind of norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
-      <Choice label="Skip" item={state.skip} options={options('skip')} />
-      <Choice label="Gain" item={state.gain} options={options('gain')} />
+      <Choice label="Kind of norm" item={state.norm} labels={NORM_NAMES} />
+      <Choice label="Skip" item={state.skip} labels={labels('skip')} />
+      <Choice label="Gain" item={state.gain} labels={labels('gain')} />
       <Choice
         label="Scale of the norm before F"
         item={state.scale}
-        options={options('beforeScale')}
+        labels={labels('beforeScale')}
       />
       {state.scale.value !== 'none' && !state.before.value && (
         <p class="hint">There is no norm before F that this could scale.</p>
       )}
-      <Choice label="First weights of F" item={state.weights} options={options('initialGain')} />
+      <Choice label="First weights of F" item={state.weights} labels={labels('initialGain')} />
     </div>
   );
 }
 
-function options<S extends FactorSlot>(slot: S) {
-  return factorNames(slot).map((value) => {
-    const { label, note } = factor(slot, value);
-    return { value, label: note ? `${label}, ${note}` : label };
+function labels(slot: FactorSlot): Record<string, string> {
+  const entries = factorNames(slot).map((name) => {
+    const { label, note } = factor(slot, name);
+    return [name, note ? `${label}, ${note}` : label];
   });
+  return Object.fromEntries(entries);
 }

@@ -6,12 +6,12 @@ import type { Placement } from '../../kernels/kernels';
 import { CURVE_COLOURS } from '../../ui/colours';
 import { Button, Choice, Problem, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
-import { roundNumber } from '../../ui/numbers';
-import { ScrollTable } from '../../ui/table';
+import { grouped, roundNumber } from '../../ui/numbers';
+import { DataTable } from '../../ui/table';
 import { rowOf } from './arrangement';
 import { chosenStack, chosenText, measureProblem } from './curves';
 import { IN_LINK } from './long-text';
-import { RATES, state } from './state';
+import { state } from './state';
 import { runningMeans, type Setup, Training } from './training';
 import { lossText, type Outcome, verdict } from './verdict';
 
@@ -23,10 +23,10 @@ interface Finished {
   outcome: Outcome;
   losses: (readonly number[])[]; // without, with
 }
-/** What has been trained to its end since the page was opened, the newest first. */
+/** The trainings that have finished since the page was opened, the newest first. */
 const finished = signal<Finished[]>([]);
 
-/** Ends the training, and forgets those before. */
+/** Ends the training and forgets the earlier ones. */
 export function resetTraining(): void {
   training.reset();
   finished.value = [];
@@ -65,17 +65,9 @@ export function Train({ table }: { table: Placement[] }) {
   return (
     <>
       <div class="controls">
-        <Choice
-          label="Learning rate"
-          item={state.rate}
-          options={RATES.map((value) => ({ value, label: value }))}
-        />
-        <div class="placement-number">
-          <TextField label="Steps" item={state.steps} />
-        </div>
-        <div class="placement-number">
-          <TextField label="Warm-up steps" item={state.warmup} />
-        </div>
+        <Choice label="Learning rate" item={state.rate} />
+        <TextField label="Steps" item={state.steps} />
+        <TextField label="Warm-up steps" item={state.warmup} />
       </div>
       {state.warmup.value > state.steps.value && (
         <p class="hint">
@@ -93,7 +85,7 @@ export function Train({ table }: { table: Placement[] }) {
 }
 
 const HINT =
-  `A text of more than ${IN_LINK.toLocaleString('en')} characters is not kept in the link. ` +
+  `A text of more than ${grouped(IN_LINK)} characters is not kept in the link. ` +
   'It never leaves this page.';
 
 function TextChoice() {
@@ -104,10 +96,7 @@ function TextChoice() {
         <Choice
           label="Text to train on"
           item={state.source}
-          options={[
-            { value: 'bundled', label: 'this project’s documents and code' },
-            { value: 'pasted', label: 'my own' },
-          ]}
+          labels={{ bundled: 'Genesis, in the King James Version', pasted: 'my own' }}
         />
       </div>
       {pasted && (
@@ -124,7 +113,7 @@ function TextChoice() {
   );
 }
 
-/** Whether a field that a training uses has been given what it cannot be. */
+/** Whether a field that a training uses has an invalid value. */
 function isRefused(): boolean {
   const { curves: _, text, ...used } = state;
   const pasted = state.source.value === 'pasted' ? [text] : [];
@@ -135,7 +124,7 @@ function Buttons({ setup }: { setup: Setup }) {
   const status = training.status.value;
   const refused = isRefused();
   return (
-    <div class="placement-buttons">
+    <div class="buttons">
       {status === 'running' && (
         <Button kind="danger" onClick={() => training.stop()}>
           Stop
@@ -154,7 +143,7 @@ function Buttons({ setup }: { setup: Setup }) {
       <Button disabled={status === 'idle'} onClick={() => training.reset()}>
         Reset training
       </Button>
-      <Problem text={refused ? 'A field above has what it cannot use: mend it to start.' : ''} />
+      <Problem text={refused ? 'A field above has an invalid value: correct it to start.' : ''} />
     </div>
   );
 }
@@ -175,15 +164,16 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
         <Choice
           label="Loss shown"
           item={state.curves}
-          options={[
-            { value: 'mean', label: `mean of the last ${WINDOW} steps` },
-            { value: 'each', label: 'each step' },
-          ]}
+          labels={{ mean: `mean of the last ${WINDOW} steps`, each: 'each step' }}
         />
       </div>
       <Losses setup={shown} />
       <div role="status" class="placement-verdict">
-        {outcome && <p data-verdict="trained">{verdict(outcome)}</p>}
+        {outcome && (
+          <p class="remark" data-verdict="trained">
+            {verdict(outcome)}
+          </p>
+        )}
       </div>
       {JSON.stringify(shown) !== JSON.stringify(chosen) && (
         <p class="hint">The switches or controls have changed since this training began.</p>
@@ -250,33 +240,23 @@ const COLUMNS = [
 ];
 
 function FinishedTable() {
+  const rows = finished.value.map(({ setup: { name, stack, steps }, outcome }) => {
+    const { layers, learningRate, seed } = stack.options;
+    const losses = [outcome.without, outcome.with, outcome.unigram].map(lossText);
+    return {
+      head: name,
+      cells: [layers, roundNumber(learningRate), steps, seed, ...losses],
+      data: { trained: name },
+    };
+  });
   return (
     <div class="placement-finished">
-      <ScrollTable caption="Trained so far: loss on text kept aside, in nats a byte" visible>
-        <thead>
-          <tr>
-            {COLUMNS.map((title) => (
-              <th scope="col" key={title}>
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {finished.value.map(({ setup: { name, stack, steps }, outcome }, i) => (
-            <tr key={finished.value.length - i} data-trained={name}>
-              <th scope="row">{name}</th>
-              <td>{stack.options.layers}</td>
-              <td>{roundNumber(stack.options.learningRate)}</td>
-              <td>{steps}</td>
-              <td>{stack.options.seed}</td>
-              <td>{lossText(outcome.without)}</td>
-              <td>{lossText(outcome.with)}</td>
-              <td>{lossText(outcome.unigram)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </ScrollTable>
+      <DataTable
+        caption="Trained so far: loss on text kept aside, in nats a byte"
+        visible
+        columns={COLUMNS}
+        rows={rows}
+      />
       <Button onClick={() => (finished.value = [])}>Clear the table</Button>
     </div>
   );

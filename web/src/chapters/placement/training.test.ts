@@ -1,8 +1,8 @@
 import { effect, untracked } from '@preact/signals';
 import { beforeAll, expect, test } from 'vitest';
-import { inProcessWorker } from '../../kernels/in-process';
+import { inProcessWorker } from '../../../test/in-process';
 import type { Kernels } from '../../kernels/kernels';
-import { loadKernels } from '../../kernels/load';
+import { loadKernels } from '../../kernels/current';
 import study from '#root/src/lab/training.h?raw';
 import { runningMeans, type Setup, Training } from './training';
 import { LEARNED, verdict } from './verdict';

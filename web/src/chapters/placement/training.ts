@@ -3,6 +3,7 @@
 import { batch, signal } from '@preact/signals';
 import type { Opened, Stack } from '../../kernels/session-host';
 import { type SessionWorker, takeWorker, textBytes } from '../../kernels/sessions';
+import { mean } from '../../ui/vectors';
 
 export interface Setup {
   name: string; // of the arrangement
@@ -13,10 +14,7 @@ export interface Setup {
 
 /** The mean of each value and up to `window` − 1 before it. */
 export function runningMeans(values: readonly number[], window: number): number[] {
-  return values.map((_, i) => {
-    const last = values.slice(Math.max(0, i + 1 - window), i + 1);
-    return last.reduce((sum, v) => sum + v, 0) / last.length;
-  });
+  return values.map((_, i) => mean(values.slice(Math.max(0, i + 1 - window), i + 1)));
 }
 
 const VALIDATION_BATCHES = 8;
@@ -60,7 +58,7 @@ export class Training {
 
   #busy: readonly Run[] | undefined; // whose steps are under way
 
-  /** `slice`: milliseconds of steps between two looks at the page. */
+  /** `slice`: a worker trains for this many milliseconds before the page updates. */
   constructor(
     readonly makeWorker = takeWorker,
     readonly slice = 120,
@@ -98,7 +96,7 @@ export class Training {
     });
   }
 
-  /** Until the runs are done, or stopped, or no longer ours; what fails ends them in words. */
+  /** Trains until the runs are done, stopped or replaced. An error ends them and is shown. */
   async #work(setup: Setup, runs: readonly Run[]): Promise<void> {
     const ours = () => this.runs.value === runs;
     const going = () => ours() && this.status.value === 'running';

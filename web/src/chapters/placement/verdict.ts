@@ -1,7 +1,7 @@
-// What a training without and one with warm-up show, by the rules of `addnorm study`.
+// A comparison of training without and with warm-up, by the rules of `addnorm study`.
 
-/** Nats a byte below byte frequencies from which on a model counts as trained, and from which on
- * one loss counts as lower than another. */
+/** In nats a byte. A model counts as trained if its loss is lower by this than that of byte
+ * frequencies, and a loss counts as lower than another if it is lower by this. */
 export const LEARNED = 0.1;
 
 export interface Outcome {

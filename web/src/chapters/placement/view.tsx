@@ -1,17 +1,15 @@
 import { useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { ChapterLink } from '../../ui/controls';
-import { useNear } from '../../ui/near';
 import { Curves } from './curves';
 import { Switchboard } from './switchboard';
 import { Train } from './train';
 import './style.css';
 
 export function PlacementChapter() {
-  const [element, near] = useNear<HTMLDivElement>();
   const table = useMemo(() => kernels.placements(), []);
   return (
-    <div ref={element}>
+    <>
       <p>
         <ChapterLink to="highway">Residual and norm belong together</ChapterLink>, but in which
         order? The Transformer of 2017 normalizes after the sum (post-norm). GPT-2 and most models
@@ -26,12 +24,12 @@ export function PlacementChapter() {
       <Switchboard table={table} />
       <h3>Before training</h3>
       <p>
-        A decoder of such layers goes over a batch of text, forward and back, with its first
-        weights. In post-norm every sum goes through a norm: the stream keeps its size, and the
+        A decoder of such layers with its first weights processes a batch of text, forward and
+        backward. In post-norm every sum goes through a norm: the stream keeps its size, and the
         gradient meets each of these norms on its way back. In pre-norm nothing stands on the
-        stream: every branch adds to it, so it grows, and the gradient has a free way.
+        stream: every branch adds to it, so it grows, and the gradient passes unchanged.
       </p>
-      <Curves table={table} near={near} />
+      <Curves table={table} />
       <h3>Train it here</h3>
       <p>
         That signal and gradient arrive is not yet enough. Two decoders with the same first weights
@@ -46,6 +44,6 @@ export function PlacementChapter() {
         its own. A loss 0.1 below byte frequencies counts as trained, and a difference of 0.1 as a
         difference. One seed is one sample: try another.
       </p>
-    </div>
+    </>
   );
 }

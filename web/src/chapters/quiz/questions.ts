@@ -1,4 +1,4 @@
-// The six questions, with what each answer deserves to hear.
+// The six questions, with a reply to each answer.
 
 export interface Answer {
   text?: string;
@@ -13,7 +13,7 @@ export interface Question {
   tex?: string; // below the text
   answers: readonly Answer[];
   right: number;
-  /** The chapter that shows it. */
+  /** The chapter that explains it. */
   chapter: string;
   link: string;
 }
@@ -36,8 +36,8 @@ export const questions: readonly Question[] = [
           'the same output in training and when text is written one token at a time.',
       },
       {
-        text: 'BatchNorm cannot take the mean away from negative values.',
-        reply: 'A mean can be taken away from any values.',
+        text: 'BatchNorm cannot subtract the mean from negative values.',
+        reply: 'A mean can be subtracted from any values.',
       },
       {
         text: 'BatchNorm makes every token of a sentence the same.',
@@ -139,7 +139,7 @@ export const questions: readonly Question[] = [
         spoken: '1 plus 50 σ squared',
         reply:
           'Many texts say that it grows with depth. But each norm brings the variance back to 1, ' +
-          'and nothing piles up.',
+          'so nothing accumulates.',
       },
       {
         tex: '1 + \\sigma^2',

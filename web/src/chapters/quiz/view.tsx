@@ -1,4 +1,4 @@
-// Chapter 8: six questions, each answered at once.
+// Chapter 8: six questions, with an immediate reply to each answer.
 
 import { useId } from 'preact/hooks';
 import { ChapterLink, Problem } from '../../ui/controls';
@@ -11,7 +11,7 @@ export function Quiz() {
   return (
     <>
       <p>Six questions. Each answer gets a reply at once, and you can change it.</p>
-      <ol class="quiz-questions">
+      <ol class="plain-list">
         {questions.map((question, i) => (
           <li key={question.id}>
             <QuestionView question={question} number={i + 1} />
@@ -23,7 +23,7 @@ export function Quiz() {
   );
 }
 
-/** The place of the answer that was given; −1 if none was. */
+/** The index of the given answer; −1 if there is none. */
 function givenTo({ id }: Question): number {
   const given = state[id].value;
   return given === 'none' ? -1 : LETTERS.indexOf(given);
@@ -32,7 +32,7 @@ function givenTo({ id }: Question): number {
 function QuestionView({ question, number }: { question: Question; number: number }) {
   const name = useId();
   const given = givenTo(question);
-  const verdict = given === question.right ? 'right' : 'wrong';
+  const isRight = given === question.right;
   return (
     <fieldset class="quiz-question" data-question={question.id}>
       <legend>
@@ -40,7 +40,10 @@ function QuestionView({ question, number }: { question: Question; number: number
         {question.tex && <Formula tex={question.tex} block />}
       </legend>
       {question.answers.map(({ text, tex, spoken }, i) => (
-        <label key={i} class={`quiz-answer ${i === given ? verdict : ''}`}>
+        <label
+          key={i}
+          class={`card quiz-answer ${i === given ? (isRight ? 'right' : 'wrong') : ''}`}
+        >
           <input
             type="radio"
             name={name}
@@ -57,7 +60,7 @@ function QuestionView({ question, number }: { question: Question; number: number
       <div class="quiz-reply" aria-live="polite">
         {given >= 0 && (
           <p>
-            <strong class={verdict}>{verdict === 'right' ? 'Right.' : 'Not so.'}</strong>{' '}
+            <strong class={isRight ? 'good' : 'bad'}>{isRight ? 'Right.' : 'Not so.'}</strong>{' '}
             {question.answers[given].reply}{' '}
             <ChapterLink to={question.chapter}>{question.link}</ChapterLink>.
           </p>

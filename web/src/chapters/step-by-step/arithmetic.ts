@@ -1,4 +1,4 @@
-// The four steps with the numbers in place, as TeX. Long vectors: first terms, dots, the last.
+// The four steps with their numbers, as TeX. Long vectors have their first terms, dots, and the last.
 
 import type { NormOptions } from 'addnorm';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
@@ -64,7 +64,7 @@ function square(v: number): string {
   return /^[\d.]+$/.test(text) ? `${text}^2` : `(${text})^2`;
 }
 
-/** All terms where there is room, else the first ones that fit, dots and the last. */
+/** All terms where there is room; otherwise the first ones that fit, dots, and the last. */
 export function texSum(terms: string[]): string {
   const joined = terms.join(' + ');
   if (terms.length < 3 || width(joined) <= ROOM) return joined;

@@ -1,4 +1,4 @@
-// Where the values lie: dots on a number line for a few, a histogram for many.
+// The distribution of values: dots on a number line for a few, a histogram for many.
 
 export const HISTOGRAM_FROM = 20;
 
@@ -7,7 +7,7 @@ export interface Interval {
   high: number;
 }
 
-/** What holds all values, with some air at both ends. */
+/** An interval with all values and a margin at both ends. */
 export function intervalOf(values: readonly number[], least?: Interval): Interval {
   const finite = values.filter(Number.isFinite);
   const low = Math.min(...finite, least?.low ?? Infinity);

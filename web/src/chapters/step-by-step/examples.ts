@@ -1,38 +1,22 @@
-// Vectors and conventions at one click.
+// Example vectors, and the conventions of several libraries.
 
-import type { EpsilonAt, Variance } from 'addnorm';
-import type { TokenNorm } from '../../ui/norms';
 import { normal } from '../../ui/random';
-import type { EPSILONS } from './state';
 
 /** 512 features of a word after attention, with mean 0.135 and deviation 0.048. */
 export const features512: readonly number[] = wordFeatures();
 
 export const wideSpread: readonly number[] = [-8, 0.5, 12, -3, 6, 1, -15, 9];
 
-interface Convention {
-  name: string;
-  norm: TokenNorm;
-  epsilon: (typeof EPSILONS)[number];
-  epsilonAt: EpsilonAt;
-  variance: Variance;
-}
-
 const root = { norm: 'layer', epsilonAt: 'variance', variance: 'population' } as const;
+const beside = { norm: 'layer', epsilonAt: 'deviation', variance: 'unbiased' } as const;
 
-export const conventions: Convention[] = [
+export const conventions = [
   { name: 'PyTorch', ...root, epsilon: '1e-5' },
   { name: 'BERT', ...root, epsilon: '1e-12' },
   { name: 'Llama 3', ...root, norm: 'rms', epsilon: '1e-5' },
-  {
-    name: 'From scratch',
-    norm: 'layer',
-    epsilon: '1e-6',
-    epsilonAt: 'deviation',
-    variance: 'unbiased',
-  },
+  { name: 'From scratch', ...beside, epsilon: '1e-6' },
   { name: 'Chapter 1', ...root, epsilon: '1e-8' },
-];
+] as const;
 
 function wordFeatures(): number[] {
   const draw = normal(2700);

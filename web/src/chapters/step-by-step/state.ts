@@ -3,22 +3,14 @@
 import { EPSILON_AT, VARIANCES } from 'addnorm';
 import { choice, type Field, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
-import { TOKEN_NORMS } from '../../ui/norms';
+import { TOKEN_NORMS } from '../../ui/names';
 import { features512 } from './examples';
 
-export const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;
-export const GAMMA = { min: 0, max: 3, step: 0.1, initial: 1 };
-export const BETA = { min: -3, max: 3, step: 0.1, initial: 0 };
-/** So that ten times a value is a float64 too. */
+const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;
+/** With this limit ten times a value is still a float64. */
 export const LIMIT = 1e305;
 
-const anyVector = vector({
-  initial: [1, 2, 3, 4],
-  minLength: 1,
-  maxLength: 1024,
-  min: -LIMIT,
-  max: LIMIT,
-});
+const anyVector = vector([1, 2, 3, 4], { minLength: 1, maxLength: 1024, min: -LIMIT, max: LIMIT });
 
 const EXAMPLE = '512-features';
 
@@ -35,6 +27,6 @@ export const state = defineState('st', {
   variance: choice(VARIANCES, 'population'),
   epsilon: choice(EPSILONS, '1e-5'),
   epsilonAt: choice(EPSILON_AT, 'variance'),
-  gamma: number(GAMMA),
-  beta: number(BETA),
+  gamma: number({ min: 0, max: 3, step: 0.1, initial: 1 }),
+  beta: number({ min: -3, max: 3, step: 0.1, initial: 0 }),
 });

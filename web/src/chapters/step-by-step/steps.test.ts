@@ -1,18 +1,11 @@
 import type { NormOptions } from 'addnorm';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { setKernels } from '../../kernels/current';
-import { loadKernels } from '../../kernels/load';
+import { loadKernels, setKernels } from '../../kernels/current';
+import { addNormToken } from '../../kernels/token';
 import { deviationFormula, meanFormula, normalizeFormula, texSum } from './arithmetic';
 import { histogram, intervalOf, ticks } from './distribution';
 import { features512 } from './examples';
-import {
-  changeOfNormalized,
-  measure,
-  remarks,
-  scaleAndShift,
-  type Steps,
-  takeSteps,
-} from './steps';
+import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 
 beforeAll(async () => setKernels(await loadKernels()));
 
@@ -30,7 +23,10 @@ describe('the steps', () => {
     expect([mean, variance]).toEqual([2.5, 1.25]);
     expect(deviation).toBeCloseTo(Math.sqrt(1.25001), 12);
     expect(normalized[0]).toBeCloseTo(-1.5 / Math.sqrt(1.25001), 12);
-    expect(scaleAndShift(torch, [1, 2, 3, 4], 2, -1)[3]).toBeCloseTo(2 * normalized[3] - 1, 12);
+    expect(addNormToken(torch, [1, 2, 3, 4], null, 2, -1).output[3]).toBeCloseTo(
+      2 * normalized[3] - 1,
+      12,
+    );
   });
 
   test('of what the kernels cannot use, in their words', () => {

@@ -1,9 +1,9 @@
-// The steps of one vector, by the kernels.
+// The steps of one vector, computed by the kernels.
 
 import { KernelError, type NormOptions } from 'addnorm';
-import { kernels } from '../../kernels/current';
 import { normalizeToken } from '../../kernels/token';
-import type { TokenNorm } from '../../ui/norms';
+import type { TokenNorm } from '../../ui/names';
+import { largestDifference } from '../../ui/vectors';
 
 export interface Steps {
   x: readonly number[];
@@ -12,11 +12,11 @@ export interface Steps {
   deviation: number; // with ε
   centred: number[]; // x − mean
   normalized: number[];
-  /** Squares of float64 values need not fit into float64. */
+  /** The squares of float64 values may overflow or underflow. */
   varianceIs: 'shown' | 'too large' | 'too small';
 }
 
-/** What the kernels make of x, or what they say about it. */
+/** The steps, or the kernels' error message. */
 export function takeSteps(options: NormOptions, x: readonly number[]): Steps | string {
   try {
     const { normalized, mean, variance, deviation } = normalizeToken(options, x);
@@ -36,22 +36,6 @@ export function takeSteps(options: NormOptions, x: readonly number[]): Steps | s
     if (!(error instanceof KernelError)) throw error;
     return error.message.replace(/^\w+: /, '');
   }
-}
-
-/** γ·x̂ + β */
-export function scaleAndShift(
-  options: NormOptions,
-  x: readonly number[],
-  gamma: number,
-  beta: number,
-): number[] {
-  const { y } = kernels.addNorm(Float64Array.from(x), null, {
-    ...options,
-    features: x.length,
-    gamma: new Float64Array(x.length).fill(gamma),
-    beta: new Float64Array(x.length).fill(beta),
-  });
-  return Array.from(y);
 }
 
 export interface Measured {
@@ -77,10 +61,10 @@ export function changeOfNormalized(
   change: (v: number) => number,
 ): number {
   const changed = takeSteps(options, x.map(change)) as Steps;
-  return Math.max(...changed.normalized.map((v, i) => Math.abs(v - normalized[i])));
+  return largestDifference(changed.normalized, normalized);
 }
 
-/** What is special about this vector, in words; made from the numbers. */
+/** Remarks on special properties of this vector. */
 export function remarks(options: NormOptions, steps: Steps): string[] {
   const { x, variance, normalized, varianceIs } = steps;
   const layer = options.kind === 'layer';
@@ -95,7 +79,7 @@ export function remarks(options: NormOptions, steps: Steps): string[] {
     found.push(
       layer
         ? 'One value is its own mean, so x̂ is 0 whatever the value was. A norm needs several features.'
-        : 'One value is its own RMS, so only its sign is left (and what ε takes away).',
+        : 'One value is its own RMS, so only its sign is left, reduced a little by ε.',
     );
   } else if (layer && x.every((v) => v === x[0])) {
     found.push(

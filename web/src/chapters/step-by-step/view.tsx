@@ -2,29 +2,22 @@
 
 import type { NormOptions } from 'addnorm';
 import type { ComponentChildren } from 'preact';
-import { batch } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { addNormToken } from '../../kernels/token';
 import { symmetricRange } from '../../ui/bars';
 import { COLOURS } from '../../ui/colours';
-import { Button, Choice, Slider, TextField } from '../../ui/controls';
+import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { normOptions, TOKEN_NORMS } from '../../ui/norms';
+import { NORM_NAMES } from '../../ui/names';
 import { exactNumber, roundNumber } from '../../ui/numbers';
-import { ScrollTable } from '../../ui/table';
+import { DataTable, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
 import * as arithmetic from './arithmetic';
 import { Distribution, InputChart, leastRange, StepChart } from './charts';
 import { HISTOGRAM_FROM } from './distribution';
 import { conventions, features512, wideSpread } from './examples';
-import { BETA, EPSILONS, GAMMA, LIMIT, state } from './state';
-import {
-  changeOfNormalized,
-  measure,
-  remarks,
-  scaleAndShift,
-  type Steps,
-  takeSteps,
-} from './steps';
+import { LIMIT, state } from './state';
+import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 import './style.css';
 
 export function StepByStep() {
@@ -38,7 +31,7 @@ export function StepByStep() {
   return (
     <>
       <p>
-        A norm takes the features of one token and does four small steps. Type or paste your own
+        A norm processes the features of one token in four small steps. Type or paste your own
         numbers, or drag the bars (with a finger: tap one first); everything below follows.
       </p>
       <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
@@ -59,7 +52,7 @@ function VectorControls({ problem }: { problem: string }) {
         format={(values) => values.join(', ')}
         problem={problem}
       />
-      <div class="controls st-buttons" role="group" aria-label="Examples">
+      <div class="buttons" role="group" aria-label="Examples">
         <Button onClick={() => (state.x.value = state.x.field.initial)}>1, 2, 3, 4</Button>
         <Button onClick={() => (state.x.value = wideSpread)}>Wide spread</Button>
         <Button onClick={() => (state.x.value = features512)}>512 features</Button>
@@ -70,53 +63,31 @@ function VectorControls({ problem }: { problem: string }) {
   );
 }
 
-const PLACES = [
-  { value: 'variance', label: '√(Var + ε)' },
-  { value: 'deviation', label: '√Var + ε' },
-] as const;
-const VARIANCES = [
-  { value: 'population', label: '÷ n' },
-  { value: 'unbiased', label: '÷ (n − 1)' },
-] as const;
-
 function NormControls() {
-  const options = ['norm', 'epsilon', 'epsilonAt', 'variance'] as const;
   return (
     <>
-      <div class="controls st-buttons" role="group" aria-label="Conventions">
+      <Presets label="Conventions" state={state} presets={conventions}>
         <span>As in</span>
-        {conventions.map((convention) => (
-          <Button
-            key={convention.name}
-            pressed={options.every((name) => state[name].value === convention[name])}
-            onClick={() =>
-              batch(() => {
-                state.norm.value = convention.norm;
-                state.epsilon.value = convention.epsilon;
-                state.epsilonAt.value = convention.epsilonAt;
-                state.variance.value = convention.variance;
-              })
-            }
-          >
-            {convention.name}
-          </Button>
-        ))}
-      </div>
+      </Presets>
       <p class="hint">
         They differ in ε, in its place, and in what the variance is divided by. Code written from
         scratch with torch.std divides by n − 1, and often adds ε beside the root.
       </p>
       <div class="controls">
-        <Choice label="Norm" item={state.norm} options={normOptions(TOKEN_NORMS)} />
+        <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
+        <Choice label="ε" item={state.epsilon} />
         <Choice
-          label="ε"
-          item={state.epsilon}
-          options={EPSILONS.map((value) => ({ value, label: value }))}
+          label="Place of ε"
+          item={state.epsilonAt}
+          labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
         />
-        <Choice label="Place of ε" item={state.epsilonAt} options={PLACES} />
-        <Choice label="Variance" item={state.variance} options={VARIANCES} />
-        <Slider label="Scale γ" item={state.gamma} {...GAMMA} />
-        <Slider label="Shift β" item={state.beta} {...BETA} />
+        <Choice
+          label="Variance"
+          item={state.variance}
+          labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
+        />
+        <Slider label="Scale γ" item={state.gamma} />
+        <Slider label="Shift β" item={state.beta} />
       </div>
     </>
   );
@@ -126,18 +97,15 @@ interface StepsProps {
   options: NormOptions;
   steps: Steps;
 }
-interface ResultsProps extends StepsProps {
-  output: readonly number[];
-}
 
 function Results({ options, steps }: StepsProps) {
   const { x, normalized } = steps;
-  const output = scaleAndShift(options, x, state.gamma.value, state.beta.value);
+  const { output } = addNormToken(options, x, null, state.gamma.value, state.beta.value);
   return (
     <>
       <div role="status">
         {remarks(options, steps).map((text) => (
-          <p class="st-remark" key={text}>
+          <p class="remark st-remark" key={text}>
             {text}
           </p>
         ))}
@@ -149,136 +117,98 @@ function Results({ options, steps }: StepsProps) {
   );
 }
 
-function Cards(props: ResultsProps) {
-  const { normalized } = props.steps;
-  const range = symmetricRange([...normalized, ...props.output].filter(Number.isFinite), 3);
+type ResultsProps = StepsProps & { output: readonly number[] };
+
+/** One card for each step. */
+function Cards({ options, steps, output }: ResultsProps) {
+  const { x, mean, variance, deviation, centred, normalized } = steps;
+  const [gamma, beta] = [state.gamma.value, state.beta.value];
+  const rms = options.kind === 'rms';
+  const spread = symmetricRange(centred, Math.max(deviation, leastRange(centred)));
+  // Steps 3 and 4 have one range, so that they can be compared.
+  const range = symmetricRange([...normalized, ...output].filter(Number.isFinite), 3);
   return (
     <div class="st-cards">
-      <MeanCard {...props} />
-      <DeviationCard {...props} />
-      <NormalizeCard {...props} range={range} />
-      <OutputCard {...props} range={range} />
+      <Card
+        title="1. Mean"
+        tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
+        statistics={[['mean', 'mean μ', exactNumber(mean)]]}
+        chart={<InputChart x={x} mean={rms ? undefined : mean} />}
+      >
+        {rms
+          ? 'RMSNorm skips this step: it subtracts no mean.'
+          : 'The centre of the values: the dashed line.'}
+      </Card>
+      <Card
+        title={rms ? '2. Root mean square' : '2. Variance and deviation'}
+        tex={arithmetic.deviationFormula(options, steps)}
+        statistics={[
+          ['variance', rms ? 'mean square' : 'variance', exactNumber(variance)],
+          ['deviation', 'deviation σ', exactNumber(deviation)],
+        ]}
+        chart={
+          <StepChart
+            name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
+            row={{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }}
+            colour={COLOURS.branch}
+            range={spread}
+            spread={deviation}
+          />
+        }
+      >
+        {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
+        the dotted lines stand at ±σ.
+      </Card>
+      <Card
+        title="3. Normalize"
+        tex={arithmetic.normalizeFormula(options, steps)}
+        chart={
+          <StepChart
+            name="The normalized values"
+            row={{ name: 'x̂', id: 'normalized', values: normalized }}
+            colour={COLOURS.stable}
+            range={range}
+          />
+        }
+      >
+        {rms ? 'Divide by σ.' : 'Subtract the mean, divide by σ.'}
+      </Card>
+      <Card
+        title="4. Scale and shift"
+        tex={arithmetic.outputFormula(gamma, beta, normalized, output)}
+        chart={
+          <StepChart
+            name="The output"
+            row={{ name: 'y', id: 'output', values: output }}
+            colour={COLOURS.output}
+            range={range}
+          />
+        }
+      >
+        Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
+        The scale of the picture is that of step 3.
+        {rms && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
+      </Card>
     </div>
-  );
-}
-
-function MeanCard({ options, steps }: StepsProps) {
-  const { x, mean } = steps;
-  const rms = options.kind === 'rms';
-  const rows = [
-    { name: 'x', id: 'x', values: x },
-    { name: 's = x: no branch here', id: 'sum', values: x },
-  ];
-  return (
-    <Card
-      title="1. Mean"
-      tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-      statistics={[['mean', 'mean μ', mean]]}
-      chart={<InputChart rows={rows} mean={rms ? undefined : mean} />}
-    >
-      {rms
-        ? 'RMSNorm skips this step: it takes no mean away.'
-        : 'The centre of the values: the dashed line.'}
-    </Card>
-  );
-}
-
-function DeviationCard({ options, steps }: StepsProps) {
-  const { variance, deviation, centred } = steps;
-  const rms = options.kind === 'rms';
-  return (
-    <Card
-      title={rms ? '2. Root mean square' : '2. Variance and deviation'}
-      tex={arithmetic.deviationFormula(options, steps)}
-      statistics={[
-        ['variance', rms ? 'mean square' : 'variance', variance],
-        ['deviation', 'deviation σ', deviation],
-      ]}
-      chart={
-        <StepChart
-          name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
-          rows={[{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }]}
-          colour={COLOURS.branch}
-          range={symmetricRange(centred, Math.max(deviation, leastRange(centred)))}
-          spread={deviation}
-        />
-      }
-    >
-      {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
-      the dotted lines stand at ±σ.
-    </Card>
-  );
-}
-
-/** With the range that both charts have, so that they can be compared. */
-type RangedProps = ResultsProps & { range: number };
-
-function NormalizeCard({ options, steps, range }: RangedProps) {
-  return (
-    <Card
-      title="3. Normalize"
-      tex={arithmetic.normalizeFormula(options, steps)}
-      chart={
-        <StepChart
-          name="The normalized values"
-          rows={[{ name: 'x̂', id: 'normalized', values: steps.normalized }]}
-          colour={COLOURS.stable}
-          range={range}
-        />
-      }
-    >
-      {options.kind === 'rms' ? 'Divide by σ.' : 'Take the mean away, divide by σ.'}
-    </Card>
-  );
-}
-
-function OutputCard({ options, steps, output, range }: RangedProps) {
-  const [gamma, beta] = [state.gamma.value, state.beta.value];
-  return (
-    <Card
-      title="4. Scale and shift"
-      tex={arithmetic.outputFormula(gamma, beta, steps.normalized, output)}
-      chart={
-        <StepChart
-          name="The output"
-          rows={[{ name: 'y', id: 'output', values: output }]}
-          colour={COLOURS.output}
-          range={range}
-        />
-      }
-    >
-      Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
-      The scale of the picture is that of step 3.
-      {options.kind === 'rms' && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
-    </Card>
   );
 }
 
 interface CardProps {
   title: string;
   tex: string;
-  statistics?: [id: string, name: string, value: number][];
+  statistics?: [id: string, name: string, value: string][];
   chart: ComponentChildren;
   children: ComponentChildren;
 }
 
 function Card({ title, tex, statistics, chart, children }: CardProps) {
   return (
-    <article class="st-card">
+    <article class="card st-card">
       <h3>{title}</h3>
       {chart}
       <p>{children}</p>
       <Formula tex={tex} block />
-      {statistics && (
-        <dl class="st-statistics">
-          {statistics.map(([id, name, value]) => (
-            <div key={id}>
-              <dt>{name}</dt>
-              <dd data-stat={id}>{exactNumber(value)}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
+      {statistics && <Statistics look="inline" rows={statistics} />}
     </article>
   );
 }
@@ -300,26 +230,17 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
         does nothing else.
       </p>
       <Distribution places={places} />
-      <ScrollTable caption="Measured, without ε" visible>
-        <thead>
-          <tr>
-            <th scope="col">values</th>
-            <th scope="col">mean</th>
-            <th scope="col">deviation</th>
-            <th scope="col">RMS</th>
-          </tr>
-        </thead>
-        <tbody>
-          {places.map(({ name, id, measured }) => (
-            <tr key={id} data-measured={id}>
-              <th scope="row">{name}</th>
-              <td>{roundNumber(measured.mean, 5)}</td>
-              <td>{roundNumber(measured.deviation, 5)}</td>
-              <td>{roundNumber(measured.rms, 5)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </ScrollTable>
+      <DataTable
+        caption="Measured, without ε"
+        visible
+        columns={['values', 'mean', 'deviation', 'RMS']}
+        rows={places.map(({ name, id, measured: { mean, deviation, rms } }) => ({
+          head: name,
+          cells: [mean, deviation, rms],
+          data: { measured: id },
+        }))}
+        format={(value) => roundNumber(value, 5)}
+      />
     </>
   );
 }
@@ -329,7 +250,7 @@ const CHANGES = [
   { name: '10 · x', button: 'Times 10', change: (v: number) => 10 * v },
 ];
 
-/** What the norm takes no notice of. */
+/** The changes of x that the norm removes. */
 function Blindness({ options, steps }: StepsProps) {
   const { x } = steps;
   const rms = options.kind === 'rms';
@@ -339,13 +260,13 @@ function Blindness({ options, steps }: StepsProps) {
       <p>
         {rms
           ? 'RMSNorm does not see the scale of its input: what is left below is ε and rounding. It ' +
-            'does see a shift, as it takes no mean away.'
+            'does see a shift, as it subtracts no mean.'
           : 'LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and ' +
             'rounding.'}
       </p>
-      <ul class="st-changes">
+      <ul class="plain-list">
         {CHANGES.map(({ name, button, change }) => (
-          <li key={name}>
+          <li key={name} class="buttons">
             <Button
               onClick={() => (state.x.value = x.map(change))}
               disabled={x.some((v) => Math.abs(change(v)) > LIMIT)}

@@ -1,9 +1,9 @@
 // A SessionHost without a thread, for unit tests.
 
-import type { Kernels } from './kernels';
-import { answer, Remote, type Request } from './remote';
-import { SessionHost } from './session-host';
-import type { SessionWorker } from './sessions';
+import type { Kernels } from '../src/kernels/kernels';
+import { answer, Remote, type Request } from '../src/kernels/remote';
+import { SessionHost } from '../src/kernels/session-host';
+import type { SessionWorker } from '../src/kernels/sessions';
 
 export function inProcessWorker(kernels: Kernels): SessionWorker {
   const host = new SessionHost(kernels);
