@@ -30,7 +30,7 @@ signal and gradient by layer before training, then the loss after training witho
 
 std::string meaning() {
   return kStudyMeaning + placement_help() +
-         "\nA --warm-up of 0 is half of the steps; --seed is the first, the others follow. The "
+         "\nWith --warm-up 0 it is half of the steps; --seed is the first, the others follow. The "
          "same flags and text give the same numbers. The claims at the end are no verdicts: "
          "whether they\nhold or not, the exit status is 0.";
 }

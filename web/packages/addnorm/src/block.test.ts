@@ -84,11 +84,11 @@ const [BATCH, LENGTH] = [2, 5];
 describe('beside float64', () => {
   const settings: Setting[] = [
     { placement: 'none' },
-    { placement: 'plain', feedForward: 'gelu_tanh' },
+    { placement: 'plain', feedForward: 'gelu-tanh' },
     { placement: 'post', feedForward: 'gelu' },
     { placement: 'pre', feedForward: 'relu', causal: true },
     { placement: 'sandwich', feedForward: 'swiglu', kind: 'rms', causal: true },
-    { placement: 'reordered', feedForward: 'geglu_tanh', kind: 'rms' },
+    { placement: 'reordered', feedForward: 'geglu-tanh', kind: 'rms' },
     { placement: 'deepnorm' },
     { placement: 'rezero' },
     { placement: 'layerscale' },

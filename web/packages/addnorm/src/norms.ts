@@ -15,7 +15,7 @@ import type { Values } from './instance.js';
 export const KINDS = ['layer', 'rms', 'batch', 'instance', 'group'] as const;
 export const EPSILON_AT = ['variance', 'deviation'] as const;
 export const VARIANCES = ['population', 'unbiased'] as const;
-const GAMMA_FORMS = ['plain', 'one_plus'] as const;
+export const GAMMA_FORMS = ['plain', 'one_plus'] as const;
 
 export type Kind = (typeof KINDS)[number];
 export type EpsilonAt = (typeof EPSILON_AT)[number];

@@ -3,7 +3,7 @@
 
 export interface Setting {
   placement: string;
-  feedForward?: 'relu' | 'gelu' | 'gelu_tanh' | 'swiglu' | 'geglu_tanh';
+  feedForward?: 'relu' | 'gelu' | 'gelu-tanh' | 'swiglu' | 'geglu-tanh';
   kind?: 'layer' | 'rms';
   causal?: boolean;
 }
@@ -109,7 +109,7 @@ function attention(
 
 function feedForward(values: Values, { feedForward: kind = 'gelu' }: Setting, x: Rows): Rows {
   const up = linear(values, 'feed_forward.up', x);
-  const gated = kind === 'swiglu' || kind === 'geglu_tanh';
+  const gated = kind === 'swiglu' || kind === 'geglu-tanh';
   const gate = gated ? linear(values, 'feed_forward.gate', x) : up;
   const active = gate.map((row) => row.map((v) => ACTIVATIONS[kind](v)));
   const hidden = gated ? active.map((row, r) => row.map((v, i) => v * up[r][i])) : active;
@@ -122,9 +122,9 @@ const geluTanh = (v: number) =>
 const ACTIVATIONS = {
   relu: (v: number) => Math.max(v, 0),
   gelu: (v: number) => 0.5 * v * (1 + erf(v / Math.SQRT2)),
-  gelu_tanh: geluTanh,
+  'gelu-tanh': geluTanh,
   swiglu: (v: number) => v / (1 + Math.exp(-v)),
-  geglu_tanh: geluTanh,
+  'geglu-tanh': geluTanh,
 };
 
 /** By its series (Abramowitz and Stegun 7.1.5), which suffices for small arguments. */
