@@ -24,8 +24,8 @@
 /// that is no multiple of the struct's alignment is an error.
 ///
 /// A matrix is row-major: element (r, c) stands at data[r·stride + c], where a stride of 0 means
-/// `features`. Batch, instance and group norms see a row as the channels of one sample, with
-/// `positions` values each: PyTorch's (N, C, …) order without gaps, of ADDNORM_F32 or ADDNORM_F64.
+/// `features`. Batch, instance and group norms take an (N, C, S) tensor in PyTorch's order, without
+/// gaps, as N rows of C·S features with `positions` = S; of ADDNORM_F32 or ADDNORM_F64.
 /// γ, β, factors, statistics, their gradients and the workspace consist of values: double where
 /// dtype is ADDNORM_F64, else float.
 ///
@@ -240,8 +240,8 @@ typedef struct addnorm_add_norm_forward_args {
   size_t features;
   const addnorm_norm_options* norm;
   addnorm_residual add;  ///< without a branch this is the norm alone
-  /// Where s goes, of the stream's type; may be x or branch; NULL: not kept, for which norms over
-  /// channels need an s that is x.
+  /// Where s goes, of the stream's type; may be x or branch; NULL: not kept. Norms over channels
+  /// allow that only without a branch and with a skip of 1.
   void* sum;
   size_t sum_stride;
   const void* gamma;  ///< one for each feature or channel; NULL: 1
@@ -252,8 +252,8 @@ typedef struct addnorm_add_norm_forward_args {
   /// together: a row; elsewhere addnorm_norm_sizes() says how many. May be NULL for a norm of rows.
   void* statistics;
   size_t threads;           ///< among which rows are divided; 0: as many as OpenMP has
-  size_t positions;         ///< of norms over channels: the values of each; 0: 1
-  void* workspace;          ///< of norms over channels; holds nothing between calls
+  size_t positions;         ///< of norms over channels: the values of each channel in a row; 0: 1
+  void* workspace;          ///< of ADDNORM_BATCH_NORM; holds nothing between calls
   size_t workspace_size;    ///< values: at least addnorm_norm_sizes()'s
   int32_t statistics_from;  ///< addnorm_statistics_from
 } addnorm_add_norm_forward_args;
@@ -268,8 +268,8 @@ typedef enum addnorm_gradient_mode {
 } addnorm_gradient_mode;
 
 /// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass. dx
-/// is the gradient of s, which the norm read; d_residual that of the next sum, which s enters past
-/// the norm and its sublayer, there multiplied with that sum's `skip`.
+/// is the gradient of s, which the norm read; d_residual that of the next sum, to which s
+/// goes directly, past the norm and its sublayer, multiplied with that sum's `skip`.
 ///
 ///     dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
 ///

@@ -32,23 +32,16 @@ std::string trace_json(const NormFields& norm, const Numbers& x, const Numbers& 
       .dump();
 }
 
-std::string figure_json(const std::string& name, const std::vector<std::size_t>& layers,
-                        std::size_t width, std::size_t seeds, std::uint64_t seed,
-                        const std::vector<std::string>& placements, const std::string& text,
-                        const std::string& bug) {
+/// `options` is a JSON object as lab::read_options() takes it.
+std::string figure_json(const std::string& name, const std::string& options,
+                        const std::string& text) {
   const lab::Figure& figure = lab::find_figure(name);
   require(figure.trains || text.empty(), "text: {} trains nothing", name);
   require(!figure.trains || text.size() >= lab::kLeastText,
           "text: has {} bytes; expected at least {}", text.size(), lab::kLeastText);
-  lab::FigureOptions options =
-      lab::complete(figure, {.layers = layers,
-                             .width = width,
-                             .seeds = seeds,
-                             .seed = seed,
-                             .placements = placements,
-                             .bug = bug.empty() ? nullptr : &lab::find_silent_bug(bug)});
-  options.text = text;
-  report::LabRun run{figure, options, {}};
+  report::LabRun run{
+      figure, lab::complete(figure, lab::read_options(io::parse_json(options, "options"))), {}};
+  run.options.text = text;
   run.result = figure.run(run.options);
   return report::lab_json(run);
 }
@@ -73,9 +66,11 @@ std::string study_json(const std::string& text, std::vector<std::string> placeme
                        std::size_t seeds, const std::string& settings, const py::object& progress) {
   lab::StudyOptions options{.placements = std::move(placements), .seeds = seeds};
   const io::Json given = io::parse_json(settings, "settings");
-  for (const auto& item : given.items()) {
-    require(run::find_setting(item.key(), "study").in_study, "study has no setting {}", item.key());
+  std::vector<std::string_view> names;
+  for (const run::Setting& setting : run::settings()) {
+    if (setting.in_study) names.push_back(setting.name);
   }
+  for (const auto& item : given.items()) find_name("setting", item.key(), names);
   run::update(options.config, given, "study");
   lab::check_study(options);
   const lab::Study study =

@@ -15,8 +15,7 @@ namespace addnorm::python {
 NormOptions norm_options(const NormFields& norm) {
   const auto& [kind, epsilon, epsilon_at, variance, gamma_form, output_scale] = norm;
   constexpr auto kinds = names_of(NormKind{});
-  constexpr std::size_t kOfRows = 2;
-  return {.kind = static_cast<NormKind>(find_name("kind", kind, std::span(kinds).first(kOfRows))),
+  return {.kind = static_cast<NormKind>(find_name("kind", kind, std::span(kinds).first(kRowNorms))),
           .epsilon = epsilon,
           .epsilon_at = parse<EpsilonAt>("eps_at", epsilon_at),
           .variance = parse<Variance>("variance", variance),

@@ -196,7 +196,7 @@ TEST_F(MpiTest, InterruptingMpirunLeavesACheckpoint) {
 
 TEST_F(MpiTest, ReportsBadInputOnce) {
   for (const auto& [command, message] :
-       {std::pair{fresh("run", "--steps many"), "'many' is no count"},
+       {std::pair{fresh("run", "--steps many"), "'many' is not a whole number"},
         {fresh("run", "--steps 20 --heads 5"), "5 heads do not divide"},
         {fresh("run", "--steps 20 --norm batch"), "norm: \"batch\" is unknown"}}) {
     const Result bad = run(on(2, command));

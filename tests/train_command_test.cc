@@ -219,7 +219,7 @@ TEST_F(TrainCommandTest, RefusesBadInput) {
 
 TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
   ASSERT_EQ(run("train --out run --steps 5 "s + kSmall).status, 0);
-  expect_refused("--out run "s + kSmall, "--resume goes on with it");
+  expect_refused("--out run "s + kSmall, "use --resume to continue");
   expect_refused("--out run --resume --width 32", "width is 32, but the run began with 16");
   write("other", std::string(2000, 'x'));
   expect_refused("--out run --resume --text other", "trained on another text");
@@ -228,7 +228,7 @@ TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
   expect_refused("--out run --resume --config wide.json", "width is 32, but the run began with 16");
   EXPECT_EQ(run("train --out run --resume --steps 8 --config run/config.json").status, 0);
   const Result done = run("train --out run --resume");
-  EXPECT_THAT(done.out, HasSubstr("No step was left to make."));
+  EXPECT_THAT(done.out, HasSubstr("All steps were already done."));
   EXPECT_THAT(done.err, IsEmpty());
 
   const std::string whole = checkpoint("run");

@@ -174,7 +174,7 @@ void print_json(const bench::Result& result) {
   std::fflush(stdout);
 }
 
-void tell_problem(const bench::PythonRival& rival, std::string_view missing) {
+void report_problem(const bench::PythonRival& rival, std::string_view missing) {
   if (rival.problem().empty()) return;
   fmt::print(stderr, "addnorm bench: without {}'s {}: {}\n", rival.kind().name, missing,
              rival.problem());
@@ -189,7 +189,7 @@ ExitStatus run_accuracy(const BenchFlags& flags) {
   for (const bench::AccuracyJob& job : bench::accuracy_jobs()) {
     results.push_back(bench::measure_accuracy(job, torch ? &*torch : nullptr));
   }
-  if (torch) tell_problem(*torch, "errors");
+  if (torch) report_problem(*torch, "errors");
   report::Terminal terminal(stdout);
   terminal.write(report::accuracy_text(results, terminal.width()));
   return kDone;
@@ -246,17 +246,12 @@ ExitStatus run(const BenchFlags& flags) {
                  if (flags.json) print_json(result);
                });
 
-  for (const auto& rival : rivals) tell_problem(*rival, "times");
+  for (const auto& rival : rivals) report_problem(*rival, "times");
   if (flags.json) return kDone;
   report::Terminal terminal(stdout);
   terminal.write(report::bench_text(results, terminal.width()));
   if (flags.sweep) terminal.print("\n{}", report::worst_ratio(results));
   return kDone;
-}
-
-CLI::Option* add_list(CLI::App& app, const std::string& flag, std::vector<std::string>& list,
-                      const std::string& help) {
-  return app.add_option(flag, list, help)->delimiter(',')->type_name("LIST");
 }
 
 }  // namespace

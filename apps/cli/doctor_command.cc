@@ -135,6 +135,14 @@ class TrialWatch {
   std::optional<report::ProgressBar> bar_;
 };
 
+void note_if_nothing_to_prove(const report::Diagnosis& diagnosis) {
+  const bool any = std::ranges::any_of(
+      diagnosis.findings, [](const doctor::Finding& finding) { return !finding.remedies.empty(); });
+  if (any) return;
+  fmt::print(stderr, "addnorm doctor: --prove: no finding of {} has a fix that can be tried\n",
+             diagnosis.subject.name);
+}
+
 std::vector<doctor::Proof> prove_with_progress(const doctor::Subject& subject,
                                                const std::vector<doctor::Finding>& findings,
                                                const ByteText& text, std::size_t steps) {
@@ -153,6 +161,7 @@ report::Diagnosis judged(doctor::Subject subject, const ByteText* text, const Do
   if (!flags.prove) return diagnosis;
   require(text != nullptr, "--text: is missing; the text of {} is not where it was",
           diagnosis.subject.name);
+  note_if_nothing_to_prove(diagnosis);
   diagnosis.proofs =
       prove_with_progress(diagnosis.subject, diagnosis.findings, *text, flags.prove_steps);
   return diagnosis;
@@ -220,6 +229,7 @@ report::Diagnosis diagnose_model(const std::string& path, const DoctorFlags& fla
   if (!flags.tokens.empty()) try_alternatives(path, recipe, tokens, diagnosis.subject);
   diagnosis.findings = doctor::diagnose(diagnosis.subject);
   if (flags.prove) {
+    note_if_nothing_to_prove(diagnosis);
     diagnosis.proofs =
         doctor::prove_by_running(path, diagnosis.subject, diagnosis.findings, tokens);
   }

@@ -75,7 +75,7 @@ void give_to_all(std::vector<report::LabRun>& runs, const lab::FigureOption& opt
       ++takers;
     } catch (const Error& error) {
       refusals.insert(error.what());
-      notes += fmt::format("{} keeps its own: {}\n", run.figure.name, error.what());
+      notes += fmt::format("{} ignores {}\n", run.figure.name, error.what());
     }
   }
   if (takers == 0) fail(fmt::format("{}", fmt::join(refusals, "; ")));
@@ -203,25 +203,38 @@ ExitStatus run(const LabFlags& flags, const CLI::App& app) {
   return any_outside ? kBadOutcome : kDone;
 }
 
+void add(CLI::App& app, const lab::FigureOption& option, lab::FigureOptions& options) {
+  const std::string flag(option.flag), help(option.meaning);
+  std::visit(
+      [&](auto member) {
+        using Value = std::remove_cvref_t<decltype(options.*member)>;
+        if constexpr (std::is_same_v<Value, std::size_t>) {
+          add_count(app, flag, options.*member, help);
+        } else if constexpr (std::is_same_v<Value, std::vector<std::size_t>>) {
+          add_counts(app, flag, options.*member, help);
+        } else {
+          add_list(app, flag, options.*member, help)
+              ->type_name(placement_names())
+              ->option_text("LIST");
+        }
+      },
+      option.member);
+}
+
 }  // namespace
 
 Command lab_command(CLI::App& program) {
   const auto flags = std::make_shared<LabFlags>();
   lab::FigureOptions& o = flags->options;
   CLI::App* app = program.add_subcommand(
-      "lab", "Lay theory over measurement, figure by figure, with a verdict on each claim");
+      "lab", "Plot measurement against theory, figure by figure, with a verdict on each claim");
   std::vector<std::string> names;
   for (const lab::Figure& figure : lab::figures()) names.emplace_back(figure.name);
   app->add_option("FIGURE", flags->figures, "figures to run, or all, or list (default list)")
       ->type_name(fmt::format("{}|all|list", fmt::join(names, "|")))
       ->option_text("...");
-  add_counts(*app, "--layers", o.layers, "blocks; several depths where a figure compares them");
-  add_count(*app, "--width", o.width, "d_model");
-  add_count(*app, "--seeds", o.seeds, "networks of each kind");
+  for (const lab::FigureOption& option : lab::figure_options()) add(*app, option, o);
   add_count(*app, "--seed", o.seed, "the first seed (default 0)");
-  add_names(*app, "--placement", o.placements, "placements to measure, with commas between")
-      ->type_name(placement_names())
-      ->option_text("LIST");
   add_text(*app, flags->text);
   std::vector<std::string_view> bugs;
   for (const lab::SilentBug& bug : lab::silent_bugs()) bugs.push_back(bug.name);

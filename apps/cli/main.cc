@@ -37,7 +37,8 @@ constexpr const char* kExamples =
 
 'addnorm COMMAND --help' says more about a command.
 ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbids colour.
-Exit status: 0 done, 1 a verdict failed, the doctor found something or a loss was not finite, 2 bad usage or bad input.)";
+Exit status: 0 done, 1 a verdict failed, the doctor found something or a loss was not finite, 2 bad
+usage or bad input.)";
 
 /// One line on standard error, whatever characters a file name or an argument brings along.
 ExitStatus report_error(const CLI::App& program, std::string message) {
@@ -62,7 +63,7 @@ ExitStatus execute(CLI::App& program, const std::vector<Command>& commands,
   const std::string name = arguments.empty() ? "" : arguments[0];
   require(name.empty() || name.starts_with('-') ||
               std::ranges::any_of(commands, [&](auto& c) { return c.app->check_name(name); }),
-          "'{}' is no command; {}", name, expected_commands(program));
+          "'{}' is not a command; {}", name, expected_commands(program));
   for (std::string& argument : arguments) argument = hide_sign(argument);
   std::ranges::reverse(arguments);  // as CLI11 wants them
   try {

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <string_view>
 
 #include "addnorm/nn/placement.h"
@@ -35,8 +34,8 @@ double parse_number(const std::string& flag, std::string_view text) {
   require(error != std::errc::result_out_of_range,
           "{}: {} is out of range; expected a float64 number, at most about 1.8e308", flag,
           trim(text));
-  require(error == std::errc{}, "{}: '{}' is no number; expected one such as 1, -2.5 or 3e-2", flag,
-          trim(text));
+  require(error == std::errc{}, "{}: '{}' is not a number; expected one such as 1, -2.5 or 3e-2",
+          flag, trim(text));
   return value;
 }
 
@@ -45,8 +44,7 @@ std::uint64_t parse_count(const std::string& flag, std::string_view text) {
   const std::errc error = parse(text, count);
   require(error != std::errc::result_out_of_range, "{}: {} is too large; expected at most {}", flag,
           trim(text), std::numeric_limits<std::uint64_t>::max());
-  require(error == std::errc{}, "{}: '{}' is no count; expected a whole number ≥ 0", flag,
-          trim(text));
+  require(error == std::errc{}, "{}: '{}' is not a whole number ≥ 0", flag, trim(text));
   return count;
 }
 
@@ -59,13 +57,6 @@ void append_numbers(const std::string& flag, std::string_view text, std::vector<
     numbers.push_back(parse_number(flag, text.substr(0, comma)));
     text.remove_prefix(std::min(comma + 1, text.size()));
   } while (comma != text.npos);
-}
-
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> items;
-  std::istringstream rest(text + ',');
-  for (std::string item; std::getline(rest, item, ',');) items.push_back(item);
-  return items;
 }
 
 }  // namespace
@@ -100,16 +91,21 @@ CLI::Option* add_count(CLI::App& app, const std::string& flag, std::uint64_t& co
 
 CLI::Option* add_counts(CLI::App& app, const std::string& flag, std::vector<std::size_t>& counts,
                         const std::string& help) {
-  const auto read = [flag, &counts](const std::string& text) {
-    for (const std::string& item : split_list(text)) counts.push_back(parse_count(flag, item));
+  const auto read = [flag, &counts](const std::vector<std::string>& items) {
+    for (const std::string& item : items) counts.push_back(parse_count(flag, item));
   };
-  return app.add_option_function<std::string>(flag, read, help)->type_name("N,N...");
+  return app.add_option_function<std::vector<std::string>>(flag, read, help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("N,N...");
 }
 
-CLI::Option* add_names(CLI::App& app, const std::string& flag, std::vector<std::string>& names,
-                       const std::string& help) {
-  const auto read = [&names](const std::string& text) { names = split_list(text); };
-  return app.add_option_function<std::string>(flag, read, help)->type_name("LIST");
+CLI::Option* add_list(CLI::App& app, const std::string& flag, std::vector<std::string>& names,
+                      const std::string& help) {
+  return app.add_option(flag, names, help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("LIST");
 }
 
 CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,

@@ -30,8 +30,8 @@ CLI::Option* add_count(CLI::App& app, const std::string& flag, std::uint64_t& co
 /// A list in one argument, with commas between: whole numbers, or names.
 CLI::Option* add_counts(CLI::App& app, const std::string& flag, std::vector<std::size_t>& counts,
                         const std::string& help);
-CLI::Option* add_names(CLI::App& app, const std::string& flag, std::vector<std::string>& names,
-                       const std::string& help);
+CLI::Option* add_list(CLI::App& app, const std::string& flag, std::vector<std::string>& names,
+                      const std::string& help);
 CLI::Option* add_file(CLI::App& app, const std::string& flag, std::string& file,
                       const std::string& help);
 
@@ -48,9 +48,6 @@ CLI::Option* add_choice(CLI::App& app, const std::string& flag, Enum& value,
       app, flag, {names.begin(), names.begin() + count},
       [&value](std::size_t place) { value = static_cast<Enum>(place); }, help);
 }
-
-/// How many kinds of norm normalize rows: the first.
-inline constexpr std::size_t kRowNorms = 2;
 
 /// A flag without a value.
 CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,

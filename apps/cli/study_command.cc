@@ -24,16 +24,15 @@ struct StudyFlags {
 
 constexpr const char* kStudyMeaning =
     R"(Trains small decoders over bytes that differ only in their residual connections and norms. Measures
-signal and gradient by layer before training, then the loss after training without and with warm-up. Writes results.json, profile.jsonl and report.html.
+signal and gradient by layer before training, then the loss after training without and with warm-up.
+Writes results.json, profile.jsonl and report.html.
 
 )";
 
-std::string meaning() {
-  return kStudyMeaning + placement_help() +
-         "\nWith --warm-up 0 it is half of the steps; --seed is the first, the others follow. The "
-         "same flags and text give the same numbers. The claims at the end are no verdicts: "
-         "whether they\nhold or not, the exit status is 0.";
-}
+constexpr const char* kStudyNotes = R"(
+A --warm-up of 0 is half of the steps. --seed is the first seed; the others follow. The same flags and
+text give the same numbers. The claims at the end are no verdicts: the exit status is 0 whether they
+hold or not.)";
 
 lab::Study run_with_progress(const StudyFlags& flags, const ByteText& text) {
   report::Terminal screen(stderr);
@@ -76,15 +75,14 @@ Command study_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand(
       "study", "Train small Transformers on text and show which stacks keep signal and gradient");
   add_text(*app, flags->text);
-  app->add_option("--placement", options.placements, "placements to compare, with commas between")
-      ->delimiter(',')
+  add_list(*app, "--placement", options.placements, "placements to compare, with commas between")
       ->type_name(placement_names())
       ->option_text("LIST");
   add_count(*app, "--seeds", options.seeds, "models for each placement (3)");
   flags->settings.add_to(*app, options.config, [](const run::Setting& s) { return s.in_study; });
   add_file(*app, "--out", flags->out, "folder for the results (default out/study)")
       ->type_name("DIR");
-  app->footer(meaning());
+  app->footer(kStudyMeaning + placement_help() + kStudyNotes);
   return {app, [flags] { return run(*flags); }};
 }
 

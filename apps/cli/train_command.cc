@@ -61,10 +61,9 @@ run::RunConfig configuration(const TrainFlags& flags, const run::RunFiles& files
 /// A run goes on where there is a checkpoint; it must be meant to.
 void check_resume(const TrainFlags& flags, const run::RunFiles& files) {
   const bool has_checkpoint = fs::exists(files.checkpoint);
-  require(
-      flags.resume || !has_checkpoint,
-      "--out: {} has a checkpoint already; --resume goes on with it, another folder begins anew",
-      flags.out);
+  require(flags.resume || !has_checkpoint,
+          "--out: {} has a checkpoint already; use --resume to continue, or choose another folder",
+          flags.out);
   if (flags.resume && !has_checkpoint && is_first_process()) {
     fmt::print(stderr, "addnorm train: --resume: {} has no checkpoint, the run begins anew\n",
                flags.out);
@@ -111,7 +110,7 @@ ExitStatus run(const TrainFlags& flags) {
 Command train_command(CLI::App& program) {
   const auto flags = std::make_shared<TrainFlags>();
   CLI::App* app = program.add_subcommand("train", "Train a language model over bytes");
-  add_file(*app, "--out", flags->out, "folder of the run")->type_name("RUN");
+  add_file(*app, "--out", flags->out, "folder of the run (required)")->type_name("RUN");
   add_switch(*app, "--resume", flags->resume, "go on with the folder's last checkpoint");
   add_file(*app, "--config", flags->config, "settings as JSON, as config.json has them");
   flags->settings.add_to(*app, run::RunConfig(), [](const run::Setting&) { return true; });

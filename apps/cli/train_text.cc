@@ -23,7 +23,7 @@ threads, with or without interruptions.
 --resume continues from the checkpoint in --out; without a checkpoint it starts from the beginning, so
 a script can always pass it. Ctrl+C stops after the step and writes a checkpoint; a second Ctrl+C stops
 at once, without one.
-Exit status: 0 all steps are made, or a stop was asked for; 1 a loss or gradient is not finite;
+Exit status: 0 all steps are done, or a stop was requested; 1 a loss or gradient is not finite;
 2 bad usage or bad input; 128 + N a second signal N.
 
 `mpirun -n 4 addnorm train …` (built by `make mpi`) shares each batch among 4 processes: --batch is
@@ -53,7 +53,7 @@ std::string presets_table() {
 /// "Time: products 71 %, attention 9 %, ...".
 std::string time_text(const run::RunOutcome& outcome) {
   const double all = std::accumulate(outcome.seconds.begin(), outcome.seconds.end(), 0.0);
-  if (all == 0) return "No step was left to make.";
+  if (all == 0) return "All steps were already done.";
   std::vector<std::string> words;
   for (std::size_t i = 0; i < kCostNames.size(); ++i) {
     words.push_back(fmt::format("{} {:.0f} %", kCostNames[i], 100 * outcome.seconds[i] / all));

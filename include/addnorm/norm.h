@@ -37,8 +37,8 @@
 /// BFloat16, float and Float16. What is computed, and γ, β, factors and statistics, have type
 /// Arithmetic<Stream>: float, or double.
 ///
-/// Batch, instance and group norms see a row as the channels of one sample, with `positions` values
-/// each: PyTorch's (N, C, …) order without gaps, in float or double.
+/// Batch, instance and group norms take an (N, C, S) tensor in PyTorch's order, without gaps, as a
+/// matrix of N rows with C·S features and `positions` = S; in float or double.
 
 #include <cstddef>
 #include <cstdint>
@@ -65,10 +65,13 @@ constexpr std::array<std::string_view, 5> names_of(NormKind) {
   return {"layer", "rms", "batch", "instance", "group"};
 }
 
-/// Whether each row has statistics of its own over all its values: kLayer and kRms.
+/// How many kinds, the first, give each row statistics of its own over all its values.
+inline constexpr std::size_t kRowNorms = 2;
+/// Whether the kind is one of those: kLayer or kRms.
 constexpr bool normalizes_rows(NormKind kind) {
-  return kind == NormKind::kLayer || kind == NormKind::kRms;
+  return static_cast<std::size_t>(kind) < kRowNorms;
 }
+static_assert(normalizes_rows(NormKind::kRms) && !normalizes_rows(NormKind::kBatch));
 
 /// Where ε enters the deviation.
 enum class EpsilonAt {
@@ -196,16 +199,16 @@ struct AddNormForward {
   using Value = Arithmetic<Stream>;
 
   ResidualAdd<Stream, Branch> add = {};  ///< without a branch this is the norm alone
-  /// Where s goes; may be x or branch; absent: not kept, for which norms over channels need an s
-  /// that is x.
+  /// Where s goes; may be x or branch; absent: not kept. Norms over channels allow that only
+  /// without a branch and with a skip of 1.
   MatrixView<Stream> sum = {};
   std::span<const Value> gamma = {};  ///< one for each feature or channel; empty: 1
   std::span<const Value> beta = {};   ///< one for each feature or channel; empty: 0
   MatrixView<Branch> y = {};          ///< may be x or branch, but not sum
-  /// norm_sets() of them, for backward. LayerNorm and RMSNorm can do without.
+  /// norm_sets() elements, for backward; optional for LayerNorm and RMSNorm.
   std::span<NormStatistics<Value>> statistics = {};
-  std::size_t positions = 1;        ///< of norms over channels: the values of each
-  std::span<Value> workspace = {};  ///< of norms over channels: norm_workspace() values
+  std::size_t positions = 1;        ///< of norms over channels: the values of each channel in a row
+  std::span<Value> workspace = {};  ///< of kBatch: norm_workspace() values
   StatisticsFrom statistics_from = StatisticsFrom::kInput;
 };
 /// Computes y, and what else AddNormForward asks for.
@@ -221,8 +224,8 @@ enum class GradientMode {
 };
 
 /// dx = skip ⊙ d_residual + dnorm(dy): a norm's backward and the residual gradient in one pass. dx
-/// is the gradient of s, which the norm read; d_residual that of the next sum, which s enters past
-/// the norm and its sublayer, there multiplied with that sum's `skip`.
+/// is the gradient of s, which the norm read; d_residual that of the next sum, to which s
+/// goes directly, past the norm and its sublayer, multiplied with that sum's `skip`.
 ///
 ///     dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
 ///

@@ -7,6 +7,7 @@ strings, numbers; None is what is absent, infinite or NaN.
 from __future__ import annotations
 
 import json
+import math
 import operator
 from typing import Any, Callable, Iterable, Literal, Sequence
 
@@ -17,6 +18,21 @@ from .norms import Norm
 def _read(document: str) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(document)
     return data
+
+
+def _json(options: dict[str, Any]) -> str:
+    """With NumPy's numbers and any iterable as a list, without what is None."""
+    def plain(value: Any) -> Any:
+        if isinstance(value, Iterable):
+            return list(value)
+        if hasattr(value, "item"):
+            return value.item()
+        raise TypeError(f"{value!r} is no number, name or list of these")
+    for name, value in options.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _core.Error(f"{name} is {value}, must be finite")
+    return json.dumps({name: value for name, value in options.items() if value is not None},
+                      default=plain)
 
 
 def _count(name: str, value: int) -> int:
@@ -59,23 +75,21 @@ def figures() -> dict[str, Any]:
     return _read(_core.figures())
 
 
-def figure(name: str, *, layers: int | Iterable[int] = (), width: int = 0, seeds: int = 0,
-           seed: int = 0, placements: Iterable[str] = (), text: str = "",
-           bug: str = "") -> dict[str, Any]:
-    """Measures one figure of figures() and lays what theory predicts over it.
+def figure(name: str, *, text: str = "", **options: Any) -> dict[str, Any]:
+    """Measures one figure of figures() and compares it with the prediction of theory.
 
-    What is 0 or empty is the figure's own. text is what a figure that trains is trained on, at least
-    4096 bytes. bug is put into what is measured; theory does not know of it.
+    options are some of those that figures() lists for the figure: layers (a number or several), width,
+    seeds, seed, placements; and bug, which is put into the measured network, not into the prediction. What
+    is left out is the figure's own. text is what a figure that trains is trained on, at least 4096 bytes.
 
     Returns {"figure", "title", "question", "source", "options", "panels", "checks", "verdict"}; a panel
     has "measured" and "predicted" curves, a verdict is "inside", "outside" or "not applicable". Error for
     names that are unknown and options that the figure does not take. Ctrl+C waits for its end, which takes
     a minute where models are trained.
     """
-    depths = layers if isinstance(layers, Iterable) else [layers]
-    return _read(_core.figure(
-        name, [_count("layers", depth) for depth in depths], _count("width", width),
-        _count("seeds", seeds), _count("seed", seed), list(placements), text, bug))
+    if "layers" in options and not isinstance(options["layers"], Iterable):
+        options["layers"] = [options["layers"]]
+    return _read(_core.figure(name, _json(options), text))
 
 
 def study(text: str, *, placements: Iterable[str] = ("plain", "none", "post", "pre"), seeds: int = 3,
@@ -94,4 +108,4 @@ def study(text: str, *, placements: Iterable[str] = ("plain", "none", "post", "p
     """
     named = {name.replace("_", "-"): value for name, value in settings.items()}
     return _read(_core.study(text, list(placements), _count("seeds", seeds),
-                             json.dumps(named, default=lambda number: number.item()), progress))
+                             _json(named), progress))

@@ -11,8 +11,10 @@ template auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<do
 template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template auto decimal_point_impl(locale_ref) -> char;
 template void buffer<char>::append(const char*, const char*);
+#if FMT_VERSION < 110000  // since then a function like others
 template void vformat_to(buffer<char>&, string_view, basic_format_args<buffer_context<char>>,
                          locale_ref);
+#endif
 
 }  // namespace detail
 FMT_END_NAMESPACE

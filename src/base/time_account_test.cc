@@ -14,7 +14,7 @@ double of(const TimeAccount& account, Cost cost) {
   return account.seconds().at(static_cast<std::size_t>(cost));
 }
 
-TEST(TimeAccount, EachMomentCountsForTheInnermostCharge) {
+TEST(TimeAccount, EachMomentCountsForTheInnermostTimer) {
   const TimeAccount account;
   {
     const ScopedTimer outer(Cost::kAddNorm);
@@ -35,7 +35,7 @@ TEST(TimeAccount, EachMomentCountsForTheInnermostCharge) {
   EXPECT_EQ(of(account, Cost::kAttention), 0) << "another thread's time is not this one's";
 }
 
-TEST(TimeAccount, AChargeWithoutOneDoesNothing) {
+TEST(TimeAccount, ATimerWithoutOneDoesNothing) {
   { const ScopedTimer timer(Cost::kProducts); }
   const TimeAccount account;
   { const ScopedTimer timer(Cost::kRest); }

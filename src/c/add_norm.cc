@@ -1,5 +1,6 @@
 #include "addnorm.h"
 #include "c/call.h"
+#include "kernels/channel_norm.h"
 
 namespace addnorm::c {
 namespace {
@@ -75,7 +76,9 @@ struct NormShape {
         features(a.features),
         positions(a.positions == 0 ? 1 : a.positions) {}
 
-  std::size_t sets() const { return norm_sets(options, rows, features, positions); }
+  std::size_t sets(std::string_view where) const {
+    return kernels::count_sets(where, options, rows, features, positions);
+  }
   std::size_t parameters() const {
     return normalizes_rows(options.kind) ? features : features / positions;
   }
@@ -101,8 +104,8 @@ addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forwa
                 .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
                 .beta = memory.read<V>("beta", a.beta, shape.parameters()),
                 .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride, {"x", "branch"}),
-                .statistics =
-                    memory.write<NormStatistics<V>>("statistics", a.statistics, shape.sets()),
+                .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics,
+                                                              shape.sets(memory.where())),
                 .positions = shape.positions,
                 .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
                 .statistics_from = statistics_from(memory.where(), a),
@@ -121,8 +124,8 @@ addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_back
             shape.options,
             {
                 .s = s,
-                .statistics =
-                    memory.read<NormStatistics<V>>("statistics", a.statistics, shape.sets()),
+                .statistics = memory.read<NormStatistics<V>>("statistics", a.statistics,
+                                                             shape.sets(memory.where())),
                 .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
                 .dy = memory.read<B>("dy", a.dy, a.rows, a.features, a.dy_stride),
                 .d_residual = memory.read_optional<S>("d_residual", a.d_residual, a.rows,
@@ -160,7 +163,7 @@ addnorm_status addnorm_norm_sizes(const addnorm_norm_options* norm, size_t rows,
     require(features == 0 || rows <= kMost / features,
             "{}: {} rows of {} values are more than there is memory", kWhere, rows, features);
     if (positions == 0) positions = 1;
-    const std::size_t n_sets = norm_sets(options, rows, features, positions);
+    const std::size_t n_sets = kernels::count_sets(kWhere, options, rows, features, positions);
     if (sets != nullptr) *sets = n_sets;
     if (workspace != nullptr) *workspace = norm_workspace(options, rows, features, positions);
   });

@@ -204,13 +204,14 @@ TEST(CErrors, OfChannelNormsNameTheArgument) {
        {[](auto& c) { c.args.add.x = nullptr; }, "x is absent"},
        {[](auto& c) { c.args.y = nullptr; }, "y is absent"},
        {[](auto& c) { c.args.statistics = nullptr; }, "statistics has 0 values, must have 2"},
-       {[](auto& c) { c.args.positions = 3; }, "positions is 3, must divide the 8 values"},
+       {[](auto& c) { c.args.positions = 3; },
+        "add_norm_forward: positions is 3, must divide the 8 values"},
        {[](auto& c) { c.args.rows = c.args.features = kHuge; }, "more than there is memory"},
        {[](auto& c) { c.args.y_stride = 9; }, "the rows of y stand 9 values apart"},
-       {[](auto& c) { c.args.workspace_size = 47; }, "workspace has 47 values"},
+       {[](auto& c) { c.args.workspace_size = 23; }, "workspace has 23 values"},
        {[](auto& c) { c.args.add.branch = c.x.data(); }, "sum is absent"},
        {[](auto& c) { c.norm.kind = ADDNORM_GROUP_NORM, c.norm.groups = 3; },
-        "there are 3 groups, they must divide the 2 channels"}});
+        "add_norm_forward: there are 3 groups, they must divide the 2 channels"}});
   expect_refused<Channels>(
       addnorm_add_norm_forward,
       {{[](auto& c) {

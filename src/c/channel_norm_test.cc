@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <array>
 #include <tuple>
 
 #include "addnorm.h"
@@ -29,7 +30,11 @@ struct ChannelsCase {
                            {Variance::kPopulation, Variance::kUnbiased});
   std::size_t size = samples * channels * positions;
   bool in_place = *rc::gen::arbitrary<bool>();
+  bool adds = *rc::gen::arbitrary<bool>();  // sum = x + branch, dx = d_residual + …
+  int dx_is = *rc::gen::inRange(0, adds ? 4 : 3);
+  bool overwrites = *rc::gen::arbitrary<bool>();
 
+  std::vector<T> branch = numbers<T>(size), sum = branch, d_residual = numbers<T>(size);
   std::vector<T> x = numbers<T>(size), y = x, dy = numbers<T>(size), dx = dy;
   std::vector<T> gamma = perhaps(numbers<T>(channels)), beta = perhaps(numbers<T>(channels));
   std::vector<T> d_gamma = perhaps(numbers<T>(channels)), d_beta = perhaps(numbers<T>(channels));
@@ -47,10 +52,13 @@ struct ChannelsCase {
 
   bool is_batch() const { return options.kind == NormKind::kBatch; }
   std::vector<T>& y_place() { return in_place ? x : y; }
-  std::vector<T>& dx_place() { return in_place ? dy : dx; }
+  std::vector<T>& s() { return adds ? sum : x; }
+  std::vector<T>& dx_place() {
+    return *std::array<std::vector<T>*, 4>{&dx, &dy, &s(), &d_residual}[dx_is];
+  }
   auto outputs() const {
-    return std::tie(x, y, dy, dx, d_gamma, d_beta, mean, variance, evaluated, evaluated_dx,
-                    statistics, running);
+    return std::tie(x, y, dy, dx, sum, d_residual, d_gamma, d_beta, mean, variance, evaluated,
+                    evaluated_dx, statistics, running);
   }
   MatrixView<T> rows(std::vector<T>& values) const {
     return {values.data(), samples, channels * positions};
@@ -84,8 +92,13 @@ struct ChannelsCase {
       add_norm_forward(options, forward);
       add_norm_backward(options, backward);
     }
-    add_norm_forward(options, cpp_forward(y_place(), statistics));
+    AddNormForward<T> forward = cpp_forward(y_place(), statistics);
+    if (adds) forward.add.branch = rows(branch), forward.sum = rows(sum);
+    add_norm_forward(options, forward);
     AddNormBackward<T> backward = cpp_backward(dx_place(), statistics);
+    backward.s = rows(s());
+    if (adds) backward.d_residual = rows(d_residual);
+    if (overwrites) backward.parameter_gradients = GradientMode::kOverwrite;
     backward.d_gamma = d_gamma;
     backward.d_beta = d_beta;
     add_norm_backward(options, backward);
@@ -146,9 +159,13 @@ struct ChannelsCase {
       ASSERT_EQ(addnorm_add_norm_forward(&forward), ADDNORM_OK) << addnorm_last_error();
       ASSERT_EQ(addnorm_add_norm_backward(&backward), ADDNORM_OK) << addnorm_last_error();
     }
-    const auto forward = forward_args(&norm, y_place(), statistics);
+    auto forward = forward_args(&norm, y_place(), statistics);
+    if (adds) forward.add.branch = branch.data(), forward.sum = sum.data();
     ASSERT_EQ(addnorm_add_norm_forward(&forward), ADDNORM_OK) << addnorm_last_error();
     auto backward = backward_args(&norm, dx_place(), statistics);
+    backward.s = s().data();
+    if (adds) backward.d_residual = d_residual.data();
+    if (overwrites) backward.parameter_gradients = ADDNORM_GRADIENT_OVERWRITE;
     backward.d_gamma = memory_of(d_gamma);
     backward.d_beta = memory_of(d_beta);
     ASSERT_EQ(addnorm_add_norm_backward(&backward), ADDNORM_OK) << addnorm_last_error();

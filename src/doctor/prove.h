@@ -36,8 +36,8 @@ Subject try_settings(const run::RunConfig& config, const ByteText& text, std::si
 
 /// Trains `steps` steps with the subject's settings, and for each finding that has remedies as many
 /// with these, one after the other until one mends it, on the same windows of `text`. What shows
-/// before training is looked at there. Throws Error where `events` want to stop. `events`
-/// reports of each run, by what it changes ("" for none).
+/// before training is looked at there. Throws Error where the events want to stop. `events`
+/// gives those of each run, by what it changes ("" for none).
 using TrialEvents = std::function<run::RunEvents(const std::string& change)>;
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
                                      const ByteText& text, std::size_t steps,

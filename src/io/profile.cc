@@ -1,14 +1,12 @@
 #include "io/profile.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
-#include <string_view>
 #include <type_traits>
 
 #include "io/json.h"
@@ -85,12 +83,6 @@ template <typename Enum>
 Enum find_name(const Json& line, const char* key, Enum absent) {
   return line.contains(key) ? find_name<Enum>(line, key) : absent;
 }
-template <typename Enum>
-std::optional<Enum> find_optional(const Json& line, const char* key) {
-  if (!line.contains(key) || line[key].is_null()) return {};
-  return find_name<Enum>(line, key);
-}
-
 template <typename T>
 T value_or(const Json& object, const char* key, T absent) {
   const auto found = object.find(key);
@@ -107,6 +99,15 @@ T value_or(const Json& object, const char* key, T absent) {
   return found->get<T>();
 }
 
+/// Of the model: another word leaves it unknown.
+template <typename Enum>
+std::optional<Enum> known_name(const Json& model, const char* key) {
+  const auto names = names_of(Enum{});
+  const auto place = std::ranges::find(names, value_or(model, key, std::string()));
+  if (place == names.end()) return {};
+  return static_cast<Enum>(place - names.begin());
+}
+
 ProfileModel model_of(const Json& header) {
   const Json model = header.value("model", Json::object());
   require(model.is_object(), "model is {}, must be an object", model.dump());
@@ -118,10 +119,10 @@ ProfileModel model_of(const Json& header) {
           .n_heads = value_or(model, "n_heads", std::size_t{0}),
           .d_ff = value_or(model, "d_ff", std::size_t{0}),
           .placement = value_or(model, "placement", std::string()),
-          .norm = find_optional<NormKind>(model, "norm"),
+          .norm = known_name<NormKind>(model, "norm"),
           .eps = value_or(model, "eps", 0.0),
-          .gamma_form = find_optional<GammaForm>(model, "gamma_form"),
-          .initialization = find_optional<Initialization>(model, "initialization"),
+          .gamma_form = known_name<GammaForm>(model, "gamma_form"),
+          .initialization = known_name<Initialization>(model, "initialization"),
           .architecture = value_or(model, "architecture", std::string()),
           .model_type = value_or(model, "model_type", std::string()),
           .parameters = value_or(model, "parameters", std::size_t{0}),
@@ -194,7 +195,9 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
       if (object.contains("addnorm_profile")) {
         profiles.push_back({.model = model_of(object)});
       } else {
-        require(!profiles.empty(), "comes before the line with \"addnorm_profile\"");
+        require(
+            !profiles.empty(),
+            "a profile begins with a line that has \"addnorm_profile\"; of a run give the folder");
         profiles.back().entries.push_back(entry_of(object, profiles.back().model));
       }
     });

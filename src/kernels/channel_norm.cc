@@ -190,8 +190,10 @@ SetSums<V> gradient_sums(const SetBackward<V>& b, std::size_t r, const V* x, con
   return sums;
 }
 
+/// With g = γ·dy in memory of its own, so that dx may be x.
 template <typename V>
-void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy, V* dx) {
+void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const V* dy, V* g,
+                       V* dx) {
   parameter_sums(b, r, x, dy);
   const NormStatistics<V>& found = b.args.statistics[r];
   const std::size_t channel = b.sets.channel(r, 0);
@@ -200,17 +202,17 @@ void differentiate_set(const SetBackward<V>& b, std::size_t r, const V* x, const
   for_each_channel_pack<V>(b.sets, [&](std::size_t i, auto count,
                                        const auto& channels) ADDNORM_BODY {
     const Pack<V> gamma = channels([&](std::size_t run) ADDNORM_BODY { return affine.scale(run); });
-    store(load(dy + i, count) * gamma, dx + i, count);
+    store(load(dy + i, count) * gamma, g + i, count);
   });
-  const SetSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(dx));
+  const SetSums<V> sums = gradient_sums(b, r, x, static_cast<const V*>(g));
   const Normalize<V> normalize(found);
   const Pack<V> shift = set(sums.shift);
   const Pack<V> offset = set(sums.offset);
   const Pack<V> slope = set(sums.slope);
   const Pack<V> factor = set(found.reciprocal * found.scale);
   for_each_pack(b.sets.cols(), [&](std::size_t i, auto count) ADDNORM_BODY {
-    const Pack<V> g = (load(dx + i, count) - shift) - offset;
-    store((g - normalize.from_hi(load(x + i, count)) * slope) * factor, dx + i, count);
+    const Pack<V> centred = (load(g + i, count) - shift) - offset;
+    store((centred - normalize.from_hi(load(x + i, count)) * slope) * factor, dx + i, count);
   });
 }
 
@@ -218,8 +220,8 @@ void forward_set(const SetForward<float>& f, std::size_t r, const float* x, floa
   normalize_set(f, r, x, y);
 }
 void backward_set(const SetBackward<float>& b, std::size_t r, const float* x, const float* dy,
-                  float* dx) {
-  differentiate_set(b, r, x, dy, dx);
+                  float* g, float* dx) {
+  differentiate_set(b, r, x, dy, g, dx);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -241,12 +243,12 @@ void run_forward(const SetForward<double>& f, std::size_t r, const double* x, do
   HWY_STATIC_DISPATCH(normalize_set)(f, r, x, y);
 }
 void run_backward(const SetBackward<float>& b, std::size_t r, const float* x, const float* dy,
-                  float* dx) {
-  ADDNORM_DISPATCH(backward_set)(b, r, x, dy, dx);
+                  float* g, float* dx) {
+  ADDNORM_DISPATCH(backward_set)(b, r, x, dy, g, dx);
 }
 void run_backward(const SetBackward<double>& b, std::size_t r, const double* x, const double* dy,
-                  double* dx) {
-  HWY_STATIC_DISPATCH(differentiate_set)(b, r, x, dy, dx);
+                  double* g, double* dx) {
+  HWY_STATIC_DISPATCH(differentiate_set)(b, r, x, dy, g, dx);
 }
 
 constexpr const char* kForward = "add_norm_forward";
@@ -296,14 +298,12 @@ void check_contiguous(std::string_view where, std::string_view name, const Matri
 /// What forward and backward have in common.
 template <typename Args>
 void check_channels(std::string_view where, const NormOptions& options, const Args& args,
-                    const TensorShape& shape, const Sets& sets) {
+                    const TensorShape& shape, const Sets& sets, std::size_t workspace) {
   const bool given = args.statistics_from == StatisticsFrom::kGiven;
   // Given statistics do not mind how many values there are.
   if (sets.rows > 0) check_norm_options(where, options, given ? 2 : sets.cols());
   check_optional_length(where, "gamma", args.gamma, shape.channels);
   check_length(where, "statistics", args.statistics, sets.rows);
-  const std::size_t workspace =
-      norm_workspace(options, shape.samples, shape.channels * shape.positions, shape.positions);
   require(args.workspace.size() >= workspace, "{}: workspace has {} values, must have at least {}",
           where, args.workspace.size(), workspace);
 }
@@ -324,15 +324,15 @@ void channel_norm_forward(const NormOptions& options, const AddNormForward<T>& a
   const std::size_t cols = args.add.x.cols;
   const TensorShape shape = shape_of(kForward, rows, cols, args.positions);
   const Sets sets = sets_of(kForward, options, shape);
-  check_channels(kForward, options, args, shape, sets);
+  const bool transposed = options.kind == NormKind::kBatch;
+  check_channels(kForward, options, args, shape, sets, transposed ? shape.size() : 0);
   check_optional_length(kForward, "beta", args.beta, shape.channels);
   require(!args.sum.empty() || (args.add.branch.empty() && args.add.skip.is_one()),
           "{}: sum is absent; norms over channels need one for what they normalize", kForward);
-  check_contiguous(kForward, "x", args.add.x);
+  if (args.sum.empty()) check_contiguous(kForward, "x", args.add.x);
   check_contiguous(kForward, "sum", args.sum);
   check_contiguous(kForward, "y", args.y);
 
-  const bool transposed = options.kind == NormKind::kBatch;
   const T* s = residual_sum(args).data;
   T* y = args.y.data;
   if (transposed) {
@@ -366,32 +366,34 @@ void channel_norm_backward(const NormOptions& options, const AddNormBackward<T>&
   const std::size_t rows = args.s.rows;
   const TensorShape shape = shape_of(kBackward, rows, args.s.cols, args.positions);
   const Sets sets = sets_of(kBackward, options, shape);
-  check_channels(kBackward, options, args, shape, sets);
+  check_channels(kBackward, options, args, shape, sets,
+                 norm_workspace(options, rows, args.s.cols, args.positions));
   check_optional_length(kBackward, "d_gamma", args.d_gamma, shape.channels);
   check_optional_length(kBackward, "d_beta", args.d_beta, shape.channels);
   check_contiguous(kBackward, "s", args.s);
   check_contiguous(kBackward, "dy", args.dy);
-  check_contiguous(kBackward, "dx", args.dx);
+  if (args.d_residual.empty()) check_contiguous(kBackward, "dx", args.dx);
 
   const bool transposed = options.kind == NormKind::kBatch;
+  T* g = args.workspace.data();
   // Where the residual's gradient is added, dx may be that: what is added to it stands elsewhere.
   const MatrixView<T> through_norm =
-      args.d_residual.empty() ? args.dx : MatrixView<T>(args.workspace.data(), rows, args.s.cols);
+      args.d_residual.empty() ? args.dx : MatrixView<T>(g, rows, args.s.cols);
   const T* s = args.s.data;
   const T* dy = args.dy.data;
   T* dx = through_norm.data;
   if (transposed) {
-    T* s_copy = args.workspace.data();
+    T* s_copy = g;
     T* dy_copy = s_copy + shape.size();
     transpose(s, rows, shape.channels, shape.positions, s_copy);
     transpose(dy, rows, shape.channels, shape.positions, dy_copy);
     s = s_copy;
-    dy = dx = dy_copy;
+    dy = g = dx = dy_copy;
   }
   const SetBackward<T> job{options, args, sets};
   parallel_for(sets.rows, row_grain(sets.cols()), [&](std::size_t r) {
     const std::size_t at = r * sets.cols();
-    run_backward(job, r, s + at, dy + at, dx + at);
+    run_backward(job, r, s + at, dy + at, g + at, dx + at);
   });
   const ParameterParts<T> parts = parameter_parts(args, sets);
   const T output_scale = static_cast<T>(options.output_scale);
@@ -402,6 +404,12 @@ void channel_norm_backward(const NormOptions& options, const AddNormBackward<T>&
   }
   if (args.d_residual.empty()) return;
   residual_add<T>({.x = args.d_residual, .branch = through_norm, .skip = args.skip}, args.dx);
+}
+
+std::size_t count_sets(std::string_view where, const NormOptions& options, std::size_t rows,
+                       std::size_t features, std::size_t positions) {
+  if (normalizes_rows(options.kind)) return rows;
+  return sets_of(where, options, shape_of(where, rows, features, positions)).rows;
 }
 
 template void channel_norm_forward(const NormOptions&, const AddNormForward<float>&);
@@ -415,9 +423,7 @@ namespace addnorm {
 
 std::size_t norm_sets(const NormOptions& options, std::size_t rows, std::size_t features,
                       std::size_t positions) {
-  if (normalizes_rows(options.kind)) return rows;
-  const kernels::TensorShape shape = kernels::shape_of("norm_sets", rows, features, positions);
-  return kernels::sets_of("norm_sets", options, shape).rows;
+  return kernels::count_sets("norm_sets", options, rows, features, positions);
 }
 
 std::size_t norm_workspace(const NormOptions& options, std::size_t rows, std::size_t features,

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <string_view>
+
 #include "addnorm/norm.h"
 
 /// Batch, instance and group norms: what add_norm_forward and add_norm_backward do of these kinds.
@@ -10,5 +13,9 @@ template <typename T>
 void channel_norm_forward(const NormOptions& options, const AddNormForward<T>& args);
 template <typename T>
 void channel_norm_backward(const NormOptions& options, const AddNormBackward<T>& args);
+
+/// norm_sets(), whose error begins with `where`.
+std::size_t count_sets(std::string_view where, const NormOptions& options, std::size_t rows,
+                       std::size_t features, std::size_t positions);
 
 }  // namespace addnorm::kernels

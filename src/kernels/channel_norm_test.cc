@@ -123,6 +123,12 @@ TYPED_TEST(ChannelNorm, OutputsMayBeTheInputsAndGradientsAreAdded) {
     forward.y = c.matrix(c.x);
     add_norm_forward<T>(c.options, forward);
     EXPECT_TRUE(same_bits(c.x, plain.y));
+    NormCase<T> over_s({.kind = kind}, {5, 6, 7});
+    backward = over_s.backward_args();
+    backward.statistics = plain.statistics;
+    backward.dx = over_s.matrix(over_s.x);
+    add_norm_backward<T>(c.options, backward);
+    EXPECT_TRUE(same_bits(over_s.x, plain.dx)) << "dx may be s";
 
     const auto once = to_double(plain.d_gamma);
     plain.backward();

@@ -237,7 +237,7 @@ RC_GTEST_PROP(NumericsProperty, ARowHasTheSameBitsAnywhereInAnyBatch, ()) {
 }
 
 RC_GTEST_PROP(NumericsProperty, WithoutEpsilonAPowerOfTwoChangesNoBitOfTheOutput, ()) {
-  const auto kind = kAllKinds[*rc::gen::inRange(0, 5)];
+  const auto kind = kAllKinds[*rc::gen::inRange<std::size_t>(0, std::size(kAllKinds))];
   const auto exponent = *rc::gen::inRange(-30, 126);
   NormOptions options = options_of(kind);
   options.epsilon = 0;

@@ -31,7 +31,7 @@ FigureResult depth(const FigureOptions& options) {
   FigureResult result;
   result.panels = {
       {.title = "The same few steps, at every depth",
-       .x = {"layers", Spacing::kLog},
+       .x = {"layers", AxisScale::kLog},
        .y = {"loss after training, nats a byte"},
        .caption = fmt::format(
            "On text kept aside, after {} steps at a learning rate of {} that grows over the first "

@@ -49,8 +49,8 @@ void add_deviations(Panel& panel, const NormOptions& norm, const std::string& na
 
 void add_places(FigureResult& result, const FigureOptions& options) {
   Panel panel{.title = "Where ε hides a row",
-              .x = {"standard deviation σ of the row", Spacing::kLog},
-              .y = {"standard deviation of the output", Spacing::kLog},
+              .x = {"standard deviation σ of the row", AxisScale::kLog},
+              .y = {"standard deviation of the output", AxisScale::kLog},
               .caption =
                   "1 is what a norm promises. In the variance, ε lowers rows below √ε; at "
                   "the deviation, rows below ε itself."};
@@ -114,7 +114,7 @@ double predicted_error(const theory::StorageFormat& format, double sigma) {
 }
 
 /// At how many places there is a number in one of the two and none in the other.
-Check check_gaps(std::string claim, std::string source, const Curve& measured,
+Check check_gaps(std::string claim, std::string source, const Series& measured,
                  const std::vector<double>& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source)};
   for (std::size_t i = 0; i < measured.x.size(); ++i) {
@@ -132,8 +132,8 @@ void add_storage(FigureResult& result, const FigureOptions& options) {
   const NormOptions norm = post_norm_plan(kTinyEpsilon, options.width, options.bug).block.norm;
   const std::vector<double> sigmas = decades(-9, 5);
   Panel panel{.title = "Rows stored in 16 bits",
-              .x = {"standard deviation σ of the row", Spacing::kLog},
-              .y = {"error of the output", Spacing::kLog},
+              .x = {"standard deviation σ of the row", AxisScale::kLog},
+              .y = {"error of the output", AxisScale::kLog},
               .caption =
                   "Statistics are computed in float32. bfloat16 is coarse everywhere; "
                   "float16 is finer, but rounds small rows to 0 (error 1) and has no "
@@ -193,7 +193,7 @@ void add_half_statistics(FigureResult& result, const FigureOptions& options) {
         or_gap(theory::stored_statistics_output(theory::kFloat16Format, a, kNorm.epsilon)));
   }
   Panel panel{.title = "Statistics computed in float16",
-              .x = {"size of the values, ±a", Spacing::kLog},
+              .x = {"size of the values, ±a", AxisScale::kLog},
               .y = {"standard deviation of the output"},
               .caption =
                   "ε is 1e-12. In float16 a² overflows from a = 256 on, and the output is "

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "addnorm/nn/placement.h"
 #include "base/find_named.h"
@@ -63,21 +65,89 @@ std::string written(const std::vector<T>& values) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
-template <auto kMember>
-constexpr FigureOption option_of(std::string_view flag) {
-  return {flag, [](const FigureOptions& o) { return o.*kMember != FigureOptions().*kMember; },
-          [](const FigureOptions& from, FigureOptions& to) { to.*kMember = from.*kMember; },
-          [](const FigureOptions& o) { return written(o.*kMember); }};
-}
-constexpr FigureOption kOptions[] = {option_of<&FigureOptions::layers>("--layers"),
-                                     option_of<&FigureOptions::width>("--width"),
-                                     option_of<&FigureOptions::seeds>("--seeds"),
-                                     option_of<&FigureOptions::placements>("--placement")};
+constexpr FigureOption kOptions[] = {
+    {"--layers", "layers", &FigureOptions::layers,
+     "blocks; several depths where a figure compares them"},
+    {"--width", "width", &FigureOptions::width, "d_model"},
+    {"--seeds", "seeds", &FigureOptions::seeds, "networks of each kind"},
+    {"--placement", "placements", &FigureOptions::placements,
+     "placements to measure, with commas between"}};
 
 }  // namespace
 
 std::span<const FigureOption> figure_options() {
   return kOptions;
+}
+
+bool FigureOption::is_set(const FigureOptions& options) const {
+  return std::visit([&](auto m) { return options.*m != FigureOptions().*m; }, member);
+}
+
+void FigureOption::copy(const FigureOptions& from, FigureOptions& to) const {
+  std::visit([&](auto m) { to.*m = from.*m; }, member);
+}
+
+std::string FigureOption::text(const FigureOptions& options) const {
+  return std::visit([&](auto m) { return written(options.*m); }, member);
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool fits(const Json& value, std::size_t) {
+  return value.is_number_unsigned();
+}
+bool fits(const Json& value, const std::string&) {
+  return value.is_string();
+}
+template <typename T>
+bool fits(const Json& value, const std::vector<T>&) {
+  return value.is_array() &&
+         std::ranges::all_of(value, [](const Json& one) { return fits(one, T()); });
+}
+
+template <typename T>
+void read(const std::string& key, const Json& value, T& option) {
+  require(fits(value, option), "{}: is {}; expected {}", key, value.dump(),
+          std::is_same_v<T, std::string> ? "a name"
+          : std::is_integral_v<T>        ? "a whole number ≥ 0"
+                                         : "a list of such values");
+  value.get_to(option);
+}
+
+}  // namespace
+
+FigureOptions read_options(const Json& object) {
+  FigureOptions options;
+  for (const auto& [key, value] : object.items()) {
+    const auto option = std::ranges::find(kOptions, key, &FigureOption::key);
+    if (option != std::end(kOptions)) {
+      std::visit([&](auto member) { read(key, value, options.*member); }, option->member);
+    } else if (key == "seed") {
+      read(key, value, options.seed);
+    } else {
+      require(key == "bug", "\"{}\" is no option of a figure", key);
+      std::string bug;
+      read(key, value, bug);
+      if (!bug.empty()) options.bug = &find_silent_bug(bug);
+    }
+  }
+  return options;
+}
+
+Json options_json(const Figure& figure, const FigureOptions& options) {
+  const FigureOptions own = figure.defaults();
+  Json json = Json::object();
+  for (const FigureOption& option : kOptions) {
+    if (!option.is_set(own)) continue;
+    std::visit([&](auto member) { json[std::string(option.key)] = options.*member; },
+               option.member);
+  }
+  json["seed"] = options.seed;
+  if (figure.trains && !options.text.empty()) json["text_bytes"] = options.text.size();
+  if (options.bug != nullptr) json["bug"] = options.bug->name;
+  return json;
 }
 
 FigureOptions complete(const Figure& figure, FigureOptions options) {
@@ -136,9 +206,9 @@ double toward(double middle, double value, double error) {
 
 }  // namespace
 
-Curve mean_curve(std::string name, std::vector<double> x,
-                 const std::vector<std::vector<double>>& draws) {
-  Curve curve{std::move(name), std::move(x), {}};
+Series mean_curve(std::string name, std::vector<double> x,
+                  const std::vector<std::vector<double>>& draws) {
+  Series curve{std::move(name), std::move(x), {}};
   for (std::size_t i = 0; i < curve.x.size(); ++i) {
     double sum = 0;
     double low = std::numeric_limits<double>::infinity();
@@ -157,9 +227,9 @@ Curve mean_curve(std::string name, std::vector<double> x,
   return curve;
 }
 
-Curve rms_curve(std::string name, std::vector<double> x,
-                const std::vector<std::vector<double>>& squares) {
-  Curve curve = mean_curve(std::move(name), std::move(x), squares);
+Series rms_curve(std::string name, std::vector<double> x,
+                 const std::vector<std::vector<double>>& squares) {
+  Series curve = mean_curve(std::move(name), std::move(x), squares);
   for (std::size_t i = 0; i < curve.x.size(); ++i) {
     curve.error[i] /= 2 * std::sqrt(curve.y[i]);  // d√m = dm/(2√m)
     for (auto* values : {&curve.y, &curve.low, &curve.high}) (*values)[i] = std::sqrt((*values)[i]);
@@ -167,9 +237,9 @@ Curve rms_curve(std::string name, std::vector<double> x,
   return curve;
 }
 
-Curve within(std::string name, std::vector<double> x, std::vector<double> y,
-             const std::vector<double>& tolerance) {
-  Curve curve{std::move(name), std::move(x), std::move(y)};
+Series within(std::string name, std::vector<double> x, std::vector<double> y,
+              const std::vector<double>& tolerance) {
+  Series curve{std::move(name), std::move(x), std::move(y)};
   for (std::size_t i = 0; i < curve.y.size(); ++i) {
     curve.low.push_back(curve.y[i] - tolerance.at(i));
     curve.high.push_back(curve.y[i] + tolerance.at(i));
@@ -177,8 +247,9 @@ Curve within(std::string name, std::vector<double> x, std::vector<double> y,
   return curve;
 }
 
-Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor) {
-  Curve curve{std::move(name), std::move(x), std::move(y)};
+Series within_factor(std::string name, std::vector<double> x, std::vector<double> y,
+                     double factor) {
+  Series curve{std::move(name), std::move(x), std::move(y)};
   for (const double v : curve.y) {
     curve.low.push_back(v / factor);
     curve.high.push_back(v * factor);
@@ -189,7 +260,7 @@ Curve within_factor(std::string name, std::vector<double> x, std::vector<double>
 namespace {
 
 /// The points that both curves have; an Error if there are none.
-std::vector<CurvePoint> common_points(const Curve& measured, const Curve& predicted) {
+std::vector<CurvePoint> common_points(const Series& measured, const Series& predicted) {
   std::vector<CurvePoint> points;
   for (std::size_t i = 0; i < predicted.x.size(); ++i) {
     const auto at = std::ranges::find(measured.x, predicted.x[i]);
@@ -220,8 +291,8 @@ void note(const CurvePoint& point, double distance, const std::string& uncertain
 
 }  // namespace
 
-Check check_curve(std::string claim, std::string source, const Curve& measured,
-                  const Curve& predicted) {
+Check check_curve(std::string claim, std::string source, const Series& measured,
+                  const Series& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
   for (const CurvePoint& p : common_points(measured, predicted)) {
     note(p, p.distance(p.value), "", check);
@@ -229,8 +300,8 @@ Check check_curve(std::string claim, std::string source, const Curve& measured,
   return check;
 }
 
-Check check_mean(std::string claim, std::string source, const Curve& measured,
-                 const Curve& predicted) {
+Check check_mean(std::string claim, std::string source, const Series& measured,
+                 const Series& predicted) {
   Check check{.claim = std::move(claim), .source = std::move(source), .high = 1};
   std::size_t judged = 0;
   std::vector<CurvePoint> points = common_points(measured, predicted);
@@ -247,7 +318,7 @@ Check check_mean(std::string claim, std::string source, const Curve& measured,
     return std::isfinite(p.value) && std::isnan(p.error);
   };
   if (std::ranges::any_of(points, has_no_error)) {
-    check.unmet = fmt::format("fewer than {} seeds say little of a mean", kLeastDraws);
+    check.unmet = fmt::format("a mean needs at least {} seeds", kLeastDraws);
   } else if (judged == 0) {
     check.unmet = "the seeds differ by more than what is allowed";
   } else if (judged < points.size()) {

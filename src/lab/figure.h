@@ -2,42 +2,27 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "lab/chart.h"
 #include "lab/silent_bug.h"
 
 /// A figure of the lab: what was measured, what theory predicts of it, and whether they agree.
 
 namespace addnorm::lab {
 
-/// Values over x; NaN is a gap. Measured: y is the mean over seeds, with its standard error, low
-/// and high are the seeds' extremes. Predicted: y is what theory says, or empty, and low to high is
-/// what counts as agreement.
-struct Curve {
-  std::string name;
-  std::vector<double> x;
-  std::vector<double> y;
-  std::vector<double> low = {};
-  std::vector<double> high = {};
-  std::vector<double> error = {};
-};
-
-enum class Spacing { kLinear, kLog };
-struct PanelAxis {
-  std::string label;
-  Spacing spacing = Spacing::kLinear;
-  std::vector<std::string> names =
-      {};  ///< of the places 0, 1, …: no numbers but things side by side
-};
+/// A chart before its series have colours.
 struct Panel {
   std::string title;
-  PanelAxis x, y;
+  Axis x, y;
   std::string caption;
-  std::vector<Curve> measured = {};
-  std::vector<Curve> predicted = {};  ///< of the measured curve of that name, if there is one
+  std::vector<Series> measured = {};
+  std::vector<Series> predicted = {};  ///< of the measured curve of that name, if there is one
 };
 
 enum class Verdict { kInside, kOutside, kNotApplicable };
@@ -80,13 +65,22 @@ struct FigureOptions {
 
 /// An option that some figures have and others not.
 struct FigureOption {
-  std::string_view flag;
-  bool (*is_set)(const FigureOptions& options);  ///< not empty, not 0
-  void (*copy)(const FigureOptions& from, FigureOptions& to);
-  std::string (*text)(const FigureOptions& options);  ///< as the flag takes it
+  std::string_view flag;  ///< "--layers"
+  std::string_view key;   ///< of JSON: "layers"
+  std::variant<std::vector<std::size_t> FigureOptions::*, std::size_t FigureOptions::*,
+               std::vector<std::string> FigureOptions::*>
+      member;
+  std::string_view meaning;
+
+  bool is_set(const FigureOptions& options) const;  ///< not empty, not 0
+  void copy(const FigureOptions& from, FigureOptions& to) const;
+  std::string text(const FigureOptions& options) const;  ///< as the flag takes it
 };
 /// Layers, width, seeds, placements. A figure has those that its defaults have.
 std::span<const FigureOption> figure_options();
+
+/// From a JSON object with keys of figure_options(), "seed" and "bug"; an Error for any other.
+FigureOptions read_options(const nlohmann::ordered_json& object);
 
 inline constexpr std::size_t kLeastText = 4096;  ///< bytes, of what is trained on
 
@@ -105,30 +99,33 @@ std::span<const Figure> figures();
 /// The figure with this name; an Error that lists the names if there is none.
 const Figure& find_figure(std::string_view name);
 
+/// What the figure can be asked, as JSON.
+nlohmann::ordered_json options_json(const Figure& figure, const FigureOptions& options);
+
 /// The options, with the figure's own for what is empty or 0; an Error that begins with the flag
 /// for what it cannot run.
 FigureOptions complete(const Figure& figure, FigureOptions options);
 
 /// The curve of the means of `draws`, which have one value for each x.
-Curve mean_curve(std::string name, std::vector<double> x,
-                 const std::vector<std::vector<double>>& draws);
+Series mean_curve(std::string name, std::vector<double> x,
+                  const std::vector<std::vector<double>>& draws);
 /// The same of √mean, where the values are squares.
-Curve rms_curve(std::string name, std::vector<double> x,
-                const std::vector<std::vector<double>>& squares);
+Series rms_curve(std::string name, std::vector<double> x,
+                 const std::vector<std::vector<double>>& squares);
 /// From y − tolerance to y + tolerance.
-Curve within(std::string name, std::vector<double> x, std::vector<double> y,
-             const std::vector<double>& tolerance);
+Series within(std::string name, std::vector<double> x, std::vector<double> y,
+              const std::vector<double>& tolerance);
 /// From y/factor to y·factor.
-Curve within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor);
+Series within_factor(std::string name, std::vector<double> x, std::vector<double> y, double factor);
 
 /// Whether the curve is between low and high at every x of both. What is measured is its largest
 /// distance from what is predicted, in parts of the distance that is allowed: from 0 to 1.
-Check check_curve(std::string claim, std::string source, const Curve& measured,
-                  const Curve& predicted);
+Check check_curve(std::string claim, std::string source, const Series& measured,
+                  const Series& predicted);
 /// The same of an expected value: a mean over seeds is inside if it is so give or take four
 /// standard errors. Where these exceed twice what is allowed it is not judged; not applicable if
 /// that is so everywhere, or of fewer than four seeds.
-Check check_mean(std::string claim, std::string source, const Curve& measured,
-                 const Curve& predicted);
+Check check_mean(std::string claim, std::string source, const Series& measured,
+                 const Series& predicted);
 
 }  // namespace addnorm::lab

@@ -18,7 +18,7 @@ using ::testing::ThrowsMessage;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-const Curve kBand{"c", {1}, {2}, {1}, {4}};
+const Series kBand{"c", {1}, {2}, {1}, {4}};
 
 Verdict verdict_of(double measured) {
   return check_curve("claim", "source", {"c", {1}, {measured}}, kBand).verdict();
@@ -44,8 +44,8 @@ TEST(Check, OfACurveAsksForEveryPoint) {
     EXPECT_EQ(verdict_of_mean(wrong, 0.1), Verdict::kOutside) << wrong;
     EXPECT_EQ(verdict_of_mean(wrong, kNan), Verdict::kOutside) << wrong;
   }
-  const Curve measured{"c", {1, 2, 3}, {1, 9, 1}};
-  const Curve predicted{"c", {1, 2}, {1, 1}, {0, 0}, {2, 2}};
+  const Series measured{"c", {1, 2, 3}, {1, 9, 1}};
+  const Series predicted{"c", {1, 2}, {1, 1}, {0, 0}, {2, 2}};
   const Check check = check_curve("claim", "source", measured, predicted);
   EXPECT_DOUBLE_EQ(check.measured, 8);
   EXPECT_THAT(check.detail, HasSubstr("farthest at 2: 9, allowed 0 to 2"));
@@ -73,13 +73,13 @@ TEST(Check, OfACurveNeedsAPointThatBothHave) {
       ThrowsMessage<Error>(HasSubstr("nothing was measured where 'b' is predicted")));
 }
 
-TEST(Curve, OfDrawsHasTheirMeanExtremesAndStandardError) {
-  const Curve mean = mean_curve("c", {0, 1}, {{1, 7}, {1, 7}, {3, 7}, {3, 7}});
+TEST(Series, OfDrawsHasTheirMeanExtremesAndStandardError) {
+  const Series mean = mean_curve("c", {0, 1}, {{1, 7}, {1, 7}, {3, 7}, {3, 7}});
   EXPECT_THAT(mean.y, ElementsAre(2, 7));
   EXPECT_THAT(mean.low, ElementsAre(1, 7));
   EXPECT_THAT(mean.high, ElementsAre(3, 7));
   EXPECT_THAT(mean.error, ElementsAre(DoubleEq(std::sqrt(4.0 / 3 / 4)), 0));
-  const Curve rms = rms_curve("c", {0}, {{1}, {1}, {7}, {7}});
+  const Series rms = rms_curve("c", {0}, {{1}, {1}, {7}, {7}});
   EXPECT_THAT(rms.y, ElementsAre(2));
   EXPECT_THAT(rms.high, ElementsAre(std::sqrt(7.0)));
   EXPECT_THAT(rms.error, ElementsAre(DoubleEq(std::sqrt(36.0 / 3 / 4) / (2 * 2.0))));

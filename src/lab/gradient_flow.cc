@@ -29,7 +29,7 @@ std::vector<Arrangement> arrangements(std::size_t layers) {
           {"pre-norm", parse_placements("pre", layers), "keeps its size", 0.05, 20}};
 }
 
-Check check_fate(const Arrangement& a, const Curve& gradient, std::size_t layers) {
+Check check_fate(const Arrangement& a, const Series& gradient, std::size_t layers) {
   Check check{
       .claim = fmt::format("{}: the gradient {} on its way to the first layer", a.name, a.fate),
       .source = "after Schoenholz et al. 2017",
@@ -46,14 +46,14 @@ FigureResult gradient_flow(const FigureOptions& options) {
   FigureResult result;
   Panel gradient{.title = "The gradient on its way back",
                  .x = {"layer"},
-                 .y = {"root mean square", Spacing::kLog},
+                 .y = {"root mean square", AxisScale::kLog},
                  .caption =
                      "Of the loss's gradient with respect to what each layer reads. It is 1 "
                      "where it starts: behind the last layer, or behind pre-norm's final "
                      "norm, which divides it by the size of the stream."};
   Panel stream{.title = "The signal on its way forward",
                .x = {"layer"},
-               .y = {"root mean square", Spacing::kLog},
+               .y = {"root mean square", AxisScale::kLog},
                .caption = "Of what each layer reads; the last point is what the last one leaves."};
   for (const Arrangement& a : arrangements(options.layers[0])) {
     const StackSample sample(wide_stack(a.placements, options.width), options);

@@ -123,7 +123,7 @@ struct Medians {
   std::vector<Curves> measured, predicted;
 };
 
-Curve curve(const std::vector<Curves>& seeds, Quantity quantity, const char* name) {
+Series curve(const std::vector<Curves>& seeds, Quantity quantity, const char* name) {
   return mean_curve(name, {std::begin(kFactors), std::end(kFactors)},
                     mapped(seeds, [&](const Curves& seed) { return seed[quantity]; }));
 }
@@ -144,7 +144,7 @@ struct QuantityText {
   const char* title;
   const char* y;
   const char* caption;
-  Spacing spacing;
+  AxisScale scale;
   const char* claim_on;   ///< with the residual
   const char* claim_off;  ///< without
 };
@@ -152,19 +152,19 @@ constexpr QuantityText kTexts[] = {
     {kStableCosine, "Is the output what it was?", "cosine with the output for F × 1",
      "1 means the same direction. Without a residual the norm removes the factor; with one only F "
      "was scaled, so x̂ turns towards F.",
-     Spacing::kLinear, "x̂ turns away from the stable x̂ as the moments of x and F say",
+     AxisScale::kLinear, "x̂ turns away from the stable x̂ as the moments of x and F say",
      "x̂ is the stable x̂ whatever the factor"},
     {kBranchCosine, "Is x still in it?", "cosine with LayerNorm(F)",
      "At 1 the output is that of F alone: x is drowned out, or, without a residual, was never in "
      "it.",
-     Spacing::kLinear, "x̂ turns towards LayerNorm(F) as the moments of x and F say",
+     AxisScale::kLinear, "x̂ turns towards LayerNorm(F) as the moments of x and F say",
      "x̂ is that of LayerNorm(F)"},
     {kGrowth, "The deviation that the norm divides by", "÷ that for F × 1",
      "It grows in step with F, with a residual as soon as F outweighs x; that is how the norm "
      "keeps its output in range.",
-     Spacing::kLog, "σ grows as √(σx² + 2k·cov + k²·σF²)", "σ grows as k"},
+     AxisScale::kLog, "σ grows as √(σx² + 2k·cov + k²·σF²)", "σ grows as k"},
     {kJacobian, "The gradient through the norm", "size of the derivative",
-     "It is divided by the same deviation: x beside a loud F learns slowly.", Spacing::kLog,
+     "It is divided by the same deviation: x beside a loud F learns slowly.", AxisScale::kLog,
      "the gradient through the norm is √(d − 2)/σ",
      "the gradient through the norm is √(d − 2)/(k·σF)"},
 };
@@ -175,7 +175,7 @@ void add_curves(FigureResult& result, Residual residual, const Medians& run) {
   for (std::size_t i = 0; i < std::size(kTexts); ++i) {
     const QuantityText& text = kTexts[i];
     Panel& panel = result.panels[i];
-    const Curve line = curve(run.predicted, text.quantity, name);
+    const Series line = curve(run.predicted, text.quantity, name);
     panel.measured.push_back(curve(run.measured, text.quantity, name));
     panel.predicted.push_back(within_factor(name, line.x, line.y, 1 + kRounding));
     result.checks.push_back(
@@ -219,8 +219,8 @@ FigureResult instability(const FigureOptions& options) {
   FigureResult result;
   for (const QuantityText& text : kTexts) {
     result.panels.push_back({.title = text.title,
-                             .x = {"factor of F", Spacing::kLog},
-                             .y = {text.y, text.spacing},
+                             .x = {"factor of F", AxisScale::kLog},
+                             .y = {text.y, text.scale},
                              .caption = text.caption});
   }
   const Medians on = run(Residual::kOn, options);

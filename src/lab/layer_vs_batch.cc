@@ -89,7 +89,7 @@ Matrix<float> shifted_tokens(std::size_t features, TorchGenerator& generator) {
 
 /// The means along one direction of the table, where `zero` is the norm that makes them 0.
 Panel means_panel(std::string title, std::string x_label, std::string caption,
-                  const std::vector<Curve>& curves, std::string_view zero) {
+                  const std::vector<Series>& curves, std::string_view zero) {
   Panel panel{.title = std::move(title),
               .x = {std::move(x_label)},
               .y = {"mean"},
@@ -203,8 +203,8 @@ BatchErrors batch_errors(const FigureOptions& options, std::uint64_t seed) {
 
 /// A root of a mean of n squares, each of which varies by `spread` of its mean, varies by
 /// spread/2√n of itself.
-Curve within_sampling(std::string name, const std::vector<double>& y,
-                      const std::vector<double>& spread, double n) {
+Series within_sampling(std::string name, const std::vector<double>& y,
+                       const std::vector<double>& spread, double n) {
   std::vector<double> tolerance;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const double sampling = kStandardErrors * spread[i] / (2 * std::sqrt(n));
@@ -233,8 +233,8 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
   const std::vector<double> of_normal(std::size(kBatches), std::sqrt(2.0));
   Panel estimates{
       .title = "Error of BatchNorm's statistics",
-      .x = {"batch size", Spacing::kLog},
-      .y = {"relative error", Spacing::kLog},
+      .x = {"batch size", AxisScale::kLog},
+      .y = {"relative error", AxisScale::kLog},
       .caption =
           "Of the mean, in standard deviations, and of the variance. Four times the batch halves "
           "the error of the mean and, of a large batch, that of the variance.",
@@ -245,7 +245,7 @@ void add_batch_sizes(FigureResult& result, const FigureOptions& options) {
                           mapped(kBatches, theory::batch_variance_error_spread), n)}};
   Panel change{
       .title = "The same token among other tokens",
-      .x = {"batch size", Spacing::kLog},
+      .x = {"batch size", AxisScale::kLog},
       .y = {"change of its output"},
       .caption =
           "All other tokens of the batch are drawn again. BatchNorm's output of the "

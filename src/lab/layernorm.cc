@@ -67,7 +67,7 @@ Panel density(std::string title, std::string caption, std::span<const float> val
     expected.push_back(share * unit);
     tolerance.push_back(count_tolerance(share, n) / n * unit);
   }
-  Curve predicted = within("features", x, expected, tolerance);
+  Series predicted = within("features", x, expected, tolerance);
   for (double& low : predicted.low) low = std::max(low, 0.0);
   return {.title = std::move(title),
           .x = {"value of a feature"},
@@ -195,8 +195,8 @@ void add_invariance(FigureResult& result, const StackPlan& plan, const FigureOpt
   const Rescaled rescaled = rescale(plan, options);
   const Panel panel{
       .title = "LayerNorm of a·x + b",
-      .x = {"a", Spacing::kLog},
-      .y = {"largest change of a feature", Spacing::kLog},
+      .x = {"a", AxisScale::kLog},
+      .y = {"largest change of a feature", AxisScale::kLog},
       .caption =
           "b is 20·a. Scale and shift make no difference beyond rounding, until a is so "
           "small that ε = 1e-5 is no longer small beside the variance.",

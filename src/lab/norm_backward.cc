@@ -100,16 +100,16 @@ Scales measure_scales(const StackPlan& plan, const std::vector<double>& sigmas,
   return result;
 }
 
-Curve predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
+Series predicted_jacobian(const std::vector<double>& sigmas, std::size_t d) {
   return within_factor(
       "derivative", sigmas,
       mapped(sigmas, [&](double sigma) { return theory::jacobian_norm(d, sigma, kNorm.epsilon); }),
       1 + 10 * kRounding);
 }
-Curve predicted_part(const char* name, const std::vector<double>& sigmas,
-                     double (*law)(double deviation, double epsilon)) {
+Series predicted_part(const char* name, const std::vector<double>& sigmas,
+                      double (*law)(double deviation, double epsilon)) {
   constexpr double kLargest = 5;  // of the gradient's values, in which kRounding counts
-  Curve curve{name, sigmas, {}};
+  Series curve{name, sigmas, {}};
   for (const double sigma : sigmas) {
     const double value = law(sigma, kNorm.epsilon);
     curve.low.push_back(std::max(0.0, value - kLargest * kRounding));
@@ -129,8 +129,8 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
     return mean_curve(name, sigmas, mapped(seeds, values));
   };
   Panel size{.title = "Its size",
-             .x = {"standard deviation σ of the row", Spacing::kLog},
-             .y = {"size of the derivative", Spacing::kLog},
+             .x = {"standard deviation σ of the row", AxisScale::kLog},
+             .y = {"size of the derivative", AxisScale::kLog},
              .caption =
                  "The gradient is divided by σ: ten times the row, a tenth of the gradient. "
                  "Only below √ε = 0.003 it grows no more.",
@@ -138,8 +138,8 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
              .predicted = {predicted_jacobian(sigmas, options.width)}};
   Panel parts{
       .title = "What is left along two directions",
-      .x = {"standard deviation σ of the row", Spacing::kLog},
-      .y = {"share that passes", Spacing::kLog},
+      .x = {"standard deviation σ of the row", AxisScale::kLog},
+      .y = {"share that passes", AxisScale::kLog},
       .caption =
           "To shift a row or to rescale it changes nothing behind the norm, so no "
           "gradient asks for it: its mean goes, and its part along x̂, but for ε. "
@@ -190,8 +190,8 @@ void add_widths(FigureResult& result, const FigureOptions& options) {
                         kNorm.epsilon);
   }
   const Panel panel{.title = "How much it loses",
-                    .x = {"width d", Spacing::kLog},
-                    .y = {"share of its square", Spacing::kLog},
+                    .x = {"width d", AxisScale::kLog},
+                    .y = {"share of its square", AxisScale::kLog},
                     .caption =
                         "Of a gradient without preferred direction, 2 of d dimensions go: "
                         "half of it at d = 4, nearly nothing in a wide model.",

@@ -51,7 +51,7 @@ TEST(NormFigures, AgreeWithTheoryAtTheSmallestAndWhereSamplingErrorsAreSmall) {
 }
 
 /// The curve and its limits, a thousandth larger; by a thousandth of 1 where it is 0 throughout.
-Curve moved(Curve curve) {
+Series moved(Series curve) {
   const bool is_zero = std::ranges::max(curve.high) < 1e-3;
   for (auto* values : {&curve.y, &curve.low, &curve.high}) {
     for (double& v : *values) v = is_zero ? v + 1e-3 : v * 1.001;
@@ -66,10 +66,10 @@ TEST(NormFigures, SeeAThousandthInAllThatIsNotSampled) {
   for (const char* name : kNames) {
     for (const Panel& panel : run(name, {}).panels) {
       if (sampled.contains(panel.title)) continue;
-      for (const Curve& predicted : panel.predicted) {
-        const auto measured = std::ranges::find(panel.measured, predicted.name, &Curve::name);
+      for (const Series& predicted : panel.predicted) {
+        const auto measured = std::ranges::find(panel.measured, predicted.name, &Series::name);
         ASSERT_NE(measured, panel.measured.end()) << predicted.name;
-        const auto verdict = [&](const Curve& curve) {
+        const auto verdict = [&](const Series& curve) {
           return check_curve("", "", *measured, curve).verdict();
         };
         EXPECT_EQ(verdict(predicted), Verdict::kInside) << panel.title << ", " << predicted.name;

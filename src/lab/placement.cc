@@ -30,8 +30,8 @@ Draws draws(const Samples& samples, double (*value)(const std::vector<double>& s
   }
   return all;
 }
-Curve in_theory(const std::string& name, const Samples& samples,
-                double (*square)(const std::vector<double>& squares)) {
+Series in_theory(const std::string& name, const Samples& samples,
+                 double (*square)(const std::vector<double>& squares)) {
   std::vector<double> y;
   for (const StackSample& sample : samples) {
     y.push_back(std::sqrt(square(sample.theory().down_gradient)));
@@ -50,10 +50,10 @@ double last_over_first(const std::vector<double>& squares) {
 }
 
 /// √(mean of last²/mean of first²): a mean of ratios would be that of the smallest first ones.
-Curve ratio_of_means(const std::string& name, const Samples& samples) {
-  const Curve lasts = mean_curve(name, depths(samples), draws(samples, last));
-  const Curve firsts = mean_curve(name, depths(samples), draws(samples, first));
-  Curve ratio = rms_curve(name, depths(samples), draws(samples, last_over_first));
+Series ratio_of_means(const std::string& name, const Samples& samples) {
+  const Series lasts = mean_curve(name, depths(samples), draws(samples, last));
+  const Series firsts = mean_curve(name, depths(samples), draws(samples, first));
+  Series ratio = rms_curve(name, depths(samples), draws(samples, last_over_first));
   for (std::size_t i = 0; i < ratio.x.size(); ++i) {
     ratio.y[i] = std::sqrt(lasts.y[i] / firsts.y[i]);
     ratio.error[i] =
@@ -95,15 +95,15 @@ Check check_power(const std::string& claim, const Samples& samples, double power
 
 struct Panels {
   Panel last{.title = "The last layer's gradient, by depth",
-             .x = {"layers", Spacing::kLog},
-             .y = {"norm of the gradient of the feed-forward's second weight", Spacing::kLog},
+             .x = {"layers", AxisScale::kLog},
+             .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
              .caption =
                  "Post-norm gives the last layer a gradient that no depth makes smaller, so "
                  "that its first steps are large: the reason for warm-up. Pre-norm's final "
                  "norm divides by a stream that grows with depth."};
   Panel ratio{.title = "Last layer's gradient over the first's, by depth",
-              .x = {"layers", Spacing::kLog},
-              .y = {"ratio", Spacing::kLog},
+              .x = {"layers", AxisScale::kLog},
+              .y = {"ratio", AxisScale::kLog},
               .caption =
                   "At 1 the gradients of both ends have one size. Pre-norm's first layers "
                   "have the larger ones."};
@@ -112,7 +112,7 @@ struct Panels {
   explicit Panels(std::size_t deepest)
       : layers{.title = fmt::format("Gradient by layer, of {} layers", deepest),
                .x = {"layer"},
-               .y = {"norm of the gradient of the feed-forward's second weight", Spacing::kLog},
+               .y = {"norm of the gradient of the feed-forward's second weight", AxisScale::kLog},
                .caption = "How much each layer is asked to change at the first step."} {}
 };
 
@@ -140,7 +140,7 @@ void add_placement(const std::string& name, const Samples& samples, Panels& pane
     checks.push_back(check_power(
         "pre: the last layer's gradient falls near 1/√L, its power is −0.5 ± 0.15", samples, -0.5));
   } else if (name == "deepnorm") {
-    const Curve& ratio = panels.ratio.measured.back();
+    const Series& ratio = panels.ratio.measured.back();
     const std::vector<double> one(ratio.x.size(), 1), tenth(ratio.x.size(), 0.1);
     checks.push_back(check_mean("deepnorm: the last gradient over the first is 0.9 to 1.1",
                                 "after Wang et al. 2022", ratio,

@@ -19,8 +19,8 @@ constexpr std::size_t kWarmUp = 75;
 constexpr double kLearningRate = 2e-3;
 
 /// One value of a curve, at the placement's place.
-Curve point_of(const Curve& curve, std::size_t at, double place) {
-  Curve point{curve.name, {place}, {curve.y.at(at)}, {curve.low.at(at)}, {curve.high.at(at)}, {}};
+Series point_of(const Series& curve, std::size_t at, double place) {
+  Series point{curve.name, {place}, {curve.y.at(at)}, {curve.low.at(at)}, {curve.high.at(at)}, {}};
   if (!curve.error.empty()) point.error = {curve.error[at]};
   return point;
 }
@@ -29,11 +29,11 @@ struct Panels {
   Panel stream, gradient, loss;
 
   explicit Panels(const FigureOptions& options) {
-    const PanelAxis rows{.label = "placement", .names = options.placements};
+    const Axis rows{.label = "placement", .names = options.placements};
     stream = {
         .title = fmt::format("The stream behind {} layers, before training", options.layers[0]),
         .x = rows,
-        .y = {"root mean square; 1 in front of the first layer", Spacing::kLog},
+        .y = {"root mean square; 1 in front of the first layer", AxisScale::kLog},
         .caption =
             "Above 1 the layers add to the stream, below it they take from it; at 1 a norm closes "
             "each of them, or their branches start at 0. Before training 8 stacks are drawn for "
@@ -42,7 +42,7 @@ struct Panels {
     gradient = {
         .title = "The gradient that reaches the first layer, before training",
         .x = rows,
-        .y = {"root mean square; 1 where it starts", Spacing::kLog},
+        .y = {"root mean square; 1 where it starts", AxisScale::kLog},
         .caption =
             "It starts behind the last layer, or behind the final norm of those that have one, "
             "which divides it by the size of the stream."};

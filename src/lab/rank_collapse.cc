@@ -9,7 +9,7 @@ namespace {
 /// Of a cosine, ± 0.06.
 constexpr double kFactor = 1.06;
 
-Check collapses(const std::string& claim, const std::string& source, const Curve& cosine,
+Check collapses(const std::string& claim, const std::string& source, const Series& cosine,
                 std::size_t layer) {
   Check check{.claim = claim, .source = source, .low = 0.95, .high = 1.000001};
   if (layer < cosine.y.size()) {

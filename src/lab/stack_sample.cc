@@ -119,13 +119,13 @@ StackSample::StackSample(const theory::WideStack& stack, const FigureOptions& op
       theory_(stack.queries == theory::Queries::kZero ? theory::predict(stack, {1, 0}, {1, 0})
                                                       : theory::StackMoments{}) {}
 
-Curve StackSample::measured(Quantity quantity, std::string name) const {
+Series StackSample::measured(Quantity quantity, std::string name) const {
   std::vector<std::vector<double>> all;
   for (const Specimen& specimen : specimens_) all.push_back(draws(specimen, quantity));
   return (is_root(quantity) ? rms_curve : mean_curve)(std::move(name), indices(all[0].size()), all);
 }
 
-Curve StackSample::predicted(Quantity quantity, std::string name, double factor) const {
+Series StackSample::predicted(Quantity quantity, std::string name, double factor) const {
   std::vector<double> values = draws(theory_, quantity);
   if (is_root(quantity)) {
     for (double& v : values) v = std::sqrt(v);
@@ -161,7 +161,8 @@ std::string StackSample::unmet(Quantity quantity, Reach reach) const {
 }
 
 Check check_theory(std::string claim, std::string source, const StackSample& sample,
-                   Quantity quantity, const Curve& measured, const Curve& predicted, Reach reach) {
+                   Quantity quantity, const Series& measured, const Series& predicted,
+                   Reach reach) {
   Check check = check_mean(std::move(claim), std::move(source), measured, predicted);
   if (const std::string unmet = sample.unmet(quantity, reach); !unmet.empty()) check.unmet = unmet;
   return check;

@@ -37,10 +37,10 @@ class StackSample {
   const std::vector<Specimen>& specimens() const { return specimens_; }
   const theory::StackMoments& theory() const { return theory_; }
 
-  Curve measured(Quantity quantity, std::string name) const;
+  Series measured(Quantity quantity, std::string name) const;
   /// Within the factor, or one of 2.5 without a skip: then the weights of all layers are
   /// multiplied, and with them their fluctuations. Cosines give or take factor − 1.
-  Curve predicted(Quantity quantity, std::string name, double factor) const;
+  Series predicted(Quantity quantity, std::string name, double factor) const;
   /// Why theory says nothing of the quantity here; empty if it does.
   std::string unmet(Quantity quantity, Reach reach) const;
 
@@ -52,7 +52,7 @@ class StackSample {
 
 /// Whether they agree, where the sample's theory says something of the quantity.
 Check check_theory(std::string claim, std::string source, const StackSample& sample,
-                   Quantity quantity, const Curve& measured, const Curve& predicted,
+                   Quantity quantity, const Series& measured, const Series& predicted,
                    Reach reach = Reach::kEveryLayer);
 /// Puts what was measured and what is predicted into the panel, and says whether they agree.
 Check add_curves(Panel& panel, const StackSample& sample, Quantity quantity,

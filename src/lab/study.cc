@@ -26,9 +26,11 @@ void check_study(const StudyOptions& options) {
     run::check(config);
   }
   constexpr std::uint64_t kLargest = 100'000'000;  // 1.2e9 weights, 20 GB with their optimizer
-  require(config.layers * config.width * config.width <= kLargest,
-          "{} layers of width {} are too large a model, layers × width² must be at most {}",
-          config.layers, config.width, kLargest);
+  const std::uint64_t quarter = std::max<std::uint64_t>(config.width, config.feed_forward / 4);
+  require(config.layers * config.width * quarter <= kLargest,
+          "{} layers of width {} with a feed-forward of {} are too large a model, layers × width × "
+          "ff/4 must be at most {}",
+          config.layers, config.width, 4 * quarter, kLargest);
   const std::set<std::string> different(options.placements.begin(), options.placements.end());
   require(different.size() == options.placements.size(), "a placement is named twice in {}",
           fmt::join(options.placements, ","));
@@ -52,18 +54,12 @@ struct Subject {
   Trainer<float> trainer;
 
   Subject(const run::RunConfig& config, const ByteText& text, StudyRun& run)
-      : decoder(drawn(config)), trainer(decoder, text, run::trainer_options(config)) {
+      : decoder(run::draw_decoder<float>(config)),
+        trainer(decoder, text, run::trainer_options(config)) {
     probe::Profiler<float> profiler(config.context);
     trainer.probe(profiler);
     run.initial = profiler.entries();
     run.parameters = count_parameters(decoder.parameters());
-  }
-
-  static Decoder<float> drawn(const run::RunConfig& config) {
-    Decoder<float> decoder(run::decoder_options(config));
-    TorchGenerator generator(config.seed);
-    initialize(decoder, parse<Initialization>("init", config.initialization), generator);
-    return decoder;
   }
 };
 

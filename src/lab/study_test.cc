@@ -93,6 +93,21 @@ TEST(Study, RejectsOptionsBeforeItWorks) {
   EXPECT_THROW(check([](StudyOptions& o) { o.config.learning_rate = NAN; }), Error);
   EXPECT_THROW(check([](StudyOptions& o) { o.config.epsilon = -1; }), Error);
   EXPECT_THROW(check([](StudyOptions& o) { o.config.dropout = 1; }), Error);
+  EXPECT_THROW(check([](StudyOptions& o) {
+                 o.config.layers = 12, o.config.width = 100, o.config.heads = 1;
+                 o.config.feed_forward = 1'000'000;
+               }),
+               Error);
+}
+
+TEST(Study, WarmsUpOverHalfOfTheStepsWhereNothingElseIsSaid) {
+  StudyOptions options = small();
+  options.config.warm_up = 0;
+  EXPECT_EQ(options.warm_up(), 1U) << "of 3 steps";
+  options.config.steps = 1;
+  EXPECT_EQ(options.warm_up(), 1U);
+  options.config.steps = 10;
+  EXPECT_EQ(options.warm_up(), 5U);
 }
 
 /// What a study would have measured: stream and gradient by layer, and a loss for each seed.

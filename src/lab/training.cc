@@ -90,10 +90,10 @@ TrainedCurves::TrainedCurves(const std::vector<TrainingCurve>& plan, const Figur
   }
 }
 
-Curve TrainedCurves::unigram_curve() const {
+Series TrainedCurves::unigram_curve() const {
   double first = losses_.at(0).x.at(0);
   double last = first;
-  for (const Curve& curve : losses_) {
+  for (const Series& curve : losses_) {
     first = std::min(first, curve.x.front());
     last = std::max(last, curve.x.back());
   }
@@ -101,7 +101,7 @@ Curve TrainedCurves::unigram_curve() const {
 }
 
 std::vector<double> TrainedCurves::losses_of(const Claim& claim, Check& check) const {
-  const auto curve = std::ranges::find(losses_, claim.curve, &Curve::name);
+  const auto curve = std::ranges::find(losses_, claim.curve, &Series::name);
   if (curve == losses_.end()) {
     check.unmet = fmt::format("{} was not trained", claim.curve);
     return {};

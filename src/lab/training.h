@@ -43,10 +43,10 @@ class TrainedCurves {
  public:
   TrainedCurves(const std::vector<TrainingCurve>& plan, const FigureOptions& options);
 
-  const std::vector<Curve>& losses() const { return losses_; }
+  const std::vector<Series>& losses() const { return losses_; }
   /// The loss of a model that knows how frequent bytes are, and nothing else: a line to be laid
   /// under the losses.
-  Curve unigram_curve() const;
+  Series unigram_curve() const;
 
   /// That the curve at x has learned more than byte frequencies, by 0.1 nats, or has not. Not
   /// applicable where there is no such curve or x.
@@ -70,7 +70,7 @@ class TrainedCurves {
   Check diverged_share(const Claim& claim, double share) const;
 
   std::vector<std::vector<std::vector<double>>> runs_;  ///< by curve, seed and x
-  std::vector<Curve> losses_;
+  std::vector<Series> losses_;
   double unigram_loss_;
 };
 

@@ -11,8 +11,8 @@ constexpr double kFactor = 1.15;
 constexpr double kSteep = 1000;
 
 /// From 1 + l/2 to 1 + 3l/2 for l = 1 … layers.
-Curve pre_norm_bounds(std::size_t layers) {
-  Curve bounds{"pre, bounds", {}, {}};
+Series pre_norm_bounds(std::size_t layers) {
+  Series bounds{"pre, bounds", {}, {}};
   for (std::size_t l = 1; l <= layers; ++l) {
     const double depth = static_cast<double>(l);
     bounds.x.push_back(depth);
@@ -29,7 +29,7 @@ struct Panels {
                .caption = "Each branch adds its variance to that of the stream."};
   Panel steep{.title = "The stream's variance where nothing holds it",
               .x = {"layer"},
-              .y = {"mean square of what each layer reads", Spacing::kLog},
+              .y = {"mean square of what each layer reads", AxisScale::kLog},
               .caption =
                   "Without a norm a branch is as large as the stream it reads, so that each "
                   "layer multiplies."};
@@ -44,7 +44,7 @@ struct Panels {
 /// What is said of single placements, beside mean-field theory.
 void add_claims(const std::string& name, const StackSample& sample, Panels& panels,
                 std::vector<Check>& checks) {
-  const Curve stream = sample.measured(Quantity::kStreamPower, name);
+  const Series stream = sample.measured(Quantity::kStreamPower, name);
   const double layers = static_cast<double>(sample.layers());
   if (name == "pre") {
     panels.linear.predicted.push_back(pre_norm_bounds(sample.layers()));
@@ -61,7 +61,7 @@ void add_claims(const std::string& name, const StackSample& sample, Panels& pane
         {name, {layers}, {sum}, {0.97 * sum}, {1.03 * sum}}));
   } else if (name == "post") {
     panels.sums.measured.push_back(sample.measured(Quantity::kSumPower, name));
-    const Curve& x = panels.sums.measured.back();
+    const Series& x = panels.sums.measured.back();
     panels.sums.predicted.push_back(
         within_factor(name, x.x, std::vector<double>(x.x.size(), 1.5), kFactor));
     checks.push_back(check_theory("post: the sum before the second norm has variance 3/2",

@@ -37,7 +37,7 @@ FigureResult warm_up(const FigureOptions& options) {
   FigureResult result;
   result.panels = {
       {.title = "With and without warm-up",
-       .x = {"layers", Spacing::kLog},
+       .x = {"layers", AxisScale::kLog},
        .y = {"loss after training, nats a byte"},
        .caption = fmt::format(
            "On text kept aside, after {} steps at a learning rate of {}, which is there from the "

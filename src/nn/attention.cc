@@ -419,7 +419,7 @@ void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pas
   }
 }
 
-/// Tells the probe the scores of one tile after the other; −∞ stands where a key is not seen.
+/// Gives the probe the scores of one tile after the other; −∞ stands where a key is not seen.
 template <typename T>
 void MultiHeadAttention<T>::observe_scores(const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();

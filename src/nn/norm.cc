@@ -43,20 +43,20 @@ void Norm<T, In, Out>::forward(const ResidualAdd<In, Out>& add, MatrixView<In> s
                                MatrixView<Out> y, const Pass<T>& pass) {
   const RunningStatistics<Value> running{running_mean_, running_variance_};
   const StatisticsFrom from = statistics_from(pass);
-  const bool over_channels = !normalizes_rows(options_.kind);
+  const bool over_batch = options_.kind == NormKind::kBatch;
   statistics_.resize(norm_sets(options_, add.x.rows, add.x.cols));
   if (from == StatisticsFrom::kGiven) {
     running_to_norm_statistics<Value>(options_, running, statistics_);
   }
-  add_norm_forward<In, Out>(
-      options_, {.add = add,
-                 .sum = sum,
-                 .gamma = gamma_.value.flat(),
-                 .beta = beta_.value.flat(),
-                 .y = y,
-                 .statistics = statistics_,
-                 .workspace = over_channels ? workspace(add.x, pass) : std::span<Value>(),
-                 .statistics_from = from});
+  add_norm_forward<In, Out>(options_,
+                            {.add = add,
+                             .sum = sum,
+                             .gamma = gamma_.value.flat(),
+                             .beta = beta_.value.flat(),
+                             .y = y,
+                             .statistics = statistics_,
+                             .workspace = over_batch ? workspace(add.x, pass) : std::span<Value>(),
+                             .statistics_from = from});
   if (options_.kind == NormKind::kBatch && from == StatisticsFrom::kInput) {
     update_running_statistics<Value>(options_, add.x.rows, statistics_, running);
   }

@@ -8,12 +8,13 @@
 namespace addnorm {
 
 template <typename T>
-void rotate(std::span<const double> frequencies, std::size_t place, Rotation turn,
+void rotate(std::span<const double> frequencies, std::size_t place, Rotation direction,
             MatrixView<T> x) {
   using Value = Arithmetic<T>;
   const std::size_t half = frequencies.size();
   parallel_for(x.rows, row_grain(x.cols), [&](std::size_t r) {
-    const double turns = static_cast<double>(place + r) * (turn == Rotation::kForward ? 1 : -1);
+    const double turns =
+        static_cast<double>(place + r) * (direction == Rotation::kForward ? 1 : -1);
     for (std::size_t i = 0; i < half; ++i) {
       const auto cos = static_cast<Value>(std::cos(turns * frequencies[i]));
       const auto sin = static_cast<Value>(std::sin(turns * frequencies[i]));

@@ -14,6 +14,7 @@ enum class Rotation { kForward, kBack };
 /// place·frequencies[i]. kBack turns them back, which is the gradient's way. A head has
 /// 2·frequencies.size() features.
 template <typename T>
-void rotate(std::span<const double> frequencies, std::size_t place, Rotation turn, MatrixView<T> x);
+void rotate(std::span<const double> frequencies, std::size_t place, Rotation direction,
+            MatrixView<T> x);
 
 }  // namespace addnorm

@@ -32,7 +32,7 @@ TEST(Profiler, MeasuresByDefinition) {
   EXPECT_NEAR(e.token_cosine, 8 / std::sqrt(10.0 * 26.0), 1e-12);
 }
 
-TEST(Profiler, LeavesUnknownWhatItWasNotTold) {
+TEST(Profiler, LeavesUnknownWhatItDidNotObserve) {
   Profiler<float> profiler(1);
   profiler.backward(kSite, Matrix<float>(1, 3));
   EXPECT_TRUE(std::isnan(profiler.entries().front().rms));

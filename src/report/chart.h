@@ -11,35 +11,10 @@
 
 namespace addnorm::report {
 
-/// How a series looks. A prediction is a wide pale stroke, on which a measured line can lie.
-enum class Look { kSolid, kDashed, kPrediction };
-
-/// One curve, one band from low to high, or a curve in its band.
-struct Series {
-  std::string name;
-  std::vector<double> x;
-  std::vector<double> y = {};    ///< One for each x, or none. What has no place is a gap.
-  std::vector<double> low = {};  ///< The band: one for each x, or none. NaN is a gap.
-  std::vector<double> high = {};
-  Look look = Look::kSolid;
-  std::optional<int> color = {};  ///< Of the theme, with its marker; unset: the place in the chart.
-};
-
-struct Axis {
-  std::string label;
-  AxisScale scale = AxisScale::kLinear;
-  std::optional<double> low = {};       ///< Where the axis begins; unset: where the data do.
-  std::optional<double> high = {};      ///< Where it ends; what lies beyond is cut off.
-  std::vector<std::string> names = {};  ///< Of x only: of the places 0, 1, … instead of numbers.
-};
-
-/// A line chart. What says how it reads (what a band is) belongs in its caption.
-struct Chart {
-  std::string title;
-  Axis x;
-  Axis y;
-  std::vector<Series> series;
-};
+using lab::Axis;
+using lab::Chart;
+using lab::Look;
+using lab::Series;
 
 /// Throws an Error that names the axis or series that makes no chart.
 void check(const Chart& chart);

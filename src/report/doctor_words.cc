@@ -48,10 +48,10 @@ Table layer_table(const std::vector<doctor::LayerNumbers>& rows, std::size_t mos
 
 const char* const kLayerCaption =
     "stream: RMS of what a layer reads; attn, ff: RMS of attention and feed-forward as a share of "
-    "it; cosine: of what the layer reads and leaves; tokens: mean cosine of two tokens; logits: "
-    "the largest of attention, entropy: 1 where it looks everywhere; gradient: RMS at what the "
-    "layer "
-    "reads.";
+    "it; cosine: between a layer's input and output; tokens: mean cosine of two tokens; logits: "
+    "the "
+    "largest attention logit; entropy: of attention, 1 = uniform; gradient: RMS of the gradient of "
+    "what the layer reads.";
 
 std::string model_text(const io::ProfileModel& model) {
   std::vector<std::string> parts{model.model_type.empty() ? model.architecture : model.model_type};
@@ -78,8 +78,9 @@ std::string input_text(const doctor::Subject& subject) {
 std::string depth_text(const std::vector<doctor::LayerNumbers>& rows) {
   const double depth = doctor::effective_depth(rows);
   if (std::isnan(depth)) return "";
-  return fmt::format("Effective depth: {:.1f} of {} (by the angles that they turn the stream).",
-                     depth, format_count(rows.size(), "layer"));
+  return fmt::format(
+      "Effective depth: {:.1f} of {} (by the angle by which each layer turns the stream).", depth,
+      format_count(rows.size(), "layer"));
 }
 
 const doctor::Finding& Group::worst() const {

@@ -15,18 +15,10 @@
 namespace addnorm::report {
 namespace {
 
-AxisScale scale_of(lab::Spacing spacing) {
-  return spacing == lab::Spacing::kLog ? AxisScale::kLog : AxisScale::kLinear;
-}
-
-Series to_series(const lab::Curve& curve, Look look, std::size_t color) {
-  return {.name = curve.name,
-          .x = curve.x,
-          .y = curve.y,
-          .low = curve.low,
-          .high = curve.high,
-          .look = look,
-          .color = static_cast<int>(color)};
+Series drawn(Series series, Look look, std::size_t color) {
+  series.look = look;
+  series.color = static_cast<int>(color);
+  return series;
 }
 
 using Colors = std::map<std::string, std::size_t>;
@@ -36,7 +28,7 @@ using Colors = std::map<std::string, std::size_t>;
 void choose_colors(const lab::Panel& panel, Colors& colors) {
   std::vector<std::string> names;
   for (const auto* curves : {&panel.measured, &panel.predicted}) {
-    for (const lab::Curve& curve : *curves) names.push_back(curve.name);
+    for (const Series& curve : *curves) names.push_back(curve.name);
   }
   auto is_taken = [&](std::size_t color) {
     return std::ranges::any_of(names, [&](const std::string& name) {
@@ -54,18 +46,15 @@ void choose_colors(const lab::Panel& panel, Colors& colors) {
 
 /// What is predicted has the colour of the measured curve of its name, and then no name of its own.
 Chart to_chart(const lab::Panel& panel, const Colors& colors) {
-  Chart chart{
-      .title = panel.title,
-      .x = {.label = panel.x.label, .scale = scale_of(panel.x.spacing), .names = panel.x.names},
-      .y = {.label = panel.y.label, .scale = scale_of(panel.y.spacing)}};
-  for (const lab::Curve& curve : panel.measured) {
+  Chart chart{.title = panel.title, .x = panel.x, .y = panel.y};
+  for (const Series& curve : panel.measured) {
     const std::size_t color = colors.at(curve.name);
     const Look look = color < kSeriesColors ? Look::kSolid : Look::kDashed;
-    chart.series.push_back(to_series(curve, look, color));
+    chart.series.push_back(drawn(curve, look, color));
   }
-  for (const lab::Curve& curve : panel.predicted) {
-    chart.series.push_back(to_series(curve, Look::kPrediction, colors.at(curve.name)));
-    const bool is_measured = std::ranges::count(panel.measured, curve.name, &lab::Curve::name) > 0;
+  for (const Series& curve : panel.predicted) {
+    chart.series.push_back(drawn(curve, Look::kPrediction, colors.at(curve.name)));
+    const bool is_measured = std::ranges::count(panel.measured, curve.name, &Series::name) > 0;
     if (is_measured) chart.series.back().name.clear();
   }
   if (!panel.x.names.empty()) {  // the axis names them, in one colour
@@ -166,16 +155,16 @@ std::string check_text(const lab::Check& check) {
 
 /// The caption, with what a reader must know of the panel's curves.
 std::string caption_of(const lab::Panel& panel) {
-  auto any = [](const std::vector<lab::Curve>& curves, const auto& holds) {
+  auto any = [](const std::vector<Series>& curves, const auto& holds) {
     return std::ranges::any_of(curves, holds);
   };
-  auto is_measured = [&](const lab::Curve& predicted) {
-    return !predicted.y.empty() && any(panel.measured, [&](const lab::Curve& measured) {
+  auto is_measured = [&](const Series& predicted) {
+    return !predicted.y.empty() && any(panel.measured, [&](const Series& measured) {
       return measured.name == predicted.name;
     });
   };
-  auto has_band = [](const lab::Curve& curve) { return !curve.low.empty(); };
-  auto is_cut = [](const lab::Curve& curve) {
+  auto has_band = [](const Series& curve) { return !curve.low.empty(); };
+  auto is_cut = [](const Series& curve) {
     return std::ranges::any_of(curve.y, [](double y) { return std::isinf(y); });
   };
   std::string text = panel.caption;
@@ -246,30 +235,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What the figure can be asked.
-Json options_json(const lab::Figure& figure, const lab::FigureOptions& options) {
-  const lab::FigureOptions own = figure.defaults();
-  Json json = Json::object();
-  if (!own.layers.empty()) json["layers"] = options.layers;
-  if (own.width != 0) json["width"] = options.width;
-  if (own.seeds != 0) json["seeds"] = options.seeds;
-  json["seed"] = options.seed;
-  if (!own.placements.empty()) json["placements"] = options.placements;
-  if (figure.trains && !options.text.empty()) json["text_bytes"] = options.text.size();
-  if (options.bug != nullptr) json["bug"] = options.bug->name;
-  return json;
-}
-
-Json axis_json(const lab::PanelAxis& axis) {
-  Json json{{"label", axis.label},
-            {"spacing", axis.spacing == lab::Spacing::kLog ? "log" : "linear"}};
+Json axis_json(const Axis& axis) {
+  Json json{{"label", axis.label}, {"scale", axis.scale == AxisScale::kLog ? "log" : "linear"}};
   if (!axis.names.empty()) json["names"] = axis.names;
   return json;
 }
 
-Json curves_json(const std::vector<lab::Curve>& curves) {
+Json curves_json(const std::vector<Series>& curves) {
   Json json = Json::array();
-  for (const lab::Curve& c : curves) {
+  for (const Series& c : curves) {
     json.push_back({{"name", c.name}, {"x", c.x}, {"y", c.y}, {"low", c.low}, {"high", c.high}});
     if (!c.error.empty()) json.back()["standard_error"] = c.error;
   }
@@ -296,7 +270,7 @@ Json run_json(const LabRun& run) {
             {"title", run.figure.title},
             {"question", run.figure.question},
             {"source", run.figure.source},
-            {"options", options_json(run.figure, run.options)},
+            {"options", lab::options_json(run.figure, run.options)},
             {"panels", Json::array()},
             {"checks", Json::array()},
             {"verdict", to_string(run.result.verdict())}};
@@ -406,7 +380,7 @@ std::string lab_list_json(std::span<const lab::Figure> figures) {
                                {"title", figure.title},
                                {"question", figure.question},
                                {"source", figure.source},
-                               {"options", options_json(figure, figure.defaults())},
+                               {"options", lab::options_json(figure, figure.defaults())},
                                {"trains", figure.trains}});
   }
   for (const lab::SilentBug& bug : lab::silent_bugs()) {

@@ -31,7 +31,7 @@ LabRun some_run() {
   LabRun run{kFigure, {.layers = {4}, .seeds = 2, .seed = 7}, {}};
   lab::Panel panel{.title = "A panel",
                    .x = {"layer"},
-                   .y = {"size", lab::Spacing::kLog},
+                   .y = {"size", AxisScale::kLog},
                    .caption = "What it shows.",
                    .measured = {{"here", {0, 1}, {1, NAN}, {1, 1}, {2, HUGE_VAL}}},
                    .predicted = {{"here", {0, 1}, {1, 2}}, {"there", {0, 1}, {}, {1, 1}, {3, 3}}}};
@@ -103,8 +103,8 @@ TEST(LabReport, IsThePromisedJson) {
   EXPECT_EQ(json["figure"], "a-figure");
   EXPECT_EQ(json["options"], Json({{"layers", {4}}, {"seeds", 2}, {"seed", 7}}));
   const Json& panel = json["panels"][0];
-  EXPECT_EQ(panel["y"], Json({{"label", "size"}, {"spacing", "log"}}));
-  EXPECT_EQ(panel["x"]["spacing"], "linear");
+  EXPECT_EQ(panel["y"], Json({{"label", "size"}, {"scale", "log"}}));
+  EXPECT_EQ(panel["x"]["scale"], "linear");
   EXPECT_EQ(panel["measured"][0]["y"], Json({1.0, nullptr}));
   EXPECT_EQ(panel["measured"][0]["high"], Json({2.0, nullptr}));
   EXPECT_EQ(panel["predicted"][1]["y"], Json::array());

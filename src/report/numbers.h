@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "lab/chart.h"
+
 namespace addnorm::report {
 
-enum class AxisScale { kLinear, kLog };
+using lab::AxisScale;
 
 /// All values from low to high; empty at first.
 struct Range {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "io/json.h"
@@ -14,18 +15,43 @@
 namespace addnorm::report {
 namespace {
 
+/// "weight_decay" of "weight-decay".
+std::string json_key(std::string name) {
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+/// "; decay cosine" of each setting that differs from a study's own and has no words in setting().
+std::string other_settings(const run::RunConfig& config) {
+  constexpr std::array<std::string_view, 12> kHaveWords{
+      "norm",  "layers", "width",   "heads",      "init", "batch",
+      "steps", "lr",     "context", "accumulate", "seed", "warm-up"};
+  const io::Json given = run::to_json(config);
+  const io::Json own = run::to_json(lab::study_config());
+  std::string text;
+  for (const run::Setting& setting : run::settings()) {
+    const std::string name(setting.name);
+    const bool has_words = std::ranges::count(kHaveWords, setting.name) > 0;
+    if (!setting.in_study || has_words || given[name] == own[name]) continue;
+    text +=
+        fmt::format("; {} {}", name,
+                    given[name].is_string() ? given[name].get<std::string>() : given[name].dump());
+  }
+  return text;
+}
+
 std::string setting(const lab::Study& study) {
   const lab::StudyOptions& o = study.options;
   const run::RunConfig& c = o.config;
   return fmt::format(
       "{}, width {}, {}, {}, {} weights; {}; {} of text, {} of {} a step, {}, learning rate {}, "
-      "warm-up over {} or none, {}",
+      "warm-up over {} or none, {}{}",
       format_count(c.layers, "layer"), c.width, format_count(c.heads, "head"),
       format_count(study.runs.front().parameters, "parameter"), c.initialization,
       norm_title(parse<NormKind>("norm", c.norm)), format_count(study.text_bytes, "byte"),
-      format_count(c.batch, "window"), format_count(c.context, "byte"),
+      format_count(c.batch * c.accumulate, "window"), format_count(c.context, "byte"),
       format_count(c.steps, "step"), c.learning_rate, format_count(o.warm_up(), "step"),
-      format_count(o.seeds, "seed"));
+      format_count(o.seeds, "seed"), other_settings(c));
 }
 
 Cell loss_cell(const lab::Spread& loss, const lab::Study& study) {
@@ -106,7 +132,8 @@ std::string study_text(const StudyReport& report, int width) {
   for (const lab::StudyFinding& f : report.findings) {
     out += lines(paint(Ink::kStrong, f.placement) + ": " + f.verdict);
   }
-  if (!report.claims.empty()) out += "\n" + paint(Ink::kStrong, "What is said of them") + "\n";
+  if (!report.claims.empty())
+    out += "\n" + paint(Ink::kStrong, "Claims from the literature") + "\n";
   for (const lab::StudyClaim& c : report.claims) {
     out += lines(paint(ink_of(c.holds), word_of(c.holds)) + ": " + claim_text(c));
   }
@@ -236,9 +263,9 @@ std::string study_json(const StudyReport& report) {
   io::Json options{{"placements", o.placements}, {"seeds", o.seeds}};
   const io::Json settings = run::to_json(o.config);
   for (const auto& [name, value] : settings.items()) {
-    if (run::find_setting(name, "study").in_study) options[name] = value;
+    if (run::find_setting(name, "study").in_study) options[json_key(name)] = value;
   }
-  options["warm-up"] = o.warm_up();
+  options["warm_up"] = o.warm_up();
   io::Json json{{"options", std::move(options)},
                 {"text_bytes", report.study.text_bytes},
                 {"unigram_loss", report.study.unigram_loss}};

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 
 #include "addnorm/nn/placement.h"
 #include "base/find_named.h"
@@ -30,21 +29,27 @@ std::vector<std::string_view> preset_names() {
   return names;
 }
 
+/// A study has no folder to go on with, names its placements itself and trains in float32.
+std::vector<Setting> marked_for_study(std::vector<Setting> all) {
+  constexpr std::array<std::string_view, 8> kRunsOwn{"preset",         "text",
+                                                     "placement",      "dtype",
+                                                     "validate-every", "validation-batches",
+                                                     "profile-every",  "checkpoint-every"};
+  for (Setting& setting : all) {
+    setting.in_study = std::ranges::count(kRunsOwn, setting.name) == 0;
+  }
+  return all;
+}
+
 }  // namespace
 
 std::span<const Setting> settings() {
   using C = RunConfig;
   constexpr bool kMayChange = true;
-  constexpr bool kRunsAlone = false;
-  static const std::vector<Setting> all{
-      {"preset", &C::preset, "settings to begin with", preset_names(), false, kRunsAlone},
-      {"text", &C::text, "text to train on", {}, kMayChange, kRunsAlone},
-      {"placement",
-       &C::placement,
-       "placement of residual connections and norms; names below",
-       {},
-       false,
-       kRunsAlone},
+  static const std::vector<Setting> all = marked_for_study({
+      {"preset", &C::preset, "settings to begin with", preset_names()},
+      {"text", &C::text, "text to train on", {}, kMayChange},
+      {"placement", &C::placement, "placement of residual connections and norms; names below"},
       {"norm", &C::norm, "the norm in every slot", row_norms()},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
@@ -56,50 +61,37 @@ std::span<const Setting> settings() {
       {"head", &C::head, "tied: logits by the token embedding", all_names<Head>()},
       {"init", &C::initialization, "how weights are drawn", all_names<Initialization>()},
       {"context", &C::context, "bytes that the model sees"},
-      {"dtype",
-       &C::dtype,
-       "bf16: branches and products; the rest is f32",
-       {"f32", "bf16"},
-       false,
-       kRunsAlone},
+      {"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}},
       {"dropout", &C::dropout, "probability, on each branch"},
-      {"batch", &C::batch, "windows of text that pass at once, on all processes"},
+      {"batch", &C::batch, "windows of text in a batch"},
       {"accumulate", &C::accumulate, "batches whose mean gradient makes a step"},
       {"steps", &C::steps, "training steps", {}, kMayChange},
       {"lr", &C::learning_rate, "AdamW's learning rate at its peak"},
-      {"warm-up", &C::warm_up, "steps in which it grows to that"},
+      {"warm-up", &C::warm_up, "steps over which the learning rate rises to its peak"},
       {"decay", &C::decay, "learning-rate schedule after warm-up", all_names<Decay>()},
       {"last-lr", &C::last_share, "final learning rate as a share of the peak"},
       {"weight-decay", &C::weight_decay, "decoupled, of weights and embeddings"},
-      {"beta1", &C::beta1, "AdamW's, of the gradient's mean"},
-      {"beta2", &C::beta2, "AdamW's, of its square's"},
+      {"beta1", &C::beta1, "AdamW's decay rate for the mean gradient"},
+      {"beta2", &C::beta2, "AdamW's decay rate for the mean squared gradient"},
       {"clip", &C::clip, "largest norm of the gradient; 0: any"},
       {"seed", &C::seed, "seed of initial weights, windows and dropout"},
       {"validate-every",
        &C::validate_every,
        "steps between validations; 0: at the end",
        {},
-       kMayChange,
-       kRunsAlone},
-      {"validation-batches",
-       &C::validation_batches,
-       "batches of each validation",
-       {},
-       kMayChange,
-       kRunsAlone},
+       kMayChange},
+      {"validation-batches", &C::validation_batches, "batches of each validation", {}, kMayChange},
       {"profile-every",
        &C::profile_every,
        "steps between profiles by layer; 0: none",
        {},
-       kMayChange,
-       kRunsAlone},
+       kMayChange},
       {"checkpoint-every",
        &C::checkpoint_every,
        "steps between checkpoints; 0: at the end",
        {},
-       kMayChange,
-       kRunsAlone},
-  };
+       kMayChange},
+  });
   return all;
 }
 
@@ -213,8 +205,7 @@ namespace {
 void check_choice(const RunConfig& config, const Setting& setting) {
   const auto* member = std::get_if<std::string RunConfig::*>(&setting.member);
   if (member == nullptr || setting.choices.empty()) return;
-  find_named(std::span<const std::string_view>(setting.choices), fmt::format("{}:", setting.name),
-             config.*(*member), std::identity());
+  find_name(fmt::format("{}:", setting.name), config.*(*member), setting.choices);
 }
 
 void from_1_to(std::uint64_t most, std::string_view name, std::uint64_t value) {
@@ -290,6 +281,16 @@ DecoderOptions decoder_options(const RunConfig& c) {
           .context = c.context,
           .head = parse<Head>("head", c.head)};
 }
+
+template <typename T>
+Decoder<T> draw_decoder(const RunConfig& config) {
+  Decoder<T> decoder(decoder_options(config));
+  TorchGenerator generator(config.seed);
+  initialize(decoder, parse<Initialization>("init", config.initialization), generator);
+  return decoder;
+}
+template Decoder<float> draw_decoder(const RunConfig&);
+template Decoder<BFloat16> draw_decoder(const RunConfig&);
 
 TrainerOptions trainer_options(const RunConfig& c) {
   return {.batch = c.batch,

@@ -92,6 +92,9 @@ void check(const RunConfig& config, std::size_t processes = 1);
 void check_unchanged(const RunConfig& then, const RunConfig& now);
 
 DecoderOptions decoder_options(const RunConfig& config);
+/// With its first weights; T is float or BFloat16.
+template <typename T>
+Decoder<T> draw_decoder(const RunConfig& config);
 TrainerOptions trainer_options(const RunConfig& config);
 
 }  // namespace addnorm::run

@@ -22,14 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-template <typename T>
-Decoder<T> drawn(const RunConfig& config) {
-  Decoder<T> decoder(decoder_options(config));
-  TorchGenerator generator(config.seed);
-  initialize(decoder, parse<Initialization>("init", config.initialization), generator);
-  return decoder;
-}
-
 bool is_due(std::size_t every, std::size_t step, std::size_t last) {
   return step == last || (every > 0 && step % every == 0);
 }
@@ -83,7 +75,7 @@ TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, cons
       events_(events),
       world_(world),
       fingerprint_(fingerprint(text.bytes())),
-      decoder_(drawn<T>(config)),
+      decoder_(draw_decoder<T>(config)),
       trainer_(decoder_, text, trainer_options(config, world)) {
   resume();
   check_agreement();
@@ -201,17 +193,18 @@ void TrainingRun<T>::profile() {
   probe::Profiler<float> profiler(config_.context, trainer_.steps(), probe::Detail::kFull);
   trainer_.probe(profiler);
   const DecoderOptions& options = decoder_.options();
-  const io::ProfileModel model{.d_model = options.block.d_model,
-                               .n_layers = options.placements.size(),
-                               .n_heads = options.block.n_heads,
-                               .d_ff = options.block.d_ff,
-                               .placement = config_.placement,
-                               .norm = options.block.norm.kind,
-                               .eps = config_.epsilon,
-                               .gamma_form = GammaForm::kPlain,
-                               .initialization = parse<Initialization>("init", config_.initialization),
-                               .parameters = count_parameters(decoder_.parameters()),
-                               .seed = config_.seed};
+  const io::ProfileModel model{
+      .d_model = options.block.d_model,
+      .n_layers = options.placements.size(),
+      .n_heads = options.block.n_heads,
+      .d_ff = options.block.d_ff,
+      .placement = config_.placement,
+      .norm = options.block.norm.kind,
+      .eps = config_.epsilon,
+      .gamma_form = GammaForm::kPlain,
+      .initialization = parse<Initialization>("init", config_.initialization),
+      .parameters = count_parameters(decoder_.parameters()),
+      .seed = config_.seed};
   const bool is_new = !std::filesystem::exists(files_.profile);
   const std::string header = is_new ? io::profile_header(model) : "";
   io::append_file(files_.profile, header + io::profile_lines(profiler.entries()));

@@ -41,7 +41,7 @@ class Norm {
   /// Writes dx, and adds to the gradients of γ and β.
   ADDNORM_API void backward(const Backward& args, const Pass<T>& pass);
 
-  /// Tells pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer
+  /// Gives pass.probe the mean, the deviation and x̂ of what forward has just normalized; of layer
   /// and RMS norms only.
   ADDNORM_API void observe(Site site, MatrixView<const In> s, const Pass<T>& pass) const;
 

@@ -31,10 +31,10 @@ struct Scratch {
   Matrix<T> d_branch, d_before;                  // AddNorm
   Matrix<T> d_hidden, d_gate;                    // FeedForward
   Matrix<T> d_query, d_key, d_value, d_context;  // MultiHeadAttention
-  Matrix<Value> norm;                            // partial sums of γ's and β's gradients
+  Matrix<Value> norm;                            // the workspace of a norm
 };
 
-/// Observed each layer in backward once the gradients of its parameters are complete: first the
+/// Called for each layer in backward, once the gradients of its parameters are complete: first the
 /// number of layers, for the final norm and the head (where that is not tied), then layer by layer
 /// down.
 using GradientsReady = std::function<void(std::size_t layer)>;
