@@ -120,7 +120,9 @@ void read(const std::string& key, const Json& value, T& option) {
 
 FigureOptions read_options(const Json& object) {
   FigureOptions options;
-  for (const auto& [key, value] : object.items()) {
+  for (const auto& item : object.items()) {
+    const std::string& key = item.key();
+    const Json& value = item.value();
     const auto option = std::ranges::find(kOptions, key, &FigureOption::key);
     if (option != std::end(kOptions)) {
       std::visit([&](auto member) { read(key, value, options.*member); }, option->member);
