@@ -18,7 +18,9 @@ namespace addnorm {
 
 /// "population" of Variance::kPopulation.
 template <typename Enum>
-  requires requires(Enum value) { names_of(value); }
+requires requires(Enum value) {
+  names_of(value);
+}
 constexpr std::string_view to_string(Enum value) {
   return names_of(value)[static_cast<std::size_t>(value)];
 }
