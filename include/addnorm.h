@@ -43,6 +43,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "addnorm/api.h"
 
@@ -125,7 +126,8 @@ typedef struct addnorm_norm_options {
 
 /// The norm of a kind with the usual ε, 1e-5, and all else at its default.
 static inline addnorm_norm_options addnorm_norm(addnorm_norm_kind kind) {
-  addnorm_norm_options norm = {0};
+  addnorm_norm_options norm;
+  memset(&norm, 0, sizeof norm);
   norm.size = sizeof norm;
   norm.kind = kind;
   norm.epsilon = 1e-5;
@@ -147,7 +149,8 @@ typedef struct addnorm_statistics_f32 {
 /// Statistics for backward from the mean and the reciprocal deviation of each set of values, as
 /// other libraries keep them (of ADDNORM_RMS_NORM the mean is 0), where ε is in the variance.
 static inline addnorm_statistics_f32 addnorm_statistics(float mean, float reciprocal_deviation) {
-  addnorm_statistics_f32 statistics = {0};
+  addnorm_statistics_f32 statistics;
+  memset(&statistics, 0, sizeof statistics);
   statistics.mean_hi = mean;
   statistics.reciprocal = reciprocal_deviation;
   statistics.scale = 1;
