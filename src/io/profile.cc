@@ -74,28 +74,25 @@ Json to_json(const probe::ProfileEntry& entry) {
 
 /// The enumerator that the line names; an Error that lists the names.
 template <typename Enum>
-Enum find_name(const Json& line, const char* key) {
+Enum name_at(const Json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end()) fail(fmt::format("there is no {}", key));
   return parse<Enum>(key, found->is_string() ? found->get<std::string>() : found->dump());
 }
 template <typename Enum>
-Enum find_name(const Json& line, const char* key, Enum absent) {
-  return line.contains(key) ? find_name<Enum>(line, key) : absent;
+Enum name_at(const Json& line, const char* key, Enum absent) {
+  return line.contains(key) ? name_at<Enum>(line, key) : absent;
 }
+
 template <typename T>
 T value_or(const Json& object, const char* key, T absent) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return absent;
-  const bool fits = std::is_same_v<T, std::string> ? found->is_string()
-                    : std::is_same_v<T, double>    ? found->is_number()
-                    : std::is_same_v<T, bool>      ? found->is_boolean()
-                                                   : found->is_number_unsigned();
   const char* type = std::is_same_v<T, std::string> ? "a text"
                      : std::is_same_v<T, double>    ? "a number"
                      : std::is_same_v<T, bool>      ? "true or false"
                                                     : "a whole number from 0 on";
-  if (!fits) fail(fmt::format("{} is {}, must be {}", key, found->dump(), type));
+  if (!fits<T>(*found)) fail(fmt::format("{} is {}, must be {}", key, found->dump(), type));
   return found->get<T>();
 }
 
@@ -131,10 +128,10 @@ ProfileModel model_of(const Json& header) {
 
 probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   probe::ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
-  entry.site = {.sublayer = find_name<SublayerKind>(line, "sublayer"),
-                .point = find_name<Point>(line, "point"),
-                .norm = find_name(line, "norm", NormSlot::kNone),
-                .projection = find_name(line, "weight", Projection::kNone)};
+  entry.site = {.sublayer = name_at<SublayerKind>(line, "sublayer"),
+                .point = name_at<Point>(line, "point"),
+                .norm = name_at(line, "norm", NormSlot::kNone),
+                .projection = name_at(line, "weight", Projection::kNone)};
   const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
                         entry.site.sublayer == SublayerKind::kFeedForward;
   if (in_layer && !line.contains("layer")) fail("there is no layer");

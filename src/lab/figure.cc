@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 
 #include "addnorm/nn/placement.h"
 #include "base/find_named.h"
 #include "base/require.h"
+#include "io/json.h"
 
 namespace addnorm::lab {
 
@@ -93,23 +93,11 @@ std::string FigureOption::text(const FigureOptions& options) const {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-bool fits(const Json& value, std::size_t) {
-  return value.is_number_unsigned();
-}
-bool fits(const Json& value, const std::string&) {
-  return value.is_string();
-}
-template <typename T>
-bool fits(const Json& value, const std::vector<T>&) {
-  return value.is_array() &&
-         std::ranges::all_of(value, [](const Json& one) { return fits(one, T()); });
-}
+using io::Json;
 
 template <typename T>
 void read(const std::string& key, const Json& value, T& option) {
-  require(fits(value, option), "{}: is {}; expected {}", key, value.dump(),
+  require(io::fits<T>(value), "{}: is {}; expected {}", key, value.dump(),
           std::is_same_v<T, std::string> ? "a name"
           : std::is_integral_v<T>        ? "a whole number ≥ 0"
                                          : "a list of such values");

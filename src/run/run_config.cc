@@ -29,27 +29,21 @@ std::vector<std::string_view> preset_names() {
   return names;
 }
 
-/// A study has no folder to go on with, names its placements itself and trains in float32.
-std::vector<Setting> marked_for_study(std::vector<Setting> all) {
-  constexpr std::array<std::string_view, 8> kRunsOwn{"preset",         "text",
-                                                     "placement",      "dtype",
-                                                     "validate-every", "validation-batches",
-                                                     "profile-every",  "checkpoint-every"};
-  for (Setting& setting : all) {
-    setting.in_study = std::ranges::count(kRunsOwn, setting.name) == 0;
-  }
-  return all;
-}
-
 }  // namespace
 
 std::span<const Setting> settings() {
   using C = RunConfig;
   constexpr bool kMayChange = true;
-  static const std::vector<Setting> all = marked_for_study({
-      {"preset", &C::preset, "settings to begin with", preset_names()},
-      {"text", &C::text, "text to train on", {}, kMayChange},
-      {"placement", &C::placement, "placement of residual connections and norms; names below"},
+  // A study has no folder to go on with, names its placements itself and trains in float32.
+  const auto of_run = [](Setting setting) {
+    setting.in_study = false;
+    return setting;
+  };
+  static const std::vector<Setting> all{
+      of_run({"preset", &C::preset, "settings to begin with", preset_names()}),
+      of_run({"text", &C::text, "text to train on", {}, kMayChange}),
+      of_run(
+          {"placement", &C::placement, "placement of residual connections and norms; names below"}),
       {"norm", &C::norm, "the norm in every slot", row_norms()},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
@@ -61,7 +55,7 @@ std::span<const Setting> settings() {
       {"head", &C::head, "tied: logits by the token embedding", all_names<Head>()},
       {"init", &C::initialization, "how weights are drawn", all_names<Initialization>()},
       {"context", &C::context, "bytes that the model sees"},
-      {"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}},
+      of_run({"dtype", &C::dtype, "bf16: branches and products; the rest is f32", {"f32", "bf16"}}),
       {"dropout", &C::dropout, "probability, on each branch"},
       {"batch", &C::batch, "windows of text in a batch"},
       {"accumulate", &C::accumulate, "batches whose mean gradient makes a step"},
@@ -75,23 +69,27 @@ std::span<const Setting> settings() {
       {"beta2", &C::beta2, "AdamW's decay rate for the mean squared gradient"},
       {"clip", &C::clip, "largest norm of the gradient; 0: any"},
       {"seed", &C::seed, "seed of initial weights, windows and dropout"},
-      {"validate-every",
-       &C::validate_every,
-       "steps between validations; 0: at the end",
-       {},
-       kMayChange},
-      {"validation-batches", &C::validation_batches, "batches of each validation", {}, kMayChange},
-      {"profile-every",
-       &C::profile_every,
-       "steps between profiles by layer; 0: none",
-       {},
-       kMayChange},
-      {"checkpoint-every",
-       &C::checkpoint_every,
-       "steps between checkpoints; 0: at the end",
-       {},
-       kMayChange},
-  });
+      of_run({"validate-every",
+              &C::validate_every,
+              "steps between validations; 0: at the end",
+              {},
+              kMayChange}),
+      of_run({"validation-batches",
+              &C::validation_batches,
+              "batches of each validation",
+              {},
+              kMayChange}),
+      of_run({"profile-every",
+              &C::profile_every,
+              "steps between profiles by layer; 0: none",
+              {},
+              kMayChange}),
+      of_run({"checkpoint-every",
+              &C::checkpoint_every,
+              "steps between checkpoints; 0: at the end",
+              {},
+              kMayChange}),
+  };
   return all;
 }
 
@@ -157,20 +155,6 @@ const Setting& find_setting(std::string_view name, const std::string& what) {
 
 namespace {
 
-bool fits(const io::Json& value, std::uint64_t) {
-  return value.is_number_unsigned() ||
-         (value.is_number_integer() && value.get<std::int64_t>() >= 0);
-}
-bool fits(const io::Json& value, double) {
-  return value.is_number();
-}
-bool fits(const io::Json& value, const std::string&) {
-  return value.is_string();
-}
-bool fits(const io::Json& value, const std::vector<std::string>&) {
-  return value.is_array() &&
-         std::ranges::all_of(value, [](const io::Json& item) { return item.is_string(); });
-}
 constexpr std::array<std::string_view, 4> kExpected{"a whole number ≥ 0", "a number", "a text",
                                                     "a text or a list of texts"};
 
@@ -181,8 +165,9 @@ void change(RunConfig& config, const std::string& name, io::Json value, const st
   if (is_list && value.is_string()) value = io::Json::array({value});
   std::visit(
       [&](auto member) {
-        require(fits(value, config.*member), "{}: \"{}\" is {}; expected {}", file, name,
-                value.dump(), kExpected.at(setting.member.index()));
+        using Value = std::remove_cvref_t<decltype(config.*member)>;
+        require(io::fits<Value>(value), "{}: \"{}\" is {}; expected {}", file, name, value.dump(),
+                kExpected.at(setting.member.index()));
         value.get_to(config.*member);
       },
       setting.member);
