@@ -28,6 +28,7 @@ std::string names_json(const CLI::App&) {
   put("weight", Projection{});
   put("verdict", lab::Verdict{});
   for (const Placement& placement : placements()) names["placement"].push_back(placement.name);
+  for (const Mixture& mixture : mixtures()) names["placement"].push_back(mixture.name);
   for (const lab::Figure& figure : lab::figures()) names["figure"].push_back(figure.name);
   for (const lab::SilentBug& bug : lab::silent_bugs()) names["bug"].push_back(bug.name);
   return names.dump(1) + '\n';

@@ -138,6 +138,7 @@ CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
 std::string placement_names() {
   std::vector<std::string> names;
   for (const Placement& p : placements()) names.emplace_back(p.name);
+  for (const Mixture& m : mixtures()) names.emplace_back(m.name);
   return fmt::format("{}", fmt::join(names, "|"));
 }
 
@@ -147,10 +148,21 @@ std::string placement_help() {
 feed-forward; post:3+pre is 3 layers of post and the rest pre. The names:
 )";
   for (const Placement& p : placements()) {
-    text += fmt::format("  {:14} {}", p.name, p.used_by);
+    text += fmt::format("  {:25} {}", p.name, p.used_by);
+    const LaneForm& lanes = p.lanes;
+    if (lanes.grows) {
+      text += "; one lane more as it goes";
+    } else if (lanes.several() && lanes.least == lanes.most) {
+      text += fmt::format("; {} lanes", lanes.usual);
+    } else if (lanes.several()) {
+      text += fmt::format("; {} lanes, or from {} to {}", lanes.usual, lanes.least, lanes.most);
+    }
     if (p.skip.initial.formula != "1") text += fmt::format("; skip {}", p.skip.initial.formula);
     if (p.gain.initial.formula != "1") text += fmt::format("; gain {}", p.gain.initial.formula);
     text += '\n';
+  }
+  for (const Mixture& m : mixtures()) {
+    text += fmt::format("  {:25} {}; {}\n", m.name, m.used_by, m.formula);
   }
   return text;
 }

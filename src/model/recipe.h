@@ -41,6 +41,7 @@ struct Recipe {
   BlockOptions layer_options(std::size_t layer) const {
     BlockOptions options = block;
     options.attention = attention[layer];
+    options.lanes = lanes_before(placements, block.lanes, layer);
     return options;
   }
 

@@ -23,6 +23,13 @@ ParameterList<float> parameters_of(Norm<float>& norm, const std::string& name) {
   return list;
 }
 
+ParameterList<float> parameters_of(StreamEnds<float>& ends) {
+  ParameterList<float> list;
+  ends.list_entry_parameters("entry_norm", list);
+  ends.list_exit_parameters("exit", list);
+  return list;
+}
+
 /// Values that the matrices of one layer have at least; it must not be asked for memory that the
 /// files do not justify.
 double least_values(const BlockOptions& options) {
@@ -37,7 +44,10 @@ double least_values(const BlockOptions& options) {
 }  // namespace
 
 StreamedModel::StreamedModel(Recipe recipe, Weights weights)
-    : recipe_(std::move(recipe)), weights_(std::move(weights)) {
+    : recipe_(std::move(recipe)),
+      weights_(std::move(weights)),
+      ends_(recipe_.placements, recipe_.block.lanes, recipe_.d_model(), recipe_.block.norm,
+            recipe_.block.affine) {
   check();
   const auto make_norm = [&](std::optional<Norm<float>>& norm, const std::string& name) {
     norm.emplace(recipe_.block.norm, recipe_.d_model(), recipe_.block.affine);
@@ -45,6 +55,7 @@ StreamedModel::StreamedModel(Recipe recipe, Weights weights)
   };
   if (recipe_.embedding_norm == Slot::kNorm) make_norm(embedding_norm_, "embedding.norm");
   if (recipe_.final_norm == Slot::kNorm) make_norm(final_norm_, "final_norm");
+  weights_.load(parameters_of(ends_));
   if (recipe_.output != ModelOutput::kHidden) head_.emplace(recipe_, weights_);
 }
 
@@ -85,9 +96,29 @@ std::vector<std::string> StreamedModel::parameter_names() const {
   }
   auto& self = const_cast<StreamedModel&>(*this);  // lists point to what may be changed
   if (embedding_norm_) add(parameters_of(*self.embedding_norm_, "embedding.norm"));
+  add(parameters_of(self.ends_));
   if (final_norm_) add(parameters_of(*self.final_norm_, "final_norm"));
   if (head_) add(self.head_->parameters());
   return names;
+}
+
+void StreamedModel::SavedStream::save(ResidualStream<float>& stream) {
+  const auto copy = [](const LaneList<const float>& from, std::vector<Matrix<float>>& to) {
+    to.resize(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      to[i].resize(from[i].rows, from[i].cols);
+      residual_add<float>({.x = from[i]}, to[i]);
+    }
+  };
+  const bool one = stream.lanes().empty();
+  copy(one ? LaneList<const float>{stream.value()} : stream.lanes(), lanes);
+  copy(stream.previous(), previous);
+  has_lanes = !one;
+}
+
+ResidualStream<float> StreamedModel::SavedStream::view() const {
+  if (!has_lanes) return ResidualStream<float>(lanes.front());
+  return ResidualStream<float>({lanes.begin(), lanes.end()}, {previous.begin(), previous.end()});
 }
 
 Block<float> StreamedModel::make_block(std::size_t layer) const {
@@ -117,16 +148,20 @@ MatrixView<const float> StreamedModel::forward(std::span<const std::int32_t> tok
   batch_ = batch;
   probe_ = probe;
   streams_.resize(recipe_.layers() + 1);
-  for (Matrix<float>& stream : streams_) stream.resize(tokens.size(), recipe_.d_model());
+  x_.resize(tokens.size(), recipe_.d_model());
 
   embed();
+  ResidualStream<float> entered = ends_.enter(x_, pass(nullptr));
+  streams_[0].save(entered);
   for (std::size_t l = 0; l < recipe_.layers(); ++l) {
     Block<float> block = load_block(l);
-    ResidualStream<float> stream(streams_[l]);
+    ResidualStream<float> stream = streams_[l].view();
     block.forward(stream, pass(probe));
-    residual_add<float>({.x = stream.value()}, streams_[l + 1]);
+    streams_[l + 1].save(stream);
   }
-  MatrixView<const float> y = streams_.back();
+  ResidualStream<float> left = streams_.back().view();
+  last_ = ends_.leave(left, pass(nullptr));
+  MatrixView<const float> y = last_;
   if (final_norm_) {
     y_.resize(y.rows, y.cols);
     final_norm_->forward({.x = y}, {}, y_, pass(probe));
@@ -145,7 +180,7 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
   require(d_output.rows == tokens_.size() && d_output.cols == recipe_.outputs(),
           "model: the gradient of the output is {} × {}, must be {} × {}", d_output.rows,
           d_output.cols, tokens_.size(), recipe_.outputs());
-  const MatrixView<const float> y = final_norm_ ? y_.view() : streams_.back().view();
+  const MatrixView<const float> y = final_norm_ ? y_.view() : last_;
   d_stream_.resize(y.rows, y.cols);
   d_output_.resize(d_output.rows, d_output.cols);
   residual_add<float>({.x = d_output}, d_output_);
@@ -164,16 +199,20 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
     observe_gradient(SublayerKind::kFinalNorm, d_stream_);
     const ParameterList<float> parameters = parameters_of(*final_norm_, "final_norm");
     zero_gradients(parameters);
-    final_norm_->backward({.s = streams_.back(), .dy = d_stream_, .dx = d_stream_}, pass(nullptr));
+    final_norm_->backward({.s = last_, .dy = d_stream_, .dx = d_stream_}, pass(nullptr));
     visit_all(parameters, visitor);
   }
+  zero_gradients(parameters_of(ends_));
+  StreamGradient<float> gradient = ends_.leave_backward(d_stream_, pass(nullptr));
   for (std::size_t l = recipe_.layers(); l-- > 0;) {
     Block<float> block = load_block(l);
-    ResidualStream<float> stream(streams_[l]);
+    ResidualStream<float> stream = streams_[l].view();
     block.forward(stream, pass(nullptr));
-    block.backward(d_stream_, pass(probe_));
+    block.backward(gradient, pass(probe_));
     visit_all(parameters_of(block, l), visitor);
   }
+  ends_.enter_backward(gradient, d_stream_, pass(nullptr));
+  visit_all(parameters_of(ends_), visitor);
   embed_backward(visitor, which);
 }
 
@@ -183,7 +222,7 @@ void StreamedModel::embed() {
   require(recipe_.positions == 0 || length <= recipe_.positions,
           "model: sequences of {} tokens are longer than the {} positions", length,
           recipe_.positions);
-  Matrix<float>& x = embedding_norm_ ? embedded_ : streams_.front();
+  Matrix<float>& x = embedding_norm_ ? embedded_ : x_;
   x.resize(tokens_.size(), recipe_.d_model());
   Matrix<float> added(1, recipe_.d_model());
   const auto add = [&](std::size_t row, const std::string& name, std::size_t from) {
@@ -201,9 +240,9 @@ void StreamedModel::embed() {
     if (recipe_.token_types > 0) add(r, "embedding.token_type", 0);
   }
   if (embedding_norm_) {
-    embedding_norm_->forward({.x = embedded_}, {}, streams_.front(), pass(nullptr));
+    embedding_norm_->forward({.x = embedded_}, {}, x_, pass(nullptr));
   }
-  observe(SublayerKind::kEmbedding, streams_.front());
+  observe(SublayerKind::kEmbedding, x_);
 }
 
 void StreamedModel::embed_backward(const Visitor& visitor, Visit which) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "addnorm/nn/norm.h"
+#include "addnorm/nn/stream_ends.h"
 #include "model/output_head.h"
 #include "model/recipe.h"
 #include "model/weights.h"
@@ -52,6 +53,14 @@ class StreamedModel {
   std::vector<std::string> parameter_names() const;
 
  private:
+  /// A copy of a stream's lanes, for a layer that comes later.
+  struct SavedStream {
+    std::vector<Matrix<float>> lanes, previous;
+    bool has_lanes = false;
+
+    void save(ResidualStream<float>& stream);
+    ResidualStream<float> view() const;
+  };
   struct Named {
     std::string name;
     std::size_t rows, cols;
@@ -78,9 +87,12 @@ class StreamedModel {
   Probe<float>* probe_ = nullptr;
   Scratch<float> scratch_;
   std::optional<Norm<float>> embedding_norm_, final_norm_;
+  StreamEnds<float> ends_;
   std::optional<OutputHead> head_;
-  Matrix<float> embedded_;              // what the embedding's norm has taken
-  std::vector<Matrix<float>> streams_;  // what each layer reads, and what the last one leaves
+  Matrix<float> embedded_;           // what the embedding's norm has taken
+  Matrix<float> x_;                  // the embedding
+  std::vector<SavedStream> streams_;  // what each layer reads, and what the last one leaves
+  MatrixView<const float> last_;     // what leaves the stream at its end
   Matrix<float> y_, output_, d_output_, d_stream_;
 };
 

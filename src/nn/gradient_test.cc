@@ -94,7 +94,9 @@ TEST(Gradients, OfEveryPlacement) {
 }
 
 TEST(Gradients, OfPlacementsMixedBySublayerAndLayer) {
-  for (const char* description : {"post/pre", "post:1+pre", "layerscale/rezero:1+sandwich/admin"}) {
+  for (const char* description :
+       {"post/pre", "post:1+pre", "layerscale/rezero:1+sandwich/admin", "mix-ln", "hybrid",
+        "mhc/hyper", "wide:1+mhc-lite", "highway/orthogonal"}) {
     StackCase(small_block(), parse_placements(description, 2)).expect_gradients(description);
   }
 }

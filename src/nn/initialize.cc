@@ -35,6 +35,21 @@ void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator
   round_parameter(linear.weight());
 }
 
+namespace {
+
+/// Draws a gate's weight; its bias stays what it is.
+template <typename T>
+void initialize_gate(AddNorm<T>& add_norm, Initialization initialization,
+                     TorchGenerator& generator) {
+  if (!add_norm.update().gate()) return;
+  Linear<T>& gate = *add_norm.update().gate();
+  const Arithmetic<T> bias = gate.bias().value(0, 0);
+  initialize(gate, initialization, generator);
+  gate.bias().value.fill(bias);
+}
+
+}  // namespace
+
 template <typename T>
 void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
                 Initialization initialization, TorchGenerator& generator) {
@@ -53,6 +68,9 @@ void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
   initialize(feed_forward.up(), initialization, generator, gain);
   if (feed_forward.gated()) initialize(feed_forward.gate(), initialization, generator, gain);
   initialize(feed_forward.down(), initialization, generator, gain * into_stream);
+
+  initialize_gate(block.attention_add_norm(), initialization, generator);
+  initialize_gate(block.feed_forward_add_norm(), initialization, generator);
 }
 
 template <typename T>

@@ -19,7 +19,13 @@ TEST(Placement, TableHasEveryRowOfTheDesign) {
   for (const Placement& placement : placements()) names.push_back(placement.name);
   EXPECT_THAT(names, ::testing::UnorderedElementsAre(
                          "none", "plain", "post", "pre", "sandwich", "reordered", "deepnorm",
-                         "rezero", "layerscale", "depth-scaled", "admin", "scaled-branch"));
+                         "rezero", "layerscale", "depth-scaled", "admin", "scaled-branch", "keel",
+                         "completep", "peri", "depth-scaled-sandwich", "parallel",
+                         "stochastic-depth", "highway", "orthogonal", "ngpt", "x0", "two-lanes",
+                         "saved-skip", "backout", "residual-dual", "siamese", "span", "hyper",
+                         "dynamic-hyper", "frac", "wide", "identity-hc", "mhc", "mhc-lite",
+                         "single-pass-mhc", "dense-former", "attention-residuals",
+                         "block-attention-residuals"));
 }
 
 TEST(Placement, FactorsFollowThePapersAt12Layers) {

@@ -1,32 +1,20 @@
 #include "addnorm/nn/stack.h"
 
-#include "base/require.h"
 #include "base/time_account.h"
-#include "kernels/check.h"
-#include "kernels/convert.h"
+#include "nn/copy.h"
 #include "nn/observed.h"
 
 namespace addnorm {
-namespace {
-
-template <typename From, typename To>
-void copy(MatrixView<const From> from, MatrixView<To> to) {
-  if constexpr (std::is_same_v<From, To>) {
-    if (from.data != to.data) residual_add<To>({.x = from}, to);
-  } else {
-    kernels::convert<From, To>(from, to);
-  }
-}
-
-}  // namespace
-
 template <typename T>
 Stack<T>::Stack(const BlockOptions& options, const std::vector<BlockPlacement>& placements,
-                FinalNorm final_norm) {
-  require(!placements.empty(), "stack: there are no layers, at least 1 is needed");
+                FinalNorm final_norm)
+    : ends_(placements, options.lanes, options.d_model, options.norm, options.affine) {
   blocks_.reserve(placements.size());
+  BlockOptions of_block = options;
+  of_block.lanes = ends_.lanes();
   for (const BlockPlacement& placement : placements) {
-    blocks_.emplace_back(options, placement, Depth{blocks_.size() + 1, placements.size()});
+    blocks_.emplace_back(of_block, placement, Depth{blocks_.size() + 1, placements.size()});
+    of_block.lanes = blocks_.back().lanes_after();
   }
   const bool as_placement = placements.back().feed_forward.final_norm == Slot::kNorm;
   if (final_norm == FinalNorm::kYes || (final_norm == FinalNorm::kAsPlacement && as_placement)) {
@@ -36,11 +24,12 @@ Stack<T>::Stack(const BlockOptions& options, const std::vector<BlockPlacement>& 
 
 template <typename T>
 void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass) {
-  ResidualStream<T> stream(x);
+  ResidualStream<T> stream = ends_.enter(x, pass);
   for (Block<T>& block : blocks_) block.forward(stream, pass);
   const ScopedTimer timer(Cost::kAddNorm);
+  if (ends_.has_lanes()) stream = ResidualStream<T>(ends_.leave(stream, pass));
   if (!final_norm_) {
-    copy(stream.value(), y);
+    nn::copy<Value, T>(stream.value(), y);
     return;
   }
   stream.normalize(*final_norm_, y, pass);
@@ -62,23 +51,27 @@ void Stack<T>::backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass
     }
     final_norm_->backward({.s = last_, .dy = dy, .dx = dx}, pass);
   } else {
-    copy(dy, dx);
+    nn::copy<T, Value>(dy, dx);
   }
+  StreamGradient<T> gradient = ends_.leave_backward(dx, pass);
   const auto report_ready = [&](std::size_t layer) {
     if (pass.on_gradients != nullptr) (*pass.on_gradients)(layer);
   };
   report_ready(blocks_.size());
   for (std::size_t i = blocks_.size(); i-- > 0;) {
-    blocks_[i].backward(dx, pass);
+    blocks_[i].backward(gradient, pass);
     report_ready(i);
   }
+  ends_.enter_backward(gradient, dx, pass);
 }
 
 template <typename T>
 void Stack<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
+  ends_.list_entry_parameters(join_names(prefix, "entry_norm"), list);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     blocks_[i].list_parameters(join_names(prefix, "layers." + std::to_string(i)), list);
   }
+  ends_.list_exit_parameters(join_names(prefix, "exit"), list);
   if (final_norm_) final_norm_->list_parameters(join_names(prefix, "final_norm"), list);
 }
 

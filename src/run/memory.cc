@@ -30,7 +30,50 @@ struct Sizes {
 };
 
 std::size_t norms(const Placement& p) {
-  return (p.before == Slot::kNorm) + (p.inside == Slot::kNorm) + (p.after == Slot::kNorm);
+  return (p.before == Slot::kNorm) + (p.inside == Slot::kNorm) + (p.after == Slot::kNorm) +
+         (p.lanes.last_lane == Slot::kNorm);
+}
+
+/// Calls body(placement, place) for each Add & Norm.
+template <typename Body>
+void for_each_add_norm(const Sizes& s, const Body& body) {
+  const auto& placements = s.options.placements;
+  Place place;
+  for (std::size_t l = 0; l < placements.size(); ++l) {
+    place.depth = {l + 1, placements.size()};
+    place.lanes = lanes_before(placements, s.options.block.lanes, l);
+    const Placement& attention = placements[l].attention;
+    place.sublayer = SublayerKind::kAttention;
+    body(attention, place);
+    if (attention.sublayers == Sublayers::kParallel) continue;
+    place.lanes += attention.lanes.changes(place) == Changes::kAppend;
+    place.sublayer = SublayerKind::kFeedForward;
+    body(placements[l].feed_forward, place);
+  }
+}
+
+/// Of gates, and of what lanes' numbers are made with; and the values of norms.
+std::size_t add_norm_values(const Sizes& s) {
+  std::size_t values = 0;
+  for_each_add_norm(s, [&](const Placement& p, const Place& place) {
+    values += 2 * s.d * norms(p);
+    if (p.update == Update::kGated) values += s.d * s.d + s.d;
+    if (p.lanes.several()) values += lane_weights(p.lanes, place, s.d);
+  });
+  return values;
+}
+
+/// Of the norms and mixes at both ends of the stream.
+std::size_t end_values(const Sizes& s) {
+  const auto& placements = s.options.placements;
+  const Placement& last = placements.back().feed_forward;
+  std::size_t values = 2 * s.d * (placements.front().attention.entry == Slot::kNorm);
+  values += 2 * s.d * (last.final_norm == Slot::kNorm);
+  if (!last.lanes.several()) return values;
+  values += 2 * s.d * (last.lanes.last_lane_at_exit == Slot::kNorm);
+  const Place behind{.depth = {placements.size() + 1, placements.size()},
+                     .lanes = lanes_before(placements, s.options.block.lanes, placements.size())};
+  return values + lane_weights(exit_form(last.lanes), behind, s.d);
 }
 
 std::size_t linear_weights(const Sizes& s) {
@@ -40,20 +83,21 @@ std::size_t linear_weights(const Sizes& s) {
 
 std::size_t count_parameters(const Sizes& s) {
   const std::size_t tokens = s.options.head == Head::kTied ? 0 : s.options.vocabulary;
-  std::size_t vectors = 0;
-  for (const BlockPlacement& p : s.options.placements) {
-    vectors += 5 * s.d + (1 + s.gates) * s.ff;  // biases
-    vectors += 2 * s.d * (norms(p.attention) + norms(p.feed_forward));
-  }
-  const bool final_norm = s.options.placements.back().feed_forward.final_norm == Slot::kNorm;
-  return linear_weights(s) + (tokens + s.options.context) * s.d + vectors + 2 * s.d * final_norm;
+  const std::size_t biases = s.options.placements.size() * (5 * s.d + (1 + s.gates) * s.ff);
+  return linear_weights(s) + (tokens + s.options.context) * s.d + biases + add_norm_values(s) +
+         end_values(s);
 }
 
 /// Of one sublayer's Add & Norm, what AddNorm keeps.
-std::size_t add_norm_bytes(const Sizes& s, const Placement& p) {
+std::size_t add_norm_bytes(const Sizes& s, const Placement& p, const Place& place) {
   const bool keeps_input = p.before == Slot::kNorm || s.branch != kFloat;
   const std::size_t branches = keeps_input + 1 + (p.inside == Slot::kNorm);
-  const std::size_t streams = 1 + (p.after == Slot::kNorm);
+  std::size_t streams = 1 + (p.after == Slot::kNorm);
+  if (p.lanes.several()) {
+    const Changes changes = p.lanes.changes(place);
+    const std::size_t changed = changes == Changes::kAll && !p.lanes.splits_features ? place.lanes : 1;
+    streams += changed * (1 + p.lanes.reads_carried) + (p.lanes.last_lane == Slot::kNorm);
+  }
   return s.rows * s.d * (branches * s.branch + streams * kFloat);
 }
 
@@ -66,10 +110,13 @@ std::size_t widened_bytes(const Sizes& s) {
 
 std::size_t activation_bytes(const Sizes& s) {
   std::size_t bytes = 0;
-  for (const BlockPlacement& p : s.options.placements) {
-    bytes += add_norm_bytes(s, p.attention) + add_norm_bytes(s, p.feed_forward);
-    bytes += s.rows * s.branch * (4 * s.d + (2 + 2 * s.gates) * s.ff);  // what F keeps
-  }
+  for_each_add_norm(s, [&](const Placement& p, const Place& place) {
+    bytes += add_norm_bytes(s, p, place);
+  });
+  const std::size_t layers = s.options.placements.size();
+  bytes += layers * s.rows * s.branch * (4 * s.d + (2 + 2 * s.gates) * s.ff);  // what F keeps
+  const std::size_t lanes = lanes_before(s.options.placements, s.options.block.lanes, layers);
+  if (lanes > 1) bytes += (2 * lanes + 3) * s.rows * s.d * kFloat;  // their gradients
   const std::size_t scratch = s.rows * s.branch * (6 * s.d + (1 + s.gates) * s.ff);
   const std::size_t logits = s.rows * s.options.vocabulary * kFloat;
   const std::size_t outside = s.rows * s.d * (2 * kFloat + s.branch);

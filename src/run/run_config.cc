@@ -44,6 +44,7 @@ std::span<const Setting> settings() {
       of_run({"text", &C::text, "text to train on", {}, kMayChange}),
       of_run(
           {"placement", &C::placement, "placement of residual connections and norms; names below"}),
+      {"lanes", &C::lanes, "of the residual stream; 0: the placement's usual number"},
       {"norm", &C::norm, "the norm in every slot", row_norms()},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
@@ -205,6 +206,18 @@ void from_0_to_below_1(std::string_view name, double value) {
   require(value >= 0 && value < 1, "{} is {}, must be at least 0 and below 1", name, value);
 }
 
+/// Throws Error unless every sublayer's placement can have the lanes that the stream has there.
+void check_lanes(const RunConfig& c) {
+  const std::vector<BlockPlacement> placements = parse_placements(c.placement, c.layers);
+  for (std::size_t l = 0; l < placements.size(); ++l) {
+    const std::size_t lanes = lanes_before(placements, c.lanes, l);
+    starting_lanes(placements[l].attention, lanes);
+    starting_lanes(placements[l].feed_forward, lanes);
+    require(!placements[l].attention.lanes.splits_features || c.width % lanes == 0,
+            "{} lanes do not divide the width of {}", lanes, c.width);
+  }
+}
+
 }  // namespace
 
 void check(const RunConfig& c, std::size_t processes) {
@@ -241,7 +254,7 @@ void check(const RunConfig& c, std::size_t processes) {
   from_0_to_below_1("dropout", c.dropout);
   from_0_to_below_1("beta1", c.beta1);
   from_0_to_below_1("beta2", c.beta2);
-  parse_placements(c.placement, c.layers);
+  check_lanes(c);
 }
 
 void check_unchanged(const RunConfig& then, const RunConfig& now) {
@@ -261,7 +274,8 @@ DecoderOptions decoder_options(const RunConfig& c) {
                     .d_ff = c.feed_forward == 0 ? 4 * c.width : c.feed_forward,
                     .feed_forward = parse<FeedForwardKind>("activation", c.activation),
                     .norm = {.kind = parse<NormKind>("norm", c.norm), .epsilon = c.epsilon},
-                    .dropout = c.dropout},
+                    .dropout = c.dropout,
+                    .lanes = c.lanes},
           .placements = parse_placements(c.placement, c.layers),
           .context = c.context,
           .head = parse<Head>("head", c.head)};

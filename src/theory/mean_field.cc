@@ -142,7 +142,8 @@ class AddNormMoments {
     TokenMoments f = branch_.forward(h);
     observe(Point::kBranch, f, out);
     if (placement_.inside == Slot::kNorm) {
-      inside_factor_ = norm_factor(f, epsilon_);
+      const double gamma = placement_.inside_gamma.value(depth_);
+      inside_factor_ = gamma * gamma * norm_factor(f, epsilon_);
       f = inside_factor_ * f;
       observe(Point::kInside, f, out);
     }
@@ -231,9 +232,20 @@ const SiteMoments& StackMoments::stream(std::size_t place) const {
   return normalized ? at(after) : at({layers - 1, kFeedForward, Point::kSum});
 }
 
+bool covers(const Placement& placement) {
+  return !placement.lanes.several() && placement.update == Update::kBranch &&
+         placement.sublayers == Sublayers::kInTurn && placement.inside != Slot::kUnit &&
+         placement.entry == Slot::kNothing && placement.survival.formula == "1";
+}
+
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient) {
   require(stack.queries == Queries::kZero, "predict: the queries are drawn, must be 0");
+  for (const BlockPlacement& block : stack.placements) {
+    for (const Placement& placement : {block.attention, block.feed_forward}) {
+      require(covers(placement), "theory does not cover placement \"{}\"", placement.name);
+    }
+  }
   StackMoments out;
   out.down_gradient.resize(stack.placements.size());
   std::vector<AddNormMoments> all = sublayers(stack);

@@ -56,7 +56,10 @@ struct StackMoments {
   const SiteMoments& stream(std::size_t place) const;
 };
 
-/// Error unless the queries are 0. `input`: of what the stack reads; `gradient`: of the loss's
+/// Whether theory covers this placement: a stream of one lane, to which f itself is added.
+bool covers(const Placement& placement);
+
+/// Error unless the queries are 0 and all placements are covered. `input`: of what the stack reads; `gradient`: of the loss's
 /// gradient by what it gives.
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient);

@@ -23,8 +23,10 @@ std::vector<ParameterList<Arithmetic<T>>> buckets(Decoder<T>& decoder) {
   const std::size_t layers = stack.blocks().size();
   std::vector<ParameterList<Arithmetic<T>>> all(layers + 2);
   for (std::size_t i = 0; i < layers; ++i) stack.blocks()[i].list_parameters("", all[i]);
+  stack.ends().list_exit_parameters("", all[layers]);
   if (stack.final_norm()) stack.final_norm()->list_parameters("", all[layers]);
   if (decoder.head()) decoder.head()->list_parameters("", all[layers]);
+  stack.ends().list_entry_parameters("", all[layers + 1]);
   decoder.embedding().list_parameters("", all[layers + 1]);
   return all;
 }

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "addnorm/nn/lane_site.h"
 #include "addnorm/nn/norm.h"
 #include "addnorm/nn/placement.h"
 #include "addnorm/nn/residual_stream.h"
+#include "addnorm/nn/update.h"
 
 namespace addnorm {
 
@@ -18,11 +20,15 @@ struct AddNormOptions {
   double dropout = 0;  ///< probability, on the branch
   Depth depth = {};    ///< for factors, and for dropout's place: each layer needs its own
   SublayerKind sublayer = SublayerKind::kAttention;  ///< for probes, and for dropout's place
+  std::size_t lanes = 1;                             ///< of the stream that it reads
 };
 
 /// Add & Norm around one sublayer F, in the five slots of a Placement:
 ///
-///     h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(f);  y = after(s)
+///     h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(u);  y = after(s)
+///
+/// where u is f for most placements. A stream of several lanes has x = a·R(X) and
+/// s = A·X + b ⊗ dropout(u), of whose lanes `after` normalizes the first.
 ///
 /// Holds what its backward needs but x itself, which must keep its values until then; a forward and
 /// its backward follow each other.
@@ -36,19 +42,31 @@ class AddNorm {
   /// The stream goes in as x and comes out as y.
   ADDNORM_API void forward(ResidualStream<T>& stream, Sublayer<T>& branch, const Pass<T>& pass);
   /// `gradient` goes in as that of y and comes out as that of x.
-  ADDNORM_API void backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass);
+  ADDNORM_API void backward(StreamGradient<T>& gradient, Sublayer<T>& branch, const Pass<T>& pass);
+  void backward(MatrixView<Value> gradient, Sublayer<T>& branch, const Pass<T>& pass) {
+    StreamGradient<T> of_one_lane(gradient);
+    backward(of_one_lane, branch, pass);
+  }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   Parameter<Value>& skip() { return skip_; }  ///< empty where skip is not learned
+  UpdateStep<T>& update() { return update_; }
+  /// How many lanes the stream has after it.
+  std::size_t lanes_after() const { return lanes_ ? lanes_->lanes_after() : 1; }
 
  private:
+  void read(ResidualStream<T>& stream, const Pass<T>& pass);
+  void write(ResidualStream<T>& stream, const Pass<T>& pass);
+  MatrixView<T> write_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
+  void read_backward(StreamGradient<T>& gradient, MatrixView<const T> d_before,
+                     const Pass<T>& pass);
   MatrixView<const T> branch_input() const;
   MatrixView<const T> branch_output() const { return inside_ ? f_.view() : branch_.view(); }
   Scale<Value> scale(const ResidualFactor& factor, const Parameter<Value>& learned) const;
   ResidualAdd<Value, T> residual(const Pass<T>& pass) const;
-  MatrixView<T> residual_backward(MatrixView<Value> d_sum, const Pass<T>& pass);
   void resize(std::size_t rows);
   void observe(const Pass<T>& pass) const;
+  void observe_sum_gradient(const StreamGradient<T>& gradient, const Pass<T>& pass) const;
   template <typename V>
   void observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const;
   Site site(Point point, NormSlot norm = NormSlot::kNone) const;
@@ -59,10 +77,16 @@ class AddNorm {
   std::optional<Norm<T, T>> inside_;
   std::optional<Norm<T>> after_;
   Parameter<Value> skip_, gain_;  // empty where the factor is a constant
+  UpdateStep<T> update_;
+  std::optional<LaneSite<T>> lanes_;  // of several lanes
 
-  MatrixView<const Value> x_;
+  MatrixView<const Value> x_;  // of several lanes, z
+  MatrixView<const T> u_;
+  MatrixView<const Value> s_;    // of several lanes, the first one
+  LaneList<const Value> sums_;  // of several lanes, for probes
   Matrix<T> h_, branch_, f_;  // without `before`, h is x where T cannot read that itself
   Matrix<Value> sum_, y_;
+  Matrix<T> dropped_;  // of several lanes, u after dropout
 };
 
 }  // namespace addnorm

@@ -20,9 +20,11 @@ struct BlockOptions {
   Bias bias = Bias::kYes;  ///< of the linear layers
   double dropout = 0;      ///< on each branch
   AttentionForm attention = {};
+  std::size_t lanes = 0;  ///< of the stream before the block; 0: as many as its placement starts with
 };
 
-/// One Transformer block: attention, then feed-forward, each within its Add & Norm.
+/// One Transformer block: attention, then feed-forward, each within its Add & Norm, or both within
+/// one (Sublayers::kParallel).
 template <typename T>
 class Block {
  public:
@@ -31,19 +33,28 @@ class Block {
   /// Both sublayers; the stream goes in and comes out.
   ADDNORM_API void forward(ResidualStream<T>& stream, const Pass<T>& pass);
   /// `gradient` goes in as that of the stream after the block, and comes out as that before it.
-  ADDNORM_API void backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass);
+  ADDNORM_API void backward(StreamGradient<T>& gradient, const Pass<T>& pass);
+  void backward(MatrixView<Arithmetic<T>> gradient, const Pass<T>& pass) {
+    StreamGradient<T> of_one_lane(gradient);
+    backward(of_one_lane, pass);
+  }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
   MultiHeadAttention<T>& attention() { return attention_; }
   FeedForward<T>& feed_forward() { return feed_forward_; }
   AddNorm<T>& attention_add_norm() { return attention_add_norm_; }
   AddNorm<T>& feed_forward_add_norm() { return feed_forward_add_norm_; }
+  bool is_parallel() const { return parallel_; }
+  /// Of the stream.
+  std::size_t lanes_after() const { return feed_forward_add_norm_.lanes_after(); }
 
  private:
   MultiHeadAttention<T> attention_;
   AddNorm<T> attention_add_norm_;
   FeedForward<T> feed_forward_;
   AddNorm<T> feed_forward_add_norm_;
+  bool parallel_;
+  Matrix<T> memory_;  // of sublayers in parallel
 };
 
 }  // namespace addnorm

@@ -31,7 +31,7 @@ template <typename T>
 ADDNORM_API void initialize(Linear<T>& linear, Initialization initialization,
                             TorchGenerator& generator, double gain = 1);
 
-/// Draws query, key, value, output, up, (gate,) down, in this order.
+/// Draws query, key, value, output, up, (gate,) down, then the gates of highways, in this order.
 /// The placements' initial_gain scales value, output and the feed-forward weights.
 template <typename T>
 ADDNORM_API void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,

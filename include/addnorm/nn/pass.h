@@ -32,6 +32,8 @@ struct Scratch {
   Matrix<T> d_hidden, d_gate;                    // FeedForward
   Matrix<T> d_query, d_key, d_value, d_context;  // MultiHeadAttention
   Matrix<Value> norm;                            // the workspace of a norm
+  Matrix<Value> d_read;                          // AddNorm: of what the sublayer reads
+  Matrix<Value> d_lanes, d_update, d_last_lane;  // LaneSite
 };
 
 /// Called for each layer in backward, once the gradients of its parameters are complete: first the

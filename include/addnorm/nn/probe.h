@@ -53,6 +53,7 @@ struct Site {
   Point point = Point::kX;
   NormSlot norm = NormSlot::kNone;
   Projection projection = Projection::kNone;
+  std::size_t lane = 0;  ///< of a sum, where the stream has several
 
   bool operator==(const Site&) const = default;
 };

@@ -1,19 +1,29 @@
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "addnorm/nn/norm.h"
 #include "addnorm/norm.h"
 
 namespace addnorm {
 
+/// The lanes of a stream, rows × features each, wherever they stand.
+template <typename V>
+using LaneList = std::vector<MatrixView<V>>;
+
 /// The residual stream in a stack: x, and possibly a residual sum that is not computed yet. If a
 /// norm follows, the sublayer's own `after` or the next one's `before`, it computes the sum in the
-/// same pass over memory.
+/// same pass over memory. Or X, several lanes, all of which are there.
 template <typename T>
 class ResidualStream {
  public:
   using Value = Arithmetic<T>;
 
   explicit ResidualStream(MatrixView<const Value> x) : value_(x) {}
+  /// Several lanes, and what they were before the last sublayer.
+  explicit ResidualStream(LaneList<const Value> lanes, LaneList<const Value> previous = {})
+      : lanes_(std::move(lanes)), previous_(std::move(previous)) {}
 
   /// The stream becomes s = skip ⊙ value() + gain ⊙ branch; `add.x` is set here. `sum` is where s
   /// will be written, and must live as long as s is wanted.
@@ -23,8 +33,9 @@ class ResidualStream {
     sum_ = sum;
   }
 
-  /// The stream as it is now; computes a pending sum.
+  /// The stream as it is now; computes a pending sum. Of several lanes, the first one.
   MatrixView<const Value> value() {
+    if (!lanes_.empty()) return lanes_.front();
     if (!sum_.empty()) {
       residual_add<Value, T>(pending_, sum_);
       settle();
@@ -46,8 +57,17 @@ class ResidualStream {
     norm.forward({.x = value()}, {}, y, pass);
   }
 
-  /// From here on the stream is y.
-  void replace(MatrixView<const Value> y) { value_ = y; }
+  /// From here on the stream is y; of several lanes, the first one.
+  void replace(MatrixView<const Value> y) { (lanes_.empty() ? value_ : lanes_.front()) = y; }
+
+  /// Of several lanes: X, and what it was before the last sublayer.
+  const LaneList<const Value>& lanes() const { return lanes_; }
+  const LaneList<const Value>& previous() const { return previous_; }
+  /// The stream becomes X′.
+  void advance(LaneList<const Value> lanes) {
+    previous_ = std::move(lanes_);
+    lanes_ = std::move(lanes);
+  }
 
  private:
   void settle() {
@@ -58,6 +78,21 @@ class ResidualStream {
   MatrixView<const Value> value_;
   ResidualAdd<Value, T> pending_;
   MatrixView<Value> sum_;  // absent: nothing is pending
+  LaneList<const Value> lanes_, previous_;
+};
+
+/// The gradient of the residual stream: it goes in as that of what a sublayer leaves, and comes out
+/// as that of what the sublayer read, in the same memory.
+template <typename T>
+struct StreamGradient {
+  using Value = Arithmetic<T>;
+
+  LaneList<Value> lanes;
+  /// What is to be added to the gradient of the stream that the sublayer before this one reads.
+  Matrix<Value> of_previous = {};
+
+  explicit StreamGradient(MatrixView<Value> gradient) : lanes{gradient} {}
+  explicit StreamGradient(LaneList<Value> all) : lanes(std::move(all)) {}
 };
 
 }  // namespace addnorm

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "addnorm/nn/block.h"
+#include "addnorm/nn/stream_ends.h"
 
 namespace addnorm {
 
@@ -30,9 +31,11 @@ class Stack {
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   std::vector<Block<T>>& blocks() { return blocks_; }
+  StreamEnds<T>& ends() { return ends_; }
   std::optional<Norm<T, Value, T>>& final_norm() { return final_norm_; }
 
  private:
+  StreamEnds<T> ends_;
   std::vector<Block<T>> blocks_;
   std::optional<Norm<T, Value, T>> final_norm_;
   MatrixView<const Value> last_;  // what the final norm has normalized

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "addnorm/nn/lane_coefficients.h"
+#include "addnorm/nn/residual_stream.h"
+
+namespace addnorm {
+
+/// How many values the weights of a sublayer's mixes have.
+ADDNORM_API std::size_t lane_weights(const LaneForm& form, const Place& place,
+                                     std::size_t d_model);
+
+/// The form by which a stream's exit reads, which changes nothing: c stands for a.
+ADDNORM_API LaneForm exit_form(LaneForm form);
+
+/// What a sublayer does with a stream of several lanes: it reads z = a·R(X) and leaves
+/// X′ = A·X + b ⊗ u. A placement with `reads_carried` reads of A·X what others read of X.
+template <typename T>
+class LaneSite {
+ public:
+  using Value = Arithmetic<T>;
+
+  /// `place.lanes` is how many lanes X has.
+  ADDNORM_API LaneSite(const LaneForm& form, const Place& place, std::size_t d_model,
+                       const NormOptions& norm, Affine affine);
+
+  std::size_t lanes() const { return place_.lanes; }
+  std::size_t lanes_after() const { return place_.lanes + (changes_ == Changes::kAppend); }
+
+  /// z, which stays valid until the next read.
+  ADDNORM_API MatrixView<const Value> read(const ResidualStream<T>& stream, const Pass<T>& pass);
+  /// The stream becomes X′.
+  ADDNORM_API void write(ResidualStream<T>& stream, MatrixView<const T> u);
+
+  /// The gradient of u from that of X′, which becomes what X gets by A.
+  ADDNORM_API void write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
+                                  const Pass<T>& pass);
+  /// Adds what X gets from z and from what its numbers are made of.
+  ADDNORM_API void read_backward(StreamGradient<T>& gradient, MatrixView<const Value> dz,
+                                 const Pass<T>& pass);
+
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+
+ private:
+  LaneList<Value> parts(MatrixView<Value> of_model) const;
+  LaneList<const Value> parts(MatrixView<const Value> of_model) const;
+  bool is_made_of_branch() const { return form_.write.source == MixForm::Source::kBranch; }
+  MatrixView<const Value> in_stream_type(MatrixView<const T> u);
+  void carry(const LaneList<Value>& to) const;
+  void carry_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
+  void coefficients_backward(StreamGradient<T>& gradient);
+
+  LaneForm form_;
+  Place place_;
+  Changes changes_;
+  std::size_t features_;  // of a lane
+  LaneCoefficients<Value> read_;
+  std::optional<LaneCoefficients<Value>> carry_, write_;
+  std::optional<Norm<T>> last_lane_;
+
+  LaneList<const Value> x_, previous_;  // what the sublayer reads, and the one before has read
+  LaneList<const Value> read_from_;     // R(X), or A·X
+  MatrixView<const Value> u_;
+  Matrix<Value> normalized_, carried_, z_, wide_u_, sum_;
+};
+
+}  // namespace addnorm

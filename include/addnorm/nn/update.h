@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "addnorm/nn/linear.h"
+#include "addnorm/nn/pass.h"
+#include "addnorm/nn/placement.h"
+
+namespace addnorm {
+
+/// u, which a sublayer adds to the stream, from f, which it has computed, and z, which it has read
+/// there: the arrangement's Update, and whether whole sequences survive (Huang et al. 2016).
+template <typename T>
+class UpdateStep {
+ public:
+  using Value = Arithmetic<T>;
+
+  ADDNORM_API UpdateStep(const Placement& placement, const Place& place, std::size_t d_model);
+
+  /// Whether u is f itself, so that there is nothing to do.
+  bool is_branch(const Pass<T>& pass) const { return kind_ == Update::kBranch && !drops(pass); }
+
+  /// u, which stays valid until the next forward.
+  ADDNORM_API MatrixView<const T> forward(MatrixView<const T> f, MatrixView<const Value> z,
+                                          const Pass<T>& pass);
+  /// df replaces du in its memory; dz gets what u had of z.
+  ADDNORM_API void backward(MatrixView<const T> f, MatrixView<const Value> z, MatrixView<T> d,
+                            MatrixView<Value> dz, const Pass<T>& pass);
+
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  std::optional<Linear<T>>& gate() { return gate_; }  ///< of kGated alone
+
+ private:
+  bool drops(const Pass<T>& pass) const {
+    return pass.mode == Mode::kTraining && survival_ < 1;
+  }
+  Value kept(std::size_t row, const Pass<T>& pass) const;
+  MatrixView<const T> gate_input(MatrixView<const Value> z);
+
+  Update kind_;
+  double survival_;
+  std::uint64_t place_;
+  std::optional<Linear<T>> gate_;
+  Matrix<T> u_, logits_, d_logits_;
+  Matrix<T> gate_input_, d_gate_input_;  // of another type than z
+};
+
+}  // namespace addnorm

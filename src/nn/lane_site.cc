@@ -1,0 +1,273 @@
+#include "addnorm/nn/lane_site.h"
+
+#include <algorithm>
+
+#include "base/require.h"
+#include "nn/copy.h"
+#include "nn/lane_mix.h"
+
+namespace addnorm {
+namespace {
+
+using Source = MixForm::Source;
+
+template <typename V>
+LaneList<const V> readable(const LaneList<V>& lanes) {
+  return {lanes.begin(), lanes.end()};
+}
+
+/// X′ = X + u where a placement writes so.
+template <typename V>
+void add(MatrixView<const V> x, MatrixView<const V> u, MatrixView<V> sum) {
+  residual_add<V>({.x = x, .branch = u}, sum);
+}
+
+/// The sizes of a sublayer's mixes; those that it does not have are absent.
+struct MixShapes {
+  std::size_t features;  // of a lane
+  MixShape read;
+  std::optional<MixShape> carry, write;
+
+  MixShapes(const LaneForm& form, const Place& place, std::size_t d_model) {
+    const Changes changes = form.changes(place);
+    const std::size_t n = place.lanes, parts = form.splits_features ? n : 1;
+    const std::size_t after = n + (changes == Changes::kAppend);
+    features = d_model / parts;
+    read = {parts, form.reads_carried ? after : n, features};
+    if (changes != Changes::kLast) carry = {changes == Changes::kAll ? n : 1, n, features};
+    if (changes == Changes::kAll) write = {n, parts, features};
+  }
+};
+
+}  // namespace
+
+LaneForm exit_form(LaneForm form) {
+  form.read = form.exit;
+  form.reads_carried = false;
+  form.last_lane = form.last_lane_at_exit;
+  form.changes = [](const Place&) { return Changes::kLast; };
+  return form;
+}
+
+std::size_t lane_weights(const LaneForm& form, const Place& place, std::size_t d_model) {
+  const MixShapes shapes(form, place, d_model);
+  const auto values = [&](const MixForm& mix, MixUse use, const std::optional<MixShape>& shape) {
+    if (!shape) return std::size_t{0};
+    const MixWeights weights = mix_weights(mix, use, place, *shape);
+    return weights.rows * weights.cols;
+  };
+  return values(form.read, MixUse::kRead, shapes.read) +
+         values(form.carry, MixUse::kCarry, shapes.carry) +
+         values(form.write, MixUse::kWrite, shapes.write);
+}
+
+template <typename T>
+LaneSite<T>::LaneSite(const LaneForm& form, const Place& place, std::size_t d_model,
+                      const NormOptions& norm, Affine affine)
+    : form_(form),
+      place_(place),
+      changes_(form.changes(place)),
+      features_(MixShapes(form, place, d_model).features),
+      read_(form.read, MixUse::kRead, place, MixShapes(form, place, d_model).read) {
+  const MixShapes shapes(form, place, d_model);
+  require(features_ * shapes.read.to == d_model,
+          "add_norm: {} features do not make {} lanes of equal width", d_model, place.lanes);
+  if (shapes.carry) carry_.emplace(form.carry, MixUse::kCarry, place, *shapes.carry);
+  if (shapes.write) write_.emplace(form.write, MixUse::kWrite, place, *shapes.write);
+  if (form.last_lane == Slot::kNorm) last_lane_.emplace(norm, features_, affine);
+}
+
+/// A matrix of d_model features as what a sublayer reads and writes of each lane.
+template <typename T>
+LaneList<Arithmetic<T>> LaneSite<T>::parts(MatrixView<Value> of_model) const {
+  LaneList<Value> list;
+  for (std::size_t c = 0; c < of_model.cols; c += features_) {
+    list.push_back(of_model.block(0, c, of_model.rows, features_));
+  }
+  return list;
+}
+template <typename T>
+LaneList<const Arithmetic<T>> LaneSite<T>::parts(MatrixView<const Value> of_model) const {
+  LaneList<const Value> list;
+  for (std::size_t c = 0; c < of_model.cols; c += features_) {
+    list.push_back(of_model.block(0, c, of_model.rows, features_));
+  }
+  return list;
+}
+
+template <typename T>
+MatrixView<const Arithmetic<T>> LaneSite<T>::in_stream_type(MatrixView<const T> u) {
+  if constexpr (kIsArithmetic<T>) {
+    return u;
+  } else {
+    wide_u_.resize(u.rows, u.cols);
+    kernels::convert<T, Value>(u, wide_u_);
+    return wide_u_;
+  }
+}
+
+/// A·X, of all lanes or of the one that stands behind them.
+template <typename T>
+void LaneSite<T>::carry(const LaneList<Value>& to) const {
+  nn::mix<Value>(carry_->numbers(), x_, to, nn::Into::kReplace);
+}
+
+template <typename T>
+MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& stream,
+                                                  const Pass<T>& pass) {
+  x_ = stream.lanes();
+  previous_ = stream.previous();
+  const std::size_t rows = pass.rows();
+  require(x_.size() == lanes(), "add_norm: the stream has {} lanes, must have {}", x_.size(),
+          lanes());
+  const MixSource<const Value> source{.lanes = x_, .previous = previous_};
+  read_.forward(source);
+  if (carry_) carry_->forward(source);
+  if (write_ && !is_made_of_branch()) write_->forward(source);
+
+  read_from_ = x_;
+  if (last_lane_) {
+    normalized_.resize(rows, features_);
+    last_lane_->forward({.x = x_.back()}, {}, normalized_.view(), pass);
+    read_from_.back() = normalized_;
+  }
+  if (form_.reads_carried && carry_) {
+    const std::size_t made = changes_ == Changes::kAll ? lanes() : 1;
+    carried_.resize(made * rows, features_);
+    const LaneList<Value> carried = nn::lanes_of(carried_.view(), made);
+    carry(carried);
+    if (changes_ == Changes::kAll) read_from_.clear();
+    read_from_.insert(read_from_.end(), carried.begin(), carried.end());
+  }
+  z_.resize(rows, form_.splits_features ? lanes() * features_ : features_);
+  nn::mix<Value>(read_.numbers(), read_from_, parts(z_.view()), nn::Into::kReplace);
+  return z_;
+}
+
+template <typename T>
+void LaneSite<T>::write(ResidualStream<T>& stream, MatrixView<const T> branch) {
+  const MatrixView<const Value> u = u_ = in_stream_type(branch);
+  LaneList<const Value> after = x_;
+  if (changes_ == Changes::kAll) {
+    if (is_made_of_branch()) write_->forward({.branch = u});
+    sum_.resize(lanes() * u.rows, features_);
+    const LaneList<Value> sums = nn::lanes_of(sum_.view(), lanes());
+    carry(sums);
+    nn::mix<Value>(write_->numbers(), parts(u), sums, nn::Into::kAdd);
+    after = readable(sums);
+  } else {
+    sum_.resize(u.rows, features_);
+    if (changes_ == Changes::kAppend) {
+      carry({sum_.view()});
+      add<Value>(sum_, u, sum_);
+      after.push_back(sum_);
+    } else {
+      add<Value>(x_.back(), u, sum_);
+      after.back() = sum_;
+    }
+  }
+  stream.advance(std::move(after));
+}
+
+template <typename T>
+void LaneSite<T>::write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
+                                 const Pass<T>& pass) {
+  Matrix<Value>& d_update = pass.memory().d_update;
+  d_update.resize(du.rows, du.cols);
+  if (changes_ == Changes::kAll) {
+    d_update.fill(0);
+    nn::mix_backward<Value>({.m = write_->numbers(),
+                             .in = parts(u_),
+                             .d_out = readable(gradient.lanes),
+                             .d_in = parts(d_update.view()),
+                             .d_m = write_->d_numbers()});
+    if (is_made_of_branch()) write_->backward({.branch = u_}, {.branch = d_update});
+  } else {
+    residual_add<Value>({.x = gradient.lanes.back()}, d_update);
+  }
+  nn::copy<Value, T>(d_update, du);
+  if (carry_ && !form_.reads_carried) carry_backward(gradient, pass);
+}
+
+/// dX = Aᵀ·G and dA, where G is the gradient of A·X.
+template <typename T>
+void LaneSite<T>::carry_backward(StreamGradient<T>& gradient, const Pass<T>& pass) {
+  LaneList<Value>& d = gradient.lanes;
+  if (changes_ == Changes::kAppend) {
+    const MatrixView<Value> d_new = d.back();
+    d.pop_back();
+    nn::mix_backward<Value>({.m = carry_->numbers(),
+                             .in = x_,
+                             .d_out = {d_new},
+                             .d_in = d,
+                             .d_m = carry_->d_numbers()});
+    return;
+  }
+  Matrix<Value>& d_lanes = pass.memory().d_lanes;
+  d_lanes.resize(lanes() * d.front().rows, features_);
+  d_lanes.fill(0);
+  const LaneList<Value> d_x = nn::lanes_of(d_lanes.view(), lanes());
+  nn::mix_backward<Value>({.m = carry_->numbers(),
+                           .in = x_,
+                           .d_out = readable(d),
+                           .d_in = d_x,
+                           .d_m = carry_->d_numbers()});
+  for (std::size_t i = 0; i < d.size(); ++i) nn::copy<Value>(readable(d_x)[i], d[i]);
+}
+
+template <typename T>
+void LaneSite<T>::read_backward(StreamGradient<T>& gradient, MatrixView<const Value> dz,
+                                const Pass<T>& pass) {
+  LaneList<Value> d = gradient.lanes;
+  if (last_lane_) {
+    Matrix<Value>& d_last = pass.memory().d_last_lane;
+    d_last.resize(dz.rows, features_);
+    d_last.fill(0);
+    d.back() = d_last;
+  }
+  nn::mix_backward<Value>({.m = read_.numbers(),
+                           .in = read_from_,
+                           .d_out = parts(dz),
+                           .d_in = d,
+                           .d_m = read_.d_numbers()});
+  if (last_lane_) {
+    const MatrixView<Value> last = gradient.lanes.back();
+    last_lane_->backward({.s = x_.back(), .dy = d.back(), .d_residual = last, .dx = last}, pass);
+  }
+  if (carry_ && form_.reads_carried) carry_backward(gradient, pass);
+  coefficients_backward(gradient);
+}
+
+template <typename T>
+void LaneSite<T>::coefficients_backward(StreamGradient<T>& gradient) {
+  const Matrix<Value> pending = std::move(gradient.of_previous);
+  const MixSource<const Value> source{.lanes = x_, .previous = previous_};
+  MixSource<Value> gradients{.lanes = gradient.lanes};
+  if (form_.read.source == Source::kPrevious && !previous_.empty()) {
+    gradient.of_previous.resize(previous_.size() * previous_.front().rows, features_);
+    gradient.of_previous.fill(0);
+    gradients.previous = nn::lanes_of(gradient.of_previous.view(), previous_.size());
+  }
+  read_.backward(source, gradients);
+  if (carry_) carry_->backward(source, gradients);
+  if (write_ && !is_made_of_branch()) write_->backward(source, gradients);
+  if (pending.empty()) return;
+  for (std::size_t i = 0; i < lanes(); ++i) {
+    const LaneList<const Value> of_lane = nn::lanes_of(pending.view(), lanes());
+    add<Value>(gradient.lanes[i], of_lane[i], gradient.lanes[i]);
+  }
+}
+
+template <typename T>
+void LaneSite<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
+  read_.list_parameters(join_names(prefix, "read"), list);
+  if (carry_) carry_->list_parameters(join_names(prefix, "carry"), list);
+  if (write_) write_->list_parameters(join_names(prefix, "write"), list);
+  if (last_lane_) last_lane_->list_parameters(join_names(prefix, "last_lane"), list);
+}
+
+template class LaneSite<float>;
+template class LaneSite<double>;
+template class LaneSite<BFloat16>;
+
+}  // namespace addnorm

@@ -1,0 +1,211 @@
+#include "nn/mix_map.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/require.h"
+
+namespace addnorm::nn {
+namespace {
+
+using Map = MixForm::Map;
+
+/// DeepSeek-V4's: ε of every denominator, how often columns are divided, and what keeps a from 0.
+constexpr double kEpsilon = 1e-6;
+constexpr std::size_t kIterations = 20;
+
+template <typename V>
+V sigmoid(V x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+/// Numbers that share a sum: `count` of them, `step` apart.
+struct Set {
+  std::size_t first, count, step;
+};
+
+template <typename V>
+void softmax(std::span<const V> logits, std::span<V> out, const Set& set) {
+  V largest = logits[set.first];
+  for (std::size_t k = 1; k < set.count; ++k) {
+    largest = std::max(largest, logits[set.first + k * set.step]);
+  }
+  V sum = 0;
+  for (std::size_t k = 0; k < set.count; ++k) {
+    const std::size_t i = set.first + k * set.step;
+    out[i] = std::exp(logits[i] - largest);
+    sum += out[i];
+  }
+  for (std::size_t k = 0; k < set.count; ++k) out[set.first + k * set.step] /= sum;
+}
+
+/// d_in of out = softmax(in).
+template <typename V>
+void softmax_backward(std::span<const V> out, std::span<const V> d_out, std::span<V> d_in,
+                      const Set& set) {
+  V inner = 0;
+  for (std::size_t k = 0; k < set.count; ++k) {
+    const std::size_t i = set.first + k * set.step;
+    inner += out[i] * d_out[i];
+  }
+  for (std::size_t k = 0; k < set.count; ++k) {
+    const std::size_t i = set.first + k * set.step;
+    d_in[i] = out[i] * (d_out[i] - inner);
+  }
+}
+
+template <typename V>
+V sum_of(std::span<const V> values, const Set& set) {
+  V sum = 0;
+  for (std::size_t k = 0; k < set.count; ++k) sum += values[set.first + k * set.step];
+  return sum;
+}
+
+}  // namespace
+
+template <typename V>
+MixMap<V>::MixMap(Map map, std::size_t to, std::size_t from)
+    : map_(map), to_(to), from_(from), logits_(logits_of(map, to, from)) {
+  if (map == Map::kSinkhorn || map == Map::kPermutations) {
+    require(to == from, "mix: {} × {} numbers are to be doubly stochastic, must be square", to,
+            from);
+  }
+  if (map != Map::kPermutations) return;
+  std::vector<std::size_t> order(from);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  do {
+    permutations_.push_back(order);
+  } while (std::ranges::next_permutation(order).found);
+}
+
+template <typename V>
+std::size_t MixMap<V>::logits_of(Map map, std::size_t to, std::size_t from) {
+  if (map != Map::kPermutations) return to * from;
+  std::size_t permutations = 1;
+  for (std::size_t k = 2; k <= from; ++k) permutations *= k;
+  return permutations;
+}
+
+template <typename V>
+void MixMap<V>::forward(std::span<const V> logits, std::span<V> numbers) const {
+  switch (map_) {
+    case Map::kNone:
+      std::ranges::copy(logits, numbers.begin());
+      return;
+    case Map::kSigmoid:
+      for (std::size_t k = 0; k < numbers.size(); ++k) {
+        numbers[k] = sigmoid(logits[k]) + static_cast<V>(kEpsilon);
+      }
+      return;
+    case Map::kTwoSigmoid:
+      for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = 2 * sigmoid(logits[k]);
+      return;
+    case Map::kSoftmax:
+      for (std::size_t i = 0; i < to_; ++i) softmax<V>(logits, numbers, {i * from_, from_, 1});
+      return;
+    case Map::kSinkhorn:
+      std::ranges::copy(sinkhorn(logits).back(), numbers.begin());
+      return;
+    case Map::kPermutations: {
+      std::vector<V> weights(logits.size());
+      softmax<V>(logits, weights, {0, logits.size(), 1});
+      std::ranges::fill(numbers, V{0});
+      for (std::size_t p = 0; p < weights.size(); ++p) {
+        for (std::size_t i = 0; i < to_; ++i) {
+          numbers[i * from_ + permutations_[p][i]] += weights[p];
+        }
+      }
+      return;
+    }
+  }
+}
+
+template <typename V>
+void MixMap<V>::backward(std::span<const V> logits, std::span<const V> numbers,
+                         std::span<const V> d_numbers, std::span<V> d_logits) const {
+  switch (map_) {
+    case Map::kNone:
+      std::ranges::copy(d_numbers, d_logits.begin());
+      return;
+    case Map::kSigmoid:
+    case Map::kTwoSigmoid:
+      for (std::size_t k = 0; k < numbers.size(); ++k) {
+        const V s = sigmoid(logits[k]);
+        d_logits[k] = (map_ == Map::kSigmoid ? 1 : 2) * s * (1 - s) * d_numbers[k];
+      }
+      return;
+    case Map::kSoftmax:
+      for (std::size_t i = 0; i < to_; ++i) {
+        softmax_backward<V>(numbers, d_numbers, d_logits, {i * from_, from_, 1});
+      }
+      return;
+    case Map::kSinkhorn:
+      sinkhorn_backward(logits, d_numbers, d_logits);
+      return;
+    case Map::kPermutations: {
+      std::vector<V> weights(logits.size()), d_weights(logits.size());
+      softmax<V>(logits, weights, {0, logits.size(), 1});
+      for (std::size_t p = 0; p < weights.size(); ++p) {
+        for (std::size_t i = 0; i < to_; ++i) {
+          d_weights[p] += d_numbers[i * from_ + permutations_[p][i]];
+        }
+      }
+      softmax_backward<V>(weights, d_weights, d_logits, {0, logits.size(), 1});
+      return;
+    }
+  }
+}
+
+/// A is the transpose of what DeepSeek-V4 calls comb: number (to, from) of A is comb[from, to]. So
+/// the softmax over a row of comb is one over the numbers that leave a lane: a column of A.
+template <typename V>
+typename MixMap<V>::Trace MixMap<V>::sinkhorn(std::span<const V> logits) const {
+  const V epsilon = static_cast<V>(kEpsilon);
+  Trace trace(1, std::vector<V>(numbers()));
+  for (std::size_t j = 0; j < from_; ++j) softmax<V>(logits, trace[0], {j, to_, from_});
+  for (V& number : trace[0]) number += epsilon;
+  for (std::size_t step = 1; step < 2 * kIterations; ++step) {
+    std::vector<V> next = trace.back();
+    for (std::size_t k = 0; k < from_; ++k) {
+      const Set set = step % 2 == 1 ? Set{k * from_, from_, 1} : Set{k, to_, from_};
+      const V sum = sum_of<V>(next, set) + epsilon;
+      for (std::size_t i = 0; i < set.count; ++i) next[set.first + i * set.step] /= sum;
+    }
+    trace.push_back(std::move(next));
+  }
+  return trace;
+}
+
+template <typename V>
+void MixMap<V>::sinkhorn_backward(std::span<const V> logits, std::span<const V> d_numbers,
+                                  std::span<V> d_logits) const {
+  const V epsilon = static_cast<V>(kEpsilon);
+  const Trace trace = sinkhorn(logits);
+  std::vector<V> d(d_numbers.begin(), d_numbers.end());
+  for (std::size_t step = trace.size() - 1; step > 0; --step) {
+    for (std::size_t k = 0; k < from_; ++k) {
+      const Set set = step % 2 == 1 ? Set{k * from_, from_, 1} : Set{k, to_, from_};
+      const V sum = sum_of<V>(trace[step - 1], set) + epsilon;
+      V inner = 0;
+      for (std::size_t i = 0; i < set.count; ++i) {
+        const std::size_t at = set.first + i * set.step;
+        inner += d[at] * trace[step][at];
+      }
+      for (std::size_t i = 0; i < set.count; ++i) {
+        V& value = d[set.first + i * set.step];
+        value = (value - inner) / sum;
+      }
+    }
+  }
+  std::vector<V> first = trace[0];
+  for (V& number : first) number -= epsilon;
+  for (std::size_t j = 0; j < from_; ++j) {
+    softmax_backward<V>(first, d, d_logits, {j, to_, from_});
+  }
+}
+
+template class MixMap<float>;
+template class MixMap<double>;
+
+}  // namespace addnorm::nn

@@ -1,0 +1,490 @@
+/// Every placement and mixture, as data. Numbers are those of the papers; where published code
+/// differs from its paper, a comment says which one stands here. docs/arrangements.md shows the table
+/// and says what is left out.
+
+#include <algorithm>
+#include <cmath>
+
+#include "addnorm/nn/placement.h"
+
+namespace addnorm {
+namespace {
+
+using Form = ResidualFactor::Form;
+using Act = MixForm::Act;
+using Map = MixForm::Map;
+using Source = MixForm::Source;
+using Lane = std::size_t;
+
+double layer_scale(Depth depth) {
+  if (depth.layers <= 18) return 0.1;
+  return depth.layers <= 24 ? 1e-5 : 1e-6;
+}
+
+constexpr ResidualFactor kZero{.initial = {"0", [](Depth) { return 0.0; }}};
+
+// What the numbers of mixes start with.
+
+double one(const Place&, Lane, Lane) {
+  return 1;
+}
+double zero(const Place&, Lane, Lane) {
+  return 0;
+}
+double identity(const Place&, Lane to, Lane from) {
+  return to == from;
+}
+double first(const Place&, Lane, Lane from) {
+  return from == 0;
+}
+double last(const Place& place, Lane, Lane from) {
+  return from + 1 == place.lanes;
+}
+/// The last lane of those that a layer has appended to.
+double newest(const Place& place, Lane, Lane from) {
+  return from == (place.sublayer == SublayerKind::kAttention ? place.lanes : place.lanes - 1);
+}
+double mean(const Place& place, Lane, Lane) {
+  return 1 / static_cast<double>(place.lanes);
+}
+/// Sublayers read lane after lane, so that lanes become different.
+double in_turn(const Place& place, Lane, Lane from) {
+  return from == place.site() % place.lanes;
+}
+double one_for_first(const Place&, Lane to, Lane) {
+  return to == 0;
+}
+
+bool always(const Place&, Lane, Lane) {
+  return true;
+}
+bool on_diagonal(const Place&, Lane to, Lane from) {
+  return to == from;
+}
+
+// Logits of mHC, as its published code has them: a lane in turn is read and written more than the
+// others, and hardly anything passes from lane to lane.
+double turn_logit(const Place& place, Lane, Lane from) {
+  return from == place.site() % place.lanes ? 1 : -1;
+}
+double turn_write_logit(const Place& place, Lane to, Lane) {
+  return to == place.site() % place.lanes ? 1 : -1;
+}
+double identity_logit(const Place&, Lane to, Lane from) {
+  return to == from ? 0 : -8;
+}
+/// Of permutations, of which the first is the identity.
+double first_logit(const Place&, Lane to, Lane from) {
+  return to == 0 && from == 0 ? 0 : -8;
+}
+
+/// Attention reads the first of two lanes, feed-forward the second.
+double own_lane(const Place& place, Lane, Lane from) {
+  return from == (place.sublayer == SublayerKind::kFeedForward);
+}
+
+// x0: the embedding is added again before each layer, with nanochat's factors.
+double share_of_depth(Depth depth) {
+  if (depth.layers == 1) return 0;
+  return static_cast<double>(depth.layer - 1) / static_cast<double>(depth.layers - 1);
+}
+double embedding_again(const Place& place, Lane to, Lane from) {
+  if (place.sublayer == SublayerKind::kFeedForward || to == 1) return to == from;
+  const double depth = share_of_depth(place.depth);
+  return from == 0 ? 1.15 - 0.10 * depth : 0.20 - 0.15 * depth;
+}
+bool embedding_factors(const Place& place, Lane to, Lane) {
+  return place.sublayer == SublayerKind::kAttention && to == 0;
+}
+
+// A second lane that keeps what the first one was behind one layer, to be used again.
+bool behind_layer(const Place& place, std::size_t layer) {
+  return place.sublayer == SublayerKind::kFeedForward && place.depth.layer == layer;
+}
+std::size_t saved_layer(const Place& place) {
+  return (place.depth.layers + 2) / 3;
+}
+std::size_t backout_layer(const Place& place) {
+  return (2 * place.depth.layers + 2) / 3;
+}
+bool adds_saved(const Place& place) {
+  const std::size_t layer =
+      std::max(saved_layer(place) + 1, (7 * place.depth.layers + 11) / 12);
+  return place.sublayer == SublayerKind::kAttention && place.depth.layer == layer;
+}
+double saved_carry(const Place& place, Lane to, Lane from) {
+  if (behind_layer(place, saved_layer(place))) return from == 0;
+  return to == from || (adds_saved(place) && to == 0);
+}
+double saved_write(const Place& place, Lane to, Lane) {
+  return to == 0 || behind_layer(place, saved_layer(place));
+}
+double backout_carry(const Place& place, Lane to, Lane from) {
+  return behind_layer(place, backout_layer(place)) ? from == 0 : to == from;
+}
+double backout_write(const Place& place, Lane to, Lane) {
+  return to == 0 || behind_layer(place, backout_layer(place));
+}
+
+/// SpanNorm's second lane is what the layer has read: attention keeps it, feed-forward adds to it.
+double span_carry(const Place& place, Lane, Lane from) {
+  return from == (place.sublayer == SublayerKind::kFeedForward);
+}
+
+/// 2σ of it has mean 1 over the lanes.
+double spread(const Place& place, Lane to, Lane) {
+  return -0.5 + static_cast<double>(to) / static_cast<double>(place.lanes - 1);
+}
+
+Changes of_dense_former(const Place& place) {
+  return place.sublayer == SublayerKind::kAttention ? Changes::kAppend : Changes::kLast;
+}
+/// About eight blocks, of whole layers.
+Changes of_attention_blocks(const Place& place) {
+  const std::size_t sites = 2 * ((place.depth.layers + 7) / 8);
+  return place.site() % sites == 0 ? Changes::kAppend : Changes::kLast;
+}
+
+constexpr MixForm kIdentity{.formula = "I", .base = identity};
+constexpr MixForm kFirst{.formula = "the first", .base = first};
+constexpr MixForm kSum{.formula = "their sum", .base = one};
+constexpr MixForm kMean{.formula = "their mean", .base = mean};
+constexpr MixForm kQuery{.formula = "softmax(w·N(x))",
+                         .base = zero,
+                         .source = Source::kLane,
+                         .map = Map::kSoftmax};
+constexpr MixForm kHyperRead{.formula = "learned, one in turn", .base = in_turn, .learned = always};
+constexpr MixForm kHyperCarry{.formula = "learned, I", .base = identity, .learned = always};
+constexpr MixForm kHyperWrite{.formula = "learned, 1", .base = one, .learned = always};
+constexpr MixForm with_lane(MixForm form) {
+  form.source = Source::kLane;
+  form.act = Act::kTanh;
+  form.scale = 0.01;
+  return form;
+}
+constexpr MixForm manifold(std::string_view formula,
+                           double (*base)(const Place&, Lane, Lane), Map map,
+                           Source source = Source::kStream) {
+  return {.formula = formula,
+          .base = base,
+          .learned = always,
+          .source = source,
+          .scale = 0.01,
+          .map = map};
+}
+constexpr MixForm kManifoldRead = manifold("σ(of X)", turn_logit, Map::kSigmoid);
+constexpr MixForm kManifoldWrite = manifold("2σ(of X)", turn_write_logit, Map::kTwoSigmoid);
+constexpr MixForm kManifoldExit = manifold("σ(of X)", zero, Map::kSigmoid);
+
+/// Streams of as many lanes as are asked for, 4 if nobody asks.
+constexpr LaneForm chosen(std::size_t most, const MixForm& read, const MixForm& carry,
+                          const MixForm& write, const MixForm& exit) {
+  LaneForm form;
+  form.least = 2, form.usual = 4, form.most = most;
+  form.read = read, form.carry = carry, form.write = write, form.exit = exit;
+  return form;
+}
+constexpr LaneForm hyper(const MixForm& read, const MixForm& carry, const MixForm& write) {
+  return chosen(16, read, carry, write, kSum);
+}
+constexpr LaneForm two(const MixForm& read, const MixForm& carry, const MixForm& write,
+                       const MixForm& exit) {
+  LaneForm form = chosen(2, read, carry, write, exit);
+  form.usual = 2;
+  return form;
+}
+constexpr LaneForm carried(LaneForm form) {
+  form.reads_carried = true;
+  return form;
+}
+constexpr LaneForm parts(LaneForm form) {
+  form.splits_features = true;
+  form.read.base = form.exit.base = identity;
+  form.write.base = identity;
+  return form;
+}
+constexpr LaneForm growing(Changes (*changes)(const Place&), const MixForm& read,
+                           const MixForm& carry, const MixForm& exit) {
+  LaneForm form;
+  form.grows = true;
+  form.changes = changes;
+  form.read = read, form.carry = carry, form.exit = exit;
+  return form;
+}
+constexpr LaneForm last_lane(LaneForm form, Slot of_sublayers) {
+  form.last_lane = of_sublayers;
+  form.last_lane_at_exit = Slot::kNorm;
+  return form;
+}
+
+constexpr MixForm kDenseAverage{
+    .formula = "learned, the last", .base = last, .learned = always};
+
+// Sources: post Vaswani et al. 2017; pre Xiong et al. 2020; sandwich Ding et al. 2021; reordered
+// Liu et al. 2022 (Swin v2); deepnorm Wang et al. 2022; rezero Bachlechner et al. 2020; layerscale
+// Touvron et al. 2021; depth-scaled Sun et al. 2025; admin Liu et al. 2020; scaled-branch Noci et
+// al. 2022; peri Kim et al. 2025; keel 2601.19895; depth-scaled-sandwich Yin et al. 2025 (Pangu
+// Ultra); completep Dey et al. 2025, base depth 2; parallel Wang and Komatsuzaki 2021;
+// stochastic-depth Huang et al. 2016, with DeiT's rate; highway Srivastava et al. 2015; orthogonal
+// Oh et al. 2025; ngpt Loshchilov et al. 2024, its residual part. x0, two-lanes, saved-skip, backout
+// modded-nanogpt and nanochat; residual-dual Xie et al. 2023; siamese 2602.08064; span 2601.22580;
+// hyper and dynamic-hyper Zhu et al. 2024; frac Zhu et al. 2025; wide Megatron-LM 2026; mhc Xie et
+// al. 2025; mhc-lite 2601.05732; identity-hc 2026; single-pass-mhc DeepSeek-V4.1; dense-former
+// Pagliardini et al. 2024; attention-residuals Kimi 2026.
+constexpr Placement kPlacements[] = {
+    {.name = "none", .used_by = "ablation: a residual without a norm"},
+    {.name = "plain", .used_by = "ablation: neither residual nor norm", .skip = kZero},
+    {.name = "post", .used_by = "Transformer 2017, BERT", .after = Slot::kNorm},
+    {.name = "pre", .used_by = "GPT-2, Llama", .before = Slot::kNorm, .final_norm = Slot::kNorm},
+    {.name = "sandwich",
+     .used_by = "Gemma 2 and 3, CogView",
+     .before = Slot::kNorm,
+     .inside = Slot::kNorm,
+     .final_norm = Slot::kNorm},
+    {.name = "reordered",
+     .used_by = "OLMo 2, Swin v2",
+     .inside = Slot::kNorm,
+     .final_norm = Slot::kNorm},
+    {.name = "deepnorm",
+     .used_by = "DeepNet",
+     .after = Slot::kNorm,
+     .skip = {.initial = {"(2N)^1/4",
+                          [](Depth d) { return std::pow(2.0 * double(d.layers), 0.25); }}},
+     .initial_gain = {"(8N)^-1/4",
+                      [](Depth d) { return std::pow(8.0 * double(d.layers), -0.25); }}},
+    {.name = "rezero",
+     .used_by = "ReZero",
+     .gain = {Form::kLearnedScalar, {"0", [](Depth) { return 0.0; }}}},
+    {.name = "layerscale",
+     .used_by = "CaiT",
+     .before = Slot::kNorm,
+     .gain = {Form::kLearnedVector, {"0.1; 1e-5 from 19, 1e-6 from 25 layers", layer_scale}},
+     .final_norm = Slot::kNorm},
+    {.name = "depth-scaled",
+     .used_by = "LayerNorm Scaling",
+     .before = Slot::kNorm,
+     .before_scale = {"1/sqrt(l)", [](Depth d) { return 1.0 / std::sqrt(double(d.layer)); }},
+     .final_norm = Slot::kNorm},
+    {.name = "admin",
+     .used_by = "Admin",
+     .after = Slot::kNorm,
+     .skip = {Form::kLearnedVector, {"1, then profiled", [](Depth) { return 1.0; }}}},
+    {.name = "scaled-branch",
+     .used_by = "Noci et al.",
+     .gain = {.initial = {"1/sqrt(L)", [](Depth d) { return 1.0 / std::sqrt(double(d.layers)); }}}},
+    {.name = "keel",
+     .used_by = "KEEL",
+     .before = Slot::kNorm,
+     .after = Slot::kNorm,
+     .skip = {.initial = {"2N", [](Depth d) { return 2.0 * double(d.layers); }}}},
+    {.name = "completep",
+     .used_by = "CompleteP",
+     .before = Slot::kNorm,
+     .gain = {.initial = {"2/N", [](Depth d) { return 2.0 / double(d.layers); }}},
+     .final_norm = Slot::kNorm},
+    {.name = "peri",
+     .used_by = "Peri-LN",
+     .before = Slot::kNorm,
+     .inside = Slot::kNorm,
+     .entry = Slot::kNorm,
+     .final_norm = Slot::kNorm},
+    {.name = "depth-scaled-sandwich",
+     .used_by = "Pangu Ultra, Trinity Large",
+     .before = Slot::kNorm,
+     .inside = Slot::kNorm,
+     .inside_gamma = {"1/sqrt(2N)",
+                      [](Depth d) { return 1.0 / std::sqrt(2.0 * double(d.layers)); }},
+     .final_norm = Slot::kNorm},
+    {.name = "parallel",
+     .used_by = "GPT-J, PaLM, Command R",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .sublayers = Sublayers::kParallel},
+    {.name = "stochastic-depth",
+     .used_by = "DeiT",
+     .before = Slot::kNorm,
+     .survival = {"1 - 0.1·l/N",
+                  [](Depth d) { return 1 - 0.1 * double(d.layer) / double(d.layers); }},
+     .final_norm = Slot::kNorm},
+    {.name = "highway", .used_by = "highway networks", .update = Update::kGated},
+    {.name = "orthogonal",
+     .used_by = "orthogonal residual",
+     .before = Slot::kNorm,
+     .update = Update::kOrthogonal,
+     .final_norm = Slot::kNorm},
+    {.name = "ngpt",
+     .used_by = "nGPT",
+     .inside = Slot::kUnit,
+     .after = Slot::kUnit,
+     .gain = {Form::kLearnedVector, {"0.05", [](Depth) { return 0.05; }}},
+     .update = Update::kDifference,
+     .entry = Slot::kUnit},
+    {.name = "x0",
+     .used_by = "nanochat, modded-nanogpt",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = carried(two(kFirst,
+                          {.formula = "learned, x and x0 into x",
+                           .base = embedding_again,
+                           .learned = embedding_factors},
+                          {.formula = "(1, 0)", .base = one_for_first}, kFirst))},
+    {.name = "two-lanes",
+     .used_by = "modded-nanogpt",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = two({.formula = "attention the first, feed-forward the second", .base = own_lane},
+                  {.formula = "learned diagonal, 1", .base = identity, .learned = on_diagonal},
+                  kHyperWrite, kSum)},
+    {.name = "saved-skip",
+     .used_by = "modded-nanogpt",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = carried(two(kFirst,
+                          {.formula = "saved behind layer N/3, learned 1 before 7N/12",
+                           .base = saved_carry,
+                           .learned = [](const Place& place, Lane to, Lane from) {
+                             return adds_saved(place) && to == 0 && from == 1;
+                           }},
+                          {.formula = "(1, 0)", .base = saved_write}, kFirst))},
+    {.name = "backout",
+     .used_by = "modded-nanogpt",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = two(kFirst, {.formula = "saved behind layer 2N/3", .base = backout_carry},
+                  {.formula = "(1, 0)", .base = backout_write},
+                  {.formula = "(1, -λ), learned 0.5",
+                   .base = [](const Place&, Lane, Lane from) { return from == 0 ? 1 : -0.5; },
+                   .learned = [](const Place&, Lane, Lane from) { return from == 1; }})},
+    {.name = "residual-dual",
+     .used_by = "ResiDual",
+     .after = Slot::kNorm,
+     .lanes = last_lane(two(kFirst, kIdentity, {.formula = "1", .base = one}, kSum),
+                        Slot::kNothing)},
+    {.name = "siamese",
+     .used_by = "SiameseNorm",
+     .before = Slot::kNorm,
+     .after = Slot::kNorm,
+     .entry = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = last_lane(two(kSum, kIdentity,
+                            {.formula = "(1/sqrt(2l), 1)",
+                             .base = [](const Place& place, Lane to, Lane) {
+                               return to == 0 ? 1 / std::sqrt(2.0 * double(place.depth.layer)) : 1;
+                             }},
+                            kSum),
+                        Slot::kNorm)},
+    {.name = "span",
+     .used_by = "SpanNorm",
+     .after = Slot::kNorm,
+     .lanes = two(kFirst, {.formula = "what the layer read", .base = span_carry},
+                  {.formula = "(1, 0)", .base = one_for_first}, kFirst)},
+    {.name = "hyper",
+     .used_by = "hyper-connections",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = hyper(kHyperRead, kHyperCarry, kHyperWrite)},
+    {.name = "dynamic-hyper",
+     .used_by = "OLMoE-DHC",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = hyper(with_lane(kHyperRead), with_lane(kHyperCarry), with_lane(kHyperWrite))},
+    {.name = "frac",
+     .used_by = "frac-connections",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = parts(hyper(kHyperCarry, kHyperCarry, kHyperCarry))},
+    {.name = "wide",
+     .used_by = "Megatron-LM",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = chosen(16, {.formula = "learned, the mean", .base = mean, .learned = always},
+                     kIdentity,
+                     {.formula = "2σ(learned, -0.5 to 0.5)",
+                      .base = spread,
+                      .learned = always,
+                      .map = Map::kTwoSigmoid},
+                     kMean)},
+    {.name = "identity-hc",
+     .used_by = "Identity-HC",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = chosen(16, kManifoldRead, kIdentity, kManifoldWrite, kManifoldExit)},
+    {.name = "mhc",
+     .used_by = "DeepSeek-V4",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = chosen(16, kManifoldRead,
+                     manifold("Sinkhorn(of X)", identity_logit, Map::kSinkhorn), kManifoldWrite,
+                     kManifoldExit)},
+    {.name = "mhc-lite",
+     .used_by = "mHC-lite",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = chosen(4, kManifoldRead,
+                     manifold("permutations(of X)", first_logit, Map::kPermutations),
+                     kManifoldWrite, kManifoldExit)},
+    {.name = "single-pass-mhc",
+     .used_by = "DeepSeek-V4.1",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = chosen(16,
+                     manifold("σ(of the X before)", turn_logit, Map::kSigmoid, Source::kPrevious),
+                     manifold("Sinkhorn(of X)", identity_logit, Map::kSinkhorn), kManifoldWrite,
+                     kManifoldExit)},
+    {.name = "dense-former",
+     .used_by = "DenseFormer",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = carried(growing(of_dense_former, {.formula = "the last", .base = newest},
+                              kDenseAverage, kDenseAverage))},
+    {.name = "attention-residuals",
+     .used_by = "Attention Residuals, full",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = growing([](const Place&) { return Changes::kAppend; }, kQuery,
+                      {.formula = "0", .base = zero}, kQuery)},
+    {.name = "block-attention-residuals",
+     .used_by = "Kimi K3",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = growing(of_attention_blocks, kQuery, {.formula = "0", .base = zero}, kQuery)},
+};
+
+}  // namespace
+
+std::span<const Placement> placements() {
+  return kPlacements;
+}
+
+namespace {
+
+BlockPlacement everywhere(std::string_view name) {
+  return {find_placement(name), find_placement(name)};
+}
+
+// mix-ln Li et al. 2024; hybrid Zhuo et al. 2025, whose norms of queries, keys and values are an
+// option of attention.
+constexpr Mixture kMixtures[] = {
+    {.name = "mix-ln",
+     .used_by = "Mix-LN",
+     .formula = "post in the first quarter of the layers, then pre",
+     .block =
+         [](Depth depth) { return everywhere(4 * (depth.layer - 1) < depth.layers ? "post" : "pre"); }},
+    {.name = "hybrid",
+     .used_by = "HybridNorm",
+     .formula = "post around attention, none around feed-forward, a final norm",
+     .block =
+         [](Depth) {
+           BlockPlacement block{find_placement("post"), find_placement("none")};
+           block.feed_forward.final_norm = Slot::kNorm;
+           return block;
+         }},
+};
+
+}  // namespace
+
+std::span<const Mixture> mixtures() {
+  return kMixtures;
+}
+
+}  // namespace addnorm

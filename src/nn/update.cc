@@ -1,0 +1,139 @@
+#include "addnorm/nn/update.h"
+
+#include <cmath>
+
+#include "base/parallel.h"
+#include "kernels/convert.h"
+#include "kernels/dropout.h"
+
+namespace addnorm {
+namespace {
+
+/// Calls body(row) for each row, on all threads.
+template <typename Body>
+void for_each_row(std::size_t rows, std::size_t cols, const Body& body) {
+  parallel_for(rows, row_grain(cols), body);
+}
+
+template <typename T>
+Arithmetic<T> gate_of(T logit) {
+  return 1 / (1 + std::exp(-static_cast<Arithmetic<T>>(logit)));
+}
+
+/// Σ a_c·b_c of a row.
+template <typename A, typename V>
+V inner(std::span<A> a, std::span<const V> b) {
+  V sum = 0;
+  for (std::size_t c = 0; c < a.size(); ++c) sum += static_cast<V>(a[c]) * b[c];
+  return sum;
+}
+
+}  // namespace
+
+template <typename T>
+UpdateStep<T>::UpdateStep(const Placement& placement, const Place& place, std::size_t d_model)
+    : kind_(placement.update),
+      survival_(placement.survival.value(place.depth)),
+      place_(8 * place.depth.layer + 4 + static_cast<std::size_t>(place.sublayer)) {
+  if (kind_ != Update::kGated) return;
+  constexpr double kClosed = -1;  // the gates start nearly closed (Srivastava et al. 2015)
+  gate_.emplace(d_model, d_model, Bias::kYes);
+  gate_->bias().value.fill(static_cast<Value>(kClosed));
+}
+
+/// What row `r` of u is multiplied with: 0, or 1/survival.
+template <typename T>
+Arithmetic<T> UpdateStep<T>::kept(std::size_t r, const Pass<T>& pass) const {
+  if (!drops(pass)) return 1;
+  const Dropout dropout{.probability = 1 - survival_,
+                        .seed = pass.dropout_seed,
+                        .offset = place_ << 40};
+  return kernels::dropout_factor<Value>(dropout, (pass.first_row + r) / pass.length);
+}
+
+/// z as the gate's weights are multiplied with it.
+template <typename T>
+MatrixView<const T> UpdateStep<T>::gate_input(MatrixView<const Value> z) {
+  if constexpr (kIsArithmetic<T>) {
+    return z;
+  } else {
+    gate_input_.resize(z.rows, z.cols);
+    kernels::convert<Value, T>(z, gate_input_);
+    return gate_input_;
+  }
+}
+
+template <typename T>
+MatrixView<const T> UpdateStep<T>::forward(MatrixView<const T> f, MatrixView<const Value> z,
+                                           const Pass<T>& pass) {
+  u_.resize(f.rows, f.cols);
+  if (gate_) {
+    logits_.resize(f.rows, f.cols);
+    gate_->forward(gate_input(z), logits_.view());
+  }
+  for_each_row(f.rows, f.cols, [&](std::size_t r) {
+    const Value keep = kept(r, pass);
+    const Value along = kind_ == Update::kOrthogonal
+                            ? inner(f.row(r), z.row(r)) / inner(z.row(r), z.row(r))
+                            : 1;
+    for (std::size_t c = 0; c < f.cols; ++c) {
+      Value u = static_cast<Value>(f(r, c));
+      if (kind_ != Update::kBranch) u -= along * z(r, c);
+      if (gate_) u *= gate_of(logits_(r, c));
+      u_(r, c) = static_cast<T>(keep * u);
+    }
+  });
+  return u_;
+}
+
+template <typename T>
+void UpdateStep<T>::backward(MatrixView<const T> f, MatrixView<const Value> z, MatrixView<T> d,
+                             MatrixView<Value> dz, const Pass<T>& pass) {
+  if (gate_) d_logits_.resize(f.rows, f.cols);
+  for_each_row(f.rows, f.cols, [&](std::size_t r) {
+    const Value keep = kept(r, pass);
+    const auto value = [](T x) { return static_cast<Value>(x); };
+    // Of u = f − along·z with along = ⟨f, z⟩/⟨z, z⟩.
+    Value along = 1, d_along = 0, square = 1;
+    if (kind_ == Update::kOrthogonal) {
+      square = inner(z.row(r), z.row(r));
+      along = inner(f.row(r), z.row(r)) / square;
+      d_along = -keep * inner(d.row(r), z.row(r));
+    }
+    for (std::size_t c = 0; c < f.cols; ++c) {
+      Value du = keep * value(d(r, c));
+      if (gate_) {
+        const Value gate = gate_of(logits_(r, c));
+        d_logits_(r, c) = static_cast<T>(du * (value(f(r, c)) - z(r, c)) * gate * (1 - gate));
+        du *= gate;
+      }
+      Value d_z = kind_ == Update::kBranch ? 0 : -along * du;
+      Value d_f = du;
+      if (kind_ == Update::kOrthogonal) {
+        d_f += d_along * z(r, c) / square;
+        d_z += d_along * (value(f(r, c)) - 2 * along * z(r, c)) / square;
+      }
+      d(r, c) = static_cast<T>(d_f);
+      dz(r, c) = d_z;
+    }
+  });
+  if (!gate_) return;
+  if constexpr (kIsArithmetic<T>) {
+    gate_->backward(z, d_logits_, dz, GradientMode::kAccumulate);
+  } else {
+    d_gate_input_.resize(z.rows, z.cols);
+    gate_->backward(gate_input_, d_logits_, d_gate_input_);
+    residual_add<Value, T>({.x = dz, .branch = d_gate_input_}, dz);
+  }
+}
+
+template <typename T>
+void UpdateStep<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
+  if (gate_) gate_->list_parameters(join_names(prefix, "gate"), list);
+}
+
+template class UpdateStep<float>;
+template class UpdateStep<double>;
+template class UpdateStep<BFloat16>;
+
+}  // namespace addnorm
