@@ -15,18 +15,14 @@
 
 namespace addnorm::c {
 
-/// The status of the exception that is being handled; keeps its message for addnorm_last_error().
-addnorm_status status_of_exception() noexcept;
+/// Calls run(body), and lets no exception out: its status, and its message for
+/// addnorm_last_error().
+addnorm_status run_guarded(void (*run)(const void* body), const void* body) noexcept;
 
-/// Runs body(), and lets no exception out.
+/// The same for body().
 template <typename Body>
 addnorm_status guarded(const Body& body) noexcept {
-  try {
-    body();
-    return ADDNORM_OK;
-  } catch (...) {
-    return status_of_exception();
-  }
+  return run_guarded([](const void* b) { (*static_cast<const Body*>(b))(); }, &body);
 }
 
 /// No version's struct is larger: a size beyond it was never set.
