@@ -1,5 +1,4 @@
-// What the tutorial has beside norms: placements and sessions. Options come as arrays of float64,
-// in the order that session.h and web/src/kernels/kernels.ts both have.
+// What the tutorial has beside norms: placements and sessions.
 
 #include <fmt/format.h>
 
@@ -48,14 +47,12 @@ ADDNORM_EXPORT(placement_lines) const char* placement_lines() {
   return table.c_str();
 }
 
-// A Session trains one model on one text; see session.h for the options' order.
+// A Session trains one model on one text.
 
 ADDNORM_EXPORT(session_create)
-Session* session_create(const double* arrangement, const double* options, const char* text,
-                        std::size_t bytes) {
-  return std::make_unique<Session>(block_placement(arrangement), session_options(options),
-                                   std::string(text, bytes))
-      .release();
+Session* session_create(const Arrangement* arrangement, const SessionOptions* options,
+                        const char* text, std::size_t bytes) {
+  return std::make_unique<Session>(*arrangement, *options, std::string(text, bytes)).release();
 }
 ADDNORM_EXPORT(session_destroy) void session_destroy(Session* session) {
   const std::unique_ptr<Session> owner(session);
@@ -63,9 +60,8 @@ ADDNORM_EXPORT(session_destroy) void session_destroy(Session* session) {
 ADDNORM_EXPORT(session_parameters) std::size_t session_parameters(Session* session) {
   return session->parameters();
 }
-/// Stream RMS, gradient RMS and token cosine, layers + 1 values each; returns the loss.
-ADDNORM_EXPORT(session_measure) double session_measure(Session* session, double* by_layer) {
-  return session->measure(by_layer);
+ADDNORM_EXPORT(session_measure) double session_measure(Session* session, const Measurement* to) {
+  return session->measure(*to);
 }
 ADDNORM_EXPORT(session_step) double session_step(Session* session) {
   return session->step();

@@ -66,10 +66,31 @@ Enum choice(std::string_view where, std::string_view name, std::int32_t value) {
 
 NormOptions norm_options(std::string_view where, const addnorm_norm_options* given);
 
-/// Calls body<Stream, Branch>(args, memory) with the types that the struct's dtype names.
+/// Calls body<T>(args, memory): norms over channels know no other types.
+template <typename Args, typename Body>
+addnorm_status call_with_type(std::string_view where, const Args* given,
+                              const Body& body) noexcept {
+  return guarded([&] {
+    const Args args = read_struct(where, "args", given);
+    CallMemory memory(where);
+    if (choice(where, "dtype", args.dtype, ADDNORM_F64) == ADDNORM_F32) {
+      body.template operator()<float>(args, memory);
+    } else {
+      body.template operator()<double>(args, memory);
+    }
+  });
+}
+
+/// Calls body<Stream, Branch>(args, memory) with the types that the struct's dtype names: in
+/// WebAssembly, whose modules are downloaded, no 16-bit ones.
 template <typename Args, typename Body>
 addnorm_status call_with_storage(std::string_view where, const Args* given,
                                  const Body& body) noexcept {
+#ifdef __wasm__
+  return call_with_type(where, given, [&]<typename T>(const Args& args, CallMemory& memory) {
+    body.template operator()<T, T>(args, memory);
+  });
+#else
   return guarded([&] {
     const Args args = read_struct(where, "args", given);
     CallMemory memory(where);
@@ -88,21 +109,7 @@ addnorm_status call_with_storage(std::string_view where, const Args* given,
         return body.template operator()<float, Float16>(args, memory);
     }
   });
-}
-
-/// Calls body<T>(args, memory): norms over channels know no other types.
-template <typename Args, typename Body>
-addnorm_status call_with_type(std::string_view where, const Args* given,
-                              const Body& body) noexcept {
-  return guarded([&] {
-    const Args args = read_struct(where, "args", given);
-    CallMemory memory(where);
-    if (choice(where, "dtype", args.dtype, ADDNORM_F64) == ADDNORM_F32) {
-      body.template operator()<float>(args, memory);
-    } else {
-      body.template operator()<double>(args, memory);
-    }
-  });
+#endif
 }
 
 }  // namespace addnorm::c
