@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <string_view>
 
@@ -88,14 +89,15 @@ ModuleBlock* block_create(const ModuleBlockOptions* options, const char* placeme
       .release();
 }
 
-/// "name\trows\tcols\n" for each parameter; valid until the next call.
-ADDNORM_EXPORT(block_parameter_lines) const char* block_parameter_lines(ModuleBlock* block) {
-  static std::string lines;
-  lines.clear();
-  for (const auto& [name, parameter] : block->parameters()) {
-    lines += fmt::format("{}\t{}\t{}\n", name, parameter->value.rows(), parameter->value.cols());
-  }
-  return lines.c_str();
+/// {"name": [rows, columns], ...} of the parameters; valid until the next call.
+ADDNORM_EXPORT(block_shapes) const char* block_shapes(ModuleBlock* block) {
+  static std::string json;
+  const auto shape = [](const NamedParameter<float>& p) {
+    const Matrix<float>& value = p.parameter->value;
+    return fmt::format(R"("{}":[{},{}])", p.name, value.rows(), value.cols());
+  };
+  json = fmt::format("{{{}}}", fmt::join(block->parameters() | std::views::transform(shape), ","));
+  return json.c_str();
 }
 ADDNORM_EXPORT(block_value) float* block_value(ModuleBlock* block, std::size_t parameter) {
   return block->parameters()[parameter].parameter->value.data();

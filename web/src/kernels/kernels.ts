@@ -54,8 +54,11 @@ export class Kernels extends AddNorm {
 
   /** The library's table of placements. */
   placements(): Placement[] {
-    const lines = this.#instance.text(this.#instance.exports.placement_lines());
-    return lines.trimEnd().split('\n').map(placementOf);
+    const table = JSON.parse(this.#instance.text(this.#instance.exports.placement_table()));
+    return table.map((p: Placement) => {
+      const { name } = p;
+      return { ...p, skip: name, gain: name, beforeScale: name, initialGain: name };
+    });
   }
 
   /** A small decoder over bytes, as in `addnorm study`. All sessions share one instance; the first of
@@ -129,22 +132,4 @@ export interface Session {
   step(): number; // one step of training; the loss before it, in nats a byte
   validate(batches: number): number;
   destroy(): void;
-}
-
-function placementOf(line: string): Placement {
-  const cells = line.split('\t');
-  const [name, usedBy, before, inside, after, skip, gain, beforeScale, initialGain, final] = cells;
-  return {
-    name,
-    usedBy,
-    before: before === '1',
-    inside: inside === '1',
-    after: after === '1',
-    skip: name,
-    gain: name,
-    beforeScale: name,
-    initialGain: name,
-    finalNorm: final === '1',
-    formulas: { skip, gain, beforeScale, initialGain },
-  };
 }

@@ -76,7 +76,7 @@ export class Block {
       const o = arena.struct('ModuleBlockOptions', all);
       return arena.exports.block_create(o, arena.put(placement), placement.length);
     });
-    this.shapes = shapesOf(instance.text(instance.exports.block_parameter_lines(this.#handle)));
+    this.shapes = JSON.parse(instance.text(instance.exports.block_shapes(this.#handle)));
     this.#dModel = options.dModel;
     this.#instance = instance;
     this.#home = instance.exports;
@@ -176,13 +176,4 @@ function blockFields(o: BlockOptions) {
   const initialization = placeOf('initialization', o.initialization ?? 'torch', INITIALIZATIONS);
   const fields = { dModel, heads, dFf, feedForward, layer, layers, initialization, seed };
   return { fields, norm: blockNormFields(o.norm ?? {}) };
-}
-
-/** From "name\trows\tcolumns\n" for each. */
-function shapesOf(lines: string): Block['shapes'] {
-  const entry = (line: string): [string, [number, number]] => {
-    const [name, rows, columns] = line.split('\t');
-    return [name, [Number(rows), Number(columns)]];
-  };
-  return Object.fromEntries(lines.trimEnd().split('\n').map(entry));
 }
