@@ -1,41 +1,28 @@
-// One Transformer block: its parameters, its forward and its backward. Options come as an array of
-// float64, in the order that the comment here and web/packages/addnorm/src/block.ts both have.
+// One Transformer block: its parameters, its forward and its backward.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <ranges>
 #include <string>
 #include <string_view>
 
-#include "addnorm/nn/initialize.h"
 #include "base/require.h"
+#include "c/call.h"
 #include "wasm/module.h"
-#include "wasm/norm_options.h"
+#include "wasm/options.h"
 
 namespace addnorm {
 namespace {
 
-struct ModuleBlockOptions {
-  BlockOptions block;
-  Depth depth;
-  Initialization initialization;
-  std::uint64_t seed;
-};
-
-/// From [d_model, n_heads, d_ff, kind of feed-forward, layer, layers, initialization, seed] and the
-/// norm's options behind them.
-ModuleBlockOptions block_options(const double* values) {
-  const auto size = [&](std::size_t i) { return static_cast<std::size_t>(values[i]); };
-  return {.block = {.d_model = size(0),
-                    .n_heads = size(1),
-                    .d_ff = size(2),
-                    .feed_forward = static_cast<FeedForwardKind>(values[3]),
-                    .norm = norm_options(values + 8)},
-          .depth = {.layer = size(4), .layers = size(5)},
-          .initialization = static_cast<Initialization>(values[6]),
-          .seed = static_cast<std::uint64_t>(values[7])};
+BlockOptions block_options(const ModuleBlockOptions& o) {
+  return {.d_model = o.d_model,
+          .n_heads = o.heads,
+          .d_ff = o.d_ff,
+          .feed_forward = o.feed_forward,
+          .norm = c::norm_options("block", o.norm)};
 }
 
 /// Sizes have 32 bits here: their product must not wrap around.
@@ -48,9 +35,9 @@ void require_room(std::string_view what, std::uint64_t rows, std::uint64_t cols)
 class ModuleBlock {
  public:
   ModuleBlock(const ModuleBlockOptions& o, const BlockPlacement& placement)
-      : options_(checked(o.block)), block_(o.block, placement, o.depth) {
+      : options_(checked(block_options(o))), block_(options_, placement, {o.layer, o.layers}) {
     TorchGenerator generator(o.seed);
-    initialize(block_, placement, o.depth, o.initialization, generator);
+    initialize(block_, placement, {o.layer, o.layers}, o.initialization, generator);
     block_.list_parameters("", parameters_);
   }
   ModuleBlock(const ModuleBlock&) = delete;  // the parameters' list refers to the block
@@ -95,21 +82,22 @@ class ModuleBlock {
 
 /// A block with its first weights; `placement` as parse_placements() reads it for one layer.
 ADDNORM_EXPORT(block_create)
-ModuleBlock* block_create(const double* options, const char* placement, std::size_t bytes) {
+ModuleBlock* block_create(const ModuleBlockOptions* options, const char* placement,
+                          std::size_t bytes) {
   const std::string_view description(placement, bytes);
-  return std::make_unique<ModuleBlock>(block_options(options),
-                                       parse_placements(description, 1).front())
+  return std::make_unique<ModuleBlock>(*options, parse_placements(description, 1).front())
       .release();
 }
 
-/// "name\trows\tcols\n" for each parameter; valid until the next call.
-ADDNORM_EXPORT(block_parameter_lines) const char* block_parameter_lines(ModuleBlock* block) {
-  static std::string lines;
-  lines.clear();
-  for (const auto& [name, parameter] : block->parameters()) {
-    lines += fmt::format("{}\t{}\t{}\n", name, parameter->value.rows(), parameter->value.cols());
-  }
-  return lines.c_str();
+/// {"name": [rows, columns], ...} of the parameters; valid until the next call.
+ADDNORM_EXPORT(block_shapes) const char* block_shapes(ModuleBlock* block) {
+  static std::string json;
+  const auto shape = [](const NamedParameter<float>& p) {
+    const Matrix<float>& value = p.parameter->value;
+    return fmt::format(R"("{}":[{},{}])", p.name, value.rows(), value.cols());
+  };
+  json = fmt::format("{{{}}}", fmt::join(block->parameters() | std::views::transform(shape), ","));
+  return json.c_str();
 }
 ADDNORM_EXPORT(block_value) float* block_value(ModuleBlock* block, std::size_t parameter) {
   return block->parameters()[parameter].parameter->value.data();

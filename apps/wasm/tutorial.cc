@@ -1,10 +1,10 @@
-// What the tutorial has beside norms: placements and sessions. Options come as arrays of float64,
-// in the order that session.h and web/src/kernels/kernels.ts both have.
+// What the tutorial has beside norms: placements and sessions.
 
 #include <fmt/format.h>
 
 #include <cstddef>
 #include <memory>
+#include <ranges>
 #include <string>
 
 #include "addnorm/nn/placement.h"
@@ -14,48 +14,43 @@
 namespace addnorm {
 namespace {
 
-/// "name\tused by\tbefore\tinside\tafter\tskip\tgain\tbefore's scale\tinitial gain\tfinal norm\n"
-/// for each placement; slots are 0 or 1, factors are formulas, a learned one with "learned "
-/// before.
-std::string placement_table() {
-  const auto factor = [](const ResidualFactor& f) {
-    switch (f.form) {
-      case ResidualFactor::Form::kConstant:
-        return std::string(f.initial.formula);
-      case ResidualFactor::Form::kLearnedScalar:
-        return fmt::format("learned scalar {}", f.initial.formula);
-      case ResidualFactor::Form::kLearnedVector:
-        return fmt::format("learned vector {}", f.initial.formula);
-    }
-    return std::string();
-  };
-  std::string table;
-  for (const Placement& p : placements()) {
-    table += fmt::format("{}\t{}\t{:d}\t{:d}\t{:d}\t{}\t{}\t{}\t{}\t{:d}\n", p.name, p.used_by,
-                         p.before == Slot::kNorm, p.inside == Slot::kNorm, p.after == Slot::kNorm,
-                         factor(p.skip), factor(p.gain), p.before_scale.formula,
-                         p.initial_gain.formula, p.final_norm == Slot::kNorm);
+/// The formula, with "learned scalar " or "learned vector " before it where it is one.
+std::string words(const ResidualFactor& f) {
+  switch (f.form) {
+    case ResidualFactor::Form::kConstant:
+      return std::string(f.initial.formula);
+    case ResidualFactor::Form::kLearnedScalar:
+      return fmt::format("learned scalar {}", f.initial.formula);
+    case ResidualFactor::Form::kLearnedVector:
+      return fmt::format("learned vector {}", f.initial.formula);
   }
-  return table;
+  return {};
+}
+
+std::string placement_json(const Placement& p) {
+  return fmt::format(
+      R"({{"name":"{}","usedBy":"{}","before":{},"inside":{},"after":{},"finalNorm":{},)"
+      R"("formulas":{{"skip":"{}","gain":"{}","beforeScale":"{}","initialGain":"{}"}}}})",
+      p.name, p.used_by, p.before == Slot::kNorm, p.inside == Slot::kNorm, p.after == Slot::kNorm,
+      p.final_norm == Slot::kNorm, words(p.skip), words(p.gain), p.before_scale.formula,
+      p.initial_gain.formula);
 }
 
 }  // namespace
 
-/// Every placement as a line of text; valid until the next call.
-ADDNORM_EXPORT(placement_lines) const char* placement_lines() {
-  static std::string table;
-  table = placement_table();
-  return table.c_str();
+/// The table of placements as JSON.
+ADDNORM_EXPORT(placement_table) const char* placement_table() {
+  static std::string json;
+  json = fmt::format("[{}]", fmt::join(placements() | std::views::transform(placement_json), ","));
+  return json.c_str();
 }
 
-// A Session trains one model on one text; see session.h for the options' order.
+// A Session trains one model on one text.
 
 ADDNORM_EXPORT(session_create)
-Session* session_create(const double* arrangement, const double* options, const char* text,
-                        std::size_t bytes) {
-  return std::make_unique<Session>(block_placement(arrangement), session_options(options),
-                                   std::string(text, bytes))
-      .release();
+Session* session_create(const Arrangement* arrangement, const SessionOptions* options,
+                        const char* text, std::size_t bytes) {
+  return std::make_unique<Session>(*arrangement, *options, std::string(text, bytes)).release();
 }
 ADDNORM_EXPORT(session_destroy) void session_destroy(Session* session) {
   const std::unique_ptr<Session> owner(session);
@@ -63,9 +58,8 @@ ADDNORM_EXPORT(session_destroy) void session_destroy(Session* session) {
 ADDNORM_EXPORT(session_parameters) std::size_t session_parameters(Session* session) {
   return session->parameters();
 }
-/// Stream RMS, gradient RMS and token cosine, layers + 1 values each; returns the loss.
-ADDNORM_EXPORT(session_measure) double session_measure(Session* session, double* by_layer) {
-  return session->measure(by_layer);
+ADDNORM_EXPORT(session_measure) double session_measure(Session* session, const Measurement* to) {
+  return session->measure(*to);
 }
 ADDNORM_EXPORT(session_step) double session_step(Session* session) {
   return session->step();

@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import * as ort from 'onnxruntime-web';
+import { Arena, Instance } from '../../web/packages/addnorm/dist/instance.js';
 import { model } from './onnx.mjs';
 
 const [ROWS, COLS] = [1024, 768];
@@ -43,20 +44,17 @@ function largestDifference(a, b) {
 
 function addnorm() {
   const path = new URL('../../build/wasm/bin/addnorm.wasm', import.meta.url);
-  const instance = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(path)));
-  const { memory, allocate, norm_forward_f32: forward, _initialize } = instance.exports;
-  _initialize();
-  const put = (values) => {
-    const address = allocate(values.byteLength);
-    new values.constructor(memory.buffer, address, values.length).set(values);
-    return address;
-  };
-  const options = put(Float64Array.of(0, 1e-5, 0, 0, 0, 1));
-  const [px, pb, pg, pt] = [x, branch, gamma, beta].map(put);
-  const [sum, y] = [put(x), put(x)];
+  const instance = new Instance(new WebAssembly.Module(readFileSync(path)));
+  const { memory, addnorm_add_norm_forward: forward } = instance.exports;
+  const arena = new Arena(instance);
+  const [px, pb, pg, pt] = [x, branch, gamma, beta].map((values) => arena.put(values));
+  const [sum, y] = [arena.like(x), arena.like(x)];
+  const shared = { rows: ROWS, features: COLS, 'add.x': px, gamma: pg, beta: pt, y };
+  const argsOf = (fields) => arena.struct('addnorm_add_norm_forward_args', { ...shared, ...fields });
+  const [alone, added] = [argsOf({}), argsOf({ 'add.branch': pb, sum })];
   const at = (address) => new Float32Array(memory.buffer, address, SIZE);
-  const norm = () => forward(options, ROWS, COLS, 1, px, 0, pg, pt, 0, y, 0);
-  const addNorm = () => forward(options, ROWS, COLS, 1, px, pb, pg, pt, sum, y, 0);
+  const norm = () => forward(alone);
+  const addNorm = () => forward(added);
   return {
     norm,
     addNorm,

@@ -12,16 +12,17 @@ namespace {
 
 thread_local std::array<char, 512> last_error{};
 
-addnorm_status failed(addnorm_status status, std::string_view message) {
+[[maybe_unused]] addnorm_status failed(addnorm_status status, std::string_view message) {
   last_error[message.copy(last_error.data(), last_error.size() - 1)] = '\0';
   return status;
 }
 
 }  // namespace
 
-addnorm_status status_of_exception() noexcept {
+addnorm_status run_guarded(void (*run)(const void* body), const void* body) noexcept {
+#ifdef __cpp_exceptions
   try {
-    throw;
+    run(body);
   } catch (const Error& error) {
     return failed(ADDNORM_INVALID_ARGUMENT, error.what());
   } catch (const std::bad_alloc&) {
@@ -31,6 +32,10 @@ addnorm_status status_of_exception() noexcept {
   } catch (...) {
     return failed(ADDNORM_INTERNAL_ERROR, "an exception of an unknown type");
   }
+#else
+  run(body);  // fail() traps
+#endif
+  return ADDNORM_OK;
 }
 
 NormOptions norm_options(std::string_view where, const addnorm_norm_options* given) {

@@ -15,18 +15,14 @@
 
 namespace addnorm::c {
 
-/// The status of the exception that is being handled; keeps its message for addnorm_last_error().
-addnorm_status status_of_exception() noexcept;
+/// Calls run(body), and lets no exception out: its status, and its message for
+/// addnorm_last_error().
+addnorm_status run_guarded(void (*run)(const void* body), const void* body) noexcept;
 
-/// Runs body(), and lets no exception out.
+/// The same for body().
 template <typename Body>
 addnorm_status guarded(const Body& body) noexcept {
-  try {
-    body();
-    return ADDNORM_OK;
-  } catch (...) {
-    return status_of_exception();
-  }
+  return run_guarded([](const void* b) { (*static_cast<const Body*>(b))(); }, &body);
 }
 
 /// No version's struct is larger: a size beyond it was never set.
@@ -70,10 +66,31 @@ Enum choice(std::string_view where, std::string_view name, std::int32_t value) {
 
 NormOptions norm_options(std::string_view where, const addnorm_norm_options* given);
 
-/// Calls body<Stream, Branch>(args, memory) with the types that the struct's dtype names.
+/// Calls body<T>(args, memory): norms over channels know no other types.
+template <typename Args, typename Body>
+addnorm_status call_with_type(std::string_view where, const Args* given,
+                              const Body& body) noexcept {
+  return guarded([&] {
+    const Args args = read_struct(where, "args", given);
+    CallMemory memory(where);
+    if (choice(where, "dtype", args.dtype, ADDNORM_F64) == ADDNORM_F32) {
+      body.template operator()<float>(args, memory);
+    } else {
+      body.template operator()<double>(args, memory);
+    }
+  });
+}
+
+/// Calls body<Stream, Branch>(args, memory) with the types that the struct's dtype names: in
+/// WebAssembly, whose modules are downloaded, no 16-bit ones.
 template <typename Args, typename Body>
 addnorm_status call_with_storage(std::string_view where, const Args* given,
                                  const Body& body) noexcept {
+#ifdef __wasm__
+  return call_with_type(where, given, [&]<typename T>(const Args& args, CallMemory& memory) {
+    body.template operator()<T, T>(args, memory);
+  });
+#else
   return guarded([&] {
     const Args args = read_struct(where, "args", given);
     CallMemory memory(where);
@@ -92,21 +109,7 @@ addnorm_status call_with_storage(std::string_view where, const Args* given,
         return body.template operator()<float, Float16>(args, memory);
     }
   });
-}
-
-/// Calls body<T>(args, memory): norms over channels know no other types.
-template <typename Args, typename Body>
-addnorm_status call_with_type(std::string_view where, const Args* given,
-                              const Body& body) noexcept {
-  return guarded([&] {
-    const Args args = read_struct(where, "args", given);
-    CallMemory memory(where);
-    if (choice(where, "dtype", args.dtype, ADDNORM_F64) == ADDNORM_F32) {
-      body.template operator()<float>(args, memory);
-    } else {
-      body.template operator()<double>(args, memory);
-    }
-  });
+#endif
 }
 
 }  // namespace addnorm::c

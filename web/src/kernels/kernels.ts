@@ -1,5 +1,4 @@
-// The package's kernels, and the placements and sessions that the tutorial's module adds to them. The
-// options have the order of apps/wasm/session.h.
+// The package's kernels, and the placements and sessions that the tutorial's module adds to them.
 
 import { AddNorm, type Initialization, INITIALIZATIONS, KernelError, KINDS } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
@@ -55,18 +54,25 @@ export class Kernels extends AddNorm {
 
   /** The library's table of placements. */
   placements(): Placement[] {
-    const lines = this.#instance.text(this.#instance.exports.placement_lines());
-    return lines.trimEnd().split('\n').map(placementOf);
+    const table = JSON.parse(this.#instance.text(this.#instance.exports.placement_table()));
+    return table.map((p: Placement) => {
+      const { name } = p;
+      return { ...p, skip: name, gain: name, beforeScale: name, initialGain: name };
+    });
   }
 
   /** A small decoder over bytes, as in `addnorm study`. All sessions share one instance; the first of
    * their calls that fails ends it, and with it all of them. */
   session(arrangement: Arrangement, options: SessionOptions, text: Uint8Array): Session {
-    const choice = this.#arrangement(arrangement);
+    const row = this.#arrangement(arrangement);
     const handle = this.#instance.call((arena) =>
       arena.exports.session_create(
-        arena.put(choice),
-        arena.put(sessionChoice(options)),
+        arena.struct('Arrangement', row),
+        arena.struct('SessionOptions', {
+          ...options,
+          initialization: INITIALIZATIONS.indexOf(options.initialization),
+          norm: KINDS.indexOf(options.norm),
+        }),
         arena.put(text),
         text.length,
       ),
@@ -83,14 +89,16 @@ export class Kernels extends AddNorm {
       unigramLoss: home.session_unigram_loss(handle),
       measure: () =>
         call((arena) => {
-          const memory = arena.reserve(24 * places);
-          const loss = home.session_measure(handle, memory);
-          const values = Array.from(arena.take(memory, new Float64Array(3 * places)));
+          const [stream, gradient, tokenCosine] = [1, 2, 3].map(() => arena.reserve(8 * places));
+          const to = arena.struct('Measurement', { stream, gradient, tokenCosine });
+          const loss = home.session_measure(handle, to);
+          const values = (address: number) =>
+            Array.from(arena.take(address, new Float64Array(places)));
           return {
             loss,
-            stream: values.slice(0, places),
-            gradient: values.slice(places, 2 * places),
-            tokenCosine: values.slice(2 * places),
+            stream: values(stream),
+            gradient: values(gradient),
+            tokenCosine: values(tokenCosine),
           };
         }),
       step: () => call(() => home.session_step(handle)),
@@ -101,11 +109,19 @@ export class Kernels extends AddNorm {
     };
   }
 
-  #arrangement(a: Arrangement): Float64Array {
+  /** The fields of the struct Arrangement. */
+  #arrangement(a: Arrangement) {
     const names = this.placements().map((p) => p.name);
-    const flags = [a.before, a.inside, a.after].map(Number);
-    const rows = [a.skip, a.gain, a.beforeScale, a.initialGain].map((name) => names.indexOf(name));
-    return Float64Array.from([...flags, ...rows, Number(a.finalNorm)]);
+    return {
+      before: a.before,
+      inside: a.inside,
+      after: a.after,
+      skip: names.indexOf(a.skip),
+      gain: names.indexOf(a.gain),
+      beforeScale: names.indexOf(a.beforeScale),
+      initialGain: names.indexOf(a.initialGain),
+      finalNorm: a.finalNorm,
+    };
   }
 }
 
@@ -116,37 +132,4 @@ export interface Session {
   step(): number; // one step of training; the loss before it, in nats a byte
   validate(batches: number): number;
   destroy(): void;
-}
-
-function sessionChoice(o: SessionOptions): Float64Array {
-  return Float64Array.from([
-    o.layers,
-    o.width,
-    o.heads,
-    o.context,
-    o.batch,
-    o.learningRate,
-    o.warmUp,
-    o.seed,
-    INITIALIZATIONS.indexOf(o.initialization),
-    KINDS.indexOf(o.norm),
-  ]);
-}
-
-function placementOf(line: string): Placement {
-  const cells = line.split('\t');
-  const [name, usedBy, before, inside, after, skip, gain, beforeScale, initialGain, final] = cells;
-  return {
-    name,
-    usedBy,
-    before: before === '1',
-    inside: inside === '1',
-    after: after === '1',
-    skip: name,
-    gain: name,
-    beforeScale: name,
-    initialGain: name,
-    finalNorm: final === '1',
-    formulas: { skip, gain, beforeScale, initialGain },
-  };
 }

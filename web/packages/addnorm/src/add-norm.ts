@@ -2,7 +2,7 @@
 
 import { Block, type BlockOptions } from './block.js';
 import { check, checkLike, checkValues } from './check.js';
-import { Instance, type Values } from './instance.js';
+import { type Arena, Instance, type Values } from './instance.js';
 import {
   type AddNormBackwardOptions,
   type AddNormOptions,
@@ -10,7 +10,9 @@ import {
   BACKWARD_NAMES,
   FORWARD_NAMES,
   normCall,
+  type NormCall,
   type NormGradients,
+  type Statistics,
 } from './norms.js';
 
 /** The kernels of one instance of the module. Values are float32 or float64: those of one call have
@@ -21,7 +23,7 @@ export class AddNorm {
 
   constructor(readonly module: WebAssembly.Module) {
     const known = WebAssembly.Module.exports(module).some(
-      ({ name }) => name === 'norm_forward_f32',
+      ({ name }) => name === 'addnorm_add_norm_forward',
     );
     check(known, 'this WebAssembly module is not addnorm.wasm');
     this.#instance = new Instance(module);
@@ -61,32 +63,15 @@ export class AddNorm {
     branch: V | null | undefined,
     options: AddNormOptions<V>,
   ): AddNormResult<V> {
-    const { choice, dimensions, parameters } = normCall('x', x, options, FORWARD_NAMES);
+    const call = normCall('x', x, options, FORWARD_NAMES);
     checkLike('branch', branch, x);
-    checkLike('beta', options.beta, x, parameters);
+    checkLike('beta', options.beta, x, call.parameters);
     return this.#instance.call((arena) => {
-      const form = arena.put(choice);
-      const sets = arena.exports.norm_sets(form, ...dimensions);
-      const [sum, y] = [arena.like(x), arena.like(x)];
-      const statistics = arena.reserve(3 * sets * x.BYTES_PER_ELEMENT);
-      arena.exports[`norm_forward_${suffix(x)}`](
-        form,
-        ...dimensions,
-        arena.put(x),
-        arena.put(branch),
-        arena.put(options.gamma),
-        arena.put(options.beta),
-        sum,
-        y,
-        statistics,
-      );
-      const [mean, variance, deviation] = [0, 1, 2].map((i) =>
-        arena.take(statistics + i * sets * x.BYTES_PER_ELEMENT, x, sets),
-      );
+      const { sum, y, sets, shared } = forward(arena, call, x, { ...options, branch });
       return {
         y: arena.take(y, x),
         sum: branch ? arena.take(sum, x) : (x.slice() as V),
-        statistics: { mean, variance, deviation },
+        statistics: statisticsOf(arena, shared.statistics, x, sets),
       };
     });
   }
@@ -113,24 +98,17 @@ export class AddNorm {
     s: V,
     options: AddNormBackwardOptions<V>,
   ): NormGradients<V> {
-    const { choice, dimensions, parameters } = normCall(name, s, options, BACKWARD_NAMES);
+    const call = normCall(name, s, options, BACKWARD_NAMES);
     checkValues('dy', dy);
     checkLike('dy', dy, s);
     checkLike('dResidual', options.dResidual, s);
     return this.#instance.call((arena) => {
-      const zero = new (s.constructor as new (n: number) => V)(parameters);
+      const { x, shared } = forward(arena, call, s, options); // for its statistics
+      const zero = new (s.constructor as new (n: number) => V)(call.parameters);
       const [dx, dGamma, dBeta] = [arena.like(s), arena.put(zero), arena.put(zero)];
-      arena.exports[`norm_backward_${suffix(s)}`](
-        arena.put(choice),
-        ...dimensions,
-        arena.put(s),
-        arena.put(options.gamma),
-        arena.put(dy),
-        arena.put(options.dResidual),
-        dx,
-        dGamma,
-        dBeta,
-      );
+      const [ofY, ofSum] = [arena.put(dy), arena.put(options.dResidual)];
+      const args = { ...shared, s: x, dy: ofY, dResidual: ofSum, dx, dGamma, dBeta };
+      arena.exports.addnorm_add_norm_backward(arena.struct('addnorm_add_norm_backward_args', args));
       return {
         dx: arena.take(dx, s),
         dGamma: arena.take(dGamma, zero),
@@ -140,12 +118,61 @@ export class AddNorm {
   }
 }
 
+/** Runs addnorm_add_norm_forward: where its values stand, and the fields that backward has as well. */
+function forward<V extends Values>(
+  arena: Arena,
+  { norm: fields, rows, features, positions }: NormCall,
+  values: V,
+  given: { branch?: V | null; gamma?: V | null; beta?: V | null },
+) {
+  const norm = arena.struct('addnorm_norm_options', fields);
+  const sizes = arena.reserve(8);
+  arena.exports.addnorm_norm_sizes(norm, rows, features, positions, sizes, sizes + 4);
+  const [sets, workspaceSize] = arena.take(sizes, new Uint32Array(2));
+  const width = values.BYTES_PER_ELEMENT;
+  const shared = {
+    dtype: width === 8, // ADDNORM_F32 or ADDNORM_F64
+    rows,
+    features,
+    positions,
+    norm,
+    gamma: arena.put(given.gamma),
+    statistics: arena.reserve(sets * arena.instance.layout(statisticsType(values)).bytes),
+    workspace: workspaceSize ? arena.reserve(workspaceSize * width) : 0,
+    workspaceSize,
+  };
+  const [x, branch, beta] = [values, given.branch, given.beta].map((v) => arena.put(v));
+  const [sum, y] = [branch ? arena.like(values) : 0, arena.like(values)];
+  const args = { ...shared, 'add.x': x, 'add.branch': branch, sum, beta, y };
+  arena.exports.addnorm_add_norm_forward(arena.struct('addnorm_add_norm_forward_args', args));
+  return { x, sum, y, sets, shared };
+}
+
+function statisticsType(values: Values): string {
+  return `addnorm_statistics_f${8 * values.BYTES_PER_ELEMENT}`;
+}
+
+/** What users know of the statistics: those of the values themselves, which may have been scaled. */
+function statisticsOf<V extends Values>(
+  arena: Arena,
+  address: number,
+  like: V,
+  sets: number,
+): Statistics<V> {
+  const { bytes, fields } = arena.instance.layout(statisticsType(like));
+  const width = like.BYTES_PER_ELEMENT;
+  const all = arena.take(address, like, (sets * bytes) / width);
+  const at = (set: number, field: string) => all[(set * bytes + fields[field][1]) / width];
+  const each = (of: (set: number) => number) => all.subarray(0, sets).map((_, s) => of(s)) as V;
+  return {
+    mean: each((s) => (at(s, 'mean_hi') + at(s, 'mean_lo')) / at(s, 'scale')),
+    variance: each((s) => at(s, 'variance') / at(s, 'scale') / at(s, 'scale')),
+    deviation: each((s) => 1 / at(s, 'reciprocal') / at(s, 'scale')),
+  };
+}
+
 /** The options of a norm whose name says its kind. */
 function ofKind<O, K extends 'layer' | 'rms'>(kind: K, options: O): O & { kind: K } {
   check(!('kind' in Object(options)), `${kind}Norm has no option "kind"; addNorm has`);
   return { ...options, kind };
-}
-
-function suffix(values: Values): 'f32' | 'f64' {
-  return values.BYTES_PER_ELEMENT === 4 ? 'f32' : 'f64';
 }

@@ -156,12 +156,13 @@ test('a sequence does not see another, nor a later token where it is causal', ()
 
 test('where there is no memory left, a sentence says so', () => {
   const instance = new Instance(addnorm.module);
-  const choice = Float64Array.of(8192, 1, 1, 0, 1, 1, 0, 0, 0, 1e-5, 0, 0, 0, 1);
+  const options = { dModel: 8192, heads: 1, dFf: 1, layer: 1, layers: 1 };
   const create = () =>
     instance.call((arena) => {
       for (let i = 0; i < 2; ++i) arena.reserve(1.9 * 2 ** 30); // of 4 GB
       const placement = new TextEncoder().encode('pre');
-      arena.exports.block_create(arena.put(choice), arena.put(placement), placement.length);
+      const address = arena.struct('ModuleBlockOptions', options);
+      arena.exports.block_create(address, arena.put(placement), placement.length);
     });
   expect(create).toThrow(new KernelError('there is no memory left'));
 });

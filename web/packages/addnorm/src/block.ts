@@ -1,4 +1,4 @@
-// One Transformer block. The order of its options is that of apps/wasm/block.cc.
+// One Transformer block.
 
 import {
   check,
@@ -10,7 +10,7 @@ import {
   placeOf,
 } from './check.js';
 import { type Arena, Instance } from './instance.js';
-import { blockNormChoice, type NormOptions } from './norms.js';
+import { blockNormFields, type NormOptions } from './norms.js';
 
 export const FEED_FORWARDS = ['relu', 'gelu', 'gelu-tanh', 'swiglu', 'geglu-tanh'] as const;
 export const INITIALIZATIONS = ['torch', 'xavier', 'gpt2'] as const;
@@ -68,13 +68,15 @@ export class Block {
   #size = 0; // of the last forward
 
   constructor(module: WebAssembly.Module, options: BlockOptions) {
-    const choice = Float64Array.from(blockChoice(options));
+    const { fields, norm } = blockFields(options);
     const placement = new TextEncoder().encode(options.placement ?? 'pre');
     const instance = new Instance(module);
-    this.#handle = instance.call((arena) =>
-      arena.exports.block_create(arena.put(choice), arena.put(placement), placement.length),
-    );
-    this.shapes = shapesOf(instance.text(instance.exports.block_parameter_lines(this.#handle)));
+    this.#handle = instance.call((arena) => {
+      const all = { ...fields, norm: arena.struct('addnorm_norm_options', norm) };
+      const o = arena.struct('ModuleBlockOptions', all);
+      return arena.exports.block_create(o, arena.put(placement), placement.length);
+    });
+    this.shapes = JSON.parse(instance.text(instance.exports.block_shapes(this.#handle)));
     this.#dModel = options.dModel;
     this.#instance = instance;
     this.#home = instance.exports;
@@ -159,7 +161,8 @@ export class Block {
   }
 }
 
-function blockChoice(o: BlockOptions): number[] {
+/** The fields of ModuleBlockOptions but for its norm, and those of the norm. */
+function blockFields(o: BlockOptions) {
   checkNames(o, NAMES);
   const { dModel, heads, dFf, layer = 1, layers = 1, seed = 0 } = o;
   for (const [name, value] of Object.entries({ dModel, heads, dFf, layer, layers })) {
@@ -169,24 +172,8 @@ function blockChoice(o: BlockOptions): number[] {
   checkType('placement', o.placement ?? 'pre', 'string');
   check(layer <= layers, `layer is ${layer}, must be one of ${layers}`);
   check(dModel % heads === 0, `heads is ${heads}, must divide dModel, which is ${dModel}`);
-  return [
-    dModel,
-    heads,
-    dFf,
-    placeOf('feedForward', o.feedForward ?? 'gelu', FEED_FORWARDS),
-    layer,
-    layers,
-    placeOf('initialization', o.initialization ?? 'torch', INITIALIZATIONS),
-    seed,
-    ...blockNormChoice(o.norm ?? {}),
-  ];
-}
-
-/** From "name\trows\tcolumns\n" for each. */
-function shapesOf(lines: string): Block['shapes'] {
-  const entry = (line: string): [string, [number, number]] => {
-    const [name, rows, columns] = line.split('\t');
-    return [name, [Number(rows), Number(columns)]];
-  };
-  return Object.fromEntries(lines.trimEnd().split('\n').map(entry));
+  const feedForward = placeOf('feedForward', o.feedForward ?? 'gelu', FEED_FORWARDS);
+  const initialization = placeOf('initialization', o.initialization ?? 'torch', INITIALIZATIONS);
+  const fields = { dModel, heads, dFf, feedForward, layer, layers, initialization, seed };
+  return { fields, norm: blockNormFields(o.norm ?? {}) };
 }

@@ -10,8 +10,15 @@ export class KernelError extends Error {
 
 type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
 
+/** Where the fields of a struct stand; a type is the suffix of DataView's functions for it. */
+interface Layout {
+  bytes: number;
+  fields: Record<string, [type: 'Uint32' | 'Float32' | 'Float64' | 'BigUint64', offset: number]>;
+}
+
 export class Instance {
   #exports: Exports;
+  #layouts: Record<string, Layout> | undefined;
 
   constructor(readonly module: WebAssembly.Module) {
     this.#exports = this.#start();
@@ -22,10 +29,16 @@ export class Instance {
     return this.#exports;
   }
 
+  /** What the module says of a struct. */
+  layout(struct: string): Layout {
+    this.#layouts ??= JSON.parse(this.text(this.#exports.layouts())) as Record<string, Layout>;
+    return this.#layouts[struct];
+  }
+
   /** Runs `body`; what it puts into the module's memory is given back. A trap becomes a
    * KernelError, and a fresh instance takes the place of the one that it spoiled. */
   call<R>(body: (arena: Arena) => R): R {
-    const arena = new Arena(this.#exports);
+    const arena = new Arena(this);
     try {
       return body(arena);
     } catch (error) {
@@ -60,8 +73,11 @@ export class Instance {
 /** What one call has in the module's memory. Views are made when they are used: memory may grow. */
 export class Arena {
   #addresses: number[] = [];
+  readonly exports: Exports;
 
-  constructor(readonly exports: Exports) {}
+  constructor(readonly instance: Instance) {
+    this.exports = instance.exports;
+  }
 
   reserve(bytes: number): number {
     const address = this.exports.allocate(bytes) >>> 0;
@@ -82,8 +98,20 @@ export class Arena {
     const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
     new Uint8Array(this.exports.memory.buffer, address >>> 0, values.byteLength).set(bytes);
   }
+  /** The address of a struct with these fields, whose names may be in camel case; others are 0. */
+  struct(name: string, values: Record<string, number | boolean>): number {
+    const { bytes, fields } = this.instance.layout(name);
+    const view = new DataView(new ArrayBuffer(bytes));
+    const all = 'size' in fields ? { size: bytes, ...values } : values;
+    for (const [field, value] of Object.entries(all)) {
+      const [type, offset] = fields[field.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`)];
+      if (type === 'BigUint64') view.setBigUint64(offset, BigInt(value), true);
+      else view[`set${type}`](offset, Number(value), true);
+    }
+    return this.put(new Uint8Array(view.buffer));
+  }
   /** A copy of what stands at `address`, with the type of `like`, and its length if none is said. */
-  take<V extends Values>(address: number, like: V, length = like.length): V {
+  take<V extends Values | Uint32Array>(address: number, like: V, length = like.length): V {
     const begin = address >>> 0;
     const end = begin + length * like.BYTES_PER_ELEMENT;
     const buffer = this.exports.memory.buffer.slice(begin, end);

@@ -1,5 +1,4 @@
-// Norms as data, and the arguments of a call on them. The order of a norm's options is that of
-// apps/wasm/norm_options.h.
+// Norms as data, and the arguments of a call on them.
 
 import {
   check,
@@ -95,43 +94,38 @@ const SHAPE_NAMES: (keyof Shape)[] = ['features', 'rows', 'channels'];
 export const FORWARD_NAMES = [...NORM_NAMES, ...SHAPE_NAMES, 'gamma', 'beta'];
 export const BACKWARD_NAMES = [...NORM_NAMES, ...SHAPE_NAMES, 'gamma', 'dResidual'];
 
-/** A norm's options as the module reads them. */
-export function normChoice(o: NormOptions): number[] {
+/** The fields of addnorm_norm_options. */
+export function normFields(o: NormOptions) {
   const { epsilon = 1e-5, groups = 1 } = o;
   checkType('epsilon', epsilon, 'number');
   checkCount('groups', groups);
-  return [
-    placeOf('kind', o.kind ?? 'layer', KINDS),
+  return {
+    kind: placeOf('kind', o.kind ?? 'layer', KINDS),
     epsilon,
-    placeOf('epsilonAt', o.epsilonAt ?? 'variance', EPSILON_AT),
-    placeOf('variance', o.variance ?? 'population', VARIANCES),
-    placeOf('gammaForm', o.gammaForm ?? 'plain', GAMMA_FORMS),
+    epsilonAt: placeOf('epsilonAt', o.epsilonAt ?? 'variance', EPSILON_AT),
+    variance: placeOf('variance', o.variance ?? 'population', VARIANCES),
+    gammaForm: placeOf('gammaForm', o.gammaForm ?? 'plain', GAMMA_FORMS),
     groups,
-  ];
+  };
 }
 
 /** The norm of a block's sublayers: one of rows. */
-export function blockNormChoice(o: NormOptions): number[] {
+export function blockNormFields(o: NormOptions) {
   checkNames(o, NORM_NAMES);
   placeOf('the kind of a block’s norm', o.kind ?? 'layer', ['layer', 'rms']);
-  return normChoice(o);
+  return normFields(o);
 }
 
-/** A call on `values` as the module reads it. */
-export interface NormCall {
-  choice: Float64Array;
-  dimensions: [rows: number, channels: number, positions: number];
-  /** How many values γ and β have. */
-  parameters: number;
-}
+export type NormCall = ReturnType<typeof normCall>;
 
-/** Throws unless `values` has whole rows, and γ what belongs to them. */
+/** What the module needs for a call on `values`, and how many values γ and β have. Throws unless
+ * `values` has whole rows, and γ what belongs to them. */
 export function normCall(
   name: string,
   values: Values,
   options: AddNormBackwardOptions<Values>,
   names: readonly string[],
-): NormCall {
+) {
   checkNames(options, names);
   checkValues(name, values);
   const { features, channels = features, gamma } = options;
@@ -144,9 +138,8 @@ export function normCall(
     Number.isInteger(rows) && rows * features === values.length,
     `${name} has ${values.length} values, must have ${options.rows ?? 'whole'} rows of ${features}`,
   );
-  const choice = Float64Array.from(normChoice(options));
-  const ofRows = choice[0] < KINDS.indexOf('batch');
-  const parameters = ofRows ? features : channels;
+  const norm = normFields(options);
+  const parameters = norm.kind < KINDS.indexOf('batch') ? features : channels;
   checkLike('gamma', gamma, values, parameters);
-  return { choice, dimensions: [rows, channels, features / channels], parameters };
+  return { norm, rows, features, positions: features / channels, parameters };
 }
