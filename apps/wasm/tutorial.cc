@@ -38,10 +38,12 @@ std::string placement_json(const Placement& p) {
 
 }  // namespace
 
-/// The table of placements as JSON.
+/// The table of placements as JSON: those that five slots and their factors describe.
 ADDNORM_EXPORT(placement_table) const char* placement_table() {
   static std::string json;
-  json = fmt::format("[{}]", fmt::join(placements() | std::views::transform(placement_json), ","));
+  json = fmt::format("[{}]", fmt::join(placements() | std::views::filter(&Placement::is_plain) |
+                                           std::views::transform(placement_json),
+                                       ","));
   return json.c_str();
 }
 

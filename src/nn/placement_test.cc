@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "addnorm/error.h"
@@ -26,6 +27,35 @@ TEST(Placement, TableHasEveryRowOfTheDesign) {
                          "dynamic-hyper", "frac", "wide", "identity-hc", "mhc", "mhc-lite",
                          "single-pass-mhc", "dense-former", "attention-residuals",
                          "block-attention-residuals"));
+}
+
+/// The tutorial counts them from the first one on.
+TEST(Placement, RowsThatFiveSlotsDescribeStandFirst) {
+  EXPECT_TRUE(std::ranges::is_partitioned(placements(), &Placement::is_plain));
+}
+
+TEST(Placement, NumbersOfLanesAreThoseOfTheRows) {
+  EXPECT_EQ(starting_lanes(find_placement("mhc"), 0), 4U);
+  EXPECT_EQ(starting_lanes(find_placement("hyper"), 16), 16U);
+  EXPECT_EQ(lanes_before(parse_placements("attention-residuals", 3), 0, 3), 7U);
+  EXPECT_EQ(lanes_before(parse_placements("dense-former", 3), 0, 3), 4U);
+  EXPECT_THAT([] { starting_lanes(find_placement("mhc"), 1); },
+              ThrowsMessage<Error>(
+                  HasSubstr("placement \"mhc\" has 1 lanes, must be from 2 to 16")));
+  EXPECT_THAT([] { starting_lanes(find_placement("pre"), 4); },
+              ThrowsMessage<Error>(HasSubstr("placement \"pre\" has 4 lanes, must be 1")));
+  EXPECT_THAT([] { lanes_before(parse_placements("dense-former", 3), 4, 0); },
+              ThrowsMessage<Error>(HasSubstr("starts with 1 lane")));
+}
+
+TEST(Placement, MixturesDifferByLayerAndSublayer) {
+  const auto mixed = parse_placements("mix-ln", 6);
+  EXPECT_EQ(mixed[1].attention.name, "post");
+  EXPECT_EQ(mixed[2].attention.name, "pre");
+  const auto hybrid = parse_placements("hybrid", 2);
+  EXPECT_EQ(hybrid[0].attention.name, "post");
+  EXPECT_EQ(hybrid[1].feed_forward.name, "none");
+  EXPECT_EQ(hybrid[1].feed_forward.final_norm, Slot::kNorm);
 }
 
 TEST(Placement, FactorsFollowThePapersAt12Layers) {

@@ -42,9 +42,20 @@ class LaneSite {
   ADDNORM_API void read_backward(StreamGradient<T>& gradient, MatrixView<const Value> dz,
                                  const Pass<T>& pass);
 
+  Changes changes() const { return changes_; }
+  /// The numbers of the last read and write, of one row where all tokens have the same: a, of as many
+  /// rows as the sublayer reads; A; b. Absent: A and b where the sublayer changes the last lane
+  /// alone, and b where it appends one.
+  MatrixView<const Value> read_numbers() const { return read_.numbers(); }
+  MatrixView<const Value> carry_numbers() const { return numbers_of(carry_); }
+  MatrixView<const Value> write_numbers() const { return numbers_of(write_); }
+
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
 
  private:
+  static MatrixView<const Value> numbers_of(const std::optional<LaneCoefficients<Value>>& mix) {
+    return mix ? mix->numbers() : MatrixView<const Value>();
+  }
   LaneList<Value> parts(MatrixView<Value> of_model) const;
   LaneList<const Value> parts(MatrixView<const Value> of_model) const;
   bool is_made_of_branch() const { return form_.write.source == MixForm::Source::kBranch; }

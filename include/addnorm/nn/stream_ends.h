@@ -25,6 +25,7 @@ class StreamEnds {
 
   std::size_t lanes() const { return lanes_; }  ///< at the beginning
   bool has_lanes() const { return exit_.has_value(); }
+  std::optional<LaneSite<T>>& exit() { return exit_; }  ///< of several lanes
 
   /// X_0. x must keep its values until enter_backward.
   ADDNORM_API ResidualStream<T> enter(MatrixView<const Value> x, const Pass<T>& pass);
