@@ -21,6 +21,9 @@ bool reads_nothing_before(const MixForm& form, const Place& place) {
   return form.source == Source::kPrevious && place.site() == 0;
 }
 
+constexpr MixForm kFirstLane{
+    .base = [](const Place&, std::size_t, std::size_t lane) { return double(lane == 0); }};
+
 }  // namespace
 
 MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place,
@@ -31,13 +34,55 @@ MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place,
   return {nn::MixMap<double>::logits_of(form.map, shape.to, shape.from), lanes * shape.features};
 }
 
+std::vector<double> initial_numbers(const MixForm& given, const Place& place, std::size_t to,
+                                    std::size_t from) {
+  const MixForm& form = reads_nothing_before(given, place) ? kFirstLane : given;
+  const nn::MixMap<double> map(form.map, to, from);
+  std::vector<double> logits(map.logits()), numbers(map.numbers());
+  for (std::size_t k = 0; k < logits.size(); ++k) {
+    logits[k] = form.base(place, k / from, k % from);
+  }
+  map.forward(logits, numbers);
+  return numbers;
+}
+
+InitialMixes initial_mixes(const Placement& placement, const Place& place) {
+  const LaneForm& form = placement.lanes;
+  if (!form.several()) {
+    return {.read = {1},
+            .carry = {placement.skip.initial.value(place.depth)},
+            .write = {placement.gain.initial.value(place.depth)}};
+  }
+  const Changes changes = form.changes(place);
+  const std::size_t n = place.lanes, after = n + (changes == Changes::kAppend);
+  InitialMixes mixes{.lanes = n, .lanes_after = after};
+  if (changes == Changes::kAll) {
+    mixes.carry = initial_numbers(form.carry, place, n, n);
+    mixes.write = initial_numbers(form.write, place, n, 1);
+  } else {
+    mixes.carry.resize(after * n);
+    for (std::size_t i = 0; i < n; ++i) mixes.carry[i * n + i] = 1;
+    if (changes == Changes::kAppend) {
+      std::ranges::copy(initial_numbers(form.carry, place, 1, n), mixes.carry.end() - n);
+    }
+    mixes.write.resize(after);
+    mixes.write.back() = 1;
+  }
+  mixes.read = initial_numbers(form.read, place, 1, form.reads_carried ? after : n);
+  if (!form.reads_carried) return mixes;
+  std::vector<double> of_x(n);  // a·A
+  for (std::size_t i = 0; i < after; ++i) {
+    for (std::size_t j = 0; j < n; ++j) of_x[j] += mixes.read[i] * mixes.carry[i * n + j];
+  }
+  mixes.read = of_x;
+  return mixes;
+}
+
 template <typename V>
 LaneCoefficients<V>::LaneCoefficients(const MixForm& form, MixUse use, const Place& place,
                                       const MixShape& shape)
     : form_(form), use_(use), shape_(shape) {
-  if (reads_nothing_before(form_, place)) {
-    form_ = {.base = [](const Place&, std::size_t, std::size_t lane) { return double(lane == 0); }};
-  }
+  if (reads_nothing_before(form_, place)) form_ = kFirstLane;
   map_ = std::make_unique<nn::MixMap<V>>(form_.map, shape.to, shape.from);
   const std::size_t logits = map_->logits();
   for (std::size_t k = 0; k < logits; ++k) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "addnorm/nn/lane_coefficients.h"
 #include "base/require.h"
 
 namespace addnorm::theory {
@@ -98,6 +99,8 @@ class Branch {
     return first_.backward(Relu(up_).backward(d_hidden));
   }
 
+  SublayerKind kind() const { return kind_; }
+
   /// E‖Σ_i df_i·hidden_iᵀ‖².
   double second_weight_gradient(const TokenMoments& df) const {
     const double n = static_cast<double>(tokens_);
@@ -112,99 +115,175 @@ class Branch {
   TokenMoments up_, hidden_;
 };
 
-/// One norm, of tokens with these moments: multiplies values, and gradients, with this.
-double norm_factor(const TokenMoments& x, double epsilon) {
-  return 1 / (x.power + epsilon);
+/// Second moments of the lanes of a token: of lane i with lane j.
+class Gram {
+ public:
+  explicit Gram(std::size_t lanes) : lanes_(lanes), moments_(lanes * lanes) {}
+
+  std::size_t lanes() const { return lanes_; }
+  TokenMoments& operator()(std::size_t i, std::size_t j) { return moments_[i * lanes_ + j]; }
+  const TokenMoments& operator()(std::size_t i, std::size_t j) const {
+    return moments_[i * lanes_ + j];
+  }
+
+  /// M·X has M·P·Mᵀ; `m` has rows × lanes() numbers.
+  Gram mixed(const std::vector<double>& m) const {
+    const std::size_t rows = m.size() / lanes_;
+    Gram result(rows);
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < rows; ++j) {
+        for (std::size_t k = 0; k < lanes_ * lanes_; ++k) {
+          const double weight = m[i * lanes_ + k / lanes_] * m[j * lanes_ + k % lanes_];
+          result(i, j) = result(i, j) + weight * moments_[k];
+        }
+      }
+    }
+    return result;
+  }
+  /// Adds what v ⊗ f has, f independent of what is there: v·vᵀ·p_f.
+  void add(const std::vector<double>& v, const TokenMoments& f) {
+    for (std::size_t k = 0; k < lanes_ * lanes_; ++k) {
+      moments_[k] = moments_[k] + v[k / lanes_] * v[k % lanes_] * f;
+    }
+  }
+  /// Multiplies the values of a lane with √square.
+  void scale(std::size_t lane, double square) {
+    for (std::size_t k = 0; k < lanes_; ++k) {
+      (*this)(lane, k) = std::sqrt(square) * (*this)(lane, k);
+      (*this)(k, lane) = std::sqrt(square) * (*this)(k, lane);
+    }
+  }
+
+ private:
+  std::size_t lanes_;
+  std::vector<TokenMoments> moments_;
+};
+
+/// The transpose of rows × cols numbers.
+std::vector<double> transposed(const std::vector<double>& m, std::size_t cols) {
+  std::vector<double> t;
+  for (std::size_t j = 0; j < cols; ++j) {
+    for (std::size_t i = j; i < m.size(); i += cols) t.push_back(m[i]);
+  }
+  return t;
 }
 
-/// One Add & Norm: the same five slots, in the same order, as src/nn/add_norm.cc.
+/// The norm of a slot, of tokens with these moments: it multiplies values, and gradients, with the
+/// square root of this; 1 where there is none.
+double norm_factor(const WideStack& stack, Slot slot, const TokenMoments& x) {
+  if (slot == Slot::kNothing) return 1;
+  if (slot == Slot::kUnit) return 1 / (static_cast<double>(stack.d_model) * x.power);
+  return 1 / (x.power + stack.epsilon);
+}
+
+/// One Add & Norm, in the order of src/nn/add_norm.cc: z = a·R(X), h = before(z), f = inside(F(h)),
+/// X′ = after(A·X + b ⊗ u). One lane has a = 1, A = skip and b = gain.
 class AddNormMoments {
  public:
-  AddNormMoments(const WideStack& stack, SublayerKind kind, const Placement& placement, Depth depth)
-      : placement_(placement),
-        depth_(depth),
-        kind_(kind),
-        epsilon_(stack.epsilon),
-        branch_(stack, kind, placement, depth) {
-    skip_ = placement.skip.initial.value(depth);
-    gain_ = placement.gain.initial.value(depth);
+  AddNormMoments(const WideStack& stack, const Placement& placement, const Place& place)
+      : stack_(stack), placement_(placement), place_(place), mixes_(initial_mixes(placement, place)) {
+    branches_.emplace_back(stack, place.sublayer, placement, place.depth);
+    if (placement.sublayers == Sublayers::kParallel) {
+      branches_.emplace_back(stack, SublayerKind::kFeedForward, placement, place.depth);
+    }
+    // u = f − z: X′ = (A − b·a)·X + b·f
+    if (placement.update == Update::kDifference) {
+      for (std::size_t k = 0; k < mixes_.carry.size(); ++k) {
+        mixes_.carry[k] -=
+            mixes_.write[k / mixes_.lanes] * mixes_.read[k % mixes_.lanes];
+      }
+    }
   }
 
-  TokenMoments forward(const TokenMoments& x, StackMoments& out) {
-    TokenMoments h = x;
-    observe(Point::kX, x, out);
-    if (placement_.before == Slot::kNorm) {
-      const double scale = placement_.before_scale.value(depth_);
-      before_factor_ = scale * scale * norm_factor(x, epsilon_);
-      h = before_factor_ * x;
-      observe(Point::kBefore, h, out);
-    }
-    TokenMoments f = branch_.forward(h);
+  Gram forward(const Gram& x, StackMoments& out) {
+    read_ = mixes_.read;
+    read_.back() *= std::sqrt(norm_factor(stack_, placement_.lanes.last_lane,
+                                          x(x.lanes() - 1, x.lanes() - 1)));
+    const TokenMoments z = x.mixed(read_)(0, 0);
+    observe(Point::kX, z, out);
+    const double scale = placement_.before_scale.value(place_.depth);
+    before_factor_ = scale * scale * norm_factor(stack_, placement_.before, z);
+    const TokenMoments h = before_factor_ * z;
+    if (placement_.before != Slot::kNothing) observe(Point::kBefore, h, out);
+    TokenMoments f;
+    for (Branch& branch : branches_) f = f + branch.forward(h);
     observe(Point::kBranch, f, out);
-    if (placement_.inside == Slot::kNorm) {
-      const double gamma = placement_.inside_gamma.value(depth_);
-      inside_factor_ = gamma * gamma * norm_factor(f, epsilon_);
-      f = inside_factor_ * f;
-      observe(Point::kInside, f, out);
-    }
-    const TokenMoments s = skip_ * skip_ * x + gain_ * gain_ * f;
-    observe(Point::kSum, s, out);
-    if (placement_.after != Slot::kNorm) return s;
-    after_factor_ = norm_factor(s, epsilon_);
-    observe(Point::kAfter, after_factor_ * s, out);
-    return after_factor_ * s;
+    const double gamma = placement_.inside_gamma.value(place_.depth);
+    inside_factor_ = gamma * gamma * norm_factor(stack_, placement_.inside, f);
+    f = inside_factor_ * f;
+    if (placement_.inside != Slot::kNothing) observe(Point::kInside, f, out);
+    Gram s = x.mixed(mixes_.carry);
+    s.add(mixes_.write, f);
+    for (std::size_t i = 0; i < s.lanes(); ++i) observe(Point::kSum, s(i, i), out, i);
+    after_factor_ = norm_factor(stack_, placement_.after, s(0, 0));
+    s.scale(0, after_factor_);
+    if (placement_.after != Slot::kNothing) observe(Point::kAfter, s(0, 0), out);
+    return s;
   }
 
-  TokenMoments backward(TokenMoments gradient, StackMoments& out) {
-    if (placement_.after == Slot::kNorm) {
-      observe_gradient(Point::kAfter, gradient, out);
-      gradient = after_factor_ * gradient;
+  Gram backward(Gram gradient, StackMoments& out) {
+    if (placement_.after != Slot::kNothing) {
+      observe_gradient(Point::kAfter, gradient(0, 0), out);
     }
-    observe_gradient(Point::kSum, gradient, out);
-    TokenMoments df = gain_ * gain_ * gradient;
-    if (placement_.inside == Slot::kNorm) {
-      observe_gradient(Point::kInside, df, out);
-      df = inside_factor_ * df;
+    gradient.scale(0, after_factor_);
+    for (std::size_t i = 0; i < gradient.lanes(); ++i) {
+      observe_gradient(Point::kSum, gradient(i, i), out, i);
     }
+    TokenMoments df = gradient.mixed(mixes_.write)(0, 0);
+    if (placement_.inside != Slot::kNothing) observe_gradient(Point::kInside, df, out);
+    df = inside_factor_ * df;
     observe_gradient(Point::kBranch, df, out);
-    if (kind_ == SublayerKind::kFeedForward) {
-      out.down_gradient[depth_.layer - 1] = branch_.second_weight_gradient(df);
+    TokenMoments dh;
+    for (const Branch& branch : branches_) {
+      if (branch.kind() == SublayerKind::kFeedForward) {
+        out.down_gradient[place_.depth.layer - 1] = branch.second_weight_gradient(df);
+      }
+      dh = dh + branch.backward(df);
     }
-    TokenMoments dh = branch_.backward(df);
-    if (placement_.before == Slot::kNorm) {
-      observe_gradient(Point::kBefore, dh, out);
-      dh = before_factor_ * dh;
-    }
-    const TokenMoments dx = skip_ * skip_ * gradient + dh;
-    observe_gradient(Point::kX, dx, out);
+    if (placement_.before != Slot::kNothing) observe_gradient(Point::kBefore, dh, out);
+    const TokenMoments dz = before_factor_ * dh;
+    Gram dx = gradient.mixed(transposed(mixes_.carry, mixes_.lanes));
+    dx.add(read_, dz);
+    observe_gradient(Point::kX, placement_.lanes.several() ? dz : dx(0, 0), out);
     return dx;
   }
 
  private:
-  Site site(Point point) const { return {depth_.layer - 1, kind_, point}; }
-  void observe(Point point, const TokenMoments& value, StackMoments& out) const {
-    out.sites.push_back({site(point), value, {}});
+  Site site(Point point, std::size_t lane) const {
+    Site at{place_.depth.layer - 1, place_.sublayer, point};
+    at.lane = lane;
+    return at;
   }
-  void observe_gradient(Point point, const TokenMoments& gradient, StackMoments& out) const {
-    const auto here = std::ranges::find(out.sites, site(point), &SiteMoments::site);
+  void observe(Point point, const TokenMoments& value, StackMoments& out,
+               std::size_t lane = 0) const {
+    out.sites.push_back({site(point, lane), value, {}});
+  }
+  void observe_gradient(Point point, const TokenMoments& gradient, StackMoments& out,
+                        std::size_t lane = 0) const {
+    const auto here = std::ranges::find(out.sites, site(point, lane), &SiteMoments::site);
     here->gradient = gradient;
   }
 
+  WideStack stack_;
   Placement placement_;
-  Depth depth_;
-  SublayerKind kind_;
-  double epsilon_;
-  Branch branch_;
-  double skip_ = 1, gain_ = 1;
+  Place place_;
+  InitialMixes mixes_;
+  std::vector<double> read_;  // a, with what R makes of the last lane
+  std::vector<Branch> branches_;
   double before_factor_ = 1, inside_factor_ = 1, after_factor_ = 1;
 };
 
 std::vector<AddNormMoments> sublayers(const WideStack& stack) {
   std::vector<AddNormMoments> all;
-  for (std::size_t i = 0; i < stack.placements.size(); ++i) {
-    const Depth depth{i + 1, stack.placements.size()};
-    all.emplace_back(stack, SublayerKind::kAttention, stack.placements[i].attention, depth);
-    all.emplace_back(stack, SublayerKind::kFeedForward, stack.placements[i].feed_forward, depth);
+  for (std::size_t l = 0; l < stack.placements.size(); ++l) {
+    const BlockPlacement& block = stack.placements[l];
+    Place place{.depth = {l + 1, stack.placements.size()},
+                .lanes = lanes_before(stack.placements, 0, l)};
+    all.emplace_back(stack, block.attention, place);
+    if (block.attention.sublayers == Sublayers::kParallel) continue;
+    place.lanes = initial_mixes(block.attention, place).lanes_after;
+    place.sublayer = SublayerKind::kFeedForward;
+    all.emplace_back(stack, block.feed_forward, place);
   }
   return all;
 }
@@ -233,9 +312,8 @@ const SiteMoments& StackMoments::stream(std::size_t place) const {
 }
 
 bool covers(const Placement& placement) {
-  return !placement.lanes.several() && placement.update == Update::kBranch &&
-         placement.sublayers == Sublayers::kInTurn && placement.inside != Slot::kUnit &&
-         placement.entry == Slot::kNothing && placement.survival.formula == "1";
+  return !placement.lanes.splits_features && placement.update != Update::kGated &&
+         placement.survival.formula == "1";
 }
 
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
@@ -249,15 +327,37 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
   StackMoments out;
   out.down_gradient.resize(stack.placements.size());
   std::vector<AddNormMoments> all = sublayers(stack);
-  TokenMoments x = input;
+
+  // X_0 = u ⊗ x, whose first lane goes through the entry norm.
+  const Placement& first = stack.placements.front().attention;
+  const double entry_factor = norm_factor(stack, first.entry, input);
+  std::vector<double> enter(lanes_before(stack.placements, 0, 0));
+  for (std::size_t i = 0; i < enter.size(); ++i) enter[i] = first.lanes.enter(i);
+  enter[0] *= std::sqrt(entry_factor);
+  Gram x(enter.size());
+  x.add(enter, input);
   for (AddNormMoments& sublayer : all) x = sublayer.forward(x, out);
-  TokenMoments d = gradient;
-  if (has_final_norm(stack)) {
-    const double factor = norm_factor(x, stack.epsilon);
-    out.sites.push_back(
-        {{all.size() / 2, SublayerKind::kFinalNorm, Point::kOutput}, factor * x, gradient});
-    d = factor * d;
+
+  // z = c·R(X), of one lane x, through the final norm.
+  const Placement& last = stack.placements.back().feed_forward;
+  const std::size_t layers = stack.placements.size(), lanes = x.lanes();
+  std::vector<double> exit{1};
+  if (last.lanes.several()) {
+    const Place behind{.depth = {layers + 1, layers}, .lanes = lanes};
+    exit = initial_numbers(last.lanes.exit, behind, 1, lanes);
+    exit.back() *=
+        std::sqrt(norm_factor(stack, last.lanes.last_lane_at_exit, x(lanes - 1, lanes - 1)));
   }
+  const TokenMoments z = x.mixed(exit)(0, 0);
+  TokenMoments dz = gradient;
+  if (has_final_norm(stack)) {
+    const double factor = norm_factor(stack, Slot::kNorm, z);
+    out.sites.push_back(
+        {{layers, SublayerKind::kFinalNorm, Point::kOutput}, factor * z, gradient});
+    dz = factor * dz;
+  }
+  Gram d(lanes);
+  d.add(exit, dz);
   std::ranges::reverse(all);
   for (AddNormMoments& sublayer : all) d = sublayer.backward(d, out);
   return out;

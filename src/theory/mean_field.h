@@ -56,7 +56,8 @@ struct StackMoments {
   const SiteMoments& stream(std::size_t place) const;
 };
 
-/// Whether theory covers this placement: a stream of one lane, to which f itself is added.
+/// Whether theory covers this placement: nothing random or gated in what is added, and lanes that
+/// are not parts of one stream's features.
 bool covers(const Placement& placement);
 
 /// Error unless the queries are 0 and all placements are covered. `input`: of what the stack reads; `gradient`: of the loss's

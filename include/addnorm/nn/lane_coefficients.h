@@ -39,6 +39,20 @@ struct MixWeights {
 ADDNORM_API MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place,
                                    const MixShape& shape);
 
+/// The numbers of a mix at the start, where the weights are 0: map(base).
+ADDNORM_API std::vector<double> initial_numbers(const MixForm& form, const Place& place,
+                                                std::size_t to, std::size_t from);
+
+/// What a sublayer reads and leaves at the start, of n lanes: z = read·X and X′ = carry·X + write·f,
+/// whatever it is that it computes by.
+struct InitialMixes {
+  std::size_t lanes = 1, lanes_after = 1;
+  std::vector<double> read;   ///< n
+  std::vector<double> carry;  ///< n′·n
+  std::vector<double> write;  ///< n′
+};
+ADDNORM_API InitialMixes initial_mixes(const Placement& placement, const Place& place);
+
 /// The to × from numbers of one mix (MixForm), with their parameters and their backward: the
 /// learned numbers of `base` and, where there is a source, `weight` and `scale`. In float or double.
 template <typename V>
