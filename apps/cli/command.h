@@ -24,6 +24,7 @@ Command reproduce_command(CLI::App& program);
 Command study_command(CLI::App& program);
 Command train_command(CLI::App& program);
 Command generate_command(CLI::App& program);
+Command placements_command(CLI::App& program);
 Command lab_command(CLI::App& program);
 Command doctor_command(CLI::App& program);
 Command bench_command(CLI::App& program);

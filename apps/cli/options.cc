@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "addnorm/nn/placement.h"
+#include "report/text.h"
 
 namespace addnorm::cli {
 namespace {
@@ -136,35 +137,21 @@ CLI::Option* add_switch(CLI::App& app, const std::string& flag, bool& is_on,
 }
 
 std::string placement_names() {
-  std::vector<std::string> names;
-  for (const Placement& p : placements()) names.emplace_back(p.name);
-  for (const Mixture& m : mixtures()) names.emplace_back(m.name);
+  std::vector<std::string_view> names;
+  for (const Placement& p : placements()) names.push_back(p.name);
+  for (const Mixture& m : mixtures()) names.push_back(m.name);
   return fmt::format("{}", fmt::join(names, "|"));
 }
 
 std::string placement_help() {
-  std::string text =
+  std::string names = placement_names();
+  for (std::size_t at = 0; (at = names.find('|', at)) != names.npos;) names.replace(at, 1, ", ");
+  return fmt::format(
       R"(A placement is a name, or names put together: post/pre is post around attention and pre around
-feed-forward; post:3+pre is 3 layers of post and the rest pre. The names:
-)";
-  for (const Placement& p : placements()) {
-    text += fmt::format("  {:25} {}", p.name, p.used_by);
-    const LaneForm& lanes = p.lanes;
-    if (lanes.grows) {
-      text += "; one lane more as it goes";
-    } else if (lanes.several() && lanes.least == lanes.most) {
-      text += fmt::format("; {} lanes", lanes.usual);
-    } else if (lanes.several()) {
-      text += fmt::format("; {} lanes, or from {} to {}", lanes.usual, lanes.least, lanes.most);
-    }
-    if (p.skip.initial.formula != "1") text += fmt::format("; skip {}", p.skip.initial.formula);
-    if (p.gain.initial.formula != "1") text += fmt::format("; gain {}", p.gain.initial.formula);
-    text += '\n';
-  }
-  for (const Mixture& m : mixtures()) {
-    text += fmt::format("  {:25} {}; {}\n", m.name, m.used_by, m.formula);
-  }
-  return text;
+feed-forward; post:3+pre is 3 layers of post and the rest pre. addnorm placements shows what each is:
+{}
+)",
+      report::wrap(names, 99));
 }
 
 void add_norm_options(CLI::App& app, NormOptions& norm) {

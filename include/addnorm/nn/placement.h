@@ -140,6 +140,7 @@ struct LaneForm {
 struct Placement {
   std::string_view name = {};
   std::string_view used_by = {};
+  std::string_view source = {};  ///< the paper, or where else it is described
   Slot before = Slot::kNothing;
   Slot inside = Slot::kNothing;
   Slot after = Slot::kNothing;
@@ -184,6 +185,7 @@ struct BlockPlacement {
 struct Mixture {
   std::string_view name = {};
   std::string_view used_by = {};
+  std::string_view source = {};
   std::string_view formula = {};
   BlockPlacement (*block)(Depth) = nullptr;
 };
