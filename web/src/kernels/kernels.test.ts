@@ -30,7 +30,7 @@ function placements() {
 }
 
 describe('placements and sessions', () => {
-  test('the table has its twelve rows', () => {
+  test('the table has its fourteen rows', () => {
     const table = placements();
     expect(Object.keys(table)).toHaveLength(12);
     expect(table.pre).toMatchObject({ before: true, after: false, finalNorm: true });
