@@ -98,10 +98,10 @@ ExitStatus run(std::vector<std::string> arguments) {
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{
-      study_command(program), train_command(program),  generate_command(program),
-      trace_command(program), norm_command(program),   reproduce_command(program),
-      placements_command(program), lab_command(program), doctor_command(program),
-      bench_command(program), serve_command(program), manual_command(program),
+      study_command(program),      train_command(program), generate_command(program),
+      trace_command(program),      norm_command(program),  reproduce_command(program),
+      placements_command(program), lab_command(program),   doctor_command(program),
+      bench_command(program),      serve_command(program), manual_command(program),
   };
   program.footer(kExamples);  // now, or it would be that of commands without one
   try {

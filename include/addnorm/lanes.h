@@ -71,8 +71,8 @@ using LaneMix = MatrixView<const V>;
 ///     X′ = A·X + B·dropout(F)       A ∈ R^{n′×n} carries, B ∈ R^{n′×q} writes
 ///     y  = norm(R·X′)               R ∈ R^{k×n′} reads
 ///
-/// Usually q = k = 1. Products and sums are in Arithmetic<Stream>, lane by lane in order, A's first;
-/// X′ is rounded to Stream before it is read, R·X′ is not rounded before it is normalized.
+/// Usually q = k = 1. Products and sums are in Arithmetic<Stream>, lane by lane in order, A's
+/// first; X′ is rounded to Stream before it is read, R·X′ is not rounded before it is normalized.
 template <typename Stream, typename Branch = Stream>
 struct LanesForward {
   using Value = Arithmetic<Stream>;
@@ -84,11 +84,11 @@ struct LanesForward {
   Dropout dropout = {};                 ///< of a branch of one lane
   /// X′, n′ lanes; may be x. Absent only where X′ = X: without carry and branch.
   LanesView<Stream> sum = {};
-  LaneMix<Value> read = {};                ///< k·n′ numbers; absent: nothing is read
-  std::optional<NormOptions> norm = {};    ///< kLayer or kRms, of k = 1; absent: y = R·X′
-  std::span<const Value> gamma = {};       ///< of the norm; empty: 1
-  std::span<const Value> beta = {};        ///< likewise; empty: 0
-  LanesView<Branch> y = {};                ///< k lanes; may be branch
+  LaneMix<Value> read = {};              ///< k·n′ numbers; absent: nothing is read
+  std::optional<NormOptions> norm = {};  ///< kLayer or kRms, of k = 1; absent: y = R·X′
+  std::span<const Value> gamma = {};     ///< of the norm; empty: 1
+  std::span<const Value> beta = {};      ///< likewise; empty: 0
+  LanesView<Branch> y = {};              ///< k lanes; may be branch
   std::span<NormStatistics<Value>> statistics = {};  ///< one for each row, for backward; optional
 };
 /// Computes X′ and y. At most kMostLanes lanes where they are carried or written; any number where
@@ -99,8 +99,8 @@ ADDNORM_API void lanes_forward(const LanesForward<Stream, Branch>& args, std::si
 /// How many lanes can be mixed into one another.
 inline constexpr std::size_t kMostLanes = 16;
 
-/// The gradients of lanes_forward. With dz that of R·X′, from the norm's backward (add_norm_backward)
-/// or dy itself, and G = d_sum + Rᵀ·dz:
+/// The gradients of lanes_forward. With dz that of R·X′, from the norm's backward
+/// (add_norm_backward) or dy itself, and G = d_sum + Rᵀ·dz:
 ///
 ///     dX = Aᵀ·G,   dF = mask ⊙ Bᵀ·G,   dA = G·Xᵀ,   dB = G·dropout(F)ᵀ,   dR = dz·X′ᵀ
 ///
@@ -114,7 +114,8 @@ struct LanesBackward {
   LanesView<const Branch> dy = {};            ///< of y, where there is a read
   LanesView<Stream> dx = {};                  ///< may be d_sum
   LanesView<Branch> d_branch = {};            ///< absent: not wanted; may be dy
-  /// Of the mixes, with as many rows as they have: of one row, the sum over all. Absent: not wanted.
+  /// Of the mixes, with as many rows as they have: of one row, the sum over all. Absent: not
+  /// wanted.
   MatrixView<Value> d_carry = {};
   MatrixView<Value> d_write = {};
   MatrixView<Value> d_read = {};

@@ -15,15 +15,26 @@ bool StudyRun::diverged() const {
   return !std::isfinite(validation_loss);
 }
 
+namespace {
+
+/// The study's settings with this placement. A number of lanes is for those that leave it free.
+run::RunConfig with_placement(run::RunConfig config, const std::string& placement) {
+  config.placement = placement;
+  const LaneForm lanes = parse_placements(placement, config.layers).front().attention.lanes;
+  if (lanes.least == lanes.most) config.lanes = 0;
+  return config;
+}
+
+}  // namespace
+
 void check_study(const StudyOptions& options) {
   constexpr std::uint64_t kMostSeeds = 1'000'000;  // so that no product overflows
   require(options.seeds >= 1 && options.seeds <= kMostSeeds, "seeds is {}, must be from 1 to {}",
           options.seeds, kMostSeeds);
   require(!options.placements.empty(), "there is no placement to study");
-  run::RunConfig config = options.config;
+  const run::RunConfig& config = options.config;
   for (const std::string& placement : options.placements) {
-    config.placement = placement;
-    run::check(config);
+    run::check(with_placement(config, placement));
   }
   constexpr std::uint64_t kLargest = 100'000'000;  // 1.2e9 weights, 20 GB with their optimizer
   const std::uint64_t quarter = std::max<std::uint64_t>(config.width, config.feed_forward / 4);
@@ -40,8 +51,7 @@ namespace {
 
 /// The settings of one model and its training.
 run::RunConfig config_of(const StudyOptions& options, const StudyRun& run) {
-  run::RunConfig config = options.config;
-  config.placement = run.placement;
+  run::RunConfig config = with_placement(options.config, run.placement);
   config.initialization = to_string(run.initialization);
   config.warm_up = run.warm_up;
   config.seed = run.seed;

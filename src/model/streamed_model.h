@@ -89,10 +89,10 @@ class StreamedModel {
   std::optional<Norm<float>> embedding_norm_, final_norm_;
   StreamEnds<float> ends_;
   std::optional<OutputHead> head_;
-  Matrix<float> embedded_;           // what the embedding's norm has taken
-  Matrix<float> x_;                  // the embedding
+  Matrix<float> embedded_;            // what the embedding's norm has taken
+  Matrix<float> x_;                   // the embedding
   std::vector<SavedStream> streams_;  // what each layer reads, and what the last one leaves
-  MatrixView<const float> last_;     // what leaves the stream at its end
+  MatrixView<const float> last_;      // what leaves the stream at its end
   Matrix<float> y_, output_, d_output_, d_stream_;
 };
 

@@ -38,7 +38,7 @@ void AddNorm<T>::forward(ResidualStream<T>& stream, Sublayer<T>& branch, const P
 template <typename T>
 void AddNorm<T>::backward(StreamGradient<T>& gradient, Sublayer<T>& branch, const Pass<T>& pass) {
   require(!x_.empty(), "add_norm: a backward without a forward");
-  const MatrixView<Value> d_sum = gradient.lanes.front();
+  const MatrixView<Value> d_sum = gradient.first();
   kernels::check_shape("add_norm", "gradient", d_sum, s_.rows, s_.cols);
   const ScopedTimer timer(Cost::kAddNorm);
   Matrix<T>& d_before = pass.memory().d_before;
@@ -115,7 +115,7 @@ template <typename T>
 MatrixView<T> AddNorm<T>::write_backward(StreamGradient<T>& gradient, const Pass<T>& pass) {
   const ResidualAdd<Value, T> add = residual(pass);
   const bool changes_u = !update_.is_branch(pass) || inside_;
-  const MatrixView<Value> d_sum = gradient.lanes.front();
+  const MatrixView<Value> d_sum = gradient.first();
   Matrix<T>& d_branch = pass.memory().d_branch;
   if (lanes_) {
     d_branch.resize(u_.rows, u_.cols);
@@ -161,7 +161,7 @@ void AddNorm<T>::read_backward(StreamGradient<T>& gradient, MatrixView<const T> 
     lanes_->read_backward(gradient, d_x, pass);
     return;
   }
-  const MatrixView<Value> dx = gradient.lanes.front();
+  const MatrixView<Value> dx = gradient.first();
   const Scale<Value> skip = scale(placement_.skip, skip_);
   if (before_) {
     before_->backward({.s = x_, .dy = d_before, .d_residual = dx, .skip = skip, .dx = dx}, pass);
@@ -290,6 +290,7 @@ void AddNorm<T>::observe_gradient(Point point, MatrixView<V> gradient, const Pas
 template <typename T>
 void AddNorm<T>::observe_sum_gradient(const StreamGradient<T>& gradient,
                                       const Pass<T>& pass) const {
+  if (!lanes_) observe_gradient(Point::kSum, gradient.first(), pass);
   for (std::size_t i = 0; pass.probe != nullptr && i < gradient.lanes.size(); ++i) {
     Site of_lane = site(Point::kSum);
     of_lane.lane = i;

@@ -57,14 +57,14 @@ Block<T>::Block(const BlockOptions& options, const BlockPlacement& placement, De
                           add_norm_options(options, depth, SublayerKind::kAttention,
                                            starting_lanes(placement.attention, options.lanes))),
       feed_forward_(options.d_model, options.d_ff, options.feed_forward, options.bias),
-      feed_forward_add_norm_(
-          placement.feed_forward,
-          add_norm_options(options, depth, SublayerKind::kFeedForward,
-                           starting_lanes(placement.feed_forward,
-                                          attention_add_norm_.lanes_after()))),
+      feed_forward_add_norm_(placement.feed_forward,
+                             add_norm_options(options, depth, SublayerKind::kFeedForward,
+                                              starting_lanes(placement.feed_forward,
+                                                             attention_add_norm_.lanes_after()))),
       parallel_(placement.attention.sublayers == Sublayers::kParallel) {
   const bool both = placement.feed_forward.sublayers == placement.attention.sublayers;
-  require(both, "block: placement \"{}\" has both sublayers side by side, cannot be mixed with \"{}\"",
+  require(both,
+          "block: placement \"{}\" has both sublayers side by side, cannot be mixed with \"{}\"",
           parallel_ ? placement.attention.name : placement.feed_forward.name,
           parallel_ ? placement.feed_forward.name : placement.attention.name);
 }

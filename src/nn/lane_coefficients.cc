@@ -26,8 +26,7 @@ constexpr MixForm kFirstLane{
 
 }  // namespace
 
-MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place,
-                       const MixShape& shape) {
+MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place, const MixShape& shape) {
   if (form.source == Source::kNone || reads_nothing_before(form, place)) return {};
   if (form.source == Source::kLane) return {use == MixUse::kWrite ? 1 : shape.to, shape.features};
   const std::size_t lanes = form.source == Source::kBranch ? 1 : place.lanes;
@@ -164,18 +163,18 @@ void LaneCoefficients<V>::forward(const MixSource<const V>& source) {
   if (is_made()) {
     const std::vector<Part> all = parts(source, {});
     rows = all.front().values.rows;
-    raw_.resize(rows, form_.source == Source::kLane ? all.size() * all.front().count
-                                                    : map_->logits());
+    raw_.resize(rows,
+                form_.source == Source::kLane ? all.size() * all.front().count : map_->logits());
     reciprocals_.resize(rows, form_.source == Source::kLane ? all.size() : 1);
     reciprocals_.fill(0);
     for (const Part& part : all) {
       const MatrixView<V> raw = raw_.view().block(0, part.first, rows, part.count);
-      gemm::gemm<V>({.a = part.values,
-                     .b = weight_.value.view().block(0, part.first_column, part.count,
-                                                     part.values.cols),
-                     .transpose_b = gemm::Transpose::kYes,
-                     .c = raw,
-                     .beta = V(part.first_column > 0 ? 1 : 0)});
+      gemm::gemm<V>(
+          {.a = part.values,
+           .b = weight_.value.view().block(0, part.first_column, part.count, part.values.cols),
+           .transpose_b = gemm::Transpose::kYes,
+           .c = raw,
+           .beta = V(part.first_column > 0 ? 1 : 0)});
       for (std::size_t r = 0; r < rows; ++r) {
         reciprocals_(r, part.norm) += nn::dot<V>(part.values.row(r), part.values.row(r));
       }
@@ -247,8 +246,8 @@ void LaneCoefficients<V>::backward(const MixSource<const V>& source,
     // Of 1/√(mean of squares + ε).
     parallel_for(rows, row_grain(part.values.cols), [&](std::size_t r) {
       const V reciprocal = reciprocals_(r, part.norm);
-      const V factor = -d_norm(r, part.norm) * reciprocal * reciprocal * reciprocal /
-                       static_cast<V>(width());
+      const V factor =
+          -d_norm(r, part.norm) * reciprocal * reciprocal * reciprocal / static_cast<V>(width());
       const auto values = part.values.row(r);
       const auto gradient = part.gradient.row(r);
       for (std::size_t c = 0; c < values.size(); ++c) gradient[c] += factor * values[c];

@@ -85,8 +85,8 @@ void mix_backward(const MixBackward<V>& args) {
   }
 }
 
-#define ADDNORM_INSTANTIATE(V)                                                             \
-  template V dot(std::span<const V>, std::span<const V>);                                  \
+#define ADDNORM_INSTANTIATE(V)                                                                \
+  template V dot(std::span<const V>, std::span<const V>);                                     \
   template void mix(MatrixView<const V>, const LaneList<const V>&, const LaneList<V>&, Into); \
   template void mix_backward(const MixBackward<V>&);
 ADDNORM_INSTANTIATE(float)

@@ -21,8 +21,8 @@ class MixMap {
 
   void forward(std::span<const V> logits, std::span<V> numbers) const;
   /// d_logits from the gradients of the numbers that forward has made of `logits`.
-  void backward(std::span<const V> logits, std::span<const V> numbers,
-                std::span<const V> d_numbers, std::span<V> d_logits) const;
+  void backward(std::span<const V> logits, std::span<const V> numbers, std::span<const V> d_numbers,
+                std::span<V> d_logits) const;
 
  private:
   using Trace = std::vector<std::vector<V>>;  // the numbers after each step of Sinkhorn's iteration

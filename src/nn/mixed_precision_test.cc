@@ -75,9 +75,9 @@ void expect_close_to_float32(const DecoderOptions& options) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto gradient = all[i].parameter->gradient.flat();
     if (norm(gradient) < 1e-4 * static_cast<double>(gradient.size())) continue;  // key biases: 0
-    // The gradient of a few numbers that all tokens share is a sum of many terms that nearly cancel.
-    const double tolerance =
-        all[i].parameter->role == ParameterRole::kResidualFactor ? 0.1 : 0.05;
+    // The gradient of a few numbers that all tokens share is a sum of many terms that nearly
+    // cancel.
+    const double tolerance = all[i].parameter->role == ParameterRole::kResidualFactor ? 0.1 : 0.05;
     EXPECT_LT(difference(of_mixed[i].parameter->gradient.flat(), gradient), tolerance)
         << all[i].name;
   }

@@ -22,11 +22,11 @@ const Placement& find_placement(std::string_view name) {
 std::size_t starting_lanes(const Placement& placement, std::size_t asked) {
   const LaneForm& form = placement.lanes;
   if (asked == 0) return form.usual;
-  require(form.grows || (form.least <= asked && asked <= form.most),
-          "placement \"{}\" has {} lanes, must be {}", placement.name, asked,
-          form.least == form.most ? fmt::format("{}", form.least)
-                                  : fmt::format("from {} to {}", form.least, form.most));
-  return asked;
+  if (form.grows || (form.least <= asked && asked <= form.most)) return asked;
+  const std::string lanes = form.least < form.most
+                                ? fmt::format("from {} to {} lanes", form.least, form.most)
+                                : fmt::format("{} lane{}", form.least, form.least == 1 ? "" : "s");
+  fail(fmt::format("placement \"{}\" takes {}, not {}", placement.name, lanes, asked));
 }
 
 std::size_t lanes_before(const std::vector<BlockPlacement>& placements, std::size_t asked,
@@ -67,7 +67,10 @@ BlockPlacement parse_block(std::string_view block, std::string_view description,
   const std::size_t slash = block.find('/');
   const BlockPlacement first = named_block(block.substr(0, slash), description, depth);
   if (slash == std::string_view::npos) return first;
-  return {first.attention, named_block(block.substr(slash + 1), description, depth).feed_forward};
+  const BlockPlacement second = named_block(block.substr(slash + 1), description, depth);
+  require(first.attention.sublayers == second.feed_forward.sublayers,
+          "placement \"{}\": both sublayers stand side by side, or none", description);
+  return {first.attention, second.feed_forward};
 }
 
 /// How many layers "post:3" is for; all that are left without a number.

@@ -1,6 +1,6 @@
 /// Every placement and mixture, as data. Numbers are those of the papers; where published code
-/// differs from its paper, a comment says which one stands here. docs/arrangements.md shows the table
-/// and says what is left out.
+/// differs from its paper, a comment says which one stands here. docs/arrangements.md shows the
+/// table and says what is left out.
 
 #include <algorithm>
 #include <cmath>
@@ -108,8 +108,7 @@ std::size_t backout_layer(const Place& place) {
   return (2 * place.depth.layers + 2) / 3;
 }
 bool adds_saved(const Place& place) {
-  const std::size_t layer =
-      std::max(saved_layer(place) + 1, (7 * place.depth.layers + 11) / 12);
+  const std::size_t layer = std::max(saved_layer(place) + 1, (7 * place.depth.layers + 11) / 12);
   return place.sublayer == SublayerKind::kAttention && place.depth.layer == layer;
 }
 double saved_carry(const Place& place, Lane to, Lane from) {
@@ -149,22 +148,20 @@ constexpr MixForm kIdentity{.formula = "I", .base = identity};
 constexpr MixForm kFirst{.formula = "the first", .base = first};
 constexpr MixForm kSum{.formula = "their sum", .base = one};
 constexpr MixForm kMean{.formula = "their mean", .base = mean};
-constexpr MixForm kQuery{.formula = "softmax(w·N(x))",
-                         .base = zero,
-                         .source = Source::kLane,
-                         .map = Map::kSoftmax};
+constexpr MixForm kQuery{
+    .formula = "softmax(w·N(x))", .base = zero, .source = Source::kLane, .map = Map::kSoftmax};
 constexpr MixForm kHyperRead{.formula = "learned, one in turn", .base = in_turn, .learned = always};
 constexpr MixForm kHyperCarry{.formula = "learned, I", .base = identity, .learned = always};
 constexpr MixForm kHyperWrite{.formula = "learned, 1", .base = one, .learned = always};
-constexpr MixForm with_lane(MixForm form) {
+constexpr MixForm with_lane(std::string_view formula, MixForm form) {
+  form.formula = formula;
   form.source = Source::kLane;
   form.act = Act::kTanh;
   form.scale = 0.01;
   return form;
 }
-constexpr MixForm manifold(std::string_view formula,
-                           double (*base)(const Place&, Lane, Lane), Map map,
-                           Source source = Source::kStream) {
+constexpr MixForm manifold(std::string_view formula, double (*base)(const Place&, Lane, Lane),
+                           Map map, Source source = Source::kStream) {
   return {.formula = formula,
           .base = base,
           .learned = always,
@@ -200,6 +197,7 @@ constexpr LaneForm carried(LaneForm form) {
 constexpr LaneForm parts(LaneForm form) {
   form.splits_features = true;
   form.read.base = form.exit.base = identity;
+  form.exit.formula = "I";
   form.write.base = identity;
   return form;
 }
@@ -217,14 +215,20 @@ constexpr LaneForm last_lane(LaneForm form, Slot of_sublayers) {
   return form;
 }
 
-constexpr MixForm kDenseAverage{
-    .formula = "learned, the last", .base = last, .learned = always};
+constexpr MixForm kDenseAverage{.formula = "learned, the last", .base = last, .learned = always};
 
 constexpr Placement kPlacements[] = {
     {.name = "none", .used_by = "ablation: a residual without a norm"},
     {.name = "plain", .used_by = "ablation: neither residual nor norm", .skip = kZero},
-    {.name = "post", .used_by = "Transformer 2017, BERT", .source = "Vaswani et al. 2017", .after = Slot::kNorm},
-    {.name = "pre", .used_by = "GPT-2, Llama", .source = "Xiong et al. 2020", .before = Slot::kNorm, .final_norm = Slot::kNorm},
+    {.name = "post",
+     .used_by = "Transformer 2017, BERT",
+     .source = "Vaswani et al. 2017",
+     .after = Slot::kNorm},
+    {.name = "pre",
+     .used_by = "GPT-2, Llama",
+     .source = "Xiong et al. 2020",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm},
     {.name = "sandwich",
      .used_by = "Gemma 2 and 3, CogView",
      .source = "Ding et al. 2021",
@@ -309,7 +313,10 @@ constexpr Placement kPlacements[] = {
      .survival = {"1 - 0.1·l/N",
                   [](Depth d) { return 1 - 0.1 * double(d.layer) / double(d.layers); }},
      .final_norm = Slot::kNorm},
-    {.name = "highway", .used_by = "highway networks", .source = "Srivastava et al. 2015", .update = Update::kGated},
+    {.name = "highway",
+     .used_by = "highway networks",
+     .source = "Srivastava et al. 2015",
+     .update = Update::kGated},
     {.name = "orthogonal",
      .used_by = "orthogonal residual",
      .source = "Oh et al. 2025",
@@ -347,13 +354,13 @@ constexpr Placement kPlacements[] = {
      .source = "modded-nanogpt, pull request 159",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = carried(two(kFirst,
-                          {.formula = "saved behind layer N/3, learned 1 before 7N/12",
-                           .base = saved_carry,
-                           .learned = [](const Place& place, Lane to, Lane from) {
-                             return adds_saved(place) && to == 0 && from == 1;
-                           }},
-                          {.formula = "(1, 0)", .base = saved_write}, kFirst))},
+     .lanes = carried(
+         two(kFirst,
+             {.formula = "saved behind layer N/3, learned 1 before 7N/12",
+              .base = saved_carry,
+              .learned = [](const Place& place, Lane to,
+                            Lane from) { return adds_saved(place) && to == 0 && from == 1; }},
+             {.formula = "(1, 0)", .base = saved_write}, kFirst))},
     {.name = "backout",
      .used_by = "modded-nanogpt",
      .source = "modded-nanogpt, pull request 140",
@@ -368,8 +375,8 @@ constexpr Placement kPlacements[] = {
      .used_by = "ResiDual",
      .source = "Xie et al. 2023",
      .after = Slot::kNorm,
-     .lanes = last_lane(two(kFirst, kIdentity, {.formula = "1", .base = one}, kSum),
-                        Slot::kNothing)},
+     .lanes =
+         last_lane(two(kFirst, kIdentity, {.formula = "1", .base = one}, kSum), Slot::kNothing)},
     {.name = "siamese",
      .used_by = "SiameseNorm",
      .source = "arXiv 2602.08064",
@@ -379,9 +386,11 @@ constexpr Placement kPlacements[] = {
      .final_norm = Slot::kNorm,
      .lanes = last_lane(two(kSum, kIdentity,
                             {.formula = "(1/sqrt(2l), 1)",
-                             .base = [](const Place& place, Lane to, Lane) {
-                               return to == 0 ? 1 / std::sqrt(2.0 * double(place.depth.layer)) : 1;
-                             }},
+                             .base =
+                                 [](const Place& place, Lane to, Lane) {
+                                   return to == 0 ? 1 / std::sqrt(2.0 * double(place.depth.layer))
+                                                  : 1;
+                                 }},
                             kSum),
                         Slot::kNorm)},
     {.name = "span",
@@ -401,7 +410,9 @@ constexpr Placement kPlacements[] = {
      .source = "Zhu et al. 2024",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = hyper(with_lane(kHyperRead), with_lane(kHyperCarry), with_lane(kHyperWrite))},
+     .lanes = hyper(with_lane("one in turn + s·tanh(w·N(x))", kHyperRead),
+                    with_lane("I + s·tanh(W·N(x))", kHyperCarry),
+                    with_lane("1 + s·tanh(w·N(x))", kHyperWrite))},
     {.name = "frac",
      .used_by = "frac-connections",
      .source = "Zhu et al. 2025",
@@ -413,13 +424,13 @@ constexpr Placement kPlacements[] = {
      .source = "Megatron-LM, pull request 6716",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = chosen(16, {.formula = "learned, the mean", .base = mean, .learned = always},
-                     kIdentity,
-                     {.formula = "2σ(learned, -0.5 to 0.5)",
-                      .base = spread,
-                      .learned = always,
-                      .map = Map::kTwoSigmoid},
-                     kMean)},
+     .lanes =
+         chosen(16, {.formula = "learned, the mean", .base = mean, .learned = always}, kIdentity,
+                {.formula = "2σ(learned, -0.5 to 0.5)",
+                 .base = spread,
+                 .learned = always,
+                 .map = Map::kTwoSigmoid},
+                kMean)},
     {.name = "identity-hc",
      .used_by = "Identity-HC",
      .source = "arXiv 2512.24880 with A = I",
@@ -431,26 +442,25 @@ constexpr Placement kPlacements[] = {
      .source = "Xie et al. 2025",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = chosen(16, kManifoldRead,
-                     manifold("Sinkhorn(of X)", identity_logit, Map::kSinkhorn), kManifoldWrite,
-                     kManifoldExit)},
+     .lanes = chosen(16, kManifoldRead, manifold("Sinkhorn(of X)", identity_logit, Map::kSinkhorn),
+                     kManifoldWrite, kManifoldExit)},
     {.name = "mhc-lite",
      .used_by = "mHC-lite",
      .source = "arXiv 2601.05732",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = chosen(4, kManifoldRead,
-                     manifold("permutations(of X)", first_logit, Map::kPermutations),
-                     kManifoldWrite, kManifoldExit)},
+     .lanes =
+         chosen(4, kManifoldRead, manifold("permutations(of X)", first_logit, Map::kPermutations),
+                kManifoldWrite, kManifoldExit)},
     {.name = "single-pass-mhc",
      .used_by = "DeepSeek-V4.1",
      .source = "NeMo Automodel, pull request 3855",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = chosen(16,
-                     manifold("σ(of the X before)", turn_logit, Map::kSigmoid, Source::kPrevious),
-                     manifold("Sinkhorn(of X)", identity_logit, Map::kSinkhorn), kManifoldWrite,
-                     kManifoldExit)},
+     .lanes =
+         chosen(16, manifold("σ(of the X before)", turn_logit, Map::kSigmoid, Source::kPrevious),
+                manifold("Sinkhorn(of X)", identity_logit, Map::kSinkhorn), kManifoldWrite,
+                kManifoldExit)},
     {.name = "dense-former",
      .used_by = "DenseFormer",
      .source = "Pagliardini et al. 2024",
@@ -492,7 +502,9 @@ constexpr Mixture kMixtures[] = {
      .source = "Li et al. 2024",
      .formula = "post in the first quarter of the layers, then pre",
      .block =
-         [](Depth depth) { return everywhere(4 * (depth.layer - 1) < depth.layers ? "post" : "pre"); }},
+         [](Depth depth) {
+           return everywhere(4 * (depth.layer - 1) < depth.layers ? "post" : "pre");
+         }},
     {.name = "hybrid",
      .used_by = "HybridNorm",
      .source = "Zhuo et al. 2025",

@@ -32,7 +32,7 @@ ResidualStream<T> StreamEnds<T>::enter(MatrixView<const Value> x, const Pass<T>&
     return ResidualStream<T>(entered_);
   }
   LaneList<const Value> lanes;
-    const std::size_t width = splits() ? x.cols / lanes_ : x.cols;
+  const std::size_t width = splits() ? x.cols / lanes_ : x.cols;
   entered_.resize(lanes_ * x.rows, width);
   const LaneList<Value> entered = nn::lanes_of(entered_.view(), lanes_);
   for (std::size_t i = 0; i < lanes_; ++i) {
@@ -72,7 +72,7 @@ StreamGradient<T> StreamEnds<T>::leave_backward(MatrixView<Value> dz, const Pass
 template <typename T>
 void StreamEnds<T>::enter_backward(const StreamGradient<T>& gradient, MatrixView<Value> dx,
                                    const Pass<T>& pass) {
-  const MatrixView<Value> first = gradient.lanes.front();
+  const MatrixView<Value> first = gradient.first();
   if (entry_) {
     const MatrixView<const Value> x = x_.block(0, 0, first.rows, first.cols);
     entry_->backward({.s = x, .dy = first, .dx = first}, pass);

@@ -45,9 +45,8 @@ UpdateStep<T>::UpdateStep(const Placement& placement, const Place& place, std::s
 template <typename T>
 Arithmetic<T> UpdateStep<T>::kept(std::size_t r, const Pass<T>& pass) const {
   if (!drops(pass)) return 1;
-  const Dropout dropout{.probability = 1 - survival_,
-                        .seed = pass.dropout_seed,
-                        .offset = place_ << 40};
+  const Dropout dropout{
+      .probability = 1 - survival_, .seed = pass.dropout_seed, .offset = place_ << 40};
   return kernels::dropout_factor<Value>(dropout, (pass.first_row + r) / pass.length);
 }
 
@@ -73,9 +72,8 @@ MatrixView<const T> UpdateStep<T>::forward(MatrixView<const T> f, MatrixView<con
   }
   for_each_row(f.rows, f.cols, [&](std::size_t r) {
     const Value keep = kept(r, pass);
-    const Value along = kind_ == Update::kOrthogonal
-                            ? inner(f.row(r), z.row(r)) / inner(z.row(r), z.row(r))
-                            : 1;
+    const Value along =
+        kind_ == Update::kOrthogonal ? inner(f.row(r), z.row(r)) / inner(z.row(r), z.row(r)) : 1;
     for (std::size_t c = 0; c < f.cols; ++c) {
       Value u = static_cast<Value>(f(r, c));
       if (kind_ != Update::kBranch) u -= along * z(r, c);

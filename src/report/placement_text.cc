@@ -50,7 +50,7 @@ std::string added(const Placement& p) {
 std::string what_is_read(const Placement& p) {
   const LaneForm& lanes = p.lanes;
   if (!lanes.several()) return "x";
-  return fmt::format("a·{}", lanes.reads_carried                  ? "A·X"
+  return fmt::format("a·{}", lanes.reads_carried              ? "A·X"
                              : lanes.last_lane == Slot::kNorm ? "R(X)"
                                                               : "X");
 }
@@ -62,18 +62,19 @@ std::string formulas(const Placement& p) {
   }
   const std::string z = what_is_read(p);
   const bool scales = p.before_scale.formula != "1";
-  const std::string h = (scales ? fmt::format("{}·", p.before_scale.formula) : "") +
-                        normalized(p.before, z);
+  const std::string h =
+      (scales ? fmt::format("{}·", p.before_scale.formula) : "") + normalized(p.before, z);
   const std::string branch = p.sublayers == Sublayers::kParallel
                                  ? fmt::format("attention({0}) + feed_forward({0})", h)
                                  : fmt::format("F({})", h);
   std::string f = normalized(p.inside, branch);
-  if (p.inside_gamma.formula != "1") f += fmt::format(", γ = {} at the start", p.inside_gamma.formula);
+  if (p.inside_gamma.formula != "1")
+    f += fmt::format(", γ = {} at the start", p.inside_gamma.formula);
   parts.push_back("f = " + f);
   if (p.lanes.several()) {
-    parts.push_back(fmt::format("X' = {}",
-                                p.lanes.grows ? "X with one lane more, or f added to the last"
-                                              : fmt::format("A·X + b ⊗ {}", added(p))));
+    parts.push_back(fmt::format("X' = {}", p.lanes.grows
+                                               ? "X with one lane more, or f added to the last"
+                                               : fmt::format("A·X + b ⊗ {}", added(p))));
     if (p.after != Slot::kNothing) parts.push_back("x'_0 = norm(x'_0)");
   } else {
     const std::string x = scaled(p.skip, "x"), u = scaled(p.gain, added(p));
@@ -84,11 +85,11 @@ std::string formulas(const Placement& p) {
 }
 
 std::string lanes_text(const LaneForm& lanes) {
-  const std::string count = lanes.grows ? "1 lane at first"
-                            : lanes.least == lanes.most
-                                ? fmt::format("{} lanes", lanes.usual)
-                                : fmt::format("{} lanes, or {} to {}", lanes.usual, lanes.least,
-                                              lanes.most);
+  const std::string count =
+      lanes.grows ? "1 lane at first"
+      : lanes.least == lanes.most
+          ? fmt::format("{} lanes", lanes.usual)
+          : fmt::format("{} lanes, or {} to {}", lanes.usual, lanes.least, lanes.most);
   std::vector<std::string> parts{count, fmt::format("a: {}", lanes.read.formula),
                                  fmt::format("A: {}", lanes.carry.formula)};
   if (!lanes.grows) parts.push_back(fmt::format("b: {}", lanes.write.formula));

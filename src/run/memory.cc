@@ -95,7 +95,8 @@ std::size_t add_norm_bytes(const Sizes& s, const Placement& p, const Place& plac
   std::size_t streams = 1 + (p.after == Slot::kNorm);
   if (p.lanes.several()) {
     const Changes changes = p.lanes.changes(place);
-    const std::size_t changed = changes == Changes::kAll && !p.lanes.splits_features ? place.lanes : 1;
+    const std::size_t changed =
+        changes == Changes::kAll && !p.lanes.splits_features ? place.lanes : 1;
     streams += changed * (1 + p.lanes.reads_carried) + (p.lanes.last_lane == Slot::kNorm);
   }
   return s.rows * s.d * (branches * s.branch + streams * kFloat);
@@ -110,9 +111,8 @@ std::size_t widened_bytes(const Sizes& s) {
 
 std::size_t activation_bytes(const Sizes& s) {
   std::size_t bytes = 0;
-  for_each_add_norm(s, [&](const Placement& p, const Place& place) {
-    bytes += add_norm_bytes(s, p, place);
-  });
+  for_each_add_norm(
+      s, [&](const Placement& p, const Place& place) { bytes += add_norm_bytes(s, p, place); });
   const std::size_t layers = s.options.placements.size();
   bytes += layers * s.rows * s.branch * (4 * s.d + (2 + 2 * s.gates) * s.ff);  // what F keeps
   const std::size_t lanes = lanes_before(s.options.placements, s.options.block.lanes, layers);

@@ -31,6 +31,7 @@ io::Json other_value(const Setting& setting) {
 TEST(RunConfig, EverySettingGoesThroughJson) {
   for (const Setting& setting : settings()) {
     RunConfig config;
+    if (setting.name == "lanes") config.placement = "hyper";
     update(config, {{std::string(setting.name), other_value(setting)}}, "file");
     check(config);
     EXPECT_EQ(to_json(config)[std::string(setting.name)], other_value(setting)) << setting.name;
@@ -115,6 +116,16 @@ TEST(RunConfig, RefusesWhatCannotBeUsed) {
   refuses({{"clip", -1}}, "clip is -1");
   refuses({{"dtype", "f16"}}, R"(dtype: "f16" is unknown, must be one of f32, bf16)");
   refuses({{"placement", "pro"}}, "pro");
+  refuses({{"lanes", 4}}, R"(placement "pre" takes 1 lane, not 4)");
+  refuses({{"placement", "mhc"}, {"lanes", 1}},
+          R"(placement "mhc" takes from 2 to 16 lanes, not 1)");
+  refuses({{"placement", "mhc"}, {"lanes", 17}}, "takes from 2 to 16 lanes, not 17");
+  refuses({{"placement", "siamese"}, {"lanes", 3}}, "takes 2 lanes, not 3");
+  refuses({{"placement", "attention-residuals"}, {"lanes", 4}}, "starts with 1 lane");
+  refuses({{"placement", "pre:2+mhc"}}, R"(placement "mhc" takes from 2 to 16 lanes, not 1)");
+  refuses({{"placement", "mhc:2+pre"}}, R"(placement "pre" takes 1 lane, not 4)");
+  refuses({{"placement", "frac"}, {"lanes", 5}}, "5 lanes do not divide the width of 192");
+  refuses({{"placement", "parallel/pre"}}, "side by side");
   refuses({{"layers", 1000000}}, "layers is 1000000, must be from 1 to 10000");
   refuses({{"ff", 1ULL << 58}}, "ff is 288230376151711744, must be at most");
   refuses({{"batch", 1ULL << 40}}, "batch is 1099511627776, must be from 1");

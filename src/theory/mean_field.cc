@@ -181,7 +181,10 @@ double norm_factor(const WideStack& stack, Slot slot, const TokenMoments& x) {
 class AddNormMoments {
  public:
   AddNormMoments(const WideStack& stack, const Placement& placement, const Place& place)
-      : stack_(stack), placement_(placement), place_(place), mixes_(initial_mixes(placement, place)) {
+      : stack_(stack),
+        placement_(placement),
+        place_(place),
+        mixes_(initial_mixes(placement, place)) {
     branches_.emplace_back(stack, place.sublayer, placement, place.depth);
     if (placement.sublayers == Sublayers::kParallel) {
       branches_.emplace_back(stack, SublayerKind::kFeedForward, placement, place.depth);
@@ -189,16 +192,15 @@ class AddNormMoments {
     // u = f − z: X′ = (A − b·a)·X + b·f
     if (placement.update == Update::kDifference) {
       for (std::size_t k = 0; k < mixes_.carry.size(); ++k) {
-        mixes_.carry[k] -=
-            mixes_.write[k / mixes_.lanes] * mixes_.read[k % mixes_.lanes];
+        mixes_.carry[k] -= mixes_.write[k / mixes_.lanes] * mixes_.read[k % mixes_.lanes];
       }
     }
   }
 
   Gram forward(const Gram& x, StackMoments& out) {
     read_ = mixes_.read;
-    read_.back() *= std::sqrt(norm_factor(stack_, placement_.lanes.last_lane,
-                                          x(x.lanes() - 1, x.lanes() - 1)));
+    read_.back() *=
+        std::sqrt(norm_factor(stack_, placement_.lanes.last_lane, x(x.lanes() - 1, x.lanes() - 1)));
     const TokenMoments z = x.mixed(read_)(0, 0);
     observe(Point::kX, z, out);
     const double scale = placement_.before_scale.value(place_.depth);
@@ -352,8 +354,7 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
   TokenMoments dz = gradient;
   if (has_final_norm(stack)) {
     const double factor = norm_factor(stack, Slot::kNorm, z);
-    out.sites.push_back(
-        {{layers, SublayerKind::kFinalNorm, Point::kOutput}, factor * z, gradient});
+    out.sites.push_back({{layers, SublayerKind::kFinalNorm, Point::kOutput}, factor * z, gradient});
     dz = factor * dz;
   }
   Gram d(lanes);

@@ -83,9 +83,9 @@ class AddNorm {
 
   MatrixView<const Value> x_;  // of several lanes, z
   MatrixView<const T> u_;
-  MatrixView<const Value> s_;    // of several lanes, the first one
+  MatrixView<const Value> s_;   // of several lanes, the first one
   LaneList<const Value> sums_;  // of several lanes, for probes
-  Matrix<T> h_, branch_, f_;  // without `before`, h is x where T cannot read that itself
+  Matrix<T> h_, branch_, f_;    // without `before`, h is x where T cannot read that itself
   Matrix<Value> sum_, y_;
   Matrix<T> dropped_;  // of several lanes, u after dropout
 };

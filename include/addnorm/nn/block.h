@@ -20,7 +20,8 @@ struct BlockOptions {
   Bias bias = Bias::kYes;  ///< of the linear layers
   double dropout = 0;      ///< on each branch
   AttentionForm attention = {};
-  std::size_t lanes = 0;  ///< of the stream before the block; 0: as many as its placement starts with
+  std::size_t lanes =
+      0;  ///< of the stream before the block; 0: as many as its placement starts with
 };
 
 /// One Transformer block: attention, then feed-forward, each within its Add & Norm, or both within

@@ -43,8 +43,8 @@ ADDNORM_API MixWeights mix_weights(const MixForm& form, MixUse use, const Place&
 ADDNORM_API std::vector<double> initial_numbers(const MixForm& form, const Place& place,
                                                 std::size_t to, std::size_t from);
 
-/// What a sublayer reads and leaves at the start, of n lanes: z = read·X and X′ = carry·X + write·f,
-/// whatever it is that it computes by.
+/// What a sublayer reads and leaves at the start, of n lanes: z = read·X and X′ = carry·X +
+/// write·f, whatever it is that it computes by.
 struct InitialMixes {
   std::size_t lanes = 1, lanes_after = 1;
   std::vector<double> read;   ///< n
@@ -54,7 +54,8 @@ struct InitialMixes {
 ADDNORM_API InitialMixes initial_mixes(const Placement& placement, const Place& place);
 
 /// The to × from numbers of one mix (MixForm), with their parameters and their backward: the
-/// learned numbers of `base` and, where there is a source, `weight` and `scale`. In float or double.
+/// learned numbers of `base` and, where there is a source, `weight` and `scale`. In float or
+/// double.
 template <typename V>
 class LaneCoefficients {
  public:
@@ -76,13 +77,14 @@ class LaneCoefficients {
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<V>& list);
 
  private:
-  /// A matrix that numbers are projected from, the rows of `weight` and of `raw_` that belong to it.
+  /// A matrix that numbers are projected from, the rows of `weight` and of `raw_` that belong to
+  /// it.
   struct Part {
     MatrixView<const V> values;
-    MatrixView<V> gradient;        // absent: not wanted
-    std::size_t first_column = 0;  // of weight
+    MatrixView<V> gradient;            // absent: not wanted
+    std::size_t first_column = 0;      // of weight
     std::size_t first = 0, count = 0;  // of the columns of raw_
-    std::size_t norm = 0;          // column of reciprocals_
+    std::size_t norm = 0;              // column of reciprocals_
   };
   std::vector<Part> parts(const MixSource<const V>& source, const MixSource<V>& gradients) const;
   std::size_t raw_index(std::size_t logit) const;
@@ -90,9 +92,7 @@ class LaneCoefficients {
   bool is_made() const { return form_.source != MixForm::Source::kNone; }
   V scale() const { return scale_.empty() ? V{1} : scale_.value(0, 0); }
   /// The column of reciprocals_ that a column of raw_ is multiplied with.
-  std::size_t norm_of(std::size_t raw) const {
-    return raw / (raw_.cols() / reciprocals_.cols());
-  }
+  std::size_t norm_of(std::size_t raw) const { return raw / (raw_.cols() / reciprocals_.cols()); }
   void find_logits(std::size_t r, std::span<V> logits) const;
 
   MixForm form_;
@@ -103,7 +103,7 @@ class LaneCoefficients {
   std::vector<std::size_t> learned_;  // which ones of them are learned
   Parameter<V> base_;                 // those, or empty
   Parameter<V> scale_;                // 1 × 1, or empty: 1
-  Parameter<V> weight_;  // rows of raw numbers × features that each is projected from
+  Parameter<V> weight_;               // rows of raw numbers × features that each is projected from
 
   Matrix<V> raw_;          // rows × logits: products with the weights, before the norm's division
   Matrix<V> reciprocals_;  // rows × 1, or × lanes: 1/√(mean of squares + ε)

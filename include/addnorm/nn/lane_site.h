@@ -10,8 +10,7 @@
 namespace addnorm {
 
 /// How many values the weights of a sublayer's mixes have.
-ADDNORM_API std::size_t lane_weights(const LaneForm& form, const Place& place,
-                                     std::size_t d_model);
+ADDNORM_API std::size_t lane_weights(const LaneForm& form, const Place& place, std::size_t d_model);
 
 /// The form by which a stream's exit reads, which changes nothing: c stands for a.
 ADDNORM_API LaneForm exit_form(LaneForm form);
@@ -43,9 +42,9 @@ class LaneSite {
                                  const Pass<T>& pass);
 
   Changes changes() const { return changes_; }
-  /// The numbers of the last read and write, of one row where all tokens have the same: a, of as many
-  /// rows as the sublayer reads; A; b. Absent: A and b where the sublayer changes the last lane
-  /// alone, and b where it appends one.
+  /// The numbers of the last read and write, of one row where all tokens have the same: a, of as
+  /// many rows as the sublayer reads; A; b. Absent: A and b where the sublayer changes the last
+  /// lane alone, and b where it appends one.
   MatrixView<const Value> read_numbers() const { return read_.numbers(); }
   MatrixView<const Value> carry_numbers() const { return numbers_of(carry_); }
   MatrixView<const Value> write_numbers() const { return numbers_of(write_); }

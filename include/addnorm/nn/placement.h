@@ -86,11 +86,11 @@ struct MixForm {
   };
 
   std::string_view formula = "1";
-  double (*base)(const Place&, std::size_t to, std::size_t from) =
-      [](const Place&, std::size_t, std::size_t) { return 1.0; };
+  double (*base)(const Place&, std::size_t to, std::size_t from) = [](const Place&, std::size_t,
+                                                                      std::size_t) { return 1.0; };
   /// Whether the base is learned from there on.
-  bool (*learned)(const Place&, std::size_t to, std::size_t from) =
-      [](const Place&, std::size_t, std::size_t) { return false; };
+  bool (*learned)(const Place&, std::size_t to,
+                  std::size_t from) = [](const Place&, std::size_t, std::size_t) { return false; };
   Source source = Source::kNone;
   Act act = Act::kNone;
   double scale = 1;  ///< learned from there on, unless it is 1
@@ -147,12 +147,12 @@ struct Placement {
   ResidualFactor skip = {};
   ResidualFactor gain = {};
   Update update = Update::kBranch;
-  DepthFactor before_scale = {};   ///< the output of `before` is multiplied with it
-  DepthFactor inside_gamma = {};   ///< γ of `inside` at the start
-  DepthFactor initial_gain = {};   ///< of F's value, output and feed-forward weights
-  DepthFactor survival = {};       ///< in training u is 0 for whole sequences with probability
-                                   ///< 1 − survival, and else divided by survival
-  Slot entry = Slot::kNothing;     ///< of the embedding; with several lanes, of the first one
+  DepthFactor before_scale = {};     ///< the output of `before` is multiplied with it
+  DepthFactor inside_gamma = {};     ///< γ of `inside` at the start
+  DepthFactor initial_gain = {};     ///< of F's value, output and feed-forward weights
+  DepthFactor survival = {};         ///< in training u is 0 for whole sequences with probability
+                                     ///< 1 − survival, and else divided by survival
+  Slot entry = Slot::kNothing;       ///< of the embedding; with several lanes, of the first one
   Slot final_norm = Slot::kNothing;  ///< whether a stack of these ends with a norm
   Sublayers sublayers = Sublayers::kInTurn;
   LaneForm lanes = {};
@@ -168,8 +168,8 @@ struct Placement {
 /// Every row of the table, in the order of ARCHITECTURE.md.
 ADDNORM_API std::span<const Placement> placements();
 
-/// How many lanes a stream has before a sublayer of this placement: `asked`, where the placement can
-/// have as many, or its usual number where that is 0. An Error elsewhere.
+/// How many lanes a stream has before a sublayer of this placement: `asked`, where the placement
+/// can have as many, or its usual number where that is 0. An Error elsewhere.
 ADDNORM_API std::size_t starting_lanes(const Placement& placement, std::size_t asked);
 
 /// The row with this name; an Error that lists the names if there is none.

@@ -87,11 +87,15 @@ template <typename T>
 struct StreamGradient {
   using Value = Arithmetic<T>;
 
-  LaneList<Value> lanes;
+  MatrixView<Value> one = {};  ///< of one lane
+  LaneList<Value> lanes = {};  ///< of several
   /// What is to be added to the gradient of the stream that the sublayer before this one reads.
   Matrix<Value> of_previous = {};
 
-  explicit StreamGradient(MatrixView<Value> gradient) : lanes{gradient} {}
+  /// Of one lane, or of the first one.
+  MatrixView<Value> first() const { return lanes.empty() ? one : lanes.front(); }
+
+  explicit StreamGradient(MatrixView<Value> gradient) : one(gradient) {}
   explicit StreamGradient(LaneList<Value> all) : lanes(std::move(all)) {}
 };
 

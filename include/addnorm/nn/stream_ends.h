@@ -12,8 +12,8 @@
 
 namespace addnorm {
 
-/// How a residual stream begins and ends: as X_0 = u ⊗ x, whose first lane may go through a norm, and
-/// as z = c·R(X). A stream of one lane is x, or norm(x), and ends as it is.
+/// How a residual stream begins and ends: as X_0 = u ⊗ x, whose first lane may go through a norm,
+/// and as z = c·R(X). A stream of one lane is x, or norm(x), and ends as it is.
 template <typename T>
 class StreamEnds {
  public:

@@ -32,9 +32,7 @@ class UpdateStep {
   std::optional<Linear<T>>& gate() { return gate_; }  ///< of kGated alone
 
  private:
-  bool drops(const Pass<T>& pass) const {
-    return pass.mode == Mode::kTraining && survival_ < 1;
-  }
+  bool drops(const Pass<T>& pass) const { return pass.mode == Mode::kTraining && survival_ < 1; }
   Value kept(std::size_t row, const Pass<T>& pass) const;
   MatrixView<const T> gate_input(MatrixView<const Value> z);
 
