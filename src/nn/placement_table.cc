@@ -217,8 +217,11 @@ constexpr LaneForm last_lane(LaneForm form, Slot of_sublayers) {
   return form;
 }
 
+/// The embedding alone is no average: what the first layer reads has no weight.
 constexpr MixForm kDenseAverage{
-    .formula = "learned, the last", .base = last, .learned = always};
+    .formula = "learned, the last",
+    .base = last,
+    .learned = [](const Place& place, Lane, Lane) { return place.lanes > 1; }};
 
 // Sources: post Vaswani et al. 2017; pre Xiong et al. 2020; sandwich Ding et al. 2021; reordered
 // Liu et al. 2022 (Swin v2); deepnorm Wang et al. 2022; rezero Bachlechner et al. 2020; layerscale
