@@ -203,12 +203,29 @@ def tile_exit(tile, case, x):
     return case.norm("final_norm", tile.mhc_pre_apply_mix_ref(x, mix.unsqueeze(-1)))
 
 
+def start_of_mhc(case):
+    """Of FFTYYY/mhc-lite, hyper_conn/mhc.py; TileKernels has none."""
+    mhc = load("mhc-lite/hyper_conn/mhc.py")
+    for s in case.sites:
+        site = case.site(s)
+        theirs = mhc.ManifoldConstrainedHyperConnections(case.lanes, dim=case.d_model,
+                                                         layer_index=s)
+        case.initial |= {f"{site}.read.base": theirs.static_alpha[:, 0],
+                         f"{site}.read.scale": theirs.pre_branch_scale,
+                         f"{site}.carry.base": theirs.static_alpha[:, 1:].T,
+                         f"{site}.carry.scale": theirs.residual_scale,
+                         f"{site}.write.base": theirs.static_beta,
+                         f"{site}.write.scale": theirs.h_post_scale}
+
+
 def of_tile_kernels():
     path = "tile_kernels/torch/mhc.py"
     tile = load(f"TileKernels/{path}")
 
     def case(name, lanes, *, identity=False, lags=False):
         of = Case(name, f"deepseek-ai/TileKernels {path}", lanes=lanes, layers=1 + lags)
+        if name == "mhc":
+            start_of_mhc(of)
         with float64():
             x = of.x.transpose(0, 1).unsqueeze(0)
             before = None
