@@ -103,6 +103,7 @@ TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
     for (const char* init : {"gpt2", "xavier"}) {
       for (const std::uint64_t layers : {2, 12}) {
         if (layers == 12 && placement.name == "none" && init == std::string("xavier")) continue;
+        if (layers == 12 && placement.name == "highway") continue;  // it has none either
         run::RunConfig config = small_settings();
         config.placement = placement.name;
         config.initialization = init;

@@ -249,8 +249,9 @@ unsigned slots_of(const Subject& subject, std::size_t layer, SublayerKind sublay
 }
 
 unsigned slots_of(const Placement& placement) {
-  return 4 * unsigned{placement.before == Slot::kNorm} +
-         2 * unsigned{placement.inside == Slot::kNorm} + unsigned{placement.after == Slot::kNorm};
+  return 4 * unsigned{placement.before != Slot::kNothing} +
+         2 * unsigned{placement.inside != Slot::kNothing} +
+         unsigned{placement.after != Slot::kNothing};
 }
 
 std::string slots_text(unsigned slots) {

@@ -63,6 +63,7 @@ Json to_json(const probe::ProfileEntry& entry) {
     line["weight"] = to_string(site.projection);
   }
   line["point"] = to_string(site.point);
+  if (site.lane > 0) line["lane"] = site.lane;
   for (const auto& [key, member] : kValues) {
     const double value = entry.*member;
     if (std::isfinite(value)) line[key] = value;
@@ -131,7 +132,8 @@ probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   entry.site = {.sublayer = name_at<SublayerKind>(line, "sublayer"),
                 .point = name_at<Point>(line, "point"),
                 .norm = name_at(line, "norm", NormSlot::kNone),
-                .projection = name_at(line, "weight", Projection::kNone)};
+                .projection = name_at(line, "weight", Projection::kNone),
+                .lane = value_or(line, "lane", std::size_t{0})};
   const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
                         entry.site.sublayer == SublayerKind::kFeedForward;
   if (in_layer && !line.contains("layer")) fail("there is no layer");
@@ -217,7 +219,8 @@ std::string site_text(const Site& site) {
   if (site.projection != Projection::kNone) {
     text += fmt::format(", {}", to_string(site.projection));
   }
-  return text + fmt::format(", {}", to_string(site.point));
+  text += fmt::format(", {}", to_string(site.point));
+  return site.lane > 0 ? text + fmt::format(", lane {}", site.lane) : text;
 }
 
 }  // namespace addnorm::io

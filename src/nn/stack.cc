@@ -27,7 +27,10 @@ void Stack<T>::forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>
   ResidualStream<T> stream = ends_.enter(x, pass);
   for (Block<T>& block : blocks_) block.forward(stream, pass);
   const ScopedTimer timer(Cost::kAddNorm);
-  if (ends_.has_lanes()) stream = ResidualStream<T>(ends_.leave(stream, pass));
+  if (ends_.has_lanes()) {
+    stream = ResidualStream<T>(ends_.leave(stream, pass));
+    if (pass.probe != nullptr) pass.probe->forward(end_site(), stream.value());
+  }
   if (!final_norm_) {
     nn::copy<Value, T>(stream.value(), y);
     return;
@@ -53,6 +56,7 @@ void Stack<T>::backward(MatrixView<const T> dy, MatrixView<Value> dx, const Pass
   } else {
     nn::copy<T, Value>(dy, dx);
   }
+  if (ends_.has_lanes() && pass.probe != nullptr) pass.probe->backward(end_site(), dx);
   StreamGradient<T> gradient = ends_.leave_backward(dx, pass);
   const auto report_ready = [&](std::size_t layer) {
     if (pass.on_gradients != nullptr) (*pass.on_gradients)(layer);

@@ -167,15 +167,23 @@ const ProfileEntry* find_entry(const std::vector<ProfileEntry>& profile, const S
   return found == profile.end() ? nullptr : &*found;
 }
 
+std::vector<Site> stream_sites(std::size_t place, std::size_t layers) {
+  using enum SublayerKind;
+  if (place < layers) return {{place, kAttention, Point::kX}};
+  const std::size_t last = layers - 1;
+  return {{layers, kFinalNorm, Point::kX},
+          {last, kFeedForward, Point::kAfter},
+          {last, kFeedForward, Point::kSum},
+          {last, kAttention, Point::kAfter},
+          {last, kAttention, Point::kSum}};
+}
+
 const ProfileEntry& stream_entry(const std::vector<ProfileEntry>& profile, std::size_t place,
                                  std::size_t layers) {
-  using enum SublayerKind;
   const ProfileEntry* entry = nullptr;
-  if (place < layers) {
-    entry = find_entry(profile, {place, kAttention, Point::kX});
-  } else {
-    entry = find_entry(profile, {layers - 1, kFeedForward, Point::kAfter});
-    if (entry == nullptr) entry = find_entry(profile, {layers - 1, kFeedForward, Point::kSum});
+  for (const Site& site : stream_sites(place, layers)) {
+    entry = find_entry(profile, site);
+    if (entry != nullptr) break;
   }
   require(entry != nullptr, "the profile has no stream at place {} of {} layers", place, layers);
   return *entry;

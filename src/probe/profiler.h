@@ -103,6 +103,11 @@ double mean_token_cosine(MatrixView<const T> tokens, std::size_t length);
 /// The first entry at (layer, sublayer, point), or nullptr.
 const ProfileEntry* find_entry(const std::vector<ProfileEntry>& profile, const Site& site);
 
+/// Where the residual stream is at a place of a stack of `layers`: the first of these sites that
+/// there is. What a stream of several lanes ends with is what the final norm reads; sublayers in
+/// parallel have the attention's sites alone.
+std::vector<Site> stream_sites(std::size_t place, std::size_t layers);
+
 /// The residual stream at a place of a stack of `layers`: at place l what layer l reads, at place
 /// `layers` what the last one leaves. Error if the profile lacks it.
 const ProfileEntry& stream_entry(const std::vector<ProfileEntry>& profile, std::size_t place,

@@ -6,6 +6,7 @@
 
 #include "addnorm/nn/lane_coefficients.h"
 #include "base/require.h"
+#include "probe/profiler.h"
 
 namespace addnorm::theory {
 namespace {
@@ -305,12 +306,12 @@ const SiteMoments& StackMoments::at(const Site& site) const {
 }
 
 const SiteMoments& StackMoments::stream(std::size_t place) const {
-  using enum SublayerKind;
-  const std::size_t layers = down_gradient.size();
-  if (place < layers) return at({place, kAttention, Point::kX});
-  const Site after{layers - 1, kFeedForward, Point::kAfter};
-  const bool normalized = std::ranges::find(sites, after, &SiteMoments::site) != sites.end();
-  return normalized ? at(after) : at({layers - 1, kFeedForward, Point::kSum});
+  const std::vector<Site> all = probe::stream_sites(place, down_gradient.size());
+  const auto there = [&](const Site& site) {
+    return std::ranges::find(sites, site, &SiteMoments::site) != sites.end();
+  };
+  const auto found = std::ranges::find_if(all, there);
+  return at(found == all.end() ? all.back() : *found);
 }
 
 bool covers(const Placement& placement) {
@@ -352,10 +353,15 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
   }
   const TokenMoments z = x.mixed(exit)(0, 0);
   TokenMoments dz = gradient;
+  const Site end{layers, SublayerKind::kFinalNorm, Point::kX};
+  if (last.lanes.several()) out.sites.push_back({end, z, {}});
   if (has_final_norm(stack)) {
     const double factor = norm_factor(stack, Slot::kNorm, z);
     out.sites.push_back({{layers, SublayerKind::kFinalNorm, Point::kOutput}, factor * z, gradient});
     dz = factor * dz;
+  }
+  if (last.lanes.several()) {
+    std::ranges::find(out.sites, end, &SiteMoments::site)->gradient = dz;
   }
   Gram d(lanes);
   d.add(exit, dz);

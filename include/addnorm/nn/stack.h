@@ -35,6 +35,9 @@ class Stack {
   std::optional<Norm<T, Value, T>>& final_norm() { return final_norm_; }
 
  private:
+  /// What is read of several lanes at the end.
+  Site end_site() const { return {blocks_.size(), SublayerKind::kFinalNorm, Point::kX}; }
+
   StreamEnds<T> ends_;
   std::vector<Block<T>> blocks_;
   std::optional<Norm<T, Value, T>> final_norm_;
