@@ -1,0 +1,136 @@
+#pragma once
+
+/// \file
+/// A residual stream of several lanes: carry, write, read and norm in one pass over memory, forward
+/// and backward. The lanes of a token are mixed by small matrices, which are the same for all rows
+/// or made for each row: hyper-connections (Zhu et al. 2024, eq. 1–4), mHC (Xie et al. 2025), wide
+/// residual streams, Attention Residuals (Kimi 2026) and the other rows of docs/arrangements.md.
+/// What norm.h says of threads, types, errors and bits holds here too.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "addnorm/norm.h"
+
+namespace addnorm {
+
+/// Several matrices of one shape: element (row r, lane i, feature c) stands at data[r·row_stride +
+/// i·lane_stride + c]. A tensor rows × lanes × features has row_stride = lanes·features and
+/// lane_stride = features; matrices that follow one another have row_stride = features and
+/// lane_stride = rows·features.
+template <typename T>
+struct LanesView {
+  T* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t lanes = 0;
+  std::size_t features = 0;
+  std::size_t row_stride = 0;
+  std::size_t lane_stride = 0;
+
+  constexpr LanesView() = default;
+  /// The tensor rows × lanes × features, without gaps.
+  constexpr LanesView(T* data_, std::size_t rows_, std::size_t lanes_, std::size_t features_)
+      : LanesView(data_, rows_, lanes_, features_, lanes_ * features_, features_) {}
+  /// Of any strides.
+  constexpr LanesView(T* data_, std::size_t rows_, std::size_t lanes_, std::size_t features_,
+                      std::size_t row_stride_, std::size_t lane_stride_)
+      : data(data_),
+        rows(rows_),
+        lanes(lanes_),
+        features(features_),
+        row_stride(row_stride_),
+        lane_stride(lane_stride_) {}
+  /// A matrix is one lane.
+  constexpr LanesView(MatrixView<T> m)
+      : LanesView(m.data, m.rows, m.data == nullptr ? 0 : 1, m.cols, m.stride, 0) {}
+
+  /// A view that may write is also one that may read.
+  constexpr operator LanesView<const T>() const requires(!std::is_const_v<T>) {
+    return {data, rows, lanes, features, row_stride, lane_stride};
+  }
+
+  /// Lane i.
+  constexpr MatrixView<T> lane(std::size_t i) const {
+    return {data + i * lane_stride, rows, features, row_stride};
+  }
+  /// The first `count` lanes from `first` on.
+  constexpr LanesView part(std::size_t first, std::size_t count) const {
+    return {data + first * lane_stride, rows, count, features, row_stride, lane_stride};
+  }
+  constexpr bool empty() const { return data == nullptr; }  ///< no lanes at all ("absent")
+};
+
+/// Matrices that mix lanes: p × q numbers, row by row, in each row of `values`. One row: the same
+/// for all rows of the stream; else one for each.
+template <typename V>
+using LaneMix = MatrixView<const V>;
+
+/// From one sublayer's output to the next one's input, of n lanes, for each row:
+///
+///     X′ = A·X + B·dropout(F)       A ∈ R^{n′×n} carries, B ∈ R^{n′×q} writes
+///     y  = norm(R·X′)               R ∈ R^{k×n′} reads
+///
+/// Usually q = k = 1. Products and sums are in Arithmetic<Stream>, lane by lane in order, A's
+/// first; X′ is rounded to Stream before it is read, R·X′ is not rounded before it is normalized.
+template <typename Stream, typename Branch = Stream>
+struct LanesForward {
+  using Value = Arithmetic<Stream>;
+
+  LanesView<const Stream> x = {};       ///< n lanes, the stream
+  LanesView<const Branch> branch = {};  ///< q lanes of F; absent: nothing is written
+  LaneMix<Value> carry = {};            ///< n′·n numbers; absent: A = I
+  LaneMix<Value> write = {};            ///< n′·q numbers, of a branch
+  Dropout dropout = {};                 ///< of a branch of one lane
+  /// X′, n′ lanes; may be x. Absent only where X′ = X: without carry and branch.
+  LanesView<Stream> sum = {};
+  LaneMix<Value> read = {};              ///< k·n′ numbers; absent: nothing is read
+  std::optional<NormOptions> norm = {};  ///< kLayer or kRms, of k = 1; absent: y = R·X′
+  std::span<const Value> gamma = {};     ///< of the norm; empty: 1
+  std::span<const Value> beta = {};      ///< likewise; empty: 0
+  LanesView<Branch> y = {};              ///< k lanes; may be branch
+  /// One for each row: from forward, where they are optional, for backward.
+  std::span<NormStatistics<Value>> statistics = {};
+};
+/// Computes X′ and y. Of x, branch, X′ and y there are at most kMostLanes lanes, but any number of
+/// x where it is read alone.
+template <typename Stream, typename Branch = Stream>
+ADDNORM_API void lanes_forward(const LanesForward<Stream, Branch>& args, std::size_t threads = 0);
+
+/// How many lanes can be mixed into one another.
+inline constexpr std::size_t kMostLanes = 16;
+
+/// The gradients of lanes_forward. With dz that of R·X′, from the norm's backward
+/// (add_norm_backward) or dy itself, and G = d_sum + Rᵀ·dz:
+///
+///     dX = Aᵀ·G,   dF = mask ⊙ Bᵀ·G,   dA = G·Xᵀ,   dB = G·dropout(F)ᵀ,   dR = dz·X′ᵀ
+///
+/// Products of gradients are sums over features. X′ is computed again from x.
+template <typename Stream, typename Branch = Stream>
+struct LanesBackward {
+  using Value = Arithmetic<Stream>;
+
+  LanesForward<Stream, Branch> forward = {};  ///< as in forward; its sum and y are not touched
+  LanesView<const Stream> d_sum = {};         ///< of X′, what comes from behind; absent: 0
+  LanesView<const Branch> dy = {};            ///< of y, where there is a read
+  LanesView<Stream> dx = {};                  ///< may be d_sum
+  LanesView<Branch> d_branch = {};            ///< absent: not wanted; may be dy
+  /// Of the mixes, with as many rows as they have: of one row, the sum over all. Absent: not
+  /// wanted.
+  MatrixView<Value> d_carry = {};
+  MatrixView<Value> d_write = {};
+  MatrixView<Value> d_read = {};
+  std::span<Value> d_gamma = {};    ///< empty: not wanted
+  std::span<Value> d_beta = {};     ///< empty: not wanted
+  std::span<Value> workspace = {};  ///< lanes_workspace() values, which hold nothing between calls
+  GradientMode parameter_gradients = GradientMode::kAccumulate;  ///< of mixes, γ and β
+};
+/// Computes what LanesBackward asks for.
+template <typename Stream, typename Branch = Stream>
+ADDNORM_API void lanes_backward(const LanesBackward<Stream, Branch>& args, std::size_t threads = 0);
+
+/// How many values the workspace of lanes_backward must hold at least, for so many lanes of x, or
+/// of X′ where those are more.
+ADDNORM_API std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features);
+
+}  // namespace addnorm
