@@ -76,7 +76,8 @@ HWY_NOINLINE void spread(const LaneBlock<S, B>& block, const GradientBlock<S, B>
   const LaneBlock<S, B> b = block;
   const GradientBlock<S, B> to = gradient;
   const LaneCounts counts = b.counts;
-  const bool streams = stores == Stores::kNonTemporal;
+  // The other loops wait for their arithmetic, and not for memory.
+  const bool streams = kLanes > 0 && stores == Stores::kNonTemporal;
   const auto put = [&](const Pack<V, N>& value, auto* at, auto count) ADDNORM_BODY {
     if (streams) {
       store<Stores::kNonTemporal>(value, at, count);
@@ -301,7 +302,7 @@ class LaneBackwardLoops {
   }
   void spread_through(const LaneBlock<S, B>& block, const GradientBlock<S, B>& gradient,
                       std::size_t n) const {
-    if constexpr (kSpecialized<S, B>) {
+    if constexpr (kHasUsualLoops<S, B>) {
       if (is_usual(block)) return spread<kUsualLanes>(block, gradient, n, stores_);
     }
     spread<0>(block, gradient, n, stores_);

@@ -80,6 +80,8 @@ struct LaneBlock {
 /// which are carried, one branch, without dropout, and one read.
 inline constexpr std::size_t kUsualLanes = 4;
 template <typename S, typename B>
+inline constexpr bool kHasUsualLoops = kSpecialized<S, B> && !std::is_same_v<B, Float16>;
+template <typename S, typename B>
 bool is_usual(const LaneBlock<S, B>& block) {
   const LaneCounts& counts = block.counts;
   return counts.x == kUsualLanes && counts.made == kUsualLanes && counts.branch == 1 &&
@@ -185,7 +187,7 @@ class LaneRows {
   void make(const LaneBlock<S, B>& block, std::size_t columns, const Lanes<S>& sum, Stores stores,
             const Lanes<V>& z) const {
     if (!counts.mixes) return read(block, columns, block.x, z);
-    if constexpr (kSpecialized<S, B>) {
+    if constexpr (kHasUsualLoops<S, B>) {
       if (is_usual(block)) return mix<kUsualLanes>(block, columns, sum, stores, z);
     }
     mix<0>(block, columns, sum, stores, z);
