@@ -89,10 +89,11 @@ struct LanesForward {
   std::span<const Value> gamma = {};     ///< of the norm; empty: 1
   std::span<const Value> beta = {};      ///< likewise; empty: 0
   LanesView<Branch> y = {};              ///< k lanes; may be branch
-  std::span<NormStatistics<Value>> statistics = {};  ///< one for each row, for backward; optional
+  /// One for each row: from forward, where they are optional, for backward.
+  std::span<NormStatistics<Value>> statistics = {};
 };
-/// Computes X′ and y. At most kMostLanes lanes where they are carried or written; any number where
-/// they are read alone.
+/// Computes X′ and y. Of x, branch, X′ and y there are at most kMostLanes lanes, but any number of
+/// x where it is read alone.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void lanes_forward(const LanesForward<Stream, Branch>& args, std::size_t threads = 0);
 
@@ -128,7 +129,8 @@ struct LanesBackward {
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void lanes_backward(const LanesBackward<Stream, Branch>& args, std::size_t threads = 0);
 
-/// How many values the workspace of lanes_backward must hold at least.
+/// How many values the workspace of lanes_backward must hold at least, for so many lanes of x, or
+/// of X′ where those are more.
 ADDNORM_API std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features);
 
 }  // namespace addnorm

@@ -4,13 +4,18 @@ HWY_BEFORE_NAMESPACE();
 namespace addnorm::kernels {
 namespace HWY_NAMESPACE {
 
+/// A pack as memory of type T holds it.
+template <typename T, typename V, std::size_t N, typename Count>
+HWY_INLINE Stored<T, N> rounded(const Pack<V, N>& p, [[maybe_unused]] Count count) {
+  if constexpr (std::is_same_v<T, BFloat16> && !Looped<V>) {
+    return as_stored(T(), p, count);
+  } else {
+    return as_stored(T(), p);
+  }
+}
 template <Stores kStores = Stores::kCached, typename V, std::size_t N, typename T, typename Count>
 HWY_INLINE void store(const Pack<V, N>& p, T* to, Count count) {
-  if constexpr (std::is_same_v<T, BFloat16> && !Looped<V>) {
-    store<kStores>(as_stored(T(), p, count), to, count);
-  } else {
-    store<kStores>(as_stored(T(), p), to, count);
-  }
+  store<kStores>(rounded<T>(p, count), to, count);
 }
 
 #undef ADDNORM_BODY

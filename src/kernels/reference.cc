@@ -136,6 +136,125 @@ Values residual_add(const ResidualAdd& add) {
   return s;
 }
 
+namespace {
+
+/// Σ over i of a(i)·b(i).
+template <typename A, typename B>
+double dot(std::size_t count, const A& a, const B& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += a(i) * b(i);
+  return sum;
+}
+/// Element (r, lane, c) of rows × lanes × features, or (r, i, j) of a mix.
+auto at(const Values& values, std::size_t lanes, std::size_t size) {
+  return [&values, lanes, size](std::size_t r, std::size_t lane, std::size_t c) {
+    return values[(r * lanes + lane) * size + c];
+  };
+}
+/// rows × lanes × size values of what value(r, lane, c) gives.
+template <typename Value>
+Values tensor(std::size_t rows, std::size_t lanes, std::size_t size, const Value& value) {
+  Values values;
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      for (std::size_t c = 0; c < size; ++c) values.push_back(value(r, lane, c));
+    }
+  }
+  return values;
+}
+Norm norm_of(const Lanes& l, const Values& z) {
+  return {*l.norm, {l.rows, l.features, 1}, z, l.gamma, l.beta};
+}
+Values dropped(const Lanes& l) {
+  Values f = l.branch;
+  for (std::size_t i = 0; i < f.size(); ++i) f[i] *= l.mask[i];
+  return f;
+}
+/// R·X′
+Values read_of(const Lanes& l, const Values& sum) {
+  const auto read = at(l.read, l.reads, l.made_lanes);
+  const auto made = at(sum, l.made_lanes, l.features);
+  return tensor(l.rows, l.reads, l.features, [&](std::size_t r, std::size_t k, std::size_t c) {
+    return dot(
+        l.made_lanes, [&](std::size_t p) { return read(r, k, p); },
+        [&](std::size_t p) { return made(r, p, c); });
+  });
+}
+
+}  // namespace
+
+LanesOutput lanes_forward(const Lanes& l) {
+  const Values f_values = dropped(l);
+  const auto x = at(l.x, l.x_lanes, l.features);
+  const auto f = at(f_values, l.branch_lanes, l.features);
+  const auto carry = at(l.carry, l.made_lanes, l.x_lanes);
+  const auto write = at(l.write, l.made_lanes, l.branch_lanes);
+  LanesOutput out;
+  out.sum =
+      tensor(l.rows, l.made_lanes, l.features, [&](std::size_t r, std::size_t p, std::size_t c) {
+        return dot(
+                   l.x_lanes, [&](std::size_t j) { return carry(r, p, j); },
+                   [&](std::size_t j) { return x(r, j, c); }) +
+               dot(
+                   l.branch_lanes, [&](std::size_t j) { return write(r, p, j); },
+                   [&](std::size_t j) { return f(r, j, c); });
+      });
+  out.y = read_of(l, out.sum);
+  if (l.norm) out.y = norm_forward(norm_of(l, out.y)).y;
+  return out;
+}
+
+LanesGradients lanes_backward(const Lanes& l, const Values& d_sum, const Values& dy) {
+  const Values made_values = lanes_forward(l).sum;
+  const Values f_values = dropped(l);
+  LanesGradients grad;
+  Values dz_values = dy;
+  if (l.norm) {
+    NormGradients norm = norm_backward(norm_of(l, read_of(l, made_values)), dy);
+    dz_values = norm.dx;
+    grad.d_gamma = norm.d_gamma;
+    grad.d_beta = norm.d_beta;
+  }
+  const auto x = at(l.x, l.x_lanes, l.features);
+  const auto f = at(f_values, l.branch_lanes, l.features);
+  const auto made = at(made_values, l.made_lanes, l.features);
+  const auto dz = at(dz_values, l.reads, l.features);
+  const auto past = at(d_sum, l.made_lanes, l.features);
+  const auto carry = at(l.carry, l.made_lanes, l.x_lanes);
+  const auto write = at(l.write, l.made_lanes, l.branch_lanes);
+  const auto read = at(l.read, l.reads, l.made_lanes);
+  const Values g_values =
+      tensor(l.rows, l.made_lanes, l.features, [&](std::size_t r, std::size_t p, std::size_t c) {
+        return past(r, p, c) + dot(
+                                   l.reads, [&](std::size_t k) { return read(r, k, p); },
+                                   [&](std::size_t k) { return dz(r, k, c); });
+      });
+  const auto g = at(g_values, l.made_lanes, l.features);
+
+  // Of what is mixed: Σ over lanes of X′; of the numbers of mixes: Σ over features.
+  const auto transposed = [&](std::size_t lanes, const auto& mix) {
+    return tensor(l.rows, lanes, l.features, [&](std::size_t r, std::size_t j, std::size_t c) {
+      return dot(
+          l.made_lanes, [&](std::size_t p) { return mix(r, p, j); },
+          [&](std::size_t p) { return g(r, p, c); });
+    });
+  };
+  const auto products = [&](std::size_t lanes, const auto& a, std::size_t others, const auto& b) {
+    return tensor(l.rows, lanes, others, [&](std::size_t r, std::size_t i, std::size_t j) {
+      return dot(
+          l.features, [&](std::size_t c) { return a(r, i, c); },
+          [&](std::size_t c) { return b(r, j, c); });
+    });
+  };
+  grad.dx = transposed(l.x_lanes, carry);
+  grad.d_branch = transposed(l.branch_lanes, write);
+  for (std::size_t i = 0; i < grad.d_branch.size(); ++i) grad.d_branch[i] *= l.mask[i];
+  grad.d_carry = products(l.made_lanes, g, l.x_lanes, x);
+  grad.d_write = products(l.made_lanes, g, l.branch_lanes, f);
+  grad.d_read = products(l.reads, dz, l.made_lanes, made);
+  return grad;
+}
+
 Values softmax(const Values& scores, const std::vector<bool>& blocked) {
   double maximum = -std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < scores.size(); ++i) {

@@ -5,6 +5,7 @@
 /// Nothing here is shared with the kernels, and nothing is fast.
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "addnorm/norm.h"
@@ -57,6 +58,33 @@ struct ResidualAdd {
   std::size_t features = 1;
 };
 Values residual_add(const ResidualAdd& add);
+
+/// Lanes, rows × lanes × features: X′ = A·X + B·(mask ⊙ F), y = norm(R·X′). A mix has its numbers
+/// for each row.
+struct Lanes {
+  std::size_t rows = 0;
+  std::size_t features = 0;
+  std::size_t x_lanes = 0;       ///< n
+  std::size_t branch_lanes = 0;  ///< q
+  std::size_t made_lanes = 0;    ///< n′
+  std::size_t reads = 0;         ///< k
+  Values x, branch;
+  Values mask;  ///< dropout's factors, one for each value of the branch
+  Values carry, write, read;
+  std::optional<NormOptions> norm;
+  Values gamma, beta;
+};
+struct LanesOutput {
+  Values sum;
+  Values y;
+};
+LanesOutput lanes_forward(const Lanes& lanes);
+
+/// As X, F, A, B, R, γ and β are.
+struct LanesGradients {
+  Values dx, d_branch, d_carry, d_write, d_read, d_gamma, d_beta;
+};
+LanesGradients lanes_backward(const Lanes& lanes, const Values& d_sum, const Values& dy);
 
 /// Softmax of the scores whose `blocked` entry is false; the others are 0.
 Values softmax(const Values& scores, const std::vector<bool>& blocked);

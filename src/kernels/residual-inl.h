@@ -47,14 +47,11 @@ struct ResidualBlock {
   template <std::size_t N, typename Count>
   HWY_INLINE Stored<S, N> rounded(const Pack<V, N>& exact, [[maybe_unused]] std::size_t i,
                                   [[maybe_unused]] Count count) const {
-    if constexpr (std::is_same_v<S, BFloat16> && !Looped<V>) {
-      if constexpr (!kOptions && std::is_same_v<B, BFloat16>) {
-        return sum_as_stored(exact, x + i, count);
-      } else {
-        return as_stored(S(), exact, count);
-      }
+    if constexpr (!kOptions && std::is_same_v<S, BFloat16> && std::is_same_v<B, BFloat16> &&
+                  !Looped<V>) {
+      return sum_as_stored(exact, x + i, count);
     } else {
-      return as_stored(S(), exact);
+      return kernels::HWY_NAMESPACE::rounded<S>(exact, count);
     }
   }
 };

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "addnorm/norm.h"
+#include "addnorm/lanes.h"
 
 namespace addnorm::kernels {
 namespace {
@@ -92,6 +92,61 @@ std::uint64_t digest_of() {
   return digest.value();
 }
 
+template <typename S, typename B>
+void add_lanes_case(std::size_t lanes, std::size_t rows, std::size_t cols, bool per_row,
+                    Digest& digest) {
+  const std::size_t size = rows * cols;
+  const std::size_t mix_rows = per_row ? rows : 1;
+  const std::vector<S> x = values<S>(size * lanes, 1, 1), d_sum = values<S>(size * lanes, 2, 0);
+  const std::vector<B> branch = values<B>(size, 3, 0), dy = values<B>(size, 4, 0);
+  const std::vector<float> gamma = values<float>(cols, 5, 1);
+  const std::vector<float> carry = values<float>(mix_rows * lanes * lanes, 6, 0);
+  const std::vector<float> write = values<float>(mix_rows * lanes, 7, 1), read = write;
+  std::vector<S> sum(x.size()), dx(x.size());
+  std::vector<B> y(size), d_branch(size);
+  std::vector<float> d_carry(carry.size()), d_write(write.size()), d_read(read.size());
+  std::vector<float> d_gamma(cols), workspace(lanes_workspace(rows, lanes, cols));
+  std::vector<NormStatistics<float>> statistics(rows);
+  const auto stream = [&](auto& of) { return LanesView{of.data(), rows, lanes, cols}; };
+  const auto single = [&](auto& of) { return LanesView{of.data(), rows, 1, cols}; };
+  const auto mix = [&](auto& of) { return MatrixView{of.data(), mix_rows, of.size() / mix_rows}; };
+  const LanesForward<S, B> forward{.x = stream(x),
+                                   .branch = single(branch),
+                                   .carry = mix(carry),
+                                   .write = mix(write),
+                                   .sum = stream(sum),
+                                   .read = mix(read),
+                                   .norm = NormOptions{.kind = NormKind::kRms},
+                                   .gamma = gamma,
+                                   .y = single(y),
+                                   .statistics = statistics};
+  lanes_forward(forward);
+  lanes_backward(LanesBackward<S, B>{.forward = forward,
+                                     .d_sum = stream(d_sum),
+                                     .dy = single(dy),
+                                     .dx = stream(dx),
+                                     .d_branch = single(d_branch),
+                                     .d_carry = mix(d_carry),
+                                     .d_write = mix(d_write),
+                                     .d_read = mix(d_read),
+                                     .d_gamma = d_gamma,
+                                     .workspace = workspace});
+  digest.add(sum), digest.add(y), digest.add(statistics), digest.add(dx), digest.add(d_branch);
+  digest.add(d_carry), digest.add(d_write), digest.add(d_read), digest.add(d_gamma);
+}
+
+template <typename S, typename B>
+std::uint64_t lanes_digest_of() {
+  Digest digest;
+  for (const std::size_t lanes : {1, 3, 4, 16}) {
+    for (const std::size_t cols : {1, 31, 64, 100, 1025}) {
+      for (const bool per_row : {false, true})
+        add_lanes_case<S, B>(lanes, 18, cols, per_row, digest);
+    }
+  }
+  return digest.value();
+}
+
 // Where the arithmetic of the kernels changes, and only there, these change too.
 TEST(SameBits, AreThoseOfEveryMachine) {
   EXPECT_EQ((digest_of<float, float>()), 0xA9CDE3D2C4936657);
@@ -99,6 +154,14 @@ TEST(SameBits, AreThoseOfEveryMachine) {
   EXPECT_EQ((digest_of<Float16, Float16>()), 0xAA4E721104D06FB5);
   EXPECT_EQ((digest_of<float, BFloat16>()), 0x6A7EB1B5D385B4BA);
   EXPECT_EQ((digest_of<float, Float16>()), 0xA65F53A22300A093);
+}
+
+TEST(SameBits, OfLanesAreThoseOfEveryMachine) {
+  EXPECT_EQ((lanes_digest_of<float, float>()), 0x028871281B1C3F90);
+  EXPECT_EQ((lanes_digest_of<BFloat16, BFloat16>()), 0x6854F772E8DD24FA);
+  EXPECT_EQ((lanes_digest_of<Float16, Float16>()), 0x0EEAE505E1A12C0B);
+  EXPECT_EQ((lanes_digest_of<float, BFloat16>()), 0x7B50DCFDBF92AEAC);
+  EXPECT_EQ((lanes_digest_of<float, Float16>()), 0x383074348FF4071F);
 }
 
 }  // namespace

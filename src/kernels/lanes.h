@@ -1,0 +1,149 @@
+#pragma once
+
+/// What the kernels of lanes.h share: how many lanes go where, and whether arguments fit together.
+
+#include <cstddef>
+
+#include "addnorm/lanes.h"
+#include "kernels/check.h"
+#include "kernels/placement.h"
+
+namespace addnorm::kernels {
+
+/// Columns that go through loops which keep all lanes of them in L1.
+inline constexpr std::size_t kLaneTile = 256;
+
+/// How many lanes there are of each kind.
+struct LaneCounts {
+  std::size_t x = 0;       ///< n
+  std::size_t branch = 0;  ///< q
+  std::size_t made = 0;    ///< n′, of X′
+  std::size_t reads = 0;   ///< k
+  bool mixes = false;      ///< whether X′ is not just x where it is
+
+  template <typename S, typename B>
+  explicit LaneCounts(const LanesForward<S, B>& args)
+      : x(args.x.lanes),
+        branch(args.branch.lanes),
+        made(args.carry.cols == 0 ? x : args.carry.cols / x),
+        reads(args.read.cols / made),
+        mixes(branch > 0 || args.carry.cols > 0 ||
+              (!args.sum.empty() && args.sum.data != args.x.data)) {}
+
+  std::size_t carry() const { return made * x; }
+  std::size_t write() const { return made * branch; }
+  std::size_t read() const { return reads * made; }
+};
+
+template <typename T>
+std::size_t bytes_of(const LanesView<T>& view) {
+  return view.empty() ? 0 : view.rows * view.lanes * view.features * sizeof(T);
+}
+/// Whether every row of every lane begins a cache line, as non-temporal stores need it.
+template <typename T>
+bool streamable(const LanesView<T>& view) {
+  return streamable(MatrixView<T>(view.data, view.rows, view.features, view.row_stride)) &&
+         view.lane_stride * sizeof(T) % kLine == 0;
+}
+template <typename T, typename U>
+bool same_place(const LanesView<T>& a, const LanesView<U>& b) {
+  return !a.empty() && static_cast<const void*>(a.data) == static_cast<const void*>(b.data);
+}
+
+/// Throws unless `view` has the given shape, and memory for it.
+template <typename T>
+void check_lanes(std::string_view where, std::string_view name, const LanesView<T>& view,
+                 std::size_t rows, std::size_t lanes, std::size_t features) {
+  require(!view.empty() || rows == 0, "{}: {} is absent, must be {} × {} × {}", where, name, rows,
+          lanes, features);
+  require(view.rows == rows && view.lanes == lanes && view.features == features,
+          "{}: {} is {} × {} × {}, must be {} × {} × {}", where, name, view.rows, view.lanes,
+          view.features, rows, lanes, features);
+  require(view.row_stride >= features || rows < 2,
+          "{}: the row stride of {} is {}, must be at least its {} features", where, name,
+          view.row_stride, features);
+  require(view.lane_stride >= features || lanes < 2,
+          "{}: the lane stride of {} is {}, must be at least its {} features", where, name,
+          view.lane_stride, features);
+  constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T) / 2;
+  require(view.row_stride <= kMost / (rows + 1) && view.lane_stride <= kMost / (lanes + 1),
+          "{}: {} has {} rows of stride {} and {} lanes of stride {}, more than there is memory",
+          where, name, rows, view.row_stride, lanes, view.lane_stride);
+}
+template <typename T>
+void check_optional_lanes(std::string_view where, std::string_view name, const LanesView<T>& view,
+                          std::size_t rows, std::size_t lanes, std::size_t features) {
+  if (!view.empty()) check_lanes(where, name, view, rows, lanes, features);
+}
+
+/// Throws unless a view that overwrites another has its strides.
+template <typename T, typename U>
+void check_overwrites(std::string_view where, std::string_view name, const LanesView<T>& view,
+                      std::string_view other_name, const LanesView<U>& other) {
+  require(!same_place(view, other) ||
+              (view.row_stride == other.row_stride && view.lane_stride == other.lane_stride),
+          "{}: {} is {}, must have its strides too", where, name, other_name);
+}
+
+/// Throws unless a mix has one row, or one for each of the stream's, of `count` numbers.
+template <typename T>
+void check_mix(std::string_view where, std::string_view name, const MatrixView<T>& mix,
+               std::size_t rows, std::size_t count) {
+  require(mix.cols == 0 || mix.rows == 1 || mix.rows == rows,
+          "{}: {} has {} rows, must have 1 or {}", where, name, mix.rows, rows);
+  check_shape(where, name, mix, mix.rows, count);
+}
+
+/// Throws unless what forward and backward read of the arguments fits together.
+template <typename S, typename B>
+void check_lanes_inputs(std::string_view where, const LanesForward<S, B>& args) {
+  const auto& x = args.x;
+  require(x.lanes > 0 && x.features > 0, "{}: x has {} lanes of {} features, must have some", where,
+          x.lanes, x.features);
+  check_lanes(where, "x", x, x.rows, x.lanes, x.features);
+  const auto check_count = [&](std::string_view name, std::size_t lanes) {
+    require(lanes <= kMostLanes, "{}: {} has {} lanes, must have at most {}", where, name, lanes,
+            kMostLanes);
+  };
+  const auto check_divides = [&](std::string_view name, const LaneMix<Arithmetic<S>>& mix,
+                                 std::string_view of, std::size_t lanes) {
+    require(mix.cols % lanes == 0,
+            "{}: {} has {} columns, must have a multiple of the {} lanes of {}", where, name,
+            mix.cols, lanes, of);
+  };
+  check_divides("carry", args.carry, "x", x.lanes);
+  const LaneCounts lanes(args);
+  if (lanes.mixes) {
+    check_count("x", lanes.x);
+    check_count("X′", lanes.made);
+    check_count("branch", lanes.branch);
+  }
+  check_divides("read", args.read, "X′", lanes.made);
+  check_count("y", lanes.reads);
+  if (lanes.branch > 0) {
+    check_lanes(where, "branch", args.branch, x.rows, lanes.branch, x.features);
+  }
+  const auto check = [&](std::string_view name, const auto& mix, std::size_t count) {
+    if (count > 0) check_mix(where, name, mix, x.rows, count);
+  };
+  check("carry", args.carry, args.carry.cols);
+  check("write", args.write, lanes.write());
+  check("read", args.read, args.read.cols);
+  const double probability = args.dropout.probability;
+  require(probability >= 0 && probability < 1,
+          "{}: the dropout probability is {}, must be at least 0 and below 1", where, probability);
+  require(!args.dropout.active() || lanes.branch <= 1,
+          "{}: dropout takes a branch of one lane, there are {}", where, lanes.branch);
+
+  if (args.norm) {
+    require(normalizes_rows(args.norm->kind), "{}: the norm is of kind {}, must be layer or rms",
+            where, to_string(args.norm->kind));
+    require(lanes.reads == 1, "{}: a norm takes one read, there are {}", where, lanes.reads);
+    check_norm_options(where, *args.norm, x.features);
+  }
+  check_optional_length(where, "gamma", args.gamma, args.norm ? x.features : 0);
+  check_optional_length(where, "beta", args.beta, args.norm ? x.features : 0);
+  check_optional_length(where, "statistics", args.statistics, args.norm ? x.rows : 0);
+}
+
+}  // namespace addnorm::kernels

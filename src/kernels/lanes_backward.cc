@@ -1,0 +1,509 @@
+#include "addnorm/lanes.h"
+#include "base/parallel.h"
+#include "kernels/block_sums.h"
+#include "kernels/dispatch.h"
+#include "kernels/feature_vector.h"
+#include "kernels/lanes.h"
+#include "kernels/plan.h"
+#include "kernels/thread_memory.h"
+
+#ifndef ADDNORM_KERNELS_LANES_BACKWARD_CC
+#define ADDNORM_KERNELS_LANES_BACKWARD_CC
+namespace addnorm::kernels {
+
+/// Where what some rows add to the gradients of parameters goes; null: nowhere.
+template <typename V>
+struct LaneSums {
+  V* gamma = nullptr;
+  V* beta = nullptr;
+  V* carry = nullptr;  ///< here and below: of mixes that are the same for all rows
+  V* write = nullptr;
+  V* read = nullptr;
+};
+
+/// Rows begin … end − 1.
+template <typename S, typename B>
+using LaneRowsBackward = void (*)(const LanesBackward<S, B>&, const Plan&,
+                                  const LaneSums<Arithmetic<S>>&, std::size_t begin,
+                                  std::size_t end);
+
+}  // namespace addnorm::kernels
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/lanes_backward.cc"
+#include <hwy/foreach_target.h>
+//
+#include "kernels/lanes_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace addnorm::kernels {
+namespace HWY_NAMESPACE {
+
+// Where there is a norm a row is read once for Σg and Σg·x̂; X′ and z of that pass are kept, if they
+// fit the thread's memory. Then it goes through the mixes, tile by tile: dz from z and dy, G from
+// dz and d_sum, dx and d_branch from G, and the gradients of the mixes, which are products of what
+// stands in L1 by then.
+
+/// What makes dz of g in one row of a norm.
+template <typename V>
+struct NormGradient {
+  V shift = 0, offset = 0, slope = 0;
+};
+
+/// Lanes of G, of one tile.
+template <typename S, typename B>
+struct GradientBlock {
+  using V = Arithmetic<S>;
+
+  std::size_t lanes;  ///< of G that are made together: all, or, where A = I, some
+  Lanes<const S> d_sum;
+  Lanes<const V> dz;
+  Lanes<V> g;
+  Lanes<S> dx;
+  Lanes<B> d_branch;
+};
+
+/// G = d_sum + Rᵀ·dz, dX = Aᵀ·G, dF = mask ⊙ Bᵀ·G.
+template <std::size_t kLanes, typename S, typename B>
+HWY_NOINLINE void spread(const LaneBlock<S, B>& block, const GradientBlock<S, B>& gradient,
+                         std::size_t columns, Stores stores) {
+  using V = Arithmetic<S>;
+  constexpr std::size_t N = kLaneStep<kLanes, S, B>;
+  constexpr std::size_t kMost = kLanes > 0 ? kLanes : kMostLanes;
+  constexpr std::size_t kOne = kLanes > 0 ? 1 : 0;
+  // Copies: a compiler must assume that stores change the caller's.
+  const LaneBlock<S, B> b = block;
+  const GradientBlock<S, B> to = gradient;
+  const LaneCounts counts = b.counts;
+  // The other loops wait for their arithmetic, and not for memory.
+  const bool streams = kLanes > 0 && stores == Stores::kNonTemporal;
+  const auto put = [&](const Pack<V, N>& value, auto* at, auto count) ADDNORM_BODY {
+    if (streams) {
+      store<Stores::kNonTemporal>(value, at, count);
+    } else {
+      store(value, at, count);
+    }
+  };
+  for_each_step<N>(columns, [&](std::size_t i, std::size_t, auto count) ADDNORM_BODY {
+    Pack<V, N> dz[kOne > 0 ? 1 : kMostLanes], g[kMost];
+    for_each_lane<kOne>(counts.reads,
+                        [&](std::size_t k) ADDNORM_BODY { dz[k] = load<N>(to.dz[k] + i, count); });
+    for_each_lane<kLanes>(to.lanes, [&](std::size_t p) ADDNORM_BODY {
+      // −0 changes no bit of what is added to it.
+      g[p] = to.d_sum.data == nullptr ? set<N>(V{-0.0F}) : load<N>(to.d_sum[p] + i, count);
+      add_products<kOne>(g[p], b.read + p, counts.made, dz, counts.reads);
+      store(g[p], to.g[p] + i, count);
+    });
+    const bool carries = kLanes > 0 || b.carry != nullptr;
+    for_each_lane<kLanes>(carries ? counts.x : to.lanes, [&](std::size_t j) ADDNORM_BODY {
+      put(carries ? products<kLanes>(b.carry + j, counts.x, g, counts.made) : g[j], to.dx[j] + i,
+          count);
+    });
+    if (to.d_branch.data == nullptr) return;
+    for_each_lane<kOne>(counts.branch, [&](std::size_t j) ADDNORM_BODY {
+      Pack<V, N> f = products<kLanes>(b.write + j, counts.branch, g, counts.made);
+      if (kLanes == 0 && b.factors != nullptr) f = load<N>(b.factors + i, count) * f;
+      put(f, to.d_branch[j] + i, count);
+    });
+  });
+}
+
+/// Lanes whose products with one other are summed together: as many as registers hold.
+inline constexpr std::size_t kDots = kMasks ? 4 : 2;
+
+/// to[p·stride] += Σ over columns of a·b[p].
+template <typename T, typename U, typename V>
+HWY_NOINLINE void add_dots(const T* a, const Lanes<U>& b, std::size_t lanes, std::size_t columns,
+                           V* to, std::size_t stride) {
+  for (std::size_t first = 0; first < lanes; first += kDots) {
+    const std::size_t count_here = HWY_MIN(kDots, lanes - first);
+    Pack<V> sums[kDots];
+    const U* from[kDots];
+    for (std::size_t p = 0; p < kDots; ++p) {
+      sums[p] = set(V{0});
+      from[p] = b[first + HWY_MIN(p, count_here - 1)];
+    }
+    for_each_pack(columns, [&](std::size_t i, auto count) ADDNORM_BODY {
+      const Pack<V> value = load(a + i, count);
+      ADDNORM_UNROLL for (std::size_t p = 0; p < kDots; ++p) {
+        sums[p] = sums[p] + value * load(from[p] + i, count);
+      }
+    });
+    for (std::size_t p = 0; p < count_here; ++p) to[(first + p) * stride] += tree_sum(sums[p]);
+  }
+}
+
+template <typename S, typename B>
+class LaneBackwardLoops {
+ public:
+  using V = Arithmetic<S>;
+
+  LaneBackwardLoops(const LanesBackward<S, B>& args, const Plan& plan, const LaneSums<V>& sums)
+      : args_(args),
+        sums_(sums),
+        rows_(args.forward, thread_region<V>(4)),
+        counts_(rows_.counts),
+        cols_(args.forward.x.features),
+        keeps_z_(args.forward.norm && cols_ <= kStagedFeatures<V>),
+        keeps_made_(keeps_z_ && cols_ * counts_.made <= kStagedFeatures<S>),
+        stores_(plan.stores),
+        options_(args.forward.norm.value_or(NormOptions())),
+        z_(thread_region<V>(0)),
+        made_(thread_region<S>(1)),
+        gamma_(FeatureVector<V>::gamma(options_, args.forward.gamma)),
+        g_{thread_region<V>(3), kLaneTile},
+        dz_{g_[kMostLanes], kLaneTile},
+        dropped_(thread_region<V>(4) + kBlock + kPack) {
+    gamma_.stage(thread_region<V>(2), cols_, false);
+  }
+
+  void run(std::size_t begin, std::size_t end) const {
+    clear(sums_.gamma, cols_);
+    clear(sums_.beta, cols_);
+    clear(sums_.carry, counts_.carry());
+    clear(sums_.write, counts_.write());
+    clear(sums_.read, counts_.read());
+    for (std::size_t r = begin; r < end; ++r) {
+      const Row row{r, of_row(args_.d_carry, sums_.carry, r), of_row(args_.d_write, sums_.write, r),
+                    of_row(args_.d_read, sums_.read, r),
+                    args_.forward.norm ? sum_row(r) : NormGradient<V>()};
+      for (std::size_t begin_tile = 0; begin_tile < cols_; begin_tile += kLaneTile) {
+        spread_tile(row, begin_tile, HWY_MIN(kLaneTile, cols_ - begin_tile));
+      }
+    }
+  }
+
+ private:
+  struct Row {
+    std::size_t r;
+    V *d_carry, *d_write, *d_read;  ///< null: not wanted
+    NormGradient<V> norm;
+  };
+
+  static void clear(V* sums, std::size_t count) {
+    if (sums != nullptr) std::fill_n(sums, count, V{0});
+  }
+  /// Where the gradient of a mix goes to of row r: `sums`, or a place of its own.
+  V* of_row(const MatrixView<V>& gradient, V* sums, std::size_t r) const {
+    if (sums != nullptr || gradient.empty()) return sums;
+    V* const to = gradient.row(r).data();
+    if (args_.parameter_gradients == GradientMode::kOverwrite) clear(to, gradient.cols);
+    return to;
+  }
+
+  /// Where X′ of a row is kept, from a column on.
+  Lanes<S> made_at(std::size_t begin) const {
+    return keeps_made_ ? Lanes<S>{made_ + begin, cols_} : Lanes<S>{made_, kLaneTile};
+  }
+  V* z_at(std::size_t begin) const { return z_ + (keeps_z_ ? begin : begin % kBlock); }
+  /// X′ and z of a tile or, where all of them are kept, of a block.
+  void make(const LaneBlock<S, B>& block, std::size_t begin, std::size_t n, bool keeps) const {
+    rows_.make(block, n, keeps ? made_at(begin) : Lanes<S>(), Stores::kCached,
+               {z_at(begin), kLaneTile});
+  }
+
+  /// Sums over a row of a norm, which its gradient needs.
+  NormGradient<V> sum_row(std::size_t r) const {
+    const NormStatistics<V>& statistics = args_.forward.statistics[r];
+    const bool centred = options_.kind != NormKind::kRms;
+    NormGradient<V> result;
+    if (centred) {
+      const V* const gamma = gamma_.at(0, HWY_MIN(kBlock, cols_));
+      const auto head = [&](auto count) ADDNORM_BODY {
+        return load<kGradientHead>(lanes_at(args_.dy, r, 0).data, count) *
+               load<kGradientHead>(gamma, count);
+      };
+      result.shift = tree_sum(cols_ < kGradientHead ? head(Tail{cols_}) : head(Full())) *
+                     inverse_gradient_head<V>(cols_);
+    }
+    V sum = 0, projection = 0;
+    for (std::size_t begin = 0; begin < cols_; begin += kBlock) {
+      const std::size_t n = HWY_MIN(kBlock, cols_ - begin);
+      for (std::size_t tile = 0; tile < n; tile += kLaneTile) {
+        const std::size_t in_tile = HWY_MIN(kLaneTile, n - tile);
+        make(rows_.block(r, begin + tile, in_tile), begin + tile, in_tile, keeps_made_);
+      }
+      sum_block(Normalize<V>(statistics), r, begin, n, result.shift, sum, projection);
+    }
+    result.slope = projection * (V{1} / variance_divisor<V>(options_, cols_)) *
+                   statistics.epsilon_ratio * statistics.reciprocal;
+    if (centred) {
+      result.offset =
+          gradient_offset(sum * (V{1} / static_cast<V>(cols_)), statistics.mean_lo, result.slope);
+    }
+    return result;
+  }
+  HWY_NOINLINE void sum_block(const Normalize<V>& normalize, std::size_t r, std::size_t begin,
+                              std::size_t n, V shift, V& sum, V& projection) const {
+    const V* const z = z_at(begin);
+    const V* const gamma = gamma_.at(begin, n);
+    const B* const dy = lanes_at(args_.dy, r, begin).data;
+    V* const d_gamma = sums_.gamma == nullptr ? nullptr : sums_.gamma + begin;
+    V* const d_beta = sums_.beta == nullptr ? nullptr : sums_.beta + begin;
+    Pack<V> g_sum = set(V{0}), projected = set(V{0});
+    for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+      const Pack<V> dy_here = load(dy + i, count);
+      const Pack<V> x_hat = normalize(load(z + i, count));
+      const Pack<V> g = dy_here * load(gamma + i, count) - set(shift);
+      g_sum = g_sum + keep(g, count);
+      projected = projected + keep(g * x_hat, count);
+      if (d_gamma != nullptr) {
+        store(load(d_gamma + i, count) + dy_here * x_hat, d_gamma + i, count);
+      }
+      if (d_beta != nullptr) store(load(d_beta + i, count) + dy_here, d_beta + i, count);
+    });
+    sum += tree_sum(g_sum);
+    projection += tree_sum(projected);
+  }
+
+  void spread_tile(const Row& row, std::size_t begin, std::size_t n) const {
+    const LaneBlock<S, B> block = rows_.block(row.r, begin, n);
+    const bool needs_made = row.d_read != nullptr && counts_.mixes && !keeps_made_;
+    const bool needs_z = args_.forward.norm && !keeps_z_;
+    if (needs_made || needs_z) make(block, begin, n, needs_made);
+    make_dz(row, begin, n);
+    for (std::size_t first = 0; first < counts_.made; first += kMostLanes) {
+      spread_lanes(row, block, begin, n, first, HWY_MIN(kMostLanes, counts_.made - first));
+    }
+  }
+  /// Lanes first … first + lanes − 1 of X′ of a tile: all of them, unless x is read alone.
+  void spread_lanes(const Row& row, LaneBlock<S, B> block, std::size_t begin, std::size_t n,
+                    std::size_t first, std::size_t lanes) const {
+    const auto from_first = [&](auto of) {
+      if (of.data != nullptr) of.data += first * of.stride;
+      return of;
+    };
+    if (block.read != nullptr) block.read += first;
+    spread_through(block,
+                   {lanes,
+                    from_first(lanes_at(args_.d_sum, row.r, begin)),
+                    {dz_.data, dz_.stride},
+                    g_,
+                    from_first(lanes_at(args_.dx, row.r, begin)),
+                    lanes_at(args_.d_branch, row.r, begin)},
+                   n);
+    for (std::size_t j = 0; row.d_carry != nullptr && j < counts_.x; ++j) {
+      add_dots(block.x[j], g_, lanes, n, row.d_carry + j, counts_.x);
+    }
+    for (std::size_t j = 0; row.d_write != nullptr && j < counts_.branch; ++j) {
+      if (block.factors != nullptr) {
+        drop(block, n);
+        add_dots(dropped_, g_, lanes, n, row.d_write, 1);
+      } else {
+        add_dots(block.branch[j], g_, lanes, n, row.d_write + j, counts_.branch);
+      }
+    }
+    const Lanes<S> kept = made_at(begin);
+    const auto made = counts_.mixes ? Lanes<const S>{kept.data, kept.stride} : from_first(block.x);
+    for (std::size_t k = 0; row.d_read != nullptr && k < counts_.reads; ++k) {
+      add_dots(dz_[k], made, lanes, n, row.d_read + k * counts_.made + first, 1);
+    }
+  }
+  void spread_through(const LaneBlock<S, B>& block, const GradientBlock<S, B>& gradient,
+                      std::size_t n) const {
+    if constexpr (kHasUsualLoops<S, B>) {
+      if (is_usual(block)) return spread<kUsualLanes>(block, gradient, n, stores_);
+    }
+    spread<0>(block, gradient, n, stores_);
+  }
+  HWY_NOINLINE void make_dz(const Row& row, std::size_t begin, std::size_t n) const {
+    const Lanes<const B> dy = lanes_at(args_.dy, row.r, begin);
+    for (std::size_t k = 0; !args_.forward.norm && k < counts_.reads; ++k) {
+      for_each_pack(n, [&](std::size_t i, auto count)
+                           ADDNORM_BODY { store(load(dy[k] + i, count), dz_[k] + i, count); });
+    }
+    if (!args_.forward.norm) return;
+    const NormStatistics<V>& statistics = args_.forward.statistics[row.r];
+    const Normalize<V> normalize(statistics);
+    const Broadcast<V> shift(row.norm.shift), offset(row.norm.offset), slope(row.norm.slope),
+        factor(statistics.reciprocal * statistics.scale);
+    const V* const z = z_at(begin);
+    const V* const gamma = gamma_.at(begin, n);
+    for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+      const Pack<V> g = (load(dy[0] + i, count) * load(gamma + i, count) - shift) - offset;
+      store((g - normalize.from_hi(load(z + i, count)) * slope) * factor, dz_[0] + i, count);
+    });
+  }
+  /// dropout(F) of a tile.
+  HWY_NOINLINE void drop(const LaneBlock<S, B>& block, std::size_t n) const {
+    for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+      store(load(block.factors + i, count) * load(block.branch[0] + i, count), dropped_ + i, count);
+    });
+  }
+
+  const LanesBackward<S, B>
+      args_;  // a copy: a compiler must assume that stores change the caller's
+  const LaneSums<V> sums_;
+  const LaneRows<S, B> rows_;
+  const LaneCounts counts_;
+  const std::size_t cols_;
+  const bool keeps_z_;     ///< whether z of a whole row is
+  const bool keeps_made_;  ///< whether X′ of a whole row is, too
+  const Stores stores_;
+  const NormOptions options_;
+  V* const z_;
+  S* const made_;
+  FeatureVector<V> gamma_;
+  const Lanes<V> g_, dz_;
+  V* const dropped_;
+};
+
+template <typename S, typename B>
+void lane_rows_backward(const LanesBackward<S, B>& args, const Plan& plan,
+                        const LaneSums<Arithmetic<S>>& sums, std::size_t begin, std::size_t end) {
+  LaneBackwardLoops<S, B>(args, plan, sums).run(begin, end);
+  if (plan.stores == Stores::kNonTemporal) hwy::FlushStream();
+}
+
+ADDNORM_TABLE(lanes_backward_table, LaneRowsBackward, lane_rows_backward)
+
+}  // namespace HWY_NAMESPACE
+}  // namespace addnorm::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace addnorm::kernels {
+namespace {
+
+HWY_EXPORT(lanes_backward_table);
+ADDNORM_KERNEL_OF(lanes_backward_kernel, LaneRowsBackward, lanes_backward_table, lane_rows_backward)
+
+template <typename S, typename B>
+void check_lanes_backward(const LanesBackward<S, B>& args) {
+  constexpr const char* kWhere = "lanes_backward";
+  const LanesForward<S, B>& forward = args.forward;
+  check_lanes_inputs(kWhere, forward);
+  const LaneCounts lanes(forward);
+  const std::size_t rows = forward.x.rows;
+  const std::size_t features = forward.x.features;
+  const auto check_gradient = [&](std::string_view name, const MatrixView<Arithmetic<S>>& gradient,
+                                  const LaneMix<Arithmetic<S>>& mix) {
+    if (!gradient.empty()) check_shape(kWhere, name, gradient, mix.rows, mix.cols);
+  };
+  check_optional_lanes(kWhere, "d_sum", args.d_sum, rows, lanes.made, features);
+  if (lanes.reads > 0) check_lanes(kWhere, "dy", args.dy, rows, lanes.reads, features);
+  require(lanes.reads > 0 || args.dy.empty(), "{}: there is a dy, but no read", kWhere);
+  check_lanes(kWhere, "dx", args.dx, rows, lanes.x, features);
+  check_overwrites(kWhere, "dx", args.dx, "d_sum", args.d_sum);
+  check_optional_lanes(kWhere, "d_branch", args.d_branch, rows, lanes.branch, features);
+  check_overwrites(kWhere, "d_branch", args.d_branch, "dy", args.dy);
+  check_gradient("d_carry", args.d_carry, forward.carry);
+  check_gradient("d_write", args.d_write, forward.write);
+  check_gradient("d_read", args.d_read, forward.read);
+  if (forward.norm) check_length(kWhere, "statistics", forward.statistics, rows);
+  check_optional_length(kWhere, "d_gamma", args.d_gamma, forward.norm ? features : 0);
+  check_optional_length(kWhere, "d_beta", args.d_beta, forward.norm ? features : 0);
+}
+
+template <typename S, typename B>
+Problem problem_of(const LanesBackward<S, B>& args) {
+  const bool dx_in_place = same_place(args.dx, args.d_sum);
+  const bool branch_in_place = same_place(args.d_branch, args.dy);
+  return {.direction = Direction::kBackward,
+          .stream_bytes = sizeof(S),
+          .rows = args.forward.x.rows,
+          .features = args.forward.x.features,
+          .bytes = bytes_of(args.forward.x) + bytes_of(args.forward.branch) + bytes_of(args.d_sum) +
+                   bytes_of(args.dy) + (dx_in_place ? 0 : bytes_of(args.dx)) +
+                   (branch_in_place ? 0 : bytes_of(args.d_branch)),
+          .float16 = std::is_same_v<B, Float16>,
+          .in_place = dx_in_place || branch_in_place,
+          .aligned = streamable(args.dx) && streamable(args.d_branch)};
+}
+
+/// The parts of the workspace: one for each gradient that is summed over rows, with a place for
+/// each block of rows.
+template <typename S, typename B>
+class LaneWorkspace {
+ public:
+  using V = Arithmetic<S>;
+
+  LaneWorkspace(const LanesBackward<S, B>& args, std::size_t blocks)
+      : blocks_(blocks), mode_(args.parameter_gradients) {
+    const auto of_mix = [](const MatrixView<V>& gradient) {
+      return gradient.rows == 1 ? gradient.row(0) : std::span<V>();
+    };
+    V* next = args.workspace.data();
+    const std::span<V> gradients[] = {args.d_gamma, args.d_beta, of_mix(args.d_carry),
+                                      of_mix(args.d_write), of_mix(args.d_read)};
+    for (std::size_t i = 0; i < kParts; ++i) {
+      parts_[i] = {gradients[i], next};
+      next += gradients[i].size() * blocks;
+    }
+    needed_ = static_cast<std::size_t>(next - args.workspace.data());
+    const double scale = args.forward.norm ? args.forward.norm->output_scale : 1;
+    parts_[0].factor = parts_[1].factor = static_cast<V>(scale);
+  }
+
+  std::size_t needed() const { return needed_; }
+  LaneSums<V> of_block(std::size_t b) const {
+    const auto place = [&](std::size_t i) {
+      const Part& part = parts_[i];
+      return part.gradient.empty() ? nullptr : part.sums + b * part.gradient.size();
+    };
+    return {place(0), place(1), place(2), place(3), place(4)};
+  }
+  void add_up() const {
+    for (const Part& part : parts_) {
+      add_block_sums(part.sums, blocks_, part.factor, mode_, part.gradient);
+    }
+  }
+
+ private:
+  struct Part {
+    std::span<V> gradient;
+    V* sums = nullptr;
+    V factor = 1;
+  };
+  static constexpr std::size_t kParts = 5;
+
+  const std::size_t blocks_;
+  const GradientMode mode_;
+  Part parts_[kParts];
+  std::size_t needed_ = 0;
+};
+
+}  // namespace
+
+}  // namespace addnorm::kernels
+
+namespace addnorm {
+
+std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features) {
+  const std::size_t mixed = std::min(lanes, kMostLanes);
+  const std::size_t mixes = mixed * mixed + mixed * kMostLanes + lanes * kMostLanes;
+  return kernels::RowBlocks(rows, features).count * (2 * features + mixes);
+}
+
+template <typename S, typename B>
+void lanes_backward(const LanesBackward<S, B>& args, std::size_t threads) {
+  const ThreadCount count(threads);
+  kernels::check_lanes_backward(args);
+  LanesBackward<S, B> wanted = args;
+  wanted.forward.sum = {};
+  const std::size_t rows = args.forward.x.rows;
+  const kernels::RowBlocks blocks(rows, args.forward.x.features);
+  const kernels::LaneWorkspace<S, B> workspace(args, blocks.count);
+  const kernels::LaneCounts lanes(args.forward);
+  const std::size_t least =
+      lanes_workspace(rows, std::max(lanes.x, lanes.made), args.forward.x.features);
+  require(workspace.needed() == 0 || args.workspace.size() >= least,
+          "lanes_backward: workspace has {} values, must have at least {}", args.workspace.size(),
+          least);
+  const kernels::Plan plan = kernels::plan_call(kernels::problem_of(args));
+  const kernels::LaneRowsBackward<S, B> kernel = kernels::lanes_backward_kernel<S, B>();
+  parallel_for(blocks.count, 1, [&](std::size_t b) {
+    kernel(wanted, plan, workspace.of_block(b), b * blocks.rows,
+           std::min(rows, (b + 1) * blocks.rows));
+  });
+  workspace.add_up();
+}
+
+#define ADDNORM_INSTANTIATE(S, B) \
+  template void lanes_backward(const LanesBackward<S, B>&, std::size_t);
+ADDNORM_FOR_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
+
+}  // namespace addnorm
+#endif  // HWY_ONCE
