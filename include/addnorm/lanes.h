@@ -18,7 +18,7 @@ namespace addnorm {
 /// Several matrices of one shape: element (row r, lane i, feature c) stands at data[r·row_stride +
 /// i·lane_stride + c]. A tensor rows × lanes × features has row_stride = lanes·features and
 /// lane_stride = features; matrices that follow one another have row_stride = features and
-/// lane_stride = rows·features.
+/// lane_stride = rows·features. Lanes that are read alone may all be one matrix: lane_stride = 0.
 template <typename T>
 struct LanesView {
   T* data = nullptr;

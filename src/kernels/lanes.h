@@ -62,7 +62,8 @@ void check_lanes(std::string_view where, std::string_view name, const LanesView<
   require(view.row_stride >= features || rows < 2,
           "{}: the row stride of {} is {}, must be at least its {} features", where, name,
           view.row_stride, features);
-  require(view.lane_stride >= features || lanes < 2,
+  const bool one_matrix = std::is_const_v<T> && view.lane_stride == 0;  // for all lanes
+  require(view.lane_stride >= features || lanes < 2 || one_matrix,
           "{}: the lane stride of {} is {}, must be at least its {} features", where, name,
           view.lane_stride, features);
   constexpr std::size_t kMost = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(T) / 2;

@@ -29,8 +29,8 @@ constexpr MixForm kFirstLane{
 MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place, const MixShape& shape) {
   if (form.source == Source::kNone || reads_nothing_before(form, place)) return {};
   if (form.source == Source::kLane) return {use == MixUse::kWrite ? 1 : shape.to, shape.features};
-  const std::size_t lanes = form.source == Source::kBranch ? 1 : place.lanes;
-  return {nn::MixMap<double>::logits_of(form.map, shape.to, shape.from), lanes * shape.features};
+  return {nn::MixMap<double>::logits_of(form.map, shape.to, shape.from),
+          place.lanes * shape.features};
 }
 
 std::vector<double> initial_numbers(const MixForm& given, const Place& place, std::size_t to,
@@ -120,9 +120,6 @@ std::vector<typename LaneCoefficients<V>::Part> LaneCoefficients<V>::parts(
     return lanes.empty() ? MatrixView<V>() : lanes[i];
   };
   const std::size_t logits = map_->logits();
-  if (form_.source == Source::kBranch) {
-    return {{.values = source.branch, .gradient = gradients.branch, .count = logits}};
-  }
   const bool from_before = form_.source == Source::kPrevious;
   const auto& lanes = from_before ? source.previous : source.lanes;
   const auto& d_lanes = from_before ? gradients.previous : gradients.lanes;

@@ -16,6 +16,19 @@ LaneList<const V> readable(const LaneList<V>& lanes) {
   return {lanes.begin(), lanes.end()};
 }
 
+/// The lanes as a kernel takes them, or nothing where they do not stand at equal distances.
+template <typename V>
+LanesView<V> strided(const LaneList<V>& lanes) {
+  const auto& [data, rows, cols, stride] = lanes.front();
+  const std::ptrdiff_t distance = lanes.size() > 1 ? lanes[1].data - data : 0;
+  if (distance < 0) return {};
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const bool fits = lanes[i].data == data + static_cast<std::ptrdiff_t>(i) * distance;
+    if (!fits || lanes[i].stride != stride) return {};
+  }
+  return {data, rows, lanes.size(), cols, stride, static_cast<std::size_t>(distance)};
+}
+
 /// X′ = X + u where a placement writes so.
 template <typename V>
 void add(MatrixView<const V> x, MatrixView<const V> u, MatrixView<V> sum) {
@@ -123,7 +136,7 @@ MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& strea
   const MixSource<const Value> source{.lanes = x_, .previous = previous_};
   read_.forward(source);
   if (carry_) carry_->forward(source);
-  if (write_ && !is_made_of_branch()) write_->forward(source);
+  if (write_) write_->forward(source);
 
   read_from_ = x_;
   if (last_lane_) {
@@ -144,18 +157,35 @@ MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& strea
   return z_;
 }
 
+/// What the kernels of lanes take, where they can: all lanes change, and stand at equal distances.
+template <typename T>
+LanesForward<Arithmetic<T>, T> LaneSite<T>::kernel_arguments(MatrixView<const T> u) const {
+  if (changes_ != Changes::kAll || form_.reads_carried) return {};
+  const std::size_t parts = form_.splits_features ? lanes() : 1;
+  return {.x = strided(x_),
+          .branch = {u.data, u.rows, parts, features_, u.stride, features_},
+          .carry = carry_->numbers(),
+          .write = write_->numbers()};
+}
+
 template <typename T>
 void LaneSite<T>::write(ResidualStream<T>& stream, MatrixView<const T> branch) {
-  const MatrixView<const Value> u = u_ = in_stream_type(branch);
+  u_ = branch;
   LaneList<const Value> after = x_;
   if (changes_ == Changes::kAll) {
-    if (is_made_of_branch()) write_->forward({.branch = u});
-    sum_.resize(lanes() * u.rows, features_);
+    sum_.resize(lanes() * branch.rows, features_);
     const LaneList<Value> sums = nn::lanes_of(sum_.view(), lanes());
-    carry(sums);
-    nn::mix<Value>(write_->numbers(), parts(u), sums, nn::Into::kAdd);
+    LanesForward<Value, T> kernel = kernel_arguments(branch);
+    if (!kernel.x.empty()) {
+      kernel.sum = strided(sums);
+      lanes_forward(kernel);
+    } else {
+      carry(sums);
+      nn::mix<Value>(write_->numbers(), parts(in_stream_type(branch)), sums, nn::Into::kAdd);
+    }
     after = readable(sums);
   } else {
+    const MatrixView<const Value> u = in_stream_type(branch);
     sum_.resize(u.rows, features_);
     if (changes_ == Changes::kAppend) {
       carry({sum_.view()});
@@ -172,16 +202,33 @@ void LaneSite<T>::write(ResidualStream<T>& stream, MatrixView<const T> branch) {
 template <typename T>
 void LaneSite<T>::write_backward(StreamGradient<T>& gradient, MatrixView<T> du,
                                  const Pass<T>& pass) {
+  const LanesForward<Value, T> kernel = kernel_arguments(u_);
+  const LanesView<Value> d = strided(gradient.lanes);
+  if (kernel.x.empty() || d.empty()) return mix_backward(gradient, du, pass);
+  Matrix<Value>& workspace = pass.memory().norm;
+  workspace.resize(1, lanes_workspace(du.rows, lanes(), features_));
+  lanes_backward<Value, T>(
+      {.forward = kernel,
+       .d_sum = d,
+       .dx = d,
+       .d_branch = {du.data, du.rows, kernel.branch.lanes, features_, du.stride, features_},
+       .d_carry = carry_->d_numbers(),
+       .d_write = write_->d_numbers(),
+       .workspace = workspace.flat()});
+}
+
+/// The same, lane by lane.
+template <typename T>
+void LaneSite<T>::mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass) {
   Matrix<Value>& d_update = pass.memory().d_update;
   d_update.resize(du.rows, du.cols);
   if (changes_ == Changes::kAll) {
     d_update.fill(0);
     nn::mix_backward<Value>({.m = write_->numbers(),
-                             .in = parts(u_),
+                             .in = parts(in_stream_type(u_)),
                              .d_out = readable(gradient.lanes),
                              .d_in = parts(d_update.view()),
                              .d_m = write_->d_numbers()});
-    if (is_made_of_branch()) write_->backward({.branch = u_}, {.branch = d_update});
   } else {
     residual_add<Value>({.x = gradient.lanes.back()}, d_update);
   }
@@ -250,7 +297,7 @@ void LaneSite<T>::coefficients_backward(StreamGradient<T>& gradient) {
   }
   read_.backward(source, gradients);
   if (carry_) carry_->backward(source, gradients);
-  if (write_ && !is_made_of_branch()) write_->backward(source, gradients);
+  if (write_) write_->backward(source, gradients);
   if (pending.empty()) return;
   for (std::size_t i = 0; i < lanes(); ++i) {
     const LaneList<const Value> of_lane = nn::lanes_of(pending.view(), lanes());

@@ -22,7 +22,6 @@ template <typename V>
 struct MixSource {
   std::vector<MatrixView<V>> lanes = {};     ///< of kStream and kLane
   std::vector<MatrixView<V>> previous = {};  ///< of kPrevious
-  MatrixView<V> branch = {};                 ///< of kBranch
 };
 
 /// What the numbers of a mix are for: it says which lane MixForm::Source::kLane means.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "addnorm/lanes.h"
 #include "addnorm/nn/lane_coefficients.h"
 #include "addnorm/nn/residual_stream.h"
 
@@ -57,9 +58,10 @@ class LaneSite {
   }
   LaneList<Value> parts(MatrixView<Value> of_model) const;
   LaneList<const Value> parts(MatrixView<const Value> of_model) const;
-  bool is_made_of_branch() const { return form_.write.source == MixForm::Source::kBranch; }
   MatrixView<const Value> in_stream_type(MatrixView<const T> u);
+  LanesForward<Value, T> kernel_arguments(MatrixView<const T> u) const;
   void carry(const LaneList<Value>& to) const;
+  void mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass);
   void carry_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
   void coefficients_backward(StreamGradient<T>& gradient);
 
@@ -73,7 +75,7 @@ class LaneSite {
 
   LaneList<const Value> x_, previous_;  // what the sublayer reads, and the one before has read
   LaneList<const Value> read_from_;     // R(X), or A·X
-  MatrixView<const Value> u_;
+  MatrixView<const T> u_;
   Matrix<Value> normalized_, carried_, z_, wide_u_, sum_;
 };
 

@@ -73,7 +73,6 @@ struct MixForm {
     kPrevious,  ///< the same, as the sublayer before this one has read them (single-pass mHC); the
                 ///< first sublayer, which has none before it, reads the first lane alone
     kLane,      ///< the lane that a number reads, or writes to
-    kBranch,    ///< f
   };
   enum class Act { kNone, kTanh };
   enum class Map {
