@@ -91,6 +91,7 @@ TEST(StreamFigures, JudgeNothingThatTheyCannot) {
     options.layers =
         options.layers.size() > 1 ? std::vector<std::size_t>{1, 2} : std::vector<std::size_t>{1};
     if (find_figure(name).defaults().seeds > 0) options.seeds = 1;
+    if (options.width > 0) options.width = 16;
     EXPECT_THAT(denied(run(name, options)), IsEmpty()) << name << " of one layer and seed";
     options.placements = {"highway"};
     EXPECT_EQ(run(name, options).verdict(), Verdict::kNotApplicable) << name;
