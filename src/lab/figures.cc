@@ -152,6 +152,57 @@ constexpr Figure kFigures[] = {
      .source = "Xu et al. 2019",
      .defaults = [] { return FigureOptions{.width = 64, .seeds = 8}; },
      .run = norm_backward},
+    {.name = "depth-mixing",
+     .title = "What a sublayer reads of those below it",
+     .question = "How much does a sublayer read of each sublayer before it?",
+     .source = "arXiv 2603.15031; Zhu et al. 2024",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {12},
+                                .placements = {"pre", "deepnorm", "x0", "hyper", "mhc",
+                                               "dense-former", "block-attention-residuals"}};
+         },
+     .most_layers = 96,
+     .run = depth_mixing},
+    {.name = "lanes",
+     .title = "Do the lanes stay different?",
+     .question =
+         "What is left of the differences between the lanes of a stream behind many layers?",
+     .source = "Xie et al. 2025; arXiv 2601.05732",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {48},
+                                .seeds = 8,
+                                .placements = {"hyper", "mhc", "mhc-lite", "identity-hc", "wide"}};
+         },
+     .most_layers = 96,
+     .run = lanes},
+    {.name = "composite-gain",
+     .title = "How much a stream of lanes amplifies",
+     .question = "How large is the product of all that carries the lanes from layer to layer?",
+     .source = "Xie et al. 2025",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {48},
+                                .seeds = 8,
+                                .placements = {"hyper", "mhc", "mhc-lite", "identity-hc"}};
+         },
+     .most_layers = 96,
+     .run = composite_gain},
+    {.name = "post-norm-revived",
+     .title = "Post-norm revived",
+     .question = "How much of a gradient reaches x by the way past all sublayers?",
+     .source = "Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895",
+     .defaults =
+         [] {
+           return FigureOptions{
+               .layers = {6, 12, 24, 48, 96},
+               .width = 512,
+               .seeds = 8,
+               .placements = {"post", "deepnorm", "keel", "residual-dual", "siamese", "pre"}};
+         },
+     .most_layers = 96,
+     .run = post_norm_revived},
 };
 
 }  // namespace

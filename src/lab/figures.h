@@ -20,5 +20,9 @@ FigureResult placements(const FigureOptions& options);
 FigureResult depth(const FigureOptions& options);
 FigureResult epsilon(const FigureOptions& options);
 FigureResult norm_backward(const FigureOptions& options);
+FigureResult depth_mixing(const FigureOptions& options);
+FigureResult lanes(const FigureOptions& options);
+FigureResult composite_gain(const FigureOptions& options);
+FigureResult post_norm_revived(const FigureOptions& options);
 
 }  // namespace addnorm::lab

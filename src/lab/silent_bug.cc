@@ -7,9 +7,15 @@
 namespace addnorm::lab {
 namespace {
 
+using Map = MixForm::Map;
+
 constexpr DepthFactor kOne{};
 constexpr ResidualFactor kNoSkip{.initial = {"0", [](Depth) { return 0.0; }}};
 constexpr ResidualFactor kSkipTwice{.initial = {"2", [](Depth) { return 2.0; }}};
+
+constexpr MixForm kMeanOfLanes{.base = [](const Place& place, std::size_t, std::size_t) {
+  return 1 / static_cast<double>(place.lanes);
+}};
 
 void in_every_sublayer(StackPlan& plan, void (*change)(Placement&)) {
   for (BlockPlacement& block : plan.placements) {
@@ -67,6 +73,26 @@ constexpr SilentBug kBugs[] = {
     {"half-statistics",
      "a norm's mean and deviation are computed in float16, in figures of one norm",
      [](StackPlan& plan) { plan.statistics = StatisticsType::kFloat16; }},
+    {"transposed-carry", "lanes are mixed by the transpose of A, in figures of the stream alone",
+     [](StackPlan& plan) { plan.carry = CarryUse::kTransposed; }},
+    {"lanes-folded", "every sublayer leaves the mean of its lanes in each of them",
+     [](StackPlan& plan) {
+       in_every_sublayer(plan, [](Placement& p) {
+         if (!p.lanes.grows) p.lanes.carry = kMeanOfLanes;
+       });
+     }},
+    {"sinkhorn-rows-only", "of a doubly stochastic A only the rows have the sum 1",
+     [](StackPlan& plan) {
+       in_every_sublayer(plan, [](Placement& p) {
+         if (p.lanes.carry.map == Map::kSinkhorn) p.lanes.carry.map = Map::kSoftmax;
+       });
+     }},
+    {"write-sigma", "lanes are written by σ where 2σ is meant",
+     [](StackPlan& plan) {
+       in_every_sublayer(plan, [](Placement& p) {
+         if (p.lanes.write.map == Map::kTwoSigmoid) p.lanes.write.map = Map::kSigmoid;
+       });
+     }},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 namespace addnorm::lab {
 
 enum class StatisticsType { kFloat32, kFloat16 };
+enum class CarryUse { kAsItIs, kTransposed };
 
 /// What a stack is made of, before anything is drawn.
 struct StackPlan {
@@ -17,6 +18,7 @@ struct StackPlan {
   std::vector<BlockPlacement> placements;
   FinalNorm final_norm = FinalNorm::kAsPlacement;
   StatisticsType statistics = StatisticsType::kFloat32;  ///< for norm_sample.h; no stack has others
+  CarryUse carry = CarryUse::kAsItIs;                    ///< of lanes, for bare_stream.h
 };
 
 /// A mistake in a network's plumbing that raises no error. Each of them has happened.

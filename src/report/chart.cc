@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kMargin = 0.04;    // of the y axis, below and above the data
 constexpr double kLargest = 1e300;  // leaves room for the margin
+constexpr double kRounding = 1e-9;  // values that are no farther apart are one
 
 // What the axis shows of data in `range`: the ends that it sets; else the data with a margin.
 Range shown(const Axis& axis, Range range, double margin) {
@@ -22,9 +23,10 @@ Range shown(const Axis& axis, Range range, double margin) {
   range = {std::clamp(range.low, least, kLargest), std::clamp(range.high, least, kLargest)};
   if (axis.low) range = {*axis.low, std::max(range.high, *axis.low)};
   if (axis.high) range = {std::min(range.low, *axis.high), *axis.high};
-  if (range.low == range.high) {
+  const double largest = std::max(std::abs(range.low), std::abs(range.high));
+  if (range.high - range.low <= kRounding * largest) {
     const double half = range.low == 0 ? 1 : std::abs(range.low) / 2;
-    range = {range.low - half, range.high + half};
+    range = {range.low - half, range.low + half};
   }
   const double part = log ? std::pow(range.high, margin) / std::pow(range.low, margin)
                           : margin * (range.high - range.low);

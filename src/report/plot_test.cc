@@ -120,6 +120,15 @@ TEST(Plot, SaysWhereACurveEndsAndWhereItIsZero) {
   EXPECT_EQ(columns_of(adapt(text, {}), "×").size(), 2u);
 }
 
+TEST(Plot, HasFewTicksWhereValuesDifferByRounding) {
+  for (const AxisScale scale : {AxisScale::kLinear, AxisScale::kLog}) {
+    const Chart chart = chart_of({0.2, std::nextafter(0.2, 1), 0.2}, scale);
+    EXPECT_EQ(lines_of(chart, 60).size(), 22u);
+    EXPECT_EQ(y_range(chart).low, y_range(chart_of({0.2, 0.2, 0.2}, scale)).low);
+    EXPECT_EQ(y_range(chart).high, y_range(chart_of({0.2, 0.2, 0.2}, scale)).high);
+  }
+}
+
 TEST(Plot, CutsOffWhatLiesBeyondTheAxis) {
   Chart chart = chart_of({1, 2, 1e30, -1e30});
   chart.y.low = 0;

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lab/bare_stream.h"
+#include "lab/figure.h"
+
+namespace addnorm::lab {
+
+/// What a stack makes of n lanes where its sublayers give nothing: A_l … A_1 behind each sublayer,
+/// n × n numbers row by row.
+struct CarryProducts {
+  std::size_t lanes = 0;
+  std::vector<std::vector<double>> measured = {};   ///< each lane holds a block of its own
+  std::vector<std::vector<double>> predicted = {};  ///< the product of the numbers
+  std::vector<std::vector<double>> carries = {};    ///< each A that is predicted
+};
+
+CarryProducts carry_products(const std::vector<BlockPlacement>& placements, const MixDraw& draw,
+                             const SilentBug* bug);
+
+/// Why the placement has no such product; empty if it has.
+std::string has_no_product(const std::vector<BlockPlacement>& placements);
+
+/// What is known of every A of a stack.
+enum class CarryKind {
+  kNumbers,           ///< n × n learned numbers
+  kDoublyStochastic,  ///< learned logits that a map makes so
+  kIdentity,          ///< I, for ever
+  kOther,
+};
+CarryKind carry_kind(const std::vector<BlockPlacement>& placements);
+
+/// A stack as it may be behind its start: each learned number of A has moved by N(0, 0.1²); logits
+/// are N(0, 1), and more for what a lane keeps of itself.
+struct DrawnStack {
+  std::vector<BlockPlacement> placements;
+  double spread = 0;
+};
+DrawnStack drawn_stack(std::vector<BlockPlacement> placements);
+
+}  // namespace addnorm::lab

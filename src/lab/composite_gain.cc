@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lab/carry_product.h"
+#include "lab/figures.h"
+
+namespace addnorm::lab {
+namespace {
+
+using Draws = std::vector<std::vector<double>>;
+
+/// The largest sum of the absolute values of a row or a column: how much the product amplifies a
+/// stream, or a gradient, at most.
+double gain(const std::vector<double>& matrix, std::size_t n) {
+  double largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    double row = 0, column = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      row += std::abs(matrix[i * n + k]);
+      column += std::abs(matrix[k * n + i]);
+    }
+    largest = std::max({largest, row, column});
+  }
+  return largest;
+}
+
+struct Gains {
+  std::size_t lanes = 0;
+  std::vector<double> sublayers;
+  Draws measured, predicted;
+};
+
+Gains gains_of(const DrawnStack& stack, const FigureOptions& options) {
+  Gains all;
+  for (std::size_t i = 0; i < options.seeds; ++i) {
+    const CarryProducts products = carry_products(
+        stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug);
+    const auto of = [&](const Draws& matrices) {
+      std::vector<double> gains;
+      for (const auto& matrix : matrices) gains.push_back(gain(matrix, products.lanes));
+      return gains;
+    };
+    all.lanes = products.lanes;
+    all.measured.push_back(of(products.measured));
+    all.predicted.push_back(of(products.predicted));
+  }
+  for (std::size_t l = 0; l < all.measured[0].size(); ++l) {
+    all.sublayers.push_back(static_cast<double>(l + 1));
+  }
+  return all;
+}
+
+/// ln|A·v| grows by (n − 2)·σ²/2 on average, for every v and A = I + σ·N(0, 1).
+Check check_growth(const std::string& name, const Gains& gains, double spread) {
+  constexpr std::size_t kLeastSeeds = 4;
+  double sum = 0;
+  for (const std::vector<double>& of_seed : gains.measured) sum += std::log(of_seed.back());
+  const double lanes = static_cast<double>(gains.lanes);
+  const double growth = (lanes - 2) * spread * spread / 2 * gains.sublayers.back();
+  Check check{.claim = fmt::format("{}: the gain, a geometric mean over seeds, grows at least as "
+                                   "that of one vector",
+                                   name),
+              .source = "docs/theory.md",
+              .measured = std::exp(sum / static_cast<double>(gains.measured.size())),
+              .low = std::exp(growth),
+              .high = std::numeric_limits<double>::infinity()};
+  if (gains.measured.size() < kLeastSeeds) check.unmet = "a mean needs at least 4 seeds";
+  return check;
+}
+
+/// The gain farthest from 1, at any depth.
+Check check_bounded(const std::string& name, const Gains& gains, CarryKind kind) {
+  const bool is_exact = kind == CarryKind::kIdentity;
+  const double tolerance = is_exact ? 1e-9 : 0.02;
+  Check check{
+      .claim = fmt::format("{}: the gain is {} at every depth", name, is_exact ? "1" : "1 ± 0.02"),
+      .source = "Xie et al. 2025",
+      .measured = 1,
+      .low = 1 - tolerance,
+      .high = 1 + tolerance};
+  for (const std::vector<double>& of_seed : gains.measured) {
+    for (const double g : of_seed) {
+      if (std::abs(g - 1) > std::abs(check.measured - 1)) check.measured = g;
+    }
+  }
+  return check;
+}
+
+}  // namespace
+
+FigureResult composite_gain(const FigureOptions& options) {
+  Panel panel{.title = "Gain of the product of all A",
+              .x = {"sublayers"},
+              .y = {"largest sum of a row or column", AxisScale::kLog},
+              .caption =
+                  "By that a stream, or a gradient, can grow. Numbers without a bound "
+                  "multiply as random matrices do."};
+  FigureResult result;
+  for (const std::string& name : options.placements) {
+    const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
+    const std::string claim = fmt::format("{}: the gain is that of its numbers", name);
+    const std::string unmet = has_no_product(placements);
+    if (!unmet.empty()) {
+      result.checks.push_back({.claim = claim, .source = "docs/theory.md", .unmet = unmet});
+      continue;
+    }
+    const DrawnStack drawn = drawn_stack(placements);
+    const Gains gains = gains_of(drawn, options);
+    panel.measured.push_back(mean_curve(name, gains.sublayers, gains.measured));
+    const Series mean = mean_curve(name, gains.sublayers, gains.predicted);
+    panel.predicted.push_back(within_factor(name, mean.x, mean.y, 1.02));
+    result.checks.push_back(
+        check_curve(claim, "docs/theory.md", panel.measured.back(), panel.predicted.back()));
+    const CarryKind kind = carry_kind(placements);
+    if (kind == CarryKind::kNumbers) {
+      result.checks.push_back(check_growth(name, gains, drawn.spread));
+    } else if (kind != CarryKind::kOther) {
+      result.checks.push_back(check_bounded(name, gains, kind));
+    }
+  }
+  if (!panel.measured.empty()) result.panels = {panel};
+  return result;
+}
+
+}  // namespace addnorm::lab

@@ -1,0 +1,138 @@
+#include "theory/depth_mixing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lab/bare_stream.h"
+#include "lab/figures.h"
+
+namespace addnorm::lab {
+namespace {
+
+constexpr double kSpread = 0.3;  // of what is added to learned numbers
+constexpr double kTolerance = 1e-4;
+constexpr double kSinkhornTolerance = 0.01;  // 20 iterations are not all
+
+std::size_t sublayers_of(const std::vector<BlockPlacement>& placements) {
+  std::size_t count = 0;
+  for (const BlockPlacement& block : placements) {
+    count += block.attention.sublayers == Sublayers::kParallel ? 1 : 2;
+  }
+  return count;
+}
+
+bool has_sinkhorn(const std::vector<BlockPlacement>& placements) {
+  return std::ranges::any_of(placements, [](const BlockPlacement& block) {
+    return block.attention.lanes.carry.map == MixForm::Map::kSinkhorn;
+  });
+}
+
+/// M as it was measured, and as theory has it.
+struct Mixing {
+  std::vector<std::vector<double>> measured, predicted;
+  bool has_learned = false;
+};
+
+Mixing mixing_of(const std::vector<BlockPlacement>& placements, const MixDraw& draw,
+                 const SilentBug* bug) {
+  const Blocks blocks(1 + sublayers_of(placements));
+  BareStream stream(bare_plan(placements, blocks.d_model(), bug), draw);
+  std::vector<Matrix<double>> branches;
+  for (std::size_t l = 0; l < stream.sublayers(); ++l) branches.push_back(blocks.row(l + 1));
+  Mixing m;
+  for (const Matrix<double>& read : stream.forward(blocks.row(0), branches)) {
+    m.measured.push_back(blocks.parts(read.view().row(0)));
+  }
+  m.predicted = theory::depth_mixing(
+      {.placements = placements, .d_model = blocks.d_model(), .learned = stream.learned()});
+  m.has_learned = std::ranges::any_of(stream.learned(), [](const theory::LearnedNumbers& n) {
+    return !n.read.empty() || !n.carry.empty() || !n.write.empty();
+  });
+  return m;
+}
+
+std::string reader(const Mixing& m, std::size_t row) {
+  return row + 1 < m.predicted.size() ? fmt::format("sublayer {}", row + 1) : "the exit";
+}
+std::string source(std::size_t column) {
+  return column > 0 ? fmt::format("sublayer {}", column) : "x";
+}
+
+/// The largest difference of two entries, in parts of the largest of their row.
+Check check_entries(std::string claim, const Mixing& m, double tolerance) {
+  Check check{.claim = std::move(claim), .source = "docs/theory.md", .high = tolerance};
+  for (std::size_t l = 0; l < m.predicted.size(); ++l) {
+    double largest = 0;
+    for (const double entry : m.predicted[l]) largest = std::max(largest, std::abs(entry));
+    for (std::size_t j = 0; j < m.predicted[l].size(); ++j) {
+      const double error = std::abs(m.measured[l][j] - m.predicted[l][j]) / largest;
+      if (std::isnan(check.measured) || error < check.measured) continue;
+      check.measured = error;
+      check.detail =
+          fmt::format("{} reads {:.4g} of {}, predicted {:.4g}: off by {:.2g}", reader(m, l),
+                      m.measured[l][j], source(j), m.predicted[l][j], error);
+    }
+  }
+  return check;
+}
+
+/// The first `size` entries of a row, as a norm would divide it.
+Series normalized(const std::string& name, std::vector<double> row, std::size_t size) {
+  row.resize(size);
+  const double root = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
+  Series curve{.name = name, .x = {}, .y = {}};
+  for (std::size_t j = 0; j < size; ++j) {
+    curve.x.push_back(static_cast<double>(j));
+    curve.y.push_back(row[j] / root);
+  }
+  return curve;
+}
+
+}  // namespace
+
+FigureResult depth_mixing(const FigureOptions& options) {
+  FigureResult result;
+  const auto add_panel = [&](const char* title, const char* caption) {
+    result.panels.push_back({.title = title,
+                             .x = {"what is read: 0 is x, then the sublayers"},
+                             .y = {"weight"},
+                             .caption = caption});
+  };
+  add_panel("Half of the way up", "A row of M, divided as a norm would. Pre-norm reads all alike.");
+  add_panel("The last sublayer", "Post-norm forgets what is far below.");
+  add_panel("The exit", "What the stack ends with.");
+  add_panel("The last sublayer, of drawn numbers", "Each learned number has moved by N(0, 0.3²).");
+  for (const std::string& name : options.placements) {
+    const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
+    const std::string claim = fmt::format("{}: sublayers read what theory says", name);
+    if (!theory::covers_stream(placements)) {
+      result.checks.push_back({.claim = claim,
+                               .source = "docs/theory.md",
+                               .unmet = "theory has no gates and no parts of features"});
+      continue;
+    }
+    const auto add_curves = [&](Panel& panel, const Mixing& m, std::size_t row) {
+      panel.measured.push_back(normalized(name, m.measured[row], row + 1));
+      panel.predicted.push_back(normalized(name, m.predicted[row], row + 1));
+    };
+    const Mixing start = mixing_of(placements, {}, options.bug);
+    const std::size_t sublayers = start.predicted.size() - 1;
+    add_curves(result.panels[0], start, (sublayers + 1) / 2 - 1);
+    add_curves(result.panels[1], start, sublayers - 1);
+    add_curves(result.panels[2], start, sublayers);
+    const double tolerance = has_sinkhorn(placements) ? kSinkhornTolerance : kTolerance;
+    result.checks.push_back(check_entries(claim + ", at the start", start, tolerance));
+    if (!start.has_learned) continue;
+    const Mixing drawn =
+        mixing_of(placements, {.spread = kSpread, .seed = options.seed}, options.bug);
+    add_curves(result.panels[3], drawn, sublayers - 1);
+    result.checks.push_back(check_entries(claim + ", of drawn numbers", drawn, tolerance));
+  }
+  std::erase_if(result.panels, [](const Panel& panel) { return panel.measured.empty(); });
+  return result;
+}
+
+}  // namespace addnorm::lab

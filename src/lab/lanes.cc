@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "addnorm/torch_generator.h"
+#include "lab/carry_product.h"
+#include "lab/figures.h"
+#include "theory/depth_mixing.h"
+
+namespace addnorm::lab {
+namespace {
+
+using Draws = std::vector<std::vector<double>>;
+
+constexpr double kLeast = 0.01;  // what 20 of Sinkhorn's iterations leave out
+
+/// How far a product of carries is from the matrix of 1/n, which leaves the mean of all lanes in
+/// each: 1 for the identity, 0 where the lanes are one.
+double distance(const std::vector<double>& matrix, std::size_t n) {
+  const double uniform = 1 / static_cast<double>(n);
+  double sum = 0;
+  for (const double entry : matrix) sum += (entry - uniform) * (entry - uniform);
+  return std::sqrt(sum / static_cast<double>(n - 1));
+}
+
+/// Π‖A − 11ᵀ/n‖₂ up to each sublayer: of doubly stochastic A the second singular values.
+std::vector<double> bounds(const CarryProducts& products) {
+  std::vector<double> all;
+  double bound = 1;
+  for (std::vector<double> a : products.carries) {
+    for (double& entry : a) entry -= 1 / static_cast<double>(products.lanes);
+    bound *= theory::spectral_norm(a, products.lanes);
+    all.push_back(bound);
+  }
+  return all;
+}
+
+/// The distances behind each sublayer, seed by seed.
+struct Distances {
+  std::vector<double> sublayers;
+  Draws measured, predicted, bounds;
+};
+
+Distances distances_of(const DrawnStack& stack, const FigureOptions& options) {
+  Distances all;
+  for (std::size_t i = 0; i < options.seeds; ++i) {
+    const CarryProducts products = carry_products(
+        stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug);
+    const auto of = [&](const Draws& matrices) {
+      std::vector<double> distances;
+      for (const auto& matrix : matrices) distances.push_back(distance(matrix, products.lanes));
+      return distances;
+    };
+    all.measured.push_back(of(products.measured));
+    all.predicted.push_back(of(products.predicted));
+    all.bounds.push_back(bounds(products));
+  }
+  for (std::size_t l = 0; l < all.measured[0].size(); ++l) {
+    all.sublayers.push_back(static_cast<double>(l + 1));
+  }
+  return all;
+}
+
+Series agreeing(const std::string& name, const Distances& distances) {
+  const Series mean = mean_curve(name, distances.sublayers, distances.predicted);
+  std::vector<double> tolerance;
+  for (const double y : mean.y) tolerance.push_back(0.03 * y + kLeast);
+  return within(name, mean.x, mean.y, tolerance);
+}
+
+/// The largest of each distance over its bound.
+Check check_bound(const std::string& name, const Distances& distances) {
+  Check check{
+      .claim = fmt::format("{}: differences shrink at least as the product of all σ₂(A)", name),
+      .source = "docs/theory.md",
+      .high = 1.02};
+  for (std::size_t i = 0; i < distances.measured.size(); ++i) {
+    for (std::size_t l = 0; l < distances.sublayers.size(); ++l) {
+      check.measured =
+          std::max(check.measured, distances.measured[i][l] / (distances.bounds[i][l] + kLeast));
+    }
+  }
+  return check;
+}
+
+/// The largest gradient of A's logits.
+double carry_gradient(const std::vector<BlockPlacement>& placements, double spread,
+                      const FigureOptions& options) {
+  constexpr std::size_t kWidth = 64;
+  BareStream stream(bare_plan(placements, kWidth, options.bug),
+                    {.spread = spread, .seed = options.seed});
+  TorchGenerator generator(options.seed);
+  const auto drawn = [&] {
+    Matrix<double> row(1, kWidth);
+    generator.fill_normal(row.flat());
+    return row;
+  };
+  std::vector<Matrix<double>> branches;
+  for (std::size_t l = 0; l < stream.sublayers(); ++l) branches.push_back(drawn());
+  stream.forward(drawn(), branches);
+  stream.backward(drawn());
+  double largest = 0;
+  for (const NamedParameter<double>& entry : stream.parameters()) {
+    if (!entry.name.ends_with("carry.base")) continue;
+    for (const double g : entry.parameter->gradient.flat()) {
+      largest = std::max(largest, std::abs(g));
+    }
+  }
+  return largest;
+}
+
+std::vector<BlockPlacement> all_alike(std::vector<BlockPlacement> placements) {
+  const auto zero = [](const Place&, std::size_t, std::size_t) { return 0.0; };
+  for (BlockPlacement& block : placements) {
+    for (Placement* placement : {&block.attention, &block.feed_forward}) {
+      placement->lanes.read.base = placement->lanes.write.base = zero;
+    }
+  }
+  return placements;
+}
+
+Check check_trap(const std::string& name, const DrawnStack& drawn, const FigureOptions& options) {
+  return {.claim = fmt::format("{}: lanes that are read and written alike give A no gradient, in "
+                               "parts of what drawn numbers give",
+                               name),
+          .source = "docs/arrangements.md",
+          .measured = carry_gradient(all_alike(drawn.placements), 0, options) /
+                      carry_gradient(drawn.placements, drawn.spread, options),
+          .high = 1e-3};
+}
+
+}  // namespace
+
+FigureResult lanes(const FigureOptions& options) {
+  const Axis sublayers{"sublayers"};
+  Panel start{.title = "At the start",
+              .x = sublayers,
+              .y = {"distance from the mean", AxisScale::kLinear, 0},
+              .caption = "1: each lane still has what it began with. 0: all lanes are one."};
+  Panel drawn{.title = "Of drawn numbers",
+              .x = sublayers,
+              .y = {"distance from the mean", AxisScale::kLog, 1e-3},
+              .caption =
+                  "Doubly stochastic matrices, one after the other, make all lanes one. "
+                  "A = I keeps them apart; so do numbers without a bound, which amplify."};
+  FigureResult result;
+  for (const std::string& name : options.placements) {
+    const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
+    const auto add = [&](Panel& panel, const char* when, const DrawnStack& stack) {
+      const Distances distances = distances_of(stack, options);
+      panel.measured.push_back(mean_curve(name, distances.sublayers, distances.measured));
+      panel.predicted.push_back(agreeing(name, distances));
+      result.checks.push_back(
+          check_curve(fmt::format("{}: lanes differ as theory says, {}", name, when),
+                      "docs/theory.md", panel.measured.back(), panel.predicted.back()));
+      return distances;
+    };
+    const std::string unmet = has_no_product(placements);
+    if (!unmet.empty()) {
+      result.checks.push_back({.claim = fmt::format("{}: lanes differ as theory says", name),
+                               .source = "docs/theory.md",
+                               .unmet = unmet});
+      continue;
+    }
+    const DrawnStack trained = drawn_stack(placements);
+    add(start, "at the start", {placements});
+    const Distances distances = add(drawn, "of drawn numbers", trained);
+    if (carry_kind(placements) != CarryKind::kDoublyStochastic) continue;
+    result.checks.push_back(check_bound(name, distances));
+    result.checks.push_back(check_trap(name, trained, options));
+  }
+  if (!start.measured.empty()) result.panels = {start, drawn};
+  return result;
+}
+
+}  // namespace addnorm::lab

@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "addnorm/torch_generator.h"
+#include "base/parallel.h"
+#include "lab/bare_stream.h"
+#include "lab/figures.h"
+
+namespace addnorm::lab {
+namespace {
+
+constexpr double kFactor = 1.25;
+constexpr std::size_t kTokens = 8;
+
+/// E[f²] of what each sublayer gives before the first step: its two weights start with this gain.
+std::vector<double> branch_powers(const std::vector<BlockPlacement>& placements) {
+  std::vector<double> powers;
+  for (std::size_t l = 0; l < placements.size(); ++l) {
+    const Depth depth{l + 1, placements.size()};
+    const auto add = [&](const Placement& placement) {
+      powers.push_back(std::pow(placement.initial_gain.value(depth), 4));
+    };
+    add(placements[l].attention);
+    if (placements[l].attention.sublayers == Sublayers::kInTurn) add(placements[l].feed_forward);
+  }
+  return powers;
+}
+
+double mean_square(std::span<const double> values) {
+  double sum = 0;
+  for (const double v : values) sum += v * v;
+  return sum / static_cast<double>(values.size());
+}
+
+/// E[dx²] over that of the gradient that goes in at the end.
+double gradient_square(const std::vector<BlockPlacement>& placements, const FigureOptions& options,
+                       std::uint64_t seed) {
+  const StackPlan plan = bare_plan(placements, options.width, options.bug);
+  BareStream stream(plan);
+  TorchGenerator generator(seed);
+  const auto drawn = [&](double power) {
+    Matrix<double> rows(kTokens, options.width);
+    generator.fill_normal(rows.flat(), 0, std::sqrt(power));
+    return rows;
+  };
+  std::vector<Matrix<double>> branches;
+  for (const double power : branch_powers(plan.placements)) branches.push_back(drawn(power));
+  stream.forward(drawn(1), branches);
+  const Matrix<double> d_end = drawn(1);
+  return mean_square(stream.backward(d_end).flat()) / mean_square(d_end.flat());
+}
+
+/// The powers that norms divide by fluctuate. So ln g² has a variance of up to 8·|ln g|/d, and the
+/// mean of g² is larger by the exponential of half of that: where that is large nothing is
+/// predicted.
+Series agreeing(const std::string& name, const std::vector<double>& depths,
+                const std::vector<double>& gradient, std::size_t width) {
+  constexpr double kMostVariance = 0.6;
+  Series curve = within_factor(name, depths, gradient, kFactor);
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const double variance = 8 * std::abs(std::log(gradient[i])) / static_cast<double>(width);
+    if (variance > kMostVariance) {
+      curve.low[i] = curve.high[i] = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  return curve;
+}
+
+Check check_gradient(const std::string& claim, const Series& measured, const Series& predicted) {
+  const bool is_judged =
+      std::ranges::any_of(predicted.low, [](double low) { return !std::isnan(low); });
+  if (is_judged) return check_mean(claim, "docs/theory.md", measured, predicted);
+  return {.claim = claim,
+          .source = "docs/theory.md",
+          .unmet = predicted.y.front() == 0 ? "no gradient passes"
+                                            : "the stacks are too deep for their width"};
+}
+
+/// What the literature says of a placement's curve, in numbers.
+struct Claim {
+  std::string_view placement;
+  const char* text;
+  double power;  ///< of the number of sublayers, which the gradient is multiplied with
+  double least_layers;
+  double low, high;
+};
+constexpr double kAnything = std::numeric_limits<double>::infinity();
+constexpr Claim kClaims[] = {
+    {"post", "less than 0.01 of the gradient is left", 0, 24, 0, 0.01},
+    {"deepnorm", "0.9 of the gradient stays", 0, 6, 0.9, kAnything},
+    {"keel", "0.9 of the gradient stays", 0, 6, 0.9, kAnything},
+    {"residual-dual", "the gradient falls as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.1},
+    {"pre", "the gradient falls as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.1},
+    {"siamese", "the gradient falls about as 1/√(number of sublayers)", 0.5, 6, 0.9, 1.5}};
+
+Check check_claim(const Claim& claim, const Series& gradient, std::size_t width) {
+  constexpr std::size_t kLeastWidth = 64;
+  Check check{.claim = fmt::format("{}: {}, from {} layers on", claim.placement, claim.text,
+                                   claim.least_layers),
+              .source = "after Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895",
+              .low = claim.low,
+              .high = claim.high,
+              .unmet = "there are fewer layers"};
+  for (std::size_t i = 0; i < gradient.x.size(); ++i) {
+    if (gradient.x[i] < claim.least_layers) continue;
+    check.measured = gradient.y[i] * std::pow(2 * gradient.x[i], claim.power);
+    check.unmet.clear();
+    if (check.verdict() == Verdict::kOutside) break;
+  }
+  if (width < kLeastWidth) check.unmet = "the stack is narrower than 64";
+  return check;
+}
+
+}  // namespace
+
+FigureResult post_norm_revived(const FigureOptions& options) {
+  Panel panel{.title = "The gradient past all sublayers",
+              .x = {"layers", AxisScale::kLog},
+              .y = {"of x, over that at the end", AxisScale::kLog, 1e-3},
+              .caption =
+                  "Post-norm divides it by √2 in each sublayer, and soon leaves the chart. "
+                  "Others make the skip larger, or keep a second lane without norms."};
+  FigureResult result;
+  const std::vector<double> depths(options.layers.begin(), options.layers.end());
+  for (const std::string& name : options.placements) {
+    const std::string claim = fmt::format("{}: the gradient is as theory says", name);
+    if (!theory::covers_stream(parse_placements(name, options.layers[0]))) {
+      result.checks.push_back({.claim = claim,
+                               .source = "docs/theory.md",
+                               .unmet = "theory has no gates and no parts of features"});
+      continue;
+    }
+    std::vector<std::vector<double>> squares(options.seeds, std::vector<double>(depths.size()));
+    std::vector<double> predicted;
+    for (std::size_t i = 0; i < depths.size(); ++i) {
+      const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[i]);
+      parallel_jobs(options.seeds, [&](std::size_t s) {
+        squares[s][i] = gradient_square(placements, options, options.seed + s);
+      });
+      const auto mixing = theory::depth_mixing({.placements = placements,
+                                                .d_model = options.width,
+                                                .branch_power = branch_powers(placements)});
+      predicted.push_back(std::abs(mixing.back()[0]));
+    }
+    panel.measured.push_back(rms_curve(name, depths, squares));
+    panel.predicted.push_back(agreeing(name, depths, predicted, options.width));
+    result.checks.push_back(check_gradient(claim, panel.measured.back(), panel.predicted.back()));
+    for (const Claim& c : kClaims) {
+      if (c.placement == name)
+        result.checks.push_back(check_claim(c, panel.measured.back(), options.width));
+    }
+  }
+  if (!panel.measured.empty()) result.panels = {panel};
+  return result;
+}
+
+}  // namespace addnorm::lab

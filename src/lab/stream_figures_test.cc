@@ -1,0 +1,102 @@
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "addnorm/nn/placement.h"
+#include "lab/figure.h"
+
+namespace addnorm::lab {
+namespace {
+
+using ::testing::IsEmpty;
+
+std::vector<std::string> denied(const FigureResult& result) {
+  std::vector<std::string> claims;
+  for (const Check& check : result.checks) {
+    if (check.verdict() != Verdict::kOutside) continue;
+    claims.push_back(check.claim + ": " + std::to_string(check.measured) + " " + check.detail);
+  }
+  return claims;
+}
+
+FigureResult run(std::string_view name, const FigureOptions& options) {
+  const Figure& figure = find_figure(name);
+  return figure.run(complete(figure, options));
+}
+
+std::vector<std::string> all_placements() {
+  std::vector<std::string> names;
+  for (const Placement& placement : placements()) names.emplace_back(placement.name);
+  for (const Mixture& mixture : mixtures()) names.emplace_back(mixture.name);
+  return names;
+}
+
+/// A figure of the stream alone at a size at which a test takes no longer than it must, and bugs
+/// that it must see.
+struct StreamFigure {
+  std::string_view name;
+  FigureOptions options;
+  std::vector<std::string> bugs;
+};
+
+std::vector<StreamFigure> stream_figures() {
+  return {
+      {"depth-mixing",
+       {.layers = {6}},
+       {"transposed-carry", "lanes-folded", "write-sigma", "residual-missing", "residual-twice",
+        "norm-over-stream", "scale-lost", "one-plus-gamma"}},
+      {"lanes", {.layers = {24}}, {"transposed-carry", "lanes-folded", "sinkhorn-rows-only"}},
+      {"composite-gain",
+       {.layers = {24}},
+       {"transposed-carry", "lanes-folded", "sinkhorn-rows-only"}},
+      {"post-norm-revived",
+       {.layers = {6, 24}, .width = 256},
+       {"lanes-folded", "no-residual", "scale-lost", "norm-over-stream", "final-norm-missing"}}};
+}
+
+TEST(StreamFigures, SeeBugs) {
+  for (auto& [name, options, bugs] : stream_figures()) {
+    for (const std::string& bug : bugs) {
+      options.bug = &find_silent_bug(bug);
+      EXPECT_EQ(run(name, options).verdict(), Verdict::kOutside) << name << ", " << bug;
+    }
+  }
+}
+
+TEST(StreamFigures, OfTwentyFurtherSeedsAreInside) {
+  for (auto& [name, options, bugs] : stream_figures()) {
+    for (std::uint64_t seed = 1000; seed < 21000; seed += 1000) {
+      options.seed = seed;
+      EXPECT_THAT(denied(run(name, options)), IsEmpty()) << name << ", seed " << seed;
+    }
+  }
+}
+
+TEST(StreamFigures, KnowTheStreamOfEveryPlacement) {
+  const FigureResult mixing = run("depth-mixing", {.layers = {8}, .placements = all_placements()});
+  EXPECT_THAT(denied(mixing), IsEmpty());
+  std::vector<std::string> not_judged;
+  for (const Check& check : mixing.checks) {
+    if (!check.unmet.empty()) not_judged.push_back(check.claim.substr(0, check.claim.find(':')));
+  }
+  EXPECT_THAT(not_judged, ::testing::ElementsAre("highway", "frac"));
+  for (const char* figure : {"lanes", "composite-gain"}) {
+    EXPECT_THAT(denied(run(figure, {.layers = {8}, .placements = all_placements()})), IsEmpty());
+  }
+}
+
+TEST(StreamFigures, JudgeNothingThatTheyCannot) {
+  for (auto& [name, options, bugs] : stream_figures()) {
+    options.layers =
+        options.layers.size() > 1 ? std::vector<std::size_t>{1, 2} : std::vector<std::size_t>{1};
+    if (find_figure(name).defaults().seeds > 0) options.seeds = 1;
+    if (options.width > 0) options.width = 16;
+    EXPECT_THAT(denied(run(name, options)), IsEmpty()) << name << " of one layer and seed";
+    options.placements = {"highway"};
+    EXPECT_EQ(run(name, options).verdict(), Verdict::kNotApplicable) << name;
+  }
+}
+
+}  // namespace
+}  // namespace addnorm::lab
