@@ -32,7 +32,7 @@ function placements() {
 describe('placements and sessions', () => {
   test('the table has its fourteen rows', () => {
     const table = placements();
-    expect(Object.keys(table)).toHaveLength(12);
+    expect(Object.keys(table)).toHaveLength(14);
     expect(table.pre).toMatchObject({ before: true, after: false, finalNorm: true });
     expect(table.deepnorm.formulas).toMatchObject({ skip: '(2N)^1/4', initialGain: '(8N)^-1/4' });
     expect(table.rezero.formulas.gain).toBe('learned scalar 0');

@@ -25,15 +25,21 @@ export const BUGS = [
   'one-plus-gamma',
   'epsilon-outside',
   'half-statistics',
+  'transposed-carry',
+  'lanes-folded',
+  'sinkhorn-rows-only',
+  'write-sigma',
 ] as const;
 
 const placementNames = () => kernels.placements().map(({ name }) => name);
 const layers = (initial: number) => number({ min: 1, max: 48, step: 1, initial });
-const depths = () => choice(['3,6,12', '6,12,24', '6,12,24,48'], '6,12,24');
-const stackWidth = () => choice(['32', '64', '128'], '64');
+const DEPTHS = ['3,6,12', '6,12,24', '6,12,24,48'];
+const depths = (initial = '6,12,24') => choice([...DEPTHS, '6,12,24,48,96'], initial);
+const stackWidth = (initial = '64') => choice(['32', '64', '128', '512'], initial);
 const rowWidth = (initial: '64' | '512') => choice(['64', '128', '512'], initial);
 const seeds = (max = 16, initial = 8) => number({ min: 1, max, step: 1, initial });
 const placements = (...names: string[]) => subset(placementNames, names);
+const lanePlacements = (...names: string[]) => subset(() => names, names);
 
 type FigureFields = {
   layers: NumberField;
@@ -72,6 +78,34 @@ const fields = {
   },
   epsilon: { rowWidth: rowWidth('512'), seeds: seeds() },
   'norm-backward': { rowWidth: rowWidth('64'), seeds: seeds() },
+  'depth-mixing': {
+    layers: layers(12),
+    placements: lanePlacements(
+      'pre',
+      'deepnorm',
+      'x0',
+      'hyper',
+      'mhc',
+      'dense-former',
+      'block-attention-residuals',
+    ),
+  },
+  lanes: {
+    layers: layers(24),
+    seeds: seeds(),
+    placements: lanePlacements('hyper', 'mhc', 'mhc-lite', 'identity-hc', 'wide'),
+  },
+  'composite-gain': {
+    layers: layers(24),
+    seeds: seeds(),
+    placements: lanePlacements('hyper', 'mhc', 'mhc-lite', 'identity-hc'),
+  },
+  'post-norm-revived': {
+    depths: depths('6,12,24,48,96'),
+    stackWidth: stackWidth('512'),
+    seeds: seeds(16, 4),
+    placements: lanePlacements('post', 'deepnorm', 'keel', 'residual-dual', 'siamese', 'pre'),
+  },
 } satisfies Record<string, Partial<FigureFields>>;
 
 type FigureName = keyof typeof fields;
