@@ -85,8 +85,10 @@ ADDNORM_EXPORT(block_create)
 ModuleBlock* block_create(const ModuleBlockOptions* options, const char* placement,
                           std::size_t bytes) {
   const std::string_view description(placement, bytes);
-  return std::make_unique<ModuleBlock>(*options, parse_placements(description, 1).front())
-      .release();
+  const BlockPlacement block = parse_placements(description, 1).front();
+  require(!block.attention.lanes.several() && !block.feed_forward.lanes.several(),
+          "placement \"{}\" has several lanes, a block of its own has one", description);
+  return std::make_unique<ModuleBlock>(*options, block).release();
 }
 
 /// {"name": [rows, columns], ...} of the parameters; valid until the next call.

@@ -23,9 +23,8 @@ export interface BlockOptions {
   /** Must divide dModel. */
   heads: number;
   dFf: number;
-  /** Where residual sum and norms stand: "none", "plain", "post", "pre", "sandwich", "reordered",
-   * "deepnorm", "rezero", "layerscale", "depth-scaled", "admin" or "scaled-branch"; "post/pre": around
-   * attention and feed-forward. "pre" if left out. */
+  /** Where residual sum and norms stand: "pre", "post", "sandwich", "deepnorm" or another placement of
+   * one lane; "post/pre": around attention and feed-forward. "pre" if left out. */
   placement?: string;
   /** "gelu" if left out. */
   feedForward?: FeedForward;
