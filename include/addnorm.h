@@ -2,8 +2,8 @@
 #define ADDNORM_H
 
 /// \file
-/// Add & Norm for C, and for every language that can call C: the functions of addnorm/norm.h, with
-/// the same bits.
+/// Add & Norm for C, and for every language that can call C: the functions of addnorm/norm.h and
+/// addnorm/lanes.h, with the same bits.
 ///
 ///     addnorm_add_norm_forward_args args = {.size = sizeof args,
 ///                                           .rows = rows,
@@ -112,7 +112,7 @@ typedef enum addnorm_gamma_form {
 
 /// A norm as data: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where ADDNORM_RMS_NORM has mean
 /// 0. Begin with addnorm_norm(kind). Where a pointer to one is NULL the norm is LayerNorm with
-/// ε = 1e-5.
+/// ε = 1e-5, but of lanes none.
 typedef struct addnorm_norm_options {
   size_t size;          ///< sizeof(addnorm_norm_options)
   int32_t kind;         ///< addnorm_norm_kind
@@ -357,6 +357,104 @@ ADDNORM_API addnorm_status addnorm_add_rms_norm_backward(size_t rows, size_t fea
                                                          const float* gamma, const float* dy,
                                                          const float* d_sum, float* dx,
                                                          float* d_gamma, float* workspace);
+
+/// From one sublayer's output to the next one's input in a residual stream of several lanes, for
+/// each row, as a part of other structs; it will not grow:
+///
+///     X′ = A·X + B·dropout(F)     A, n′ × n numbers, carries; B, n′ × q, writes
+///     y  = norm(R·X′)             R, k × n′, reads
+///
+/// X has n lanes, the branch F has q and y has k: usually 1 each. Lanes are rows × lanes ×
+/// features: element (row r, lane i, feature c) stands at data[(r·lanes + i)·stride + c], where a
+/// stride of 0 means `features`. A, B and R consist of values, row by row and without gaps, and are
+/// the same for all rows or made for each. Dropout is as in addnorm_residual, of a branch of one
+/// lane.
+typedef struct addnorm_lanes {
+  size_t lanes;         ///< n
+  size_t made_lanes;    ///< n′; 0: n
+  size_t branch_lanes;  ///< q; 0: 1
+  size_t read_lanes;    ///< k; 0: 1
+  const void* x;        ///< rows × n × features, the residual stream
+  size_t x_stride;
+  const void* branch;  ///< rows × q × features; NULL, as write then must be: nothing is written
+  size_t branch_stride;
+  const void* carry;           ///< A; NULL: X′ = X + …, n′ = n
+  size_t carry_rows;           ///< of how many rows there is an A: 1 or `rows`; 0: 1
+  const void* write;           ///< B
+  size_t write_rows;           ///< likewise
+  const void* read;            ///< R; NULL: nothing is read, and there is no y
+  size_t read_rows;            ///< likewise
+  double dropout_probability;  ///< at least 0 and below 1
+  uint64_t dropout_seed;
+  uint64_t dropout_offset;
+} addnorm_lanes;
+
+/// X′ = A·X + B·dropout(F) and y = norm(R·X′), in one pass over memory. No more than 16 lanes are
+/// mixed; of x that is read alone, without carry and branch, there are any number.
+typedef struct addnorm_lanes_forward_args {
+  size_t size;    ///< sizeof(addnorm_lanes_forward_args)
+  int32_t dtype;  ///< addnorm_dtype
+  size_t rows;
+  size_t features;
+  addnorm_lanes mix;
+  /// X′, rows × n′ × features, of the stream's type; may be x. NULL only where X′ = X, without
+  /// carry and branch.
+  void* sum;
+  size_t sum_stride;
+  const addnorm_norm_options* norm;  ///< LayerNorm or RMSNorm, of one read; NULL: none, y = R·X′
+  const void* gamma;                 ///< of the norm, one for each feature; NULL: 1
+  const void* beta;                  ///< likewise; NULL: 0
+  void* y;                           ///< rows × k × features, of the branch's type; may be branch
+  size_t y_stride;
+  /// Of the norm, for backward: addnorm_statistics_f32 or _f64, one for each row. May be NULL.
+  void* statistics;
+  size_t threads;  ///< among which rows are divided; 0: as many as OpenMP has
+} addnorm_lanes_forward_args;
+
+/// Writes X′ and y, and the statistics where their pointer is not NULL.
+ADDNORM_API addnorm_status addnorm_lanes_forward(const addnorm_lanes_forward_args* args);
+
+/// The gradients of addnorm_lanes_forward. With dz that of R·X′, by the norm's backward or dy
+/// itself, and G = d_sum + Rᵀ·dz:
+///
+///     dX = Aᵀ·G,   dF = mask ⊙ Bᵀ·G,   dA = G·Xᵀ,   dB = G·dropout(F)ᵀ,   dR = dz·X′ᵀ
+///
+/// The gradients of A, B and R have as many rows as these have: where that is one, they are the sum
+/// over all. X′ is computed again.
+typedef struct addnorm_lanes_backward_args {
+  size_t size;                  ///< sizeof(addnorm_lanes_backward_args)
+  int32_t dtype;                ///< addnorm_dtype
+  int32_t parameter_gradients;  ///< addnorm_gradient_mode, of d_carry … d_beta
+  size_t rows;
+  size_t features;
+  addnorm_lanes mix;                 ///< as in forward; of x what was there before it
+  const addnorm_norm_options* norm;  ///< as in forward
+  const void* gamma;                 ///< as in forward
+  const void* statistics;            ///< of the norm, from forward
+  const void* d_sum;  ///< of X′, what comes from behind, of the stream's type; NULL: 0
+  size_t d_sum_stride;
+  const void* dy;  ///< of y, where there is a read, of the branch's type
+  size_t dy_stride;
+  void* dx;  ///< rows × n × features, of the stream's type; may be d_sum
+  size_t dx_stride;
+  void* d_branch;  ///< rows × q × features, of the branch's type; may be dy; NULL: not wanted
+  size_t d_branch_stride;
+  void* d_carry;          ///< values, as many as of A; NULL: not wanted
+  void* d_write;          ///< as many as of B; NULL: not wanted
+  void* d_read;           ///< as many as of R; NULL: not wanted
+  void* d_gamma;          ///< one for each feature; NULL: not wanted
+  void* d_beta;           ///< one for each feature; NULL: not wanted
+  void* workspace;        ///< holds nothing between calls; for gradients that are summed over rows
+  size_t workspace_size;  ///< values: at least addnorm_lanes_workspace()
+  size_t threads;         ///< among which rows are divided; 0: as many as OpenMP has
+} addnorm_lanes_backward_args;
+
+/// Writes dx, and the other gradients where their pointers are not NULL.
+ADDNORM_API addnorm_status addnorm_lanes_backward(const addnorm_lanes_backward_args* args);
+
+/// How many values the workspace of addnorm_lanes_backward must hold at least, for so many lanes of
+/// x, or of X′ where those are more.
+ADDNORM_API size_t addnorm_lanes_workspace(size_t rows, size_t lanes, size_t features);
 
 /// BatchNorm's memory of the batches it has seen.
 typedef struct addnorm_running_statistics_args {

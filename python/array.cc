@@ -155,12 +155,20 @@ std::string shape_text(const std::vector<std::ptrdiff_t>& shape) {
   return fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
 }
 
-Call::Call(const char* name, const py::object& first) {
+Call::Call(const char* name, const py::object& first, Of of) {
   const Array array = read_array(name, first);
   require(!array.shape.empty(), "{} is a single number, must have an axis of features", name);
   shape_ = array.shape;
   stream_ = array.dtype;
   features_ = static_cast<std::size_t>(shape_.back());
+  if (of == Of::kLanes) {
+    require(shape_.size() > 1,
+            "{} has the shape {}, must have an axis of lanes before the features", name,
+            shape_text(shape_));
+    const auto axis = shape_.end() - 2;
+    lanes_ = static_cast<std::size_t>(*axis);
+    shape_.erase(axis);
+  }
   rows_ = size_of({shape_.begin(), shape_.end() - 1});
 }
 
@@ -190,16 +198,32 @@ void Call::check_type(const char* name, addnorm_dtype type, addnorm_dtype expect
   wrong_type(name, fmt::format("has the type {}, must have {}", name_of(type), name_of(expected)));
 }
 
+std::vector<std::ptrdiff_t> Call::of_rows(const std::vector<std::size_t>& axes) const {
+  std::vector<std::ptrdiff_t> shape(shape_.begin(), shape_.end() - 1);
+  shape.insert(shape.end(), axes.begin(), axes.end());
+  return shape;
+}
+
 Matrix Call::matrix(const char* name, const py::object& object, Role role, Access access) {
+  return matrix(name, object, shape_, role, access);
+}
+
+Matrix Call::lanes(const char* name, const py::object& object, std::size_t count, Role role,
+                   Access access) {
+  return matrix(name, object, of_rows({count, features_}), role, access);
+}
+
+Matrix Call::matrix(const char* name, const py::object& object,
+                    const std::vector<std::ptrdiff_t>& shape, Role role, Access access) {
   if (object.is_none()) return {};
   const Array array = keep(name, object, access);
-  if (array.shape != shape_) {
+  if (array.shape != shape) {
     fail(fmt::format("{} has the shape {}, must have {}", name, shape_text(array.shape),
-                     shape_text(shape_)));
+                     shape_text(shape)));
   }
   if (role == Role::kBranch && !branch_) set_branch(name, array.dtype);
   check_type(name, array.dtype, role == Role::kStream ? stream_ : *branch_);
-  if (rows_ * features_ == 0) return {array.data, features_};
+  if (size_of(shape) == 0) return {array.data, features_};
   const std::ptrdiff_t stride = row_stride(array);
   if (stride == 0) {
     fail(
@@ -208,6 +232,22 @@ Matrix Call::matrix(const char* name, const py::object& object, Role role, Acces
                     name, laid_out(array), name));
   }
   return {array.data, static_cast<std::size_t>(stride)};
+}
+
+Mix Call::mix(const char* name, const py::object& object, const std::vector<std::size_t>& shape,
+              Access access) {
+  if (object.is_none()) return {};
+  const Array array = keep(name, object, access);
+  check_type(name, array.dtype, value_type());
+  const std::vector<std::ptrdiff_t> of_all(shape.begin(), shape.end());
+  const std::vector<std::ptrdiff_t> of_each = of_rows(shape);
+  const bool fits = array.shape == of_all || array.shape == of_each;
+  if (!fits || !without_gaps(array)) {
+    fail(fmt::format("{} {}, must have {} or {} and no gaps", name, laid_out(array),
+                     shape_text(of_all), shape_text(of_each)));
+  }
+  if (array.shape == of_all) return {array.data, 1};
+  return {rows_ == 0 && access == Access::kWrite ? nullptr : array.data, rows_};
 }
 
 Values Call::values(const char* name, const py::object& object, Access access) {
@@ -242,8 +282,8 @@ void* Call::statistics(const py::object& object, Access access) {
   if (object.is_none()) return nullptr;
   const Array array = keep("statistics", object, access);
   check_type("statistics", array.dtype, value_type());
-  std::vector<std::ptrdiff_t> expected = shape_;
-  expected.back() = sizeof(addnorm_statistics_f32) / sizeof(float);
+  const std::vector<std::ptrdiff_t> expected =
+      of_rows({sizeof(addnorm_statistics_f32) / sizeof(float)});
   if (array.shape != expected || !without_gaps(array)) {
     fail(fmt::format("statistics {}, must have {} and no gaps", laid_out(array),
                      shape_text(expected)));

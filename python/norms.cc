@@ -3,7 +3,9 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -148,6 +150,91 @@ void add_norm_backward(const NormFields& norm, const py::object& dy, const py::o
   call.run([&] { return addnorm_add_norm_backward(&args); });
 }
 
+/// What an addnorm_lanes is made of: `made` lanes of X′.
+struct LaneArrays {
+  const py::object &x, &branch, &carry, &write, &read;
+  const Dropout& dropout;
+  std::size_t made;
+};
+template <typename Args>
+void fill(Args& args, Call& call, const LaneArrays& arrays) {
+  args.size = sizeof args;
+  args.rows = call.rows();
+  args.features = call.features();
+  const std::size_t made = arrays.made;
+  require(made > 0 || call.lanes() == 0, "carry makes 0 lanes, must make some");
+  const Matrix x = call.lanes("x", arrays.x, call.lanes(), Role::kStream, Access::kRead);
+  const Matrix branch = call.matrix("branch", arrays.branch, Role::kBranch, Access::kRead);
+  const Mix carry = call.mix("carry", arrays.carry, {made, call.lanes()}, Access::kRead);
+  const Mix write = call.mix("write", arrays.write, {made}, Access::kRead);
+  const Mix read = call.mix("read", arrays.read, {made}, Access::kRead);
+  args.mix.lanes = call.lanes();
+  args.mix.made_lanes = made;
+  args.mix.x = x.data, args.mix.x_stride = x.stride;
+  args.mix.branch = branch.data, args.mix.branch_stride = branch.stride;
+  args.mix.carry = carry.data, args.mix.carry_rows = carry.rows;
+  args.mix.write = write.data, args.mix.write_rows = write.rows;
+  args.mix.read = read.data, args.mix.read_rows = read.rows;
+  std::tie(args.mix.dropout_probability, args.mix.dropout_seed, args.mix.dropout_offset) =
+      arrays.dropout;
+}
+
+void lanes(const std::optional<NormFields>& norm, const py::object& x, const py::object& branch,
+           const py::object& carry, const py::object& write, const py::object& read,
+           const Dropout& dropout, const py::object& gamma, const py::object& beta,
+           std::size_t made, const py::object& sum, const py::object& out,
+           const py::object& statistics) {
+  Call call("x", x, Of::kLanes);
+  addnorm_lanes_forward_args args{};
+  fill(args, call, {x, branch, carry, write, read, dropout, made});
+  const addnorm_norm_options options = norm ? to_c(*norm) : addnorm_norm_options{};
+  if (norm) args.norm = &options;
+  const Matrix s = call.lanes("sum", sum, made, Role::kStream, Access::kWrite);
+  const Matrix y = call.matrix("out", out, Role::kBranch, Access::kWrite);
+  args.sum = s.data, args.sum_stride = s.stride;
+  args.y = y.data, args.y_stride = y.stride;
+  args.gamma = call.per_feature("gamma", gamma, Access::kRead);
+  args.beta = call.per_feature("beta", beta, Access::kRead);
+  args.statistics = call.statistics(statistics, Access::kWrite);
+  args.dtype = call.dtype();
+  call.run([&] { return addnorm_lanes_forward(&args); });
+}
+
+void lanes_backward(const std::optional<NormFields>& norm, const py::object& d_sum,
+                    const py::object& dy, const py::object& x, const py::object& branch,
+                    const py::object& carry, const py::object& write, const py::object& read,
+                    const py::object& statistics, const Dropout& dropout, const py::object& gamma,
+                    std::size_t made, const py::object& dx, const py::object& d_branch,
+                    const py::object& d_carry, const py::object& d_write, const py::object& d_read,
+                    const py::object& d_gamma, const py::object& d_beta) {
+  Call call("x", x, Of::kLanes);
+  addnorm_lanes_backward_args args{};
+  fill(args, call, {x, branch, carry, write, read, dropout, made});
+  args.parameter_gradients = ADDNORM_GRADIENT_OVERWRITE;
+  const addnorm_norm_options options = norm ? to_c(*norm) : addnorm_norm_options{};
+  if (norm) args.norm = &options;
+  const Matrix ds = call.lanes("d_sum", d_sum, made, Role::kStream, Access::kRead);
+  const Matrix dy_in = call.matrix("dy", dy, Role::kBranch, Access::kRead);
+  const Matrix dx_out = call.lanes("dx", dx, call.lanes(), Role::kStream, Access::kWrite);
+  const Matrix df = call.matrix("d_branch", d_branch, Role::kBranch, Access::kWrite);
+  args.d_sum = ds.data, args.d_sum_stride = ds.stride;
+  args.dy = dy_in.data, args.dy_stride = dy_in.stride;
+  args.dx = dx_out.data, args.dx_stride = dx_out.stride;
+  args.d_branch = df.data, args.d_branch_stride = df.stride;
+  args.statistics = call.statistics(statistics, Access::kRead);
+  args.gamma = call.per_feature("gamma", gamma, Access::kRead);
+  args.d_carry = call.mix("d_carry", d_carry, {made, call.lanes()}, Access::kWrite).data;
+  args.d_write = call.mix("d_write", d_write, {made}, Access::kWrite).data;
+  args.d_read = call.mix("d_read", d_read, {made}, Access::kWrite).data;
+  args.d_gamma = call.per_feature("d_gamma", d_gamma, Access::kWrite);
+  args.d_beta = call.per_feature("d_beta", d_beta, Access::kWrite);
+  args.workspace_size =
+      addnorm_lanes_workspace(args.rows, std::max(call.lanes(), made), args.features);
+  args.workspace = workspace(args.workspace_size);
+  args.dtype = call.dtype();
+  call.run([&] { return addnorm_lanes_backward(&args); });
+}
+
 /// Shape and type of an array.
 std::tuple<py::tuple, const char*> describe(const char* name, const py::object& object) {
   const Array array = read_array(name, object);
@@ -166,6 +253,8 @@ void add_norms(py::module_& m) {
   m.def("residual_add_backward", &residual_add_backward);
   m.def("add_norm", &add_norm);
   m.def("add_norm_backward", &add_norm_backward);
+  m.def("lanes", &lanes);
+  m.def("lanes_backward", &lanes_backward);
 }
 
 }  // namespace addnorm::python

@@ -3,13 +3,14 @@
     y = addnorm.layer_norm(x, gamma, beta)
     y, s, statistics = addnorm.add_norm(x, branch, gamma, beta)      # s = x + branch, y = norm(s)
     ds, d_gamma, d_beta = addnorm.add_norm_backward(dy, s, statistics, gamma)
+    x, y, statistics = addnorm.lanes(x, branch, carry, write, read, norm="rms")  # of several lanes
 
 Arrays are NumPy's, in float32, float64 or float16, or anything with `__dlpack__` on the CPU, such as a
 PyTorch tensor, which adds bfloat16 (`BFloat16` holds it in NumPy memory). The last axis has the
-features, all others the rows. Nothing is copied: the values of a row must be contiguous and the
-rows equally spaced, or the call fails. Results are new NumPy arrays, or are written to `out` and its
-like; `torch.from_dlpack` takes them without a copy. In signatures an Array is any of these, a
-Factor a number, an Array or None.
+features, all others the rows; in a stream of lanes the last but one has these. Nothing is copied: the
+values of a row must be contiguous and the rows equally spaced, or the call fails. Results are new NumPy
+arrays, or are written to `out` and its like; `torch.from_dlpack` takes them without a copy. In
+signatures an Array is any of these, a Factor a number, an Array or None.
 
 What is computed, and γ, β, factors and statistics, is float64 where x is, else float32. The bits depend
 neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. The GIL is released.
@@ -22,11 +23,11 @@ commands, as functions that return plain data.
 
 from ._core import Error, __version__
 from .lab import figure, figures, reproduce, study, trace
-from .norms import (AddNorm, Array, BFloat16, Norm, add_norm, add_norm_backward, layer_norm,
-                    layer_norm_backward, residual_add, residual_add_backward, rms_norm,
-                    rms_norm_backward)
+from .norms import (AddNorm, Array, BFloat16, Lanes, LanesGradients, Norm, add_norm, add_norm_backward,
+                    lanes, lanes_backward, layer_norm, layer_norm_backward, residual_add,
+                    residual_add_backward, rms_norm, rms_norm_backward)
 
-__all__ = ["AddNorm", "Array", "BFloat16", "Error", "Norm", "__version__", "add_norm",
-           "add_norm_backward", "figure", "figures", "layer_norm", "layer_norm_backward",
-           "reproduce", "residual_add", "residual_add_backward", "rms_norm", "rms_norm_backward",
-           "study", "trace"]
+__all__ = ["AddNorm", "Array", "BFloat16", "Error", "Lanes", "LanesGradients", "Norm", "__version__",
+           "add_norm", "add_norm_backward", "figure", "figures", "lanes", "lanes_backward",
+           "layer_norm", "layer_norm_backward", "reproduce", "residual_add", "residual_add_backward",
+           "rms_norm", "rms_norm_backward", "study", "trace"]

@@ -22,6 +22,16 @@ def add_norm(norm: NormFields, x: Array, branch: Array | None, skip: Factor, gai
 def add_norm_backward(norm: NormFields, dy: Array, s: Array, statistics: Array,
                       gamma: Array | None, d_residual: Array | None, skip: Factor, dx: Array,
                       d_gamma: Array | None, d_beta: Array | None, /) -> None: ...
+def lanes(norm: NormFields | None, x: Array, branch: Array | None, carry: Array | None,
+          write: Array | None, read: Array | None, dropout: Dropout, gamma: Array | None,
+          beta: Array | None, made: int, sum: Array | None, out: Array | None,
+          statistics: Array | None, /) -> None: ...
+def lanes_backward(norm: NormFields | None, d_sum: Array | None, dy: Array | None, x: Array,
+                   branch: Array | None, carry: Array | None, write: Array | None,
+                   read: Array | None, statistics: Array | None, dropout: Dropout,
+                   gamma: Array | None, made: int, dx: Array, d_branch: Array | None,
+                   d_carry: Array | None, d_write: Array | None, d_read: Array | None,
+                   d_gamma: Array | None, d_beta: Array | None, /) -> None: ...
 def trace(norm: NormFields, x: list[float], branch: list[float], gamma: list[float],
           beta: list[float], placement: str, /) -> str: ...
 def reproduce(seed: int, /) -> str: ...

@@ -77,6 +77,9 @@ class Norm:
                 float(self.output_scale))
 
 
+LaneNorm = Union[Norm, Literal["layer", "rms"], None]
+
+
 class AddNorm(NamedTuple):
     """What add_norm returns. Statistics are for add_norm_backward."""
 
@@ -202,6 +205,121 @@ def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor
     _core.residual_add_backward(d_sum, x, branch, skip, gain, _dropout(dropout, seed, offset),
                                 d_branch, d_skip, d_gain)
     return d_branch, d_skip, d_gain
+
+
+class Lanes(NamedTuple):
+    """What lanes returns. Statistics are for lanes_backward; what was not asked for is None."""
+
+    sum: Result
+    y: Result
+    statistics: NumPyArray | None
+
+
+class LanesGradients(NamedTuple):
+    """What lanes_backward returns; of what there is not, None."""
+
+    dx: Result
+    d_branch: Result
+    d_carry: NumPyArray | None
+    d_write: NumPyArray | None
+    d_read: NumPyArray | None
+    d_gamma: NumPyArray | None
+    d_beta: NumPyArray | None
+
+
+def _lane_norm(norm: LaneNorm, eps: float) -> NormFields | None:
+    if norm is None:
+        return None
+    return (norm if isinstance(norm, Norm) else Norm(norm, eps)).fields
+
+
+def _made_lanes(x: Array, carry: Array | None) -> int:
+    """How many lanes X′ has."""
+    name, array = ("x", x) if carry is None else ("carry", carry)
+    shape, _ = _core.describe(name, array)
+    if len(shape) < 2:
+        raise _core.Error(f"{name} has the shape {shape}, must have two axes or more")
+    return shape[-2]
+
+
+def lanes(x: Array, branch: Array | None, carry: Array | None, write: Array | None,
+          read: Array | None = None, *, norm: LaneNorm = None, gamma: Array | None = None,
+          beta: Array | None = None, eps: float = 1e-5, dropout: float = 0.0, seed: int = 0,
+          offset: int = 0, sum: Array | None = None, out: Array | None = None) -> Lanes:
+    """X′ = A·X + b ⊗ dropout(f) and y = norm(a·X′), in one pass over memory: one sublayer's output to
+    the next one's input in a residual stream of n lanes (Zhu et al. 2024, eq. 1–4; Xie et al. 2025).
+
+    x            (…, n, features), the residual stream
+    branch       (…, features), f; None, and write too: nothing is written. Of x's type, or bfloat16 or
+                 float16 beside float32
+    carry        (n′, n), A, or one for each row, (…, n′, n); None: X′ = X + b ⊗ f
+    write        (n′,), b, or (…, n′)
+    read         (n′,), a, or (…, n′); None: no y
+    norm         of a·X′: a Norm, or "layer" or "rms" with this eps; None: y = a·X′
+    gamma, beta  of a norm, (features,); None: 1 and 0
+    dropout      as in add_norm, where a row is one of the branch
+    sum          where X′ goes, (…, n′, features) of x's type; may be x; None: a new array, or x itself if
+                 there are neither carry nor branch
+    out          where y goes, (…, features) of branch's type; may be branch; None: a new array
+
+    carry, write, read, gamma and beta are float64 where x is, else float32. No more than 16 lanes are
+    mixed; of x that is only read, without carry and branch, there may be any number.
+
+    Returns X′, y and the statistics of the norm: (…, 6) in float32 or float64, to be handed to
+    lanes_backward. Errors as in add_norm.
+    """
+    made = _made_lanes(x, carry)
+    shape, dtype = _core.describe("x", x)
+    rows, features = shape[:-2], shape[-1:]
+    if read is not None and out is None:
+        out = _new(rows + features, dtype if branch is None else _core.describe("branch", branch)[1])
+    statistics = None if norm is None else np.empty(rows + (6,), _values(dtype))
+    mixes = carry is not None or branch is not None or sum is not None
+    if mixes and sum is None:
+        sum = _new(rows + (made,) + features, dtype)
+    _core.lanes(_lane_norm(norm, eps), x, branch, carry, write, read, _dropout(dropout, seed, offset),
+                gamma, beta, made, sum, out, statistics)
+    return Lanes(sum if mixes else x, out, statistics)
+
+
+def lanes_backward(d_sum: Array | None, dy: Array | None, x: Array, branch: Array | None,
+                   carry: Array | None, write: Array | None, read: Array | None = None,
+                   statistics: Array | None = None, *, norm: LaneNorm = None,
+                   gamma: Array | None = None, eps: float = 1e-5, dropout: float = 0.0,
+                   seed: int = 0, offset: int = 0, dx: Array | None = None,
+                   d_branch: Array | None = None) -> LanesGradients:
+    """The gradients of lanes. With dz that of a·X′, dy through the norm, and G = d_sum + a ⊗ dz:
+
+        dX = Aᵀ·G,  df = mask ⊙ (b·G),  dA = G·Xᵀ,  db = G·dropout(f),  da = X′·dz
+
+    d_sum        (…, n′, features), the gradient of X′, of x's type; None: 0
+    dy           (…, features), the gradient of y, of its type; None without a read
+    statistics   what lanes returned; the arguments before and after it are those lanes had
+    dx           where the gradient of x goes, of its shape and type; may be d_sum; None: a new array
+    d_branch     likewise of branch; may be dy
+
+    x must be what it was before lanes: X′ is computed again. Gradients of carry, write and read have
+    their shapes, summed over the rows for which they were the same, and those of γ and β are
+    (features,), in float32 or float64. Errors as in add_norm.
+    """
+    made = _made_lanes(x, carry)
+    if dx is None:
+        dx = _new_like("x", x)
+    if branch is not None and d_branch is None:
+        d_branch = _new_like("branch", branch)
+
+    _, dtype = _core.describe("x", x)
+
+    def like(name: str, mix: Array | None) -> NumPyArray | None:
+        return None if mix is None else np.empty(_core.describe(name, mix)[0], _values(dtype))
+
+    d_carry, d_write, d_read = like("carry", carry), like("write", write), like("read", read)
+    d_gamma = None if norm is None else _per_feature("x", x)
+    d_beta = None if norm is None else _per_feature("x", x)
+    _core.lanes_backward(_lane_norm(norm, eps), d_sum, dy, x, branch, carry, write, read, statistics,
+                         _dropout(dropout, seed, offset), gamma, made, dx, d_branch, d_carry, d_write,
+                         d_read, d_gamma, d_beta)
+    return LanesGradients(dx, d_branch, d_carry, d_write, d_read, d_gamma, d_beta)
 
 
 def _norm(x: Array, gamma: Array | None, beta: Array | None, norm: Norm, out: Array | None,

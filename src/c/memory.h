@@ -113,7 +113,7 @@ class CallMemory {
   }
 
   std::string_view where_;
-  std::array<Piece, 12> pieces_{};  // more than any call has
+  std::array<Piece, 18> pieces_{};  // more than any call has
   std::size_t count_ = 0;
 };
 

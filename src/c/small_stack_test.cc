@@ -110,7 +110,8 @@ struct Arrays {
         workspace(workspace_size()) {}
 
   std::size_t workspace_size() const {
-    return std::max(addnorm_add_norm_workspace(rows, features), 4 * rows * features + 64);
+    return std::max({addnorm_add_norm_workspace(rows, features), 4 * rows * features + 64,
+                     addnorm_lanes_workspace(rows, 4, features)});
   }
 
   std::size_t rows, features;
@@ -199,6 +200,37 @@ void call_channel_functions(Arrays& a, std::int32_t dtype) {
   }
 }
 
+/// Lanes that have loops of their own and such that do not, in the memory of as many rows.
+void call_lane_functions(Arrays& a, std::int32_t dtype) {
+  for (const std::size_t lanes : {3, 4}) {
+    const addnorm_norm_options norm = addnorm_norm(ADDNORM_LAYER_NORM);
+    const addnorm_lanes mix = {.lanes = lanes,
+                               .x = a.x.data(),
+                               .branch = a.branch.data(),
+                               .carry = a.d.data(),
+                               .write = a.d.data(),
+                               .read = a.d.data(),
+                               .dropout_probability = lanes == 3 ? 0.25 : 0};
+    addnorm_lanes_forward_args forward{.size = sizeof forward, .dtype = dtype};
+    forward.rows = a.rows / lanes, forward.features = a.features, forward.mix = mix;
+    forward.sum = a.sum.data(), forward.y = a.y.data(), forward.norm = &norm;
+    forward.gamma = a.gamma.data(), forward.beta = a.beta.data();
+    forward.statistics = a.statistics.data();
+    expect_ok(addnorm_lanes_forward(&forward));
+
+    addnorm_lanes_backward_args backward{.size = sizeof backward, .dtype = dtype};
+    backward.rows = forward.rows, backward.features = a.features, backward.mix = mix;
+    backward.norm = &norm, backward.gamma = a.gamma.data();
+    backward.statistics = a.statistics.data();
+    backward.d_sum = a.d.data(), backward.dy = a.branch.data();
+    backward.dx = a.dx.data(), backward.d_branch = a.d_branch.data();
+    backward.d_carry = a.y.data(), backward.d_write = a.sum.data();
+    backward.d_gamma = a.d_gamma.data(), backward.d_beta = a.d_beta.data();
+    backward.workspace = a.workspace.data(), backward.workspace_size = a.workspace_size();
+    expect_ok(addnorm_lanes_backward(&backward));
+  }
+}
+
 void call_error_functions() {
   addnorm_add_norm_forward_args args{.size = sizeof args, .dtype = 99};
   EXPECT_EQ(addnorm_add_norm_forward(&args), ADDNORM_INVALID_ARGUMENT);  // by an exception
@@ -211,6 +243,7 @@ void call_error_functions() {
 void call_all(Arrays& arrays) {
   for (std::int32_t dtype = ADDNORM_F32; dtype <= ADDNORM_F32_F16; ++dtype) {
     call_row_functions(arrays, dtype);
+    call_lane_functions(arrays, dtype);
   }
   for (const std::int32_t dtype : {ADDNORM_F32, ADDNORM_F64}) {
     call_channel_functions(arrays, dtype);
