@@ -23,10 +23,10 @@ const probe::ProfileEntry* stream_begin(const Subject& subject) {
 const probe::ProfileEntry* stream_end(const Subject& subject) {
   const std::size_t layers = subject.profile.model.n_layers;
   if (layers == 0) return nullptr;
-  const Site sum{layers - 1, SublayerKind::kFeedForward, Point::kSum};
-  const probe::ProfileEntry* after =
-      first_at(subject, {layers - 1, SublayerKind::kFeedForward, Point::kAfter});
-  return after != nullptr ? after : first_at(subject, sum);
+  for (const Site& site : probe::stream_sites(layers, layers)) {
+    if (const probe::ProfileEntry* entry = first_at(subject, site)) return entry;
+  }
+  return nullptr;
 }
 
 /// The loss's gradient by what the first layer reads, over that by what the last one leaves.

@@ -161,6 +161,7 @@ MatrixView<const float> StreamedModel::forward(std::span<const std::int32_t> tok
   }
   ResidualStream<float> left = streams_.back().view();
   last_ = ends_.leave(left, pass(nullptr));
+  if (ends_.has_lanes() && probe_ != nullptr) probe_->forward(end_site(), last_);
   MatrixView<const float> y = last_;
   if (final_norm_) {
     y_.resize(y.rows, y.cols);
@@ -203,6 +204,7 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
     visit_all(parameters, visitor);
   }
   zero_gradients(parameters_of(ends_));
+  if (ends_.has_lanes() && probe_ != nullptr) probe_->backward(end_site(), d_stream_);
   StreamGradient<float> gradient = ends_.leave_backward(d_stream_, pass(nullptr));
   for (std::size_t l = recipe_.layers(); l-- > 0;) {
     Block<float> block = load_block(l);

@@ -78,6 +78,8 @@ class StreamedModel {
                         const Visitor& visitor);
   static void visit_all(const ParameterList<float>& parameters, const Visitor& visitor);
   Site outer_site(SublayerKind sublayer) const;
+  /// What is read of several lanes at the end.
+  Site end_site() const { return {recipe_.layers(), SublayerKind::kFinalNorm, Point::kX}; }
 
   Recipe recipe_;
   Weights weights_;

@@ -23,7 +23,7 @@ test('each named placement is one click: name, equation and diagram follow', asy
   const [page, part] = await open();
   const names = part.getByRole('group', { name: 'Named placements' }).getByRole('button');
   const all = await names.allTextContents();
-  expect(all).toHaveLength(12);
+  expect(all).toHaveLength(14);
   expect(await nameOf(part)).toBe('post');
   const equations = new Map<string, string>();
   for (const name of all) {
@@ -36,7 +36,7 @@ test('each named placement is one click: name, equation and diagram follow', asy
   expect(equations.get('post')).toBe('y = LN(x + F(x))');
   expect(equations.get('plain')).toBe('y = F(x)');
   expect(equations.get('sandwich')).toBe('y = x + LN(F(LN(x)))');
-  expect(new Set(equations.values()).size).toBe(12);
+  expect(new Set(equations.values()).size).toBe(14);
   await names.filter({ hasText: /^pre$/ }).click();
   const diagram = part.locator('.placement-diagram');
   expect(await diagram.getAttribute('aria-label')).toContain('a norm before F, and a final norm');
