@@ -13,11 +13,13 @@ export const FACTORS = {
     none: { label: '× 1', tex: 'x' },
     plain: { label: '× 0', tex: '' },
     deepnorm: { label: '× ⁴√(2N)', tex: String.raw`\sqrt[4]{2N}\,x` },
+    keel: { label: '× 2N', tex: String.raw`2N\,x` },
     admin: { label: '⊙ ω', note: 'learned', tex: String.raw`\omega \odot x` },
   },
   gain: {
     none: { label: '× 1', tex: '' },
     'scaled-branch': { label: '× 1/√N', tex: String.raw`\tfrac{1}{\sqrt{N}}\,` },
+    completep: { label: '× 2/N', tex: String.raw`\tfrac{2}{N}\,` },
     rezero: { label: '× α', note: 'learned, 0 at first', tex: String.raw`\alpha\,` },
     layerscale: {
       label: '⊙ λ',

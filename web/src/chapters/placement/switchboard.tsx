@@ -56,7 +56,10 @@ const TERMS: [(a: Arrangement) => boolean, string, string][] = [
   ],
   [(a) => a.beforeScale !== 'none', 'l', 'the layer, from 1'],
   [
-    (a) => [a.skip, a.initialGain].includes('deepnorm') || a.gain === 'scaled-branch',
+    (a) =>
+      [a.skip, a.initialGain].some((name) => name === 'deepnorm' || name === 'keel') ||
+      a.gain === 'scaled-branch' ||
+      a.gain === 'completep',
     'N',
     'the number of layers',
   ],
