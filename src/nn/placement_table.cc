@@ -217,9 +217,9 @@ constexpr LaneForm last_lane(LaneForm form, Slot of_sublayers) {
 
 /// The embedding alone is no average: what the first layer reads has no weight.
 constexpr MixForm kDenseAverage{
-    .formula = "learned, the last",
-    .base = last,
-    .learned = [](const Place& place, Lane, Lane) { return place.lanes > 1; }};
+    .formula = "learned, the last", .base = last, .learned = [](const Place& place, Lane, Lane) {
+      return place.lanes > 1;
+    }};
 
 constexpr Placement kPlacements[] = {
     {.name = "none", .used_by = "ablation: a residual without a norm"},

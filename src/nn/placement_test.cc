@@ -39,9 +39,8 @@ TEST(Placement, NumbersOfLanesAreThoseOfTheRows) {
   EXPECT_EQ(starting_lanes(find_placement("hyper"), 16), 16U);
   EXPECT_EQ(lanes_before(parse_placements("attention-residuals", 3), 0, 3), 7U);
   EXPECT_EQ(lanes_before(parse_placements("dense-former", 3), 0, 3), 4U);
-  EXPECT_THAT(
-      [] { starting_lanes(find_placement("mhc"), 1); },
-      ThrowsMessage<Error>(HasSubstr("placement \"mhc\" takes from 2 to 16 lanes, not 1")));
+  EXPECT_THAT([] { starting_lanes(find_placement("mhc"), 1); },
+              ThrowsMessage<Error>(HasSubstr("placement \"mhc\" takes from 2 to 16 lanes, not 1")));
   EXPECT_THAT([] { starting_lanes(find_placement("pre"), 4); },
               ThrowsMessage<Error>(HasSubstr("placement \"pre\" takes 1 lane, not 4")));
   EXPECT_THAT([] { lanes_before(parse_placements("dense-former", 3), 4, 0); },

@@ -21,7 +21,7 @@ struct RunConfig {
   std::vector<std::string> text = {};  ///< files
 
   std::string placement = "pre";  ///< parse_placements()
-  std::uint64_t lanes = 0;  ///< of the stream; 0: as many as the placement usually has
+  std::uint64_t lanes = 0;        ///< of the stream; 0: as many as the placement usually has
   std::string norm = "layer";
   double epsilon = 1e-5;
   std::uint64_t layers = 6;

@@ -60,8 +60,8 @@ struct StackMoments {
 /// are not parts of one stream's features.
 bool covers(const Placement& placement);
 
-/// Error unless the queries are 0 and all placements are covered. `input`: of what the stack reads; `gradient`: of the loss's
-/// gradient by what it gives.
+/// Error unless the queries are 0 and all placements are covered. `input`: of what the stack reads;
+/// `gradient`: of the loss's gradient by what it gives.
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient);
 
