@@ -65,22 +65,24 @@ TEST(Sample, RefusesWhatCannotBeDrawnFrom) {
   EXPECT_THROW(check(Sampling{.top_p = 1.5}), Error);
 }
 
+Decoder<float> drawn(std::string_view placement) {
+  Decoder<float> decoder({.block = {.d_model = 16, .n_heads = 2, .d_ff = 32},
+                          .placements = parse_placements(placement, 2),
+                          .context = 12});
+  TorchGenerator generator(1);
+  initialize(decoder, Initialization::kTorch, generator);
+  return decoder;
+}
+
 class TextGeneratorTest : public ::testing::Test {
  protected:
-  TextGeneratorTest()
-      : decoder_({.block = {.d_model = 16, .n_heads = 2, .d_ff = 32},
-                  .placements = parse_placements("pre", 2),
-                  .context = 12}) {
-    TorchGenerator generator(1);
-    initialize(decoder_, Initialization::kTorch, generator);
-  }
   std::string write(std::string_view prompt, std::size_t bytes, std::uint64_t seed) {
     TextGenerator generator(decoder_, prompt, {}, seed);
     std::string text;
     for (std::size_t i = 0; i < bytes; ++i) text += generator.next();
     return text;
   }
-  Decoder<float> decoder_;
+  Decoder<float> decoder_ = drawn("pre");
 };
 
 TEST_F(TextGeneratorTest, TheSameSeedWritesTheSameText) {
@@ -93,18 +95,23 @@ TEST_F(TextGeneratorTest, OnlyTheLastBytesOfALongPromptCount) {
   EXPECT_THAT([&] { write("", 1, 0); }, ThrowsMessage<Error>(HasSubstr("the prompt is empty")));
 }
 
-TEST_F(TextGeneratorTest, EachByteFollowsFromTheContextBeforeIt) {
-  std::string text = "abc";
-  TextGenerator generator(decoder_, text, {.temperature = 0}, 0);
-  const std::size_t context = decoder_.options().context;
-  while (text.size() <= context) text += generator.next();
-  for (std::size_t size = 3; size < text.size(); ++size) {
-    std::vector<std::int32_t> tokens;
-    for (const unsigned char c : text.substr(0, size)) tokens.push_back(c);
-    const MatrixView<const float> logits = decoder_.forward(tokens, {.mode = Mode::kEvaluation});
-    const auto last = logits.row(logits.rows - 1);
-    const auto likeliest = std::ranges::max_element(last) - last.begin();
-    EXPECT_EQ(static_cast<char>(likeliest), text[size]) << size;
+/// Of placements with lanes, too: what attention keeps of tokens is all that later ones need.
+TEST(TextGenerator, MakesEachByteFromTheContextBeforeIt) {
+  for (const char* placement : {"pre", "stochastic-depth", "siamese", "dynamic-hyper", "mhc",
+                                "single-pass-mhc", "block-attention-residuals"}) {
+    Decoder<float> decoder = drawn(placement);
+    std::string text = "abc";
+    TextGenerator generator(decoder, text, {.temperature = 0}, 0);
+    const std::size_t context = decoder.options().context;
+    while (text.size() <= context) text += generator.next();
+    for (std::size_t size = 3; size < text.size(); ++size) {
+      std::vector<std::int32_t> tokens;
+      for (const unsigned char c : text.substr(0, size)) tokens.push_back(c);
+      const MatrixView<const float> logits = decoder.forward(tokens, {.mode = Mode::kEvaluation});
+      const auto last = logits.row(logits.rows - 1);
+      const auto likeliest = std::ranges::max_element(last) - last.begin();
+      EXPECT_EQ(static_cast<char>(likeliest), text[size]) << placement << ", " << size;
+    }
   }
 }
 

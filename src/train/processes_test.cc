@@ -84,12 +84,13 @@ struct Curve {
 };
 
 template <typename T>
-Curve curve(Communicator& world, const TrainerOptions& given, double dropout) {
+Curve curve(Communicator& world, const TrainerOptions& given, double dropout,
+            std::string_view placement) {
   std::string words;
   for (int i = 0; i < 600; ++i) words += std::to_string(i * i) + ' ';
   const ByteText text(words, 8);
   Decoder<T> decoder({.block = {.d_model = 12, .n_heads = 2, .d_ff = 20, .dropout = dropout},
-                      .placements = parse_placements("post:1+rezero:1+pre", 3),
+                      .placements = parse_placements(placement, 3),
                       .context = 8});
   TorchGenerator generator(0);
   initialize(decoder, Initialization::kXavier, generator);
@@ -110,8 +111,10 @@ Curve curve(Communicator& world, const TrainerOptions& given, double dropout) {
 
 template <typename T>
 void expect_like_one_process(std::size_t processes, const TrainerOptions& options, double dropout,
-                             double tolerance) {
-  const auto train = [&](Communicator& world) { return curve<T>(world, options, dropout); };
+                             double tolerance, std::string_view placement = "post:1+rezero:1+pre") {
+  const auto train = [&](Communicator& world) {
+    return curve<T>(world, options, dropout, placement);
+  };
   const Curve alone = on_threads(1, [&](Communicator&) { return train(one_process()); })[0];
   const std::vector<Curve> together = on_threads(processes, train);
   for (std::size_t i = 0; i < alone.numbers.size(); ++i) {
@@ -127,6 +130,14 @@ TEST(TrainerOnProcesses, GoesAsOneDoes) {
   for (const std::size_t processes : {2, 4}) {
     expect_like_one_process<double>(processes, options, 0, 1e-11);
     expect_like_one_process<float>(processes, options, 0, 1e-4);
+  }
+}
+
+TEST(TrainerOnProcesses, GoesAsOneDoesWithLanesAndRandomDepth) {
+  const TrainerOptions options{.batch = 12, .learning_rate = {1e-2, 3}, .seed = 3};
+  for (const char* placement : {"mhc", "siamese", "attention-residuals", "stochastic-depth"}) {
+    SCOPED_TRACE(placement);
+    expect_like_one_process<double>(2, options, 0, 1e-11, placement);
   }
 }
 
@@ -156,7 +167,7 @@ TEST(TrainerOnProcesses, ProfilesAdminOnTheWholeBatch) {
 TEST(TrainerOnProcesses, RefusesUnequalShares) {
   const auto message = [](Communicator& world) {
     try {
-      curve<float>(world, {.batch = 5}, 0);
+      curve<float>(world, {.batch = 5}, 0, "pre");
     } catch (const Error& error) {
       return std::string(error.what());
     }
