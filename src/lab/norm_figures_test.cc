@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lab/figure.h"
+#include "support/figure_verdicts.h"
 
 /// The figures of one norm: they agree with theory on any seed, and no longer when a bug is in what
 /// they measure.
@@ -12,10 +13,7 @@
 namespace addnorm::lab {
 namespace {
 
-FigureResult run(const std::string& name, const FigureOptions& options) {
-  const Figure& figure = find_figure(name);
-  return figure.run(complete(figure, options));
-}
+using testing::run_figure;
 
 /// The claims that do not hold, with what was measured.
 std::string outside(const FigureResult& result) {
@@ -33,7 +31,7 @@ constexpr const char* kNames[] = {"epsilon",   "instability",   "layer-vs-batch"
 TEST(NormFigures, AgreeWithTheoryOnSeedsThatTheyWereNotMadeWith) {
   for (const char* name : kNames) {
     for (std::uint64_t seed = 1000; seed < 21'000; seed += 1000) {
-      const FigureResult result = run(name, {.seed = seed});
+      const FigureResult result = run_figure(name, {.seed = seed});
       EXPECT_EQ(result.verdict(), Verdict::kInside) << name << ", seed " << seed << "\n"
                                                     << outside(result);
     }
@@ -44,9 +42,9 @@ TEST(NormFigures, AgreeWithTheoryAtTheSmallestAndWhereSamplingErrorsAreSmall) {
   for (const char* name : kNames) {
     const FigureOptions own = find_figure(name).defaults();
     FigureOptions smallest{.width = own.width == 0 ? 0U : 16U, .seeds = own.seeds == 0 ? 0U : 1U};
-    EXPECT_EQ(outside(run(name, smallest)), "") << name;
+    EXPECT_EQ(outside(run_figure(name, smallest)), "") << name;
     if (own.seeds == 0) continue;
-    EXPECT_EQ(outside(run(name, {.width = smallest.width, .seeds = 40})), "") << name;
+    EXPECT_EQ(outside(run_figure(name, {.width = smallest.width, .seeds = 40})), "") << name;
   }
 }
 
@@ -64,7 +62,7 @@ TEST(NormFigures, SeeAThousandthInAllThatIsNotSampled) {
                                          "Error of BatchNorm's statistics",
                                          "Rows stored in 16 bits", "How much it loses"};
   for (const char* name : kNames) {
-    for (const Panel& panel : run(name, {}).panels) {
+    for (const Panel& panel : run_figure(name, {}).panels) {
       if (sampled.contains(panel.title)) continue;
       for (const Series& predicted : panel.predicted) {
         const auto measured = std::ranges::find(panel.measured, predicted.name, &Series::name);
@@ -107,7 +105,7 @@ TEST(NormFigures, SeeBugs) {
   };
   for (const auto& [figure, bugs] : breakages) {
     for (const char* bug : bugs) {
-      EXPECT_EQ(run(figure, {.bug = &find_silent_bug(bug)}).verdict(), Verdict::kOutside)
+      EXPECT_EQ(run_figure(figure, {.bug = &find_silent_bug(bug)}).verdict(), Verdict::kOutside)
           << figure << " with " << bug;
     }
   }

@@ -6,26 +6,14 @@
 #include <vector>
 
 #include "lab/figure.h"
+#include "support/figure_verdicts.h"
 
 namespace addnorm::lab {
 namespace {
 
+using testing::denied;
 using ::testing::IsEmpty;
-
-/// The claims that the measurement denies.
-std::vector<std::string> denied(const FigureResult& result) {
-  std::vector<std::string> claims;
-  for (const Check& check : result.checks) {
-    if (check.verdict() != Verdict::kOutside) continue;
-    claims.push_back(check.claim + ": " + std::to_string(check.measured) + " " + check.detail);
-  }
-  return claims;
-}
-
-FigureResult run(std::string_view name, const FigureOptions& options) {
-  const Figure& figure = find_figure(name);
-  return figure.run(complete(figure, options));
-}
+using testing::run_figure;
 
 /// A text that does not change.
 std::string license() {
@@ -74,7 +62,7 @@ void expect_seen(const std::vector<Quick>& figures) {
     for (const std::string& bug : bugs) {
       FigureOptions broken = options;
       broken.bug = &find_silent_bug(bug);
-      EXPECT_EQ(run(figure, broken).verdict(), Verdict::kOutside) << figure << ", " << bug;
+      EXPECT_EQ(run_figure(figure, broken).verdict(), Verdict::kOutside) << figure << ", " << bug;
     }
   }
 }
@@ -91,7 +79,7 @@ TEST(StackFigures, OfTwentyFurtherSeedsAreInside) {
   for (auto& [figure, options, bugs] : untrained()) {
     for (std::uint64_t seed = 1000; seed < 21000; seed += 1000) {
       options.seed = seed;
-      EXPECT_THAT(denied(run(figure, options)), IsEmpty()) << figure << ", seed " << seed;
+      EXPECT_THAT(denied(run_figure(figure, options)), IsEmpty()) << figure << ", seed " << seed;
     }
   }
 }
@@ -99,7 +87,7 @@ TEST(StackFigures, OfTwentyFurtherSeedsAreInside) {
 TEST(StackFigures, AreInsideAfterTraining) {
   for (auto& [figure, options, bugs] : trained()) {
     options.seed = 1000;
-    EXPECT_THAT(denied(run(figure, options)), IsEmpty()) << figure;
+    EXPECT_THAT(denied(run_figure(figure, options)), IsEmpty()) << figure;
   }
 }
 
@@ -107,16 +95,17 @@ TEST(StackFigures, JudgeNothingThatTheyCannot) {
   for (auto& [figure, options, bugs] : untrained()) {
     if (options.layers.size() == 1) options.layers = {1};
     options.seeds = 1;
-    EXPECT_THAT(denied(run(figure, options)), IsEmpty()) << figure << " of one layer and seed";
+    EXPECT_THAT(denied(run_figure(figure, options)), IsEmpty())
+        << figure << " of one layer and seed";
   }
-  EXPECT_EQ(run("variance", {.layers = {96}, .width = 16, .seeds = 4}).verdict(),
+  EXPECT_EQ(run_figure("variance", {.layers = {96}, .width = 16, .seeds = 4}).verdict(),
             Verdict::kNotApplicable);
 }
 
 TEST(StackFigures, GiveTheSameBitsTwice) {
   const FigureOptions options{.layers = {4}, .width = 32};
-  const FigureResult first = run("gradient-flow", options);
-  const FigureResult second = run("gradient-flow", options);
+  const FigureResult first = run_figure("gradient-flow", options);
+  const FigureResult second = run_figure("gradient-flow", options);
   ASSERT_FALSE(first.panels[0].measured.empty());
   ASSERT_EQ(first.panels[0].measured.size(), second.panels[0].measured.size());
   for (std::size_t i = 0; i < first.panels[0].measured.size(); ++i) {

@@ -5,25 +5,14 @@
 
 #include "addnorm/nn/placement.h"
 #include "lab/figure.h"
+#include "support/figure_verdicts.h"
 
 namespace addnorm::lab {
 namespace {
 
+using testing::denied;
 using ::testing::IsEmpty;
-
-std::vector<std::string> denied(const FigureResult& result) {
-  std::vector<std::string> claims;
-  for (const Check& check : result.checks) {
-    if (check.verdict() != Verdict::kOutside) continue;
-    claims.push_back(check.claim + ": " + std::to_string(check.measured) + " " + check.detail);
-  }
-  return claims;
-}
-
-FigureResult run(std::string_view name, const FigureOptions& options) {
-  const Figure& figure = find_figure(name);
-  return figure.run(complete(figure, options));
-}
+using testing::run_figure;
 
 std::vector<std::string> all_placements() {
   std::vector<std::string> names;
@@ -59,7 +48,7 @@ TEST(StreamFigures, SeeBugs) {
   for (auto& [name, options, bugs] : stream_figures()) {
     for (const std::string& bug : bugs) {
       options.bug = &find_silent_bug(bug);
-      EXPECT_EQ(run(name, options).verdict(), Verdict::kOutside) << name << ", " << bug;
+      EXPECT_EQ(run_figure(name, options).verdict(), Verdict::kOutside) << name << ", " << bug;
     }
   }
 }
@@ -68,13 +57,14 @@ TEST(StreamFigures, OfTwentyFurtherSeedsAreInside) {
   for (auto& [name, options, bugs] : stream_figures()) {
     for (std::uint64_t seed = 1000; seed < 21000; seed += 1000) {
       options.seed = seed;
-      EXPECT_THAT(denied(run(name, options)), IsEmpty()) << name << ", seed " << seed;
+      EXPECT_THAT(denied(run_figure(name, options)), IsEmpty()) << name << ", seed " << seed;
     }
   }
 }
 
 TEST(StreamFigures, KnowTheStreamOfEveryPlacement) {
-  const FigureResult mixing = run("depth-mixing", {.layers = {8}, .placements = all_placements()});
+  const FigureResult mixing =
+      run_figure("depth-mixing", {.layers = {8}, .placements = all_placements()});
   EXPECT_THAT(denied(mixing), IsEmpty());
   std::vector<std::string> not_judged;
   for (const Check& check : mixing.checks) {
@@ -82,7 +72,8 @@ TEST(StreamFigures, KnowTheStreamOfEveryPlacement) {
   }
   EXPECT_THAT(not_judged, ::testing::ElementsAre("highway", "frac"));
   for (const char* figure : {"lanes", "composite-gain"}) {
-    EXPECT_THAT(denied(run(figure, {.layers = {8}, .placements = all_placements()})), IsEmpty());
+    EXPECT_THAT(denied(run_figure(figure, {.layers = {8}, .placements = all_placements()})),
+                IsEmpty());
   }
 }
 
@@ -92,9 +83,9 @@ TEST(StreamFigures, JudgeNothingThatTheyCannot) {
         options.layers.size() > 1 ? std::vector<std::size_t>{1, 2} : std::vector<std::size_t>{1};
     if (find_figure(name).defaults().seeds > 0) options.seeds = 1;
     if (options.width > 0) options.width = 16;
-    EXPECT_THAT(denied(run(name, options)), IsEmpty()) << name << " of one layer and seed";
+    EXPECT_THAT(denied(run_figure(name, options)), IsEmpty()) << name << " of one layer and seed";
     options.placements = {"highway"};
-    EXPECT_EQ(run(name, options).verdict(), Verdict::kNotApplicable) << name;
+    EXPECT_EQ(run_figure(name, options).verdict(), Verdict::kNotApplicable) << name;
   }
 }
 

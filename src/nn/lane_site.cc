@@ -29,7 +29,7 @@ LanesView<V> strided(const LaneList<V>& lanes) {
   return {data, rows, lanes.size(), cols, stride, static_cast<std::size_t>(distance)};
 }
 
-/// X′ = X + u where a placement writes so.
+/// sum = x + u
 template <typename V>
 void add(MatrixView<const V> x, MatrixView<const V> u, MatrixView<V> sum) {
   residual_add<V>({.x = x, .branch = u}, sum);
@@ -259,7 +259,7 @@ void LaneSite<T>::carry_backward(StreamGradient<T>& gradient, const Pass<T>& pas
                            .d_out = readable(d),
                            .d_in = d_x,
                            .d_m = carry_->d_numbers()});
-  for (std::size_t i = 0; i < d.size(); ++i) nn::copy<Value>(readable(d_x)[i], d[i]);
+  for (std::size_t i = 0; i < d.size(); ++i) nn::copy<Value, Value>(d_x[i], d[i]);
 }
 
 template <typename T>
@@ -299,8 +299,8 @@ void LaneSite<T>::coefficients_backward(StreamGradient<T>& gradient) {
   if (carry_) carry_->backward(source, gradients);
   if (write_) write_->backward(source, gradients);
   if (pending.empty()) return;
+  const LaneList<const Value> of_lane = nn::lanes_of(pending.view(), lanes());
   for (std::size_t i = 0; i < lanes(); ++i) {
-    const LaneList<const Value> of_lane = nn::lanes_of(pending.view(), lanes());
     add<Value>(gradient.lanes[i], of_lane[i], gradient.lanes[i]);
   }
 }
