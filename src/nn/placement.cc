@@ -35,18 +35,8 @@ std::size_t lanes_before(const std::vector<BlockPlacement>& placements, std::siz
   require(!first.grows || asked <= 1,
           "placement \"{}\" starts with 1 lane and appends others, not with {}",
           placements.front().attention.name, asked);
-  Place place{.lanes = starting_lanes(placements.front().attention, asked)};
-  for (std::size_t l = 0; l < layer; ++l) {
-    place.depth = {l + 1, placements.size()};
-    for (const SublayerKind kind : {SublayerKind::kAttention, SublayerKind::kFeedForward}) {
-      const bool is_first = kind == SublayerKind::kAttention;
-      const LaneForm& form =
-          (is_first ? placements[l].attention : placements[l].feed_forward).lanes;
-      place.sublayer = kind;
-      if (form.changes(place) == Changes::kAppend) ++place.lanes;
-    }
-  }
-  return place.lanes;
+  return for_each_add_norm(placements, starting_lanes(placements.front().attention, asked), layer,
+                           [](const Placement&, const Place&) {});
 }
 
 namespace {

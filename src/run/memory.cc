@@ -38,18 +38,8 @@ std::size_t norms(const Placement& p) {
 template <typename Body>
 void for_each_add_norm(const Sizes& s, const Body& body) {
   const auto& placements = s.options.placements;
-  Place place;
-  for (std::size_t l = 0; l < placements.size(); ++l) {
-    place.depth = {l + 1, placements.size()};
-    place.lanes = lanes_before(placements, s.options.block.lanes, l);
-    const Placement& attention = placements[l].attention;
-    place.sublayer = SublayerKind::kAttention;
-    body(attention, place);
-    if (attention.sublayers == Sublayers::kParallel) continue;
-    place.lanes += attention.lanes.changes(place) == Changes::kAppend;
-    place.sublayer = SublayerKind::kFeedForward;
-    body(placements[l].feed_forward, place);
-  }
+  addnorm::for_each_add_norm(placements, lanes_before(placements, s.options.block.lanes, 0),
+                             placements.size(), body);
 }
 
 /// Of gates, and of what lanes' numbers are made with; and the values of norms.

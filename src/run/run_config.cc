@@ -209,13 +209,12 @@ void from_0_to_below_1(std::string_view name, double value) {
 /// Throws Error unless every sublayer's placement can have the lanes that the stream has there.
 void check_lanes(const RunConfig& c) {
   const std::vector<BlockPlacement> placements = parse_placements(c.placement, c.layers);
-  for (std::size_t l = 0; l < placements.size(); ++l) {
-    const std::size_t lanes = lanes_before(placements, c.lanes, l);
-    starting_lanes(placements[l].attention, lanes);
-    starting_lanes(placements[l].feed_forward, lanes);
-    require(!placements[l].attention.lanes.splits_features || c.width % lanes == 0,
-            "{} lanes do not divide the width of {}", lanes, c.width);
-  }
+  for_each_add_norm(placements, lanes_before(placements, c.lanes, 0), placements.size(),
+                    [&](const Placement& placement, const Place& place) {
+                      starting_lanes(placement, place.lanes);
+                      require(!placement.lanes.splits_features || c.width % place.lanes == 0,
+                              "{} lanes do not divide the width of {}", place.lanes, c.width);
+                    });
 }
 
 }  // namespace

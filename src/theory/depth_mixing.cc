@@ -23,21 +23,10 @@ bool is_covered(const Placement& placement) {
 
 std::vector<BareSublayer> bare_sublayers(const BareStack& stack) {
   std::vector<BareSublayer> all;
-  for (std::size_t l = 0; l < stack.placements.size(); ++l) {
-    const BlockPlacement& block = stack.placements[l];
-    Place place{.depth = {l + 1, stack.placements.size()},
-                .lanes = lanes_before(stack.placements, 0, l)};
-    const auto add = [&](const Placement& placement, SublayerKind kind) {
-      place.sublayer = kind;
-      all.push_back({&placement, place});
-      const LaneForm& form = placement.lanes;
-      if (form.several() && form.changes(place) == Changes::kAppend) ++place.lanes;
-    };
-    add(block.attention, SublayerKind::kAttention);
-    if (block.attention.sublayers == Sublayers::kInTurn) {
-      add(block.feed_forward, SublayerKind::kFeedForward);
-    }
-  }
+  for_each_add_norm(stack.placements, lanes_before(stack.placements, 0, 0), stack.placements.size(),
+                    [&](const Placement& placement, const Place& place) {
+                      all.push_back({&placement, place});
+                    });
   return all;
 }
 

@@ -278,16 +278,10 @@ class AddNormMoments {
 
 std::vector<AddNormMoments> sublayers(const WideStack& stack) {
   std::vector<AddNormMoments> all;
-  for (std::size_t l = 0; l < stack.placements.size(); ++l) {
-    const BlockPlacement& block = stack.placements[l];
-    Place place{.depth = {l + 1, stack.placements.size()},
-                .lanes = lanes_before(stack.placements, 0, l)};
-    all.emplace_back(stack, block.attention, place);
-    if (block.attention.sublayers == Sublayers::kParallel) continue;
-    place.lanes = initial_mixes(block.attention, place).lanes_after;
-    place.sublayer = SublayerKind::kFeedForward;
-    all.emplace_back(stack, block.feed_forward, place);
-  }
+  for_each_add_norm(stack.placements, lanes_before(stack.placements, 0, 0), stack.placements.size(),
+                    [&](const Placement& placement, const Place& place) {
+                      all.emplace_back(stack, placement, place);
+                    });
   return all;
 }
 

@@ -199,6 +199,27 @@ ADDNORM_API std::span<const Mixture> mixtures();
 ADDNORM_API std::vector<BlockPlacement> parse_placements(std::string_view description,
                                                          std::size_t layers);
 
+/// Calls body(placement, place) for each Add & Norm of a stack's first `layers` layers, in order,
+/// of which those in parallel have one. The stream begins with `lanes`; the result is how many it
+/// has then.
+template <typename Body>
+std::size_t for_each_add_norm(const std::vector<BlockPlacement>& placements, std::size_t lanes,
+                              std::size_t layers, const Body& body) {
+  Place place{.lanes = lanes};
+  const auto visit = [&](const Placement& placement, SublayerKind sublayer) {
+    place.sublayer = sublayer;
+    body(placement, place);
+    if (placement.lanes.changes(place) == Changes::kAppend) ++place.lanes;
+  };
+  for (std::size_t l = 0; l < layers; ++l) {
+    place.depth = {l + 1, placements.size()};
+    visit(placements[l].attention, SublayerKind::kAttention);
+    if (placements[l].attention.sublayers == Sublayers::kParallel) continue;
+    visit(placements[l].feed_forward, SublayerKind::kFeedForward);
+  }
+  return place.lanes;
+}
+
 /// How many lanes a stack's stream has before this layer, counted from 0, or behind the last one.
 /// `asked` is as of starting_lanes().
 ADDNORM_API std::size_t lanes_before(const std::vector<BlockPlacement>& placements,
