@@ -33,6 +33,30 @@ std::string formula(const probe::ProfileEntry& sum) {
   return text;
 }
 
+/// Whether a test holds for all sums whose coefficients the data determine, and there are several.
+template <typename Test>
+bool holds_everywhere(const Subject& subject, const Test& test) {
+  constexpr std::size_t kLeast = 3;
+  std::size_t sums = 0;
+  bool holds = true;
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+    if (std::isnan(sum.from_x)) return;
+    ++sums;
+    holds &= test(sum);
+  });
+  return holds && sums >= kLeast;
+}
+
+bool takes_norm(const probe::ProfileEntry& sum, double skip) {
+  return std::abs(sum.from_x) < kTolerance && !std::isnan(sum.from_before) &&
+         is_near(sum.from_before, skip);
+}
+
+/// Models whose stream is the norm's output, on purpose.
+bool normalizes_its_stream(const io::ProfileModel& model) {
+  return model.model_type == "minimax" || model.model_type == "dory";
+}
+
 /// The name and the sentence for the stream's part in a sum that is not `skip`.
 void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double skip,
                  Findings& findings) {
@@ -42,13 +66,14 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
                   .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
                   .measured = sum.from_x,
                   .expected = skip};
-  const bool takes_norm = !std::isnan(sum.from_before) && is_near(sum.from_before, skip);
-  if (std::abs(sum.from_x) < kTolerance && takes_norm) {
+  const bool is_missing = std::abs(sum.from_x) < kTolerance;
+  if (takes_norm(sum, skip)) {
+    if (normalizes_its_stream(subject.profile.model)) return;
     finding.rule = "norm-over-stream";
     finding.what =
         fmt::format("the norm's output is added back in place of the stream: {}", formula(sum));
     finding.fix = "keep x before the norm and add that: y = x + F(norm(x)), not h + F(h)";
-  } else if (std::abs(sum.from_x) < kTolerance) {
+  } else if (is_missing) {
     finding.rule = "residual-missing";
     finding.what = fmt::format("the stream is not added to the branch: {}", formula(sum));
     finding.fix = "add the sublayer's input to its output";
@@ -58,6 +83,11 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
     finding.fix = "add it once: in the sublayer or around it, not in both";
   } else {
     finding.rule = "residual-factor";
+    if (skip == 1 && holds_everywhere(subject, [](const probe::ProfileEntry& other) {
+          return std::abs(other.from_x) > kTolerance && !is_near(other.from_x, 1);
+        })) {
+      finding.severity = Severity::kNote;  // made so, as the sums of x and f weighted by depth are
+    }
     finding.what =
         fmt::format("the stream goes into the sum times {:.3g}: {}", sum.from_x, formula(sum));
     finding.fix = "check the factor of the residual and the code between x and the sum";
@@ -160,8 +190,38 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
   });
 }
 
+namespace {
+
+/// Where most sums are of something else, it is the network that is not understood, and no sum of
+/// it is wrong.
+bool is_not_understood(const Subject& subject, Findings& findings) {
+  std::size_t sums = 0, unexplained = 0;
+  double most = 0;
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+    ++sums;
+    unexplained += sum.unexplained > kMostUnexplained;
+    most = std::max(most, sum.unexplained > kMostUnexplained ? sum.unexplained : 0);
+  });
+  if (sums < 2 || 2 * unexplained <= sums) return false;
+  findings.push_back(
+      {.rule = "not-understood",
+       .severity = Severity::kNote,
+       .where = "residual stream",
+       .what =
+           fmt::format("{} of {} sums are not skip·x + gain·f: up to {:.0f} % of one is neither "
+                       "stream nor branch",
+                       unexplained, sums, 100 * most),
+       .because = "the doctor knows one stream of the residual sum; it says nothing of others",
+       .fix = "name what it should look at: layers=, attention=, feed_forward= of the probe",
+       .measured = static_cast<double>(unexplained) / static_cast<double>(sums)});
+  return true;
+}
+
+}  // namespace
+
 void find_unexplained_sums(const Subject& subject, Findings& findings) {
   using Form = ResidualFactor::Form;
+  if (is_not_understood(subject, findings)) return;
   const std::vector<bool> parallel = parallel_layers(subject);
   const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
