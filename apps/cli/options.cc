@@ -78,6 +78,23 @@ CLI::Option* add_numbers(CLI::App& app, const std::string& flag, std::vector<dou
   return app.add_option_function<std::vector<std::string>>(flag, read, help);
 }
 
+CLI::Option* add_rows(CLI::App& app, const std::string& flag,
+                      std::vector<std::vector<double>>& rows, const std::string& help) {
+  const auto read = [flag, &rows](const std::vector<std::string>& texts) {
+    rows.emplace_back();
+    for (const std::string& text : texts) {
+      if (trim(text) != "/") {
+        append_numbers(flag, text, rows.back());
+        continue;
+      }
+      require(!rows.back().empty(), "{}: there are none before a /", flag);
+      rows.emplace_back();
+    }
+    require(!rows.back().empty(), "{}: there are none behind the last /", flag);
+  };
+  return app.add_option_function<std::vector<std::string>>(flag, read, help);
+}
+
 CLI::Option* add_number(CLI::App& app, const std::string& flag, double& number,
                         const std::string& help) {
   const auto read = [flag, &number](const std::string& text) { number = parse_number(flag, text); };

@@ -22,6 +22,9 @@ std::string hide_sign(const std::string& argument);
 /// One or more numbers, separated by spaces or commas.
 CLI::Option* add_numbers(CLI::App& app, const std::string& flag, std::vector<double>& numbers,
                          const std::string& help);
+/// The same in rows, with a "/" between them.
+CLI::Option* add_rows(CLI::App& app, const std::string& flag,
+                      std::vector<std::vector<double>>& rows, const std::string& help);
 /// One number.
 CLI::Option* add_number(CLI::App& app, const std::string& flag, double& number,
                         const std::string& help);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "addnorm/torch_generator.h"
+#include "lab/given_sublayer.h"
 
 namespace addnorm::lab {
 namespace {
@@ -20,27 +21,6 @@ class Reads final : public Probe<double> {
   void backward(const Site&, MatrixView<const double>) override {}
 
   std::vector<Matrix<double>> all;
-};
-
-/// Gives these values, or 0, whatever it reads.
-class Given final : public Sublayer<double> {
- public:
-  explicit Given(MatrixView<const double> values = {}) : values_(values) {}
-
-  void forward(MatrixView<const double>, MatrixView<double> y, const Pass<double>&) override {
-    if (values_.empty()) {
-      std::fill_n(y.data, y.size(), 0.0);
-    } else {
-      residual_add<double>({.x = values_}, y);
-    }
-  }
-  void backward(MatrixView<const double>, MatrixView<const double>, MatrixView<double> dx,
-                const Pass<double>&) override {
-    std::fill_n(dx.data, dx.size(), 0.0);
-  }
-
- private:
-  MatrixView<const double> values_;
 };
 
 Matrix<double> copied(MatrixView<const double> from) {
@@ -177,7 +157,7 @@ std::vector<Matrix<double>> BareStream::forward(MatrixView<const double> x,
   observed.probe = &reads;
   ResidualStream<double> stream = ends_.enter(x_, observed);
   for (std::size_t l = 0; l < add_norms_.size(); ++l) {
-    Given branch(branches.at(l));
+    GivenSublayer branch(branches.at(l));
     add_norms_[l].forward(stream, branch, observed);
   }
   end_ = copied(ends_.leave(stream, observed));
@@ -196,7 +176,7 @@ Matrix<double> BareStream::backward(MatrixView<const double> d_end) {
   if (final_norm_) final_norm_->backward({.s = end_, .dy = dx, .dx = dx}, same);
   StreamGradient<double> gradient = ends_.leave_backward(dx, same);
   for (std::size_t l = add_norms_.size(); l-- > 0;) {
-    Given branch;
+    GivenSublayer branch;
     add_norms_[l].backward(gradient, branch, same);
   }
   ends_.enter_backward(gradient, dx, same);
@@ -210,7 +190,7 @@ std::vector<Matrix<double>> BareStream::carry(MatrixView<const double> lanes) {
   const Pass<double> one_token = pass(1);
   std::vector<Matrix<double>> behind;
   for (AddNorm<double>& add_norm : add_norms_) {
-    Given nothing;
+    GivenSublayer nothing;
     add_norm.forward(stream, nothing, one_token);
     Matrix<double>& rows = behind.emplace_back(stream.lanes().size(), lanes.cols);
     for (std::size_t i = 0; i < rows.rows(); ++i) {

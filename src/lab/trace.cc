@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "kernels/check.h"
 
@@ -17,7 +18,8 @@ MatrixView<double> row_of(Vector& values) {
   return {values.data(), 1, values.size()};
 }
 
-/// One value for each of `size` from none, one or all.
+}  // namespace
+
 Vector widen(std::string_view name, std::span<const double> values, std::size_t size,
              double otherwise) {
   if (values.empty()) return Vector(size, otherwise);
@@ -27,22 +29,30 @@ Vector widen(std::string_view name, std::span<const double> values, std::size_t 
   return {values.begin(), values.end()};
 }
 
-/// The norm of one row, with its statistics.
-NormStatistics<double> normalize(const TraceArgs& args, const Vector& values, Trace& result) {
+NormTrace trace_norm(const NormOptions& options, std::span<const double> values,
+                     std::span<const double> gamma, std::span<const double> beta) {
+  const std::size_t n = values.size();
+  NormTrace result{.options = options,
+                   .values = {values.begin(), values.end()},
+                   .normalized = Vector(n),
+                   .gamma = widen("gamma", gamma, n, 1),
+                   .beta = widen("beta", beta, n, 0),
+                   .output = Vector(n)};
   NormStatistics<double> statistics;
-  result.normalized.resize(values.size());
-  result.norm_output.resize(values.size());
-  add_norm_forward<double>(args.norm, {.add = {.x = row_of(values)},
-                                       .y = row_of(result.normalized),
-                                       .statistics = {&statistics, 1}});
-  add_norm_forward<double>(args.norm, {.add = {.x = row_of(values)},
-                                       .gamma = result.gamma,
-                                       .beta = result.beta,
-                                       .y = row_of(result.norm_output)});
-  return statistics;
+  NormOptions plain = options;
+  plain.output_scale = 1;
+  add_norm_forward<double>(plain, {.add = {.x = row_of(values)},
+                                   .y = row_of(result.normalized),
+                                   .statistics = {&statistics, 1}});
+  add_norm_forward<double>(options, {.add = {.x = row_of(values)},
+                                     .gamma = result.gamma,
+                                     .beta = result.beta,
+                                     .y = row_of(result.output)});
+  result.mean = statistics.mean();
+  result.variance = statistics.variance / statistics.scale / statistics.scale;
+  result.deviation = statistics.deviation();
+  return result;
 }
-
-}  // namespace
 
 Trace trace(const TraceArgs& args) {
   const std::size_t n = args.x.size();
@@ -53,20 +63,19 @@ Trace trace(const TraceArgs& args) {
           "branch: has {} values; expected {}, as many as x", args.branch.size(), n);
   Trace result{.x = {args.x.begin(), args.x.end()},
                .branch = {args.branch.begin(), args.branch.end()},
-               .sum = Vector(n),
-               .gamma = widen("gamma", args.gamma, n, 1),
-               .beta = widen("beta", args.beta, n, 0)};
+               .sum = Vector(n)};
   residual_add<double>({.x = row_of(args.x), .branch = row_of(args.branch)}, row_of(result.sum));
 
   const bool of_input = args.placement == TracePlacement::kPre;
-  const auto statistics = normalize(args, of_input ? result.x : result.sum, result);
-  result.mean = statistics.mean();
-  result.variance = statistics.variance / statistics.scale / statistics.scale;
-  result.deviation = statistics.deviation();
-
-  if (args.placement == TracePlacement::kNone) {
-    result.normalized.clear();
-    result.norm_output.clear();
+  NormTrace norm = trace_norm(args.norm, of_input ? result.x : result.sum, args.gamma, args.beta);
+  result.mean = norm.mean;
+  result.variance = norm.variance;
+  result.deviation = norm.deviation;
+  result.gamma = std::move(norm.gamma);
+  result.beta = std::move(norm.beta);
+  if (args.placement != TracePlacement::kNone) {
+    result.normalized = std::move(norm.normalized);
+    result.norm_output = std::move(norm.output);
   }
   const bool ends_with_sum = args.placement == TracePlacement::kNone ||
                              (args.placement == TracePlacement::kPre && !args.branch.empty());

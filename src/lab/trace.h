@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "addnorm/norm.h"
@@ -43,6 +44,27 @@ struct Trace {
 };
 
 Trace trace(const TraceArgs& args);
+
+/// The steps of one norm.
+struct NormTrace {
+  NormOptions options;
+  bool is_unit = false;        ///< x/‖x‖: an RMSNorm whose output scale is 1/√d
+  std::vector<double> values;  ///< what is normalized
+  double mean = 0;             ///< as of Trace
+  double variance = 0;
+  double deviation = 0;
+  std::vector<double> normalized;  ///< (values − mean)/deviation
+  std::vector<double> gamma, beta;
+  std::vector<double> output;  ///< output_scale·(γ ⊙ normalized + β)
+};
+
+/// γ and β are one number each, or one for each value; empty: 1 and 0.
+NormTrace trace_norm(const NormOptions& options, std::span<const double> values,
+                     std::span<const double> gamma = {}, std::span<const double> beta = {});
+
+/// One value for each of `size` from none, one or all; an Error that names them for another number.
+std::vector<double> widen(std::string_view name, std::span<const double> values, std::size_t size,
+                          double otherwise);
 
 /// {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}; null is what is
 /// absent, infinite or NaN.

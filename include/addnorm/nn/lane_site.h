@@ -49,6 +49,8 @@ class LaneSite {
   MatrixView<const Value> read_numbers() const { return read_.numbers(); }
   MatrixView<const Value> carry_numbers() const { return numbers_of(carry_); }
   MatrixView<const Value> write_numbers() const { return numbers_of(write_); }
+  /// What the last read has weighted with a: R(X), or the lanes of A·X.
+  const LaneList<const Value>& read_from() const { return read_from_; }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
 
