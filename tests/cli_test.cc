@@ -24,8 +24,10 @@
 #include <string>
 #include <vector>
 
+#include "addnorm/nn/placement.h"
 #include "io/file.h"
 #include "io/npy.h"
+#include "report/text.h"
 #include "support/compare.h"
 #include "support/program.h"
 
@@ -162,6 +164,48 @@ TEST_F(CliTest, TraceFillsTheNumbersIntoTheFormulas) {
   for (int i = 1; i <= 512; ++i) many += ' ' + std::to_string(i);
   EXPECT_THAT(run(many).out,
               AllOf(HasSubstr(" + … + 512) / 512 = 256.5\n"), HasSubstr("… and 496 more\n")));
+}
+
+TEST_F(CliTest, TraceShowsLanes) {
+  const std::string words = "trace 1 2 / 3 -1 --placement hyper --branch 0.5 -1 --layer 2";
+  const Json json = run_json(words + " --json");
+  EXPECT_EQ(json["lanes"], Json({{1.0, 2.0}, {3.0, -1.0}}));
+  EXPECT_EQ(json["z"], Json({1.0, 2.0}));  // site 2 reads lane 0
+  EXPECT_EQ(json["output"], Json({{1.5, 1.0}, {3.5, -2.0}}));
+  const std::string text = run(words).out;
+  for (const char* part :
+       {"hyper  attention in layer 2 of 12; hyper-connections\n", "\nlane 1  3  -1\n",
+        "z = lane 0\n", "lane 1  0  1  │  3  -1\n", "lane 1  1  │  0.5  -1\n",
+        "Add  X′ = A·X + b ⊗ F(h)\n", "lane 1  3.5  -2\n"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(run("trace 1 2 --placement mhc").out,
+              AllOf(HasSubstr("0.7311·lane 0 + 0.2689·lane 1"), HasSubstr("--branch says"),
+                    Not(HasSubstr("Branch"))));
+  EXPECT_EQ(run_json("trace 1 2 --placement mhc --lanes 7 --json")["lanes"].size(), 7u);
+}
+
+TEST_F(CliTest, TraceOfAMixtureIsThatOfItsPart) {
+  EXPECT_EQ(run("trace 1 2 3 --placement mix-ln --layer 12 --branch 1 0 1").out,
+            run("trace 1 2 3 --placement pre --branch 1 0 1").out);
+  EXPECT_EQ(run("trace 1 2 3 --placement post/sandwich --sublayer feed_forward").out,
+            run("trace 1 2 3 --placement sandwich --sublayer feed_forward").out);
+}
+
+TEST_F(CliTest, TraceOfEveryPlacementFitsItsTerminal) {
+  for (const char* columns : {"80", "120"}) {
+    ::setenv("COLUMNS", columns, 1);
+    for (const Placement& placement : placements()) {
+      std::istringstream lines(
+          run("trace 1.25 -2 3.75 4 5 6 7 8 -9.5 10 1e4 12 --branch 1 2 3 4 5 6 7 8 9 1e5 0 -1 "
+              "--placement " +
+              std::string(placement.name))
+              .out);
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_LE(report::display_width(line), std::stoi(columns)) << placement.name << line;
+      }
+    }
+  }
 }
 
 TEST_F(CliTest, OnlyATerminalGetsColours) {
@@ -625,7 +669,14 @@ TEST_F(CliTest, BadUsageIsOneLineAndNothingElse) {
        "--variance: 'foo' is unknown; expected one of "
        "population, unbiased"},
       {{"trace", "1", "--norm", "batch"}, "expected one of layer, rms"},
-      {{"trace", "1", "--placement", "before"}, "expected one of post, pre, none"},
+      {{"trace", "1", "--placement", "before"}, "placement \"before\" is unknown"},
+      {{"trace", "1", "2", "/", "--placement", "mhc"}, "VALUES: there are none behind the last /"},
+      {{"trace", "/", "1", "--placement", "mhc"}, "VALUES: there are none before a /"},
+      {{"trace", "1", "/", "2", "3", "--placement", "mhc"}, "lane 1 has 2; expected 1"},
+      {{"trace", "1", "/", "2", "/", "3", "--placement", "x0"}, "takes 2 lanes, not 3"},
+      {{"trace", "1", "--placement", "pre", "--lanes", "4"}, "takes 1 lane, not 4"},
+      {{"trace", "1", "--placement", "mhc", "--layer", "13"}, "layer: is 13; expected 1 to 12"},
+      {{"trace", "1", "--placement", "mhc", "--sublayer", "x"}, "--sublayer: 'x' is unknown"},
       {{"trace", "1", "--eps-at", "x"}, "expected one of variance, deviation"},
       {{"trace", "1", "--eps", "-1"}, "--eps: is -1"},
       {{"trace", "1", "--eps", "nan"}, "--eps: is nan"},

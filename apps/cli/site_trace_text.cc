@@ -20,6 +20,7 @@ using report::Align;
 using report::pad;
 
 constexpr std::size_t kMostRows = 16;
+constexpr std::string_view kNoBreak = "\u00a0";
 
 /// Columns of numbers under a title, beside others in a grid.
 struct Block {
@@ -30,26 +31,30 @@ struct Block {
 /// The column's numbers, one for each row, and "…" for those that are left out.
 std::vector<std::string> texts_of(const Rows& rows, std::size_t c) {
   std::vector<std::string> texts;
-  for (const std::vector<double>& row : rows) texts.push_back(number(row[c]));
+  for (const std::vector<double>& row : rows) texts.push_back(number(row[c] + 0.0));  // −0 is 0
   std::size_t width = 0;
   for (const std::string& text : texts) width = std::max(width, text.size());
   for (std::string& text : texts) text = pad(text, static_cast<int>(width), Align::kRight);
   return texts;
 }
 
-/// The block's lines below its title, in at most `room` columns: of a wide one some are left out
-/// before the last.
+/// The rows of a block: all of their columns, or at most so many columns of the terminal, where "…"
+/// stands for those before the last.
 std::vector<std::string> lines_of(const Rows& rows, int room) {
   const std::size_t cols = rows.front().size();
   std::vector<std::vector<std::string>> columns;
-  for (std::size_t c = 0; c < cols; ++c) columns.push_back(texts_of(rows, c));
-  const auto width = [&](std::size_t c) { return report::display_width(columns[c].front()) + 2; };
+  std::vector<int> widths;
   int all = 0;
-  for (std::size_t c = 0; c < cols; ++c) all += width(c);
-  std::size_t first = cols;  // that are shown before the gap
+  for (std::size_t c = 0; c < cols; ++c) {
+    columns.push_back(texts_of(rows, c));
+    widths.push_back(report::display_width(columns[c].front()) + 2);
+    all += widths[c];
+  }
+  std::size_t first = cols;  // that stand before the gap
   if (all > room) {
-    int used = width(cols - 1) + 3;
-    for (first = 0; first + 1 < cols && used + width(first) <= room; ++first) used += width(first);
+    int used = widths.back() + 3;
+    for (first = 0; first + 1 < cols && used + widths[first] <= room; ++first)
+      used += widths[first];
   }
   std::vector<std::string> lines(rows.size());
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -59,46 +64,56 @@ std::vector<std::string> lines_of(const Rows& rows, int room) {
   return lines;
 }
 
+/// The widest line.
+int width_of(const std::vector<std::string>& lines) {
+  int widest = 0;
+  for (const std::string& line : lines) widest = std::max(widest, report::display_width(line));
+  return widest;
+}
+
 /// Blocks side by side, a row for each lane.
 std::string grid(const std::vector<Block>& blocks, int width) {
   const std::size_t rows = blocks.front().rows.size(), shown = std::min(rows, kMostRows);
-  std::vector<std::string> lines(1 + shown);
-  int label = 0;
-  for (std::size_t r = 0; r < shown; ++r) {
-    lines[1 + r] = fmt::format("lane {}", r);
-    label = std::max(label, report::display_width(lines[1 + r]));
-  }
-  for (std::string& line : lines) line = pad(line, label, Align::kLeft);
-  const int room = (width - label) / static_cast<int>(blocks.size()) - 3;
-  for (const Block& block : blocks) {
-    const std::vector<std::string> numbers = lines_of(block.rows, room);
-    const int wide =
-        std::max(report::display_width(numbers.front()), report::display_width(block.title) + 2);
-    lines[0] += report::paint(report::Ink::kFaint, pad("  " + block.title, wide, Align::kLeft));
-    for (std::size_t r = 0; r < shown; ++r) {
-      lines[1 + r] += pad(numbers[r], wide, Align::kLeft);
+  const int label = report::display_width(fmt::format("lane {}", shown - 1));
+  const int room = width - label - 3 * static_cast<int>(blocks.size() - 1);
+  const auto lay_out = [&](int room_of_each) {
+    std::vector<std::vector<std::string>> all;
+    for (const Block& block : blocks) {
+      all.push_back(lines_of(block.rows, room_of_each));
+      all.back().insert(all.back().begin(), "  " + block.title);
     }
-    if (&block == &blocks.back()) continue;
-    lines[0] += "   ";
-    for (std::size_t r = 0; r < shown; ++r) lines[1 + r] += "  │";
-  }
+    return all;
+  };
+  std::vector<std::vector<std::string>> laid_out = lay_out(room);
+  int used = 0;
+  for (const auto& lines : laid_out) used += width_of(lines);
+  if (used > room) laid_out = lay_out(room / static_cast<int>(blocks.size()));
+
   std::string text;
-  for (const std::string& line : lines)
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  for (std::size_t line = 0; line <= shown; ++line) {
+    std::string row = pad(line > 0 ? fmt::format("lane {}", line - 1) : "", label, Align::kLeft);
+    for (const auto& lines : laid_out) {
+      row += lines[line];
+      if (&lines == &laid_out.back()) continue;
+      row += report::repeat(" ", width_of(lines) - report::display_width(lines[line]));
+      row += line > 0 ? "  │" : "   ";
+    }
+    text += (line > 0 ? row : report::paint(report::Ink::kFaint, row)) + "\n";
+  }
   if (shown < rows) {
     text += report::paint(report::Ink::kFaint, fmt::format("… and {} more\n", rows - shown));
   }
   return text;
 }
 
-/// "0.7311·lane 0 + 0.2689·lane 1", without what is 0.
-std::string combination(const std::vector<double>& factors, std::string_view of) {
+/// "0.7311·lane 0 + 0.2689·lane 1", without what is 0. A line breaks after its +, not in a name.
+std::string combination(const std::vector<double>& factors) {
   std::string text;
   for (std::size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] == 0) continue;
     if (!text.empty()) text += factors[i] < 0 ? " − " : " + ";
     const double size = text.empty() ? factors[i] : std::abs(factors[i]);
-    text += (size == 1 ? "" : number(size) + "·") + fmt::format("{} {}", of, i);
+    text += fmt::format("{}lane{}{}", size == 1 ? "" : number(size) + "·", kNoBreak, i);
   }
   return text.empty() ? "0" : text;
 }
@@ -146,7 +161,7 @@ class SiteSteps {
     steps_.push_back({std::move(title), std::move(formula), std::move(text)});
   }
   std::string how(char letter, const MixForm& mix, std::size_t to, std::size_t from) const;
-  std::string wrapped(const std::string& text) const { return report::wrap(text, width_) + "\n"; }
+  std::string wrapped(const std::string& text) const;
   std::string z() const { return form_.several() ? "z" : "x"; }
   std::string F() const { return fmt::format("F({})", p_.before == Slot::kNothing ? z() : "h"); }
 
@@ -157,22 +172,32 @@ class SiteSteps {
   std::vector<Step> steps_;
 };
 
+std::string SiteSteps::wrapped(const std::string& text) const {
+  std::string lines = report::wrap(text, width_) + "\n";
+  for (std::size_t at = 0; (at = lines.find(kNoBreak, at)) != lines.npos;) {
+    lines.replace(at, kNoBreak.size(), " ");
+  }
+  return lines;
+}
+
 /// The numbers of a mix in words: the table's formula, and what training changes.
 std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
                            std::size_t from) const {
   using Source = MixForm::Source;
   constexpr std::string_view kSources[] = {"", "all lanes of the token",
-                                           "what the sublayer before has read", "each lane"};
+                                           "what the sublayer before has read",
+                                           "the lane that they belong to"};
   bool learned = false;
   for (std::size_t i = 0; i < to * from; ++i) {
     learned = learned || mix.learned(t_.place, i / from, i % from);
   }
   std::string text = fmt::format("{}: {}.", letter, mix.formula);
   if (mix.source != Source::kNone) {
-    text += fmt::format(" Made of {} by weights that start at 0.",
-                        kSources[static_cast<std::size_t>(mix.source)]);
-  } else if (learned) {
-    text += " Training starts with these numbers.";
+    text += fmt::format(
+        " Made of {} by weights that start at 0: at first they are the same for all tokens.",
+        kSources[static_cast<std::size_t>(mix.source)]);
+  } else {
+    text += learned ? " Training starts with these numbers." : " Constant.";
   }
   return text;
 }
@@ -187,7 +212,8 @@ void SiteSteps::add_stream() {
   if (t_.begins && form_.splits_features) {
     what = fmt::format("X, the features of x in {} parts", t_.lanes.size());
   } else if (t_.begins) {
-    what = form_.grows ? "X, the embedding alone" : "X, each lane a copy of the embedding";
+    what = form_.grows ? "X, the embedding alone"
+                       : "X, each lane a copy of the embedding, as a stream begins";
     if (p_.entry != Slot::kNothing) what += ", the first one normalized";
   }
   add_text("Lanes", what, grid({{"X", t_.lanes}}, width_));
@@ -200,7 +226,7 @@ void SiteSteps::add_read() {
   if (normed) text += "R normalizes the last lane:\n" + grid({{"R(X)", t_.read_from}}, width_);
   for (std::size_t i = 0; i < t_.read.size(); ++i) {
     const std::string part = form_.splits_features ? fmt::format("part {} of z", i) : "z";
-    text += wrapped(fmt::format("{} = {}", part, combination(t_.read[i], "lane")));
+    text += wrapped(fmt::format("{} = {}", part, combination(t_.read[i])));
   }
   steps_.push_back({"Read", "z = a·" + of, text, t_.z, names("z", t_.z), kCyan, kStream});
 }
@@ -249,10 +275,11 @@ void SiteSteps::add_carried() {
   if (changes == Changes::kLast) {
     add_text("Carry", "A = I", "This sublayer appends no lane: all stay as they are.\n");
   } else if (changes == Changes::kAppend) {
-    const std::string begins = combination(t_.carry.back(), "lane");
-    add_text(
-        "Carry", "the lanes stay, and one is appended",
-        wrapped(how('A', form_.carry, 1, n)) + fmt::format("lane {} begins with {}\n", n, begins));
+    const std::string begins = combination(t_.carry.back());
+    add_text("Carry", "the lanes stay, and one is appended",
+             begins == "0" ? fmt::format("Lane {} takes nothing of the others.\n", n)
+                           : wrapped(how('A', form_.carry, 1, n)) +
+                                 wrapped(fmt::format("lane {} begins with {}", n, begins)));
   } else {
     const Rows carried = t_.carried.empty() ? t_.read_from : t_.carried;
     add_text(
@@ -267,7 +294,8 @@ void SiteSteps::add_written() {
   const std::string sum = "A·X + b ⊗ " + u;
   const std::string title = p_.after == Slot::kNothing ? "X′" : "S";
   if (changes != Changes::kAll) {
-    add_text("Write", fmt::format("{} is added to the last lane", u),
+    const bool is_new = changes == Changes::kAppend;
+    add_text("Write", fmt::format("{} is added to the {} lane", u, is_new ? "new" : "last"),
              grid({{title, t_.sum}}, width_));
     return;
   }
@@ -294,8 +322,11 @@ void SiteSteps::add_sum() {
   if (is_learned(p_.gain))
     text += fmt::format("The factor of {} is learned and starts there.\n", u);
   if (p_.survival.formula != "1") {
-    text += wrapped(fmt::format("In training {} is kept with probability {}, and else 0.", u,
-                                number(p_.survival.value(t_.place.depth))));
+    const double survival = p_.survival.value(t_.place.depth);
+    text += wrapped(
+        fmt::format("In training {} is 0 for a whole sequence with probability {}, and else "
+                    "divided by {}.",
+                    u, number(1 - survival), number(survival)));
   }
   std::vector<std::string> labels = column(t_.lanes.front());
   const std::vector<std::string> added = column(t_.u);
@@ -321,11 +352,11 @@ std::string site_trace_text(const lab::SiteTrace& t, int width) {
                                         ? "attention and feed-forward"
                                     : t.place.sublayer == SublayerKind::kAttention ? "attention"
                                                                                    : "feed-forward";
-  std::string text =
-      report::paint(report::Ink::kStrong, t.placement.name) +
-      report::paint(report::Ink::kFaint,
-                    fmt::format("  {} in layer {} of {}", sublayer, depth.layer, depth.layers)) +
-      "\n\n" + draw(SiteSteps(t, width).take(), width);
+  const std::string where = fmt::format("  {} in layer {} of {}; {}", sublayer, depth.layer,
+                                        depth.layers, t.placement.used_by);
+  std::string text = report::paint(report::Ink::kStrong, t.placement.name) +
+                     report::paint(report::Ink::kFaint, where) + "\n\n" +
+                     draw(SiteSteps(t, width).take(), width);
   if (t.branch.empty()) {
     text += report::paint(report::Ink::kFaint, "\n--branch says what F gives back.\n");
   }

@@ -66,7 +66,8 @@ std::string spell_out(std::string text) {
                                      {"γ·", "gamma "},
                                      {"β", "beta"},
                                      {"²", "^2"},
-                                     {"…", "..."}}) {
+                                     {"…", "..."},
+                                     {"Σ", "sum of "}}) {
     for (std::size_t at = 0; (at = text.find(letter, at)) != text.npos; at += name.size()) {
       text.replace(at, letter.size(), name);
     }

@@ -34,9 +34,9 @@ struct ProfileModel {
 ///    "abs_max":…,"grad_rms":…,"token_cosine":…}
 /// with ProfileEntry's members as keys. Layers count from 0; entries outside the layers (embedding,
 /// final_norm, head) have none. A value inside a norm, and its parameters, also say which:
-/// "norm":"before"; a weight "weight":"query". What is unknown has no key; where a value was
-/// infinite or NaN the line says "finite":false. A file may hold several profiles, one after the
-/// other.
+/// "norm":"before"; a weight "weight":"query"; the sum of a stream of several lanes its lane, from
+/// 0 on, unless that is 0: "lane":2. What is unknown has no key; where a value was infinite or NaN
+/// the line says "finite":false. A file may hold several profiles, one after the other.
 std::string profile_json_lines(const ProfileModel& model,
                                const std::vector<probe::ProfileEntry>& entries);
 

@@ -31,17 +31,27 @@ enum class AxisScale { kLinear, kLog };
 struct Axis {
   std::string label;
   AxisScale scale = AxisScale::kLinear;
-  std::optional<double> low = {};       ///< where the axis begins; unset: where the data do
-  std::optional<double> high = {};      ///< where it ends; what lies beyond is cut off
-  std::vector<std::string> names = {};  ///< of x only: of the places 0, 1, … instead of numbers
+  std::optional<double> low = {};   ///< where the axis begins; unset: where the data do
+  std::optional<double> high = {};  ///< where it ends; what lies beyond is cut off
+  /// Of the places 0, 1, … instead of numbers: of x, and of a heat map's rows.
+  std::vector<std::string> names = {};
 };
 
-/// A line chart. What says how it reads (what a band is) belongs in its caption.
+/// A matrix row by row, the first one on top. Where a row ends early there is nothing.
+struct HeatMap {
+  std::string name;
+  std::vector<std::vector<double>> rows;
+};
+
+/// Curves, or heat maps side by side on one scale of colour: their columns stand along x, their
+/// rows along y. What says how it reads (what a band is) belongs in its caption.
 struct Chart {
   std::string title;
   Axis x;
   Axis y;
-  std::vector<Series> series;
+  std::vector<Series> series = {};
+  std::vector<HeatMap> maps = {};
+  std::string value = {};  ///< what the colours of maps mean
 };
 
 }  // namespace addnorm::lab

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 #include "lab/bare_stream.h"
 #include "lab/figures.h"
@@ -79,32 +81,57 @@ Check check_entries(std::string claim, const Mixing& m, double tolerance) {
   return check;
 }
 
-/// The first `size` entries of a row, as a norm would divide it.
-Series normalized(const std::string& name, std::vector<double> row, std::size_t size) {
-  row.resize(size);
+/// What row l reads of x and of the sublayers below it, as a norm would divide it.
+std::vector<double> normalized(std::vector<double> row, std::size_t l) {
+  row.resize(l + 1);
   const double root = std::sqrt(std::inner_product(row.begin(), row.end(), row.begin(), 0.0));
-  Series curve{.name = name, .x = {}, .y = {}};
-  for (std::size_t j = 0; j < size; ++j) {
-    curve.x.push_back(static_cast<double>(j));
-    curve.y.push_back(row[j] / root);
-  }
+  for (double& entry : row) entry /= root;
+  return row;
+}
+
+Series curve(const std::string& name, const std::vector<double>& row, std::size_t l) {
+  Series curve{.name = name, .x = {}, .y = normalized(row, l)};
+  for (std::size_t j = 0; j <= l; ++j) curve.x.push_back(static_cast<double>(j));
   return curve;
+}
+
+HeatMap map(std::string name, const std::vector<std::vector<double>>& m) {
+  HeatMap map{.name = std::move(name), .rows = {}};
+  for (std::size_t l = 0; l < m.size(); ++l) map.rows.push_back(normalized(m[l], l));
+  return map;
+}
+
+/// M as theory has it beside what was measured.
+Panel map_panel(const std::string& title, const Mixing& m) {
+  Panel panel{.title = title,
+              .x = {"what is read: x, then the sublayers"},
+              .y = {"who reads: the sublayers from 1, then the exit"},
+              .caption = "Each row of M is divided as a norm would, so that its squares sum to 1.",
+              .maps = {map("predicted", m.predicted), map("measured", m.measured)},
+              .value = "weight"};
+  panel.x.names = {"x"};
+  for (std::size_t l = 1; l < m.predicted.size(); ++l) {
+    panel.x.names.push_back(std::to_string(l));
+    panel.y.names.push_back(std::to_string(l));
+  }
+  panel.y.names.emplace_back("exit");
+  return panel;
 }
 
 }  // namespace
 
 FigureResult depth_mixing(const FigureOptions& options) {
   FigureResult result;
-  const auto add_panel = [&](const char* title, const char* caption) {
-    result.panels.push_back({.title = title,
-                             .x = {"what is read: 0 is x, then the sublayers"},
-                             .y = {"weight"},
-                             .caption = caption});
+  const auto last_row = [](const char* title, const char* caption) {
+    return Panel{.title = title,
+                 .x = {"what is read: 0 is x, then the sublayers"},
+                 .y = {"weight"},
+                 .caption = caption};
   };
-  add_panel("Half of the way up", "A row of M, divided as a norm would. Pre-norm reads all alike.");
-  add_panel("The last sublayer", "Post-norm forgets what is far below.");
-  add_panel("The exit", "What the stack ends with.");
-  add_panel("The last sublayer, of drawn numbers", "Each learned number has moved by N(0, 0.3²).");
+  Panel at_start = last_row("The last sublayer",
+                            "Pre-norm reads all alike; post-norm forgets what is far below.");
+  Panel of_drawn = last_row("The last sublayer, of drawn numbers",
+                            "Each learned number has moved by N(0, 0.3²).");
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
     const std::string claim = fmt::format("{}: sublayers read what theory says", name);
@@ -114,24 +141,25 @@ FigureResult depth_mixing(const FigureOptions& options) {
                                .unmet = "theory has no gates and no parts of features"});
       continue;
     }
-    const auto add_curves = [&](Panel& panel, const Mixing& m, std::size_t row) {
-      panel.measured.push_back(normalized(name, m.measured[row], row + 1));
-      panel.predicted.push_back(normalized(name, m.predicted[row], row + 1));
+    const auto add_curves = [&](Panel& panel, const Mixing& m) {
+      const std::size_t last = m.predicted.size() - 2;
+      panel.measured.push_back(curve(name, m.measured[last], last));
+      panel.predicted.push_back(curve(name, m.predicted[last], last));
     };
     const Mixing start = mixing_of(placements, {}, options.bug);
-    const std::size_t sublayers = start.predicted.size() - 1;
-    add_curves(result.panels[0], start, (sublayers + 1) / 2 - 1);
-    add_curves(result.panels[1], start, sublayers - 1);
-    add_curves(result.panels[2], start, sublayers);
+    result.panels.push_back(map_panel(name, start));
+    add_curves(at_start, start);
     const double tolerance = has_sinkhorn(placements) ? kSinkhornTolerance : kTolerance;
     result.checks.push_back(check_entries(claim + ", at the start", start, tolerance));
     if (!start.has_learned) continue;
     const Mixing drawn =
         mixing_of(placements, {.spread = kSpread, .seed = options.seed}, options.bug);
-    add_curves(result.panels[3], drawn, sublayers - 1);
+    add_curves(of_drawn, drawn);
     result.checks.push_back(check_entries(claim + ", of drawn numbers", drawn, tolerance));
   }
-  std::erase_if(result.panels, [](const Panel& panel) { return panel.measured.empty(); });
+  for (Panel& panel : {std::ref(at_start), std::ref(of_drawn)}) {
+    if (!panel.measured.empty()) result.panels.push_back(std::move(panel));
+  }
   return result;
 }
 

@@ -23,6 +23,8 @@ struct Panel {
   std::string caption;
   std::vector<Series> measured = {};
   std::vector<Series> predicted = {};  ///< of the measured curve of that name, if there is one
+  std::vector<HeatMap> maps = {};      ///< instead of curves
+  std::string value = {};              ///< what their colours mean
 };
 
 enum class Verdict { kInside, kOutside, kNotApplicable };

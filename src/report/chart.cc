@@ -47,6 +47,8 @@ void check(const Chart& chart) {
                 axis->low.value_or(-HUGE_VAL) < axis->high.value_or(HUGE_VAL),
             "the axis '{}' of chart '{}' has an end out of place", axis->label, chart.title);
   }
+  require(chart.maps.empty() || chart.series.empty(), "chart '{}': it has curves and heat maps",
+          chart.title);
   for (const Series& s : chart.series) {
     const std::size_t n = s.x.size();
     require((s.y.size() == n || s.y.empty()) && s.low.size() == s.high.size() &&
@@ -126,6 +128,47 @@ bool has_zero_of_log(const Chart& chart) {
   return std::ranges::any_of(chart.series, [&](const Series& s) {
     return std::ranges::any_of(s.y, [&](double y) { return is_zero_of_log(y, chart.y); });
   });
+}
+
+int HeatScale::level(double value) const {
+  return most > 0 ? static_cast<int>(std::lround(kHeatLevels * value / most)) : 0;
+}
+
+HeatScale heat_scale(const Chart& chart) {
+  HeatScale scale;
+  double lowest = 0;
+  for (const HeatMap& map : chart.maps) {
+    for (const std::vector<double>& row : map.rows) {
+      for (const double value : row) {
+        if (!std::isfinite(value)) {
+          scale.has_broken = true;
+          continue;
+        }
+        scale.most = std::max(scale.most, std::abs(value));
+        lowest = std::min(lowest, value);
+      }
+    }
+  }
+  scale.has_negative = scale.level(lowest) < 0;  // and not only rounding
+  return scale;
+}
+
+std::size_t columns_of(const Chart& chart) {
+  std::size_t most = 0;
+  for (const HeatMap& map : chart.maps) {
+    for (const std::vector<double>& row : map.rows) most = std::max(most, row.size());
+  }
+  return most;
+}
+
+std::size_t rows_of(const Chart& chart) {
+  std::size_t most = 0;
+  for (const HeatMap& map : chart.maps) most = std::max(most, map.rows.size());
+  return most;
+}
+
+std::string place_name(const Axis& axis, std::size_t place) {
+  return place < axis.names.size() ? axis.names[place] : std::to_string(place);
 }
 
 }  // namespace addnorm::report

@@ -7,12 +7,13 @@
 
 #include "report/numbers.h"
 
-/// A line chart, to be drawn as an image (svg.h) or on a terminal (plot.h).
+/// A chart, to be drawn as an image (svg.h) or on a terminal (plot.h).
 
 namespace addnorm::report {
 
 using lab::Axis;
 using lab::Chart;
+using lab::HeatMap;
 using lab::Look;
 using lab::Series;
 
@@ -31,6 +32,22 @@ std::optional<std::size_t> breaks_at(const Series& series);
 
 /// Is it a number that has no place because the scale is logarithmic?
 bool is_zero_of_log(double value, const Axis& axis);
+
+/// How the values of all maps become colours: in levels from −kHeatLevels to kHeatLevels.
+struct HeatScale {
+  double most = 0;  ///< the largest of all magnitudes, which has the last level
+  bool has_negative = false;
+  bool has_broken = false;  ///< infinities or NaN
+
+  int level(double value) const;
+};
+constexpr int kHeatLevels = 20;
+HeatScale heat_scale(const Chart& chart);
+/// How many columns there are at most.
+std::size_t columns_of(const Chart& chart);
+std::size_t rows_of(const Chart& chart);
+/// The name of a row of maps (on chart.y), or a column (on chart.x).
+std::string place_name(const Axis& axis, std::size_t place);
 
 /// Is there such a curve, or such a value?
 bool has_break(const Chart& chart);

@@ -46,7 +46,8 @@ void choose_colors(const lab::Panel& panel, Colors& colors) {
 
 /// What is predicted has the colour of the measured curve of its name, and then no name of its own.
 Chart to_chart(const lab::Panel& panel, const Colors& colors) {
-  Chart chart{.title = panel.title, .x = panel.x, .y = panel.y};
+  Chart chart{
+      .title = panel.title, .x = panel.x, .y = panel.y, .maps = panel.maps, .value = panel.value};
   for (const Series& curve : panel.measured) {
     const std::size_t color = colors.at(curve.name);
     const Look look = color < kSeriesColors ? Look::kSolid : Look::kDashed;
@@ -251,11 +252,17 @@ Json curves_json(const std::vector<Series>& curves) {
 }
 
 Json panel_json(const lab::Panel& panel) {
-  return {{"title", panel.title},
-          {"x", axis_json(panel.x)},
-          {"y", axis_json(panel.y)},
-          {"measured", curves_json(panel.measured)},
-          {"predicted", curves_json(panel.predicted)}};
+  Json json{{"title", panel.title},
+            {"x", axis_json(panel.x)},
+            {"y", axis_json(panel.y)},
+            {"measured", curves_json(panel.measured)},
+            {"predicted", curves_json(panel.predicted)}};
+  if (panel.maps.empty()) return json;
+  json["value"] = panel.value;
+  for (const HeatMap& map : panel.maps) {
+    json["maps"].push_back({{"name", map.name}, {"rows", map.rows}});
+  }
+  return json;
 }
 
 Json check_json(const lab::Check& c) {

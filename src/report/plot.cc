@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "report/heat_map_plot.h"
 #include "report/text.h"
 #include "report/theme.h"
 
@@ -317,7 +318,7 @@ void Plot::draw_point(std::size_t series, std::size_t point) {
 
 std::string draw_plot(const Chart& chart, int width) {
   check(chart);
-  return Plot(chart, width).draw();
+  return chart.maps.empty() ? Plot(chart, width).draw() : draw_heat_plot(chart, width);
 }
 
 }  // namespace addnorm::report

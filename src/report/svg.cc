@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/require.h"
+#include "report/svg_parts.h"
 #include "report/text.h"
 #include "report/theme.h"
 
@@ -16,12 +17,9 @@ namespace addnorm::report {
 namespace {
 
 constexpr double kHeadingSize = 22;  // of a sheet
-constexpr double kTitleSize = 17;
-constexpr double kTextSize = 13;
-constexpr double kLine = 21;      // of the legend
-constexpr double kEdge = 12;      // of the image, around all that is drawn
-constexpr double kInset = 8;      // room for markers between the frame and the first and last x
-constexpr double kKeyWidth = 30;  // of the sample before a name in the legend
+constexpr double kLine = 21;         // of the legend
+constexpr double kInset = 8;         // room for markers between the frame and the first and last x
+constexpr double kKeyWidth = 30;     // of the sample before a name in the legend
 constexpr double kKeyGap = 8;
 constexpr double kFar = 50;   // heights of the plot; beyond, coordinates are cut
 constexpr double kAlone = 3;  // to both sides of a single point, less than its marker
@@ -47,6 +45,8 @@ constexpr std::string_view kCss =
     ".chart .full{fill:currentColor;stroke:var(--paper)}"
     ".chart .hollow{fill:var(--paper);stroke:currentColor;stroke-width:1.7}"
     ".chart .cross{stroke:currentColor;stroke-width:2.5}"
+    ".chart .cell{fill:currentColor}"
+    ".chart .cell.edged{stroke:var(--grid)}"
     ".chart .halo{stroke:var(--paper);stroke-width:6}";
 
 // The shapes of the markers, around the origin; each belongs to a colour.
@@ -67,46 +67,6 @@ constexpr std::string_view kZero = "<path class=\"hollow\" d=\"M0,5L-4.6,-3.4H4.
 
 struct Box {
   double left, top, right, bottom;
-};
-
-// What the broader sans-serif fonts take; in the others a little more space remains.
-double text_width(std::string_view text, double size) {
-  const auto is_one_of = [&](std::string_view set) { return set.find(text[0]) != set.npos; };
-  double width = 0;
-  for (; !text.empty(); text.remove_prefix(first_glyph(text).bytes.size())) {
-    const double em = is_one_of("iljtfrI.,:;'|!()[] -") ? 0.38 : is_one_of("mwMW%") ? 0.9 : 0.62;
-    width += em * first_glyph(text).width;
-  }
-  return width * size;
-}
-
-// Lines that fit into `width` pixels in a broad and bold font.
-std::vector<std::string> lines_of(std::string_view text, double width, double size) {
-  const std::string wrapped = wrap(text, static_cast<int>(width / (0.65 * size)));
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < wrapped.size(); begin += lines.back().size() + 1) {
-    lines.push_back(wrapped.substr(begin, wrapped.find('\n', begin) - begin));
-  }
-  return lines;
-}
-
-// A paragraph in lines from `top` on, which moves below it.
-std::string paragraph(std::string_view text, std::string_view css_class, double size, double width,
-                      double& top) {
-  std::string out;
-  for (const std::string& line : lines_of(text, width - 2 * kEdge, size)) {
-    fmt::format_to(std::back_inserter(out), "<text class=\"{}\" x=\"{}\" y=\"{:.1f}\">{}</text>",
-                   css_class, kEdge, top + size - 3, escape(line));
-    top += size + 5;
-  }
-  return out;
-}
-
-// What is drawn, without what surrounds it.
-struct Image {
-  double width, height;
-  std::string title, description;
-  std::string body;
 };
 
 // The image as a part of another one, at this height.
@@ -432,11 +392,15 @@ void Drawing::draw_markers(std::size_t series) {
   add("</g>");
 }
 
+Image draw(const Chart& chart, int width) {
+  check(chart);
+  return chart.maps.empty() ? Drawing(chart, width).draw() : draw_heat_maps(chart, width);
+}
+
 }  // namespace
 
 std::string to_svg(const Chart& chart, int width) {
-  check(chart);
-  return alone(Drawing(chart, width).draw());
+  return alone(draw(chart, width));
 }
 
 std::string to_svg(const ChartSheet& sheet, int width) {
@@ -450,8 +414,7 @@ std::string to_svg(const ChartSheet& sheet, int width) {
     write(text, "muted", kTextSize);
   }
   for (const ChartSheet::Part& part : sheet.parts) {
-    check(part.chart);
-    const Image chart = Drawing(part.chart, width).draw();
+    const Image chart = draw(part.chart, width);
     image.height += kLine;
     image.body += nested(chart, image.height);
     image.height += chart.height;

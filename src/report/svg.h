@@ -13,7 +13,8 @@ constexpr int kNarrowChart = 360;
 
 /// The chart as an SVG element that stands alone or in a page, on light paper or dark, with a
 /// description in words. A curve that ends because its values are no longer finite ends in a cross;
-/// zeros on a log scale are triangles on its lower edge.
+/// zeros on a log scale are triangles on its lower edge. Heat maps stand side by side, or one above
+/// the other where the image is narrow; a place tells its value to who points at it.
 std::string to_svg(const Chart& chart, int width = kWideChart);
 
 /// Charts one above the other, with what explains them where there is no page around them.

@@ -30,7 +30,8 @@ export interface LabPanel {
   title: string;
   caption: string;
   x: { label: string; names?: string[] };
-  y: { label: string };
+  y: { label: string; names?: string[] };
+  maps?: { name: string; rows: JsonNumber[][] }[]; // instead of curves
   measured: LabCurve[];
   predicted: LabCurve[];
   wide: string; // SVG

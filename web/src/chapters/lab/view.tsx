@@ -122,7 +122,7 @@ function PanelFigure({ panel }: { panel: LabPanel }) {
       <div class="narrow" dangerouslySetInnerHTML={{ __html: panel.narrow }} />
       <figcaption class="hint">{panel.caption}</figcaption>
       <div class="numbers">
-        <Numbers panel={panel} />
+        {panel.maps ? <Maps panel={panel} /> : <Numbers panel={panel} />}
       </div>
     </figure>
   );
@@ -163,6 +163,27 @@ function Numbers({ panel }: { panel: LabPanel }) {
       }))}
       format={numberOrBlank}
     />
+  );
+}
+
+/** A table for each heat map. */
+function Maps({ panel: { title, x, y, maps = [] } }: { panel: LabPanel }) {
+  return (
+    <>
+      {maps.map(({ name, rows }) => (
+        <DataTable
+          key={name}
+          caption={`${title}, ${name}`}
+          columns={['', ...(x.names ?? rows[rows.length - 1].map((_, c) => c))]}
+          rows={rows.map((cells, r) => ({
+            head: y.names?.[r] ?? r,
+            cells,
+            data: { map: name },
+          }))}
+          format={numberOrBlank}
+        />
+      ))}
+    </>
   );
 }
 

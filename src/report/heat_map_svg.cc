@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "report/svg_parts.h"
+#include "report/text.h"
+
+namespace addnorm::report {
+namespace {
+
+constexpr double kBeside = 560;  // maps stand side by side from this width on
+constexpr double kGap = 24;      // between two maps
+constexpr double kLargestCell = 30;
+constexpr double kSmallestEdged = 7;     // a smaller cell has no border
+constexpr double kTickRoom = 15;         // of a row's name, upright
+constexpr std::size_t kMostTitled = 40;  // columns; cells of a wider map do not say their values
+constexpr double kLegend = 12;           // height of the scale of colours
+constexpr int kPositiveColor = 0, kNegativeColor = 1;
+
+/// Draws from top to bottom.
+class HeatDrawing {
+ public:
+  HeatDrawing(const Chart& chart, int width)
+      : chart_(chart), width_(width), scale_(heat_scale(chart)), columns_(columns_of(chart)) {}
+
+  Image draw();
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(body_), format, std::forward<Args>(args)...);
+  }
+  void add_text(double x, double y, std::string_view anchor, std::string_view text) {
+    add("<text class=\"muted\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", x, y,
+        anchor, escape(text));
+  }
+
+  std::string style_of(double value) const;
+  void draw_legend();
+  void draw_map(const HeatMap& map, double left, double top);
+  void draw_titled(const HeatMap& map, double left, double top);
+  void draw_levels(const HeatMap& map, double left, double top);
+  void draw_names(const HeatMap& map, double left, double top);
+  double names_width() const;
+
+  const Chart& chart_;
+  const double width_;
+  const HeatScale scale_;
+  const std::size_t columns_;
+  double cell_ = 0;
+  double top_ = kEdge;
+  std::string body_;
+};
+
+/// Colour and opacity, so that it suits light paper and dark.
+std::string HeatDrawing::style_of(double value) const {
+  if (!std::isfinite(value)) return "color:var(--bad)";
+  const int level = scale_.level(value);
+  return fmt::format("color:var(--c{});fill-opacity:{:.2f}",
+                     level < 0 ? kNegativeColor : kPositiveColor,
+                     std::abs(level) / static_cast<double>(kHeatLevels));
+}
+
+/// A bar of all levels, with the numbers of its ends.
+void HeatDrawing::draw_legend() {
+  add("<text class=\"muted\" x=\"{}\" y=\"{:.1f}\">{}</text>", kEdge, top_ + 10,
+      escape(chart_.value));
+  top_ += 20;
+  const int first = scale_.has_negative ? -kHeatLevels : 0;
+  const std::string low = scale_.has_negative ? format_number(-scale_.most) : "0";
+  const double left = kEdge + text_width(low, kTextSize) + 8, step = 7;
+  add_text(kEdge, top_ + kLegend - 1, "start", low);
+  for (int level = first; level <= kHeatLevels; ++level) {
+    add("<rect class=\"cell\" style=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"/>",
+        style_of(scale_.most * level / kHeatLevels), left + step * (level - first), top_, step,
+        kLegend);
+  }
+  double x = left + step * (kHeatLevels - first + 1);
+  add("<path class=\"grid\" fill=\"none\" d=\"M{:.1f},{:.1f}H{:.1f}v{}H{:.1f}z\"/>", left, top_, x,
+      kLegend, left);
+  add_text(x + 8, top_ + kLegend - 1, "start", format_number(scale_.most));
+  if (scale_.has_broken) {
+    x += 16 + text_width(format_number(scale_.most), kTextSize);
+    add("<rect class=\"cell\" style=\"color:var(--bad)\" x=\"{0:.1f}\" y=\"{1:.1f}\" "
+        "width=\"{2}\" height=\"{2}\"/>",
+        x, top_, kLegend);
+    add_text(x + kLegend + 6, top_ + kLegend - 1, "start", "not finite");
+  }
+  top_ += kLegend + 14;
+}
+
+/// Of the rows.
+double HeatDrawing::names_width() const {
+  double widest = 0;
+  for (std::size_t r = 0; r < rows_of(chart_); ++r) {
+    widest = std::max(widest, text_width(place_name(chart_.y, r), kTextSize));
+  }
+  return widest + 8;
+}
+
+void HeatDrawing::draw_titled(const HeatMap& map, double left, double top) {
+  const bool edged = cell_ >= kSmallestEdged;
+  for (std::size_t r = 0; r < map.rows.size(); ++r) {
+    for (std::size_t c = 0; c < map.rows[r].size(); ++c) {
+      const double value = map.rows[r][c];
+      add("<rect class=\"cell{}\" style=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+          "height=\"{:.1f}\"><title>{} ← {}: {}</title></rect>",
+          edged ? " edged" : "", style_of(value), left + cell_ * static_cast<double>(c),
+          top + cell_ * static_cast<double>(r), cell_, cell_, escape(place_name(chart_.y, r)),
+          escape(place_name(chart_.x, c)), format_number(value));
+    }
+  }
+}
+
+/// All cells of one colour at once, which takes little room.
+void HeatDrawing::draw_levels(const HeatMap& map, double left, double top) {
+  std::map<std::string, std::string> paths;  // by style
+  for (std::size_t r = 0; r < map.rows.size(); ++r) {
+    for (std::size_t c = 0; c < map.rows[r].size(); ++c) {
+      fmt::format_to(std::back_inserter(paths[style_of(map.rows[r][c])]),
+                     "M{:.1f},{:.1f}h{:.2f}v{:.2f}h{:.2f}z", left + cell_ * static_cast<double>(c),
+                     top + cell_ * static_cast<double>(r), cell_, cell_, -cell_);
+    }
+  }
+  for (const auto& [style, path] : paths) {
+    add("<path class=\"cell\" style=\"{}\" d=\"{}\"/>", style, path);
+  }
+}
+
+/// Of rows on the left and of columns below, as many as there is room for.
+void HeatDrawing::draw_names(const HeatMap& map, double left, double top) {
+  const auto middle = [&](std::size_t place) { return cell_ * (static_cast<double>(place) + 0.5); };
+  double free = 0;  // where the next name may begin
+  for (std::size_t r = 0; r < map.rows.size(); ++r) {
+    if (middle(r) - kTickRoom / 2 < free && r > 0) continue;
+    add_text(left - 6, top + middle(r) + 4.5, "end", place_name(chart_.y, r));
+    free = middle(r) + kTickRoom / 2;
+  }
+  free = -kGap;
+  for (std::size_t c = 0; c < columns_; ++c) {
+    const std::string name = place_name(chart_.x, c);
+    const double half = text_width(name, kTextSize) / 2 + 3;
+    if (middle(c) - half < free) continue;
+    add_text(left + middle(c), top + cell_ * static_cast<double>(map.rows.size()) + 15, "middle",
+             name);
+    free = middle(c) + half;
+  }
+}
+
+void HeatDrawing::draw_map(const HeatMap& map, double left, double top) {
+  add("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", left, top - 8, escape(map.name));
+  if (columns_ <= kMostTitled) {
+    draw_titled(map, left, top);
+  } else {
+    draw_levels(map, left, top);
+  }
+  draw_names(map, left, top);
+}
+
+std::string describe(const Chart& chart, const HeatScale& scale) {
+  std::string text = fmt::format("Rows: {}; columns: {}.", chart.y.label, chart.x.label);
+  for (const HeatMap& map : chart.maps) {
+    if (!map.rows.empty() && !map.rows.back().empty()) {
+      text += fmt::format(" {}: the last row from {} to {}.", map.name,
+                          format_number(map.rows.back().front()),
+                          format_number(map.rows.back().back()));
+    }
+  }
+  return text + fmt::format(" The largest: {}.", format_number(scale.most));
+}
+
+Image HeatDrawing::draw() {
+  body_ = paragraph(chart_.title, "title", kTitleSize, width_, top_);
+  top_ += 4;
+  draw_legend();
+  for (const std::string& line : lines_of(chart_.y.label, width_ - 2 * kEdge, kTextSize)) {
+    add_text(kEdge, top_ + 10, "start", line);
+    top_ += 18;
+  }
+  const bool beside = width_ >= kBeside;
+  const double names = names_width();
+  const double across = beside ? static_cast<double>(chart_.maps.size()) : 1;
+  const double each = (width_ - 2 * kEdge - kGap * (across - 1)) / across;
+  cell_ = std::min(kLargestCell,
+                   (each - names) / static_cast<double>(std::max<std::size_t>(columns_, 1)));
+  double left = kEdge + names, bottom = top_;
+  for (const HeatMap& map : chart_.maps) {
+    const double top = top_ + 26;
+    draw_map(map, left, top);
+    bottom = std::max(bottom, top + cell_ * static_cast<double>(map.rows.size()) + 18);
+    if (beside) {
+      left += each + kGap;
+    } else {
+      top_ = bottom + 6;
+    }
+  }
+  top_ = bottom + 18;
+  add_text(kEdge + names, top_, "start", chart_.x.label);
+  top_ += kEdge;
+  return {width_, top_, chart_.title, describe(chart_, scale_), std::move(body_)};
+}
+
+}  // namespace
+
+Image draw_heat_maps(const Chart& chart, int width) {
+  return HeatDrawing(chart, width).draw();
+}
+
+}  // namespace addnorm::report
