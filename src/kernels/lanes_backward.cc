@@ -6,6 +6,7 @@
 #include "kernels/lanes.h"
 #include "kernels/plan.h"
 #include "kernels/thread_memory.h"
+#include "kernels/verbose.h"
 
 #ifndef ADDNORM_KERNELS_LANES_BACKWARD_CC
 #define ADDNORM_KERNELS_LANES_BACKWARD_CC
@@ -491,7 +492,9 @@ void lanes_backward(const LanesBackward<S, B>& args, std::size_t threads) {
   require(workspace.needed() == 0 || args.workspace.size() >= least,
           "lanes_backward: workspace has {} values, must have at least {}", args.workspace.size(),
           least);
-  const kernels::Plan plan = kernels::plan_call(kernels::problem_of(args));
+  const kernels::Problem problem = kernels::problem_of(args);
+  const kernels::Plan plan = kernels::plan_call(problem);
+  const kernels::VerboseCall verbose("lanes_backward", problem, plan, args.forward.x.lanes);
   const kernels::LaneRowsBackward<S, B> kernel = kernels::lanes_backward_kernel<S, B>();
   parallel_for(blocks.count, 1, [&](std::size_t b) {
     kernel(wanted, plan, workspace.of_block(b), b * blocks.rows,

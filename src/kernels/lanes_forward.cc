@@ -5,6 +5,7 @@
 #include "kernels/lanes.h"
 #include "kernels/plan.h"
 #include "kernels/thread_memory.h"
+#include "kernels/verbose.h"
 
 #ifndef ADDNORM_KERNELS_LANES_FORWARD_CC
 #define ADDNORM_KERNELS_LANES_FORWARD_CC
@@ -220,7 +221,9 @@ template <typename S, typename B>
 void lanes_forward(const LanesForward<S, B>& args, std::size_t threads) {
   const ThreadCount count(threads);
   kernels::check_lanes_forward(args);
-  const kernels::Plan plan = kernels::plan_call(kernels::problem_of(args));
+  const kernels::Problem problem = kernels::problem_of(args);
+  const kernels::Plan plan = kernels::plan_call(problem);
+  const kernels::VerboseCall verbose("lanes_forward", problem, plan, args.x.lanes);
   const kernels::LaneRowsForward<S, B> kernel = kernels::lanes_forward_kernel<S, B>();
   parallel_ranges(args.x.rows, row_grain(args.x.lanes * args.x.features), 1,
                   [&](std::size_t begin, std::size_t end) { kernel(args, plan, begin, end); });

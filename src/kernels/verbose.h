@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -8,15 +9,17 @@
 
 namespace addnorm::kernels {
 
-/// "add_norm_forward 8192x768 bf16, avx2: " and the plan.
+/// "add_norm_forward 8192x768 bf16, avx2: " and the plan. Of lanes, rows x lanes x features, and of
+/// the plan what those kernels have a choice of: the stores.
 std::string describe_call(std::string_view kernel, const Problem& problem, const Machine& machine,
-                          const Plan& plan);
+                          const Plan& plan, std::size_t lanes = 0);
 
 /// With ADDNORM_VERBOSE=1 in the environment, prints a call, its plan and its time to standard
-/// error when it ends.
+/// error when it ends. `lanes` is how many x has, 0 for a matrix.
 class VerboseCall {
  public:
-  VerboseCall(std::string_view kernel, const Problem& problem, const Plan& plan);
+  VerboseCall(std::string_view kernel, const Problem& problem, const Plan& plan,
+              std::size_t lanes = 0);
   ~VerboseCall();
   VerboseCall(const VerboseCall&) = delete;
   VerboseCall& operator=(const VerboseCall&) = delete;
@@ -25,6 +28,7 @@ class VerboseCall {
   std::string_view kernel_;
   const Problem& problem_;
   const Plan& plan_;
+  std::size_t lanes_;
   std::chrono::steady_clock::time_point start_;
 };
 

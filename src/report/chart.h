@@ -42,6 +42,7 @@ struct HeatScale {
   int level(double value) const;
 };
 constexpr int kHeatLevels = 20;
+constexpr int kPositiveHeat = 0, kNegativeHeat = 1;  // the colours of series that levels shade
 HeatScale heat_scale(const Chart& chart);
 /// How many columns there are at most.
 std::size_t columns_of(const Chart& chart);

@@ -14,14 +14,13 @@
 namespace addnorm::report {
 namespace {
 
-constexpr int kMostRows = 48;
-constexpr int kGap = 4;  // columns between two maps
+constexpr int kMostMapRows = 48;
+constexpr int kColumnsBetween = 4;  // columns between two maps
 constexpr int kShades = 4;
 // From next to nothing on. Those of negative values differ without colour.
-constexpr std::string_view kPositive[1 + kShades] = {"·", "░", "▒", "▓", "█"};
-constexpr std::string_view kNegative[1 + kShades] = {"·", "-", "~", "=", "%"};
-constexpr std::string_view kBroken = "?";
-constexpr int kPositiveColor = 0, kNegativeColor = 1;
+constexpr std::string_view kPositiveShades[1 + kShades] = {"·", "░", "▒", "▓", "█"};
+constexpr std::string_view kNegativeShades[1 + kShades] = {"·", "-", "~", "=", "%"};
+constexpr std::string_view kNotFinite = "?";
 
 class HeatPlot {
  public:
@@ -31,9 +30,11 @@ class HeatPlot {
 
  private:
   std::size_t shown(std::size_t count) const { return (count + step_ - 1) / step_; }
-  int map_width() const { return names_ + wide_ * static_cast<int>(shown(columns_)); }
+  int map_width() const {
+    return names_ + std::max(wide_ * static_cast<int>(shown(columns_)), title_);
+  }
   int shade(double value) const;
-  std::string cell(double value) const;
+  std::string cell(double value, int columns) const;
   std::string legend() const;
   std::vector<std::string> lines(const HeatMap& map) const;
   std::string column_names() const;
@@ -43,6 +44,7 @@ class HeatPlot {
   const HeatScale scale_;
   const std::size_t rows_, columns_;
   int names_ = 0;         // columns of the rows' names
+  int title_ = 0;         // columns of the widest map's name
   int wide_ = 2;          // columns of a cell
   std::size_t step_ = 1;  // of rows and columns that are shown
   bool beside_ = false;
@@ -57,8 +59,11 @@ HeatPlot::HeatPlot(const Chart& chart, int width)
   for (std::size_t r = 0; r < rows_; ++r) {
     names_ = std::max(names_, display_width(place_name(chart.y, r)) + 1);
   }
-  const auto fits = [&](int maps) { return maps * map_width() + kGap * (maps - 1) <= width; };
-  while (shown(rows_) > kMostRows) ++step_;
+  for (const HeatMap& map : chart.maps) title_ = std::max(title_, display_width(map.name));
+  const auto fits = [&](int maps) {
+    return maps * map_width() + kColumnsBetween * (maps - 1) <= width;
+  };
+  while (shown(rows_) > kMostMapRows) ++step_;
   const int maps = static_cast<int>(chart.maps.size());
   if (!fits(maps)) wide_ = 1;
   beside_ = fits(maps);
@@ -75,27 +80,30 @@ int HeatPlot::shade(double value) const {
   return std::clamp(static_cast<int>(std::ceil(part * kShades - 1e-9)), 1, kShades);
 }
 
-std::string HeatPlot::cell(double value) const {
-  if (!std::isfinite(value)) return paint(Ink::kBad, repeat(kBroken, wide_));
+std::string HeatPlot::cell(double value, int columns) const {
+  const auto drawn = [&](std::string_view glyph) { return repeat(glyph, columns); };
+  if (!std::isfinite(value)) return paint(Ink::kBad, drawn(kNotFinite));
   const int s = shade(value);
-  if (s == 0) return paint(Ink::kFaint, repeat(kPositive[0], wide_));
-  return value < 0 ? paint_series(kNegativeColor, repeat(kNegative[s], wide_))
-                   : paint_series(kPositiveColor, repeat(kPositive[s], wide_));
+  if (s == 0) return paint(Ink::kFaint, drawn(kPositiveShades[0]));
+  return value < 0 ? paint_series(kNegativeHeat, drawn(kNegativeShades[s]))
+                   : paint_series(kPositiveHeat, drawn(kPositiveShades[s]));
 }
 
-/// What the shades mean, by the largest value that each has.
+/// What the shades mean, by the largest value that each has; those of negative values on a line of
+/// their own.
 std::string HeatPlot::legend() const {
-  std::string text = chart_.value + ":  " + cell(0) + " 0";
-  const auto add = [&](double sign) {
+  const auto shades = [&](double sign) {
+    std::string text;
     for (int s = 1; s <= kShades; ++s) {
       const double most = sign * scale_.most * s / kShades;
-      text += "  " + cell(most) + " " + format_number(most, 2);
+      text += "  " + cell(most, 1) + " " + format_number(most, 2);
     }
+    return text;
   };
-  add(1);
-  if (scale_.has_negative) add(-1);
-  if (scale_.has_broken) text += "  " + paint(Ink::kBad, kBroken) + " not finite";
-  return wrap(text, width_) + "\n";
+  std::string text = chart_.value + ":  " + cell(0, 1) + " 0" + shades(1);
+  if (scale_.has_broken) text += "  " + paint(Ink::kBad, kNotFinite) + " not finite";
+  if (scale_.has_negative) text += "\n" + repeat(" ", display_width(chart_.value) + 6) + shades(-1);
+  return text + "\n";
 }
 
 std::vector<std::string> HeatPlot::lines(const HeatMap& map) const {
@@ -103,7 +111,7 @@ std::vector<std::string> HeatPlot::lines(const HeatMap& map) const {
   for (std::size_t r = 0; r < map.rows.size(); r += step_) {
     std::string line =
         paint(Ink::kFaint, pad(place_name(chart_.y, r), names_ - 1, Align::kRight)) + " ";
-    for (std::size_t c = 0; c < map.rows[r].size(); c += step_) line += cell(map.rows[r][c]);
+    for (std::size_t c = 0; c < map.rows[r].size(); c += step_) line += cell(map.rows[r][c], wide_);
     lines.push_back(line);
   }
   lines.push_back(paint(Ink::kFaint, column_names()));
@@ -140,7 +148,7 @@ std::string HeatPlot::draw() const {
     for (std::size_t r = 0; r < maps[first].size(); ++r) {
       std::string line;
       for (std::size_t m = first; m < first + together; ++m) {
-        const int begins = static_cast<int>(m - first) * (map_width() + kGap);
+        const int begins = static_cast<int>(m - first) * (map_width() + kColumnsBetween);
         line = pad(line, begins, Align::kLeft) + (r < maps[m].size() ? maps[m][r] : "");
       }
       out += line + "\n";

@@ -12,14 +12,13 @@
 namespace addnorm::report {
 namespace {
 
-constexpr double kBeside = 560;  // maps stand side by side from this width on
-constexpr double kGap = 24;      // between two maps
+constexpr double kBeside = 560;      // maps stand side by side from this width on
+constexpr double kBetweenMaps = 24;  // between two maps
 constexpr double kLargestCell = 30;
 constexpr double kSmallestEdged = 7;     // a smaller cell has no border
 constexpr double kTickRoom = 15;         // of a row's name, upright
 constexpr std::size_t kMostTitled = 40;  // columns; cells of a wider map do not say their values
-constexpr double kLegend = 12;           // height of the scale of colours
-constexpr int kPositiveColor = 0, kNegativeColor = 1;
+constexpr double kScaleHeight = 12;      // height of the scale of colours
 
 /// Draws from top to bottom.
 class HeatDrawing {
@@ -61,7 +60,7 @@ std::string HeatDrawing::style_of(double value) const {
   if (!std::isfinite(value)) return "color:var(--bad)";
   const int level = scale_.level(value);
   return fmt::format("color:var(--c{});fill-opacity:{:.2f}",
-                     level < 0 ? kNegativeColor : kPositiveColor,
+                     level < 0 ? kNegativeHeat : kPositiveHeat,
                      std::abs(level) / static_cast<double>(kHeatLevels));
 }
 
@@ -73,24 +72,24 @@ void HeatDrawing::draw_legend() {
   const int first = scale_.has_negative ? -kHeatLevels : 0;
   const std::string low = scale_.has_negative ? format_number(-scale_.most) : "0";
   const double left = kEdge + text_width(low, kTextSize) + 8, step = 7;
-  add_text(kEdge, top_ + kLegend - 1, "start", low);
+  add_text(kEdge, top_ + kScaleHeight - 1, "start", low);
   for (int level = first; level <= kHeatLevels; ++level) {
     add("<rect class=\"cell\" style=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"/>",
         style_of(scale_.most * level / kHeatLevels), left + step * (level - first), top_, step,
-        kLegend);
+        kScaleHeight);
   }
   double x = left + step * (kHeatLevels - first + 1);
   add("<path class=\"grid\" fill=\"none\" d=\"M{:.1f},{:.1f}H{:.1f}v{}H{:.1f}z\"/>", left, top_, x,
-      kLegend, left);
-  add_text(x + 8, top_ + kLegend - 1, "start", format_number(scale_.most));
+      kScaleHeight, left);
+  add_text(x + 8, top_ + kScaleHeight - 1, "start", format_number(scale_.most));
   if (scale_.has_broken) {
     x += 16 + text_width(format_number(scale_.most), kTextSize);
     add("<rect class=\"cell\" style=\"color:var(--bad)\" x=\"{0:.1f}\" y=\"{1:.1f}\" "
         "width=\"{2}\" height=\"{2}\"/>",
-        x, top_, kLegend);
-    add_text(x + kLegend + 6, top_ + kLegend - 1, "start", "not finite");
+        x, top_, kScaleHeight);
+    add_text(x + kScaleHeight + 6, top_ + kScaleHeight - 1, "start", "not finite");
   }
-  top_ += kLegend + 14;
+  top_ += kScaleHeight + 14;
 }
 
 /// Of the rows.
@@ -140,7 +139,7 @@ void HeatDrawing::draw_names(const HeatMap& map, double left, double top) {
     add_text(left - 6, top + middle(r) + 4.5, "end", place_name(chart_.y, r));
     free = middle(r) + kTickRoom / 2;
   }
-  free = -kGap;
+  free = -kBetweenMaps;
   for (std::size_t c = 0; c < columns_; ++c) {
     const std::string name = place_name(chart_.x, c);
     const double half = text_width(name, kTextSize) / 2 + 3;
@@ -184,7 +183,7 @@ Image HeatDrawing::draw() {
   const bool beside = width_ >= kBeside;
   const double names = names_width();
   const double across = beside ? static_cast<double>(chart_.maps.size()) : 1;
-  const double each = (width_ - 2 * kEdge - kGap * (across - 1)) / across;
+  const double each = (width_ - 2 * kEdge - kBetweenMaps * (across - 1)) / across;
   cell_ = std::min(kLargestCell,
                    (each - names) / static_cast<double>(std::max<std::size_t>(columns_, 1)));
   double left = kEdge + names, bottom = top_;
@@ -193,7 +192,7 @@ Image HeatDrawing::draw() {
     draw_map(map, left, top);
     bottom = std::max(bottom, top + cell_ * static_cast<double>(map.rows.size()) + 18);
     if (beside) {
-      left += each + kGap;
+      left += each + kBetweenMaps;
     } else {
       top_ = bottom + 6;
     }
