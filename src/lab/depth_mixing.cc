@@ -95,20 +95,26 @@ Series curve(const std::string& name, const std::vector<double>& row, std::size_
   return curve;
 }
 
+/// The rows in parts of their largest entry, so that all of them can be seen.
 HeatMap map(std::string name, const std::vector<std::vector<double>>& m) {
   HeatMap map{.name = std::move(name), .rows = {}};
-  for (std::size_t l = 0; l < m.size(); ++l) map.rows.push_back(normalized(m[l], l));
+  for (std::size_t l = 0; l < m.size(); ++l) {
+    std::vector<double>& row = map.rows.emplace_back(m[l].begin(), m[l].begin() + l + 1);
+    double largest = 0;
+    for (const double entry : row) largest = std::max(largest, std::abs(entry));
+    for (double& entry : row) entry /= largest;
+  }
   return map;
 }
 
 /// M as theory has it beside what was measured.
 Panel map_panel(const std::string& title, const Mixing& m) {
   Panel panel{.title = title,
-              .x = {"what is read: x, then the sublayers"},
-              .y = {"who reads: the sublayers from 1, then the exit"},
-              .caption = "Each row of M is divided as a norm would, so that its squares sum to 1.",
+              .x = {"what is read: x, and sublayers"},
+              .y = {"who reads: sublayers, and the exit"},
+              .caption = "The matrix M at the start. 1 is what the sublayer of a row reads most.",
               .maps = {map("predicted", m.predicted), map("measured", m.measured)},
-              .value = "weight"};
+              .value = "weight, in parts of the largest in its row"};
   panel.x.names = {"x"};
   for (std::size_t l = 1; l < m.predicted.size(); ++l) {
     panel.x.names.push_back(std::to_string(l));

@@ -38,7 +38,8 @@ class HeatDrawing {
         anchor, escape(text));
   }
 
-  std::string style_of(double value) const;
+  std::string fill_of(double value) const;
+  std::string path_of(std::size_t r, std::size_t c, double left, double top) const;
   void draw_legend();
   void draw_map(const HeatMap& map, double left, double top);
   void draw_titled(const HeatMap& map, double left, double top);
@@ -55,13 +56,19 @@ class HeatDrawing {
   std::string body_;
 };
 
-/// Colour and opacity, so that it suits light paper and dark.
-std::string HeatDrawing::style_of(double value) const {
-  if (!std::isfinite(value)) return "color:var(--bad)";
+/// Colour and opacity, which suit light paper and dark; kPositiveHeat is that of the group around.
+std::string HeatDrawing::fill_of(double value) const {
+  if (!std::isfinite(value)) return " fill=\"var(--bad)\"";
   const int level = scale_.level(value);
-  return fmt::format("color:var(--c{});fill-opacity:{:.2f}",
-                     level < 0 ? kNegativeHeat : kPositiveHeat,
+  return fmt::format("{} fill-opacity=\"{:.2g}\"",
+                     level < 0 ? fmt::format(" fill=\"var(--c{})\"", kNegativeHeat) : "",
                      std::abs(level) / static_cast<double>(kHeatLevels));
+}
+
+/// Of a cell whose upper left corner is there.
+std::string HeatDrawing::path_of(std::size_t r, std::size_t c, double left, double top) const {
+  return fmt::format("M{:.1f},{:.1f}h{:.4g}v{:.4g}h{:.4g}z", left + cell_ * static_cast<double>(c),
+                     top + cell_ * static_cast<double>(r), cell_, cell_, -cell_);
 }
 
 /// A bar of all levels, with the numbers of its ends.
@@ -73,18 +80,19 @@ void HeatDrawing::draw_legend() {
   const std::string low = scale_.has_negative ? format_number(-scale_.most) : "0";
   const double left = kEdge + text_width(low, kTextSize) + 8, step = 7;
   add_text(kEdge, top_ + kScaleHeight - 1, "start", low);
+  add("<g fill=\"var(--c{})\">", kPositiveHeat);
   for (int level = first; level <= kHeatLevels; ++level) {
-    add("<rect class=\"cell\" style=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"/>",
-        style_of(scale_.most * level / kHeatLevels), left + step * (level - first), top_, step,
-        kScaleHeight);
+    add("<path{} d=\"M{:.1f},{:.1f}h{}v{}h{}z\"/>", fill_of(scale_.most * level / kHeatLevels),
+        left + step * (level - first), top_, step, kScaleHeight, -step);
   }
+  add("</g>");
   double x = left + step * (kHeatLevels - first + 1);
   add("<path class=\"grid\" fill=\"none\" d=\"M{:.1f},{:.1f}H{:.1f}v{}H{:.1f}z\"/>", left, top_, x,
       kScaleHeight, left);
   add_text(x + 8, top_ + kScaleHeight - 1, "start", format_number(scale_.most));
   if (scale_.has_broken) {
     x += 16 + text_width(format_number(scale_.most), kTextSize);
-    add("<rect class=\"cell\" style=\"color:var(--bad)\" x=\"{0:.1f}\" y=\"{1:.1f}\" "
+    add("<rect fill=\"var(--bad)\" x=\"{0:.1f}\" y=\"{1:.1f}\" "
         "width=\"{2}\" height=\"{2}\"/>",
         x, top_, kScaleHeight);
     add_text(x + kScaleHeight + 6, top_ + kScaleHeight - 1, "start", "not finite");
@@ -102,14 +110,11 @@ double HeatDrawing::names_width() const {
 }
 
 void HeatDrawing::draw_titled(const HeatMap& map, double left, double top) {
-  const bool edged = cell_ >= kSmallestEdged;
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     for (std::size_t c = 0; c < map.rows[r].size(); ++c) {
       const double value = map.rows[r][c];
-      add("<rect class=\"cell{}\" style=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-          "height=\"{:.1f}\"><title>{} ← {}: {}</title></rect>",
-          edged ? " edged" : "", style_of(value), left + cell_ * static_cast<double>(c),
-          top + cell_ * static_cast<double>(r), cell_, cell_, escape(place_name(chart_.y, r)),
+      add("<path{} d=\"{}\"><title>{} ← {}: {}</title></path>", fill_of(value),
+          path_of(r, c, left, top), escape(place_name(chart_.y, r)),
           escape(place_name(chart_.x, c)), format_number(value));
     }
   }
@@ -117,17 +122,13 @@ void HeatDrawing::draw_titled(const HeatMap& map, double left, double top) {
 
 /// All cells of one colour at once, which takes little room.
 void HeatDrawing::draw_levels(const HeatMap& map, double left, double top) {
-  std::map<std::string, std::string> paths;  // by style
+  std::map<std::string, std::string> paths;  // by fill
   for (std::size_t r = 0; r < map.rows.size(); ++r) {
     for (std::size_t c = 0; c < map.rows[r].size(); ++c) {
-      fmt::format_to(std::back_inserter(paths[style_of(map.rows[r][c])]),
-                     "M{:.1f},{:.1f}h{:.2f}v{:.2f}h{:.2f}z", left + cell_ * static_cast<double>(c),
-                     top + cell_ * static_cast<double>(r), cell_, cell_, -cell_);
+      paths[fill_of(map.rows[r][c])] += path_of(r, c, left, top);
     }
   }
-  for (const auto& [style, path] : paths) {
-    add("<path class=\"cell\" style=\"{}\" d=\"{}\"/>", style, path);
-  }
+  for (const auto& [fill, path] : paths) add("<path{} d=\"{}\"/>", fill, path);
 }
 
 /// Of rows on the left and of columns below, as many as there is room for.
@@ -152,11 +153,10 @@ void HeatDrawing::draw_names(const HeatMap& map, double left, double top) {
 
 void HeatDrawing::draw_map(const HeatMap& map, double left, double top) {
   add("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", left, top - 8, escape(map.name));
-  if (columns_ <= kMostTitled) {
-    draw_titled(map, left, top);
-  } else {
-    draw_levels(map, left, top);
-  }
+  add("<g fill=\"var(--c{})\"{}>", kPositiveHeat,
+      cell_ >= kSmallestEdged ? " class=\"cells\"" : "");
+  columns_ <= kMostTitled ? draw_titled(map, left, top) : draw_levels(map, left, top);
+  add("</g>");
   draw_names(map, left, top);
 }
 

@@ -40,12 +40,12 @@ struct DrawnCell {
 };
 std::vector<DrawnCell> cells_of(const std::string& svg) {
   static const std::regex kCell(
-      "color:var\\(--(\\w+)\\);fill-opacity:([0-9.]+)\" x=\"([0-9.]+)\" y=\"([0-9.]+)\"[^>]*>"
+      "<path( fill=\"var\\(--c1\\)\")? fill-opacity=\"([0-9.]+)\" d=\"M([0-9.]+),([0-9.]+)h[^>]*>"
       "<title>([^<]*)<");
   std::vector<DrawnCell> cells;
   for (std::sregex_iterator it(svg.begin(), svg.end(), kCell), end; it != end; ++it) {
-    cells.push_back(
-        {(*it)[1], (*it)[5], std::stod((*it)[2]), std::stod((*it)[3]), std::stod((*it)[4])});
+    cells.push_back({(*it)[1].matched ? "c1" : "c0", (*it)[5], std::stod((*it)[2]),
+                     std::stod((*it)[3]), std::stod((*it)[4])});
   }
   return cells;
 }
@@ -91,7 +91,7 @@ TEST(HeatMapSvg, MarksWhatIsNotFinite) {
   EXPECT_THAT(to_svg(chart), Not(HasSubstr("not finite")));
   chart.maps[1].rows[0][0] = NAN;
   EXPECT_THAT(to_svg(chart), HasSubstr("not finite"));
-  EXPECT_THAT(to_svg(chart), Not(HasSubstr("opacity:nan")));
+  EXPECT_THAT(to_svg(chart), Not(HasSubstr("opacity=\"nan")));
 }
 
 TEST(HeatMaps, OfNothingAreDrawnAndOfTwoKindsRejected) {

@@ -45,8 +45,7 @@ constexpr std::string_view kCss =
     ".chart .full{fill:currentColor;stroke:var(--paper)}"
     ".chart .hollow{fill:var(--paper);stroke:currentColor;stroke-width:1.7}"
     ".chart .cross{stroke:currentColor;stroke-width:2.5}"
-    ".chart .cell{fill:currentColor}"
-    ".chart .cell.edged{stroke:var(--grid)}"
+    ".chart .cells{stroke:var(--grid)}"
     ".chart .halo{stroke:var(--paper);stroke-width:6}";
 
 // The shapes of the markers, around the origin; each belongs to a colour.
