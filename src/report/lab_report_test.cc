@@ -54,6 +54,21 @@ TEST(LabReport, LaysAPredictionOverItsMeasurement) {
   EXPECT_EQ(chart.series[2].name, "there");
 }
 
+TEST(LabReport, HasHeatMapsInEveryForm) {
+  LabRun run{kFigure, {.layers = {4}, .seeds = 2}, {}};
+  run.result.panels = {{.title = "A panel",
+                        .caption = "What it shows.",
+                        .maps = {{"predicted", {{1}, {0.5, 2}}}, {"measured", {{1}, {NAN, 2}}}},
+                        .value = "weight"}};
+  const Json panel = Json::parse(lab_json(run))["panels"][0];
+  EXPECT_EQ(panel["value"], "weight");
+  EXPECT_EQ(panel["maps"][0], Json::parse(R"({"name":"predicted","rows":[[1.0],[0.5,2.0]]})"));
+  EXPECT_EQ(panel["maps"][1]["rows"][1], Json::parse("[null,2.0]"));
+  EXPECT_THAT(Json::parse(lab_page_json(run))["panels"][0]["wide"].get<std::string>(),
+              HasSubstr("<title>1 ← 1: 2.00</title>"));
+  EXPECT_THAT(adapt(lab_text(run, 80), {}), HasSubstr("weight:  · 0  ░ 0.50"));
+}
+
 TEST(LabReport, TellsMoreCurvesThanColorsApart) {
   lab::Panel panel;
   for (int i = 0; i < 12; ++i) panel.measured.push_back({std::to_string(i), {0}, {1}});

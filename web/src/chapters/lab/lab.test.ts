@@ -61,7 +61,12 @@ test.each(FIGURES)('%s is that of the program', (figure) => {
   const verdicts = ({ checks }: LabRun) => checks.map((c) => `${c.claim}: ${c.verdict}`).sort();
   expect(verdicts(found)).toEqual(verdicts(expected));
   expect(found.panels.length).toBe(expected.panels.length);
-  found.panels.forEach(({ measured, predicted, wide, narrow, caption }, i) => {
+  found.panels.forEach(({ measured, predicted, maps, wide, narrow, caption }, i) => {
+    const others = expected.panels[i].maps ?? [];
+    expect(maps?.map(({ name }) => name) ?? []).toEqual(others.map(({ name }) => name));
+    maps?.forEach(({ name, rows }, m) => {
+      rows.forEach((row, r) => expectSameNumbers(`${name}, row ${r}`, row, others[m].rows[r]));
+    });
     expectSameCurves(measured, expected.panels[i].measured);
     expectSameCurves(predicted, expected.panels[i].predicted);
     expect(wide).toMatch(/^<svg[^]*<\/svg>\s*$/);

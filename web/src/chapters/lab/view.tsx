@@ -121,9 +121,7 @@ function PanelFigure({ panel }: { panel: LabPanel }) {
       <div class="wide" dangerouslySetInnerHTML={{ __html: panel.wide }} />
       <div class="narrow" dangerouslySetInnerHTML={{ __html: panel.narrow }} />
       <figcaption class="hint">{panel.caption}</figcaption>
-      <div class="numbers">
-        {panel.maps ? <Maps panel={panel} /> : <Numbers panel={panel} />}
-      </div>
+      <div class="numbers">{panel.maps ? <Maps panel={panel} /> : <Numbers panel={panel} />}</div>
     </figure>
   );
 }
