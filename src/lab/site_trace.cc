@@ -63,18 +63,10 @@ Rows mixed(const Rows& m, const Rows& x) {
 class Passing final : public Probe<double> {
  public:
   void forward(const Site& site, View values) override {
-    switch (site.point) {
-      case Point::kX:
-        return (void)(z = vector_of(values));
-      case Point::kBefore:
-        return (void)(h = vector_of(values));
-      case Point::kInside:
-        return (void)(f = vector_of(values));
-      case Point::kSum:
-        return sum.push_back(vector_of(values));
-      default:
-        return;
-    }
+    if (site.point == Point::kX) z = vector_of(values);
+    if (site.point == Point::kBefore) h = vector_of(values);
+    if (site.point == Point::kInside) f = vector_of(values);
+    if (site.point == Point::kSum) sum.push_back(vector_of(values));
   }
   void backward(const Site&, View) override {}
 
@@ -178,7 +170,8 @@ SiteTracer::SiteTracer(const TraceSite& site, const SiteTraceArgs& args)
   result_.placement = site.placement;
   result_.place = site.place;
   result_.norm = args.norm;
-  result_.begins = form_.several() && args.x.size() < std::max<std::size_t>(site.place.lanes, 2);
+  const bool all_given = args.x.size() == site.place.lanes && args.x.size() > 1;
+  result_.begins = form_.several() && !all_given;
   if (result_.begins) {
     ends_.emplace(site.placements, site.starting_lanes, d_model_, args.norm, options_.affine);
     ends_->list_entry_parameters("entry", parameters_);
