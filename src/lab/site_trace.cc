@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "addnorm/nn/add_norm.h"
@@ -86,23 +87,24 @@ TraceSite find_site(const SiteArgs& args) {
   const std::size_t asked = args.lanes == 0 && chosen ? args.given_lanes : args.lanes;
   site.starting_lanes = lanes_before(site.placements, asked, 0);
 
-  bool found = false, found_place = false;
-  std::size_t lanes = 0;  // where that is
+  std::vector<std::pair<Placement, Place>> fitting;
   for_each_add_norm(site.placements, site.starting_lanes, args.layers,
-                    [&](const Placement& p, const Place& at) {
-                      if (found || (args.layer != 0 && args.layer != at.depth.layer)) return;
-                      if (args.sublayer && *args.sublayer != at.sublayer) return;
-                      if (!found_place) lanes = at.lanes;
-                      found_place = true;
-                      if (p.lanes.grows && at.lanes != args.given_lanes) return;
-                      site.placement = p;
-                      site.place = at;
-                      found = true;
+                    [&](const Placement& placement, const Place& place) {
+                      const bool in_layer = args.layer == 0 || args.layer == place.depth.layer;
+                      if (in_layer && args.sublayer.value_or(place.sublayer) == place.sublayer) {
+                        fitting.emplace_back(placement, place);
+                      }
                     });
-  require(found_place, "sublayer: attention and feed_forward of placement \"{}\" are one site",
+  require(!fitting.empty(), "sublayer: attention and feed_forward of placement \"{}\" are one site",
           args.placement);
-  require(found, "VALUES: {}; expected {}, as placement \"{}\" has there", count(args.given_lanes),
-          lanes, args.placement);
+  // A stream that grows has as many lanes as are given at one place, if at all.
+  const auto found = std::ranges::find_if(fitting, [&](const auto& at) {
+    return !at.first.lanes.grows || at.second.lanes == args.given_lanes;
+  });
+  require(found != fitting.end(), "VALUES: {}; expected {} to {}, as placement \"{}\" has there",
+          count(args.given_lanes), fitting.front().second.lanes, fitting.back().second.lanes,
+          args.placement);
+  std::tie(site.placement, site.place) = *found;
   starting_lanes(site.placement, site.placement.lanes.grows ? 0 : site.place.lanes);
   require(args.given_lanes == 1 || args.given_lanes == site.place.lanes,
           "VALUES: {}; expected 1 or {}, as placement \"{}\" has in {}", count(args.given_lanes),

@@ -247,7 +247,9 @@ TEST(SiteTrace, RejectsWhatDoesNotFit) {
                "3 lanes; expected 1 or 4");
   expect_error(site({.placement = "parallel", .sublayer = SublayerKind::kFeedForward}),
                "are one site");
-  expect_error(site({.placement = "attention-residuals", .layer = 2}), "1 lane; expected 3");
+  expect_error(site({.placement = "attention-residuals", .layer = 2}), "1 lane; expected 3 to 4");
+  expect_error(site({.placement = "attention-residuals", .layers = 2, .given_lanes = 5}),
+               "5 lanes; expected 1 to 4");
   const auto run = [](const char* name, const Rows& x, const Vector& branch = {}) {
     return [=] { trace({.placement = name}, x, branch); };
   };
