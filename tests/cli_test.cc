@@ -202,7 +202,8 @@ TEST_F(CliTest, TraceOfEveryPlacementFitsItsTerminal) {
               std::string(placement.name))
               .out);
       for (std::string line; std::getline(lines, line);) {
-        EXPECT_LE(report::display_width(line), std::stoi(columns)) << placement.name << line;
+        EXPECT_LE(report::display_width(line), std::stoi(columns))
+            << placement.name << ": " << line;
       }
     }
   }

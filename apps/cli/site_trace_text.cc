@@ -212,9 +212,9 @@ void SiteSteps::add_stream() {
   if (t_.begins && form_.splits_features) {
     what = fmt::format("X, the features of x in {} parts", t_.lanes.size());
   } else if (t_.begins) {
-    what = form_.grows ? "X, the embedding alone"
-                       : "X, each lane a copy of the embedding, as a stream begins";
-    if (p_.entry != Slot::kNothing) what += ", the first one normalized";
+    what =
+        form_.grows ? "X, the embedding alone" : "X, copies of the embedding, as a stream begins";
+    if (p_.entry != Slot::kNothing) what += "; the first is normalized";
   }
   add_text("Lanes", what, grid({{"X", t_.lanes}}, width_));
 }
