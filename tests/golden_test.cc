@@ -118,6 +118,8 @@ TEST(Golden, NormsOfRowsEqualPyTorchs) {
   for (const auto& [file, features, options, affine] :
        {Case{"layer_norm", 37}, Case{"document_norm", 37, kDocumentNorm},
         Case{"rms_norm", 37, {.kind = NormKind::kRms, .epsilon = 1e-6}, Affine::kGamma},
+        Case{"ss_norm", 37, {.kind = NormKind::kRms, .epsilon = 1e-6}, Affine::kScalarGamma},
+        Case{"dyt", 37, {.kind = NormKind::kDyT}}, Case{"derf", 37, {.kind = NormKind::kDerf}},
         Case{"group_norm_of_rows", 12, {.kind = NormKind::kGroup, .groups = 3}}}) {
     Norm<float> norm(options, features, affine);
     check_norm(norm, file, Mode::kTraining);

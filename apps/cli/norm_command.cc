@@ -168,7 +168,8 @@ Command norm_command(CLI::App& program) {
   CLI::App* app = program.add_subcommand("norm", "Normalize an array, and its gradients");
   add_file(*app, "--input", flags->input, "the array")->required();
   add_file(*app, "--output", flags->output, "file for the normalized array")->required();
-  add_choice(*app, "--kind", flags->norm.kind, "which values share a mean (default layer)");
+  add_choice(*app, "--kind", flags->norm.kind, "which values share a mean (default layer)",
+             kNormsWithStatistics);
   add_count(*app, "--groups", flags->norm.groups, "of the channels, for --kind group");
   CLI::Option* residual = add_file(*app, "--residual", flags->residual, "is added to the input");
   add_file(*app, "--sum", flags->sum, "file for input + residual")->needs(residual);

@@ -52,18 +52,28 @@
 
 namespace addnorm {
 
-/// Which values share one mean and one deviation, and whether the mean is taken away.
+/// Which values share one mean and one deviation, and whether the mean is taken away. The last two
+/// have neither: they squash each value.
 enum class NormKind {
   kLayer,     ///< the features of one row (Ba et al. 2016)
   kRms,       ///< the same, without taking the mean away (Zhang and Sennrich 2019)
   kBatch,     ///< one channel over all samples and positions (Ioffe and Szegedy 2015)
   kInstance,  ///< one channel of one sample over its positions (Ulyanov et al. 2016)
   kGroup,     ///< a group of channels of one sample (Wu and He 2018)
+  kDyT,       ///< tanh(α·x) of each value (Zhu et al. 2025, arXiv 2503.10622)
+  kDerf,      ///< erf(α·x + shift) of each value (Chen et al. 2025, arXiv 2512.10938)
 };
 
-constexpr std::array<std::string_view, 5> names_of(NormKind) {
-  return {"layer", "rms", "batch", "instance", "group"};
+constexpr std::array<std::string_view, 7> names_of(NormKind) {
+  return {"layer", "rms", "batch", "instance", "group", "dyt", "derf"};
 }
+/// The name that papers use: "LayerNorm".
+constexpr std::string_view title_of(NormKind kind) {
+  constexpr std::array<std::string_view, names_of(NormKind{}).size()> kTitles{
+      "LayerNorm", "RMSNorm", "BatchNorm", "InstanceNorm", "GroupNorm", "DyT", "Derf"};
+  return kTitles[static_cast<std::size_t>(kind)];
+}
+static_assert(!title_of(NormKind::kDerf).empty());
 
 /// How many kinds, the first, give each row statistics of its own over all its values.
 inline constexpr std::size_t kRowNorms = 2;
@@ -72,6 +82,14 @@ constexpr bool normalizes_rows(NormKind kind) {
   return static_cast<std::size_t>(kind) < kRowNorms;
 }
 static_assert(normalizes_rows(NormKind::kRms) && !normalizes_rows(NormKind::kBatch));
+
+/// How many kinds, the first, have a mean or a deviation at all.
+inline constexpr std::size_t kNormsWithStatistics = 5;
+/// Whether the kind squashes each value by itself: kDyT or kDerf.
+constexpr bool squashes(NormKind kind) {
+  return static_cast<std::size_t>(kind) >= kNormsWithStatistics;
+}
+static_assert(squashes(NormKind::kDyT) && !squashes(NormKind::kGroup));
 
 /// Where ε enters the deviation.
 enum class EpsilonAt {
@@ -100,7 +118,9 @@ constexpr std::array<std::string_view, 2> names_of(GammaForm) {
   return {"plain", "one_plus"};
 }
 
-/// A norm as data. y = output_scale·(γ ⊙ (x − mean)/deviation + β), where kRms has mean 0.
+/// A norm as data. y = output_scale·(γ ⊙ (x − mean)/deviation + β), where kRms has mean 0. Instead
+/// of a quotient kDyT has tanh(α·x), and kDerf erf(α·x + shift), which read no option above
+/// gamma_form.
 struct NormOptions {
   NormKind kind = NormKind::kLayer;
   double epsilon = 1e-5;  ///< from 0 to 1e30; where it is 0, a set of equal values gives NaN
@@ -109,6 +129,7 @@ struct NormOptions {
   GammaForm gamma_form = GammaForm::kPlain;
   std::size_t groups = 1;     ///< of kGroup: must divide the channels
   double output_scale = 1.0;  ///< 1/√l in depth-scaled stacks (Sun et al. 2025)
+  double alpha = 0.5;         ///< of kDyT and kDerf: α, where none is given; begins training
 };
 
 /// What forward leaves for backward, one for each set of values that is normalized together:
@@ -199,11 +220,13 @@ struct AddNormForward {
   using Value = Arithmetic<Stream>;
 
   ResidualAdd<Stream, Branch> add = {};  ///< without a branch this is the norm alone
-  /// Where s goes; may be x or branch; absent: not kept. Norms over channels allow that only
-  /// without a branch and with a skip of 1.
+  /// Where s goes; may be x or branch; absent: not kept. LayerNorm and RMSNorm alone allow that
+  /// with a branch, or a skip other than 1.
   MatrixView<Stream> sum = {};
   std::span<const Value> gamma = {};  ///< one for each feature or channel; empty: 1
   std::span<const Value> beta = {};   ///< one for each feature or channel; empty: 0
+  std::span<const Value> alpha = {};  ///< of kDyT and kDerf: 1 value; empty: options.alpha
+  std::span<const Value> shift = {};  ///< likewise; empty: 0
   MatrixView<Branch> y = {};          ///< may be x or branch, but not sum
   /// norm_sets() elements, for backward; optional for LayerNorm and RMSNorm.
   std::span<NormStatistics<Value>> statistics = {};
@@ -231,6 +254,9 @@ enum class GradientMode {
 ///
 /// Means are over each set of values that is normalized together. RMSNorm takes no mean away from
 /// g; where statistics are given, nothing is. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
+///
+/// Of kDyT and kDerf, with φ = tanh or erf and u = α·s + shift: dnorm = α·g·φ′(u), x̂ = φ(u), and
+/// over all values α's gradient is Σ g·φ′(u)·s, that of the shift Σ g·φ′(u).
 template <typename Stream, typename Branch = Stream>
 struct AddNormBackward {
   using Value = Arithmetic<Stream>;
@@ -238,12 +264,16 @@ struct AddNormBackward {
   MatrixView<const Stream> s = {};                         ///< what forward normalized
   std::span<const NormStatistics<Value>> statistics = {};  ///< from forward
   std::span<const Value> gamma = {};
+  std::span<const Value> alpha = {};  ///< as in forward
+  std::span<const Value> shift = {};  ///< as in forward
   MatrixView<const Branch> dy = {};
   MatrixView<const Stream> d_residual = {};  ///< absent: none
   Scale<Value> skip = {};
   MatrixView<Stream> dx = {};     ///< may be s, dy or d_residual
   std::span<Value> d_gamma = {};  ///< empty: not wanted
   std::span<Value> d_beta = {};   ///< empty: not wanted
+  std::span<Value> d_alpha = {};  ///< 1 value; empty: not wanted
+  std::span<Value> d_shift = {};  ///< 1 value; empty: not wanted
   /// norm_workspace() values, which hold nothing between calls. LayerNorm and RMSNorm need it for
   /// d_gamma and d_beta alone.
   std::span<Value> workspace = {};
@@ -258,7 +288,7 @@ ADDNORM_API void add_norm_backward(const NormOptions& options,
                                    std::size_t threads = 0);
 
 /// How many sets of values have statistics of their own: the rows; of kBatch the channels, of
-/// kInstance rows·channels, of kGroup rows·groups.
+/// kInstance rows·channels, of kGroup rows·groups, of kDyT and kDerf none.
 ADDNORM_API std::size_t norm_sets(const NormOptions& options, std::size_t rows,
                                   std::size_t features, std::size_t positions = 1);
 /// How many values the workspace of forward and backward must hold at least.

@@ -76,8 +76,7 @@ void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
                        ? fmt::format("takes {:.0f} % of each row's mean away, as LayerNorm does",
                                      100 * norm.centred)
                        : "leaves each row's mean in, as RMSNorm does";
-    finding.because =
-        fmt::format("the network says {}", declared == NormKind::kLayer ? "LayerNorm" : "RMSNorm");
+    finding.because = fmt::format("the network says {}", title_of(*declared));
     finding.fix = centres ? "use RMSNorm here: the weights were trained with the mean left in"
                           : "use LayerNorm here: the weights were trained with the mean taken away";
     finding.measured = norm.centred;

@@ -6,6 +6,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/placement.h"
 #include "kernels/plan.h"
+#include "kernels/squash.h"
 #include "kernels/verbose.h"
 
 #ifndef ADDNORM_KERNELS_ADD_NORM_BACKWARD_CC
@@ -113,6 +114,7 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
   using V = Arithmetic<S>;
   const ThreadCount count(threads);
   kernels::check_backward(options, args);
+  if (squashes(options.kind)) return kernels::squash_backward(options, args);
   if (!normalizes_rows(options.kind)) {
     if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_backward(options, args);
     return;

@@ -6,6 +6,7 @@
 #include "kernels/placement.h"
 #include "kernels/plan.h"
 #include "kernels/residual_add.h"
+#include "kernels/squash.h"
 #include "kernels/verbose.h"
 
 #ifndef ADDNORM_KERNELS_ADD_NORM_FORWARD_CC
@@ -98,6 +99,7 @@ void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& ar
                       std::size_t threads) {
   const ThreadCount count(threads);
   kernels::check_forward(options, args);
+  if (squashes(options.kind)) return kernels::squash_forward(options, args);
   if (!normalizes_rows(options.kind)) {
     if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_forward(options, args);
     return;

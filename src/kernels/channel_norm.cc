@@ -5,6 +5,7 @@
 #include "kernels/column_sums.h"
 #include "kernels/dispatch.h"
 #include "kernels/residual_add.h"
+#include "kernels/squash.h"
 
 /// BatchNorm, InstanceNorm and GroupNorm as norms of rows. A set of values that is normalized
 /// together lies contiguous in (N, C, S) for instance and group; for batch it does so once the
@@ -409,6 +410,7 @@ void channel_norm_backward(const NormOptions& options, const AddNormBackward<T>&
 std::size_t count_sets(std::string_view where, const NormOptions& options, std::size_t rows,
                        std::size_t features, std::size_t positions) {
   if (normalizes_rows(options.kind)) return rows;
+  if (squashes(options.kind)) return 0;
   return sets_of(where, options, shape_of(where, rows, features, positions)).rows;
 }
 
@@ -429,6 +431,7 @@ std::size_t norm_sets(const NormOptions& options, std::size_t rows, std::size_t 
 std::size_t norm_workspace(const NormOptions& options, std::size_t rows, std::size_t features,
                            std::size_t positions) {
   if (normalizes_rows(options.kind)) return add_norm_workspace(rows, features);
+  if (squashes(options.kind)) return kernels::squash_workspace(rows, features);
   const kernels::TensorShape shape = kernels::shape_of("norm_workspace", rows, features, positions);
   const kernels::Sets sets = kernels::sets_of("norm_workspace", options, shape);
   const std::size_t copies = options.kind == NormKind::kBatch ? 2 : 1;

@@ -26,7 +26,7 @@ template <typename Stream, typename Branch>
 void check_kind(std::string_view where, const NormOptions& options, StatisticsFrom from,
                 std::size_t features) {
   const bool of_rows = normalizes_rows(options.kind);
-  require(of_rows || kHasChannelNorms<Stream, Branch>,
+  require(of_rows || squashes(options.kind) || kHasChannelNorms<Stream, Branch>,
           "{}: batch, instance and group norms take float or double, x and y alike", where);
   require(from == StatisticsFrom::kInput || options.kind == NormKind::kBatch,
           "{}: statistics are given, which is for kBatch alone", where);

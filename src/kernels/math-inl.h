@@ -1,5 +1,6 @@
-/// exp and erfc of packs: in float32 the same bits on every machine; in float64, which is there for
-/// references and tests, the standard library's. Included once for each instruction set.
+/// exp, erfc, erf and tanh of packs: in float32 the same bits on every machine; in float64, which
+/// is there for references and tests, the standard library's. Included once for each instruction
+/// set.
 
 #if defined(ADDNORM_KERNELS_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ADDNORM_KERNELS_MATH_INL_H
@@ -87,6 +88,49 @@ template <std::size_t N>
 HWY_INLINE Pack<double, N> erfc(Pack<double, N> z) {
   ADDNORM_EACH_LANE z.v[l] = std::erfc(z.v[l]);
   return z;
+}
+
+/// `odd`, which is not negative, with the sign of x.
+template <std::size_t N>
+HWY_INLINE Pack<float, N> with_sign_of(const Pack<float, N>& x, const Pack<float, N>& odd) {
+  const Pack<float, N> zero = set<N>(0.0F);
+  return if_below(x, zero, zero - odd, odd);
+}
+
+/// erf(z) to 4e-7, and to 5e-7 of itself: a polynomial below |z| = 1 (Cephes erff), beyond 1 −
+/// erfc.
+template <std::size_t N>
+HWY_INLINE Pack<float, N> erf(const Pack<float, N>& z) {
+  const Pack<float, N> one = set<N>(1.0F);
+  const Pack<float, N> a = abs(z);
+  const Pack<float, N> near =
+      z * polynomial(z * z, 7.853861353153693e-5F, -8.010193625184903e-4F, 5.188327685732524e-3F,
+                     -2.685381193529856e-2F, 1.128358514861418e-1F, -3.761262582423300e-1F,
+                     1.128379165726710F);
+  return if_below(a, one, near, with_sign_of(z, one - erfc(a)));
+}
+template <std::size_t N>
+HWY_INLINE Pack<double, N> erf(Pack<double, N> z) {
+  ADDNORM_EACH_LANE z.v[l] = std::erf(z.v[l]);
+  return z;
+}
+
+/// tanh(x) to 2 ulp: a polynomial below |x| = 0.625 (Cephes tanhf), beyond 1 − 2/(exp(2|x|) + 1).
+template <std::size_t N>
+HWY_INLINE Pack<float, N> tanh(const Pack<float, N>& x) {
+  const Pack<float, N> one = set<N>(1.0F);
+  const Pack<float, N> a = abs(x);
+  const Pack<float, N> z = x * x;
+  const Pack<float, N> near =
+      x + x * (z * polynomial(z, -5.70498872745e-3F, 2.06390887954e-2F, -5.37397155531e-2F,
+                              1.33314422036e-1F, -3.33332819422e-1F));
+  const Pack<float, N> far = one - set<N>(2.0F) / (exp(a + a) + one);
+  return if_below(a, set<N>(0.625F), near, with_sign_of(x, far));
+}
+template <std::size_t N>
+HWY_INLINE Pack<double, N> tanh(Pack<double, N> x) {
+  ADDNORM_EACH_LANE x.v[l] = std::tanh(x.v[l]);
+  return x;
 }
 
 template <typename V, std::size_t N>

@@ -20,6 +20,16 @@ float erfc_of(float x) {
   store(erfc(set<4>(x)), &y, Tail{1});
   return y;
 }
+float erf_of(float x) {
+  float y;
+  store(erf(set<4>(x)), &y, Tail{1});
+  return y;
+}
+float tanh_of(float x) {
+  float y;
+  store(tanh(set<4>(x)), &y, Tail{1});
+  return y;
+}
 float sigmoid_of(float x) {
   float y;
   store(sigmoid(set<4>(x)), &y, Tail{1});
@@ -46,7 +56,30 @@ TEST(Math, ErfcIsAsCloseAsItsCommentSays) {
   EXPECT_LE(worst_relative, 1.2e-6);
 }
 
+TEST(Math, ErfAndTanhAreAsCloseAsTheirCommentsSay) {
+  testing::LargestError of_erf, of_tanh;
+  for (float x = -12.0F; x < 12.0F; x += 0.00071F) {
+    const double exact = x;
+    of_erf.add(std::abs(erf_of(x) / std::erf(exact) - 1), x);
+    of_tanh.add(std::abs(tanh_of(x) / std::tanh(exact) - 1), x);
+  }
+  for (float x = 1e-30F; x < 0.1F; x *= 1.37F) {  // small ones keep all their digits
+    of_erf.add(std::abs(erf_of(x) / std::erf(static_cast<double>(x)) - 1), x);
+    of_tanh.add(std::abs(tanh_of(x) / std::tanh(static_cast<double>(x)) - 1), x);
+  }
+  EXPECT_LE(of_erf, 5e-7);
+  EXPECT_LE(of_tanh, 2 * std::numeric_limits<float>::epsilon());
+}
+
 TEST(Math, LimitsAndNanStay) {
+  for (const float sign : {-1.0F, 1.0F}) {
+    EXPECT_EQ(erf_of(sign * INFINITY), sign);
+    EXPECT_EQ(tanh_of(sign * INFINITY), sign);
+    EXPECT_EQ(erf_of(sign * 1e30F), sign);
+    EXPECT_EQ(tanh_of(sign * 1e30F), sign);
+  }
+  EXPECT_TRUE(std::isnan(erf_of(NAN)));
+  EXPECT_TRUE(std::isnan(tanh_of(NAN)));
   EXPECT_EQ(exp_of(-INFINITY), 0.0F);
   EXPECT_EQ(exp_of(-1e30F), 0.0F);
   EXPECT_EQ(exp_of(0.0F), 1.0F);

@@ -54,9 +54,53 @@ double effective_gamma(const Norm& norm, std::size_t channel) {
                                                         : norm.gamma[channel];
 }
 
+/// tanh(u), or erf(u), and its slope.
+struct Squashed {
+  double value, slope;
+
+  Squashed(NormKind kind, double u) {
+    if (kind == NormKind::kDyT) {
+      value = std::tanh(u);
+      slope = 1 / (std::cosh(u) * std::cosh(u));
+    } else {
+      value = std::erf(u);
+      slope = 2 / std::sqrt(std::numbers::pi) * std::exp(-u * u);
+    }
+  }
+};
+
+NormOutput squash_forward(const Norm& norm) {
+  NormOutput out;
+  for (std::size_t i = 0; i < norm.x.size(); ++i) {
+    const std::size_t c = i % norm.shape.channels;
+    const Squashed squashed(norm.options.kind, norm.alpha * norm.x[i] + norm.shift);
+    const double beta = norm.beta.empty() ? 0 : norm.beta[c];
+    out.y.push_back(norm.options.output_scale * (effective_gamma(norm, c) * squashed.value + beta));
+  }
+  return out;
+}
+
+NormGradients squash_backward(const Norm& norm, const Values& dy) {
+  NormGradients grad{Values(norm.x.size()), Values(norm.shape.channels),
+                     Values(norm.shape.channels)};
+  for (std::size_t i = 0; i < norm.x.size(); ++i) {
+    const std::size_t c = i % norm.shape.channels;
+    const Squashed squashed(norm.options.kind, norm.alpha * norm.x[i] + norm.shift);
+    const double scaled = norm.options.output_scale * dy[i];
+    grad.d_gamma[c] += scaled * squashed.value;
+    grad.d_beta[c] += scaled;
+    const double d_u = scaled * effective_gamma(norm, c) * squashed.slope;
+    grad.dx[i] = d_u * norm.alpha;
+    grad.d_alpha += d_u * norm.x[i];
+    grad.d_shift += d_u;
+  }
+  return grad;
+}
+
 }  // namespace
 
 NormOutput norm_forward(const Norm& norm) {
+  if (squashes(norm.options.kind)) return squash_forward(norm);
   const Sets set{norm};
   const std::size_t n = norm.x.size();
   NormOutput out{Values(n), Values(set.count()), Values(set.count()), Values(set.count())};
@@ -84,6 +128,7 @@ NormOutput norm_forward(const Norm& norm) {
 }
 
 NormGradients norm_backward(const Norm& norm, const Values& dy) {
+  if (squashes(norm.options.kind)) return squash_backward(norm, dy);
   const Sets set{norm};
   const std::size_t n = norm.x.size();
   const NormOutput out = norm_forward(norm);

@@ -31,9 +31,12 @@ struct Norm {
   Values x;
   Values gamma;  ///< one for each channel; empty: 1
   Values beta;   ///< one for each channel; empty: 0
+  double alpha = 0.5;
+  double shift = 0;
 };
 
-/// mean, variance and deviation have one value for each set that is normalized together.
+/// mean, variance and deviation have one value for each set that is normalized together; kDyT and
+/// kDerf have none.
 struct NormOutput {
   Values y;
   Values mean;
@@ -46,6 +49,8 @@ struct NormGradients {
   Values dx;
   Values d_gamma;
   Values d_beta;
+  double d_alpha = 0;
+  double d_shift = 0;
 };
 NormGradients norm_backward(const Norm& norm, const Values& dy);
 

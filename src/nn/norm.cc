@@ -10,13 +10,22 @@ Norm<T, In, Out>::Norm(const NormOptions& options, std::size_t features, Affine 
     : options_(options) {
   require(options.kind != NormKind::kInstance,
           "norm: an instance norm of tokens is not possible, each channel of a token is one value");
-  require(kOneType || normalizes_rows(options.kind),
+  require(kOneType || normalizes_rows(options.kind) || squashes(options.kind),
           "norm: batch and group norms have no mixed precision");
   const Value identity = options.gamma_form == GammaForm::kOnePlus ? Value{0} : Value{1};
+  const bool one_gamma = affine == Affine::kScalarGamma;
   if (affine != Affine::kNone) {
-    gamma_ = Parameter<Value>(1, features, ParameterRole::kNorm, identity);
+    gamma_ = Parameter<Value>(1, one_gamma ? 1 : features, ParameterRole::kNorm, identity);
+  }
+  if (one_gamma) {
+    gammas_.resize(1, features);
+    d_gammas_.resize(1, features);
   }
   if (affine == Affine::kGammaBeta) beta_ = Parameter<Value>(1, features, ParameterRole::kNorm);
+  if (squashes(options.kind)) {
+    alpha_ = Parameter<Value>(1, 1, ParameterRole::kNorm, static_cast<Value>(options.alpha));
+  }
+  if (options.kind == NormKind::kDerf) shift_ = Parameter<Value>(1, 1, ParameterRole::kNorm);
   if (options.kind == NormKind::kBatch) {
     running_mean_.assign(features, Value{0});
     running_variance_.assign(features, Value{1});
@@ -38,6 +47,14 @@ std::span<Arithmetic<T>> Norm<T, In, Out>::workspace(const MatrixView<const In>&
   return memory.flat();
 }
 
+/// γ as the kernels read it.
+template <typename T, typename In, typename Out>
+std::span<const Arithmetic<T>> Norm<T, In, Out>::gamma_of_features() {
+  if (gammas_.empty()) return gamma_.value.flat();
+  gammas_.fill(gamma_.value(0, 0));
+  return gammas_.flat();
+}
+
 template <typename T, typename In, typename Out>
 void Norm<T, In, Out>::forward(const ResidualAdd<In, Out>& add, MatrixView<In> sum,
                                MatrixView<Out> y, const Pass<T>& pass) {
@@ -51,8 +68,10 @@ void Norm<T, In, Out>::forward(const ResidualAdd<In, Out>& add, MatrixView<In> s
   add_norm_forward<In, Out>(options_,
                             {.add = add,
                              .sum = sum,
-                             .gamma = gamma_.value.flat(),
+                             .gamma = gamma_of_features(),
                              .beta = beta_.value.flat(),
+                             .alpha = alpha_.value.flat(),
+                             .shift = shift_.value.flat(),
                              .y = y,
                              .statistics = statistics_,
                              .workspace = over_batch ? workspace(add.x, pass) : std::span<Value>(),
@@ -64,17 +83,24 @@ void Norm<T, In, Out>::forward(const ResidualAdd<In, Out>& add, MatrixView<In> s
 
 template <typename T, typename In, typename Out>
 void Norm<T, In, Out>::backward(const Backward& args, const Pass<T>& pass) {
+  const bool one_gamma = !gammas_.empty();
+  d_gammas_.fill(0);
   add_norm_backward<In, Out>(options_, {.s = args.s,
                                         .statistics = statistics_,
-                                        .gamma = gamma_.value.flat(),
+                                        .gamma = gamma_of_features(),
+                                        .alpha = alpha_.value.flat(),
+                                        .shift = shift_.value.flat(),
                                         .dy = args.dy,
                                         .d_residual = args.d_residual,
                                         .skip = args.skip,
                                         .dx = args.dx,
-                                        .d_gamma = gamma_.gradient.flat(),
+                                        .d_gamma = (one_gamma ? d_gammas_ : gamma_.gradient).flat(),
                                         .d_beta = beta_.gradient.flat(),
+                                        .d_alpha = alpha_.gradient.flat(),
+                                        .d_shift = shift_.gradient.flat(),
                                         .workspace = workspace(args.s, pass),
                                         .statistics_from = statistics_from(pass)});
+  for (const Value d : d_gammas_.flat()) gamma_.gradient(0, 0) += d;
 }
 
 template <typename T, typename In, typename Out>
@@ -102,6 +128,8 @@ template <typename T, typename In, typename Out>
 void Norm<T, In, Out>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
   list_parameter(list, prefix, "gamma", gamma_);
   list_parameter(list, prefix, "beta", beta_);
+  list_parameter(list, prefix, "alpha", alpha_);
+  list_parameter(list, prefix, "shift", shift_);
 }
 
 template class Norm<float>;

@@ -59,7 +59,7 @@ std::string model_text(const io::ProfileModel& model) {
   const bool is_word = model.placement == "pre" || model.placement == "post";
   if (is_word) parts.push_back(model.placement + "-norm");
   if (!is_word && !model.placement.empty()) parts.push_back("placement " + model.placement);
-  if (model.norm) parts.emplace_back(norm_title(*model.norm));
+  if (model.norm) parts.emplace_back(title_of(*model.norm));
   if (model.eps > 0) parts.push_back(fmt::format("ε {:.0e}", model.eps));
   if (model.n_layers > 0) {
     parts.push_back(

@@ -48,7 +48,7 @@ std::string setting(const lab::Study& study) {
       "warm-up over {} or none, {}{}",
       format_count(c.layers, "layer"), c.width, format_count(c.heads, "head"),
       format_count(study.runs.front().parameters, "parameter"), c.initialization,
-      norm_title(parse<NormKind>("norm", c.norm)), format_count(study.text_bytes, "byte"),
+      title_of(parse<NormKind>("norm", c.norm)), format_count(study.text_bytes, "byte"),
       format_count(c.batch * c.accumulate, "window"), format_count(c.context, "byte"),
       format_count(c.steps, "step"), c.learning_rate, format_count(o.warm_up(), "step"),
       format_count(o.seeds, "seed"), other_settings(c));

@@ -63,12 +63,6 @@ int width_of(char32_t code) {
 
 }  // namespace
 
-std::string_view norm_title(NormKind kind) {
-  constexpr std::array<std::string_view, names_of(NormKind{}).size()> kTitles{
-      "LayerNorm", "RMSNorm", "BatchNorm", "InstanceNorm", "GroupNorm"};
-  return kTitles[static_cast<std::size_t>(kind)];
-}
-
 std::string paint(Ink ink, std::string_view text) {
   if (ink == Ink::kPlain || text.empty()) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", code_of(ink), text);

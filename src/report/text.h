@@ -3,12 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "addnorm/norm.h"
-
 namespace addnorm::report {
-
-/// "LayerNorm".
-std::string_view norm_title(NormKind kind);
 
 /// What a piece of text is to the eye; the terminal or the page chooses the colour.
 enum class Ink { kPlain, kStrong, kFaint, kPositive, kNegative, kGood, kBad };

@@ -46,6 +46,42 @@ class RmsNorm(nn.Module):
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
 
 
+class SsNorm(nn.Module):
+    """Park et al. 2025 (arXiv 2506.19697), with RMSNorm's scale: one gain for all features."""
+
+    def __init__(self, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+        self.eps = eps
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)
+
+
+class DyT(nn.Module):
+    """Zhu et al. 2025 (arXiv 2503.10622)."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.alpha = nn.Parameter(torch.ones(1) * 0.5)
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, x):
+        return self.weight * torch.tanh(self.alpha * x) + self.bias
+
+
+class Derf(DyT):
+    """arXiv 2512.10938."""
+
+    def __init__(self, d_model):
+        super().__init__(d_model)
+        self.shift = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x):
+        return self.weight * torch.erf(self.alpha * x + self.shift) + self.bias
+
+
 class DocumentNorm(nn.Module):
     """Document 000's LayerNorm."""
 
@@ -141,6 +177,9 @@ def norms():
     case("layer_norm", nn.LayerNorm(37), 3, 11, 37)
     case("rms_norm", RmsNorm(37), 3, 11, 37)
     case("document_norm", DocumentNorm(37), 3, 11, 37)
+    case("ss_norm", SsNorm(), 3, 11, 37)
+    case("dyt", DyT(37), 3, 11, 37)
+    case("derf", Derf(37), 3, 11, 37)
     case("group_norm_of_rows", nn.GroupNorm(3, 12), 19, 12)
     case("group_norm", nn.GroupNorm(3, 6), 5, 6, 13)
     case("instance_norm", nn.InstanceNorm1d(7, affine=True), 5, 7, 13)

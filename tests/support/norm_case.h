@@ -12,6 +12,7 @@
 
 namespace addnorm::testing {
 
+/// Those that have statistics.
 inline constexpr NormKind kAllKinds[] = {NormKind::kLayer, NormKind::kRms, NormKind::kBatch,
                                          NormKind::kInstance, NormKind::kGroup};
 
@@ -53,6 +54,7 @@ struct NormCase {
   NormOptions options;
   kernels::reference::Shape shape;
   std::vector<T> x, gamma, beta, dy;
+  std::vector<T> alpha, shift, d_alpha, d_shift;  // of kDyT and kDerf
   std::vector<T> y, dx, d_gamma, d_beta, workspace;
   std::vector<NormStatistics<T>> statistics;
 
@@ -64,6 +66,10 @@ struct NormCase {
     dy = random_vector<T>(generator, shape.size());
     gamma = random_vector<T>(generator, shape.channels, {1, 0.3});
     beta = random_vector<T>(generator, shape.channels);
+    if (squashes(options.kind)) {
+      alpha = {T(0.7)}, shift = {T(-0.3)};
+      d_alpha = d_shift = {T(0)};
+    }
     y.resize(shape.size());
     dx.resize(shape.size());
     d_gamma.resize(shape.channels);
@@ -82,6 +88,8 @@ struct NormCase {
     return {.add = {.x = matrix(x)},
             .gamma = gamma,
             .beta = beta,
+            .alpha = alpha,
+            .shift = shift,
             .y = matrix(y),
             .statistics = statistics,
             .positions = shape.positions,
@@ -91,10 +99,14 @@ struct NormCase {
     return {.s = matrix(x),
             .statistics = statistics,
             .gamma = gamma,
+            .alpha = alpha,
+            .shift = shift,
             .dy = matrix(dy),
             .dx = matrix(dx),
             .d_gamma = d_gamma,
             .d_beta = d_beta,
+            .d_alpha = d_alpha,
+            .d_shift = d_shift,
             .workspace = workspace,
             .positions = shape.positions};
   }
@@ -106,7 +118,13 @@ struct NormCase {
   }
 
   kernels::reference::Norm reference() const {
-    return {options, shape, to_double(x), to_double(gamma), to_double(beta)};
+    return {options,
+            shape,
+            to_double(x),
+            to_double(gamma),
+            to_double(beta),
+            alpha.empty() ? options.alpha : double{alpha[0]},
+            shift.empty() ? 0 : double{shift[0]}};
   }
   kernels::reference::NormOutput expected() const { return norm_forward(reference()); }
   kernels::reference::NormGradients expected_gradients() const {

@@ -11,13 +11,21 @@
 namespace addnorm {
 
 /// Which of γ and β a norm has. RMSNorm is usually without β.
-enum class Affine { kNone, kGamma, kGammaBeta };
+enum class Affine {
+  kNone,
+  kGamma,
+  kGammaBeta,
+  kScalarGamma,  ///< one γ for all features; SSNorm is RMSNorm with it (Park et al. 2025)
+};
+constexpr std::array<std::string_view, 4> names_of(Affine) {
+  return {"none", "gamma", "gamma-beta", "scalar-gamma"};
+}
 
 /// A norm with its parameters and what its backward needs, on rows of features: every kind but
-/// kInstance, which has nothing to average over there. Batch and group norms need contiguous rows,
-/// and In and Out that are the same. In is what is normalized, Out what comes out, as in
-/// AddNormForward; T is the pass's. T alone is float, double or
-/// BFloat16; (T, In, Out) may be (BFloat16, float, BFloat16) or (BFloat16, BFloat16, BFloat16).
+/// kInstance, which has nothing to average over there. kDyT learns α too, kDerf α and the shift.
+/// Batch and group norms need contiguous rows, and In and Out that are the same. In is what is
+/// normalized, Out what comes out, as in AddNormForward; T is the pass's. T alone is float, double
+/// or BFloat16; (T, In, Out) may be (BFloat16, float, BFloat16) or (BFloat16, BFloat16, BFloat16).
 template <typename T, typename In = Arithmetic<T>, typename Out = In>
 class Norm {
  public:
@@ -55,10 +63,13 @@ class Norm {
 
   StatisticsFrom statistics_from(const Pass<T>& pass) const;
   std::span<Value> workspace(const MatrixView<const In>& s, const Pass<T>& pass) const;
+  std::span<const Value> gamma_of_features();
 
   NormOptions options_;
   Parameter<Value> gamma_;
   Parameter<Value> beta_;
+  Parameter<Value> alpha_, shift_;   // kDyT and kDerf only
+  Matrix<Value> gammas_, d_gammas_;  // kScalarGamma only: one for each feature
   std::vector<NormStatistics<Value>> statistics_;
   std::vector<Value> running_mean_;      // kBatch only
   std::vector<Value> running_variance_;  // kBatch only

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+
+#include "addnorm/norm.h"
+
+/// kDyT and kDerf: what add_norm_forward and add_norm_backward do of these kinds.
+
+namespace addnorm::kernels {
+
+template <typename S, typename B>
+void squash_forward(const NormOptions& options, const AddNormForward<S, B>& args);
+template <typename S, typename B>
+void squash_backward(const NormOptions& options, const AddNormBackward<S, B>& args);
+
+/// norm_workspace() of these kinds.
+std::size_t squash_workspace(std::size_t rows, std::size_t features);
+
+}  // namespace addnorm::kernels
