@@ -34,6 +34,14 @@ std::size_t norms(const Placement& p) {
          (p.lanes.last_lane == Slot::kNorm);
 }
 
+/// The learned numbers of a norm.
+std::size_t norm_values(const Sizes& s) {
+  Norm<float> norm(s.options.block.norm, s.d, s.options.block.affine);
+  ParameterList<float> parameters;
+  norm.list_parameters("", parameters);
+  return addnorm::count_parameters(parameters);
+}
+
 /// Calls body(placement, place) for each Add & Norm.
 template <typename Body>
 void for_each_add_norm(const Sizes& s, const Body& body) {
@@ -45,8 +53,9 @@ void for_each_add_norm(const Sizes& s, const Body& body) {
 /// Of gates, and of what lanes' numbers are made with; and the values of norms.
 std::size_t add_norm_values(const Sizes& s) {
   std::size_t values = 0;
+  const std::size_t of_norm = norm_values(s);
   for_each_add_norm(s, [&](const Placement& p, const Place& place) {
-    values += 2 * s.d * norms(p);
+    values += of_norm * norms(p);
     if (p.update == Update::kGated) values += s.d * s.d + s.d;
     if (p.lanes.several()) values += lane_weights(p.lanes, place, s.d);
   });
@@ -57,10 +66,11 @@ std::size_t add_norm_values(const Sizes& s) {
 std::size_t end_values(const Sizes& s) {
   const auto& placements = s.options.placements;
   const Placement& last = placements.back().feed_forward;
-  std::size_t values = 2 * s.d * (placements.front().attention.entry == Slot::kNorm);
-  values += 2 * s.d * (last.final_norm == Slot::kNorm);
+  const std::size_t of_norm = norm_values(s);
+  std::size_t values = of_norm * (placements.front().attention.entry == Slot::kNorm);
+  values += of_norm * (last.final_norm == Slot::kNorm);
   if (!last.lanes.several()) return values;
-  values += 2 * s.d * (last.lanes.last_lane_at_exit == Slot::kNorm);
+  values += of_norm * (last.lanes.last_lane_at_exit == Slot::kNorm);
   const Place behind{.depth = {placements.size() + 1, placements.size()},
                      .lanes = lanes_before(placements, s.options.block.lanes, placements.size())};
   return values + lane_weights(exit_form(last.lanes), behind, s.d);

@@ -19,8 +19,13 @@ std::vector<std::string_view> all_names() {
   return {names.begin(), names.end()};
 }
 /// Of the norms that a Transformer can have.
-std::vector<std::string_view> row_norms() {
-  return {to_string(NormKind::kLayer), to_string(NormKind::kRms)};
+std::vector<std::string_view> token_norms() {
+  std::vector<std::string_view> names = all_names<NormKind>();
+  std::erase_if(names, [](std::string_view name) {
+    const NormKind kind = parse<NormKind>("norm", name);
+    return !normalizes_rows(kind) && !squashes(kind);
+  });
+  return names;
 }
 
 std::vector<std::string_view> preset_names() {
@@ -45,7 +50,8 @@ std::span<const Setting> settings() {
       of_run(
           {"placement", &C::placement, "placement of residual connections and norms; names below"}),
       {"lanes", &C::lanes, "of the residual stream; 0: the placement's usual number"},
-      {"norm", &C::norm, "the norm in every slot", row_norms()},
+      {"norm", &C::norm, "the norm in every slot", token_norms()},
+      {"affine", &C::affine, "what a norm multiplies and adds", all_names<Affine>()},
       {"eps", &C::epsilon, "the norm's epsilon"},
       {"layers", &C::layers, "blocks"},
       {"width", &C::width, "d_model"},
@@ -273,6 +279,7 @@ DecoderOptions decoder_options(const RunConfig& c) {
                     .d_ff = c.feed_forward == 0 ? 4 * c.width : c.feed_forward,
                     .feed_forward = parse<FeedForwardKind>("activation", c.activation),
                     .norm = {.kind = parse<NormKind>("norm", c.norm), .epsilon = c.epsilon},
+                    .affine = parse<Affine>("affine", c.affine),
                     .dropout = c.dropout,
                     .lanes = c.lanes},
           .placements = parse_placements(c.placement, c.layers),

@@ -23,6 +23,7 @@ struct RunConfig {
   std::string placement = "pre";  ///< parse_placements()
   std::uint64_t lanes = 0;        ///< of the stream; 0: as many as the placement usually has
   std::string norm = "layer";
+  std::string affine = "gamma-beta";
   double epsilon = 1e-5;
   std::uint64_t layers = 6;
   std::uint64_t width = 192;

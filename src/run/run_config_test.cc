@@ -159,5 +159,29 @@ TEST(MemoryEstimate, KnowsEveryParameter) {
   }
 }
 
+TEST(MemoryEstimate, KnowsThoseOfEveryNorm) {
+  for (const char* placement : {"pre", "sandwich", "residual-dual", "siamese", "ngpt"}) {
+    for (const char* norm : {"layer", "rms", "dyt", "derf"}) {
+      for (const std::string_view affine : names_of(Affine{})) {
+        RunConfig config{.placement = placement,
+                         .norm = norm,
+                         .affine = std::string(affine),
+                         .layers = 3,
+                         .width = 24,
+                         .heads = 2};
+        Decoder<float> decoder(decoder_options(config));
+        std::size_t values = 0;
+        for (const auto& [name, parameter] : decoder.parameters()) {
+          if (parameter->role != ParameterRole::kResidualFactor) {
+            values += parameter->value.flat().size();
+          }
+        }
+        EXPECT_EQ(estimate_memory(config).parameters, values)
+            << placement << ' ' << norm << ' ' << affine;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace addnorm::run

@@ -97,6 +97,26 @@ TEST_F(TrainingRunTest, ABreakAnywhereLeavesTheSameBits) {
   }
 }
 
+/// Each norm that a stack can have, in every type.
+TEST_F(TrainingRunTest, ABreakLeavesTheSameBitsWithEveryNorm) {
+  for (const auto& [norm, affine] :
+       {std::pair{"dyt", "gamma-beta"}, {"derf", "gamma-beta"}, {"rms", "scalar-gamma"}}) {
+    for (const char* dtype : {"f32", "bf16"}) {
+      config_.norm = norm, config_.affine = affine, config_.dtype = dtype;
+      const std::string name = std::string(norm) + dtype;
+      std::size_t steps = 0;
+      EXPECT_EQ(run(name).end, RunOutcome::End::kFinished);
+      run(name + "-broken", {.wants_stop = [&] { return ++steps == 7; }});
+      run(name + "-broken");
+      const RunFiles whole = files(name), broken = files(name + "-broken");
+      EXPECT_TRUE(io::read_file(whole.checkpoint) == io::read_file(broken.checkpoint)) << name;
+      EXPECT_EQ(without_seconds(whole.metrics), without_seconds(broken.metrics)) << name;
+      const std::vector<StepMetrics> trained = read_metrics(whole.metrics).steps;
+      EXPECT_LT(trained.back().loss, trained.front().loss) << name;
+    }
+  }
+}
+
 TEST_F(TrainingRunTest, WhatCameAfterTheCheckpointIsForgotten) {
   run("whole");
   struct Killed {};
