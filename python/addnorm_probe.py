@@ -261,6 +261,10 @@ FEED_FORWARD_WEIGHTS = {
 }
 
 
+# Classes that squash each value where others normalize rows, by the doctor's name for them.
+SQUASHING = {"dyt": r"dyt|dynamic_?tanh", "derf": r"derf|dynamic_?erf"}
+
+
 def weight_named(name: str, is_attention: bool) -> Optional[str]:
     """Which weight a projection holds, by the last part of its name."""
     last = name.rpartition(".")[2].lower()
@@ -270,13 +274,19 @@ def weight_named(name: str, is_attention: bool) -> Optional[str]:
     return next((w for w, names in table.items() if re.fullmatch(names, last)), None)
 
 
+def squashing(module: nn.Module) -> Optional[str]:
+    """Which of them it is; nothing where it is none."""
+    name = type(module).__name__
+    return next((k for k, names in SQUASHING.items() if re.fullmatch(names, name, re.I)), None)
+
+
 def is_norm(name: str, module: nn.Module) -> bool:
-    """Whether it normalizes rows, by its class's name or its own."""
+    """Whether it normalizes rows, or stands for what does, by its class's name or its own."""
     if isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity)):
         return False
     parameters = list(module.parameters())
     is_simple = not list(module.children()) and all(p.dim() < 2 for p in parameters)
-    return is_simple and bool("norm" in type(module).__name__.lower() or
+    return is_simple and bool("norm" in type(module).__name__.lower() or squashing(module) or
                               parameters and NORM_NAME.search(name.rpartition(".")[2]))
 
 
@@ -914,7 +924,7 @@ class Probe:
         width = gave.rows.shape[-1]
         gamma, beta = (p if isinstance(p, Tensor) and p.numel() == width else None for p in (
             attribute(norm, "weight", "gamma", "scale", "g"), attribute(norm, "bias", "beta", "b")))
-        if site not in self._entries:
+        if site not in self._entries and not squashing(norm):
             more = {**explain_norm(read.rows, gave.rows, gamma, beta,
                                    self._norm_declared(norm) == "rms",
                                    self._gamma_form() == "one_plus"),
@@ -956,6 +966,8 @@ class Probe:
 
     def _norm_declared(self, norm: nn.Module) -> Optional[str]:
         name = type(norm).__name__
+        if squashing(norm):
+            return squashing(norm)
         if re.search(r"rms|T5.*Norm", name, re.I):  # T5's has LayerNorm in its name
             return "rms"
         return "layer" if "layernorm" in name.lower() else None

@@ -20,7 +20,7 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "tests" / "golden"))
 import generate_models  # noqa: E402
 import transformers  # noqa: E402
 from addnorm_probe import ProbeError, explain_norm, explain_sum, probe, score_numbers  # noqa: E402
-from generate import DocumentBlock  # noqa: E402
+from generate import Derf, DocumentBlock, DyT  # noqa: E402
 
 torch.set_num_threads(1)
 KINDS = ("attention", "feed_forward")
@@ -229,6 +229,24 @@ class ReferenceModels(unittest.TestCase):
                         self.assertLess(line["eps_in_variance_spread"], 1e-3 * eps + 1e-14)
                         self.assertEqual(line["dtype"], "float64")
             self.assertGreaterEqual(norms, 4)
+
+    def test_norms_that_squash_are_named_and_not_fitted(self):
+        for kind, norm in ("dyt", DyT), ("derf", Derf):
+            torch.manual_seed(0)
+            layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0, batch_first=True,
+                                               norm_first=True)
+            model = nn.TransformerEncoder(layer, 3, norm(16))
+            for one in model.layers:
+                one.norm1, one.norm2 = norm(16), norm(16)
+            p, found = run(model, torch.randn(2, 12, 16))
+            self.assertEqual(p.header()["norm"], kind)
+            self.assertEqual(p.header()["placement"], "pre")
+            befores = [line for line in found if line["point"] == "before"]
+            self.assertEqual(len(befores), 6)
+            for line in befores:
+                self.assertGreater(line["rms"], 0)
+                self.assertNotIn("divisor", line)
+                self.assertNotIn("unexplained", line)
 
     def test_numbers_are_those_of_a_forward_by_hand(self):
         model, tokens = reference("gpt2")

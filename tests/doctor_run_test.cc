@@ -95,6 +95,24 @@ doctor::Subject subject_of(const run::RunConfig& config, const ByteText& text) {
   return opened.subject;
 }
 
+TEST(SettingsRules, FindNothingInNormsOfAnyKind) {
+  const ByteText text = some_text();
+  run::RunConfig config = small_settings();
+  for (const auto& [norm, affine] :
+       {std::pair{"dyt", "gamma-beta"}, {"derf", "gamma-beta"}, {"dyt", "none"},
+        {"rms", "scalar-gamma"}, {"layer", "none"}}) {
+    for (const char* placement :
+         {"pre", "post", "sandwich", "peri", "deepnorm", "residual-dual", "siamese", "mhc"}) {
+      for (const std::uint64_t layers : {2, 12}) {
+        config.norm = norm, config.affine = affine;
+        config.placement = placement, config.layers = layers, config.warm_up = 100;
+        EXPECT_THAT(rules_that_find(subject_of(config, text)), IsEmpty())
+            << placement << ", " << norm << ", " << affine << ", " << layers << " layers";
+      }
+    }
+  }
+}
+
 TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
   const ByteText text = some_text();
   for (const Placement& placement : placements()) {

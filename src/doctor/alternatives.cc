@@ -43,7 +43,8 @@ void set_rope(model::Recipe& recipe) {
 constexpr RecipeVariant kVariants[] = {
     {"LayerNorm for RMSNorm", is_rms,
      [](model::Recipe& recipe) { recipe.block.norm.kind = NormKind::kLayer; }},
-    {"RMSNorm for LayerNorm", [](const model::Recipe& recipe) { return !is_rms(recipe); },
+    {"RMSNorm for LayerNorm",
+     [](const model::Recipe& recipe) { return recipe.block.norm.kind == NormKind::kLayer; },
      [](model::Recipe& recipe) { recipe.block.norm.kind = NormKind::kRms; }},
     {"1 + γ for γ",
      [](const model::Recipe& recipe) { return recipe.block.norm.gamma_form == GammaForm::kPlain; },

@@ -131,6 +131,8 @@ Band stream_band(const Subject& subject, const std::vector<LayerNumbers>& layers
   const Placements placements = placements_of(subject.profile.model);
   const Placement* placement = only_placement(placements);
   if (placement == nullptr || !has_shares(layers)) return {};
+  const std::optional<NormKind> norm = subject.profile.model.norm;
+  if (norm && squashes(*norm) && placement->before != Slot::kNorm) return {};  // no output of RMS 1
   if (adds_up(*placement)) return sums_band(subject, *placement, layers);
   if (placement->after != Slot::kNorm || !is_untrained(subject)) return {};
   Band band;

@@ -37,7 +37,8 @@ io::ProfileModel describe(const model::Recipe& recipe) {
 OpenedModel open(const std::string& path, model::Recipe recipe, model::Weights weights) {
   Subject subject{.name = path, .profile = {.model = describe(recipe)}};
   const auto has = [&](const char* name) { return weights.find(name).tensor != nullptr; };
-  subject.lacks_final_norm = recipe.final_norm == Slot::kNorm && !has("final_norm.gamma");
+  subject.lacks_final_norm = recipe.final_norm == Slot::kNorm &&
+                             recipe.block.affine != Affine::kNone && !has("final_norm.gamma");
   if (subject.lacks_final_norm) recipe.final_norm = Slot::kNothing;
   const bool lacks_head =
       recipe.output == model::ModelOutput::kMaskedLogits && !has("head.transform.weight");
