@@ -203,6 +203,16 @@ constexpr Figure kFigures[] = {
          },
      .most_layers = 96,
      .run = post_norm_revived},
+    {.name = "norm-kinds-by-depth",
+     .title = "Norms that divide, and norms that squash",
+     .question = "How does the gradient grow with depth, with LayerNorm, RMSNorm, DyT and Derf?",
+     .source = "Zhu et al. 2025; arXiv 2512.10938; arXiv 2604.11890",
+     .defaults =
+         [] {
+           return FigureOptions{.layers = {6, 12, 24, 48, 96}, .width = 128, .seeds = 8};
+         },
+     .most_layers = 96,
+     .run = norm_kinds_by_depth},
 };
 
 }  // namespace

@@ -24,5 +24,6 @@ FigureResult depth_mixing(const FigureOptions& options);
 FigureResult lanes(const FigureOptions& options);
 FigureResult composite_gain(const FigureOptions& options);
 FigureResult post_norm_revived(const FigureOptions& options);
+FigureResult norm_kinds_by_depth(const FigureOptions& options);
 
 }  // namespace addnorm::lab

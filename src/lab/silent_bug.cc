@@ -66,6 +66,8 @@ constexpr SilentBug kBugs[] = {
      }},
     {"rms-for-layer", "RMSNorm where LayerNorm is meant",
      [](StackPlan& plan) { plan.block.norm.kind = NormKind::kRms; }},
+    {"alpha-doubled", "alpha of DyT and Derf begins at twice what it should",
+     [](StackPlan& plan) { plan.block.norm.alpha *= 2; }},
     {"one-plus-gamma", "gamma, which is 1, is read as 1 + gamma",
      [](StackPlan& plan) { plan.block.norm.output_scale = 2; }},
     {"epsilon-outside", "epsilon is added to the deviation, not to the variance",

@@ -10,7 +10,7 @@ StackPlan plan_of(const theory::WideStack& stack, const SilentBug* bug) {
   StackPlan plan{.block = {.d_model = stack.d_model,
                            .d_ff = stack.d_ff,
                            .feed_forward = FeedForwardKind::kRelu,
-                           .norm = {.epsilon = stack.epsilon}},
+                           .norm = stack.norm},
                  .placements = stack.placements,
                  .final_norm = stack.final_norm};
   if (bug != nullptr) bug->put_into(plan);

@@ -84,6 +84,20 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithEveryInitialization) {
   }
 }
 
+TEST(Specimen, IsAsMeanFieldTheorySaysWithNormsThatSquash) {
+  for (const NormKind kind : {NormKind::kRms, NormKind::kDyT, NormKind::kDerf}) {
+    for (const char* placement : {"pre", "post", "sandwich"}) {
+      SCOPED_TRACE(std::string(to_string(kind)) + ", " + placement);
+      theory::WideStack stack = wide_stack(placement);
+      stack.norm.kind = kind;
+      expect_as_predicted(stack);
+    }
+  }
+  theory::WideStack lanes = wide_stack("hyper");
+  lanes.norm.kind = NormKind::kDyT;
+  EXPECT_THROW(theory::predict(lanes, {1, 0}, {1, 0}), Error);
+}
+
 TEST(Specimen, IsNotWhenABugIsInIt) {
   const theory::WideStack stack = wide_stack("pre");
   const Site last{2, SublayerKind::kFeedForward, Point::kSum};

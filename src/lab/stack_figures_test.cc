@@ -38,6 +38,9 @@ std::vector<Quick> untrained() {
           {"variance",
            {.layers = {8}, .width = 64, .seeds = 16},
            {"residual-missing", "residual-twice", "norm-over-stream", "scale-lost"}},
+          {"norm-kinds-by-depth",
+           {.layers = {4, 14, 48}, .width = 64},
+           {"no-residual", "norm-over-stream", "norm-missing", "alpha-doubled"}},
           {"rank-collapse", {.layers = {8}, .width = 64}, {"no-residual", "scale-lost"}}};
 }
 

@@ -7,6 +7,7 @@
 #include "addnorm/nn/lane_coefficients.h"
 #include "base/require.h"
 #include "probe/profiler.h"
+#include "theory/gaussian_kernel.h"
 
 namespace addnorm::theory {
 namespace {
@@ -169,13 +170,44 @@ std::vector<double> transposed(const std::vector<double>& m, std::size_t cols) {
   return t;
 }
 
-/// The norm of a slot, of tokens with these moments: it multiplies values, and gradients, with the
-/// square root of this; 1 where there is none.
+/// What divides in a slot multiplies the moments of values, and of gradients, with this; 1 where
+/// there is nothing.
 double norm_factor(const WideStack& stack, Slot slot, const TokenMoments& x) {
   if (slot == Slot::kNothing) return 1;
   if (slot == Slot::kUnit) return 1 / (static_cast<double>(stack.d_model) * x.power);
-  return 1 / (x.power + stack.epsilon);
+  return 1 / (x.power + stack.norm.epsilon);
 }
+
+/// The norm of a slot, of tokens with these moments, times √square.
+class NormMoments {
+ public:
+  NormMoments() = default;
+  NormMoments(const WideStack& stack, Slot slot, const TokenMoments& x, double square = 1) {
+    if (slot == Slot::kNorm && squashes(stack.norm.kind)) {
+      const double a = stack.norm.alpha * stack.norm.alpha;
+      const auto kernel = [&](double covariance) {
+        return gaussian_kernel(stack.norm.kind, a * x.power, a * covariance);
+      };
+      const GaussianKernel one = kernel(x.power), two = kernel(x.overlap);
+      value_ = square * TokenMoments{one.value, two.value};
+      slope_ = square * a * TokenMoments{one.slope, two.slope};
+    } else {
+      const double factor = square * norm_factor(stack, slot, x);
+      value_ = factor * x;
+      slope_ = {factor, factor};
+    }
+  }
+
+  const TokenMoments& value() const { return value_; }
+  TokenMoments gradient(const TokenMoments& dy) const {
+    return {slope_.power * dy.power, slope_.overlap * dy.overlap};
+  }
+  /// Of what divides: both moments are multiplied with it, forward and backward.
+  double factor() const { return slope_.power; }
+
+ private:
+  TokenMoments value_, slope_;
+};
 
 /// One Add & Norm, in the order of src/nn/add_norm.cc: z = a·R(X), h = before(z), f = inside(F(h)),
 /// X′ = after(A·X + b ⊗ u). One lane has a = 1, A = skip and b = gain.
@@ -205,21 +237,25 @@ class AddNormMoments {
     const TokenMoments z = x.mixed(read_)(0, 0);
     observe(Point::kX, z, out);
     const double scale = placement_.before_scale.value(place_.depth);
-    before_factor_ = scale * scale * norm_factor(stack_, placement_.before, z);
-    const TokenMoments h = before_factor_ * z;
+    before_ = NormMoments(stack_, placement_.before, z, scale * scale);
+    const TokenMoments h = before_.value();
     if (placement_.before != Slot::kNothing) observe(Point::kBefore, h, out);
     TokenMoments f;
     for (Branch& branch : branches_) f = f + branch.forward(h);
     observe(Point::kBranch, f, out);
     const double gamma = placement_.inside_gamma.value(place_.depth);
-    inside_factor_ = gamma * gamma * norm_factor(stack_, placement_.inside, f);
-    f = inside_factor_ * f;
+    inside_ = NormMoments(stack_, placement_.inside, f, gamma * gamma);
+    f = inside_.value();
     if (placement_.inside != Slot::kNothing) observe(Point::kInside, f, out);
     Gram s = x.mixed(mixes_.carry);
     s.add(mixes_.write, f);
     for (std::size_t i = 0; i < s.lanes(); ++i) observe(Point::kSum, s(i, i), out, i);
-    after_factor_ = norm_factor(stack_, placement_.after, s(0, 0));
-    s.scale(0, after_factor_);
+    after_ = NormMoments(stack_, placement_.after, s(0, 0));
+    if (s.lanes() == 1) {
+      s(0, 0) = after_.value();
+    } else {
+      s.scale(0, after_.factor());
+    }
     if (placement_.after != Slot::kNothing) observe(Point::kAfter, s(0, 0), out);
     return s;
   }
@@ -228,13 +264,17 @@ class AddNormMoments {
     if (placement_.after != Slot::kNothing) {
       observe_gradient(Point::kAfter, gradient(0, 0), out);
     }
-    gradient.scale(0, after_factor_);
+    if (gradient.lanes() == 1) {
+      gradient(0, 0) = after_.gradient(gradient(0, 0));
+    } else {
+      gradient.scale(0, after_.factor());
+    }
     for (std::size_t i = 0; i < gradient.lanes(); ++i) {
       observe_gradient(Point::kSum, gradient(i, i), out, i);
     }
     TokenMoments df = gradient.mixed(mixes_.write)(0, 0);
     if (placement_.inside != Slot::kNothing) observe_gradient(Point::kInside, df, out);
-    df = inside_factor_ * df;
+    df = inside_.gradient(df);
     observe_gradient(Point::kBranch, df, out);
     TokenMoments dh;
     for (const Branch& branch : branches_) {
@@ -244,7 +284,7 @@ class AddNormMoments {
       dh = dh + branch.backward(df);
     }
     if (placement_.before != Slot::kNothing) observe_gradient(Point::kBefore, dh, out);
-    const TokenMoments dz = before_factor_ * dh;
+    const TokenMoments dz = before_.gradient(dh);
     Gram dx = gradient.mixed(transposed(mixes_.carry, mixes_.lanes));
     dx.add(read_, dz);
     observe_gradient(Point::kX, placement_.lanes.several() ? dz : dx(0, 0), out);
@@ -273,7 +313,7 @@ class AddNormMoments {
   InitialMixes mixes_;
   std::vector<double> read_;  // a, with what R makes of the last lane
   std::vector<Branch> branches_;
-  double before_factor_ = 1, inside_factor_ = 1, after_factor_ = 1;
+  NormMoments before_, inside_, after_;
 };
 
 std::vector<AddNormMoments> sublayers(const WideStack& stack) {
@@ -319,6 +359,9 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
   for (const BlockPlacement& block : stack.placements) {
     for (const Placement& placement : {block.attention, block.feed_forward}) {
       require(covers(placement), "theory does not cover placement \"{}\"", placement.name);
+      require(!placement.lanes.several() || !squashes(stack.norm.kind),
+              "theory does not cover {} in a stream of several lanes, as \"{}\" has them",
+              to_string(stack.norm.kind), placement.name);
     }
   }
   StackMoments out;
@@ -327,12 +370,16 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
 
   // X_0 = u ⊗ x, whose first lane goes through the entry norm.
   const Placement& first = stack.placements.front().attention;
-  const double entry_factor = norm_factor(stack, first.entry, input);
+  const NormMoments entry(stack, first.entry, input);
   std::vector<double> enter(lanes_before(stack.placements, 0, 0));
   for (std::size_t i = 0; i < enter.size(); ++i) enter[i] = first.lanes.enter(i);
-  enter[0] *= std::sqrt(entry_factor);
   Gram x(enter.size());
-  x.add(enter, input);
+  if (enter.size() == 1) {
+    x.add(enter, entry.value());
+  } else {
+    enter[0] *= std::sqrt(entry.factor());
+    x.add(enter, input);
+  }
   for (AddNormMoments& sublayer : all) x = sublayer.forward(x, out);
 
   // z = c·R(X), of one lane x, through the final norm.
@@ -350,9 +397,10 @@ StackMoments predict(const WideStack& stack, const TokenMoments& input,
   const Site end{layers, SublayerKind::kFinalNorm, Point::kX};
   if (last.lanes.several()) out.sites.push_back({end, z, {}});
   if (has_final_norm(stack)) {
-    const double factor = norm_factor(stack, Slot::kNorm, z);
-    out.sites.push_back({{layers, SublayerKind::kFinalNorm, Point::kOutput}, factor * z, gradient});
-    dz = factor * dz;
+    const NormMoments norm(stack, Slot::kNorm, z);
+    out.sites.push_back(
+        {{layers, SublayerKind::kFinalNorm, Point::kOutput}, norm.value(), gradient});
+    dz = norm.gradient(dz);
   }
   if (last.lanes.several()) {
     std::ranges::find(out.sites, end, &SiteMoments::site)->gradient = dz;

@@ -7,6 +7,7 @@
 #include "addnorm/nn/placement.h"
 #include "addnorm/nn/probe.h"
 #include "addnorm/nn/stack.h"
+#include "addnorm/norm.h"
 
 /// What theory predicts for a stack of random weights, site by site, as a probe measures it
 /// (docs/theory.md derives it). Mean field: each layer is so wide that a feature is a sum of many
@@ -33,7 +34,7 @@ struct WideStack {
   std::size_t tokens = 1;  ///< of the sequence
   std::size_t d_model = 0;
   std::size_t d_ff = 0;
-  double epsilon = 1e-5;  ///< in the variance
+  NormOptions norm = {};  ///< of every slot; of kLayer and kRms alike ε in the variance
   Initialization initialization = Initialization::kXavier;
   Queries queries = Queries::kZero;
 };
@@ -60,8 +61,9 @@ struct StackMoments {
 /// are not parts of one stream's features.
 bool covers(const Placement& placement);
 
-/// Error unless the queries are 0 and all placements are covered. `input`: of what the stack reads;
-/// `gradient`: of the loss's gradient by what it gives.
+/// Error unless the queries are 0 and all placements are covered, and those of several lanes have
+/// no norm that squashes. `input`: of what the stack reads; `gradient`: of the loss's gradient by
+/// what it gives.
 StackMoments predict(const WideStack& stack, const TokenMoments& input,
                      const TokenMoments& gradient);
 

@@ -19,7 +19,7 @@ WideStack wide_stack(const std::string& placement, std::size_t layers) {
 double power_after(const std::string& placement, std::size_t layers) {
   WideStack stack = wide_stack(placement, layers);
   stack.d_ff = stack.d_model;
-  stack.epsilon = 0;
+  stack.norm.epsilon = 0;
   return predict(stack, {1, 0}, {1, 0})
       .at({layers - 1, SublayerKind::kFeedForward, Point::kSum})
       .value.power;

@@ -33,7 +33,7 @@ def test_reproduce_gives_pytorchs_numbers():
 
 def test_figures_can_be_asked_for_by_their_names():
     names = [figure["name"] for figure in addnorm.figures()["figures"]]
-    assert len(names) == 18 and "variance" in names
+    assert len(names) == 19 and "variance" in names
     result = addnorm.figure("variance", layers=6, seeds=4)
     assert result["options"]["layers"] == [6] and result["options"]["seeds"] == 4
     assert result["verdict"] == "inside"

@@ -22,6 +22,7 @@ export const BUGS = [
   'final-norm-missing',
   'scale-lost',
   'rms-for-layer',
+  'alpha-doubled',
   'one-plus-gamma',
   'epsilon-outside',
   'half-statistics',
@@ -105,6 +106,11 @@ const fields = {
     stackWidth: stackWidth('512'),
     seeds: seeds(16, 4),
     placements: lanePlacements('post', 'deepnorm', 'keel', 'residual-dual', 'siamese', 'pre'),
+  },
+  'norm-kinds-by-depth': {
+    depths: depths('6,12,24,48,96'),
+    stackWidth: stackWidth(),
+    seeds: seeds(16, 4),
   },
 } satisfies Record<string, Partial<FigureFields>>;
 
