@@ -12,14 +12,6 @@ namespace {
 /// What a mean over seeds may differ from theory by.
 constexpr double kFactor = 1.25;
 
-/// How the gradient grows on its way to the first layer, as docs/theory.md derives it.
-struct Law {
-  const char* text;
-  double least, most;  ///< of what check_law measures
-};
-constexpr Law kPowerLaw{"a power of depth", 0.75, 1.4};
-constexpr Law kStretched{"the exponential of about √depth", 1.5, 2.5};
-
 constexpr NormKind kKinds[] = {NormKind::kLayer, NormKind::kRms, NormKind::kDyT, NormKind::kDerf};
 
 /// Without a final norm, so that the gradient behind the last layer is that of the loss.
@@ -43,29 +35,53 @@ double gradient_growth(const theory::StackMoments& theory) {
   return theory.stream(0).gradient.power / theory.stream(layers).gradient.power;
 }
 
-/// The slope of ln y over ln x from the middle to the last depth, over that from the first to the
-/// middle. A power has 1; exp(√x) has √b where each of both spans is b times as deep at its end.
-Check check_law(NormKind kind, const Series& curve, std::size_t seeds) {
+/// The place of the depth between the first and the last, as far as may be from both.
+std::size_t middle_of(const std::vector<double>& depths) {
+  const double square = depths.front() * depths.back();
+  const auto distance = [&](double depth) { return std::abs(std::log(depth * depth / square)); };
+  return static_cast<std::size_t>(std::ranges::min_element(depths, {}, distance) - depths.begin());
+}
+
+/// How many times as large the slope of ln g over ln L is from the middle depth to the last as from
+/// the first to the middle; `squares` are g² of each seed.
+Series growth_of_slope(const std::string& name, const std::vector<double>& depths,
+                       const std::vector<std::vector<double>>& squares) {
+  const std::size_t middle = middle_of(depths), last = depths.size() - 1;
+  std::vector<std::vector<double>> slopes;
+  for (const std::vector<double>& of_seed : squares) {
+    const auto slope = [&](std::size_t from, std::size_t to) {
+      return std::log(of_seed[to] / of_seed[from]) / std::log(depths[to] / depths[from]) / 2;
+    };
+    slopes.push_back({slope(0, middle), slope(middle, last)});
+  }
+  const Series mean = mean_curve(name, {0, 1}, slopes);
+  Series growth{.name = name, .x = {0}, .y = {mean.y[1] / mean.y[0]}};
+  std::vector<std::vector<double>> rests;  // to first order, what seeds differ by
+  for (const auto& of_seed : slopes) rests.push_back({of_seed[1] - growth.y[0] * of_seed[0]});
+  growth.error = {mean_curve(name, {0}, rests).error[0] / std::abs(mean.y[0])};
+  return growth;
+}
+
+/// A power of L has the same slope everywhere. exp(k·√L) has one that is as √L.
+Check check_law(NormKind kind, const std::vector<double>& depths,
+                const std::vector<std::vector<double>>& squares) {
   constexpr double kLeastSpan = 3;
-  constexpr std::size_t kLeastSeeds = 4;
-  const Law& law = squashes(kind) ? kStretched : kPowerLaw;
-  Check check{.claim = fmt::format("{}: the gradient grows as {}", curve.name, law.text),
-              .source = "docs/theory.md, after arXiv 2604.11890",
-              .low = law.least,
-              .high = law.most,
-              .unmet = "there are no three depths, each three times the one before"};
-  const std::vector<double>& x = curve.x;
-  const double first = x.front(), last = x.back();
-  const auto distance = [&](double at) { return std::abs(std::log(at * at / (first * last))); };
-  const auto middle = std::ranges::min_element(x, {}, distance) - x.begin();
-  const auto slope = [&](std::size_t from, std::size_t to) {
-    return std::log(curve.y[to] / curve.y[from]) / std::log(x[to] / x[from]);
-  };
-  const auto m = static_cast<std::size_t>(middle);
-  if (x[m] < kLeastSpan * first || last < kLeastSpan * x[m]) return check;
-  check.measured = slope(m, x.size() - 1) / slope(0, m);
-  check.unmet = seeds < kLeastSeeds ? "there are fewer than four seeds" : "";
-  return check;
+  constexpr double kTolerance = 0.5;
+  const std::string name(title_of(kind));
+  const double first = depths.front(), middle = depths[middle_of(depths)], last = depths.back();
+  const double span = std::sqrt(last / first);  // of each half
+  const double expected = squashes(kind) ? std::sqrt(span) : 1;
+  const std::string claim =
+      fmt::format("{}: the gradient grows as {}: its slope in ln L changes × {:.2g} ± {}", name,
+                  squashes(kind) ? "an exponential of √L" : "a power of L", expected, kTolerance);
+  const char* source = "docs/theory.md; arXiv 2604.11890";
+  if (middle < kLeastSpan * first || last < kLeastSpan * middle) {
+    return {.claim = claim,
+            .source = source,
+            .unmet = "there are no three depths, each three times the one before"};
+  }
+  return check_mean(claim, source, growth_of_slope(name, depths, squares),
+                    within(name, {0}, {expected}, {kTolerance}));
 }
 
 /// The same curve over √layers, in which exp(√layers) is a straight line.
@@ -114,9 +130,10 @@ FigureResult norm_kinds_by_depth(const FigureOptions& options) {
     Check check = check_mean(
         fmt::format("{}: the gradient is as mean-field theory says, at every depth", name),
         "docs/theory.md", curve, theory);
-    if (!unmet.empty()) check.unmet = unmet;
+    Check law = check_law(kind, depths, measured);
+    if (!unmet.empty()) check.unmet = law.unmet = unmet;
     result.checks.push_back(std::move(check));
-    result.checks.push_back(check_law(kind, curve, options.seeds));
+    result.checks.push_back(std::move(law));
     panels.depth.measured.push_back(curve);
     panels.depth.predicted.push_back(theory);
     panels.root.measured.push_back(over_root(curve));
