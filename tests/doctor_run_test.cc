@@ -98,15 +98,22 @@ doctor::Subject subject_of(const run::RunConfig& config, const ByteText& text) {
 TEST(SettingsRules, FindNothingInNormsOfAnyKind) {
   const ByteText text = some_text();
   run::RunConfig config = small_settings();
-  for (const auto& [norm, affine] :
-       {std::pair{"dyt", "gamma-beta"}, {"derf", "gamma-beta"}, {"dyt", "none"},
-        {"rms", "scalar-gamma"}, {"layer", "none"}}) {
+  for (const auto& [norm, affine] : {std::pair{"dyt", "gamma-beta"},
+                                     {"derf", "gamma-beta"},
+                                     {"dyt", "none"},
+                                     {"rms", "scalar-gamma"},
+                                     {"layer", "none"}}) {
     for (const char* placement :
          {"pre", "post", "sandwich", "peri", "deepnorm", "residual-dual", "siamese", "mhc"}) {
       for (const std::uint64_t layers : {2, 12}) {
         config.norm = norm, config.affine = affine;
         config.placement = placement, config.layers = layers, config.warm_up = 100;
-        EXPECT_THAT(rules_that_find(subject_of(config, text)), IsEmpty())
+        // Behind each of 24 sums half of the gradient is lost: α is 0.5, and the stream small.
+        const bool halves = placement == std::string("post") && layers == 12 &&
+                            squashes(parse<NormKind>("norm", norm));
+        const std::vector<std::string> expected =
+            halves ? std::vector<std::string>{"gradient-vanishes"} : std::vector<std::string>{};
+        EXPECT_EQ(rules_that_find(subject_of(config, text)), expected)
             << placement << ", " << norm << ", " << affine << ", " << layers << " layers";
       }
     }

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "doctor/places.h"
 #include "doctor/remedy.h"
@@ -44,6 +46,18 @@ bool has_wrong_sums(const Subject& subject) {
   return !findings.empty();
 }
 
+/// Of several lanes the gradient is known of what a sublayer reads of them, and not of what goes
+/// past it. Where a norm divides by the size of small lanes both are alike; DyT and Derf do not
+/// divide.
+bool hides_what_goes_past(const Subject& subject) {
+  const Placements placements = placements_of(subject.profile.model);
+  const std::optional<NormKind> norm = subject.profile.model.norm;
+  return norm && squashes(*norm) && placements &&
+         std::ranges::any_of(*placements, [](const BlockPlacement& block) {
+           return block.attention.lanes.several() || block.feed_forward.lanes.several();
+         });
+}
+
 double last_token_cosine(const Subject& subject) {
   const probe::ProfileEntry* end = stream_end(subject);
   return end == nullptr ? Subject::kUnknown : end->token_cosine;
@@ -54,7 +68,7 @@ double last_token_cosine(const Subject& subject) {
 void find_lost_gradients(const Subject& subject, Findings& findings) {
   constexpr double kLeast = 1e-3;
   constexpr double kMost = 1e4;
-  if (!is_initial(subject) || has_wrong_sums(subject)) return;
+  if (!is_initial(subject) || has_wrong_sums(subject) || hides_what_goes_past(subject)) return;
   const double ratio = gradient_ratio(subject);
   const bool vanishes = ratio < kLeast;
   if (!vanishes && !(ratio > kMost)) return;
