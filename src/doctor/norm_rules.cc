@@ -280,6 +280,7 @@ void find_misplaced_norms(const Subject& subject, Findings& findings) {
         return e.site.sublayer != SublayerKind::kFinalNorm && norm_slot(e.site);
       });
   if (!any) return;  // nobody looked at norms
+  if (subject.profile.model.placement == "unknown") return;
   const Placements placements = placements_of(subject.profile.model);
   for (const SublayerKind sublayer : {SublayerKind::kAttention, SublayerKind::kFeedForward}) {
     const std::optional<unsigned> usual = usual_slots(subject, sublayer);

@@ -115,13 +115,17 @@ bool is_in(const std::vector<bool>& layers, const Site& site) {
   return site.layer < layers.size() && layers[site.layer];
 }
 
-/// Whether all branches go into their sums by this factor: some models are made so, with a residual
-/// multiplier.
-bool is_everywhere(const Subject& subject, double factor) {
+/// Whether all branches of a kind go into their sums by this factor: some models are made so, with
+/// a residual multiplier, or two feed-forwards of one half.
+bool is_everywhere(const Subject& subject, const probe::ProfileEntry& like) {
   bool same = true;
-  for_sums(subject,
-           [&](const probe::ProfileEntry& sum) { same &= is_near(sum.from_branch, factor); });
-  return same;
+  std::size_t sums = 0;
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+    if (sum.site.sublayer != like.site.sublayer) return;
+    ++sums;
+    same &= is_near(sum.from_branch, like.from_branch);
+  });
+  return same && sums > 1;
 }
 
 /// One part of a sum: what it gives forward, what it gets backward, and what it is if that is
@@ -173,7 +177,7 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
       report_skip(subject, sum, *skip, findings);
     } else if (gain && !std::isnan(sum.from_branch) && !is_near(sum.from_branch, *gain)) {
-      const bool is_design = *gain == 1 && is_everywhere(subject, sum.from_branch);
+      const bool is_design = *gain == 1 && is_everywhere(subject, sum);
       findings.push_back(
           {.rule = "branch-factor",
            .severity = is_design ? Severity::kNote : Severity::kBroken,

@@ -85,8 +85,22 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
   }
 }
 
-/// Branches that start at 0 by their recipe (ReZero, LayerScale) are not idle but young, and
-/// without a residual there is nothing that they could fail to add to.
+namespace {
+
+/// Whether its projection into the stream starts at 0, as many recipes have it, and can learn.
+bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step) {
+  const Projection last =
+      branch.sublayer == SublayerKind::kAttention ? Projection::kOutput : Projection::kDown;
+  const probe::ProfileEntry* weight =
+      find_entry(subject.profile, step,
+                 {branch.layer, branch.sublayer, Point::kWeight, NormSlot::kNone, last});
+  return weight != nullptr && weight->rms == 0 && weight->grad_rms > 0 && is_initial(subject);
+}
+
+}  // namespace
+
+/// Branches that start at 0 by their recipe (ReZero, LayerScale, a projection of zeros) are not
+/// idle but young, and without a residual there is nothing that they could fail to add to.
 void find_idle_sublayers(const Subject& subject, Findings& findings) {
   constexpr double kIdle = 1e-7;
   const auto placements = placements_of(subject.profile.model);
@@ -107,6 +121,7 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
     const bool is_known = branch != nullptr && x != nullptr && x->rms > 0;
     if (!is_known || !(branch->rms <= kIdle * x->rms)) return;
     if (inside != nullptr && !(inside->rms <= kIdle * x->rms)) return;
+    if (starts_at_zero(subject, branch->site, step)) return;
     findings.push_back({.rule = "idle-sublayer",
                         .severity = Severity::kSuspicious,
                         .site = branch->site,
