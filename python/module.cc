@@ -8,4 +8,5 @@ PYBIND11_MODULE(_core, m) {
   pybind11::register_exception<addnorm::Error>(m, "Error", PyExc_ValueError);
   addnorm::python::add_norms(m);
   addnorm::python::add_lab(m);
+  addnorm::python::add_doctor(m);
 }

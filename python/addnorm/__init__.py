@@ -17,17 +17,22 @@ neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. T
 
 `Error`, a ValueError, names the wrong argument; a wrong type raises TypeError.
 
-`addnorm.torch` has modules that replace PyTorch's own. `trace`, `figure` and `study` are the program's
+`check` runs a PyTorch model once and gives what the doctor finds in it; `watch` does so while it trains.
+`addnorm.integrations` has them for pytest, Lightning, the Trainer of Hugging Face, TensorBoard, Weights &
+Biases and GitHub. `addnorm.torch` has modules that replace PyTorch's own. `trace`, `figure` and `study` are the program's
 commands, as functions that return plain data.
 """
 
 from ._core import Error, __version__
+from .check import check
 from .lab import figure, figures, reproduce, study, trace
 from .norms import (AddNorm, Array, BFloat16, Lanes, LanesGradients, Norm, add_norm, add_norm_backward,
                     lanes, lanes_backward, layer_norm, layer_norm_backward, residual_add,
                     residual_add_backward, rms_norm, rms_norm_backward)
+from .report import Coverage, Finding, Report
+from .watch import watch
 
-__all__ = ["AddNorm", "Array", "BFloat16", "Error", "Lanes", "LanesGradients", "Norm", "__version__",
-           "add_norm", "add_norm_backward", "figure", "figures", "lanes", "lanes_backward",
-           "layer_norm", "layer_norm_backward", "reproduce", "residual_add", "residual_add_backward",
-           "rms_norm", "rms_norm_backward", "study", "trace"]
+__all__ = ["AddNorm", "Array", "BFloat16", "Coverage", "Error", "Finding", "Lanes", "LanesGradients", "Norm",
+           "Report", "__version__", "add_norm", "add_norm_backward", "check", "figure", "figures", "lanes",
+           "lanes_backward", "layer_norm", "layer_norm_backward", "reproduce", "residual_add",
+           "residual_add_backward", "rms_norm", "rms_norm_backward", "study", "trace", "watch"]

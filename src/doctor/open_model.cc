@@ -129,12 +129,7 @@ OpenedModel open_run(const run::RunFiles& files, Subject before) {
 }
 
 Subject read_profile(const std::string& file) {
-  std::vector<io::Profile> profiles = io::parse_profiles(io::read_file(file), file);
-  require(!profiles.empty(), "{}: holds no profile", file);
-  require(profiles.size() == 1, "{}: holds {} profiles, expected one", file, profiles.size());
-  Subject subject{.name = file, .profile = std::move(profiles.back())};
-  require(!subject.profile.entries.empty(), "{}: its profile has no line but the first", file);
-  return subject;
+  return read_profile_text(io::read_file(file), file);
 }
 
 }  // namespace addnorm::doctor

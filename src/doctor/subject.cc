@@ -1,10 +1,21 @@
 #include "doctor/subject.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "addnorm/error.h"
+#include "base/require.h"
 
 namespace addnorm::doctor {
+
+Subject read_profile_text(const std::string& text, const std::string& name) {
+  std::vector<io::Profile> profiles = io::parse_profiles(text, name);
+  require(!profiles.empty(), "{}: holds no profile", name);
+  require(profiles.size() == 1, "{}: holds {} profiles, expected one", name, profiles.size());
+  Subject subject{.name = name, .profile = std::move(profiles.back())};
+  require(!subject.profile.entries.empty(), "{}: its profile has no line but the first", name);
+  return subject;
+}
 
 Placements placements_of(const io::ProfileModel& model) {
   if (model.placement.empty() || model.n_layers == 0) return std::nullopt;

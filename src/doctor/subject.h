@@ -45,6 +45,9 @@ struct Subject {
   double unigram_loss = kUnknown;  ///< of its text: who knows frequencies of bytes and nothing else
 };
 
+/// Of the text of one profile, of one step or of several; `name` is of its file or its model.
+Subject read_profile_text(const std::string& text, const std::string& name);
+
 /// The placement of each layer, where the profile names one that is known.
 using Placements = std::optional<std::vector<BlockPlacement>>;
 Placements placements_of(const io::ProfileModel& model);

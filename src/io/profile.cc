@@ -127,6 +127,27 @@ ProfileModel model_of(const Json& header) {
           .seed = value_or(model, "seed", std::uint64_t{0})};
 }
 
+Coverage coverage_of(const Json& header) {
+  const Json known = header.value("coverage", Json::object());
+  require(known.is_object(), "coverage is {}, must be an object", known.dump());
+  Coverage coverage;
+  for (const auto& [key, value] : known.items()) {
+    if (key == "left_out") {
+      require(value.is_array(), "left_out is {}, must be a list", value.dump());
+      for (const Json& part : value) {
+        require(part.is_object(), "left_out has {}, must have objects", part.dump());
+        coverage.left_out.push_back({.where = value_or(part, "where", std::string()),
+                                     .why = value_or(part, "why", std::string())});
+      }
+    } else {
+      require(fits<std::vector<std::size_t>>(value) && value.size() == 2,
+              "{} is {}, must be two whole numbers, of measured and seen", key, value.dump());
+      coverage.counts.push_back({.what = key, .measured = value[0], .seen = value[1]});
+    }
+  }
+  return coverage;
+}
+
 probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   probe::ProfileEntry entry{.step = value_or(line, "step", std::size_t{0})};
   entry.site = {.sublayer = name_at<SublayerKind>(line, "sublayer"),
@@ -192,7 +213,7 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
     with_prefix(fmt::format("{}: line {}: ", file, ++number), [&] {
       const Json object = parse_json_line(line);
       if (object.contains("addnorm_profile")) {
-        profiles.push_back({.model = model_of(object)});
+        profiles.push_back({.model = model_of(object), .coverage = coverage_of(object)});
       } else {
         require(
             !profiles.empty(),

@@ -29,6 +29,20 @@ struct ProfileModel {
   std::uint64_t seed = 0;
 };
 
+/// How much of what a model computes was measured, where that is known.
+struct Coverage {
+  struct Count {
+    std::string what;  ///< "sums", "norms", "attentions"
+    std::size_t measured = 0;
+    std::size_t seen = 0;
+  };
+  struct LeftOut {
+    std::string where, why;
+  };
+  std::vector<Count> counts;
+  std::vector<LeftOut> left_out;
+};
+
 /// A profile as JSON lines: {"addnorm_profile":1,"model":{…}}, then one line for each entry:
 ///   {"step":0,"layer":3,"sublayer":"attention","point":"sum","rms":…,"mean":…,"std":…,
 ///    "abs_max":…,"grad_rms":…,"token_cosine":…}
@@ -36,7 +50,10 @@ struct ProfileModel {
 /// final_norm, head) have none. A value inside a norm, and its parameters, also say which:
 /// "norm":"before"; a weight "weight":"query"; the sum of a stream of several lanes its lane, from
 /// 0 on, unless that is 0: "lane":2. What is unknown has no key; where a value was infinite or NaN
-/// the line says "finite":false. A file may hold several profiles, one after the other.
+/// the line says "finite":false. The first line may also say how much was measured:
+///   "coverage":{"sums":[24,24],"norms":[49,49],"left_out":[{"where":"layer 3","why":"…"}]}
+/// with what was measured and what was seen of each. A file may hold several profiles, one after
+/// the other.
 std::string profile_json_lines(const ProfileModel& model,
                                const std::vector<probe::ProfileEntry>& entries);
 
@@ -46,6 +63,7 @@ std::string profile_lines(const std::vector<probe::ProfileEntry>& entries);
 
 struct Profile {
   ProfileModel model;
+  Coverage coverage = {};
   std::vector<probe::ProfileEntry> entries;  ///< in the order of their steps
 };
 

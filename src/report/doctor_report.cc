@@ -45,13 +45,15 @@ std::string group_text(const Diagnosis& diagnosis, const Group& group, int width
 }  // namespace
 
 bool Diagnosis::sound() const {
-  return std::ranges::all_of(
-      findings, [](const doctor::Finding& f) { return f.severity == doctor::Severity::kNote; });
+  return !is_blind(subject.profile.coverage) &&
+         std::ranges::all_of(findings, [](const doctor::Finding& f) {
+           return f.severity == doctor::Severity::kNote;
+         });
 }
 
 std::string doctor_text(const Diagnosis& diagnosis, int width) {
   const std::vector<Group> groups = grouped(diagnosis.findings);
-  const std::size_t defects = count_defects(groups);
+  const io::Coverage& coverage = diagnosis.subject.profile.coverage;
   std::string text = wrap(
       fmt::format("{}: {}", diagnosis.subject.name, model_text(diagnosis.subject.profile.model)),
       width);
@@ -59,7 +61,11 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
   if (!diagnosis.subject.measured_on.empty()) {
     text += paint(Ink::kFaint, input_text(diagnosis.subject)) + "\n";
   }
-  text += fmt::format("{}\n", paint(defects == 0 ? Ink::kGood : Ink::kBad, verdict_text(defects)));
+  for (const std::string& line : {coverage_text(coverage), left_out_text(coverage)}) {
+    if (!line.empty()) text += paint(Ink::kFaint, wrap(line, width)) + "\n";
+  }
+  const Cell outcome = verdict(diagnosis, groups);
+  text += paint(outcome.ink, outcome.text) + "\n";
   for (const Group& group : groups) {
     text += "\n" + group_text(diagnosis, group, width);
   }
@@ -131,6 +137,17 @@ io::Json to_json(const doctor::LayerNumbers& row) {
   return layer;
 }
 
+io::Json to_json(const io::Coverage& coverage) {
+  io::Json document = io::Json::object();
+  for (const auto& [what, measured, seen] : coverage.counts) document[what] = {measured, seen};
+  if (document.empty() && coverage.left_out.empty()) return nullptr;
+  document["left_out"] = io::Json::array();
+  for (const auto& [where, why] : coverage.left_out) {
+    document["left_out"].push_back({{"where", where}, {"why", why}});
+  }
+  return document;
+}
+
 io::Json to_json(const doctor::Finding* finding) {
   return to_json(*finding);
 }
@@ -158,6 +175,8 @@ io::Json to_json(const Diagnosis& diagnosis) {
             {"parameters", model.parameters}}},
           {"loss", number(diagnosis.subject.loss)},
           {"findings", array_of(diagnosis.findings)},
+          {"accepted", diagnosis.accepted},
+          {"coverage", to_json(diagnosis.subject.profile.coverage)},
           {"proofs", array_of(diagnosis.proofs)},
           {"effective_depth", number(doctor::effective_depth(rows))},
           {"layers", array_of(rows)}};

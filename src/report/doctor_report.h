@@ -13,8 +13,9 @@ struct Diagnosis {
   doctor::Subject subject = {};
   std::vector<doctor::Finding> findings = {};  ///< diagnose(subject)
   std::vector<doctor::Proof> proofs = {};      ///< of the remedies that were tried
+  std::size_t accepted = 0;                    ///< findings that were left out by their names
 
-  /// Whether there is more than notes.
+  /// Whether something was measured, and nothing found but notes.
   bool sound() const;
 };
 
@@ -27,7 +28,8 @@ std::string doctor_text(const Diagnosis& diagnosis, int width);
 std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
 
 /// {"target","status":"sound"|"findings","model":{…},"loss","findings":[{"rule","severity","where",
-/// "layer","sublayer","what","because","fix","measured","expected"}],"proofs":[{"rule","change",
+/// "layer","sublayer","what","because","fix","measured","expected"}],"accepted","coverage":
+/// {"sums":[measured,seen],…,"left_out":[{"where","why"}]},"proofs":[{"rule","change",
 /// "steps","number","before","after","mended"}],"effective_depth","layers":[{…}]}; a finding of the
 /// whole has no layer, and what is unknown is null. Held against another it has one key more:
 /// "comparison":{"other":{…},"gone":[{…}],"new":[{…}],"parting":{"layer","number","one","other"},

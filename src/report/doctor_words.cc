@@ -168,14 +168,35 @@ std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& gr
   return texts;
 }
 
-std::size_t count_defects(const std::vector<Group>& groups) {
-  return static_cast<std::size_t>(std::ranges::count_if(groups, [](const Group& group) {
-    return group.worst().severity != doctor::Severity::kNote;
-  }));
+std::string coverage_text(const io::Coverage& coverage) {
+  std::vector<std::string> parts;
+  for (const auto& [what, measured, seen] : coverage.counts) {
+    parts.push_back(fmt::format("{} of {} {}", measured, seen, what));
+  }
+  return parts.empty() ? "" : fmt::format("Measured: {}.", fmt::join(parts, ", "));
 }
 
-std::string verdict_text(std::size_t defects) {
-  return defects == 0 ? "no finding" : format_count(defects, "finding");
+std::string left_out_text(const io::Coverage& coverage) {
+  std::vector<std::string> parts;
+  for (const auto& [where, why] : coverage.left_out) {
+    parts.push_back(why.empty() ? where : fmt::format("{} ({})", where, why));
+  }
+  return parts.empty() ? "" : fmt::format("Not measured: {}.", fmt::join(parts, "; "));
+}
+
+bool is_blind(const io::Coverage& coverage) {
+  return !coverage.counts.empty() && std::ranges::all_of(coverage.counts, [](const auto& count) {
+    return count.measured == 0;
+  });
+}
+
+Cell verdict(const Diagnosis& diagnosis, const std::vector<Group>& groups) {
+  const auto defects = static_cast<std::size_t>(std::ranges::count_if(
+      groups, [](const Group& g) { return g.worst().severity != doctor::Severity::kNote; }));
+  std::string text = defects > 0 ? format_count(defects, "finding") : "no finding";
+  if (is_blind(diagnosis.subject.profile.coverage)) text += ": nothing was measured";
+  if (diagnosis.accepted > 0) text += fmt::format(", {} accepted", diagnosis.accepted);
+  return {text, diagnosis.sound() ? Ink::kGood : Ink::kBad};
 }
 
 }  // namespace addnorm::report

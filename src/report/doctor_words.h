@@ -62,8 +62,14 @@ std::string places(const Group& group);
 /// "warm-up 0 → 100: loss 3.1 → 2.5, mended in 100 steps", of each remedy that was tried.
 std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& group);
 
-/// "2 findings", of those that are no notes.
-std::string verdict_text(std::size_t defects);
-std::size_t count_defects(const std::vector<Group>& groups);
+/// "Measured: 24 of 24 sums, 49 of 49 norms.", or nothing where the profile does not say it.
+std::string coverage_text(const io::Coverage& coverage);
+/// "Not measured: layer 3, attention (its output has another shape).", or nothing.
+std::string left_out_text(const io::Coverage& coverage);
+/// Whether the profile says that nothing was measured.
+bool is_blind(const io::Coverage& coverage);
+
+/// "2 findings, 1 more is accepted", of those that are no notes, and whether that is good.
+Cell verdict(const Diagnosis& diagnosis, const std::vector<Group>& groups);
 
 }  // namespace addnorm::report

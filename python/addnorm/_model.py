@@ -1,0 +1,121 @@
+"""What check and watch share: a model as it is called, its state, and the probe in it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+from typing import Any, Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+_REPLICAS = "DataParallel", "DistributedDataParallel"
+_SHARDS = ("FullyShardedDataParallel",)  # its inner modules cannot be called without it
+
+
+def probing() -> Any:
+    """The module with probe() and ProbeError."""
+    try:
+        return importlib.import_module("addnorm.probe")
+    except ModuleNotFoundError:
+        return importlib.import_module("addnorm_probe")
+
+
+def called(model: nn.Module) -> nn.Module:
+    """What can be run here and now: without torch.compile and without wrappers that only copy."""
+    while True:
+        inner = _inner(model, _REPLICAS)
+        if inner is None:
+            return model
+        model = inner
+
+
+def network(model: nn.Module) -> nn.Module:
+    """The model that somebody wrote."""
+    while True:
+        inner = _inner(model, _REPLICAS + _SHARDS)
+        if inner is None:
+            return model
+        model = inner
+
+
+def _inner(model: nn.Module, wrappers: tuple[str, ...]) -> nn.Module | None:
+    if "_orig_mod" in model._modules:  # of torch.compile
+        return model._modules["_orig_mod"]
+    return model._modules["module"] if type(model).__name__ in wrappers else None
+
+
+def tensors(values: Any) -> Iterator[Tensor]:
+    """Those in what a model takes or gives, in their order."""
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, Mapping):
+        for value in values.values():
+            yield from tensors(value)
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from tensors(value)
+    elif hasattr(values, "__dict__") and not isinstance(values, (type, nn.Module)):
+        yield from tensors(list(vars(values).values()))
+
+
+@contextlib.contextmanager
+def untouched(model: nn.Module, inputs: Any) -> Iterator[None]:
+    """Gradients are computed within; afterwards gradients, modes, generators and buffers are as before."""
+    leaves = [*model.parameters(), *(t for t in tensors(inputs) if t.is_leaf and t.requires_grad)]
+    gradients = [(leaf, leaf.grad) for leaf in leaves]
+    modes = [(module, module.training) for module in model.modules()]
+    buffers = [(b, b._version, b.detach().clone()) for b in model.buffers() if not b.is_inference()]
+    devices = {leaf.device.index for leaf in leaves if leaf.device.type == "cuda"}
+    with torch.random.fork_rng(devices=sorted(devices)), torch.inference_mode(False), torch.enable_grad():
+        try:
+            for leaf in leaves:
+                leaf.grad = None
+            yield
+        finally:
+            for leaf, gradient in gradients:
+                leaf.grad = gradient
+            for module, mode in modes:
+                module.training = mode
+            for buffer, version, values in buffers:
+                if buffer._version != version:
+                    with torch.no_grad():
+                        buffer.copy_(values)
+
+
+def eager() -> contextlib.AbstractContextManager[Any]:
+    """Within, modules that were compiled run as they were written (PyTorch 2.6 and later)."""
+    compiler = getattr(torch, "compiler", None)
+    if not hasattr(compiler, "set_stance") or "torch._dynamo" not in sys.modules:
+        return contextlib.nullcontext()  # or nothing was compiled
+    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return stance
+
+
+def profile_of(probe: Any) -> tuple[dict[str, Any], list[str]]:
+    """The first line, with the coverage, and the others."""
+    first, *lines = probe.text().splitlines()
+    header: dict[str, Any] = json.loads(first)
+    coverage = probe.coverage() if hasattr(probe, "coverage") else _counted(lines)
+    header.setdefault("coverage", coverage)
+    return header, lines
+
+
+def _counted(lines: list[str]) -> dict[str, Any]:
+    """What a probe that does not say it has at least measured."""
+    entries = [json.loads(line) for line in lines]
+    marks = {"sums": "from_x", "norms": "divisor", "attentions": "entropy"}
+    points = {"sums": {"sum"}, "norms": {"before", "inside", "after", "output"}, "attentions": {"scores"}}
+    coverage: dict[str, Any] = {"left_out": []}
+    for what, mark in marks.items():
+        seen = [e for e in entries if e["point"] in points[what] and
+                (e["point"] != "output" or e["sublayer"] == "final_norm")]
+        coverage[what] = [sum(mark in e for e in seen), len(seen)]
+    return coverage
+
+
+def text_of(header: dict[str, Any], lines: list[str]) -> str:
+    """The profile."""
+    return "".join(f"{line}\n" for line in [json.dumps(header, separators=(",", ":")), *lines])

@@ -1,0 +1,156 @@
+"""addnorm.check: one forward and backward of a PyTorch model, and what the doctor says of it."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
+
+from . import _core
+from .report import Report
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str | None = None,
+          optimizer: Any = None, tokens: int = 4096, ignore: Iterable[str] = (), **options: Any) -> Report:
+    """Runs a PyTorch model forward and backward once, and compares what its residual sums, norms and
+    attentions compute with what they should.
+
+        report = addnorm.check(model, batch)
+        print(report)
+
+    inputs     what the model is called with: a tensor, a tuple of arguments, or a dict of named ones
+    loss       a function from the model's output to a scalar, or "own": the loss in that output. By
+               default the own one if there is one; else the output's product with fixed random
+               directions, which sends a gradient everywhere
+    optimizer  of the training; what it does with the parameters is judged too, without a step
+    tokens     at most so many tokens are compared value by value; gradients are of all
+    ignore     findings to leave out: "rule", or "rule@layer 2"
+    options    of probe(): layers, attention, feed_forward, recipe, batch_first
+
+    The model, its gradients, its mode, its buffers and the random generators are afterwards as before, and
+    no hook is left. torch.compile and wrappers for several devices are looked through. Error, in one line,
+    for a model without layers, or one that cannot be run on these inputs.
+    """
+    from . import _model
+    network = _model.network(model)
+    arguments, named = _call(inputs)
+    _check_devices(network, (arguments, named))
+    with _model.untouched(network, (arguments, named)), _model.eager():
+        probe = _measure(network, _model.called(model), arguments, named, _Loss(loss),
+                         tokens=tokens, **options)
+        header, lines = _model.profile_of(probe)
+        _add_behaviour(header, lines, network, arguments, named, loss=_Loss(loss), optimizer=optimizer)
+    return Report(_model.text_of(header, lines), type(network).__name__, ignore)
+
+
+def _call(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments and named arguments."""
+    if isinstance(inputs, Mapping):
+        return (), {str(name): value for name, value in inputs.items()}
+    return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
+
+
+def _check_devices(network: nn.Module, inputs: Any) -> None:
+    from . import _model
+    homes = {str(p.device) for p in network.parameters()}
+    if "meta" in homes:
+        raise _core.Error("model: has parameters on the device meta, where there are no values")
+    for tensor in _model.tensors(inputs):
+        if homes and str(tensor.device) not in homes:
+            raise _core.Error(f"inputs: a tensor is on {tensor.device}, the model on "
+                              f"{', '.join(sorted(homes))}; move one of them")
+
+
+def _measure(network: nn.Module, called: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any],
+             loss: _Loss, **options: Any) -> Any:
+    """A probe that has seen one forward and backward."""
+    from . import _model
+    probing = _model.probing()
+    try:
+        probe = probing.probe(network, **options)
+        with probe:
+            loss(called(*arguments, **named)).backward()
+    except (_core.Error, probing.ProbeError) as error:
+        raise _core.Error(_one_line(str(error))) from error
+    except Exception as error:  # of the model's own code, or a hook in it
+        raise _core.Error(f"the model failed on these inputs: {_one_line(repr_of(error))}") from error
+    return probe
+
+
+def repr_of(error: Exception) -> str:
+    """Its class and what it says."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Loss:
+    """What is derived: a scalar made of a model's output."""
+
+    def __init__(self, loss: Callable[[Any], Tensor] | str | None) -> None:
+        if not (loss is None or loss == "own" or callable(loss)):
+            raise _core.Error(f'loss: is {loss!r}, must be a function of the output, "own" or None')
+        self._loss = loss
+
+    def __call__(self, output: Any) -> Tensor:
+        if callable(self._loss):
+            return _scalar("loss(output)", self._loss(output))
+        own = _own_loss(output)
+        if own is not None:
+            return _scalar("the output's loss", own)
+        if self._loss == "own":
+            raise _core.Error(f"loss: the output, a {type(output).__name__}, has no loss of its own")
+        return _directed(output)
+
+
+def _scalar(name: str, value: Any) -> Tensor:
+    import torch
+    if not isinstance(value, torch.Tensor):
+        raise _core.Error(f"loss: {name} is a {type(value).__name__}, must be a tensor with one number")
+    if value.numel() != 1:
+        raise _core.Error(f"loss: {name} has the shape {tuple(value.shape)}, must be one number")
+    if not value.requires_grad:
+        raise _core.Error(f"loss: {name} does not depend on a parameter that needs a gradient")
+    return value.reshape(())
+
+
+def _own_loss(output: Any) -> Any:
+    """The one that has this name, or the one number in a tuple."""
+    import torch
+    if isinstance(output, Mapping):
+        return output.get("loss")
+    if isinstance(output, (tuple, list)):
+        return next((t for t in output if isinstance(t, torch.Tensor) and t.numel() == 1
+                     and t.requires_grad), None)
+    return getattr(output, "loss", None)
+
+
+def _directed(output: Any) -> Tensor:
+    """Σ y ⊙ r/√n of the output y with fixed random directions r. Its mean square would not do: after a
+    norm that is a constant."""
+    import torch
+    from . import _model
+    for y in _model.tensors(output):
+        if y.requires_grad and y.is_floating_point():
+            rows = y.reshape(-1, y.shape[-1]) if y.dim() else y.reshape(1, 1)
+            n, features = rows.shape
+            generator = torch.Generator().manual_seed(0)
+            values = torch.randn(n + features, generator=generator).to(rows.device)
+            directions = values.as_strided((n, features), (1, 1))  # each row begins one value later
+            return (rows.float() * directions).sum() / math.sqrt(max(1, rows.numel()))
+    return torch.zeros((), requires_grad=True)  # nothing needs a gradient: the forward alone is judged
+
+
+def _add_behaviour(header: dict[str, Any], lines: list[str], network: nn.Module,
+                   arguments: tuple[Any, ...], named: dict[str, Any], **options: Any) -> None:
+    """What shows only when a model is perturbed."""
+    try:
+        behaviour = importlib.import_module("addnorm.behaviour")
+    except ModuleNotFoundError:
+        return
+    behaviour.measure(network, arguments, named, header=header, lines=lines, **options)

@@ -1,0 +1,8 @@
+"""The doctor inside other tools; each module imports its tool.
+
+    lightning       a callback for Lightning
+    transformers    a callback for the Trainer of Hugging Face
+    loggers         log functions of addnorm.watch for TensorBoard and Weights & Biases
+    github          annotations for GitHub Actions
+    pytest_plugin   the fixture addnorm_sound and the option --addnorm-baseline, which pytest finds itself
+"""

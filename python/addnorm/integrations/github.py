@@ -1,0 +1,45 @@
+"""Findings as annotations of GitHub Actions, at the class of the model."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from typing import Any, TextIO
+
+from ..report import Report
+
+_LEVELS = {"broken": "error", "suspicious": "warning", "note": "notice"}
+
+
+def annotations(report: Report, model: Any = None) -> list[str]:
+    """A workflow command for each finding: "::error file=…,line=…,title=…::what was seen"; with the file in
+    which the class of `model` stands, if one is given."""
+    source = _source(model)
+    return [f"::{_LEVELS[finding.severity]} {source}title={_property(f'addnorm {finding.rule}')}::"
+            f"{_data(f'{report.name}, {finding}')}" for finding in report.findings]
+
+
+def annotate(report: Report, model: Any = None, out: TextIO | None = None) -> None:
+    """Prints them, if this is a job of GitHub Actions."""
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in annotations(report, model):
+            print(line, file=out or sys.stdout)
+
+
+def _source(model: Any) -> str:
+    """The file below the working directory, as annotations name it, or nothing."""
+    try:
+        file = os.path.relpath(inspect.getsourcefile(type(model)) or "")
+        line = inspect.getsourcelines(type(model))[1]
+    except (OSError, TypeError, ValueError):  # of no model, or a class that was typed in
+        return ""
+    return "" if file.startswith("..") else f"file={_property(file)},line={line},"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,210 @@
+"""What the doctor says of a profile: findings, how much was measured, and how to show them."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+import os
+import shutil
+import sys
+from typing import Any, Iterable, Iterator, Literal, Union
+
+from . import _core
+
+Path = Union[str, "os.PathLike[str]"]
+
+# What numbers() gives of a line of a profile, by its point.
+_LOGGED = {"x": ("rms", "grad_rms"), "branch": ("rms", "grad_rms"), "sum": ("rms", "grad_rms"),
+           "output": ("rms", "grad_rms"), "scores": ("abs_max", "entropy"), "gamma": ("rms",)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One finding of a Report; docs/doctor.md describes each rule.
+
+    severity: "broken", the network computes something other than it declares; "suspicious", sound
+    networks do not show it; "note", no defect.
+    """
+
+    rule: str
+    severity: Literal["broken", "suspicious", "note"]
+    where: str
+    """The place: "layer 2, attention"."""
+    seen: str
+    expected: str
+    fix: str
+    layer: int | None = None
+    sublayer: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The rule at its place, as `ignore` and baselines take it: "residual-missing@layer 2, attention"."""
+        return f"{self.rule}@{self.where}"
+
+    def __str__(self) -> str:
+        return f"{self.rule} at {self.where}: {self.seen}. Expected: {self.expected}. Fix: {self.fix}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """How much of what a model computes was measured; str() says it in a line."""
+
+    counts: dict[str, tuple[int, int]]
+    """Measured and seen, by what is counted: {"sums": (24, 24), …}."""
+    left_out: list[tuple[str, str]]
+    """(where, why) of what was not measured."""
+
+    def __str__(self) -> str:
+        if not self.counts:
+            return "unknown"
+        counts = ", ".join(f"{measured} of {seen} {what}" for what, (measured, seen) in self.counts.items())
+        return f"{counts} measured"
+
+
+class Report:
+    """What the doctor finds in a profile, by the rules of `addnorm doctor` and in its words.
+
+    profile: the text of a profile (JSON lines); name: of the model or file; accepted: findings to leave
+    out, each a rule, or a rule at a place: "residual-missing@layer 2". Error for a text that is no profile.
+
+        report = addnorm.Report.read("profile.jsonl")
+        print(report)
+    """
+
+    def __init__(self, profile: str, name: str = "profile", accepted: Iterable[str] = ()) -> None:
+        self.profile = profile
+        self.name = name
+        self.accepted = (accepted,) if isinstance(accepted, str) else tuple(accepted)
+        self._diagnosis = _core.Diagnosis(profile, name, list(self.accepted))
+        document = json.loads(self._diagnosis.json(None))
+        self.findings = [_finding(finding) for finding in document["findings"]]
+        self.coverage = _coverage(document["coverage"] or {})
+
+    @classmethod
+    def read(cls, file: Path, accepted: Iterable[str] = ()) -> Report:
+        """Of a profile in a file."""
+        with open(file, encoding="utf-8") as profile:
+            return cls(profile.read(), os.fspath(file), accepted)
+
+    @property
+    def sound(self) -> bool:
+        """Whether something was measured, and nothing found but notes."""
+        return self._diagnosis.sound
+
+    # -- To be shown --
+
+    def text(self, width: int | None = None, color: bool | None = None,
+             against: Report | None = None) -> str:
+        """For a terminal. width and color: those of standard output, where NO_COLOR forbids colour.
+
+        against: a report of the same network before a change, or of the model that this one is a port of.
+        """
+        if color is None:
+            color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        width = shutil.get_terminal_size().columns if width is None else width
+        if against is None:
+            return self._diagnosis.text(width, color, None)
+        return against._diagnosis.text(width, color, self._diagnosis)
+
+    def json(self, file: Path | None = None, against: Report | None = None) -> str:
+        """The document of `addnorm doctor --json`, also written to the file if one is given."""
+        return _written(_reported("json", self, against), file)
+
+    def html(self, file: Path | None = None, against: Report | None = None) -> str:
+        """A page with curves that needs no other file, also written to the file if one is given."""
+        return _written(_reported("html", self, against), file)
+
+    def __str__(self) -> str:
+        return self.text().rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"<addnorm.Report of {self.name}: {len(self.findings)} findings, {self.coverage}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the page in a frame of its own, so that neither changes the other's style."""
+        return (f'<iframe srcdoc="{html.escape(self.html())}" title="{html.escape(self.name)}" '
+                'style="width:100%;height:36rem;border:0;resize:vertical;overflow:auto"></iframe>')
+
+    def numbers(self) -> dict[str, float]:
+        """Of the last step, for loggers: {"addnorm/layer 3/attention/sum_rms": 1.7, …}, and how many
+        findings there are: "addnorm/broken", "addnorm/suspicious"."""
+        lines = [json.loads(line) for line in self.profile.splitlines()[1:]]
+        last = max(line.get("step", 0) for line in lines)
+        numbers = dict(_logged(line for line in lines if line.get("step", 0) == last))
+        for severity in "broken", "suspicious":
+            found = sum(finding.severity == severity for finding in self.findings)
+            numbers[f"addnorm/{severity}"] = float(found)
+        return numbers
+
+    # -- To be asserted --
+
+    def ignoring(self, *names: str, baseline: Path | None = None) -> Report:
+        """The same without these findings, and without those in a file of save_baseline()."""
+        known = [] if baseline is None else _baseline(baseline).get(self.name, [])
+        return Report(self.profile, self.name, (*self.accepted, *names, *known))
+
+    def assert_sound(self, ignore: Iterable[str] = (), baseline: Path | None = None) -> None:
+        """AssertionError with the findings that are neither notes, nor ignored, nor in the baseline; or
+        where nothing was measured. baseline: a file of save_baseline()."""
+        __tracebackhide__ = True
+        names = (ignore,) if isinstance(ignore, str) else ignore
+        rest = self.ignoring(*names, baseline=baseline)
+        if not rest.sound:
+            raise AssertionError(rest.text(80, False).rstrip("\n"))
+
+    def save_baseline(self, file: Path) -> None:
+        """Writes the findings of this model as known and accepted; those of other models in the file stay."""
+        models = _baseline(file) if os.path.exists(file) else {}
+        models[self.name] = sorted({f.name for f in self.findings if f.severity != "note"})
+        document = {"addnorm_baseline": 1, "models": dict(sorted(models.items()))}
+        _written(json.dumps(document, indent=1, ensure_ascii=False) + "\n", file)
+
+
+def _finding(document: dict[str, Any]) -> Finding:
+    keys = {"seen": "what", "expected": "because"}
+    return Finding(**{field.name: document[keys.get(field.name, field.name)]
+                      for field in dataclasses.fields(Finding)})
+
+
+def _coverage(document: dict[str, Any]) -> Coverage:
+    left_out = [(part["where"], part["why"]) for part in document.get("left_out", ())]
+    counts = {what: (pair[0], pair[1]) for what, pair in document.items() if what != "left_out"}
+    return Coverage(counts, left_out)
+
+
+def _logged(lines: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+    for line in lines:
+        place = f"layer {line['layer']}/" if "layer" in line else ""
+        norm = f"{line['norm']}_" if "norm" in line else ""
+        for key in _LOGGED.get(line.get("point", ""), ()):
+            if isinstance(line.get(key), (int, float)):
+                yield f"addnorm/{place}{line['sublayer']}/{norm}{line['point']}_{key}", float(line[key])
+
+
+def _reported(form: str, report: Report, against: Report | None) -> str:
+    first, second = (report, None) if against is None else (against, report._diagnosis)
+    text: str = getattr(first._diagnosis, form)(second)
+    return text
+
+
+def _written(text: str, file: Path | None) -> str:
+    """Writes it whole or not at all."""
+    if file is not None:
+        unfinished = f"{os.fspath(file)}.{os.getpid()}"
+        with open(unfinished, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.replace(unfinished, file)
+    return text
+
+
+def _baseline(file: Path) -> dict[str, list[str]]:
+    """The names of findings by model."""
+    with open(file, encoding="utf-8") as text:
+        try:
+            document = json.load(text)
+            models: dict[str, list[str]] = document["models"]
+            return {model: list(names) for model, names in models.items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise _core.Error(f"{os.fspath(file)}: is no baseline, which Report.save_baseline() "
+                              "writes") from None

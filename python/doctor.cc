@@ -1,0 +1,48 @@
+// The doctor over the text of a profile: the rules, and the reports that the program writes.
+
+#include <pybind11/stl.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "doctor/accepted.h"
+#include "doctor/diagnose.h"
+#include "module.h"
+#include "report/doctor_report.h"
+#include "report/terminal.h"
+
+namespace addnorm::python {
+namespace {
+
+report::Diagnosis diagnose(const std::string& profile, const std::string& name,
+                           const std::vector<std::string>& accepted) {
+  report::Diagnosis diagnosis{.subject = doctor::read_profile_text(profile, name)};
+  diagnosis.findings = doctor::diagnose(diagnosis.subject);
+  diagnosis.accepted = std::erase_if(diagnosis.findings, [&](const doctor::Finding& finding) {
+    return doctor::is_accepted(finding, accepted);
+  });
+  return diagnosis;
+}
+
+std::string text_of(const report::Diagnosis& diagnosis, int width, bool in_color,
+                    const report::Diagnosis* other) {
+  std::string text = report::doctor_text(diagnosis, width);
+  if (other != nullptr) text += "\n" + report::comparison_text(diagnosis, *other, width);
+  const report::Color color = in_color ? report::Color::kOn : report::Color::kOff;
+  return report::adapt(text, {.color = color, .width = width});
+}
+
+}  // namespace
+
+void add_doctor(py::module_& m) {
+  using Release = py::call_guard<py::gil_scoped_release>;
+  py::class_<report::Diagnosis>(m, "Diagnosis")
+      .def(py::init(&diagnose), Release())
+      .def_property_readonly("sound", &report::Diagnosis::sound)
+      .def("text", &text_of, Release())
+      .def("json", &report::doctor_json, Release())
+      .def("html", &report::doctor_html, Release());
+}
+
+}  // namespace addnorm::python

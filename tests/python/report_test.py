@@ -1,0 +1,159 @@
+"""Reports of profiles: what the program says of the same files, and what becomes of accepted findings."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import addnorm
+import pytest
+
+PROFILES = sorted((pathlib.Path(__file__).parents[1] / "golden/profiles").glob("*.jsonl"))
+BUG = next(p for p in PROFILES if p.name == "gpt2_residual_missing_1_attention.jsonl")
+OTHER_BUG = next(p for p in PROFILES if p.name == "gpt2_residual_twice_2_feed_forward.jsonl")
+SOUND = next(p for p in PROFILES if p.name == "gpt2_sound_0_0.jsonl")
+
+
+def program(*arguments, **environment):
+    return subprocess.run([os.environ["ADDNORM_PROGRAM"], "doctor", *map(str, arguments)], text=True,
+                          stdout=subprocess.PIPE, env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
+
+
+def test_findings_are_those_of_the_program():
+    assert len(PROFILES) > 70
+    found = 0
+    for file in PROFILES:
+        result = program(file, "--json")
+        report = addnorm.Report.read(file)
+        assert report.json() == result.stdout, file.name
+        assert report.sound == (result.returncode == 0), file.name
+        document = json.loads(result.stdout)
+        assert [(f.rule, f.severity, f.where, f.seen, f.expected, f.fix) for f in report.findings] == [
+            tuple(f[key] for key in ("rule", "severity", "where", "what", "because", "fix"))
+            for f in document["findings"]]
+        found += not report.sound
+    assert found > 40
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_texts_and_pages_are_those_of_the_program(width, tmp_path):
+    page, other = tmp_path / "page.html", tmp_path / "other.html"
+    for file in BUG, SOUND:
+        report = addnorm.Report.read(file)
+        assert report.text(width, False) == program(file, "--html", page, COLUMNS=str(width)).stdout
+        assert report.html() == page.read_text()
+    one, two = addnorm.Report.read(SOUND), addnorm.Report.read(BUG)
+    said = program(SOUND, "--compare", BUG, "--html", other, COLUMNS=str(width)).stdout
+    assert said.startswith(two.text(width, False, against=one).split("\n\n")[0])
+    assert two.text(width, False, against=one) == said
+    assert two.html(against=one) == other.read_text()
+    assert two.json(against=one) == program(SOUND, "--compare", BUG, "--json").stdout
+
+
+def test_colour_is_for_terminals(monkeypatch):
+    report = addnorm.Report.read(BUG)
+    assert "\x1b[" not in str(report)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in str(report)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in str(report)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert str(report) == report.text(60, False).rstrip("\n") != report.text(80, False).rstrip("\n")
+
+
+def test_files_are_written_and_a_notebook_has_a_frame(tmp_path):
+    report = addnorm.Report.read(BUG)
+    assert report.html(tmp_path / "x.html") == (tmp_path / "x.html").read_text()
+    assert report.json(tmp_path / "x.json") == (tmp_path / "x.json").read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["x.html", "x.json"]
+    frame = report._repr_html_()
+    assert frame.startswith("<iframe srcdoc=") and "residual-missing" in frame
+    assert frame.count('"') == 6  # the page's own are escaped
+
+
+def test_findings_can_be_accepted_by_rule_and_by_place():
+    report = addnorm.Report.read(BUG)
+    defects = [f for f in report.findings if f.severity != "note"]
+    assert [f.name for f in defects] == ["residual-missing@layer 1, attention"]
+    for name, is_accepted in [("residual-missing", True), ("residual-missing@layer 1", True),
+                              ("residual-missing@layer 1, attention", True),
+                              ("residual-missing@layer 1, feed-forward", False),
+                              ("residual-missing@layer", False), ("residual", False),
+                              ("residual-missing@layer 2", False)]:
+        rest = report.ignoring(name)
+        assert rest.sound == is_accepted, name
+        assert len(rest.findings) == len(report.findings) - is_accepted
+        assert ("1 accepted" in rest.text(80)) == is_accepted
+        if is_accepted:
+            report.assert_sound(ignore=[name])
+            report.assert_sound(ignore=name)
+    with pytest.raises(AssertionError, match=r"residual-missing\n +where +layer 1, attention"):
+        report.assert_sound()
+
+
+def test_a_baseline_accepts_what_it_names_of_its_model(tmp_path):
+    file = tmp_path / "baseline.json"
+    one = addnorm.Report(BUG.read_text(), "One")
+    two = addnorm.Report(OTHER_BUG.read_text(), "Two")
+    one.save_baseline(file)
+    one.assert_sound(baseline=file)
+    with pytest.raises(AssertionError, match="residual-twice"):
+        two.assert_sound(baseline=file)
+    two.save_baseline(file)
+    two.assert_sound(baseline=file)
+    one.assert_sound(baseline=file)
+    with pytest.raises(AssertionError):  # the bug of one model in another
+        addnorm.Report(BUG.read_text(), "Two").assert_sound(baseline=file)
+    file.write_text("[1, 2]")
+    with pytest.raises(addnorm.Error, match="baseline.json: is no baseline"):
+        one.assert_sound(baseline=file)
+
+
+def test_coverage_is_that_of_the_first_line():
+    first, rest = SOUND.read_text().split("\n", 1)
+    header = json.loads(first)
+    assert str(addnorm.Report.read(SOUND).coverage) == "unknown"
+    header["coverage"] = {"sums": [7, 8], "norms": [9, 9],
+                          "left_out": [{"where": "layer 3, attention", "why": "its sum has another shape"}]}
+    report = addnorm.Report(json.dumps(header) + "\n" + rest)
+    assert str(report.coverage) == "7 of 8 sums, 9 of 9 norms measured"
+    assert report.coverage.left_out == [("layer 3, attention", "its sum has another shape")]
+    assert report.sound
+    for shown in report.text(200, False), report.html():
+        assert "Measured: 7 of 8 sums, 9 of 9 norms." in shown
+        assert "Not measured: layer 3, attention (its sum has another shape)." in shown
+    header["coverage"] = {"sums": [0, 8]}
+    blind = addnorm.Report(json.dumps(header) + "\n" + rest)
+    assert not blind.sound
+    with pytest.raises(AssertionError, match="no finding: nothing was measured"):
+        blind.assert_sound()
+
+
+@pytest.mark.parametrize("profile, sentence", [
+    ("", "name: holds no profile"), ("{}\n", "name: line 1: a profile begins with"),
+    ('{"addnorm_profile":1,"model":{}}\n', "has no line but the first"),
+    ('{"addnorm_profile":1,"model":{},"coverage":{"sums":3}}\n', "sums is 3, must be two whole numbers")])
+def test_a_text_that_is_no_profile(profile, sentence):
+    with pytest.raises(addnorm.Error, match=sentence):
+        addnorm.Report(profile, "name")
+
+
+def test_numbers_for_loggers_are_those_of_the_last_step():
+    report = addnorm.Report.read(BUG)
+    lines = [json.loads(line) for line in BUG.read_text().splitlines()[1:]]
+    entry = next(e for e in lines if e.get("layer") == 2 and e["sublayer"] == "attention" and
+                 e["point"] == "sum")
+    numbers = report.numbers()
+    assert numbers["addnorm/layer 2/attention/sum_rms"] == entry["rms"]
+    assert numbers["addnorm/broken"] == 1 and numbers["addnorm/suspicious"] == 0
+    assert all(isinstance(value, float) for value in numbers.values())
+    later = "".join(json.dumps({**e, "step": 7, "rms": 0.5}) + "\n" for e in lines)
+    assert addnorm.Report(BUG.read_text() + later).numbers()["addnorm/layer 2/attention/sum_rms"] == 0.5
+
+
+def test_the_package_does_not_import_pytorch():
+    code = "import sys, addnorm; print(sorted({'torch', 'pytest', 'transformers'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], text=True, check=True,
+                          stdout=subprocess.PIPE).stdout == "[]\n"

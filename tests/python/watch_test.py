@@ -1,0 +1,173 @@
+"""addnorm.watch: what it measures, when, and that training goes on the same without it."""
+
+import json
+import warnings
+
+import addnorm
+import pytest
+
+torch = pytest.importorskip("torch")
+import small_models  # noqa: E402
+from addnorm import _model  # noqa: E402
+
+X, Y = small_models.tokens(), small_models.tokens(seed=2)
+MISSING = {2: "residual-missing"}
+
+
+def train(model, steps, calls=None):
+    """Losses of some steps; `calls` is the model as the loop calls it."""
+    torch.manual_seed(3)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    losses = []
+    for _ in range(steps):
+        loss = (model if calls is None else calls)(X, Y)["loss"]
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+def steps_of(report):
+    return sorted({json.loads(line)["step"] for line in report.profile.splitlines()[1:]})
+
+
+def test_the_first_of_every_so_many_steps_is_measured_with_its_gradients(tmp_path):
+    model, logged, file = small_models.decoder(), [], tmp_path / "profile.jsonl"
+    with addnorm.watch(model, every=3, log=lambda numbers, step: logged.append((step, numbers)),
+                       path=file) as watched:
+        train(model, 4)
+        assert steps_of(addnorm.Report.read(file)) == [0, 3]  # while it goes on
+        train(model, 3)
+    assert [step for step, _ in logged] == [0, 3, 6]
+    assert steps_of(watched.report) == steps_of(addnorm.Report.read(file)) == [0, 3, 6]
+    for layer in range(4):
+        assert logged[1][1][f"addnorm/layer {layer}/attention/sum_grad_rms"] > 0
+    assert logged[0][1] != logged[1][1]
+    assert addnorm.Report.read(file).profile == watched.report.profile
+    # The numbers of step 0 are those of a check of the same batch.
+    checked = addnorm.check(small_models.decoder().eval(), {"tokens": X, "targets": Y})
+    key = "addnorm/layer 0/attention/x_rms"
+    assert checked.numbers()[key] == pytest.approx(logged[0][1][key], rel=1e-6)
+
+
+def test_training_is_the_same_to_the_bit_and_nothing_is_left():
+    plain, model = small_models.decoder(), small_models.decoder()
+    expected = train(plain, 5)
+    own = sorted(vars(model))
+    with addnorm.watch(model, every=2) as watched:
+        assert train(model, 5) == expected
+    assert steps_of(watched.report) == [0, 2, 4]
+    assert sorted(vars(model)) == own
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert all(torch.equal(a, b) for a, b in zip(plain.parameters(), model.parameters()))
+
+
+def test_no_hook_is_there_in_steps_between():
+    model, seen = small_models.decoder(), []
+    with addnorm.watch(model, every=3):
+        for _ in range(4):
+            loss = model(X, Y)["loss"]
+            loss.backward()
+            seen.append(sum(len(m._forward_hooks) for m in model.modules()))
+    assert seen == [0, 0, 0, 0]
+
+
+def test_a_finding_is_a_warning_once():
+    model = small_models.decoder(bugs=MISSING)
+    with pytest.warns(UserWarning) as caught:
+        with addnorm.watch(model, every=1):
+            train(model, 3)
+    assert len(caught) == 1
+    assert "step 0: residual-missing at layer 2, feed-forward" in str(caught[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with addnorm.watch(model, every=1, ignore="residual-missing"):
+            train(model, 2)
+
+
+def test_warnings_as_errors_do_not_stop_training(capsys):
+    model = small_models.decoder(bugs=MISSING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with addnorm.watch(model, every=1) as watched:
+            assert len(train(model, 3)) == 3
+    assert steps_of(watched.report) == [0, 1, 2]
+    assert "residual-missing" in capsys.readouterr().err
+
+
+def fails(*_, **__):
+    raise RuntimeError("it is broken")
+
+
+@pytest.mark.parametrize("where", ["log", "path", "options", "probe in forward", "probe at the end"])
+def test_an_error_within_ends_the_watching_and_not_the_training(where, monkeypatch, tmp_path):
+    options = {"log": {"log": fails}, "path": {"path": tmp_path / "none" / "file"},
+               "options": {"layers": "nothing"}}.get(where, {})
+    if where == "probe in forward":
+        monkeypatch.setattr(_model.probing().Probe, "_end", fails)
+    if where == "probe at the end":
+        monkeypatch.setattr(_model.probing().Probe, "text", fails)
+    model, expected = small_models.decoder(), train(small_models.decoder(), 4)
+    if where == "probe in forward":
+        model.calls -= 1  # its forward ran once more
+    with pytest.warns(UserWarning) as caught:
+        with addnorm.watch(model, every=1, **options):
+            assert train(model, 4) == expected
+    assert len(caught) == 1 and "addnorm.watch has stopped, training goes on" in str(caught[0].message)
+    assert "forward" not in vars(model)
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_an_error_of_the_model_is_the_models():
+    model = small_models.decoder()
+    with addnorm.watch(model, every=1):
+        with pytest.raises((RuntimeError, IndexError)):
+            model(X + 1000)
+        assert len(train(model, 2)) == 2
+    assert not any(m._forward_hooks for m in model.modules())
+
+
+def test_evaluation_is_no_step():
+    model = small_models.decoder()
+    with addnorm.watch(model, every=2) as watched:
+        for _ in range(3):
+            train(model, 1)
+            with torch.no_grad():
+                model(X)
+            model.eval()
+            model(X)
+            model.train()
+    assert steps_of(watched.report) == [0, 2]
+
+
+def test_two_forwards_before_a_backward():
+    model = small_models.decoder()
+    with addnorm.watch(model, every=4) as watched:
+        (model(X, Y)["loss"] + model(Y, X)["loss"]).backward()
+    line = json.loads(watched.report.profile.splitlines()[-2])
+    assert steps_of(watched.report) == [0] and "grad_rms" in line
+
+
+def test_memory_is_bounded():
+    model = small_models.decoder(2)
+    with addnorm.watch(model, every=1) as watched:
+        train(model, 12)
+    assert steps_of(watched.report) == [0, 8, 9, 10, 11]
+
+
+def test_a_compiled_model_is_measured_as_it_was_written():
+    if not hasattr(torch, "compile"):
+        pytest.skip("PyTorch before 2.0 has no torch.compile")
+    model = small_models.decoder(bugs=MISSING)
+    compiled = torch.compile(model, backend="eager")
+    with pytest.warns(UserWarning, match="residual-missing at layer 2"):
+        with addnorm.watch(compiled, every=2) as watched:
+            assert len(train(model, 4, calls=compiled)) == 4
+    assert steps_of(watched.report) == [0, 2]
+    assert compiled(X, Y)["loss"].requires_grad
+
+
+def test_every_is_at_least_one():
+    with pytest.raises(addnorm.Error, match="every is 0, must be at least 1"):
+        addnorm.watch(small_models.decoder(), every=0)
