@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 
@@ -42,7 +43,7 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
         probe = _measure(network, _model.called(model), arguments, named, _Loss(loss),
                          tokens=tokens, **options)
         header, lines = _model.profile_of(probe)
-        _add_behaviour(header, lines, network, arguments, named, loss=_Loss(loss), optimizer=optimizer)
+        _add_behaviour(header, lines, _model.called(model), arguments, named, loss, optimizer)
     return Report(_model.text_of(header, lines), type(network).__name__, ignore)
 
 
@@ -76,11 +77,11 @@ def _measure(network: nn.Module, called: nn.Module, arguments: tuple[Any, ...], 
     except (_core.Error, probing.ProbeError) as error:
         raise _core.Error(_one_line(str(error))) from error
     except Exception as error:  # of the model's own code, or a hook in it
-        raise _core.Error(f"the model failed on these inputs: {_one_line(repr_of(error))}") from error
+        raise _core.Error(f"the model failed on these inputs: {_one_line(_told(error))}") from error
     return probe
 
 
-def repr_of(error: Exception) -> str:
+def _told(error: Exception) -> str:
     """Its class and what it says."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
@@ -146,11 +147,19 @@ def _directed(output: Any) -> Tensor:
     return torch.zeros((), requires_grad=True)  # nothing needs a gradient: the forward alone is judged
 
 
-def _add_behaviour(header: dict[str, Any], lines: list[str], network: nn.Module,
-                   arguments: tuple[Any, ...], named: dict[str, Any], **options: Any) -> None:
-    """What shows only when a model is perturbed."""
+def _add_behaviour(header: dict[str, Any], lines: list[str], model: nn.Module, arguments: tuple[Any, ...],
+                   named: dict[str, Any], loss: Any, optimizer: Any) -> None:
+    """What shows only when something is changed. It must not cost the rest its report."""
     try:
         behaviour = importlib.import_module("addnorm.behaviour")
     except ModuleNotFoundError:
         return
-    behaviour.measure(network, arguments, named, header=header, lines=lines, **options)
+    left_out: list[dict[str, str]] = header["coverage"].setdefault("left_out", [])
+    try:
+        seen, unseen = behaviour.measure(model, arguments, named, loss=loss if callable(loss) else None,
+                                         optimizer=optimizer)
+    except Exception as error:
+        left_out.append({"where": "behaviour", "why": _one_line(_told(error))})
+        return
+    lines += [json.dumps(line, separators=(",", ":")) for line in seen]
+    left_out += unseen

@@ -163,18 +163,31 @@ class watch:
         import torch
         from . import _model
         before = torch.random.get_rng_state()
-        self.begin(self._forwards - 1)
         try:
             with _model.eager():
-                output = forward(*arguments, **named)
+                output = self._probed(forward, arguments, named)
         except Exception as error:
             self._abandon()
             if not _is_of_probe(error):
                 raise
-            self._stop(error)
             torch.random.set_rng_state(before)
-            return forward(*arguments, **named)
+            output = forward(*arguments, **named)  # which raises what is the model's own
+            self._stop(error)
+            return output
         self._guarded(lambda: self._end_after_backward(output))
+        return output
+
+    def _probed(self, forward: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """The call of this module has begun, and takes no more hooks: the probe's are called here."""
+        kinds = "_forward_pre_hooks", "_forward_hooks"
+        old = [set(getattr(self._model, kind)) for kind in kinds]
+        self.begin(self._forwards - 1)
+        ahead, behind = (_new_hooks(self._model, *pair) for pair in zip(kinds, old))
+        for hook, takes_named in ahead:
+            hook(self._model, arguments, *([named] if takes_named else []))
+        output = forward(*arguments, **named)
+        for hook, takes_named in behind:
+            hook(self._model, arguments, *([named] if takes_named else []), output)
         return output
 
     def _end_after_backward(self, output: Any) -> None:
@@ -226,12 +239,21 @@ def _warn(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def _new_hooks(module: nn.Module, kind: str, old: set[int]) -> list[tuple[Callable[..., object], bool]]:
+    """Takes those that were not there before from the module; and whether each wants named arguments."""
+    hooks = getattr(module, kind)
+    takes_named = getattr(module, f"{kind}_with_kwargs", {})
+    return [(hooks.pop(key), key in takes_named) for key in list(hooks) if key not in old]
+
+
 def _is_of_probe(error: Exception) -> bool:
     """Whether the probe was at work: then the error may be its own."""
     from . import _model
-    home = os.path.dirname(str(_model.probing().__file__))
-    return any(os.path.dirname(frame.f_code.co_filename) == home
-               for frame, _ in traceback.walk_tb(error.__traceback__))
+    probing = _model.probing()
+    home = os.path.dirname(str(probing.__file__))
+    return isinstance(error, probing.ProbeError) or any(
+        os.path.dirname(frame.f_code.co_filename) == home
+        for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _as_log(log: Any) -> Log | None:

@@ -43,6 +43,7 @@ def test_the_first_of_every_so_many_steps_is_measured_with_its_gradients(tmp_pat
     assert steps_of(watched.report) == steps_of(addnorm.Report.read(file)) == [0, 3, 6]
     for layer in range(4):
         assert logged[1][1][f"addnorm/layer {layer}/attention/sum_grad_rms"] > 0
+    assert logged[1][1]["addnorm/head/output_rms"] > 0
     assert logged[0][1] != logged[1][1]
     assert addnorm.Report.read(file).profile == watched.report.profile
     # The numbers of step 0 are those of a check of the same batch.
@@ -100,12 +101,33 @@ def fails(*_, **__):
     raise RuntimeError("it is broken")
 
 
+def probe_that_fails(probing):
+    """In a hook of the third layer."""
+    original = probing.probe
+
+    def probe(model, **options):
+        p = original(model, **options)
+        enter = p.__enter__
+
+        def fails_later(*_):
+            raise probing.ProbeError("it is broken")
+
+        def enter_and_fail():
+            enter()
+            p._undo.callback(model.layers[2].register_forward_hook(fails_later).remove)
+
+        p.__enter__ = enter_and_fail
+        return p
+
+    return probe
+
+
 @pytest.mark.parametrize("where", ["log", "path", "options", "probe in forward", "probe at the end"])
 def test_an_error_within_ends_the_watching_and_not_the_training(where, monkeypatch, tmp_path):
     options = {"log": {"log": fails}, "path": {"path": tmp_path / "none" / "file"},
                "options": {"layers": "nothing"}}.get(where, {})
     if where == "probe in forward":
-        monkeypatch.setattr(_model.probing().Probe, "_end", fails)
+        monkeypatch.setattr(_model.probing(), "probe", probe_that_fails(_model.probing()))
     if where == "probe at the end":
         monkeypatch.setattr(_model.probing().Probe, "text", fails)
     model, expected = small_models.decoder(), train(small_models.decoder(), 4)
@@ -121,10 +143,11 @@ def test_an_error_within_ends_the_watching_and_not_the_training(where, monkeypat
 
 def test_an_error_of_the_model_is_the_models():
     model = small_models.decoder()
-    with addnorm.watch(model, every=1):
+    with addnorm.watch(model, every=1) as watched:
         with pytest.raises((RuntimeError, IndexError)):
             model(X + 1000)
         assert len(train(model, 2)) == 2
+    assert steps_of(watched.report) == [1, 2]  # it goes on after the one that failed
     assert not any(m._forward_hooks for m in model.modules())
 
 
