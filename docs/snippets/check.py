@@ -66,6 +66,6 @@ with addnorm.watch(model, every=100, log=lambda numbers, step: logged.update(num
         optimizer.zero_grad()
 # docs: end
 
-print(f"\nWatched {len(logged)} numbers of a step.")
+print("\nWatched:")
 for finding in addnorm.Report.read("profile.jsonl").findings:
     print(finding.name)

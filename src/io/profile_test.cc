@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "addnorm/error.h"
+
 namespace addnorm::io {
 namespace {
 
@@ -41,6 +43,27 @@ TEST(Profile, HasOneLineForEachEntryAndNoKeyForTheUnknown) {
                                       {"point", "mean"},
                                       {"grad_rms", 0.5}}));
   EXPECT_EQ(lines[3], (nlohmann::json{{"step", 0}, {"sublayer", "head"}, {"point", "output"}}));
+}
+
+TEST(Profile, SaysHowMuchWasMeasured) {
+  const std::string header = R"({"addnorm_profile":1,"model":{},"coverage":)";
+  const auto coverage = [&](const std::string& json) {
+    return parse_profiles(header + json + "}\n", "file").at(0).coverage;
+  };
+  const Coverage some = coverage(
+      R"({"sums":[7,8],"left_out":[{"where":"layer 3","why":"it has no name"},{}],"norms":[0,2]})");
+  ASSERT_EQ(some.counts.size(), 2U);
+  EXPECT_EQ(some.counts[0].what, "sums");
+  EXPECT_EQ(some.counts[0].measured, 7U);
+  EXPECT_EQ(some.counts[1].seen, 2U);
+  ASSERT_EQ(some.left_out.size(), 2U);
+  EXPECT_EQ(some.left_out[0].where + ": " + some.left_out[0].why, "layer 3: it has no name");
+  EXPECT_TRUE(parse_profiles("{\"addnorm_profile\":1}\n", "file").at(0).coverage.counts.empty());
+  for (const char* wrong : {"3", "[]", R"({"sums":[1]})", R"({"sums":[1,2,3]})",
+                            R"({"sums":[-1,2]})", R"({"sums":"8"})", R"({"left_out":3})",
+                            R"({"left_out":[3]})", R"({"left_out":[{"why":3}]})"}) {
+    EXPECT_THROW(coverage(wrong), Error) << wrong;
+  }
 }
 
 }  // namespace

@@ -185,10 +185,9 @@ void add_losses(HtmlPage& page, const doctor::Subject& subject) {
 std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other) {
   const doctor::Subject& subject = diagnosis.subject;
   const std::vector<Group> groups = grouped(diagnosis.findings);
-  HtmlPage page(
-      "Doctor: " + short_name(subject),
-      fmt::format("{}: {}. {}", model_text(subject.profile.model), verdict(diagnosis, groups).text,
-                  subject.measured_on.empty() ? "" : input_text(subject)));
+  HtmlPage page("Doctor: " + short_name(subject),
+                fmt::format("{}: {}. {}", model_text(subject), verdict(diagnosis, groups).text,
+                            subject.measured_on.empty() ? "" : input_text(subject)));
   for (const std::string& text :
        {coverage_text(subject.profile.coverage), left_out_text(subject.profile.coverage)}) {
     if (!text.empty()) page.paragraph(text);

@@ -54,9 +54,8 @@ bool Diagnosis::sound() const {
 std::string doctor_text(const Diagnosis& diagnosis, int width) {
   const std::vector<Group> groups = grouped(diagnosis.findings);
   const io::Coverage& coverage = diagnosis.subject.profile.coverage;
-  std::string text = wrap(
-      fmt::format("{}: {}", diagnosis.subject.name, model_text(diagnosis.subject.profile.model)),
-      width);
+  std::string text =
+      wrap(fmt::format("{}: {}", diagnosis.subject.name, model_text(diagnosis.subject)), width);
   text += "\n";
   if (!diagnosis.subject.measured_on.empty()) {
     text += paint(Ink::kFaint, input_text(diagnosis.subject)) + "\n";

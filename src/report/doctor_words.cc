@@ -53,9 +53,10 @@ const char* const kLayerCaption =
     "largest attention logit; entropy: of attention, 1 = uniform; gradient: RMS of the gradient of "
     "what the layer reads.";
 
-std::string model_text(const io::ProfileModel& model) {
+std::string model_text(const doctor::Subject& subject) {
+  const io::ProfileModel& model = subject.profile.model;
   std::vector<std::string> parts{model.model_type.empty() ? model.architecture : model.model_type};
-  if (parts.front().empty()) parts.clear();
+  if (parts.front().empty() || parts.front() == subject.name) parts.clear();
   const bool is_word = model.placement == "pre" || model.placement == "post";
   if (is_word) parts.push_back(model.placement + "-norm");
   if (!is_word && !model.placement.empty()) parts.push_back("placement " + model.placement);

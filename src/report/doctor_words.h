@@ -43,8 +43,8 @@ std::string short_number(double value);
 /// All rows; of more than `most` the first, the last and some between.
 Table layer_table(const std::vector<doctor::LayerNumbers>& rows, std::size_t most);
 
-/// "gpt2, pre-norm, LayerNorm, ε 1e-05, 12 layers of width 768"
-std::string model_text(const io::ProfileModel& model);
+/// "gpt2, pre-norm, LayerNorm, ε 1e-05, 12 layers of width 768"; without a class that is its name.
+std::string model_text(const doctor::Subject& subject);
 /// "Measured on 2 × 64 random tokens: a loss of 5.55 nats."
 std::string input_text(const doctor::Subject& subject);
 /// "Effective depth: 9.3 of 12 layers …", or nothing.

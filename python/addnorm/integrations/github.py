@@ -12,7 +12,7 @@ from ..report import Report
 _LEVELS = {"broken": "error", "suspicious": "warning", "note": "notice"}
 
 
-def annotations(report: Report, model: Any = None) -> list[str]:
+def commands(report: Report, model: Any = None) -> list[str]:
     """A workflow command for each finding: "::error file=…,line=…,title=…::what was seen"; with the file in
     which the class of `model` stands, if one is given."""
     source = _source(model)
@@ -23,7 +23,7 @@ def annotations(report: Report, model: Any = None) -> list[str]:
 def annotate(report: Report, model: Any = None, out: TextIO | None = None) -> None:
     """Prints them, if this is a job of GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in annotations(report, model):
+        for line in commands(report, model):
             print(line, file=out or sys.stdout)
 
 

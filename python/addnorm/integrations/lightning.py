@@ -18,9 +18,9 @@ from ..watch import watch
 
 
 class AddnormCallback(pl.Callback):
-    """Measures the first batch of every so many steps of the optimizer, sends the numbers to the trainer's loggers, and
-    warns of what the doctor finds. The options are those of addnorm.watch; `model` is the network, by
-    default the LightningModule.
+    """Measures the first batch of every so many steps of the optimizer, sends the numbers to the trainer's
+    loggers, and warns of what the doctor finds. The options are those of addnorm.watch; `model` is the
+    network, by default the LightningModule.
     """
 
     def __init__(self, every: int = 100, model: Any = None, **options: Any) -> None:
