@@ -44,7 +44,10 @@ def network(model: nn.Module) -> nn.Module:
 def _inner(model: nn.Module, wrappers: tuple[str, ...]) -> nn.Module | None:
     if "_orig_mod" in model._modules:  # of torch.compile
         return model._modules["_orig_mod"]
-    return model._modules["module"] if type(model).__name__ in wrappers else None
+    if type(model).__name__ not in wrappers:
+        return None
+    inner: nn.Module = model.module
+    return inner
 
 
 def tensors(values: Any) -> Iterator[Tensor]:

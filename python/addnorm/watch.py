@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import traceback
+import types
 import warnings
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterable
 
@@ -139,14 +140,16 @@ class watch:
         original = module.forward
         compiled = eager is not module and "_orig_mod" in module._modules
 
-        def forward(*arguments: Any, **named: Any) -> Any:
+        def forward(called: nn.Module, *arguments: Any, **named: Any) -> Any:
+            if called is not module:  # a copy that was made while it is watched
+                return type(called).forward(called, *arguments, **named)
             if self._is_over:
                 self.end()
             if self._is_due():
                 return self._measured(eager if compiled else original, arguments, named)
             return original(*arguments, **named)
 
-        module.forward = forward
+        module.forward = types.MethodType(forward, module)  # which goes with a copy
         self._restore.append(lambda: module.__dict__.pop("forward") if own is None
                              else setattr(module, "forward", own))
 

@@ -197,7 +197,7 @@ std::string doctor_html(const Diagnosis& diagnosis, const Diagnosis* other) {
   add_losses(page, subject);
   const std::vector<Drawn> drawn = all_drawn(diagnosis, other);
   const std::vector<doctor::LayerNumbers>& rows = drawn.front().rows;
-  if (rows.empty()) return page.str();
+  if (rows.empty() || is_blind(subject.profile.coverage)) return page.str();
   page.section("By layer");
   add_charts(page, drawn);
   page.table(layer_table(rows, rows.size()), kLayerCaption);

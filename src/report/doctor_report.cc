@@ -70,7 +70,7 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
   }
   const std::vector<doctor::LayerNumbers> rows =
       doctor::layer_numbers(diagnosis.subject, doctor::last_step(diagnosis.subject.profile));
-  if (!rows.empty()) {
+  if (!rows.empty() && !is_blind(coverage)) {
     text += fmt::format("\n{}\n", paint(Ink::kStrong, "By layer"));
     text += to_text(layer_table(rows, 16), width);
     text += paint(Ink::kFaint, wrap(kLayerCaption, width)) + "\n";

@@ -177,7 +177,7 @@ def test_wrappers_are_looked_through():
                 f.name for f in expected.findings]
 
 
-def test_ddp_is_looked_through(tmp_path):
+def test_wrappers_for_several_processes_are_looked_through(tmp_path):
     distributed = torch.distributed
     if not distributed.is_available() or not distributed.is_gloo_available():
         pytest.skip("this PyTorch has no gloo")
@@ -187,6 +187,11 @@ def test_ddp_is_looked_through(tmp_path):
         expected = addnorm.check(model, TOKENS)
         wrapped = nn.parallel.DistributedDataParallel(model)
         assert addnorm.check(wrapped, TOKENS).profile == expected.profile
+        if int(torch.__version__.split(".")[0]) > 1:  # before, FSDP needs a GPU
+            from torch.distributed.fsdp import FullyShardedDataParallel
+            wrapped = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+            report = addnorm.check(wrapped, TOKENS)
+            assert [f.name for f in report.findings] == [f.name for f in expected.findings]
     finally:
         distributed.destroy_process_group()
 

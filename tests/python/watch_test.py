@@ -1,6 +1,8 @@
 """addnorm.watch: what it measures, when, and that training goes on the same without it."""
 
+import copy
 import json
+import pickle
 import warnings
 
 import addnorm
@@ -189,6 +191,20 @@ def test_a_compiled_model_is_measured_as_it_was_written():
             assert len(train(model, 4, calls=compiled)) == 4
     assert steps_of(watched.report) == [0, 2]
     assert compiled(X, Y)["loss"].requires_grad
+
+
+def test_a_copy_that_is_made_within_is_a_model_of_its_own():
+    model = small_models.decoder().eval()
+    expected = model(X)
+    with addnorm.watch(model, every=1):
+        copies = copy.deepcopy(model), pickle.loads(pickle.dumps(model))
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.zero_()
+        for made in copies:
+            assert torch.equal(made(X), expected)
+        assert not torch.equal(model(X), expected)
+    assert all(torch.equal(made(X), expected) for made in copies)
 
 
 def test_every_is_at_least_one():
