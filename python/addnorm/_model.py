@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import json
 import sys
-from typing import Any, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -86,6 +86,19 @@ def untouched(model: nn.Module, inputs: Any) -> Iterator[None]:
                 if buffer._version != version:
                     with torch.no_grad():
                         buffer.copy_(values)
+
+
+def generators() -> Callable[[], None]:
+    """What sets the random generators back to where they are now."""
+    cpu = torch.random.get_rng_state()
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+
+    def rewind() -> None:
+        torch.random.set_rng_state(cpu)
+        if cuda:
+            torch.cuda.set_rng_state_all(cuda)
+
+    return rewind
 
 
 def eager() -> contextlib.AbstractContextManager[Any]:

@@ -158,8 +158,7 @@ def _add_behaviour(header: dict[str, Any], lines: list[str], model: nn.Module, a
     try:
         seen, unseen = behaviour.measure(model, arguments, named, loss=loss if callable(loss) else None,
                                          optimizer=optimizer)
+        lines += [json.dumps(line, separators=(",", ":"), allow_nan=False) for line in seen]
+        left_out += unseen
     except Exception as error:
         left_out.append({"where": "behaviour", "why": _one_line(_told(error))})
-        return
-    lines += [json.dumps(line, separators=(",", ":")) for line in seen]
-    left_out += unseen

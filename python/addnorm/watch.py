@@ -163,9 +163,8 @@ class watch:
     def _measured(self, forward: Callable[..., Any], arguments: tuple[Any, ...],
                   named: dict[str, Any]) -> Any:
         """If the probe fails in it, the forward is computed again without, from the same random state."""
-        import torch
         from . import _model
-        before = torch.random.get_rng_state()
+        rewind = _model.generators()
         try:
             with _model.eager():
                 output = self._probed(forward, arguments, named)
@@ -173,7 +172,7 @@ class watch:
             self._abandon()
             if not _is_of_probe(error):
                 raise
-            torch.random.set_rng_state(before)
+            rewind()
             output = forward(*arguments, **named)  # which raises what is the model's own
             self._stop(error)
             return output

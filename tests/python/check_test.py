@@ -2,6 +2,7 @@
 
 import collections
 import json
+import sys
 import types
 
 import addnorm
@@ -149,6 +150,25 @@ def test_what_cannot_be_is_one_line_and_leaves_the_model_as_it_was(model, inputs
         addnorm.check(model, inputs, **options)
     assert "\n" not in str(error.value)
     assert_same(before, state(model))
+
+
+def test_behaviour_adds_lines_or_says_why_not(monkeypatch):
+    behaviour, calls = types.ModuleType("addnorm.behaviour"), []
+
+    def measure(model, inputs, named, *, loss, optimizer):
+        calls.append((inputs, named, loss, optimizer))
+        return [], [{"where": "cache", "why": "the model has none"}]
+
+    behaviour.measure = measure
+    monkeypatch.setitem(sys.modules, "addnorm.behaviour", behaviour)
+    report = addnorm.check(small_models.decoder(), (TOKENS,), optimizer="an optimizer")
+    assert report.coverage.left_out == [("cache", "the model has none")]
+    assert calls == [((TOKENS,), {}, None, "an optimizer")]
+    behaviour.measure = failing
+    report = addnorm.check(small_models.decoder(), TOKENS)
+    assert report.coverage.left_out[-1] == ("behaviour", "TypeError: failing() got an unexpected keyword "
+                                            "argument 'loss'")
+    assert report.sound and report.coverage.counts["sums"] == (8, 8)
 
 
 def test_a_model_without_values():
