@@ -8,17 +8,18 @@ namespace addnorm::doctor {
 namespace {
 
 constexpr void (*kRules[])(const Subject&, Findings&) = {
-    find_wrong_sums,         find_detached_parts,      find_unexplained_sums,
-    find_wrong_norm_kind,    find_wrong_gamma_form,    find_wrong_epsilon,
-    find_rounded_statistics, find_wrong_divisors,      find_misplaced_norms,
-    find_lost_depth_scale,   find_missing_final_norm,  find_dead_gains,
-    find_lost_gradients,     find_collapsed_tokens,    find_unscaled_projections,
-    find_stopped_training,   find_stalled_training,    find_rising_loss,
-    find_loss_spikes,        find_missing_warm_up,     find_unread_tensors,
-    find_second_head,        find_repeated_layers,     find_guessing,
-    find_better_recipe,      find_unusual_epsilon,     find_gains_stored_otherwise,
-    find_not_finite,         find_growing_scores,      find_idle_sublayers,
-    note_large_epsilon,      note_massive_activations, note_stream_growth,
+    find_wrong_sums,         find_detached_parts,     find_unexplained_sums,
+    find_wrong_norm_kind,    find_wrong_gamma_form,   find_wrong_epsilon,
+    find_rounded_statistics, find_wrong_divisors,     find_misplaced_norms,
+    find_lost_depth_scale,   find_missing_final_norm, find_dead_gains,
+    find_lost_gradients,     find_collapsed_tokens,   find_unscaled_projections,
+    find_stopped_training,   find_stalled_training,   find_rising_loss,
+    find_loss_spikes,        find_missing_warm_up,    find_unread_tensors,
+    find_second_head,        find_repeated_layers,    find_guessing,
+    find_better_recipe,      find_unusual_epsilon,    find_gains_stored_otherwise,
+    find_not_finite,         find_growing_scores,     find_idle_sublayers,
+    find_misbehaviour,       note_large_epsilon,      note_massive_activations,
+    note_stream_growth,
 };
 
 }  // namespace

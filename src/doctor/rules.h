@@ -56,4 +56,7 @@ void find_repeated_layers(const Subject& subject, Findings& findings);
 void find_guessing(const Subject& subject, Findings& findings);
 void find_better_recipe(const Subject& subject, Findings& findings);
 
+// behaviour_rules.cc: what changes when something is changed, and what does not
+void find_misbehaviour(const Subject& subject, Findings& findings);
+
 }  // namespace addnorm::doctor

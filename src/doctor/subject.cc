@@ -13,7 +13,8 @@ Subject read_profile_text(const std::string& text, const std::string& name) {
   require(!profiles.empty(), "{}: holds no profile", name);
   require(profiles.size() == 1, "{}: holds {} profiles, expected one", name, profiles.size());
   Subject subject{.name = name, .profile = std::move(profiles.back())};
-  require(!subject.profile.entries.empty(), "{}: its profile has no line but the first", name);
+  require(!subject.profile.entries.empty() || !subject.profile.checks.empty(),
+          "{}: its profile has no line but the first", name);
   return subject;
 }
 

@@ -168,6 +168,36 @@ probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   return entry;
 }
 
+struct CheckText {
+  const char* key;
+  std::string Check::*member;
+};
+constexpr CheckText kCheckTexts[] = {
+    {"where", &Check::where},
+    {"declared", &Check::declared},
+    {"detail", &Check::detail},
+};
+
+Json to_json(const Check& check) {
+  Json line{{"step", check.step}, {"check", check.name}, {"value", check.value}};
+  if (std::isfinite(check.limit)) line["limit"] = check.limit;
+  for (const auto& [key, member] : kCheckTexts) {
+    if (!(check.*member).empty()) line[key] = check.*member;
+  }
+  return line;
+}
+
+Check check_of(const Json& line) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  Check check{.step = value_or(line, "step", std::size_t{0}),
+              .name = value_or(line, "check", std::string()),
+              .value = value_or(line, "value", kUnknown),
+              .limit = value_or(line, "limit", kUnknown)};
+  require(!std::isnan(check.value), "there is no value");
+  for (const auto& [key, member] : kCheckTexts) check.*member = value_or(line, key, std::string());
+  return check;
+}
+
 }  // namespace
 
 std::string profile_json_lines(const ProfileModel& model,
@@ -205,6 +235,12 @@ std::string profile_lines(const std::vector<probe::ProfileEntry>& entries) {
   return lines;
 }
 
+std::string check_lines(const std::vector<Check>& checks) {
+  std::string lines;
+  for (const Check& check : checks) lines += to_json(check).dump() + "\n";
+  return lines;
+}
+
 std::vector<Profile> parse_profiles(const std::string& text, const std::string& file) {
   std::vector<Profile> profiles;
   std::istringstream lines(text);
@@ -218,12 +254,18 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
         require(
             !profiles.empty(),
             "a profile begins with a line that has \"addnorm_profile\"; of a run give the folder");
-        profiles.back().entries.push_back(entry_of(object, profiles.back().model));
+        Profile& profile = profiles.back();
+        if (object.contains("check")) {
+          profile.checks.push_back(check_of(object));
+        } else {
+          profile.entries.push_back(entry_of(object, profile.model));
+        }
       }
     });
   }
   for (Profile& profile : profiles) {
     std::ranges::stable_sort(profile.entries, {}, &probe::ProfileEntry::step);
+    std::ranges::stable_sort(profile.checks, {}, &Check::step);
   }
   return profiles;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,21 @@ struct Coverage {
   std::vector<LeftOut> left_out;
 };
 
+/// What was seen when something changed that should matter, or should not: {"step":0,
+/// "check":"future-leak","value":0.12,"limit":1e-05,"where":"layers.2","declared":"it is trained on
+/// the next token"}. docs/doctor.md has the names under the rules that judge them.
+struct Check {
+  std::size_t step = 0;
+  std::string name;
+  double value = 0;
+  double limit = std::numeric_limits<double>::quiet_NaN();  ///< what value was compared with
+  std::string where;     ///< a module or parameter by its name, or "output"
+  std::string declared;  ///< why the model should do otherwise, where something says so
+  std::string detail;    ///< what else was seen
+
+  bool operator==(const Check&) const = default;
+};
+
 /// A profile as JSON lines: {"addnorm_profile":1,"model":{…}}, then one line for each entry:
 ///   {"step":0,"layer":3,"sublayer":"attention","point":"sum","rms":…,"mean":…,"std":…,
 ///    "abs_max":…,"grad_rms":…,"token_cosine":…}
@@ -60,16 +76,19 @@ std::string profile_json_lines(const ProfileModel& model,
 /// The same in two parts, for a file that grows.
 std::string profile_header(const ProfileModel& model);
 std::string profile_lines(const std::vector<probe::ProfileEntry>& entries);
+std::string check_lines(const std::vector<Check>& checks);
 
 struct Profile {
   ProfileModel model;
   Coverage coverage = {};
   std::vector<probe::ProfileEntry> entries;  ///< in the order of their steps
+  std::vector<Check> checks;                 ///< likewise
 };
 
 /// The profiles in such a text, in their order. What it does not say is unknown, but for where an
-/// entry belongs: sublayer, point and, within the layers, layer. Keys that are not known are passed
-/// over; `file` is for messages. A last line without its end is left out.
+/// entry belongs: sublayer, point and, within the layers, layer; and the value of a check. Keys
+/// that are not known are passed over; `file` is for messages. A last line without its end is left
+/// out.
 std::vector<Profile> parse_profiles(const std::string& text, const std::string& file);
 
 /// "layer 3, feed_forward, branch", by the names that a profile has.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -64,6 +65,33 @@ TEST(Profile, SaysHowMuchWasMeasured) {
                             R"({"left_out":[3]})", R"({"left_out":[{"why":3}]})"}) {
     EXPECT_THROW(coverage(wrong), Error) << wrong;
   }
+}
+
+TEST(Profile, ReadsTheChecksThatItHasWritten) {
+  const std::vector<Check> checks{{.name = "eval-noise", .value = 0},
+                                  {.step = 3,
+                                   .name = "future-leak",
+                                   .value = 0.1,
+                                   .limit = 1e-5,
+                                   .where = "layers.2",
+                                   .declared = "it is trained on the next token",
+                                   .detail = "it reads up to 1 token ahead and 4 tokens back"}};
+  const std::string text = check_lines(checks);
+  EXPECT_EQ(text.substr(0, text.find('\n')), R"({"step":0,"check":"eval-noise","value":0.0})");
+  const std::vector<Profile> profiles = parse_profiles(profile_header({}) + text, "file");
+  ASSERT_EQ(profiles.size(), 1U);
+  ASSERT_EQ(profiles[0].checks.size(), 2U);
+  EXPECT_TRUE(std::isnan(profiles[0].checks[0].limit));
+  EXPECT_EQ(profiles[0].checks[1], checks[1]);
+  EXPECT_TRUE(profiles[0].entries.empty());
+}
+
+TEST(Profile, RefusesChecksWithoutAValue) {
+  const std::string header = profile_header({});
+  EXPECT_THROW(parse_profiles(header + R"({"check":"eval-noise"})" + "\n", "file"), Error);
+  EXPECT_THROW(parse_profiles(header + R"({"check":"eval-noise","value":"much"})" + "\n", "file"),
+               Error);
+  EXPECT_THROW(parse_profiles(header + R"({"check":7,"value":1})" + "\n", "file"), Error);
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+"""What a model does when something changes that should matter, or should not.
+
+    lines, left_out = measure(model, (tokens,), {}, loss=…, optimizer=…)
+
+Lines of a profile: {"step": 0, "check": "future-leak", "value": 0.12, "limit": 1e-05, "where": …},
+where `limit` is what the measurement compared itself with, `declared` why another value is expected,
+and `detail` what else was seen. The doctor's rules judge them (docs/doctor.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+from torch import Tensor, nn
+
+from .gradients import (Gradients, measure_frozen, measure_initial_loss, measure_missing,
+                        measure_ties, next_token_targets)
+from .locality import Targets, Tracer, measure_locality
+from .norms import NormInputs, measure_statistics
+from .operators import AttentionScale, Functions, StreamDropout
+from .optimizers import measure_optimizer
+from .rerun import measure_cache, measure_noise, measure_padding
+from .subject import Line, Subject
+from .untouched import untouched
+
+__all__ = ["measure"]
+
+
+def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
+            loss: Callable[[Any], Tensor] | None = None,
+            optimizer: Any = None) -> tuple[list[Line], list[dict[str, str]]]:
+    """The lines of a profile for model(*inputs, **named), and what could not be measured and why.
+
+    loss       of the output; None: the model's own, else one that sends a gradient to every output
+    optimizer  the optimizer of the parameters, or a list of several; None: nothing is said of it
+
+    Runs the model three times and back three times; twice more where the batch has a padding mask,
+    and where the model has a cache; up to four times more where parameters have no gradient. The
+    model is afterwards as it was, bit by bit, and so are the generators of random numbers.
+    """
+    with untouched(model), torch.enable_grad():
+        s = Subject(model, inputs, named, loss)
+        _measure(s, [] if optimizer is None else
+                 list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer])
+    return s.lines, s.left_out
+
+
+def _measure(s: Subject, optimizers: list[Any]) -> None:
+    gradients: Gradients | None = None
+    targets: Targets | None = None
+    dropout, norms, scale = StreamDropout(s), NormInputs(), AttentionScale(s)
+    with s.part("gradients"):
+        with Functions(dropout):
+            gradients = Gradients(s, watch=(dropout.enter,))
+        dropout.add()
+        targets = next_token_targets(s, gradients)
+        measure_initial_loss(s, gradients)
+    tracer = Tracer(s)
+    with s.part("future-leak, batch-leak"):
+        with Functions(scale):
+            tracer.forward(watch=(norms.enter,))
+        scale.add()
+        measure_locality(s, tracer, targets)
+    if tracer.output is not None:
+        output = tracer.output.detach()
+        for where, part in (("eval-noise", measure_noise), ("padding-leak", measure_padding),
+                            ("cache-mismatch", measure_cache)):
+            with s.part(where):
+                part(s, output)
+    with s.part("statistics-detached"):
+        measure_statistics(s, norms)
+    with s.part("parameters"):
+        measure_frozen(s)
+        measure_ties(s)
+        if gradients is not None:
+            measure_missing(s, gradients)
+        if optimizers:
+            measure_optimizer(s, optimizers, gradients.sizes if gradients else {})

@@ -1,0 +1,351 @@
+"""Parameters that no gradient reaches, and norms that nobody calls.
+
+A parameter without a gradient is one of three things: nobody calls its module; what the module
+gives is not used for this loss; or it is used, and its gradient was cut off. Changing the parameter
+tells the last two apart: the loss changes, or it does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from typing import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .locality import Targets
+from .structure import (entry, is_norm, is_within, main_output, of_all_layers, parent_of, plural,
+                        relative_difference, rms, some, tensors_in)
+from .subject import Calls, Subject, Unmeasured
+
+MOST_TRIALS = 4  # forwards with other values in parameters without a gradient
+
+
+class Gradients:
+    """Of the loss, in the mode that the caller has set."""
+
+    def __init__(self, s: Subject, watch: Sequence[Callable[..., None]] = ()) -> None:
+        self.trained = {n: p for n, p in s.parameters.items() if p.requires_grad}
+        output = s.run(evaluate=False, watch=watch)
+        self.calls = s.runs[-1]
+        loss = s.loss_of(output)
+        self.loss = float(loss.detach())
+        logits = main_output(output)
+        wanted = list(self.trained.values())
+        if logits is not None and logits.requires_grad:
+            wanted.append(logits)
+        if not wanted or not loss.requires_grad:
+            raise Unmeasured("the loss has no gradient")
+        found = torch.autograd.grad(loss, wanted, allow_unused=True)
+        self.sizes = {name: None if g is None else rms(g) for name, g in zip(self.trained, found)}
+        self.missing = {name for name, size in self.sizes.items() if size is None}
+        self.logits, self.by_logits = logits, found[-1] if len(found) > len(self.trained) else None
+        self._by_name: dict[str, list[str]] = defaultdict(list)
+        for name in self.trained:
+            self._by_name[of_all_layers(name)].append(name)
+
+    def counterparts(self, name: str) -> list[str]:
+        """Those of the same name in other layers that have a gradient."""
+        return [n for n in self._by_name[of_all_layers(name)] if n not in self.missing]
+
+
+def predicted_tokens(g: Gradients) -> tuple[Tensor, Tensor] | None:
+    """(targets, where there is one), if the loss is a cross-entropy of the logits: its gradient is
+    softmax − onehot, which is negative at the target alone."""
+    if g.by_logits is None or g.logits is None or g.by_logits.dim() != 3:
+        return None
+    gradient = g.by_logits.float()
+    has_target = gradient.abs().sum(-1) > 0
+    is_one = ((gradient < 0).sum(-1) == 1) | ~has_target
+    if not has_target.any() or not is_one.all() or gradient.shape[-1] < 3:
+        return None
+    return gradient.argmin(-1), has_target
+
+
+def next_token_targets(s: Subject, g: Gradients) -> Targets | None:
+    """Whether the loss wants at each token the next one of an input."""
+    found = predicted_tokens(g)
+    if found is None:
+        return None
+    targets, has_target = found
+    for tokens in tensors_in((s.inputs, s.named)):
+        if tokens.is_floating_point() or tokens.shape != targets.shape or not has_target.any():
+            continue
+        for time in (1, 0):
+            n = tokens.shape[time] - 1
+            if n < 3:
+                continue
+            known = has_target.narrow(time, 0, n)
+            follows = (tokens.narrow(time, 1, n) == targets.narrow(time, 0, n))[known]
+            repeats = (tokens.narrow(time, 0, n) == targets.narrow(time, 0, n))[known]
+            if known.any() and follows.float().mean() > 0.95 and repeats.float().mean() < 0.5:
+                return Targets(time, tokens, has_target)
+    return None
+
+
+def measure_initial_loss(s: Subject, g: Gradients) -> None:
+    """The loss and ln V, if it is the mean cross-entropy of V logits."""
+    found = predicted_tokens(g)
+    if found is None or g.logits is None:
+        return
+    targets, has_target = found
+    logits = g.logits.detach()[has_target].float()
+    entropy = nn.functional.cross_entropy(logits, targets[has_target])
+    if abs(float(entropy) - g.loss) < 0.01 * abs(g.loss):
+        s.add("initial-loss", g.loss, limit=float(torch.tensor(logits.shape[-1]).log()),
+              where="loss", detail=f"{logits.shape[-1]} classes")
+
+
+# -- Parameters --
+
+
+def measure_frozen(s: Subject) -> None:
+    """Freezing is a choice; one layer alone, between others that are trained, is a strange one."""
+    frozen = {n for n, p in s.parameters.items() if not p.requires_grad}
+    if not frozen:
+        return
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in s.parameters:
+        groups[of_all_layers(name)].append(name)
+    odd = []
+    for members in groups.values():
+        is_frozen = [name in frozen for name in members]
+        changes = sum(a != b for a, b in zip(is_frozen, is_frozen[1:]))
+        if changes > 1:  # neither the first layers nor the last ones
+            odd += [name for name in members if name in frozen]
+    for place in cover(s, odd, frozen):
+        s.add("parameter-frozen", 1, where=place, declared="its counterparts in layers before it and "
+              "after it are trained")
+    values = sum(p.numel() for p in s.parameters.values())
+    share = sum(s.parameters[n].numel() for n in frozen) / max(1, values)
+    if not odd:
+        s.add("parameter-frozen", share, where="model", detail=some(cover(s, frozen, frozen)))
+
+
+def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
+    """The fewest modules and parameters that say the same: a module of which all trained or frozen
+    parameters are among the names."""
+    among, found = set(among), []
+    for name in names:
+        place = name
+        while parent_of(place) and all(n in among for n in s.parameters
+                                       if is_within(n, parent_of(place))):
+            place = parent_of(place)
+        if place not in found:
+            found.append(place)
+    return found
+
+
+def measure_missing(s: Subject, g: Gradients) -> None:
+    """Adds gradient-missing, parameter-unused, norm-unused, norm-shared, gamma-ignored."""
+    owners = {name: _owner(s, name) for name in g.trained if name in g.missing}
+    uncalled = [n for n, owner in owners.items() if not s.is_called(owner)]
+    dead = _dead_modules(s, g, uncalled)
+    twins = measure_shared_norms(s, dead)
+    for place in dead:
+        if place not in twins:
+            _add_dead(s, g, place, dead)
+    called = [n for n, owner in owners.items() if g.calls.count[owner]
+              and not any(is_within(n, place) for place in dead)]
+    gains = [n for n in called if is_norm(owners[n]) and _is_ignored(s, owners[n], n)]
+    for name in gains:
+        s.add("gamma-ignored", s.parameters[name].numel(), where=name)
+    _try_values(s, g, [n for n in called if n not in gains])
+
+
+def _owner(s: Subject, name: str) -> nn.Module:
+    """The module whose forward uses a parameter: nn.MultiheadAttention uses its projection's."""
+    place = parent_of(name)
+    around = s.model.get_submodule(parent_of(place))
+    return around if isinstance(around, nn.MultiheadAttention) else s.model.get_submodule(place)
+
+
+def _dead_modules(s: Subject, g: Gradients, names: list[str]) -> list[str]:
+    """The outermost modules of which nothing is called and nothing has a gradient."""
+    alive = {s.names[m] for m in s.names if s.is_called(m)} | {n for n in g.trained
+                                                               if n not in g.missing}
+    found = []
+    for name in names:
+        place = name if name in alive else parent_of(name) or name
+        while parent_of(place) and not any(is_within(a, parent_of(place)) for a in alive):
+            place = parent_of(place)
+        if place not in found:
+            found.append(place)
+    return found
+
+
+def _nearest_called(s: Subject, name: str) -> str:
+    name = parent_of(name)
+    while name and not s.is_called(s.model.get_submodule(name)):
+        name = parent_of(name)
+    return name
+
+
+def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
+    module = s.model.get_submodule(place) if place not in s.parameters else None
+    values = sum(p.numel() for n, p in g.trained.items() if is_within(n, place))
+    around = _nearest_called(s, place)
+    if module is not None and is_norm(module):
+        beside = [d for d in dead if d != place and _nearest_called(s, d) == around
+                  and (d in s.parameters or not is_norm(s.model.get_submodule(d)))]
+        if not beside:  # else it belongs to a branch that was not taken
+            s.add("norm-unused", values, where=place, detail=f"{around or 'the model'} is called")
+            return
+    s.add("parameter-unused", values, where=place, detail="nobody calls it",
+          declared=_siblings(s, place))
+
+
+def _siblings(s: Subject, place: str) -> str:
+    """Layers of the same list and class that are called, all with the same shapes: not experts, of
+    which a router calls some."""
+    if place in s.parameters or not place.rpartition(".")[2].isdigit():
+        return ""
+    module, holder = s.model.get_submodule(place), s.model.get_submodule(parent_of(place))
+    called = [m for m in holder.children() if type(m) is type(module) and s.is_called(m)]
+    shapes = {shape for run in s.runs for m in called for shape in run.shapes.get(m, ())}
+    routed = len(shapes) > 1 or any(len(shape) < 3 for shape in shapes) or "expert" in place.lower()
+    if not called or routed:
+        return ""
+    return f"{some(s.names[m] for m in called)} {'is' if len(called) == 1 else 'are'} called"
+
+
+def measure_shared_norms(s: Subject, dead: list[str]) -> set[str]:
+    """Norms that serve at several places, with one γ. Those beside them that nobody calls: one of
+    them was meant at one of the places."""
+    twins: set[str] = set()
+    aliases = Counter(m for m in _all_children(s.model) if is_norm(m))
+    for norm, name in s.names.items():
+        if not is_norm(norm) or not any(True for _ in norm.parameters()):
+            continue
+        around = s.model.get_submodule(_nearest_called(s, name))
+        often = max(_per_call(run, norm, around) for run in s.runs)
+        if often <= 1:
+            continue
+        twin = next((d for d in dead if d not in s.parameters and d not in twins
+                     and _nearest_called(s, d) == s.names[around]
+                     and type(s.model.get_submodule(d)) is type(norm)), None)
+        declared = f"{twin} is never called" if twin else \
+            f"it has {aliases[norm]} names in the model" if aliases[norm] > 1 else ""
+        twins |= {twin} if twin else set()
+        s.add("norm-shared", often, limit=1, where=name, declared=declared)
+    return twins
+
+
+def _all_children(model: nn.Module) -> Iterable[nn.Module]:
+    return (child for module in model.modules() for child in module._modules.values()
+            if child is not None)
+
+
+def _per_call(run: Calls, module: nn.Module, around: nn.Module) -> float:
+    return run.count[module] / max(1, run.count[around])
+
+
+def _is_ignored(s: Subject, norm: nn.Module, parameter: str) -> bool:
+    """Whether a norm that is called gives the same without this parameter."""
+    shape = s.runs[0].shapes.get(norm) or s.runs[-1].shapes.get(norm)
+    if not shape:
+        return False
+    value = s.parameters[parameter]
+    with torch.enable_grad():
+        x = torch.randn(shape[0], dtype=value.dtype, device=value.device)
+        y = next(tensors_in(norm.forward(x)))
+    if not y.requires_grad:
+        return True
+    return torch.autograd.grad(y.sum(), value, allow_unused=True)[0] is None
+
+
+def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
+    """Other values in parameters without a gradient: does the loss change?"""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[of_all_layers(parent_of(name))].append(name)
+    matter: list[str] = []
+    unused: list[str] = []
+    for group in list(groups.values())[:MOST_TRIALS]:
+        changed = _loss_with_others(s, g, group)
+        (matter if abs(changed - g.loss) > 1e-6 * abs(g.loss) else unused).extend(group)
+    for group in list(groups.values())[MOST_TRIALS:]:
+        if not any(_layer_of(n) == _layer_of(m) for n in group for m in matter):
+            s.leave("gradient-missing", f"{plural(len(group), 'parameter')} as {group[0]}: too many "
+                                        "without a gradient to try them all")
+    for place in cover(s, unused, g.missing):
+        s.add("parameter-unused", sum(s.parameters[n].numel() for n in unused if is_within(n, place)),
+              where=place, detail="the loss does not depend on it")
+    _add_missing(s, g, matter)
+
+
+def _layer_of(name: str) -> str:
+    """"h.3" of "h.3.attn.weight"; "" of what is in no layer."""
+    found = re.match(r"(?:.*?\.)??\d+(?=\.|$)", name)
+    return found.group() if found else ""
+
+
+def _add_missing(s: Subject, g: Gradients, names: list[str]) -> None:
+    """One finding for each layer, at what was called last: behind it the gradient was cut off, and
+    what stands before it in the layer lost its own by that."""
+    order = {s.names[module]: i for i, module in enumerate(g.calls.count)}
+    layers: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        layers[_layer_of(name)].append(name)
+    for members in layers.values():
+        last = max(cover(s, members, g.missing), key=lambda place: max(
+            (i for name, i in order.items() if is_within(name, place)), default=-1))
+        others = [c for n in members for c in g.counterparts(n)]
+        s.add("gradient-missing", sum(s.parameters[n].numel() for n in members), where=last,
+              declared=f"{others[0]} has one" if others else "")
+
+
+def _loss_with_others(s: Subject, g: Gradients, names: list[str]) -> float:
+    saved = {n: s.parameters[n].detach().clone() for n in names}
+    generator = torch.Generator().manual_seed(2)
+    try:
+        for n, value in saved.items():
+            noise = torch.randn(value.shape, generator=generator).to(value.device, value.dtype)
+            s.parameters[n].data.add_(noise * (0.3 * rms(value) + 0.1))
+        with torch.enable_grad():  # the same kernels as before
+            return float(s.loss_of(s.run(evaluate=False)).detach())
+    finally:
+        for n, value in saved.items():
+            s.parameters[n].data.copy_(value)
+
+
+# -- Tied weights --
+
+
+def measure_ties(s: Subject) -> None:
+    """How many parameters hold a matrix that embedding and head are said to share, or look as if
+    they were meant to."""
+    config = getattr(s.model, "config", None)
+    pair = _declared_pair(s.model) if entry(config, "tie_word_embeddings") else None
+    if pair is not None and not _share(*pair):
+        s.add("tying-broken", 2, limit=1, where=_name_of(s, pair[1]),
+              declared="config.tie_word_embeddings",
+              detail=f"they differ by {100 * relative_difference(*pair):.2g} %")
+        return
+    if entry(config, "torchscript"):  # which has two parameters over one memory on purpose
+        return
+    embeddings = [m.weight for m in s.names if isinstance(m, nn.Embedding)]
+    for name, other in s.parameters.items():
+        if any(other is weight for weight in embeddings):
+            continue
+        same = [w for w in embeddings if w.shape == other.shape and torch.equal(w, other)]
+        if any(bool((w != w.flatten()[0]).any()) for w in same):
+            s.add("tying-broken", 2, limit=1, where=name, detail="they share their memory"
+                  if any(_share(w, other) for w in same) else "their values are equal")
+
+
+def _share(a: Tensor, b: Tensor) -> bool:
+    return a is b or a.data_ptr() == b.data_ptr()
+
+
+def _declared_pair(model: nn.Module) -> tuple[Tensor, Tensor] | None:
+    """The embedding's weight and the head's, by the names that transformers gives them."""
+    inputs, outputs = (getattr(model, f"get_{kind}_embeddings", lambda: None)()
+                       for kind in ("input", "output"))
+    a, b = (getattr(m, "weight", None) for m in (inputs, outputs))
+    return (a, b) if a is not None and b is not None and a.shape == b.shape else None
+
+
+def _name_of(s: Subject, parameter: Tensor) -> str:
+    return next((n for n, p in s.parameters.items() if p is parameter), "head")

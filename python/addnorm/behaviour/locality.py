@@ -1,0 +1,397 @@
+"""future-leak and batch-leak: what one token of the output reads, by its gradient.
+
+A gradient starts at one token of one sequence. Where it arrives at other sequences, or at later
+tokens, the output reads what it must not. It goes back twice through one forward: once freely, which
+says what the model does; and once cut to that token at every boundary of a module, which says which
+module does it.
+
+Many models may look ahead. One that is trained on the next token may not, nor one whose layers,
+but for a few, do not.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from typing import Any, Callable, NamedTuple, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .structure import is_16_bit, leading, main_output, of_all_layers, plural, some, tensors_in
+from .subject import Subject, Unmeasured
+
+# What rounding leaves where values cancel, as in convolutions by Fourier transforms: 1e-6.
+LIMIT, LIMIT_16_BIT = 1e-5, 1e-3
+
+
+class Shares(NamedTuple):
+    """Of a gradient's norm: at other sequences, and in its own at earlier and later tokens."""
+
+    batch: float
+    past: float
+    future: float
+    ahead: int  # the distance of the last later token
+    behind: int
+
+
+class Focus(NamedTuple):
+    """The token of the output at which the gradient starts."""
+
+    shape: tuple[int, ...]  # the output's first dimensions: two, or one if it has no tokens
+    at: tuple[int, ...]
+
+    def matches(self, x: Any) -> bool:
+        return (isinstance(x, Tensor) and x.is_floating_point() and x.dim() > len(self.shape)
+                and leading(x)[:len(self.shape)] == self.shape)
+
+    def cut(self, gradient: Tensor) -> Tensor:
+        kept = torch.zeros_like(gradient)
+        kept[self.at] = gradient[self.at]
+        return kept
+
+    def energy(self, gradient: Tensor) -> Tensor:
+        """Its square by sequence and token, as parts of the whole."""
+        largest = gradient.abs().max()
+        if not largest > 0:
+            return torch.zeros(self.shape)
+        square = (gradient / largest).float().square().flatten(len(self.shape)).sum(-1)
+        return (square / square.sum()).cpu()
+
+
+class Input:
+    """What the model reads: an embedding's output, or a batch of vectors."""
+
+    def __init__(self, index: Tensor | None) -> None:
+        self.index = index
+        self.energy: Tensor | None = None
+
+
+class _Boundary(torch.autograd.Function):
+    """The identity, which tells what gradient passes it back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, anchor: Tensor, passes: Callable[[Tensor], Tensor]) -> Tensor:
+        ctx.passes = passes
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return ctx.passes(gradient), gradient.new_zeros(()), None
+
+
+class Tracer:
+    """Puts boundaries around modules while a forward runs, and keeps what passes them."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s, self._cuts = s, False
+        self._anchor: Tensor | None = None  # what every boundary's gradient leads to
+        self._anchors: list[Tensor] = []
+        self._is_outermost: dict[nn.Module, bool] = {}
+        self._is_clean: dict[nn.Module, bool] = {}  # whether it was asked for its one token alone
+        self.output: Tensor | None = None
+        self.focus = Focus((), ())
+        self.inputs: list[Input] = []
+        self.stages: dict[nn.Module, Tensor] = {}  # what each module lets its one token read
+
+    # Forward: the shape of the output is known only at its end, so all modules get boundaries.
+
+    def _mark(self, x: Any, passes: Callable[[Tensor], Tensor]) -> Any:
+        if not isinstance(x, Tensor) or not x.is_floating_point() or x.dim() < 2:
+            return x
+        if self._anchor is None or self._anchor.device != x.device:
+            self._anchor = torch.zeros((), device=x.device, requires_grad=True)
+            self._anchors.append(self._anchor)
+        return _Boundary.apply(x, self._anchor, passes)
+
+    def _mark_input(self, x: Any, index: Tensor | None) -> Any:
+        self.inputs.append(Input(index))
+        return self._mark(x, functools.partial(self._pass_input, self.inputs[-1]))
+
+    def _read(self, module: nn.Module, inputs: Any, named: dict[str, Any] | None = None) -> Any:
+        inputs = tuple(self._mark_input(x, None) for x in inputs)
+        if named is None:
+            return inputs
+        return inputs, {key: self._mark_input(x, None) for key, x in named.items()}
+
+    def _enter(self, module: nn.Module, inputs: Any, named: dict[str, Any] | None = None) -> Any:
+        passes = functools.partial(self._pass_in, module)
+        if inputs and isinstance(inputs[0], Tensor):
+            x, marked = inputs[0], self._mark(inputs[0], passes)
+            inputs = tuple(marked if y is x else y for y in inputs)  # of a stream that sees itself
+        elif named and isinstance(named.get("hidden_states"), Tensor):
+            named = {**named, "hidden_states": self._mark(named["hidden_states"], passes)}
+        return inputs if named is None else (inputs, named)
+
+    def _leave(self, module: nn.Module, inputs: Any, output: Any) -> Any:
+        self._is_outermost[module] = not any(m in self._hooked for m in self._s.runs[-1].inside[:-1])
+        passes = functools.partial(self._pass_out, module)
+        if type(output) is tuple and output:
+            return (self._mark(output[0], passes), *output[1:])
+        return self._mark(output, passes)
+
+    def _embed(self, module: nn.Module, inputs: Any, output: Any) -> Any:
+        return self._mark_input(output, next(tensors_in(inputs), None))
+
+    def forward(self, watch: Sequence[Callable[..., None]] = ()) -> None:
+        """One evaluation, with boundaries at stages and inputs."""
+        s = self._s
+        inner = list(s.names)[1:]
+        self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children())}
+        handles = [m.register_forward_hook(self._embed) for m in inner if type(m) is nn.Embedding]
+        handles.append(_with_names(s.model, self._read))
+        for module in self._hooked:
+            handles += [_with_names(module, self._enter),
+                        module.register_forward_hook(self._leave)]
+        try:
+            self.output = main_output(s.run(watch=watch))
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    # Backward
+
+    def _pass_input(self, found: Input, gradient: Tensor) -> Tensor:
+        if not self._cuts and self.focus.matches(gradient):
+            found.energy = self.focus.energy(gradient)
+        return gradient
+
+    def _pass_out(self, module: nn.Module, gradient: Tensor) -> Tensor:
+        """What reads a module at other tokens is part of the module around it, as attention is of
+        its projections; or it reads a memory, whose tokens are not those of the output."""
+        if not self._cuts or not self.focus.matches(gradient):
+            return gradient
+        self._is_clean[module] = not _elsewhere(self.focus.energy(gradient), self.focus.at)
+        if self._is_clean[module]:
+            return self.focus.cut(gradient)
+        return torch.zeros_like(gradient) if self._is_outermost[module] else gradient
+
+    def _pass_in(self, module: nn.Module, gradient: Tensor) -> Tensor:
+        if not self._cuts or not self._is_clean.get(module) or not self.focus.matches(gradient):
+            return gradient
+        energy = self.focus.energy(gradient)
+        before = self.stages.get(module)
+        self.stages[module] = energy if before is None else torch.maximum(before, energy)
+        return self.focus.cut(gradient)
+
+    def backward(self, targets: Targets | None) -> None:
+        """Fills the energies of inputs and stages."""
+        output = self.output
+        if output is None or not output.requires_grad:
+            raise Unmeasured("the output has no gradient")
+        self.focus = _focus(output, targets, self._s)
+        start = output[self.focus.at].float()
+        direction = torch.randn(start.shape, generator=torch.Generator().manual_seed(1))
+        scalar = (start * direction.to(start.device)).sum()
+        for self._cuts in (False, True):
+            torch.autograd.grad(scalar, self._anchors, retain_graph=not self._cuts,
+                                allow_unused=True)
+        self.output = output.detach()
+
+
+def _with_names(module: nn.Module, hook: Any) -> Any:
+    """PyTorch 1.13 shows hooks no named arguments."""
+    try:
+        return module.register_forward_pre_hook(hook, with_kwargs=True)
+    except TypeError:
+        return module.register_forward_pre_hook(hook)
+
+
+def _focus(output: Tensor, targets: Targets | None, s: Subject) -> Focus:
+    """In the middle, so that there are tokens before it and after it."""
+    shape = leading(output) if output.dim() > 2 else leading(output)[:1]
+    if output.dim() > 3 or not shape or output.numel() == 0:
+        raise Unmeasured(f"an output of shape {tuple(output.shape)} has no tokens")
+    if len(shape) == 1 and not any(t.shape[0] == shape[0] and t.dim() > 1 + t.is_floating_point()
+                                   for t in tensors_in((s.inputs, s.named)) if t.dim()):
+        raise Unmeasured("the batch has no dimension of sequences, or another one than the output")
+    if max(shape) < 2:
+        raise Unmeasured("one token of one sequence")
+    return Focus(shape, _asked_token(shape, targets, s) or tuple(n // 2 for n in shape))
+
+
+def _asked_token(shape: tuple[int, ...], targets: Targets | None,
+                 s: Subject) -> tuple[int, ...] | None:
+    """In the longest sequence, whose padding hides least, and where the loss has a target."""
+    mask = s.named.get("attention_mask")
+    kept = mask if isinstance(mask, Tensor) and tuple(mask.shape) == shape else torch.ones(shape)
+    asked = kept.cpu() > 0
+    if targets is not None and tuple(targets.where.shape) == shape:
+        asked &= targets.where.cpu()
+    if not bool(asked.any()) or len(shape) < 2:
+        return None
+    if targets is not None and targets.time == 0:
+        token, sequence = _middle_of_longest(asked.T)[::-1]
+        return token, sequence
+    return _middle_of_longest(asked)
+
+
+def _middle_of_longest(asked: Tensor) -> tuple[int, int]:
+    count = asked.sum(1)
+    longest = (count == count.max()).nonzero().flatten()
+    sequence = int(longest[len(longest) // 2])
+    found = asked[sequence].nonzero().flatten()
+    return sequence, int(found[len(found) // 2])
+
+
+def _elsewhere(energy: Tensor, at: tuple[int, ...]) -> bool:
+    others = energy.clone()
+    others[at] = 0
+    return bool(others.sum() > LIMIT**2)
+
+
+def _time_axis(inputs: list[Input], shape: tuple[int, ...]) -> int | None:
+    """The dimension along which positions are counted: that of an index 0, 1, 2 … of one sequence."""
+    if len(shape) < 2 or shape[0] == shape[1]:
+        return None
+    counts = [i.index for i in inputs if i.index is not None and i.index.numel() > 1
+              and bool((i.index.flatten().diff() == 1).all())]
+    axes = {shape.index(max(i.shape)) for i in counts
+            if tuple(i.shape) in ((shape[0],), (shape[1],), (1, shape[1]), (shape[0], 1))}
+    return axes.pop() if len(axes) == 1 else None
+
+
+def _shares(energy: Tensor, at: tuple[int, ...], time: int) -> Shares:
+    """Of energy[sequence, token], or the other way round if time is 0."""
+    if energy.dim() == 1:
+        own = float(energy[at[0]])
+        return Shares(max(0.0, float(energy.sum()) - own)**0.5, 0, 0, 0, 0)
+    row = energy[at[0]] if time == 1 else energy[:, at[1]]
+    t = at[time]
+    others = energy.clone()
+    others.select(1 - time, at[1 - time]).zero_()
+    later, earlier = row[t + 1:], row[:t]
+    threshold = LIMIT**2
+    ahead = (later > threshold).nonzero()
+    behind = (earlier > threshold).nonzero()
+    return Shares(float(others.sum())**0.5, float(earlier.sum())**0.5, float(later.sum())**0.5,
+                  int(ahead.max()) + 1 if len(ahead) else 0,
+                  t - int(behind.min()) if len(behind) else 0)
+
+
+def _axis(energies: list[Tensor], at: tuple[int, ...], known: int | None, s: Subject) -> int:
+    """Which dimension counts tokens. Unless positions or targets tell: the one that is mixed."""
+    if known is not None:
+        return known
+    mixes = [any(_mixes_along(e, at, axis) for e in energies) for axis in range(len(at))]
+    if mixes == [True, False]:
+        return 0
+    if mixes[0] and any(getattr(m, "batch_first", None) is False for m in s.names):
+        raise Unmeasured("which dimension counts sequences and which tokens is not clear")
+    return 1
+
+
+def _mixes_along(energy: Tensor, at: tuple[int, ...], axis: int) -> bool:
+    line = (energy if len(at) == 1 else energy.select(1 - axis, at[1 - axis])).clone()
+    line[at[axis]] = 0
+    return bool(line.sum() > LIMIT**2)
+
+
+def measure_locality(s: Subject, tracer: Tracer, targets: Targets | None) -> None:
+    """Adds future-leak and batch-leak, after the tracer's forward."""
+    tracer.backward(targets)
+    at, limit = tracer.focus.at, LIMIT_16_BIT if is_16_bit(tracer.output) else LIMIT
+    read = [i for i in tracer.inputs if i.energy is not None and bool(i.energy.sum() > 0)]
+    energies = [*tracer.stages.values(), *(i.energy for i in read if i.energy is not None)]
+    if not any(float(e.sum()) for e in energies):
+        raise Unmeasured("no gradient of the output arrives at a module or an input")
+    positions = _time_axis(tracer.inputs, tracer.focus.shape)
+    time = _axis(energies, at, targets.time if targets else positions, s)
+    stages = {m: _shares(e, at, time) for m, e in tracer.stages.items()}
+    whole = [_shares(i.energy, at, time) for i in _of_targets(read, targets)
+             if i.energy is not None and len(at) == 2]
+    _add_batch_leak(s, stages, whole, limit,
+                    "its targets are the next tokens of a sequence" if targets else
+                    "positions count along the other dimension" if positions is not None else "")
+    if len(at) == 1:
+        s.leave("future-leak", "the output is one for each sequence")
+    elif tracer.focus.shape[time] < 3:
+        s.leave("future-leak", "sequences of fewer than three tokens")
+    else:
+        _add_future_leak(s, stages, whole, limit, _declared_causal(s, targets))
+
+
+def _of_targets(inputs: list[Input], targets: Targets | None) -> list[Input]:
+    """The tokens that a loss goes on from, where it says which: not those of an encoder."""
+    same = [i for i in inputs if targets is not None and i.index is not None
+            and torch.equal(i.index, targets.tokens)]
+    return same or inputs
+
+
+class Targets(NamedTuple):
+    """Of a loss that is the cross-entropy of the next token."""
+
+    time: int  # the dimension along which it is the next one
+    tokens: Tensor  # after which it comes
+    where: Tensor  # by sequence and token: whether there is one
+
+
+def _declared_causal(s: Subject, targets: Targets | None) -> str:
+    if targets:
+        return "it is trained on the next token"
+    config = getattr(s.model, "config", None)
+    if getattr(config, "is_decoder", None) is True:
+        return "config.is_decoder"
+    name = type(s.model).__name__
+    return f"the class is {name}" if name.endswith(("ForCausalLM", "LMHeadModel")) else ""
+
+
+def _add_batch_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
+                    limit: float, ground: str) -> None:
+    """A head may compare sequences, as a contrastive loss does; layers and logits may not."""
+    leaks = {m: share.batch for m, share in stages.items() if share.batch > limit}
+    for module, share in leaks.items():
+        s.add("batch-leak", share, limit=limit, where=s.names[module], declared=ground)
+    if not leaks:
+        s.add("batch-leak", max((w.batch for w in whole), default=0.0), limit=limit,
+              where="output", declared=ground)
+
+
+def _add_future_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
+                     limit: float, declared: str) -> None:
+    leaks = {m: share for m, share in stages.items() if share.future > limit}
+    seen = min((w.future for w in whole), default=max((x.future for x in stages.values()),
+                                                      default=0.0))
+    if seen <= limit:
+        s.add("future-leak", seen, limit=limit, where="output", declared=declared)
+        return
+    if declared:
+        for module, share in leaks.items():
+            s.add("future-leak", share.future, limit=limit, where=s.names[module],
+                  declared=declared, detail=_reach(share))
+        if not leaks:
+            s.add("future-leak", seen, limit=limit, where="output", declared=declared)
+        return
+    for module, detail in _exceptions(s, stages, leaks).items():
+        s.add("future-leak", leaks[module].future, limit=limit, where=s.names[module],
+              detail=f"{_reach(leaks[module])}; {detail}")
+
+
+def _reach(share: Shares) -> str:
+    ahead, behind = (plural(n, "token") for n in (share.ahead, share.behind))
+    return f"it reads up to {ahead} ahead and {behind} back"
+
+
+def _exceptions(s: Subject, stages: dict[nn.Module, Shares],
+                leaks: dict[nn.Module, Shares]) -> dict[nn.Module, str]:
+    """The modules that look ahead where their counterparts do not; and a mask that is off by one."""
+    groups = defaultdict(list)
+    for module, share in stages.items():
+        if share.past > LIMIT or share.future > LIMIT:
+            groups[of_all_layers(s.names[module]), type(module)].append(module)
+    found: dict[nn.Module, str] = {}
+    for members in groups.values():
+        ahead = [m for m in members if m in leaks]
+        both = [m for m in ahead if stages[m].past > LIMIT]
+        if ahead == both and 0 < len(ahead) <= len(members) / 2:  # not layers that take turns
+            rest = [s.names[m] for m in members if m not in leaks]
+            found.update((m, f"{some(rest)} {'does' if len(rest) == 1 else 'do'} not")
+                         for m in ahead)
+    if not found and leaks and _reads_tokens(s):
+        if all(x.ahead == 1 and x.behind >= 4 for x in leaks.values()):
+            found = {m: "a mask that is off by one" for m in leaks}
+    return found
+
+
+def _reads_tokens(s: Subject) -> bool:
+    return any(not t.is_floating_point() for t in tensors_in((s.inputs, s.named)))

@@ -1,0 +1,65 @@
+"""statistics-detached: norms whose gradient takes their statistics for constants.
+
+A norm does not see how long a row is: f(2x) = f(x). So its gradient has no part along x, by Euler:
+⟨∂x, x⟩ = 0. Both are tried on the norm alone, on rows that it was given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .structure import is_norm, tensors_in
+from .subject import Subject
+
+ROWS = 64
+LIMIT = 0.1  # of what a gradient of random direction has
+
+
+class NormInputs:
+    """Some rows of what each norm reads."""
+
+    def __init__(self) -> None:
+        self.rows: dict[nn.Module, Tensor] = {}
+
+    def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        x = inputs[0] if len(inputs) == 1 else None
+        if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 1 and is_norm(module) \
+                and module not in self.rows:
+            rows = x.detach().reshape(-1, x.shape[-1])[:ROWS].clone()
+            self.rows[module] = rows[None] if x.dim() > 2 else rows
+
+
+def measure_statistics(s: Subject, found: NormInputs) -> None:
+    for module, x in found.rows.items():
+        try:
+            share = _share_along_input(module, x)
+        except Exception as error:  # of a norm that needs more than rows
+            s.leave(s.names[module], error)
+            continue
+        if share is not None:
+            s.add("statistics-detached", share, limit=LIMIT, where=s.names[module])
+
+
+def _share_along_input(module: nn.Module, x: Tensor) -> float | None:
+    """RMS of the cosine between ∂x and x by row, times √d: 1 for directions that know nothing of each
+    other. None for what is no function of the direction alone, as where ε is large."""
+    def run(values: Tensor) -> Tensor:
+        return next(tensors_in(module.forward(values)))
+
+    with torch.no_grad():
+        length = 1.0 + torch.arange(x.shape[-2], device=x.device) % 2  # of each row another
+        y, of_twice = run(x).double(), run(x * length[:, None].to(x.dtype)).double()
+        if not (of_twice - y).norm() < 2e-3 * y.norm():
+            return None
+    with torch.enable_grad():
+        x = x.clone().requires_grad_()
+        y = run(x)
+        direction = torch.randn(y.shape, generator=torch.Generator().manual_seed(3))
+        found = torch.autograd.grad((y * direction.to(y.device, y.dtype)).sum(), x)[0].double()
+    wide = x.detach().double()
+    lengths = (found.norm(dim=-1) * wide.norm(dim=-1)).clamp(min=1e-300)
+    cosine = (found * wide).sum(-1) / lengths
+    return float(cosine.square().mean().sqrt()) * x.shape[-1]**0.5

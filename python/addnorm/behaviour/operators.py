@@ -1,0 +1,208 @@
+"""What shows in PyTorch's functions while a forward runs: attention-scale, dropout-on-stream, and
+dropout that is alive in evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from .structure import of_all_layers, rms, some
+from .subject import Subject
+
+_DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
+_PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
+_SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
+
+
+class Functions(TorchFunctionMode):
+    """Shows every call of a function of PyTorch, with its result, to a watcher.
+
+    What a watcher raises is its own affair: the model goes on.
+    """
+
+    def __init__(self, *watchers: Callable[[str, tuple[Any, ...], dict[str, Any], Any], None]) -> None:
+        super().__init__()
+        self._watchers = watchers
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        for watch in self._watchers:
+            try:
+                watch(name, args, kwargs or {}, result)
+            except Exception:
+                continue
+        return result
+
+
+# -- Dropout --
+
+
+def _dropout_rate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    if name in _DROPOUTS:
+        rate = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+        training = kwargs.get("training", args[2] if len(args) > 2 else True)
+        return float(rate) if training else 0.0
+    if name == "scaled_dot_product_attention":
+        return float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
+    return 0.0
+
+
+class LiveDropout:
+    """Where dropout is at work."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self.places: list[str] = []
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        if _dropout_rate(name, args, kwargs) > 0 and self._s.where() not in self.places:
+            self.places.append(self._s.where())
+
+    def text(self) -> str:
+        return some(place or "the model's forward" for place in self.places)
+
+
+class StreamDropout:
+    """Dropout of a sum x + f in place of f, in a layer: it drops what the layers before have added.
+
+    The stream is what comes into a module of a layer, and what it is added to. That of a batch of
+    one sequence cannot be told from positions.
+    """
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self._stream: dict[int, Tensor] = {}  # kept, so that no other tensor gets the same id
+        self._sums: dict[int, Tensor] = {}
+        self.found: dict[str, float] = {}
+        forms = {m: of_all_layers(name) for m, name in s.names.items()}
+        often = Counter(forms.values())
+        self._in_layers = {m for m, form in forms.items() if "*" in form and often[form] > 1}
+
+    def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        x = inputs[0] if inputs else None
+        if isinstance(x, Tensor) and x.is_floating_point() and x.dim() > 2 and x.shape[0] > 1 \
+                and module in self._in_layers and list(module.children()):
+            self._stream[id(x)] = x
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        if name in _SUMS and len(args) > 1:
+            x, f = args[0], args[1]
+            is_sum = isinstance(x, Tensor) and isinstance(f, Tensor) and x.shape == f.shape
+            if is_sum and (id(x) in self._stream or id(f) in self._stream):
+                self._stream[id(result)] = self._sums[id(result)] = result
+            return
+        rate = _dropout_rate(name, args, kwargs) if name in _DROPOUTS else 0.0
+        x = args[0] if args else kwargs.get("input")
+        if rate > 0 and id(x) in self._sums and self._s.runs[-1].inside:
+            layer = next((m for m in reversed(self._s.runs[-1].inside) if m in self._in_layers), None)
+            if layer is not None:
+                self.found.setdefault(self._s.names[layer], rate)
+                self._stream[id(result)] = self._sums[id(result)] = result
+
+    def add(self) -> None:
+        for place, rate in self.found.items():
+            self._s.add("dropout-on-stream", rate, where=place)
+
+
+# -- The scale of attention --
+
+
+class AttentionScale:
+    """The factor between q·k and what the softmax reads: of the product, and of q and k since their
+    projections. It is measured where it can only be that: all entries of the logits are one multiple
+    of the product, and rows of q and k are not normalized."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self._projections: list[Tensor] = []
+        self._products: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.found: dict[str, tuple[float, int]] = {}
+
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        if name in ("linear", "addmm") or name in _PRODUCTS and _has_parameter(args):
+            self._projections = [*self._projections[-2:], result.detach()]
+        elif name in _PRODUCTS and len(operands := _operands(args)) == 2:
+            q, k = operands
+            if q.dim() > 2 and q.shape[-1] >= 8:
+                self._products = [*self._products[-1:], (q.detach(), k.detach(), result.detach())]
+        elif name == "scaled_dot_product_attention":
+            self._add(args[0].detach(), args[1].detach(),
+                      kwargs.get("scale") or args[0].shape[-1]**-0.5)
+        elif name in ("softmax", "_softmax"):
+            logits = (args[0] if args else kwargs["input"]).detach()
+            for q, k, product in reversed(self._products):
+                if product.shape == logits.shape:
+                    factor = _multiple(logits, product)
+                    if factor is not None:
+                        self._add(q, k, factor)
+                    break
+
+    def _add(self, q: Tensor, k: Tensor, factor: float) -> None:
+        width = q.shape[-1]
+        if k.shape[-1] != width and k.dim() > 1 and k.shape[-2] == width:
+            k = k.transpose(-1, -2)
+        if k.shape[-1] != width or _has_equal_rows(q) or _has_equal_rows(k):
+            return
+        projected = self._projected(q, k)
+        if projected is None or min(map(rms, projected)) == 0:
+            return
+        of_q, of_k = map(rms, projected)
+        if abs(math.log(of_q / of_k * width**0.5)) < 0.3:
+            return  # T5's weights: the factor is in their size
+        place = self._s.where()
+        self.found.setdefault(place, (factor * rms(q) / of_q * rms(k) / of_k, width))
+
+    def _projected(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor] | None:
+        """What q and k were when they left their projections: of the same RMS, for rotations leave it
+        as it is, and so does sharing of keys. q, k and v are made one after the other, or as one."""
+        recent = self._projections
+        for end in (len(recent) - 1, len(recent)):  # v may come later
+            if end >= 2 and recent[end - 2].numel() == q.numel() \
+                    and k.numel() % recent[end - 1].numel() == 0:
+                return recent[end - 2], recent[end - 1]
+        if not recent:
+            return None
+        rows = recent[-1].numel() // recent[-1].shape[-1]
+        width, rest = q.numel() // rows, recent[-1].shape[-1] - q.numel() // rows
+        if rest <= 0 or rest % 2 or q.numel() % rows or k.numel() % (rows * rest // 2):
+            return None
+        return recent[-1][..., :width], recent[-1][..., width:width + rest // 2]
+
+    def add(self) -> None:
+        """A factor that is near 1/√d, or near 1; others may be anything (1/d, a learned one)."""
+        for place, (factor, width) in self.found.items():
+            if any(abs(math.log(factor / usual)) < 0.1 for usual in (1.0, width**-0.5) if factor > 0):
+                self._s.add("attention-scale", factor, limit=width**-0.5, where=place,
+                            detail=f"heads of width {width}")
+
+
+def _has_parameter(args: Any) -> bool:
+    return any(isinstance(a, nn.Parameter) or isinstance(a, Tensor) and a._base is not None
+               and isinstance(a._base, nn.Parameter) for a in args)
+
+
+def _operands(args: Any) -> list[Tensor]:
+    return [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
+
+
+def _multiple(logits: Tensor, product: Tensor) -> float | None:
+    """c where logits = c · product, but for entries that a mask hides."""
+    visible = torch.isfinite(logits) & (logits > -1e4)
+    y, x = logits[visible].double(), product[visible].double()
+    if not len(y) or not x.square().sum() > 0:
+        return None
+    factor = (x * y).sum() / x.square().sum()
+    return float(factor) if (y - factor * x).norm() < 0.01 * y.norm() else None
+
+
+def _has_equal_rows(t: Tensor) -> bool:
+    """Whether rows have one norm: those that a norm of queries or keys has made."""
+    lengths = t.double().norm(dim=-1)
+    return bool(lengths.std() < 0.02 * lengths.mean())

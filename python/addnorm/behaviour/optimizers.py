@@ -1,0 +1,86 @@
+"""Parameters and their optimizer: not-in-optimizer, update-ratio, decay-on-gain."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import Any
+
+import torch
+
+from .gradients import cover
+from .structure import is_norm, of_all_layers, parent_of, rms, some
+from .subject import Subject
+
+# Half of the distance between neighbours, as a part of the value: a smaller change is rounded away.
+_RESOLUTION = {torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
+
+
+def measure_optimizer(s: Subject, optimizers: list[Any], sizes: dict[str, float | None]) -> None:
+    """Of one optimizer, or of several that share the parameters; sizes: RMS of gradients."""
+    groups = {id(p): (optimizer, group) for optimizer in optimizers
+              for group in optimizer.param_groups for p in group["params"]}
+    _measure_membership(s, set(groups))
+    _measure_updates(s, groups, sizes)
+    _measure_decay(s, groups)
+
+
+def _measure_membership(s: Subject, known: set[int]) -> None:
+    trained = {n: p for n, p in s.parameters.items() if p.requires_grad}
+    absent = [n for n, p in trained.items() if id(p) not in known]
+    if not trained:
+        return
+    strangers = len(known - {id(p) for p in s.parameters.values()})
+    present = {of_all_layers(n) for n in trained if n not in absent}
+    odd = [n for n in absent if of_all_layers(n) in present]
+    ground = f"the optimizer has {strangers} parameters that are not the model's" if strangers \
+        else f"counterparts of {odd[0]} in other layers are in it" if odd else ""
+    s.add("not-in-optimizer", len(absent) / len(trained), limit=0,
+          where=some(cover(s, absent, absent)) or "model", declared=ground if absent else "")
+
+
+def _update_rms(optimizer: Any, group: dict[str, Any], parameter: Any,
+                gradient: float | None) -> float | None:
+    """Of the last step of Adam, or of the first; of the next one of SGD without momentum."""
+    name, state = type(optimizer).__name__, optimizer.state.get(parameter, {})
+    rate = float(group["lr"])
+    if name in ("Adam", "AdamW") and "exp_avg" in state:
+        step, (b1, b2) = float(state["step"]), group["betas"]
+        if step < 1:
+            return rate
+        first = state["exp_avg"].double() / (1 - b1**step)
+        second = state["exp_avg_sq"].double() / (1 - b2**step)
+        return rate * rms(first / (second.sqrt() + group["eps"]))
+    if name in ("Adam", "AdamW"):
+        return rate if gradient else None  # whatever the gradient is
+    return rate * gradient if name == "SGD" and gradient else None
+
+
+def _measure_updates(s: Subject, groups: dict[int, Any], sizes: dict[str, float | None]) -> None:
+    """The median over matrices of RMS of a step over RMS of the weights; those that start at 0 are
+    not asked."""
+    ratios, dtypes = [], []
+    for name, parameter in s.parameters.items():
+        size = rms(parameter)
+        if id(parameter) not in groups or parameter.dim() < 2 or size < 1e-6:
+            continue
+        update = _update_rms(*groups[id(parameter)], parameter, sizes.get(name))
+        if update is not None and math.isfinite(update):
+            ratios.append(update / size)
+            dtypes.append(parameter.dtype)
+    if not ratios:
+        s.leave("update-ratio", "the optimizer is neither Adam, AdamW nor SGD, or has no step")
+        return
+    dtype = max(set(dtypes), key=dtypes.count)
+    s.add("update-ratio", median(ratios), limit=_RESOLUTION.get(dtype, 0.0), where="weights",
+          detail=str(dtype).replace("torch.", ""))
+
+
+def _measure_decay(s: Subject, groups: dict[int, Any]) -> None:
+    gains = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad
+             and is_norm(s.model.get_submodule(parent_of(n)))]
+    decayed = [n for n in gains if groups[id(s.parameters[n])][1].get("weight_decay", 0) > 0]
+    if gains:
+        decay = max((groups[id(s.parameters[n])][1]["weight_decay"] for n in decayed), default=0)
+        s.add("decay-on-gain", decay, limit=0, where="norms", detail=f"{len(decayed)} of "
+              f"{len(gains)} parameters of norms: {some(decayed)}" if decayed else "")

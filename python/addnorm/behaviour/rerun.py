@@ -1,0 +1,171 @@
+"""The same model once more, with something changed that must not matter: eval-noise, padding-leak,
+cache-mismatch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .operators import Functions, LiveDropout
+from .structure import entry, is_16_bit, leading, main_output, relative_difference, tensors_in
+from .subject import Subject, Unmeasured
+
+# What kernels leave that sum in another order, as those for evaluation and for single tokens do.
+LIMIT, LIMIT_16_BIT = 1e-4, 0.03
+_KEPT = ("attention_mask",)  # masks with 1 where a token counts
+_HIDDEN = ("src_key_padding_mask", "key_padding_mask", "padding_mask")  # with True where it does not
+_CACHES = ("past_key_values", "past_key_value", "past_kv", "layer_past", "past", "kv_cache", "cache")
+
+
+def _limit(output: Tensor) -> float:
+    return LIMIT_16_BIT if is_16_bit(output) else LIMIT
+
+
+def _output(s: Subject, **options: Any) -> Tensor:
+    with torch.no_grad():
+        output = main_output(s.run(**options))
+    if output is None:
+        raise Unmeasured("there is no output of two dimensions or more")
+    return output.detach()
+
+
+def measure_noise(s: Subject, output: Tensor) -> None:
+    """Two evaluations of one batch, from other random numbers."""
+    dropout = LiveDropout(s)
+    with Functions(dropout):
+        again = _output(s, seed=20)
+    if again.shape != output.shape:
+        raise Unmeasured("two evaluations have outputs of different shapes")
+    s.add("eval-noise", relative_difference(again, output), limit=_limit(output),
+          where=dropout.text() or "output",
+          declared="dropout is at work" if dropout.places else "")
+
+
+# -- Padding --
+
+
+def _padding_mask(s: Subject) -> tuple[str, Tensor] | None:
+    """Its name, and where tokens count."""
+    for name in (*_KEPT, *_HIDDEN):
+        mask = s.named.get(name)
+        if isinstance(mask, Tensor) and mask.dim() == 2 and not mask.is_floating_point():
+            return name, mask.bool() if name in _KEPT else ~mask.bool()
+    return None
+
+
+def measure_padding(s: Subject, output: Tensor) -> None:
+    """Other tokens where a mask hides them: the rest of the output must stay as it is."""
+    found = _padding_mask(s)
+    if found is None:
+        return
+    name, counts = found
+    counts = counts.clone()
+    named = dict(s.named)
+    if bool(counts.all()):  # nothing is hidden: hide the end of the first sequence
+        counts[0, counts.shape[1] - counts.shape[1] // 4:] = False
+        mask = counts if name in _KEPT else ~counts
+        named[name] = mask.to(s.named[name].dtype)
+        output = _output(s, named=named)
+    if bool(counts.all()) or not bool(counts.any()):
+        raise Unmeasured("sequences too short to be padded")
+    seen = _of_tokens(counts, output, s)
+    inputs, named = _with_other_padding(s, named, counts)
+    other = _output(s, inputs=inputs, named=named)
+    s.add("padding-leak", relative_difference(other[seen], output[seen]), limit=_limit(output),
+          where=name)
+
+
+def _of_tokens(counts: Tensor, output: Tensor, s: Subject) -> Any:
+    """The part of the output that may be compared: of a decoder's, or one for each sequence, all."""
+    if output.dim() < 3 or any("decoder" in name for name in s.named):
+        return slice(None)
+    if leading(output) == tuple(counts.shape):
+        return counts.to(output.device)
+    if leading(output) == tuple(counts.T.shape):
+        return counts.T.to(output.device)
+    return slice(None)
+
+
+def _with_other_padding(s: Subject, named: dict[str, Any],
+                        counts: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The batch with other values at hidden tokens of what the mask belongs to."""
+    changed = False
+
+    def change(x: Any) -> Any:
+        nonlocal changed
+        if changed or not isinstance(x, Tensor) or x.dtype == torch.bool or x.dim() < 2:
+            return x
+        where = next((c for c in (counts, counts.T) if leading(x) == tuple(c.shape)), None)
+        if where is None:
+            return x
+        changed = True
+        other = x.flip(0).roll(1, 1)
+        if x.is_floating_point():
+            other = other + 1
+        elif bool((other == x)[~where].all()):  # one token fills the batch
+            other = torch.where(x > 0, x - 1, x + 1).clamp(max=max(1, int(x.max())))
+        hidden = ~where.to(x.device)
+        return torch.where(hidden[(...,) + (None,) * (x.dim() - 2)], other, x)
+
+    inputs = tuple(change(x) for x in s.inputs)
+    masks = set(_KEPT + _HIDDEN) | {"labels"}
+    named = {key: x if key in masks else change(x) for key, x in named.items()}
+    if not changed:
+        raise Unmeasured("the mask has the shape of no input")
+    return inputs, named
+
+
+# -- Cache --
+
+
+def measure_cache(s: Subject, output: Tensor) -> None:
+    """The last tokens by themselves, after a cache of the first: as in the whole."""
+    argument = s.accepts(*_CACHES)
+    if argument is None or output.dim() != 3:
+        return
+    tokens = next(iter(s.inputs), s.named.get("input_ids"))
+    known = {"input_ids", "attention_mask", "labels", "use_cache", "return_dict", *_CACHES}
+    mask = s.named.get("attention_mask")
+    if not isinstance(tokens, Tensor) or leading(tokens) != leading(output) or len(s.inputs) > 1 \
+            or set(s.named) - known or mask is not None and not bool(mask.all()):
+        raise Unmeasured("besides tokens the batch has what cannot be cut in two")
+    n = tokens.shape[1] // 2
+    if n < 1:
+        raise Unmeasured("a single token")
+    first = _part(s, tokens, slice(0, n), None)
+    cache = _cache_of(first, argument)
+    if cache is None:
+        raise Unmeasured("the model gives no cache")
+    start, limit = main_output(first), _limit(output)
+    if start is None or start.shape[1] != n or \
+            relative_difference(start, output[:, :n]) > limit:
+        raise Unmeasured("its outputs depend on the length of the sequence besides")
+    rest = main_output(_part(s, tokens, slice(n, None), {argument: cache}))
+    if rest is None or rest.shape != output[:, n:].shape:
+        raise Unmeasured("with a cache the output has another shape")
+    s.add("cache-mismatch", relative_difference(rest, output[:, n:]), limit=limit, where=argument)
+
+
+def _part(s: Subject, tokens: Tensor, part: slice, cache: dict[str, Any] | None) -> Any:
+    """The output for some tokens; a mask is of all tokens up to the last of them."""
+    named = {k: x for k, x in s.named.items() if k not in ("labels", *_CACHES)}
+    for name in ("input_ids", "attention_mask"):
+        if isinstance(named.get(name), Tensor):
+            named[name] = named[name][:, part if name == "input_ids" else slice(0, part.stop)]
+    if s.accepts("use_cache"):
+        named["use_cache"] = True
+    inputs = tuple(x[:, part] for x in s.inputs)
+    with torch.no_grad():
+        return s.run(inputs=inputs, named={**named, **(cache or {})})
+
+
+def _cache_of(output: Any, argument: str) -> Any:
+    named = None if isinstance(output, (Tensor, tuple, list)) else entry(output, argument, *_CACHES)
+    if named is not None:
+        return named
+    if isinstance(output, (tuple, list)):
+        rest = [part for part in output[1:] if not isinstance(part, Tensor) or part.dim() > 2]
+        return next((part for part in rest if any(True for _ in tensors_in(part))), None)
+    return None

@@ -1,0 +1,107 @@
+"""What a model is made of: its names, its norms, the tensors in what it takes and gives."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+_NOT_OF_ROWS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LocalResponseNorm, nn.Identity)
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module normalizes rows, by the names of its classes and its parameters."""
+    if isinstance(module, _NOT_OF_ROWS) or list(module.children()):
+        return False
+    named = any("norm" in kind.__name__.lower() for kind in type(module).__mro__)
+    return named and all(p.dim() < 2 for p in module.parameters())
+
+
+def of_all_layers(name: str) -> str:
+    """"h.3.attn.weight" → "h.*.attn.weight": what its counterparts in other layers share."""
+    return re.sub(r"(?:(?<=\.)|^)\d+(?=\.|$)", "*", name)
+
+
+def parent_of(name: str) -> str:
+    return name.rpartition(".")[0]
+
+
+def is_within(name: str, outer: str) -> bool:
+    return not outer or name == outer or name.startswith(outer + ".")
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def some(names: Iterable[str], most: int = 3) -> str:
+    """"a, b, c and 4 more"."""
+    names = list(names)
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """All tensors in nested tuples, lists, dictionaries and dataclasses, in their order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from tensors_in(vars(value))
+
+
+def with_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The same nest of tuples, lists and dictionaries with other tensors; the rest as it is."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(with_tensors(item, change) for item in value))
+    if type(value) in (list, tuple):
+        return type(value)(with_tensors(item, change) for item in value)
+    if type(value) is dict:
+        return {key: with_tensors(item, change) for key, item in value.items()}
+    return value
+
+
+def entry(value: Any, *names: str) -> Any:
+    """The first of these keys or attributes that is there and not None."""
+    for name in names:
+        found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def main_output(output: Any) -> Tensor | None:
+    """Logits or hidden states: of several outputs the one that a model is asked for."""
+    named = entry(output, "logits", "last_hidden_state")
+    found = named if isinstance(named, Tensor) else None
+    candidates = tensors_in(output) if found is None else iter([found])
+    return next((t for t in candidates if t.is_floating_point() and t.dim() > 1), None)
+
+
+def leading(tensor: Tensor) -> tuple[int, ...]:
+    """The first two dimensions: sequences and tokens, or the other way round."""
+    return tuple(tensor.shape[:2])
+
+
+def rms(tensor: Tensor) -> float:
+    return float(tensor.detach().double().square().mean().sqrt()) if tensor.numel() else 0.0
+
+
+def relative_difference(a: Tensor, b: Tensor) -> float:
+    """RMS of a − b over that of b."""
+    return rms(a.double() - b.double()) / max(rms(b), 1e-300)
+
+
+def is_16_bit(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.dtype in (torch.float16, torch.bfloat16)

@@ -1,0 +1,143 @@
+"""A model with its batch: runs it, keeps count of what is called, and collects what was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+from collections import Counter
+from typing import Any, Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .structure import entry, tensors_in, with_tensors
+from .untouched import RandomState
+
+Line = dict[str, Any]
+
+
+class Unmeasured(Exception):
+    """Why something cannot be measured on this model."""
+
+
+class Calls:
+    """Which modules a forward called, how often and on inputs of what shapes, in their order."""
+
+    def __init__(self) -> None:
+        self.count: Counter[nn.Module] = Counter()
+        self.shapes: dict[nn.Module, list[tuple[int, ...]]] = {}
+        self.inside: list[nn.Module] = []  # whose forward is running, the innermost last
+
+    def enter(self, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        self.inside.append(module)
+        self.count[module] += 1
+        first = next(tensors_in(inputs), None)
+        if first is not None:
+            self.shapes.setdefault(module, []).append(tuple(first.shape))
+
+    def leave(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if self.inside and self.inside[-1] is module:
+            self.inside.pop()
+
+
+class Subject:
+    """The model, one batch, and the lines that measuring it gives."""
+
+    def __init__(self, model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any],
+                 loss: Callable[[Any], Tensor] | None) -> None:
+        self.model, self.inputs, self.named, self.loss = model, tuple(inputs), dict(named), loss
+        self.names = {module: name for name, module in model.named_modules()}
+        self.parameters = dict(model.named_parameters())
+        self.runs: list[Calls] = []
+        self.lines: list[Line] = []
+        self.left_out: list[dict[str, str]] = []
+        self._modes = [(module, module.training) for module in model.modules()]
+        self._random = RandomState()
+
+    # -- What is found --
+
+    def add(self, check: str, value: float, **more: Any) -> None:
+        """A line of the profile; a value that is no number cannot be judged."""
+        if not math.isfinite(value):
+            self.leave(check, "the model's values are not finite")
+            return
+        known = {key: item for key, item in more.items() if item not in (None, "")}
+        self.lines.append({"step": 0, "check": check, "value": float(value), **known})
+
+    def leave(self, where: str, why: Any) -> None:
+        text = str(why).strip().split("\n")[0] or type(why).__name__
+        self.left_out.append({"where": where, "why": text})
+
+    @contextlib.contextmanager
+    def part(self, where: str) -> Iterator[None]:
+        """What goes wrong in it is left out, whatever it is: the model is somebody else's code."""
+        try:
+            yield
+        except Exception as error:
+            self.leave(where, error)
+
+    # -- Running --
+
+    def is_called(self, module: nn.Module) -> bool:
+        return any(run.count[module] for run in self.runs)
+
+    def run(self, *, evaluate: bool = True, seed: int | None = None,
+            inputs: tuple[Any, ...] | None = None, named: dict[str, Any] | None = None,
+            watch: Sequence[Callable[[nn.Module, tuple[Any, ...]], None]] = ()) -> Any:
+        """The output for the batch or another one: in evaluation, or in the mode that the caller has
+        set; from the random state that the caller has, or from a seed. Each of `watch` is told of
+        every call of a module."""
+        self._random.restore() if seed is None else torch.manual_seed(seed)
+        for module, training in self._modes:
+            module.training = training
+        if evaluate:
+            self.model.eval()
+        calls = Calls()
+        handles = []
+        for module in self.names:
+            handles += [*map(module.register_forward_pre_hook, (calls.enter, *watch)),
+                        module.register_forward_hook(calls.leave)]
+        self.runs.append(calls)
+        try:
+            return self.model(*with_tensors(self.inputs if inputs is None else inputs, _copy),
+                              **with_tensors(self.named if named is None else named, _copy))
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def where(self) -> str:
+        """The module whose forward is running."""
+        return self.names[self.runs[-1].inside[-1]] if self.runs[-1].inside else ""
+
+    def loss_of(self, output: Any) -> Tensor:
+        """By the caller's function, or the model's own; or one that reaches every output."""
+        own = entry(output, "loss") if not isinstance(output, Tensor) else output
+        if self.loss is not None:
+            value = self.loss(output)
+        elif isinstance(own, Tensor) and own.numel() == 1:
+            value = own
+        else:
+            value = _in_random_directions(output)
+        if not isinstance(value, Tensor) or value.numel() != 1:
+            raise Unmeasured("the loss is not one number")
+        return value.reshape(())
+
+    def accepts(self, *names: str) -> str | None:
+        """The first of these arguments that the model's forward has."""
+        known = inspect.signature(self.model.forward).parameters
+        return next((name for name in names if name in known), None)
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().clone()
+
+
+def _in_random_directions(output: Any) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    parts = [(torch.randn(t.shape, generator=generator).to(t.device, t.dtype) * t).sum()
+             / math.sqrt(max(1, t.numel()))
+             for t in tensors_in(output) if t.is_floating_point() and t.requires_grad]
+    if not parts:
+        raise Unmeasured("no output depends on a parameter that is trained")
+    return torch.stack([part.float() for part in parts]).sum()

@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "doctor/rules.h"
+
+/// Rules over the checks of a profile: what changed when something was changed that should matter,
+/// or should not. A rule is a row.
+
+namespace addnorm::doctor {
+namespace {
+
+/// `what` may name {value}, {limit}, {percent} (100 · value) and {detail}.
+struct BehaviourRule {
+  std::string_view name;
+  bool (*fires)(const io::Check&, const Subject&);
+  Severity declared;   ///< where the model declares that it should do otherwise
+  Severity otherwise;  ///< where it does not
+  std::string_view what;
+  std::string_view because;
+  std::string_view fix;
+};
+
+bool exceeds_limit(const io::Check& check, const Subject& /*subject*/) {
+  return check.value > (std::isnan(check.limit) ? 0 : check.limit);
+}
+
+/// Logits of variance v make a loss of some ln V + v/2: PyTorch's linear layers 0.2 more, Xavier's
+/// weights 1 more.
+bool is_confident_guess(const io::Check& check, const Subject& subject) {
+  constexpr double kMostAbove = 2;
+  return is_initial(subject) && check.value > check.limit + kMostAbove;
+}
+
+/// Half of the weights in one step. AdamW's first step at 3e-3 is 15 % of weights of 0.02, and such
+/// runs train.
+bool overwrites(const io::Check& check, const Subject& /*subject*/) {
+  return check.value > 0.5;
+}
+
+/// A learning rate of 0 is the start of a warm-up.
+bool is_rounded_away(const io::Check& check, const Subject& /*subject*/) {
+  return check.value > 0 && check.value < check.limit;
+}
+
+/// From heads of width 8 on, the factors 1 and 1/√d are 2.8 apart, and no others are written. T5
+/// and GPT-Neo have the factor in their initialization.
+bool is_unscaled(const io::Check& check, const Subject& subject) {
+  const std::string& family = subject.profile.model.model_type;
+  const bool has_scaled_weights = family.find("t5") != std::string::npos || family == "gpt_neo";
+  return check.value > 2 * check.limit && !has_scaled_weights;
+}
+
+bool is_forgotten(const io::Check& check, const Subject& /*subject*/) {
+  return check.value > 0 && (check.value <= 0.5 || !check.declared.empty());
+}
+
+bool is_left_out(const io::Check& check, const Subject& /*subject*/) {
+  return check.value > 0.5 && check.declared.empty();
+}
+
+constexpr auto kBroken = Severity::kBroken;
+constexpr auto kSuspicious = Severity::kSuspicious;
+constexpr auto kNote = Severity::kNote;
+
+constexpr BehaviourRule kBehaviourRules[] = {
+    {"future-leak", exceeds_limit, kBroken, kSuspicious,
+     "the output at one token depends on later ones, by {percent:.3g} % of its gradient {detail}",
+     "an output that depends on the tokens up to its own alone",
+     "look at the mask: 0 or true where a query may see a key, with the right diagonal, of the "
+     "right sign; no statistics over tokens"},
+    {"batch-leak", exceeds_limit, kBroken, kSuspicious,
+     "the output of one sequence depends on the others of its batch, by {percent:.3g} % of its "
+     "gradient",
+     "sequences that do not know of each other in evaluation",
+     "look for view() where transpose() is meant, batch_first=False before [batch, length, width], "
+     "and statistics over the batch"},
+    {"padding-leak", exceeds_limit, kSuspicious, kSuspicious,
+     "other tokens behind the mask change what stands before it by {percent:.3g} %",
+     "an output that does not depend on tokens that the mask hides",
+     "give the mask to every layer, with its sign: true or 1 may mean keep or hide"},
+    {"cache-mismatch", exceeds_limit, kBroken, kBroken,
+     "the last tokens after a cache of the first differ by {percent:.3g} % from those of the whole",
+     "the same output with a cache and without",
+     "count positions from the cache's length; append keys and values along their tokens; cut the "
+     "mask's last rows"},
+    {"eval-noise", exceeds_limit, kSuspicious, kNote,
+     "two evaluations of one batch differ by {percent:.3g} %", "evaluation without dropout",
+     "F.dropout(x, p, training=self.training); modules with dropout as attributes, not in plain "
+     "lists"},
+    {"gradient-missing", exceeds_limit, kBroken, kSuspicious,
+     "{value:.0f} values change the loss and get no gradient",
+     "a gradient for every parameter that is to be trained and matters",
+     "look for detach(), .data, no_grad() or argmax on the way; requires_grad_(False) if it is "
+     "meant"},
+    {"gamma-ignored", exceeds_limit, kBroken, kBroken,
+     "its norm is called, and what it gives does not depend on these {value:.0f} values",
+     "γ ⊙ x̂ + β", "multiply by the weight and add the bias, or have none"},
+    {"statistics-detached", exceeds_limit, kBroken, kBroken,
+     "its gradient along its input is {percent:.3g} % of that of a random direction",
+     "0: the norm gives the same for a longer input (Ba et al. 2016, section 5)",
+     "no detach() and no no_grad() around mean and variance"},
+    {"tying-broken", exceeds_limit, kBroken, kSuspicious,
+     "embedding and head are {value:.0f} parameters: {detail}", "one parameter for both",
+     "head.weight = embedding.weight, after weights are loaded, moved or copied; not .data"},
+    {"dropout-on-stream", exceeds_limit, kSuspicious, kSuspicious,
+     "dropout of {percent:.3g} % falls on x + f", "dropout on the branch: x + dropout(f)",
+     "write x + dropout(f), or what earlier layers have added is dropped again and again"},
+    {"attention-scale", is_unscaled, kSuspicious, kSuspicious,
+     "the softmax reads {value:.3g}·q·k; {detail}",
+     "1/√d = {limit:.3g} (Vaswani et al. 2017, section 3.2.1)", "divide q·k by √d, once"},
+    {"norm-shared", exceeds_limit, kSuspicious, kNote,
+     "one norm with one γ is called {value:.3g} times in what contains it",
+     "a norm of its own at each place", "look at the names of the norms in forward()"},
+    {"norm-unused", exceeds_limit, kSuspicious, kSuspicious, "nobody calls it, and {detail}",
+     "every norm has its place in forward()", "call it where it belongs, or remove it"},
+    {"parameter-unused", exceeds_limit, kSuspicious, kNote, "{value:.0f} values: {detail}",
+     "every parameter that is to be trained has a part in the loss",
+     "call it, or remove it; DistributedDataParallel waits for its gradient"},
+    {"parameter-frozen", exceeds_limit, kSuspicious, kNote,
+     "{percent:.3g} % of its values are frozen {detail}", "parameters that are trained",
+     "requires_grad_(True), if it is not meant"},
+    {"not-in-optimizer", is_forgotten, kSuspicious, kSuspicious,
+     "{percent:.3g} % of the trained parameters are in no group",
+     "every parameter that is to be trained in the optimizer",
+     "make the optimizer when the model is complete; give all optimizers where there are several"},
+    {"not-in-optimizer", is_left_out, kNote, kNote,
+     "{percent:.3g} % of the trained parameters are in no group",
+     "every parameter that is to be trained in the optimizer",
+     "requires_grad_(False) saves their gradients, if it is meant"},
+    {"initial-loss", is_confident_guess, kSuspicious, kSuspicious,
+     "the loss before training is {value:.4g}", "about ln V = {limit:.4g}, of {detail}",
+     "smaller weights in the head, or a factor 1/√d before it where it is tied to an embedding of "
+     "N(0, 1)"},
+    {"update-ratio", overwrites, kSuspicious, kSuspicious,
+     "one step changes a weight by {percent:.3g} % of its size, in the median over matrices",
+     "at most half", "a lower learning rate, or larger weights"},
+    {"update-ratio", is_rounded_away, kSuspicious, kSuspicious,
+     "one step changes a weight by {value:.2g} of its size: in {detail} it is rounded away",
+     "at least {limit:.2g}, half of the distance between neighbours",
+     "keep the weights in float32 and round copies, or round stochastically"},
+    {"decay-on-gain", exceeds_limit, kNote, kNote,
+     "weight decay of {value:.3g} also pulls at {detail}",
+     "many recipes decay matrices alone: γ around 0 is no rest for a norm",
+     "a group with weight_decay=0 for parameters of one dimension, if it is not meant"},
+};
+
+Finding finding_of(const io::Check& check, const BehaviourRule& rule) {
+  const auto filled = [&](std::string_view text) {
+    std::string words = fmt::format(
+        fmt::runtime(text), fmt::arg("value", check.value), fmt::arg("limit", check.limit),
+        fmt::arg("percent", 100 * check.value), fmt::arg("detail", check.detail));
+    words.erase(words.find_last_not_of(' ') + 1);  // of a detail that is not there
+    return words;
+  };
+  const bool is_declared = !check.declared.empty();
+  return {.rule = rule.name,
+          .severity = is_declared ? rule.declared : rule.otherwise,
+          .where = check.where.empty() ? "model" : check.where,
+          .what = filled(rule.what),
+          .because = filled(rule.because) + (is_declared ? "; " + check.declared : ""),
+          .fix = std::string(rule.fix),
+          .measured = check.value,
+          .expected = check.limit};
+}
+
+}  // namespace
+
+void find_misbehaviour(const Subject& subject, Findings& findings) {
+  for (const BehaviourRule& rule : kBehaviourRules) {
+    for (const io::Check& check : subject.profile.checks) {
+      if (check.name != rule.name || !rule.fires(check, subject)) continue;
+      findings.push_back(finding_of(check, rule));
+    }
+  }
+}
+
+}  // namespace addnorm::doctor
