@@ -71,8 +71,8 @@ def test_accuses_no_sound_model(name, training, seed):
 def state_of(model):
     """Everything that a measurement might change."""
     return {
-        "tensors": {name: (value.clone(), value._version) for name, value in (
-            *model.named_parameters(), *model.named_buffers())},
+        "parameters": {name: (p.clone(), p._version) for name, p in model.named_parameters()},
+        "buffers": {name: value.clone() for name, value in model.named_buffers()},
         "gradients": {name: p.grad if p.grad is None else p.grad.clone()
                       for name, p in model.named_parameters()},
         "modes": [module.training for module in model.modules()],
@@ -112,9 +112,9 @@ def test_a_backward_that_is_still_to_come_does_not_notice():
     torch.manual_seed(0)
     model, inputs, named, loss = models.gpt()
     value = loss(model(*inputs))
-    models_lines, _ = check(model, inputs, named, loss)
+    lines, _ = check(model, inputs, named, loss)
     value.backward()
-    assert models_lines and all(p.grad is not None for p in model.parameters())
+    assert lines and all(p.grad is not None for p in model.parameters())
 
 
 def test_leaves_out_what_it_cannot_run():

@@ -70,10 +70,13 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
                 part(s, output)
     with s.part("statistics-detached"):
         measure_statistics(s, norms)
-    with s.part("parameters"):
+    with s.part("parameter-frozen"):
         measure_frozen(s)
+    with s.part("tying-broken"):
         measure_ties(s)
-        if gradients is not None:
+    if gradients is not None:
+        with s.part("gradient-missing, parameter-unused"):
             measure_missing(s, gradients)
-        if optimizers:
+    if optimizers:
+        with s.part("optimizer"):
             measure_optimizer(s, optimizers, gradients.sizes if gradients else {})

@@ -148,7 +148,10 @@ def measure_missing(s: Subject, g: Gradients) -> None:
             _add_dead(s, g, place, dead)
     called = [n for n, owner in owners.items() if g.calls.count[owner]
               and not any(is_within(n, place) for place in dead)]
-    gains = [n for n in called if is_norm(owners[n]) and _is_ignored(s, owners[n], n)]
+    gains = []
+    for name in filter(lambda n: is_norm(owners[n]), called):
+        with s.part(name):
+            gains += [name] if _is_ignored(s, owners[name], name) else []
     for name in gains:
         s.add("gamma-ignored", s.parameters[name].numel(), where=name)
     _try_values(s, g, [n for n in called if n not in gains])

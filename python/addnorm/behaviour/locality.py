@@ -333,7 +333,7 @@ def _declared_causal(s: Subject, targets: Targets | None) -> str:
     if getattr(config, "is_decoder", None) is True:
         return "config.is_decoder"
     name = type(s.model).__name__
-    return f"the class is {name}" if name.endswith(("ForCausalLM", "LMHeadModel")) else ""
+    return f"the class is {name}" if name.endswith("ForCausalLM") else ""
 
 
 def _add_batch_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -114,6 +114,22 @@ class StreamDropout:
 # -- The scale of attention --
 
 
+class _Product(NamedTuple):
+    """q·k, of [..., tokens, width] and [..., width, tokens] or what einsum takes."""
+
+    q: Tensor
+    k: Tensor
+    result: Tensor
+    version: int
+
+    def values(self) -> Tensor:
+        """Once more where the result was changed in place: scores /= sqrt(d)."""
+        if self.result._version == self.version:
+            return self.result.detach()
+        k = self.k if self.k.shape[-2] == self.q.shape[-1] else self.k.transpose(-1, -2)
+        return (self.q.detach() @ k.detach()).view_as(self.result)
+
+
 class AttentionScale:
     """The factor between q·k and what the softmax reads: of the product, and of q and k since their
     projections. It is measured where it can only be that: all entries of the logits are one multiple
@@ -122,7 +138,7 @@ class AttentionScale:
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._projections: list[Tensor] = []
-        self._products: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._products: list[_Product] = []
         self.found: dict[str, tuple[float, int]] = {}
 
     def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
@@ -131,17 +147,17 @@ class AttentionScale:
         elif name in _PRODUCTS and len(operands := _operands(args)) == 2:
             q, k = operands
             if q.dim() > 2 and q.shape[-1] >= 8:
-                self._products = [*self._products[-1:], (q.detach(), k.detach(), result.detach())]
+                self._products = [*self._products[-1:], _Product(q, k, result, result._version)]
         elif name == "scaled_dot_product_attention":
             self._add(args[0].detach(), args[1].detach(),
                       kwargs.get("scale") or args[0].shape[-1]**-0.5)
         elif name in ("softmax", "_softmax"):
             logits = (args[0] if args else kwargs["input"]).detach()
-            for q, k, product in reversed(self._products):
-                if product.shape == logits.shape:
-                    factor = _multiple(logits, product)
+            for product in reversed(self._products):
+                if product.result.shape == logits.shape:
+                    factor = _multiple(logits, product.values())
                     if factor is not None:
-                        self._add(q, k, factor)
+                        self._add(product.q.detach(), product.k.detach(), factor)
                     break
 
     def _add(self, q: Tensor, k: Tensor, factor: float) -> None:
