@@ -39,10 +39,10 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     and where the model has a cache; up to four times more where parameters have no gradient. The
     model is afterwards as it was, bit by bit, and so are the generators of random numbers.
     """
-    with untouched(model), torch.enable_grad():
-        s = Subject(model, inputs, named, loss)
-        _measure(s, [] if optimizer is None else
-                 list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer])
+    optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+    s = Subject(model, inputs, named, loss)
+    with s.part("model"), torch.inference_mode(False), torch.enable_grad(), untouched(model):
+        _measure(s, [o for o in optimizers if o is not None])
     return s.lines, s.left_out
 
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from .locality import Targets
-from .structure import (entry, is_norm, is_within, main_output, of_all_layers, parent_of, plural,
-                        relative_difference, rms, some, tensors_in)
+from .structure import (entry, is_norm, is_within, main_output, of_all_layers, parent_of, places_of,
+                        plural, relative_difference, rms, some, tensors_in)
 from .subject import Calls, Subject, Unmeasured
 
 MOST_TRIALS = 4  # forwards with other values in parameters without a gradient
@@ -55,12 +55,12 @@ def predicted_tokens(g: Gradients) -> tuple[Tensor, Tensor] | None:
     softmax − onehot, which is negative at the target alone."""
     if g.by_logits is None or g.logits is None or g.by_logits.dim() != 3:
         return None
-    gradient = g.by_logits.float()
-    has_target = gradient.abs().sum(-1) > 0
-    is_one = ((gradient < 0).sum(-1) == 1) | ~has_target
-    if not has_target.any() or not is_one.all() or gradient.shape[-1] < 3:
+    # One sequence at a time: logits are large.
+    negative = torch.stack([(rows < 0).sum(-1) for rows in g.by_logits])
+    has_target = torch.stack([(rows != 0).any(-1) for rows in g.by_logits])
+    if not has_target.any() or not (negative[has_target] == 1).all() or g.by_logits.shape[-1] < 3:
         return None
-    return gradient.argmin(-1), has_target
+    return g.by_logits.argmin(-1), has_target
 
 
 def next_token_targets(s: Subject, g: Gradients) -> Targets | None:
@@ -110,10 +110,9 @@ def measure_frozen(s: Subject) -> None:
         groups[of_all_layers(name)].append(name)
     odd = []
     for members in groups.values():
-        is_frozen = [name in frozen for name in members]
-        changes = sum(a != b for a, b in zip(is_frozen, is_frozen[1:]))
-        if changes > 1:  # neither the first layers nor the last ones
-            odd += [name for name in members if name in frozen]
+        trained = [i for i, name in enumerate(members) if name not in frozen]
+        if trained:  # neither the first layers nor the last ones
+            odd += [n for n in members[trained[0]:trained[-1]] if n in frozen]
     for place in cover(s, odd, frozen):
         s.add("parameter-frozen", 1, where=place, declared="its counterparts in layers before it and "
               "after it are trained")
@@ -126,15 +125,9 @@ def measure_frozen(s: Subject) -> None:
 def cover(s: Subject, names: Iterable[str], among: Iterable[str]) -> list[str]:
     """The fewest modules and parameters that say the same: a module of which all trained or frozen
     parameters are among the names."""
-    among, found = set(among), []
-    for name in names:
-        place = name
-        while parent_of(place) and all(n in among for n in s.parameters
-                                       if is_within(n, parent_of(place))):
-            place = parent_of(place)
-        if place not in found:
-            found.append(place)
-    return found
+    count = Counter(place for name in among for place in places_of(name))
+    return list(dict.fromkeys(
+        [place for place in places_of(name) if count[place] == s.sizes[place]][-1] for name in names))
 
 
 def measure_missing(s: Subject, g: Gradients) -> None:
@@ -166,16 +159,11 @@ def _owner(s: Subject, name: str) -> nn.Module:
 
 def _dead_modules(s: Subject, g: Gradients, names: list[str]) -> list[str]:
     """The outermost modules of which nothing is called and nothing has a gradient."""
-    alive = {s.names[m] for m in s.names if s.is_called(m)} | {n for n in g.trained
-                                                               if n not in g.missing}
-    found = []
-    for name in names:
-        place = name if name in alive else parent_of(name) or name
-        while parent_of(place) and not any(is_within(a, parent_of(place)) for a in alive):
-            place = parent_of(place)
-        if place not in found:
-            found.append(place)
-    return found
+    called = (name for module, name in s.names.items() if s.is_called(module))
+    alive = {place for name in (*called, *(g.trained.keys() - g.missing))
+             for place in places_of(name)}
+    return list(dict.fromkeys(
+        [place for place in places_of(name) if place not in alive][-1] for name in names))
 
 
 def _nearest_called(s: Subject, name: str) -> str:
@@ -200,15 +188,16 @@ def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
 
 
 def _siblings(s: Subject, place: str) -> str:
-    """Layers of the same list and class that are called, all with the same shapes: not experts, of
-    which a router calls some."""
+    """Layers of the same list and class, most of which are called, all with the same shapes: not
+    experts, of which a router calls some."""
     if place in s.parameters or not place.rpartition(".")[2].isdigit():
         return ""
     module, holder = s.model.get_submodule(place), s.model.get_submodule(parent_of(place))
-    called = [m for m in holder.children() if type(m) is type(module) and s.is_called(m)]
-    shapes = {shape for run in s.runs for m in called for shape in run.shapes.get(m, ())}
+    alike = [m for m in holder.children() if type(m) is type(module)]
+    called = [m for m in alike if s.is_called(m)]
+    shapes = {shape for m in called for shape in s.runs[0].shapes.get(m, ())}
     routed = len(shapes) > 1 or any(len(shape) < 3 for shape in shapes) or "expert" in place.lower()
-    if not called or routed:
+    if routed or 2 * len(called) <= len(alike):  # one of several heads
         return ""
     return f"{some(s.names[m] for m in called)} {'is' if len(called) == 1 else 'are'} called"
 

@@ -352,7 +352,7 @@ def _add_future_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Sh
     leaks = {m: share for m, share in stages.items() if share.future > limit}
     seen = min((w.future for w in whole), default=max((x.future for x in stages.values()),
                                                       default=0.0))
-    if seen <= limit:
+    if seen <= limit and not leaks:
         s.add("future-leak", seen, limit=limit, where="output", declared=declared)
         return
     if declared:

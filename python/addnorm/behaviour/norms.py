@@ -50,8 +50,8 @@ def _share_along_input(module: nn.Module, x: Tensor) -> float | None:
         return next(tensors_in(module.forward(values)))
 
     with torch.no_grad():
-        length = 1.0 + torch.arange(x.shape[-2], device=x.device) % 2  # of each row another
-        y, of_twice = run(x).double(), run(x * length[:, None].to(x.dtype)).double()
+        length = torch.arange(x.shape[-2], device=x.device) % 2 + 1  # of each row another
+        y, of_twice = run(x).double(), run(x * length.unsqueeze(-1)).double()
         if not (of_twice - y).norm() < 2e-3 * y.norm():
             return None
     with torch.enable_grad():

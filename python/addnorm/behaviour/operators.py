@@ -8,13 +8,13 @@ from collections import Counter
 from typing import Any, Callable, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from .structure import of_all_layers, rms, some
 from .subject import Subject
 
+MOST_LOGITS = 2**18
 _DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
 _PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
 _SUMS = {"add", "add_", "__add__", "__radd__", "__iadd__"}
@@ -51,6 +51,8 @@ def _dropout_rate(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> f
         return float(rate) if training else 0.0
     if name == "scaled_dot_product_attention":
         return float(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
+    if name == "multi_head_attention_forward":
+        return float(args[10]) if kwargs.get("training", True) else 0.0
     return 0.0
 
 
@@ -107,6 +109,8 @@ class StreamDropout:
                 self._stream[id(result)] = self._sums[id(result)] = result
 
     def add(self) -> None:
+        self._stream.clear()
+        self._sums.clear()
         for place, rate in self.found.items():
             self._s.add("dropout-on-stream", rate, where=place)
 
@@ -193,6 +197,8 @@ class AttentionScale:
 
     def add(self) -> None:
         """A factor that is near 1/√d, or near 1; others may be anything (1/d, a learned one)."""
+        self._products.clear()
+        self._projections.clear()
         for place, (factor, width) in self.found.items():
             if any(abs(math.log(factor / usual)) < 0.1 for usual in (1.0, width**-0.5) if factor > 0):
                 self._s.add("attention-scale", factor, limit=width**-0.5, where=place,
@@ -209,7 +215,10 @@ def _operands(args: Any) -> list[Tensor]:
 
 
 def _multiple(logits: Tensor, product: Tensor) -> float | None:
-    """c where logits = c · product, but for entries that a mask hides."""
+    """c where logits = c · product, but for entries that a mask hides; of some rows."""
+    logits, product = (t.reshape(-1, t.shape[-1]) for t in (logits, product))
+    stride = 1 + logits.numel() // MOST_LOGITS
+    logits, product = logits[::stride], product[::stride]
     visible = torch.isfinite(logits) & (logits > -1e4)
     y, x = logits[visible].double(), product[visible].double()
     if not len(y) or not x.square().sum() > 0:

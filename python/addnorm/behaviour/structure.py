@@ -30,6 +30,13 @@ def parent_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
+def places_of(name: str) -> Iterator[str]:
+    """The parameter itself and every module that it is in: "a.b.c", "a.b", "a"."""
+    while name:
+        yield name
+        name = parent_of(name)
+
+
 def is_within(name: str, outer: str) -> bool:
     return not outer or name == outer or name.startswith(outer + ".")
 

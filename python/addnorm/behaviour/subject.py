@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from .structure import entry, tensors_in, with_tensors
+from .structure import entry, places_of, tensors_in, with_tensors
 from .untouched import RandomState
 
 Line = dict[str, Any]
@@ -49,6 +49,7 @@ class Subject:
         self.model, self.inputs, self.named, self.loss = model, tuple(inputs), dict(named), loss
         self.names = {module: name for name, module in model.named_modules()}
         self.parameters = dict(model.named_parameters())
+        self.sizes = Counter(place for name in self.parameters for place in places_of(name))
         self.runs: list[Calls] = []
         self.lines: list[Line] = []
         self.left_out: list[dict[str, str]] = []

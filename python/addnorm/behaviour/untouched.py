@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-from typing import Any, Iterator
+from typing import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -63,8 +63,11 @@ def _own_tensors(model: nn.Module) -> dict[int, Tensor]:
     return tensors
 
 
-def _has_changed(tensor: Tensor, saved: Tensor) -> bool:
-    return tensor.shape == saved.shape and not torch.equal(tensor.detach(), saved)
+def _write_back(tensor: Tensor, saved: Tensor) -> None:
+    if tensor.shape != saved.shape:  # another size is another memory
+        tensor.data = saved
+    elif not torch.equal(tensor.detach(), saved):
+        tensor.data.copy_(saved)
 
 
 @contextlib.contextmanager
@@ -85,8 +88,7 @@ def untouched(model: nn.Module) -> Iterator[None]:
         for state in modules:
             state.restore()
         for tensor, values in saved:
-            if _has_changed(tensor, values):
-                tensor.data.copy_(values)
+            _write_back(tensor, values)
         for parameter, gradient, requires in gradients:
             parameter.grad = gradient
             if parameter.requires_grad != requires:
