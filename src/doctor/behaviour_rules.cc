@@ -14,7 +14,8 @@
 namespace addnorm::doctor {
 namespace {
 
-/// `what` may name {value}, {limit}, {percent} (100 · value) and {detail}.
+/// Texts may name {value}, {limit}, {percent} (100 · value), {detail}, and {more}, which is ": "
+/// and the detail where there is one.
 struct BehaviourRule {
   std::string_view name;
   bool (*fires)(const io::Check&, const Subject&);
@@ -69,7 +70,7 @@ constexpr auto kNote = Severity::kNote;
 
 constexpr BehaviourRule kBehaviourRules[] = {
     {"future-leak", exceeds_limit, kBroken, kSuspicious,
-     "the output at one token depends on later ones, by {percent:.3g} % of its gradient {detail}",
+     "the output at one token depends on later ones, by {percent:.3g} % of its gradient{more}",
      "an output that depends on the tokens up to its own alone",
      "look at the mask: 0 or true where a query may see a key, with the right diagonal, of the "
      "right sign; no statistics over tokens"},
@@ -82,14 +83,16 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"padding-leak", exceeds_limit, kSuspicious, kSuspicious,
      "other tokens behind the mask change what stands before it by {percent:.3g} %",
      "an output that does not depend on tokens that the mask hides",
-     "give the mask to every layer, with its sign: true or 1 may mean keep or hide"},
+     "give the mask to every layer, with its sign: true or 1 may mean keep or hide; convolutions "
+     "and "
+     "Fourier transforms over tokens do not know it"},
     {"cache-mismatch", exceeds_limit, kBroken, kBroken,
      "the last tokens after a cache of the first differ by {percent:.3g} % from those of the whole",
      "the same output with a cache and without",
      "count positions from the cache's length; append keys and values along their tokens; cut the "
      "mask's last rows"},
     {"eval-noise", exceeds_limit, kSuspicious, kNote,
-     "two evaluations of one batch differ by {percent:.3g} %", "evaluation without dropout",
+     "two evaluations of one batch differ by {percent:.3g} %{more}", "the same output twice",
      "F.dropout(x, p, training=self.training); modules with dropout as attributes, not in plain "
      "lists"},
     {"gradient-missing", exceeds_limit, kBroken, kSuspicious,
@@ -114,15 +117,15 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "the softmax reads {value:.3g}·q·k; {detail}",
      "1/√d = {limit:.3g} (Vaswani et al. 2017, section 3.2.1)", "divide q·k by √d, once"},
     {"norm-shared", exceeds_limit, kSuspicious, kNote,
-     "one norm with one γ is called {value:.3g} times in what contains it",
+     "one norm, with one γ, is called {value:.3g} times by the module around it",
      "a norm of its own at each place", "look at the names of the norms in forward()"},
-    {"norm-unused", exceeds_limit, kSuspicious, kSuspicious, "nobody calls it, and {detail}",
+    {"norm-unused", exceeds_limit, kSuspicious, kSuspicious, "nobody calls it, but {detail}",
      "every norm has its place in forward()", "call it where it belongs, or remove it"},
     {"parameter-unused", exceeds_limit, kSuspicious, kNote, "{value:.0f} values: {detail}",
      "every parameter that is to be trained has a part in the loss",
      "call it, or remove it; DistributedDataParallel waits for its gradient"},
     {"parameter-frozen", exceeds_limit, kSuspicious, kNote,
-     "{percent:.3g} % of its values are frozen {detail}", "parameters that are trained",
+     "{percent:.3g} % of its values are frozen{more}", "parameters that are trained",
      "requires_grad_(True), if it is not meant"},
     {"not-in-optimizer", is_forgotten, kSuspicious, kSuspicious,
      "{percent:.3g} % of the trained parameters are in no group",
@@ -151,11 +154,10 @@ constexpr BehaviourRule kBehaviourRules[] = {
 
 Finding finding_of(const io::Check& check, const BehaviourRule& rule) {
   const auto filled = [&](std::string_view text) {
-    std::string words = fmt::format(
-        fmt::runtime(text), fmt::arg("value", check.value), fmt::arg("limit", check.limit),
-        fmt::arg("percent", 100 * check.value), fmt::arg("detail", check.detail));
-    words.erase(words.find_last_not_of(' ') + 1);  // of a detail that is not there
-    return words;
+    return fmt::format(fmt::runtime(text), fmt::arg("value", check.value),
+                       fmt::arg("limit", check.limit), fmt::arg("percent", 100 * check.value),
+                       fmt::arg("detail", check.detail),
+                       fmt::arg("more", check.detail.empty() ? "" : ": " + check.detail));
   };
   const bool is_declared = !check.declared.empty();
   return {.rule = rule.name,

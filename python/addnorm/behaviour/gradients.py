@@ -180,8 +180,9 @@ def _add_dead(s: Subject, g: Gradients, place: str, dead: list[str]) -> None:
     if module is not None and is_norm(module):
         beside = [d for d in dead if d != place and _nearest_called(s, d) == around
                   and (d in s.parameters or not is_norm(s.model.get_submodule(d)))]
-        if not beside:  # else it belongs to a branch that was not taken
-            s.add("norm-unused", values, where=place, detail=f"{around or 'the model'} is called")
+        is_used = any(is_within(n, around) for n in g.trained if n not in g.missing)
+        if is_used and not beside:  # else it belongs to a branch that was not taken
+            s.add("norm-unused", values, where=place, detail=f"{around or 'the model'} runs")
             return
     s.add("parameter-unused", values, where=place, detail="nobody calls it",
           declared=_siblings(s, place))

@@ -220,10 +220,9 @@ def _asked_token(shape: tuple[int, ...], targets: Targets | None,
         asked &= targets.where.cpu()
     if not bool(asked.any()) or len(shape) < 2:
         return None
-    if targets is not None and targets.time == 0:
-        token, sequence = _middle_of_longest(asked.T)[::-1]
-        return token, sequence
-    return _middle_of_longest(asked)
+    is_tokens_first = targets is not None and targets.time == 0
+    sequence, token = _middle_of_longest(asked.T if is_tokens_first else asked)
+    return (token, sequence) if is_tokens_first else (sequence, token)
 
 
 def _middle_of_longest(asked: Tensor) -> tuple[int, int]:
@@ -253,17 +252,14 @@ def _time_axis(inputs: list[Input], shape: tuple[int, ...]) -> int | None:
 
 def _shares(energy: Tensor, at: tuple[int, ...], time: int) -> Shares:
     """Of energy[sequence, token], or the other way round if time is 0."""
-    if energy.dim() == 1:
-        own = float(energy[at[0]])
-        return Shares(max(0.0, float(energy.sum()) - own)**0.5, 0, 0, 0, 0)
-    row = energy[at[0]] if time == 1 else energy[:, at[1]]
-    t = at[time]
     others = energy.clone()
+    if energy.dim() == 1:
+        others[at] = 0
+        return Shares(float(others.sum())**0.5, 0, 0, 0, 0)
     others.select(1 - time, at[1 - time]).zero_()
+    row, t = energy.select(1 - time, at[1 - time]), at[time]
     later, earlier = row[t + 1:], row[:t]
-    threshold = LIMIT**2
-    ahead = (later > threshold).nonzero()
-    behind = (earlier > threshold).nonzero()
+    ahead, behind = ((part > LIMIT**2).nonzero() for part in (later, earlier))
     return Shares(float(others.sum())**0.5, float(earlier.sum())**0.5, float(later.sum())**0.5,
                   int(ahead.max()) + 1 if len(ahead) else 0,
                   t - int(behind.min()) if len(behind) else 0)
@@ -297,7 +293,7 @@ def measure_locality(s: Subject, tracer: Tracer, targets: Targets | None) -> Non
         raise Unmeasured("no gradient of the output arrives at a module or an input")
     positions = _time_axis(tracer.inputs, tracer.focus.shape)
     time = _axis(energies, at, targets.time if targets else positions, s)
-    stages = {m: _shares(e, at, time) for m, e in tracer.stages.items()}
+    stages = {m: _shares(e, at, time) for m, e in reversed(tracer.stages.items())}
     whole = [_shares(i.energy, at, time) for i in _of_targets(read, targets)
              if i.energy is not None and len(at) == 2]
     _add_batch_leak(s, stages, whole, limit,

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .structure import of_all_layers, rms, some
+from .structure import entry, of_all_layers, rms, some
 from .subject import Subject
 
+_SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")
 MOST_LOGITS = 2**18
 _DROPOUTS = {"dropout", "dropout_", "feature_dropout", "alpha_dropout", "dropout1d", "dropout2d"}
 _PRODUCTS = {"matmul", "bmm", "baddbmm", "einsum", "__matmul__", "__rmatmul__"}
@@ -199,6 +200,10 @@ class AttentionScale:
         """A factor that is near 1/√d, or near 1; others may be anything (1/d, a learned one)."""
         self._products.clear()
         self._projections.clear()
+        config = getattr(self._s.model, "config", None)
+        if entry(config, *_SCALES) is not None or getattr(config, "scale_attn_weights", None) is False:
+            self._s.leave("attention-scale", "the configuration says which scale attention has")
+            return
         for place, (factor, width) in self.found.items():
             if any(abs(math.log(factor / usual)) < 0.1 for usual in (1.0, width**-0.5) if factor > 0):
                 self._s.add("attention-scale", factor, limit=width**-0.5, where=place,

@@ -12,14 +12,16 @@ from .gradients import cover
 from .structure import is_norm, of_all_layers, parent_of, rms, some
 from .subject import Subject
 
+Groups = dict[int, tuple[Any, dict[str, Any]]]  # of each parameter's id: its optimizer and its group
+
 # Half of the distance between neighbours, as a part of the value: a smaller change is rounded away.
 _RESOLUTION = {torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
 
 
 def measure_optimizer(s: Subject, optimizers: list[Any], sizes: dict[str, float | None]) -> None:
     """Of one optimizer, or of several that share the parameters; sizes: RMS of gradients."""
-    groups: dict[int, tuple[Any, dict[str, Any]]] = {id(p): (optimizer, group) for optimizer in optimizers
-              for group in optimizer.param_groups for p in group["params"]}
+    groups: Groups = {id(p): (optimizer, group) for optimizer in optimizers
+                      for group in optimizer.param_groups for p in group["params"]}
     _measure_membership(s, set(groups))
     _measure_updates(s, groups, sizes)
     _measure_decay(s, groups)
@@ -56,8 +58,7 @@ def _update_rms(optimizer: Any, group: dict[str, Any], parameter: Any,
     return rate * gradient if name == "SGD" and gradient else None
 
 
-def _measure_updates(s: Subject, groups: dict[int, tuple[Any, dict[str, Any]]],
-                     sizes: dict[str, float | None]) -> None:
+def _measure_updates(s: Subject, groups: Groups, sizes: dict[str, float | None]) -> None:
     """The median over matrices of RMS of a step over RMS of the weights; those that start at 0 are
     not asked."""
     ratios, dtypes = [], []
@@ -77,7 +78,7 @@ def _measure_updates(s: Subject, groups: dict[int, tuple[Any, dict[str, Any]]],
           detail=str(dtype).replace("torch.", ""))
 
 
-def _measure_decay(s: Subject, groups: dict[int, tuple[Any, dict[str, Any]]]) -> None:
+def _measure_decay(s: Subject, groups: Groups) -> None:
     gains = [n for n, p in s.parameters.items() if id(p) in groups and p.requires_grad
              and is_norm(s.model.get_submodule(parent_of(n)))]
     decayed = [n for n in gains if groups[id(s.parameters[n])][1].get("weight_decay", 0) > 0]

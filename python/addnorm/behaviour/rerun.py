@@ -39,8 +39,8 @@ def measure_noise(s: Subject, output: Tensor) -> None:
     if again.shape != output.shape:
         raise Unmeasured("two evaluations have outputs of different shapes")
     s.add("eval-noise", relative_difference(again, output), limit=_limit(output),
-          where=dropout.text() or "output",
-          declared="dropout is at work" if dropout.places else "")
+          where=dropout.text() or "output", detail="dropout is at work" if dropout.places else "",
+          declared="eval() turns dropout off" if dropout.places else "")
 
 
 # -- Padding --
