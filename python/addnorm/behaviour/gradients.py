@@ -102,17 +102,18 @@ def measure_initial_loss(s: Subject, g: Gradients) -> None:
 
 def measure_frozen(s: Subject) -> None:
     """Freezing is a choice; one layer alone, between others that are trained, is a strange one."""
-    frozen = {n for n, p in s.parameters.items() if not p.requires_grad}
+    frozen = [n for n, p in s.parameters.items() if not p.requires_grad]
     if not frozen:
         return
     groups: dict[str, list[str]] = defaultdict(list)
     for name in s.parameters:
         groups[of_all_layers(name)].append(name)
     odd = []
+    is_frozen = set(frozen)
     for members in groups.values():
-        trained = [i for i, name in enumerate(members) if name not in frozen]
+        trained = [i for i, name in enumerate(members) if name not in is_frozen]
         if trained:  # neither the first layers nor the last ones
-            odd += [n for n in members[trained[0]:trained[-1]] if n in frozen]
+            odd += [n for n in members[trained[0]:trained[-1]] if n in is_frozen]
     for place in cover(s, odd, frozen):
         s.add("parameter-frozen", 1, where=place, declared="its counterparts in layers before it and "
               "after it are trained")
