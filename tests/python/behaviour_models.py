@@ -527,6 +527,29 @@ class Parallel(nn.Module):
         return F.linear(self.norm(x), self.embedding.weight) / WIDTH**0.5
 
 
+class Tasks(nn.Module):
+    """A head for each task, of which a batch has one; and a summary, with a norm, of long sequences
+    alone."""
+
+    class Summary(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.score, self.norm = nn.Linear(WIDTH, 1), nn.LayerNorm(WIDTH)
+
+        def forward(self, x):
+            weights = self.score(x).softmax(1)
+            return self.norm((weights * x).sum(1, keepdim=True)) if x.shape[1] > 100 else 0
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.summary = encoder(batch_first=True), self.Summary()
+        self.heads = nn.ModuleList([MLP() for _ in range(4)])
+
+    def forward(self, x, task=1):
+        x = self.encoder(x)
+        return self.heads[task](x + self.summary(x))
+
+
 class PrefixLM(GPT):
     """The first half is read in both directions, and nothing of it is asked."""
 
@@ -621,5 +644,6 @@ SOUND = {
     "detector": lambda: (Detector(), vectors(), {}, lambda y: y.logits.square().mean()),
     "parallel": lambda: (Parallel(), (tokens(),), {}, None),
     "prefix": prefix,
+    "tasks": lambda: (Tasks(), vectors(), {}, None),
     "mlp": lambda: (MLP(), vectors(), {}, None),
 }

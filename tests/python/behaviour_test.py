@@ -23,6 +23,7 @@ from torch import nn  # noqa: E402
 sys.path.append(str(pathlib.Path(__file__).parent))
 import behaviour_models as models  # noqa: E402
 from addnorm.behaviour import measure  # noqa: E402
+from addnorm.behaviour.subject import Subject  # noqa: E402
 
 torch.set_num_threads(1)
 PROGRAM = os.environ["ADDNORM_PROGRAM"]
@@ -66,6 +67,18 @@ def test_accuses_no_sound_model(name, training, seed):
     lines, _ = check(model.train(training), *batch, adamw(model))
     assert lines
     assert defects(lines) == []
+
+
+@pytest.mark.parametrize("name", models.SOUND)
+def test_accuses_no_model_that_was_trained(name):
+    torch.manual_seed(4)
+    model, inputs, named, loss = models.SOUND[name]()
+    optimizer = adamw(model, lr=3e-3)
+    for _ in range(20):
+        optimizer.zero_grad()
+        Subject(model, inputs, named, loss).loss_of(model(*inputs, **named)).backward()
+        optimizer.step()
+    assert defects(check(model, inputs, named, loss, optimizer)[0]) == []
 
 
 def state_of(model):
