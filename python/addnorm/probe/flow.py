@@ -1,0 +1,429 @@
+"""Reads the operators of one layer: which linear maps belong together, where norms stand, and what
+is added to the stream.
+
+A value is of the stream alone (x, its norms, sums), or made by one or more branches, or comes from
+elsewhere (weights, masks, another network's output). Linear maps begin branches, attention and products
+join them, and a sum with the stream ends them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
+
+import torch
+
+from .recorder import Op, Value
+
+LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convolution _grouped_mm "
+                   "_convolution mv addmv module _scaled_mm mkldnn_linear".split())
+PRODUCT = frozenset("bmm baddbmm matmul mm".split())
+FUSED_ATTENTION = "_scaled_dot_product"
+SOFTMAX = frozenset(["_softmax", "_safe_softmax"])
+LENGTHS = frozenset(["norm", "linalg_vector_norm"])
+REDUCTION = frozenset("mean sum var std var_mean std_mean norm linalg_vector_norm amax amin max min "
+                      "logsumexp median".split())
+SCALING = frozenset("mul div add sub rsub".split())
+ON_THE_WAY = SCALING | frozenset(
+    "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
+NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm".split())
+
+Branches = FrozenSet[int]
+STREAM: Branches = frozenset()
+
+
+@dataclass
+class Linear:
+    """A product with a weight."""
+    op: Op
+    weight: str  # the parameter's name
+    is_flipped: bool  # whether the weight is [inputs, outputs]
+    read: Value
+    gave: Value
+
+
+@dataclass
+class Norm:
+    """What divides a row by its size."""
+    read: Value
+    gave: Value
+    order: int
+    module: str  # in which it runs
+    layer: Optional[int]
+    gamma: Optional[str] = None
+    beta: Optional[str] = None
+    is_unit: bool = False  # y = x/‖x‖, as torch.linalg.vector_norm gives it
+
+
+@dataclass
+class Branch:
+    """Linear maps that make one output of the stream."""
+    layer: Optional[int]
+    layer_module: str
+    linears: List[Linear] = field(default_factory=list)
+    scores: List[Op] = field(default_factory=list)  # softmax, or a fused attention
+    met: int = 0  # the last operator in which tokens met
+    is_crossing: bool = False  # with tokens from elsewhere
+
+    @property
+    def is_attention(self) -> bool:
+        return self.met > 0
+
+    @property
+    def module(self) -> str:
+        """The innermost one that holds all its weights."""
+        return common_module([linear.weight.rpartition(".")[0] for linear in self.linears])
+
+    def has_ended_before(self, module: str) -> bool:
+        """Whether another module of its layer, which reads its output, is no part of it."""
+        if len(self.linears) < 2 or self.linears[-1].op.order < self.met:
+            return False
+        mine = self.module
+        if mine != self.layer_module and is_inside(mine, self.layer_module):
+            return not is_inside(module, mine)
+        return self.is_attention
+
+
+@dataclass
+class Sum:
+    """Where branches join the stream, or, without one, what is read in place of a sum."""
+    total: Value
+    stream: Optional[Value]
+    branch: Value
+    branches: List[Branch]
+
+
+def common_module(names: List[str]) -> str:
+    """The innermost module that holds them all."""
+    parts = [name.split(".") for name in names]
+    shared = []
+    for level in zip(*parts):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    return ".".join(shared)
+
+
+def is_inside(name: str, outer: str) -> bool:
+    return name == outer or name.startswith(outer + ".") or not outer
+
+
+class Flow:
+    """What operators do with a stream that begins with start()."""
+
+    def __init__(self, on_sum: Callable[[Sum], None]):
+        self._on_sum = on_sum
+        self.layer: Optional[int] = None  # the one that runs
+        self.layer_module = ""
+        self.x: Optional[Value] = None
+
+    def start(self, x: Value) -> None:
+        self.x = x.root
+        self.norms: List[Norm] = []
+        self.linears: List[Linear] = []
+        self._of: Dict[Value, Branches] = {self.x: STREAM}
+        self._branches: Dict[int, Branch] = {}
+        self._joined: Dict[int, int] = {}
+        self._norm_of: Dict[Value, Norm] = {}
+        # Values computed point by point of one value of the stream's shape (and the γ that was in
+        # it), and of its statistics (and whether these are lengths).
+        self._pointwise: Dict[Value, Tuple[Value, Optional[str]]] = {}
+        self._statistics: Dict[Value, Tuple[Value, bool]] = {}
+        self.readers: Dict[Value, List[Op]] = {}
+
+    def forget(self, order: int) -> None:
+        """What operators before this one made."""
+        for values in (self._of, self._norm_of, self._pointwise, self._statistics, self.readers):
+            for value in [v for v in values if v.order < order and v is not self.x]:
+                del values[value]
+        self.norms = [norm for norm in self.norms if norm.order >= order]
+        self.linears = [linear for linear in self.linears if linear.op.order >= order]
+
+    # -- What values are --
+
+    def branches_of(self, value: Value) -> Optional[Branches]:
+        """None: it does not depend on the stream."""
+        found = self._of.get(value.root)
+        return None if found is None else frozenset(map(self._find, found))
+
+    def is_stream(self, value: Value) -> bool:
+        return self.branches_of(value) == STREAM
+
+    def has_stream_shape(self, value: Value) -> bool:
+        x, t = self.x.tensor, value.tensor
+        return t.is_floating_point() and t.dim() > 1 and t.numel() == x.numel() and \
+            t.shape[-1] == x.shape[-1]
+
+    def list_branches(self, value: Value) -> List[Branch]:
+        return self._list(self.branches_of(value) or STREAM)
+
+    def norm_at(self, value: Value) -> Optional[Norm]:
+        """The norm whose output it is."""
+        norm = self._norm_of.get(value.root)
+        return norm if norm is not None and norm.gave.root is value.root else None
+
+    def _find(self, number: int) -> int:
+        while number in self._joined:
+            number = self._joined[number]
+        return number
+
+    def _list(self, state: Branches) -> List[Branch]:
+        return [self._branches[self._find(number)] for number in sorted(state)]
+
+    def _join(self, numbers: Branches) -> int:
+        first, *others = sorted(set(map(self._find, numbers)))
+        for other in others:
+            mine, its = self._branches[first], self._branches.pop(other)
+            mine.linears = sorted(mine.linears + its.linears, key=lambda linear: linear.op.order)
+            mine.scores += its.scores
+            mine.met = max(mine.met, its.met)
+            mine.is_crossing |= its.is_crossing
+            self._joined[other] = first
+        return first
+
+    # -- One operator --
+
+    def take(self, op: Op) -> None:
+        if self.x is None or not op.outputs:
+            return
+        inputs = [v for v in op.inputs if self.branches_of(v) is not None]
+        outputs = [v for v in op.outputs if v.alias_of is None and v.tensor.is_floating_point()]
+        if not inputs or not outputs:
+            return
+        for value in inputs:
+            self.readers.setdefault(value.root, []).append(op)
+        linear = self._linear(op, inputs)
+        if linear is not None:
+            state = self._run_linear(linear)
+        elif self._add(op, inputs, outputs[0]):
+            return
+        else:
+            state = frozenset().union(*(self.branches_of(v) or STREAM for v in inputs))
+            self._meet(op, inputs, state)
+            is_sum = op.name == "add" and all(map(self.has_stream_shape, inputs))
+            if len(state) > 1 and not is_sum:
+                state = frozenset([self._join(state)])
+        for value in outputs:
+            self._of[value] = state
+        if linear is None:
+            self._normalize(op, inputs, outputs)
+
+    def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
+        if op.name not in LINEAR:
+            return None
+        weights = [v for v in op.inputs if v.parameter and v.tensor.dim() > 1
+                   and self.branches_of(v) is None]
+        if not weights:
+            return None
+        weight = weights[-1]
+        return Linear(op, str(weight.parameter), not weight.is_flipped, inputs[0], op.outputs[0])
+
+    def _run_linear(self, linear: Linear) -> Branches:
+        self.linears.append(linear)
+        state = self.branches_of(linear.read) or STREAM
+        if state and self._has_ended(state, linear):
+            self._end_without_stream(linear.read, state)
+            state = STREAM
+        if not state:
+            number = linear.op.order
+            self._branches[number] = Branch(self.layer, self.layer_module)
+            state = frozenset([number])
+        number = self._join(state)
+        self._branches[number].linears.append(linear)
+        return frozenset([number])
+
+    def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
+        """Tokens meet in products of values and in attention."""
+        is_fused = op.name.startswith(FUSED_ATTENTION)
+        is_product = op.name in PRODUCT and len([v for v in op.inputs if not v.parameter]) > 1
+        if not state or not (is_fused or is_product or op.name in SOFTMAX):
+            return
+        if not is_fused and not is_product:
+            branch = self._list(state)[0]
+            dim = op.argument("dim")
+            if branch.is_attention and dim in (-1, inputs[0].tensor.dim() - 1):
+                branch.scores.append(op)
+            return
+        branch = self._branches[self._join(state)]
+        branch.met = op.order
+        branch.is_crossing |= any(self.branches_of(v) is None and v.tensor.dim() > 2
+                                  for v in op.inputs[:2])
+        if is_fused:
+            branch.scores.append(op)
+
+    # -- Sums --
+
+    def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        """Whether it adds branches to the stream."""
+        if op.name not in ("add", "sub") or len(inputs) != 2 or \
+                not all(map(self.has_stream_shape, [*inputs, total])):
+            return False
+        states = [self.branches_of(v) for v in inputs]
+        if (states[0] == STREAM) == (states[1] == STREAM):
+            return False
+        stream, branch = inputs if states[0] == STREAM else inputs[::-1]
+        if self._is_gated_stream(branch, stream):
+            return False
+        self._end(Sum(total, stream, branch, self._list(self.branches_of(branch) or STREAM)))
+        return True
+
+    def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
+        """x + x·g(x): a product with the stream is the stream's own, as in x·(1 + g)."""
+        op = branch.root.op
+        return op is not None and op.name == "mul" and any(
+            v.root is stream.root for v in op.inputs)
+
+    def _end(self, ended: Sum) -> None:
+        self._of[ended.total.root] = STREAM
+        self._on_sum(ended)
+
+    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+        """Whether a linear map reads what branches have finished: then no sum stands between."""
+        if not self.has_stream_shape(linear.read):
+            return False
+        module = linear.weight.rpartition(".")[0]
+        return all(branch.layer != self.layer or branch.has_ended_before(module)
+                   for branch in self._list(state))
+
+    def _end_without_stream(self, read: Value, state: Branches) -> None:
+        norm = self.norm_at(read)
+        total = read if norm is None else norm.read
+        if norm is not None:
+            self._of[norm.gave.root] = STREAM
+        self._end(Sum(total, None, total, self._list(state)))
+
+    def end(self, output: Value) -> None:
+        """With the last layer's output: what comes there without a sum ends there."""
+        state = self.branches_of(output)
+        if state:
+            self._end_without_stream(output, state)
+
+    # -- Norms --
+
+    def _normalize(self, op: Op, inputs: List[Value], outputs: List[Value]) -> None:
+        if op.name in NORMS:
+            self._take_norm(op, inputs[0], outputs[0])
+        elif op.name in REDUCTION:
+            base = self._base(inputs[0])
+            if base is not None and outputs[0].tensor.numel() < base[0].tensor.numel():
+                for value in outputs:
+                    self._statistics[value] = base[0], op.name in LENGTHS
+        elif len(outputs) == 1:
+            self._follow(op, inputs, outputs[0])
+
+    def _base(self, value: Value) -> Optional[Tuple[Value, Optional[str]]]:
+        """The value of the stream's shape of which this is computed, row by row, and γ in it."""
+        found = self._pointwise.get(value.root)
+        if found is None and self.has_stream_shape(value):
+            return value.root, None
+        return found
+
+    def _follow(self, op: Op, inputs: List[Value], output: Value) -> None:
+        """An operator that works value by value: on a statistic, or on the way to a norm."""
+        statistics = [self._statistics[v.root] for v in inputs if v.root in self._statistics]
+        others = [v for v in inputs if v.root not in self._statistics]
+        if not others:
+            if len({id(base) for base, _ in statistics}) == 1:
+                self._statistics[output] = statistics[0]
+            return
+        bases = [self._base(v) for v in others]
+        base = bases[0]
+        is_rowwise = op.name in ON_THE_WAY and base is not None and self.has_stream_shape(output) \
+            and all(b is not None and b[0] is base[0] for b in bases) \
+            and all(b is base[0] for b, _ in statistics)
+        if not is_rowwise:
+            return
+        norm = next((self._norm_of[v.root] for v in others if v.root in self._norm_of), None)
+        if norm is not None and not statistics:
+            return self._extend(norm, op, output)
+        gamma = next((g for _, g in bases if g), None) or self._vector(op)
+        self._pointwise[output] = base[0], gamma
+        if statistics and op.name in ("mul", "div"):
+            norm = Norm(base[0], output, op.order, op.module, self.layer, gamma=gamma,
+                        is_unit=statistics[0][1])
+            self.norms.append(norm)
+            self._norm_of[output] = norm
+
+    def _vector(self, op: Op) -> Optional[str]:
+        """A parameter of one number for each feature that it takes."""
+        d = self.x.tensor.shape[-1]
+        return next((v.parameter for v in op.inputs if v.parameter and v.tensor.numel() == d), None)
+
+    def _take_norm(self, op: Op, read: Value, gave: Value) -> None:
+        if not self.has_stream_shape(read):
+            return
+        norm = Norm(read, gave, op.order, op.module, self.layer)
+        for key, name in ("gamma", "weight"), ("beta", "bias"):
+            value = op.argument(name)
+            if isinstance(value, Value):
+                setattr(norm, key, value.parameter)
+        self.norms.append(norm)
+        self._norm_of[gave] = norm
+
+    def _extend(self, norm: Norm, op: Op, output: Value) -> None:
+        """γ and β, or what else its module does."""
+        others = [v for v in op.inputs if self.branches_of(v) is None]
+        d = self.x.tensor.shape[-1]
+        vector = self._vector(op)
+        is_its_own = op.module == norm.module and op.module != self.layer_module or vector is not None
+        fits = op.name in SCALING and all(v.tensor.numel() in (1, d) for v in others)
+        if not fits or not is_its_own or len(self.readers.get(norm.gave.root, [])) > 1:
+            return
+        if vector is not None:
+            key = "beta" if op.name in ("add", "sub") else "gamma"
+            if getattr(norm, key) is None:
+                setattr(norm, key, vector)
+        norm.gave = output
+        self._norm_of[output] = norm
+
+    def add_norm(self, read: Value, gave: Value, module: str, gamma: Optional[str],
+                 beta: Optional[str]) -> None:
+        """What a module did that is called a norm, unless its operators were seen to make one."""
+        if any(norm.module == module and norm.order > read.order for norm in self.norms) or \
+                not self.has_stream_shape(read) or not self.has_stream_shape(gave):
+            return
+        norm = Norm(read, gave, gave.order, module, self.layer, gamma, beta)
+        self.norms.append(norm)
+        self._norm_of[gave.root] = norm
+
+
+def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
+    """From what is added to the stream back to the branch's output: (value, what the step before it
+    did: "", "norm", "dropout", "scale")."""
+    steps = [(value, "")]
+    while True:
+        value = steps[-1][0]
+        norm = flow.norm_at(value)
+        if norm is not None:
+            steps.append((norm.read, "norm"))
+            continue
+        op = value.root.op
+        if op is None:
+            return steps
+        inside = [v for v in op.inputs if flow.branches_of(v)]
+        others = [v for v in op.inputs if not flow.branches_of(v)]
+        if op.name == "native_dropout":
+            steps.append((inside[0], "dropout"))
+        elif op.name in ("mul", "div") and len(inside) == 1 and flow.has_stream_shape(inside[0]) \
+                and not any(flow.is_stream(v) for v in others):
+            is_mask = any(not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])
+                          for v in others)
+            steps.append((inside[0], "dropout" if is_mask else "scale"))
+        else:
+            return steps
+
+
+def scores_of(op: Op) -> Tuple[torch.Tensor, ...]:
+    """Of a softmax its input; of a fused attention (query, key)."""
+    if op.name.startswith(FUSED_ATTENTION):
+        return op.inputs[0].numbers, op.inputs[1].numbers
+    return (op.inputs[0].numbers,)
+
+
+def fused_options(op: Op) -> Tuple[Optional[torch.Tensor], bool, Optional[float]]:
+    """(mask, is_causal, scale) of a fused attention, whichever it is."""
+    mask = op.argument("attn_mask", op.argument("attn_bias"))
+    scale = op.argument("scale")
+    return (mask.numbers if isinstance(mask, Value) else None, bool(op.argument("is_causal", False)),
+            scale if isinstance(scale, float) and math.isfinite(scale) else None)

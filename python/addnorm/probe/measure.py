@@ -1,0 +1,330 @@
+"""Measures what was found, and listens to its gradients."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .flow import Flow, Linear, Norm, fused_options, scores_of
+from .names import first_tensor, is_norm, is_projection, weight_named
+from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
+                      value_numbers, wide, without_min)
+from .recorder import Op, Value
+from .sublayers import Sublayer
+
+if TYPE_CHECKING:
+    from .probe import Probe, Site
+
+
+class Gradient:
+    """Of a value: its size, and the part that is compared with others."""
+
+    def __init__(self) -> None:
+        self.rows: Optional[Tensor] = None
+        self.listeners: List[Callable[[Tensor], None]] = []
+
+
+class Measurement:
+    """Of one stream."""
+
+    def __init__(self, probe: Probe, flow: Flow, before: Optional[Measurement]):
+        self._probe, self._flow = probe, flow
+        self._parameters: Dict[str, nn.Parameter] = dict(probe.model.named_parameters())
+        self._modules = dict(probe.model.named_modules())
+        self._gradients: Dict[Value, Gradient] = {}
+        self._is_first = before is None
+        self._shape = flow.x.tensor.shape
+        if before is None:
+            self._probe.width = self._shape[-1]
+            self._record(self._site(None, "embedding", "output"), flow.x)
+        self.watch(flow.x)
+
+    def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:
+        from .probe import Site
+        return Site(self._probe.step, layer, sublayer, point, **more)
+
+    # -- Values --
+
+    def rows(self, numbers: Tensor, shape: Optional[torch.Size] = None) -> Tuple[Tensor, int]:
+        """Some tokens' values, [sequences, tokens, features], and how far apart they stand."""
+        t = numbers.reshape(shape or self._shape)
+        t = t.flatten(1, -2) if t.dim() > 2 else t[None]
+        t = t if self._probe.batch_first else t.transpose(0, 1)
+        limit = max(2, min(self._probe.tokens, 2**24 // t.shape[-1]))
+        stride = math.ceil(t.shape[1] / limit)
+        return t[:max(1, limit // t.shape[1]), ::stride], stride
+
+    def _values(self, value: Value) -> Tensor:
+        return self.rows(value.numbers)[0]
+
+    # -- Gradients --
+
+    def watch(self, value: Value) -> Optional[Gradient]:
+        """From the time that it is called: autograd knows a tensor before something writes on it."""
+        known = self._gradients.get(value)
+        if known is not None or not value.is_current or not value.tensor.requires_grad:
+            return known
+        gradient = self._gradients[value] = Gradient()
+
+        def arrived(values: Tensor) -> None:
+            for listener in gradient.listeners:
+                listener(values)
+
+        self._hook(value.tensor, arrived)
+        return gradient
+
+    def _hook(self, tensor: Tensor, function: Callable[[Tensor], None]) -> None:
+        handle = tensor.register_hook(function)
+        if tensor.is_leaf:
+            self._probe.on_exit(handle.remove)
+
+    def _grade(self, site: Site, value: Value) -> None:
+        gradient = self.watch(value)
+        if gradient is None or site in self._probe.graded:
+            return
+        self._probe.graded.add(site)
+        entry = self._probe.entries[site]
+        gradient.listeners.append(lambda values: entry.setdefault("grad_rms", rms(values)) and None)
+
+    def _grade_parameter(self, site: Site, parameter: Tensor,
+                         part: Callable[[Tensor], Tensor] = lambda gradient: gradient) -> None:
+        if site in self._probe.graded or not parameter.requires_grad:
+            return
+        self._probe.graded.add(site)
+        entry = self._probe.entries[site]
+        self._hook(parameter, lambda g: entry.setdefault("grad_rms", rms(part(g))) and None)
+
+    def _grade_sum(self, site: Site, sub: Sublayer) -> None:
+        """How much of a sum's gradient arrives at its branch, and at the stream, where the rest is what
+        comes back through the modules that read it."""
+        entry = self._probe.entries[site]
+        total, x = self.watch(sub.total), self.watch(sub.x)
+        joined = self.watch(sub.joined)
+        is_kept = sub.joined.is_current
+        came: Dict[Any, Tensor] = {}
+        readers = self._readers(sub)
+
+        def arrived(key: Any, values: Tensor) -> None:
+            if key != "sum" and "sum" not in came:
+                return  # it comes from elsewhere
+            shape = self._shape if values.numel() == self._shape.numel() else \
+                (*self._shape[:-1], values.shape[-1])
+            came[key] = wide(self.rows(values.detach(), torch.Size(shape))[0])
+            if key == "sum" and is_kept:
+                entry["grad_to_branch"] = 0.0  # unless something arrives there
+            elif key == "branch":
+                pass_on("branch", {})
+            elif key == "x" and readers is not None:
+                back = [through(came[i]) for i, (_, through) in enumerate(readers) if i in came]
+                if all(b is not None for b in back):
+                    pass_on("x", {"readers": torch.stack(back).sum(0)} if back else {})
+            if key == "x":
+                came.clear()
+
+        def pass_on(name: str, others: Dict[str, Tensor]) -> None:
+            entry.pop(f"grad_to_{name}", None)
+            made_of = explain_sum(came[name], {"sum": came["sum"], **others})
+            if made_of.get("unexplained", 1) < 0.02 and "from_sum" in made_of:
+                entry[f"grad_to_{name}"] = made_of["from_sum"]
+
+        def listen(key: Any, gradient: Optional[Gradient]) -> None:
+            if gradient is not None:
+                gradient.listeners.append(functools.partial(arrived, key))
+
+        listen("sum", total)
+        listen("branch", joined)
+        for i, (output, _) in enumerate(readers or []):
+            listen(i, self.watch(output))
+        listen("x", x)
+
+    def _readers(self, sub: Sublayer) -> Optional[List[Tuple[Value, Callable[[Tensor], Optional[Tensor]]]]]:
+        """What reads the stream beside its sum: outputs, and how their gradients come back from there.
+        None if somebody reads it whom nobody can ask."""
+        found: Dict[str, Tuple[Value, Callable]] = {}
+        for op in self._flow.readers.get(sub.x.root, []):
+            output = op.outputs[0]
+            if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
+                continue
+            norm = next((n for n in self._flow.norms if n.read.root is sub.x.root
+                         and n.order >= op.order and n.module == op.module), None)
+            module = self._modules.get(op.module)
+            if norm is not None and module is not None and is_norm(op.module, module):
+                found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through, module, sub.x)
+            elif norm is not None and op.name == "native_layer_norm":
+                found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through_op, op, sub.x)
+            elif module is not None and is_projection(module) and not list(module.children()):
+                gave = next((n.gave for n in self._flow.linears if n.op is op), output)
+                found[f"{op.module} {op.order}"] = gave, functools.partial(self._through, module, sub.x)
+            else:
+                return None
+        return list(found.values())
+
+    def _leads_to_sum(self, op: Op, sub: Sublayer, depth: int = 8) -> bool:
+        """Whether all that reads its output is the residual."""
+        if op is sub.sum.total.root.op:
+            return True
+        if depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
+            return False
+        readers = [r for v in op.outputs for r in self._flow.readers.get(v.root, [])]
+        return bool(readers) and all(self._leads_to_sum(r, sub, depth - 1) for r in readers)
+
+    def _through(self, module: nn.Module, x: Value, gradient: Tensor) -> Optional[Tensor]:
+        """What a module gives back for the gradient of its output; None if it cannot be asked."""
+        return vector_jacobian(module.forward, self._values(x), gradient)
+
+    def _through_op(self, op: Op, x: Value, gradient: Tensor) -> Optional[Tensor]:
+        others = [a.numbers if isinstance(a, Value) else a for a in op.arguments[1:]]
+        return vector_jacobian(lambda rows: op.function(rows, *others)[0], self._values(x), gradient)
+
+    # -- Entries --
+
+    def _record(self, site: Site, value: Value, more: Optional[Numbers] = None) -> None:
+        if site not in self._probe.entries:
+            rows, stride = self.rows(value.numbers)
+            self._probe.entries[site] = {**value_numbers(rows, stride), **(more or {})}
+        self._grade(site, value)
+
+    def sublayer(self, sub: Sublayer, layer: int, is_last: bool, first: Sublayer) -> None:
+        def at(point: str) -> Site:
+            return self._site(layer, sub.kind, point)
+
+        is_again = at("branch") in self._probe.entries
+        self._probe.layer_names.setdefault(layer, sub.branch.layer_module)
+        parts = {"x": self._values(sub.x)}
+        if sub.before is not None:
+            consumed = self._consumed(sub)
+            parts["before"] = self._values(consumed)
+        others = self._others(sub)
+        parts["branch"] = self._values(sub.joined)
+        made_of: Numbers = {}
+        if not is_again:
+            made_of = explain_sum(self._values(sub.total), {**parts, **others})
+            made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
+            self._count("sums", "unexplained" in made_of)
+        kept = {} if not is_last else {"layer_cosine": F.cosine_similarity(
+            wide(self._values(first.x)), wide(self._values(sub.leaves)), dim=-1,
+            eps=1e-300).mean().item()}
+
+        self._record(at("x"), sub.x)
+        if sub.before is not None:
+            self._record_norm(at("before"), "before", sub.before, consumed)
+        self._record(at("branch"), sub.output)
+        if sub.inside is not None:
+            self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
+        self._record(at("sum"), sub.total, {**made_of, **({} if sub.after else kept)})
+        self._grade_sum(at("sum"), sub)
+        if sub.after is not None:
+            self._record_norm(at("after"), "after", sub.after, sub.after.gave, kept)
+        if sub.kind == "attention":
+            self._record_scores(at("scores"), sub)
+        for i, linear in enumerate(sub.branch.linears):
+            by_order = {len(sub.branch.linears) - 1: "output"} if sub.kind == "attention" else \
+                dict(zip(range(len(sub.branch.linears))[-2:], ("up", "down")))
+            self._record_weight(at("weight"), linear, by_order.get(i))
+
+    def _count(self, what: str, is_measured: bool) -> None:
+        self._probe.seen[what][0] += is_measured
+        self._probe.seen[what][1] += 1
+
+    def _others(self, sub: Sublayer) -> Dict[str, Tensor]:
+        """What else goes into its sum: another branch, side by side with this one."""
+        return {f"other {i}": self._values(value) for i, value in enumerate(sub.beside)}
+
+    def _consumed(self, sub: Sublayer) -> Value:
+        """The norm's output as the sublayer reads it: a block may scale it on the way."""
+        gave, read = sub.before.gave, sub.reads
+        if read.root is gave.root or not self._flow.has_stream_shape(read):
+            return gave
+        alike = F.cosine_similarity(wide(self._values(read)).flatten(),
+                                    wide(self._values(gave)).flatten(), 0)
+        return read if alike > 1 - 1e-4 else gave
+
+    def _record_scores(self, site: Site, sub: Sublayer) -> None:
+        is_known = site in self._probe.entries
+        if sub.branch.scores and not is_known:
+            op = sub.branch.scores[0]
+            found = scores_of(op)
+            scores = found[0] if len(found) == 1 else fused_scores(*found, *fused_options(op))
+            self._probe.entries[site] = score_numbers(scores)
+        if sub.branch.is_attention and not is_known:
+            self._count("attentions", bool(sub.branch.scores))
+
+    def _record_norm(self, site: Site, slot: str, norm: Norm, gave: Value,
+                     more: Optional[Numbers] = None) -> None:
+        gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
+        if site not in self._probe.entries:
+            from .recipe import Declared
+            declared = Declared(self._probe)
+            fit = {} if norm.is_unit else explain_norm(
+                self._values(norm.read), self._values(gave), gamma, beta,
+                declared.norm_kind(self._modules.get(norm.module)) == "rms",
+                declared.gamma_form() == "one_plus")
+            more = {**fit, "dtype": str(gave.tensor.dtype).replace("torch.", ""), **(more or {})}
+            self._count("norms", bool(fit) or norm.is_unit)
+        self._record(site, gave, more)
+        for name, parameter in ("gamma", gamma), ("beta", beta):
+            if parameter is not None:
+                place = site._replace(point=name, norm=slot)
+                self._probe.entries.setdefault(place, moments(parameter))
+                self._grade_parameter(place, parameter)
+
+    def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str]) -> None:
+        weight = self._parameters.get(linear.weight)
+        if weight is None or not weight.is_floating_point() or weight.dim() != 2:
+            return
+        stem = linear.weight[:-7] if linear.weight.endswith((".weight", "_weight")) else linear.weight
+        which = weight_named(stem, site.sublayer == "attention") or by_order
+        if which is None:
+            return
+        names, dim = which.split("+"), int(linear.is_flipped)
+        outputs, inputs = weight.shape[dim], weight.shape[1 - dim]
+        if outputs % len(names) or len(names) == 3 and outputs != 3 * inputs or \
+                which == "gate" and outputs < inputs:
+            return  # fewer keys than queries, whose place is not known; a router of experts
+        size = outputs // len(names)
+        for i, name in enumerate(names):
+            def part(tensor: Tensor, i: int = i, size: int = size) -> Tensor:
+                return tensor.narrow(dim, i * size, size)
+
+            place = site._replace(weight=name)
+            if place not in self._probe.entries:
+                self._probe.entries[place] = without_min(moments(part(weight)))
+            self._grade_parameter(place, weight, part)
+
+    def final_norm(self, norm: Norm) -> None:
+        self._record_norm(self._site(None, "final_norm", "output"), "final", norm, norm.gave)
+
+    def head(self, output: Any) -> None:
+        """Logits among a model's outputs."""
+        from .recipe import Declared
+        vocabulary = Declared(self._probe).config("vocab_size")
+        sizes = {vocabulary} if vocabulary else {
+            m.num_embeddings for m in self._probe.model.modules() if isinstance(m, nn.Embedding)}
+        values = list(output.values()) if isinstance(output, dict) else \
+            output if isinstance(output, (list, tuple)) else [output]
+        site = self._site(None, "head", "output")
+        for tensor in map(first_tensor, values):
+            if tensor is None or tensor.shape[-1] not in sizes - {self._probe.width}:
+                continue
+            value = Value(tensor)
+            rows, stride = self.rows(tensor.detach(), tensor.shape)
+            self._probe.entries[site] = value_numbers(rows, stride)
+            self._grade(site, value)
+            return
+
+
+def vector_jacobian(function: Callable[[Tensor], Tensor], rows: Tensor,
+                    gradient: Tensor) -> Optional[Tensor]:
+    try:
+        with torch.enable_grad():
+            x = rows.clone().requires_grad_()
+            y = function(x)
+            return wide(torch.autograd.grad(y, x, gradient.to(y.device, y.dtype))[0])
+    except Exception:  # of one that needs more than x; a backward must not fail by being watched
+        return None

@@ -1,0 +1,86 @@
+"""What modules and parameters are, by their names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, List, Optional
+
+from torch import Tensor, nn
+
+ATTENTION = re.compile(r"attn|attention|mha", re.I)
+CROSS_ATTENTION = re.compile(r"cross|enc_?dec|encoder_attn|multihead_attn", re.I)
+NORM_NAME = re.compile(r"norm|^ln|_ln$", re.I)
+ATTENTION_WEIGHTS = {
+    "query": r"q|wq|q_proj|query|query_proj|to_q|q_lin",
+    "key": r"k|wk|k_proj|key|key_proj|to_k|k_lin",
+    "value": r"v|wv|v_proj|value|value_proj|to_v|v_lin",
+    "query+key+value": r"qkv|wqkv|c_attn|qkv_proj|in_proj|to_qkv",
+    "output": r"o|wo|o_proj|out_proj|c_proj|output|out|out_lin|proj|to_out",
+}
+FEED_FORWARD_WEIGHTS = {
+    "gate": r"gate|gate_proj|wi_0|w1",
+    "up": r"up|up_proj|wi|wi_1|w3|c_fc|fc1|fc_in|lin1|linear1|dense_h_to_4h",
+    "gate+up": r"gate_up_proj|gate_up",
+    "down": r"down|down_proj|wo|w2|c_proj|fc2|fc_out|lin2|linear2|dense_4h_to_h",
+}
+
+
+def weight_named(name: str, is_attention: bool) -> Optional[str]:
+    """Which weight a projection holds, by the last part of its name."""
+    last = name.rpartition(".")[2].lower()
+    if last == "dense":  # BERT's
+        last = "up" if "intermediate" in name else "out_proj" if is_attention else "down"
+    table = ATTENTION_WEIGHTS if is_attention else FEED_FORWARD_WEIGHTS
+    return next((w for w, names in table.items() if re.fullmatch(names, last)), None)
+
+
+def is_norm(name: str, module: nn.Module) -> bool:
+    """Whether it normalizes rows, by its class's name or its own."""
+    if isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity)):
+        return False
+    parameters = list(module.parameters())
+    is_simple = not list(module.children()) and all(p.dim() < 2 for p in parameters)
+    return is_simple and bool("norm" in type(module).__name__.lower() or
+                              parameters and NORM_NAME.search(name.rpartition(".")[2]))
+
+
+def is_projection(module: Optional[nn.Module]) -> bool:
+    weight = getattr(module, "weight", None)
+    return isinstance(module, nn.MultiheadAttention) or (
+        isinstance(weight, Tensor) and weight.dim() == 2 and not isinstance(module, nn.Embedding))
+
+
+def output_dim(module: nn.Module) -> int:
+    """Which dimension of its weight counts outputs: GPT-2's Conv1D has it the other way round."""
+    return 1 if type(module).__name__ == "Conv1D" else 0
+
+
+def attribute(thing: Any, *names: str) -> Any:
+    """The first of these attributes (or keys) that is there and not None."""
+    get = thing.get if isinstance(thing, dict) else lambda name: getattr(thing, name, None)
+    return next((v for v in map(get, names) if v is not None), None)
+
+
+def path_of(name: str) -> List[str]:
+    """"a.b.c" → "a", "a.b", "a.b.c"."""
+    return [name[:end.start()] for end in re.finditer(r"\.|$", name)]
+
+
+def is_within(name: str, outer: str) -> bool:
+    return name == outer or name.startswith(outer + ".")
+
+
+def kinds_within(module: nn.Module) -> str:
+    names = [f"{n} ({type(m).__name__})" for n, m in module.named_modules() if n]
+    return ", ".join(names[:40]) + (", …" if len(names) > 40 else "")
+
+
+def first_tensor(values: Any) -> Optional[Tensor]:
+    """The first floating tensor of two dimensions or more in arguments or a result."""
+    if isinstance(values, Tensor):
+        return values if values.is_floating_point() and values.dim() > 1 else None
+    if isinstance(values, dict):
+        values = list(values.values())
+    if isinstance(values, (list, tuple)):
+        return next((t for t in map(first_tensor, values) if t is not None), None)
+    return None

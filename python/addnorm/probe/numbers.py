@@ -1,0 +1,165 @@
+"""What is measured of tensors: their size, what a sum is made of, what kind of norm made an output."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, Optional
+
+import torch
+from torch import Tensor
+
+Numbers = Dict[str, Any]
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """In float64, on a device that has it."""
+    tensor = tensor.detach()
+    return (tensor.cpu() if tensor.device.type == "mps" else tensor).double()
+
+
+def rms(tensor: Tensor) -> float:
+    """Summed in float64, without a copy in it where the device can."""
+    t = wide(tensor) if tensor.device.type == "mps" else tensor.detach()
+    return torch.linalg.vector_norm(t, dtype=torch.float64).item() / math.sqrt(max(1, t.numel()))
+
+
+def moments(tensor: Tensor) -> Numbers:
+    t = wide(tensor) if tensor.device.type == "mps" else tensor.detach()
+    size, mean = rms(t), t.mean(dtype=torch.float64).item()
+    low, high = t.min().item(), t.max().item()
+    return {"rms": size, "mean": mean, "std": math.sqrt(max(0, size**2 - mean**2)),
+            "abs_max": max(abs(low), abs(high)), "min": low}
+
+
+def without_min(numbers: Numbers) -> Numbers:
+    return {key: value for key, value in numbers.items() if key != "min"}
+
+
+def value_numbers(rows: Tensor, stride: int) -> Numbers:
+    """Of activations [sequences, tokens, features], tokens being `stride` apart."""
+    v = wide(rows)
+    size, (_, n, features) = v.abs(), v.shape
+    top = int(size.argmax())
+    numbers = {"rms": v.square().mean().sqrt(), "mean": v.mean(), "std": v.std(unbiased=False),
+               "abs_max": size.max(), "abs_median": size.median()}
+    if features > 1 and n > 1:
+        unit = v / v.norm(dim=-1, keepdim=True)
+        numbers["token_cosine"] = ((unit.sum(1).square().sum(-1) - n) / (n * (n - 1))).mean()
+    numbers = dict(zip(numbers, torch.stack(list(numbers.values())).tolist()))
+    if math.isnan(numbers.get("token_cosine", 0)) and math.isfinite(numbers["rms"]):
+        del numbers["token_cosine"]  # a token is 0 and points nowhere
+    return {**numbers, "peak_feature": top % features, "peak_token": top // features % n * stride}
+
+
+def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
+    """total ≈ Σ from_k · part_k by least squares over all values, and how much of it is left.
+
+    A coefficient that the data do not tell (parts that are multiples of each other) is left out.
+    """
+    s = wide(total).flatten()
+    matrix = torch.stack([wide(part).flatten() for part in parts.values()], 1)
+    if not (torch.isfinite(matrix).all() and torch.isfinite(s).all()) or s.norm() == 0:
+        return {}
+    lengths = matrix.norm(dim=0)
+    unit = matrix / lengths.clamp(min=1e-300)
+    eigenvalues, vectors = torch.linalg.eigh(unit.T @ unit)
+    told = eigenvalues > 1e-10
+    inverse = vectors[:, told] / eigenvalues[told] @ vectors[:, told].T
+    solution = inverse @ (unit.T @ s)
+    left = (s - unit @ solution).norm()
+    error = left / math.sqrt(s.numel()) * inverse.diagonal().sqrt() / lengths
+    vague = (vectors[:, ~told].abs() > 1e-3).any(1) | ~(error < 0.02)
+    return {"unexplained": (left / s.norm()).item(),
+            **{f"from_{name}": (solution[i] / lengths[i]).item()
+               for i, name in enumerate(parts) if not vague[i]}}
+
+
+def explain_norm(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
+                 is_rms: bool, has_unit_offset: bool) -> Numbers:
+    """What kind of norm made y of s: each row of y − β is Γ ⊙ (s − centre) / divisor.
+
+    The last two arguments settle what the values cannot tell: for rows of mean 0 whether they were
+    centred, for a γ that is one number whether it means γ or 1 + γ.
+    """
+    z = wide(y).flatten(0, -2) - (0 if beta is None else wide(beta))
+    s = wide(s).flatten(0, -2)
+    if not (torch.isfinite(z).all() and torch.isfinite(s).all()) or z.norm() == 0:
+        return {}
+
+    def total(rows: Tensor) -> Tensor:
+        return rows.sum(-1, keepdim=True)
+
+    fits = []
+    for form in [torch.ones_like(s[0])] if gamma is None else [wide(gamma), 1 + wide(gamma)]:
+        # Least squares by row, with s measured from where it is orthogonal to Γ.
+        weight = total(form.square()).clamp(min=1e-300)
+        middle = total(s * form.square()) / weight
+        a = form * (s - middle)
+        slope = total(z * a) / total(a.square()).clamp(min=1e-300)
+        level = total(z * form) / weight
+        left = (z - slope * a - level * form).norm() / z.norm()
+        fits.append((left.item(), slope, middle - level / slope))
+    lefts = [fit[0] for fit in fits]
+    both = len(fits) == 2 and max(lefts) < 1.5 * min(lefts) + 1e-6
+    best = int(has_unit_offset) if both else lefts.index(min(lefts))
+    left, slope, centre = fits[best]
+    numbers: Numbers = {"unexplained": left}
+    if len(fits) == 2 and not both:
+        numbers["gamma_offset"] = best
+    if not (slope > 0).all():
+        return numbers
+    mean, divisor, centres = s.mean(1, keepdim=True), 1 / slope, not is_rms
+    variance = (s - mean).square().mean(1, keepdim=True)
+    if mean.square().mean() > 1e-6 * variance.mean():
+        numbers["centred"] = (total(centre.T * mean.T) / total(mean.T.square())).item()
+        centres = numbers["centred"] > 0.5
+    u = variance if centres else s.square().mean(1, keepdim=True)
+    for name, values in {"divisor": divisor, "deviation": u.sqrt(),
+                         "eps_in_variance": divisor**2 - u, "eps_in_deviation": divisor - u.sqrt(),
+                         "scale": u.sqrt() / divisor}.items():
+        numbers[name] = values.mean().item()
+        if name not in ("divisor", "deviation"):
+            numbers[f"{name}_spread"] = values.std(unbiased=False).item()
+    square, apart = divisor**2, u - u.mean()
+    steepness = (square * apart).sum() / apart.square().sum().clamp(min=1e-300)
+    noise = square - square.mean() - steepness * apart
+    if apart.norm() * steepness > 100 * noise.norm() / len(u)**0.5:  # told to one part in a hundred
+        numbers["divisor_slope"] = steepness.item()
+    numbers["divisor_noise"] = (noise.square().mean().sqrt() / square.mean()).item()
+    return numbers
+
+
+def score_numbers(scores: Tensor) -> Numbers:
+    """Of attention logits [..., queries, keys]; what a mask hides does not count."""
+    stride = math.ceil(scores.numel() / 2**22)
+    s = wide(scores[..., ::max(1, stride), :]).flatten(0, -2)
+    visible = (s > s.amax(-1, keepdim=True) - 8e3) & (s > -8e3)
+    if not visible.any():
+        return {}
+    numbers, keys = without_min(moments(s[visible])), visible.sum(-1)
+    s, visible, keys = (t[keys > 1] for t in (s, visible, keys))
+    if len(s) and torch.isfinite(s[visible]).all():
+        log_p = torch.log_softmax(s.masked_fill(~visible, -math.inf), -1)
+        bits = -(log_p.exp() * log_p.masked_fill(~visible, 0)).sum(-1)
+        numbers["entropy"] = (bits / keys.double().log()).mean().item()
+    return numbers
+
+
+def fused_scores(query: Tensor, key: Tensor, mask: Optional[Tensor], is_causal: bool,
+                 scale: Optional[float]) -> Tensor:
+    """The logits of F.scaled_dot_product_attention, of some queries where there are many."""
+    with torch.no_grad():
+        if key.dim() > 3 and key.shape[-3] != query.shape[-3]:
+            key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
+        n, keys = query.shape[-2], key.shape[-2]
+        stride = max(1, math.ceil(query[..., 0].numel() * keys / 2**22))
+        scores = query[..., ::stride, :] @ key.transpose(-2, -1)
+        scores = scores * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if is_causal:
+            rows = torch.arange(0, n, stride, device=query.device)
+            mask = torch.arange(keys, device=query.device) <= rows[:, None]
+        elif mask is not None and mask.shape[-2] == n:
+            mask = mask[..., ::stride, :]
+        if mask is None:
+            return scores
+        return scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask

@@ -1,0 +1,109 @@
+"""Finds the layers of a model: modules of one make that stand in a list."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from torch import nn
+
+from .names import ATTENTION, is_norm, is_projection, kinds_within
+
+
+class ProbeError(RuntimeError):
+    """Says what was not found, what there is instead, and which argument of probe() names it."""
+
+
+class Element(NamedTuple):
+    """A layer: a module, or a list of modules that are called one by one."""
+    path: str
+    module: nn.Module
+
+    @property
+    def is_called(self) -> bool:
+        return not isinstance(self.module, (nn.ModuleList, nn.ModuleDict))
+
+
+LISTS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
+
+
+def is_layer(module: nn.Module) -> bool:
+    return any(is_norm(n, m) or ATTENTION.search(n) or ATTENTION.search(type(m).__name__)
+               for n, m in module.named_modules() if n)
+
+
+def elements_of(path: str, stack: nn.Module) -> List[Element]:
+    return [Element(f"{path}.{name}" if path else name, m) for name, m in stack.named_children()]
+
+
+def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None]) -> Tuple[str, List[Element]]:
+    """Where they stand, and the layers."""
+    modules = dict(model.named_modules())
+    if layers is not None and not isinstance(layers, str):
+        names = {id(m): name for name, m in modules.items()}
+        chosen = list(layers)
+        if len({id(m) for m in chosen}) < len(chosen):
+            raise ProbeError("layers holds the same module twice; layers that share their weights are "
+                             "counted as they are called: give each once")
+        return "the given layers", [Element(names.get(id(m), f"layers[{i}]"), m)
+                                    for i, m in enumerate(chosen)]
+    if layers is not None:
+        if layers not in modules:
+            raise ProbeError(f"the model has no module {layers!r}; it has {kinds_within(model)}")
+        found = modules[layers]
+        return layers, elements_of(layers, found) if isinstance(found, LISTS) else [Element(layers, found)]
+    stacks = outermost({name: elements_of(name, m) for name, m in modules.items() if is_stack(m)})
+    repeated = repeated_modules(model, stacks)
+    if stacks or repeated:
+        names = [*stacks, *repeated]
+        return ", ".join(names), [e for found in (*stacks.values(), *repeated.values()) for e in found]
+    if is_layer(model) and any(map(is_projection, model.modules())):
+        return "", [Element("", model)]
+    raise ProbeError("no ModuleList or Sequential holds modules with attention or norms in them; name it "
+                     f"with layers='…'. The model has {kinds_within(model)}")
+
+
+def is_stack(module: nn.Module) -> bool:
+    """Whether it holds layers of at most three makes, one after the other."""
+    children = list(module.children())
+    if not isinstance(module, LISTS) or not children:
+        return False
+    kinds = {type(child) for child in children}
+    if isinstance(children[0], LISTS) and isinstance(module, nn.ModuleList):
+        return all(map(is_layer, children)) and not any(map(is_stack, children))
+    return len(kinds) <= max(1, min(3, len(children) // 2)) and all(map(is_layer, children)) and \
+        not (isinstance(module, nn.Sequential) and all(is_norm("", c) for c in children))
+
+
+def outermost(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
+    """Without those inside a layer of another one."""
+    return {name: found for name, found in stacks.items()
+            if not any(name.startswith(e.path + ".") for other, others in stacks.items()
+                       if other != name for e in others)}
+
+
+def repeated_modules(model: nn.Module, stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
+    """Layers that are attributes of their own: block0, block1."""
+    if stacks:
+        return {}
+    found: Dict[str, List[Element]] = {}
+    for name, module in model.named_modules():
+        kinds: Dict[type, List[Element]] = {}
+        for child, m in module.named_children():
+            if is_layer(m) and any(map(is_projection, m.modules())) and not is_norm(child, m):
+                kinds.setdefault(type(m), []).append(Element(f"{name}.{child}" if name else child, m))
+        for elements in kinds.values():
+            if len(elements) > 1 and not any(e.path.startswith(f.path + ".") for e in elements
+                                             for others in found.values() for f in others):
+                found[f"{elements[0].path} to {elements[-1].path}"] = elements
+    return found
+
+
+def element_of(name: str, elements: Dict[str, int]) -> Optional[int]:
+    """Of which layer a module is part."""
+    while name:
+        if name in elements:
+            return elements[name]
+        name = name.rpartition(".")[0]
+    return elements.get("")
+
+

@@ -1,0 +1,214 @@
+"""Finds the parts of each sublayer: what it reads, its norms, its branch and its sum."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from .flow import Branch, Flow, Norm, Sum, peel
+from .recorder import Value
+
+MIXER = re.compile(r"attn|attention|mha|mixer|mamba|ssm|conv|recurrent|rwkv|time_mix|delta", re.I)
+KINDS = ("attention", "feed_forward")
+
+
+@dataclass
+class Sublayer:
+    kind: str
+    branch: Branch
+    sum: Sum
+    total: Value
+    output: Value  # the branch's, f
+    joined: Value  # what goes into the sum but for a factor: f after its dropout and its norm
+    beside: List[Value]  # other branches that go into the same sum
+    x: Optional[Value] = None
+    before: Optional[Norm] = None
+    inside: Optional[Norm] = None
+    after: Optional[Norm] = None
+
+    @property
+    def reads(self) -> Value:
+        return self.branch.linears[0].read
+
+    @property
+    def leaves(self) -> Value:
+        """The stream behind it."""
+        return self.total if self.after is None else self.after.gave
+
+    def norms(self) -> List[Tuple[str, Norm]]:
+        slots = ("before", self.before), ("inside", self.inside), ("after", self.after)
+        return [(slot, norm) for slot, norm in slots if norm is not None]
+
+
+def is_made_of(value: Value, source: Value, flow: Flow, depth: int = 8) -> bool:
+    """Whether it is a factor, a mask or another network's number away from `source`."""
+    if value.root is source.root:
+        return True
+    op = value.root.op
+    if op is None or depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
+        return False
+    mine = [v for v in op.inputs if flow.branches_of(v) is not None]
+    return bool(mine) and all(is_made_of(v, source, flow, depth - 1) for v in mine)
+
+
+class Arranger:
+    """Of one stream, layer by layer."""
+
+    def __init__(self, flow: Flow, named: Dict[str, Sequence[str]], slots: Counter,
+                 name: Callable[[Norm, str], str]):
+        self._flow, self._named, self._slots, self._name = flow, named, slots, name
+        self._previous: Optional[Sublayer] = None
+
+    def arrange(self, sums: List[Sum]) -> List[Sublayer]:
+        """Those of one layer, in the order of their sums."""
+        found = [sub for s in sums for sub in self._split(s)]
+        self._settle_kinds(found)
+        for i, sub in enumerate(found):
+            self._place(sub, found, i)
+        if found:
+            last = found[-1]
+            if last.after is None:
+                last.after = self._norm_within(last)
+            self._settle_missing(found)
+            self._previous = last
+        for sub in found:
+            for slot, norm in sub.norms():
+                self._slots[self._name(norm, sub.branch.layer_module), sub.kind, slot] += 1
+        return found
+
+    # -- Which sublayers there are --
+
+    def _split(self, s: Sum) -> List[Sublayer]:
+        """Branches of one kind that join the stream in one sum are one sublayer: experts, heads."""
+        groups: Dict[str, List[Branch]] = {}
+        for branch in s.branches:
+            if branch.layer is not None:
+                groups.setdefault(self._kind(branch), []).append(branch)
+        found = []
+        for kind, branches in groups.items():
+            whole = branches[0]
+            for other in branches[1:]:
+                whole.linears += other.linears
+                whole.scores += other.scores
+            whole.linears.sort(key=lambda linear: linear.op.order)
+            found.append(self._sublayer(kind, whole, s, len(groups) > 1))
+        for sub in found:
+            sub.beside = [other.joined for other in found if other is not sub]
+        return sorted(found, key=lambda sub: sub.branch.linears[0].op.order)
+
+    def _kind(self, branch: Branch) -> str:
+        weights = [linear.weight[len(branch.layer_module):].lstrip(".") for linear in branch.linears]
+        for kind in KINDS:
+            if any(w == n or w.startswith(n + ".") for w in weights for n in self._named[kind]):
+                return kind
+        if branch.is_attention or any(MIXER.search(w) for w in weights):
+            return "attention"
+        return "feed_forward"
+
+    def _settle_kinds(self, found: List[Sublayer]) -> None:
+        """Of two sublayers without attention the first mixes tokens some other way, if any does."""
+        kinds = [sub.kind for sub in found]
+        if kinds == ["feed_forward", "feed_forward"] and not self._named["feed_forward"]:
+            found[0].kind = "attention"
+
+    def _sublayer(self, kind: str, branch: Branch, s: Sum, is_parallel: bool) -> Sublayer:
+        start = self._own_part(s.branch, branch) if is_parallel else s.branch
+        chain = peel(start, self._flow)
+        joined = chain[-1][0]
+        inside = None
+        for (outer, _), (inner, step) in zip(chain, chain[1:]):
+            if step in ("norm", "dropout"):
+                joined = outer
+                break
+        for outer, _ in chain:
+            inside = inside or self._flow.norm_at(outer)
+        return Sublayer(kind, branch, s, s.total, chain[-1][0], joined, [], inside=inside)
+
+    def _own_part(self, value: Value, branch: Branch) -> Value:
+        """Of branches that were added up, the one that is `branch`'s."""
+        op = value.root.op
+        while op is not None and op.name == "add":
+            mine = [v for v in op.inputs if branch in self._flow.list_branches(v)]
+            if len(mine) != 1 or len(self._flow.list_branches(value)) == 1:
+                break
+            value = mine[0]
+            op = value.root.op
+        return value
+
+    # -- Where norms stand --
+
+    def _place(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
+        flow, previous = self._flow, found[i - 1] if i else self._previous
+        if previous is not None and previous.sum is sub.sum:  # side by side
+            sub.x, sub.before = previous.x, self._norm_read(sub)
+            return
+        norm = self._norm_read(sub)
+        if norm is not None and previous is not None and norm is not sub.inside:
+            ahead = flow.norm_at(norm.read)
+            if ahead is not None and ahead.read.root is previous.total.root:
+                previous.after = ahead
+            if self._is_after(norm, sub, previous, found, i):
+                previous.after, norm = norm, None
+        sub.before = norm
+        sub.x = self._stream(sub, previous)
+
+    def _norm_read(self, sub: Sublayer) -> Optional[Norm]:
+        """The norm whose output its first linear maps read."""
+        value = sub.reads
+        for _ in range(4):
+            norm = self._flow.norm_at(value)
+            if norm is not None:
+                return norm
+            op = value.root.op
+            mine = [] if op is None else [v for v in op.inputs if self._flow.is_stream(v)]
+            if op is None or len(mine) != 1:
+                return None
+            value = mine[0]
+        return None
+
+    def _is_after(self, norm: Norm, sub: Sublayer, previous: Sublayer, found: List[Sublayer],
+                  i: int) -> bool:
+        """Whether a norm between two sublayers belongs to the first one's sum."""
+        stream = sub.sum.stream
+        if norm.read.root is not previous.total.root:
+            return norm is previous.after
+        if stream is not None and not is_made_of(stream, norm.gave, self._flow):
+            return False
+        if i == 0:
+            return norm.layer == previous.branch.layer
+        return found[0].before is None and self._norm_within(found[-1]) is not None
+
+    def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
+        """The norm of its sum in its own layer."""
+        return next((norm for norm in self._flow.norms if norm.read.root is sub.total.root
+                     and norm.layer == sub.branch.layer), None)
+
+    def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
+        stream = sub.sum.stream
+        known = [self._flow.x] if previous is None else [previous.leaves]
+        if sub.before is not None:
+            known.append(sub.before.read)
+        for value in known:
+            if stream is not None and is_made_of(stream, value, self._flow):
+                return value
+        if sub.before is not None:
+            return sub.before.read
+        is_normed = stream is not None and self._flow.norm_at(stream) is not None
+        return known[0] if stream is None or is_normed else stream
+
+    def _settle_missing(self, found: List[Sublayer]) -> None:
+        """A norm behind a branch that was not added: of the branch, where others have one there."""
+        for sub in found:
+            norm = sub.after or next((n for n in self._flow.norms
+                                      if n.read.root is sub.total.root), None)
+            if sub.sum.stream is not None or sub.inside is not None or norm is None:
+                continue
+            name = self._name(norm, sub.branch.layer_module)
+            is_elsewhere = self._slots[name, sub.kind, "inside"] > 0
+            if is_elsewhere or any(other.inside for other in found):
+                sub.inside, sub.after, sub.total, sub.joined = norm, None, norm.gave, norm.gave
+                following = next((s for s in found if s.before is norm), None)
+                if following is not None:
+                    following.before, following.x = None, norm.gave
