@@ -42,6 +42,11 @@ class Linear:
     read: Value
     gave: Value
 
+    def is_biased_by(self, op: Optional[Op]) -> bool:
+        """Whether an operator adds a bias to what it gave."""
+        return op is not None and op.name == "add" and any(
+            v.root is self.gave.root for v in op.inputs) and any(v.parameter for v in op.inputs)
+
 
 @dataclass
 class Norm:
@@ -75,9 +80,11 @@ class Branch:
         """The innermost one that holds all its weights."""
         return common_module([linear.weight.rpartition(".")[0] for linear in self.linears])
 
-    def has_ended_before(self, module: str) -> bool:
-        """Whether another module of its layer, which reads its output, is no part of it."""
-        if len(self.linears) < 2 or self.linears[-1].op.order < self.met:
+    def has_ended_before(self, module: str, last: Optional[Op]) -> bool:
+        """Whether another module of its layer, which reads what its operator `last` gave, is no part
+        of it: one that reads attention before its output projection is."""
+        if len(self.linears) < 2 or self.linears[-1].op.order < self.met or \
+                not any(linear.op is last or linear.is_biased_by(last) for linear in self.linears):
             return False
         mine = self.module
         if mine != self.layer_module and is_inside(mine, self.layer_module):
@@ -119,10 +126,10 @@ class Flow:
         self.x: Optional[Value] = None
 
     def start(self, x: Value) -> None:
-        self.x = x.root
+        self.x = x
         self.norms: List[Norm] = []
         self.linears: List[Linear] = []
-        self._of: Dict[Value, Branches] = {self.x: STREAM}
+        self._of: Dict[Value, Branches] = {x.root: STREAM}
         self._branches: Dict[int, Branch] = {}
         self._joined: Dict[int, int] = {}
         self._norm_of: Dict[Value, Norm] = {}
@@ -135,7 +142,7 @@ class Flow:
     def forget(self, order: int) -> None:
         """What operators before this one made."""
         for values in (self._of, self._norm_of, self._pointwise, self._statistics, self.readers):
-            for value in [v for v in values if v.order < order and v is not self.x]:
+            for value in [v for v in values if v.order < order and v is not self.x.root]:
                 del values[value]
         self.norms = [norm for norm in self.norms if norm.order >= order]
         self.linears = [linear for linear in self.linears if linear.op.order >= order]
@@ -263,6 +270,8 @@ class Flow:
         if (states[0] == STREAM) == (states[1] == STREAM):
             return False
         stream, branch = inputs if states[0] == STREAM else inputs[::-1]
+        if op.name == "sub" and stream is inputs[1]:  # f − x, on the way to x + r·(f − x)
+            return False
         if self._is_gated_stream(branch, stream):
             return False
         self._end(Sum(total, stream, branch, self._list(self.branches_of(branch) or STREAM)))
@@ -283,12 +292,13 @@ class Flow:
         if not self.has_stream_shape(linear.read):
             return False
         module = linear.weight.rpartition(".")[0]
-        return all(branch.layer != self.layer or branch.has_ended_before(module)
+        last = peel(linear.read, self)[-1][0].root.op
+        return all(branch.layer != self.layer or branch.has_ended_before(module, last)
                    for branch in self._list(state))
 
     def _end_without_stream(self, read: Value, state: Branches) -> None:
         norm = self.norm_at(read)
-        total = read if norm is None else norm.read
+        total = self.upright(read if norm is None else norm.read)
         if norm is not None:
             self._of[norm.gave.root] = STREAM
         self._end(Sum(total, None, total, self._list(state)))
@@ -296,7 +306,7 @@ class Flow:
     def end(self, output: Value) -> None:
         """With the last layer's output: what comes there without a sum ends there."""
         state = self.branches_of(output)
-        if state:
+        if state and self.has_stream_shape(output):
             self._end_without_stream(output, state)
 
     # -- Norms --
@@ -316,7 +326,16 @@ class Flow:
         """The value of the stream's shape of which this is computed, row by row, and γ in it."""
         found = self._pointwise.get(value.root)
         if found is None and self.has_stream_shape(value):
-            return value.root, None
+            return self.upright(value), None
+        return found
+
+    def upright(self, value: Value) -> Value:
+        """With its tokens in the stream's order, where a view of it has them so."""
+        found = value
+        while value is not None:
+            if value.tensor.shape == self.x.tensor.shape:
+                found = value
+            value = value.alias_of
         return found
 
     def _follow(self, op: Op, inputs: List[Value], output: Value) -> None:
@@ -324,14 +343,14 @@ class Flow:
         statistics = [self._statistics[v.root] for v in inputs if v.root in self._statistics]
         others = [v for v in inputs if v.root not in self._statistics]
         if not others:
-            if len({id(base) for base, _ in statistics}) == 1:
+            if len({id(base.root) for base, _ in statistics}) == 1:
                 self._statistics[output] = statistics[0]
             return
         bases = [self._base(v) for v in others]
         base = bases[0]
         is_rowwise = op.name in ON_THE_WAY and base is not None and self.has_stream_shape(output) \
-            and all(b is not None and b[0] is base[0] for b in bases) \
-            and all(b is base[0] for b, _ in statistics)
+            and all(b is not None and b[0].root is base[0].root for b in bases) \
+            and all(b.root is base[0].root for b, _ in statistics)
         if not is_rowwise:
             return
         norm = next((self._norm_of[v.root] for v in others if v.root in self._norm_of), None)
@@ -390,7 +409,7 @@ class Flow:
 
 def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
     """From what is added to the stream back to the branch's output: (value, what the step before it
-    did: "", "norm", "dropout", "scale")."""
+    did: "", "norm", "dropout", "gains" (learned, one for each feature), "scale")."""
     steps = [(value, "")]
     while True:
         value = steps[-1][0]
@@ -409,7 +428,8 @@ def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
                 and not any(flow.is_stream(v) for v in others):
             is_mask = any(not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])
                           for v in others)
-            steps.append((inside[0], "dropout" if is_mask else "scale"))
+            has_gains = any(v.parameter and v.tensor.numel() > 1 for v in others)
+            steps.append((inside[0], "dropout" if is_mask else "gains" if has_gains else "scale"))
         else:
             return steps
 

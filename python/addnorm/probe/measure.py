@@ -30,6 +30,14 @@ class Gradient:
         self.listeners: List[Callable[[Tensor], None]] = []
 
 
+def keeper(entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
+    """Takes the first gradient that comes."""
+    def keep(gradient: Tensor) -> None:
+        if "grad_rms" not in entry:
+            entry["grad_rms"] = rms(part(gradient))
+    return keep
+
+
 class Measurement:
     """Of one stream."""
 
@@ -38,7 +46,6 @@ class Measurement:
         self._parameters: Dict[str, nn.Parameter] = dict(probe.model.named_parameters())
         self._modules = dict(probe.model.named_modules())
         self._gradients: Dict[Value, Gradient] = {}
-        self._is_first = before is None
         self._shape = flow.x.tensor.shape
         if before is None:
             self._probe.width = self._shape[-1]
@@ -89,16 +96,14 @@ class Measurement:
         if gradient is None or site in self._probe.graded:
             return
         self._probe.graded.add(site)
-        entry = self._probe.entries[site]
-        gradient.listeners.append(lambda values: entry.setdefault("grad_rms", rms(values)) and None)
+        gradient.listeners.append(keeper(self._probe.entries[site]))
 
     def _grade_parameter(self, site: Site, parameter: Tensor,
                          part: Callable[[Tensor], Tensor] = lambda gradient: gradient) -> None:
         if site in self._probe.graded or not parameter.requires_grad:
             return
         self._probe.graded.add(site)
-        entry = self._probe.entries[site]
-        self._hook(parameter, lambda g: entry.setdefault("grad_rms", rms(part(g))) and None)
+        self._hook(parameter, keeper(self._probe.entries[site], part))
 
     def _grade_sum(self, site: Site, sub: Sublayer) -> None:
         """How much of a sum's gradient arrives at its branch, and at the stream, where the rest is what
@@ -124,7 +129,7 @@ class Measurement:
                 back = [through(came[i]) for i, (_, through) in enumerate(readers) if i in came]
                 if all(b is not None for b in back):
                     pass_on("x", {"readers": torch.stack(back).sum(0)} if back else {})
-            if key == "x":
+            if "x" in came and ("branch" in came or joined is None):
                 came.clear()
 
         def pass_on(name: str, others: Dict[str, Tensor]) -> None:
@@ -261,12 +266,14 @@ class Measurement:
         if site not in self._probe.entries:
             from .recipe import Declared
             declared = Declared(self._probe)
-            fit = {} if norm.is_unit else explain_norm(
+            is_unit = norm.is_unit or gamma is None and beta is None and is_of_length_one(self._values(gave))
+            form = declared.gamma_form()
+            fit = {} if is_unit else explain_norm(
                 self._values(norm.read), self._values(gave), gamma, beta,
                 declared.norm_kind(self._modules.get(norm.module)) == "rms",
-                declared.gamma_form() == "one_plus")
+                None if form is None else form == "one_plus")
             more = {**fit, "dtype": str(gave.tensor.dtype).replace("torch.", ""), **(more or {})}
-            self._count("norms", bool(fit) or norm.is_unit)
+            self._count("norms", bool(fit) or is_unit)
         self._record(site, gave, more)
         for name, parameter in ("gamma", gamma), ("beta", beta):
             if parameter is not None:
@@ -317,6 +324,12 @@ class Measurement:
             self._probe.entries[site] = value_numbers(rows, stride)
             self._grade(site, value)
             return
+
+
+def is_of_length_one(rows: Tensor) -> bool:
+    """As nGPT's norms leave them: x/‖x‖."""
+    lengths = wide(rows).norm(dim=-1)
+    return bool(((lengths - 1).abs() < 1e-2).all())
 
 
 def vector_jacobian(function: Callable[[Tensor], Tensor], rows: Tensor,

@@ -75,11 +75,11 @@ def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
 
 
 def explain_norm(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
-                 is_rms: bool, has_unit_offset: bool) -> Numbers:
+                 is_rms: bool, has_unit_offset: Optional[bool]) -> Numbers:
     """What kind of norm made y of s: each row of y − β is Γ ⊙ (s − centre) / divisor.
 
     The last two arguments settle what the values cannot tell: for rows of mean 0 whether they were
-    centred, for a γ that is one number whether it means γ or 1 + γ.
+    centred, for a γ that is one number whether it means γ or 1 + γ (None: what makes rows of size 1).
     """
     z = wide(y).flatten(0, -2) - (0 if beta is None else wide(beta))
     s = wide(s).flatten(0, -2)
@@ -101,7 +101,10 @@ def explain_norm(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[T
         fits.append((left.item(), slope, middle - level / slope))
     lefts = [fit[0] for fit in fits]
     both = len(fits) == 2 and max(lefts) < 1.5 * min(lefts) + 1e-6
-    best = int(has_unit_offset) if both else lefts.index(min(lefts))
+    best = int(has_unit_offset or 0) if both else lefts.index(min(lefts))
+    if both and has_unit_offset is None:
+        spread = (s - s.mean(1, keepdim=True)).square().mean(1, keepdim=True).sqrt()
+        best = min((0, 1), key=lambda i: abs(math.log(max(1e-300, (fits[i][1] * spread).mean().item()))))
     left, slope, centre = fits[best]
     numbers: Numbers = {"unexplained": left}
     if len(fits) == 2 and not both:

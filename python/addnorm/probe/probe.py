@@ -7,7 +7,7 @@ import functools
 import json
 import math
 from collections import Counter
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,8 @@ class Probe:
             m.batch_first for element in self.elements for m in element.module.modules()
             if isinstance(m, nn.MultiheadAttention))
         self.slots: Counter = Counter()  # (name in the layer, sublayer, slot)
+        self.sublayers: Counter = Counter()  # of each kind
+        self.has_normed_input = False  # whether the first layer reads a norm's output
         self.entries: Dict[Site, Numbers] = {}
         self.graded: set = set()
         self._undo = contextlib.ExitStack()
@@ -182,7 +184,7 @@ class Pass:
         self.probe = probe
         self._recorder = Recorder(probe.model, self._take)
         self._flow = Flow(self._on_sum)
-        self._running: List[str] = []
+        self._running: List[Tuple[str, Optional[int], str]] = []  # modules, and the layer around each
         self._is_active = self._is_done = False
         self._base_of: Dict[int, int] = {}  # the profile's number of each element's layer
         self._reset()
@@ -190,6 +192,7 @@ class Pass:
     def _reset(self) -> None:
         self._flow.x = None
         self._layers = 0  # that have begun
+        self._has_input = True  # the layer that runs: its input was seen
         self._base = 0  # the profile's number of the next layer
         self._current: Optional[int] = None  # the element that ran last
         self._number_of: Dict[int, int] = {}  # the layer as which each element ran last
@@ -198,6 +201,7 @@ class Pass:
         self._begun: Dict[int, int] = {}  # the operators before each layer
         self._arranger: Optional[Arranger] = None
         self._last: Optional[Sublayer] = None
+        self._normed: Optional[Tensor] = None  # the output of the last norm
         self._measurement: Optional[Measurement] = None
 
     def close(self) -> None:
@@ -211,7 +215,7 @@ class Pass:
     def enter(self, name: str, module: nn.Module, inputs: Any, named: Any) -> None:
         if not self._running:
             self._begin(name)
-        self._running.append(name)
+        self._running.append((name, self._flow.layer, self._flow.layer_module))
         if not self._is_active:
             return
         with self._recorder.paused():
@@ -219,19 +223,30 @@ class Pass:
 
     def _enter(self, name: str, inputs: Any) -> None:
         self._recorder.module = name
-        element = self.probe.element(name)
-        if element is not None:
-            here = self.probe.elements[element]
-            if name == here.path and here.is_called or element != self._current:
-                self._begin_layer(element, inputs)
-            self._set_layer(self._number_of.get(element), here.path)
+        if self._flow.layer is not None and not self._has_input:
+            self._take_input(inputs, True)  # of a layer with named arguments, which were not seen
+        element = self.probe.element(name) if self._flow.layer is None else None
+        if element is None:
+            return
+        here = self.probe.elements[element]
+        if here.is_called and name != here.path:
+            return  # it is shared with another layer
+        if here.is_called or element != self._current:
+            self._begin_layer(element, inputs)
+        self._set_layer(self._number_of.get(element), here.path)
 
     def leave(self, name: str, module: nn.Module, inputs: Any, named: Any, output: Any) -> None:
-        while self._running and self._running.pop() != name:
-            pass  # of modules that raised
+        layer: Optional[int] = None
+        path = ""
+        while self._running:  # the rest are of modules that raised
+            left, layer, path = self._running.pop()
+            if left == name:
+                break
         if self._is_active:
             with self._recorder.paused():
                 self._leave(name, module, (inputs, named), output)
+                self._recorder.module = self._running[-1][0] if self._running else ""
+                self._set_layer(layer, path)
         if not self._running and self._is_active:
             self._finish(output)
 
@@ -240,13 +255,7 @@ class Pass:
         self._recorder.flush()
         if is_norm(name, module):
             self._add_norm(name, module, inputs, output)
-        outer = self._running[-1] if self._running else ""
-        self._recorder.module = outer
-        element = self.probe.element(outer) if self._running else None
-        if element is None:
-            self._set_layer(None, "")
-        else:
-            self._set_layer(self._number_of.get(element), self.probe.elements[element].path)
+            self._normed = first_tensor(output)
 
     def _set_layer(self, layer: Optional[int], path: str) -> None:
         self._flow.layer, self._flow.layer_module = layer, path
@@ -259,6 +268,7 @@ class Pass:
                     for site in self.probe.graded)
         if self._is_done and not is_again:
             return
+        self._set_layer(None, "")
         self._reset()
         self._base = base if self._is_done else 0
         self._recorder.clear()
@@ -289,23 +299,35 @@ class Pass:
 
     def _begin_layer(self, element: int, inputs: Any) -> None:
         self._recorder.flush()
+        self._take_input(inputs, self._is_next(element))
         self._current = element
-        x = self._stream(inputs)
-        if x is not None:
-            state = None if self._flow.x is None else self._flow.branches_of(x)
-            if state is None or not self._flow.has_stream_shape(x):
-                self._end_stack(None)
-                self._start(x)
         self._number_of[element] = self._layers
         self._element_of[self._layers] = element
         self._begun[self._layers] = self._recorder.count + 1
         self._layers += 1
 
-    def _stream(self, inputs: Any) -> Optional[Value]:
+    def _take_input(self, inputs: Any, is_next: bool) -> None:
+        x = self._stream(inputs, is_next)
+        self._has_input = x is not None
+        if x is None:
+            return
+        state = None if self._flow.x is None else self._flow.branches_of(x)
+        if state is None or not self._flow.has_stream_shape(x):
+            self._end_stack(None)
+            self._start(x)
+
+    def _is_next(self, element: int) -> bool:
+        """Whether it stands in the same list as the layer before."""
+        if self._current is None:
+            return False
+        paths = (self.probe.elements[i].path.rpartition(".")[0] for i in (element, self._current))
+        return len(set(paths)) == 1
+
+    def _stream(self, inputs: Any, is_next: bool) -> Optional[Value]:
         """Of a layer's arguments: what is known of the stream, or else the first of rows."""
         tensors = [t for t in tensors_in(inputs) if t.is_floating_point() and t.dim() > 1]
         values = [self._recorder.value(t) for t in tensors]
-        if self._flow.x is not None:
+        if self._flow.x is not None and is_next:
             for value in values:
                 if self._flow.branches_of(value) is not None and self._flow.has_stream_shape(value):
                     return value
@@ -316,6 +338,8 @@ class Pass:
         self._arranger = Arranger(self._flow, self.probe.named(), self.probe.slots, self.norm_name)
         self._measurement = Measurement(self.probe, self._flow, self._measurement)
         self._last = None
+        if self._layers == 0 and self._normed is not None:
+            self.probe.has_normed_input = self._recorder.value(self._normed).root is x.root
 
     def _take(self, op: Op) -> None:
         self._flow.take(op)
@@ -358,6 +382,7 @@ class Pass:
             if sub.kind in taken or "feed_forward" in taken and len(subs) > 2:
                 self._base, taken = self._base + 1, set()
             taken.add(sub.kind)
+            self.probe.sublayers[sub.kind] += 1
             self._measurement.sublayer(sub, self._base, sub is subs[-1], subs[0])
             self._last = sub
         if subs:

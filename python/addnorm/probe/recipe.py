@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from torch import nn
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered",
               "": "none"}
+
+
+EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "variance_epsilon",
+            "eps", "epsilon")
+KNOWN_NORM = r"gpt2|bert|roberta|llama|mistral|qwen[23]|gemma[23]?|gemma3_text|olmo2|t5|phi3?|gpt_neox|opt"
+PLAIN_GAMMA = r"gpt2|bert|roberta|llama|mistral|qwen[23]|olmo2|t5|phi3?|gpt_neox|opt"
 
 
 class Declared:
@@ -33,10 +39,15 @@ class Declared:
 
     def gamma_form(self) -> Optional[str]:
         kind = str(self.config("model_type"))
-        known = r"gpt2|bert|roberta|llama|mistral|qwen[23]|olmo2|t5|phi3?|gpt_neox|opt"
         return self._probe.recipe.get("gamma_form") or (
-            "one_plus" if kind.startswith("gemma") else
-            "plain" if re.fullmatch(known, kind) else None)
+            "one_plus" if re.fullmatch(r"gemma|gemma2|gemma3|gemma3_text|qwen3_next", kind) else
+            "plain" if re.fullmatch(PLAIN_GAMMA, kind) else None)
+
+    def measured_gamma_form(self) -> Optional[str]:
+        """Of norms that nothing declares: what all of them do."""
+        offsets = {entry["gamma_offset"] for entry in self._probe.entries.values()
+                   if "gamma_offset" in entry}
+        return ("plain", "one_plus")[offsets.pop()] if len(offsets) == 1 else None
 
     def norm_slots(self) -> Dict[str, Tuple[str, str]]:
         slots: Dict[str, Tuple[str, str]] = {}
@@ -45,21 +56,43 @@ class Declared:
         return slots
 
     def placement(self) -> Optional[str]:
-        slots = self.norm_slots().values()
-        rows = [PLACEMENTS.get(" ".join(sorted(slot for k, slot in slots if k == kind)))
-                for kind in ("attention", "feed_forward")]
+        """The slots in which most sublayers of a kind have a norm."""
+        rows = []
+        for kind in ("attention", "feed_forward"):
+            found: Counter = Counter()
+            for (_, k, slot), n in self._probe.slots.items():
+                found[slot] += n * (k == kind)
+            count = self._probe.sublayers[kind]
+            rows.append(PLACEMENTS.get(" ".join(sorted(s for s, n in found.items() if 2 * n > count))))
         if self._probe.width is None or None in rows:
             return None
         return rows[0] if rows[0] == rows[1] else "/".join(map(str, rows))
+
+    def norm(self, norms: List[nn.Module]) -> Optional[str]:
+        """By the names of most norms; a name of one's own counts for less than what all of them do."""
+        declared = Counter(filter(None, map(self.norm_kind, norms))).most_common(1)
+        centred = [entry["centred"] > 0.5 for entry in self._probe.entries.values() if "centred" in entry]
+        is_known = re.fullmatch(KNOWN_NORM, str(self.config("model_type"))) or \
+            any(type(n) in (nn.LayerNorm, getattr(nn, "RMSNorm", None)) for n in norms)
+        if declared and not is_known and centred and len(set(centred)) == 1 and \
+                centred[0] != (declared[0][0] == "layer"):
+            return "layer" if centred[0] else "rms"
+        return declared[0][0] if declared else None
+
+    def epsilon(self, norms: List[nn.Module]) -> Optional[float]:
+        """The configuration's, unless the modules have another one: some configurations have numbers
+        that nobody reads."""
+        of_config = self.config(*EPSILONS)
+        of_modules = [e for e in (attribute(n, *EPSILONS) for n in norms) if isinstance(e, float)]
+        if of_modules and of_config not in of_modules:
+            return Counter(of_modules).most_common(1)[0][0]
+        return of_config
 
     def facts(self) -> Dict[str, Any]:
         probe = self._probe
         modules = dict(probe.elements[0].module.named_modules())
         norms = [modules[name] for name in self.norm_slots() if name in modules]
-        declared = Counter(filter(None, map(self.norm_kind, norms)))
         heads = ("num_attention_heads", "n_head", "num_heads", "n_heads", "heads")
-        eps = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps",
-               "variance_epsilon", "eps", "epsilon")
         layers = 1 + max((site.layer for site in probe.entries if site.layer is not None),
                          default=len(probe.elements) - 1)
         facts = {
@@ -72,11 +105,12 @@ class Declared:
                           weight_named(name, False) in ("up", "gate")
                           and max(m.weight.shape) == m.weight.shape[output_dim(m)]), None),
             "placement": self.placement(),
-            "norm": declared.most_common(1)[0][0] if declared else None,
-            "eps": next((e for e in (self.config(*eps), *(attribute(n, *eps) for n in norms))
-                         if e is not None), None),
+            "norm": self.norm(norms),
+            "eps": self.epsilon(norms),
             "gamma_form": self.gamma_form() or (
-                "plain" if norms and all(type(n) is nn.LayerNorm for n in norms) else None),
+                "plain" if norms and all(type(n) is nn.LayerNorm for n in norms) else
+                self.measured_gamma_form()),
+            "embedding_norm": True if probe.has_normed_input else None,
             "parameters": sum(p.numel() for p in probe.model.parameters()),
             "architecture": type(probe.model).__name__,
             "model_type": self.config("model_type"),

@@ -51,7 +51,7 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
             raise ProbeError(f"the model has no module {layers!r}; it has {kinds_within(model)}")
         found = modules[layers]
         return layers, elements_of(layers, found) if isinstance(found, LISTS) else [Element(layers, found)]
-    stacks = outermost({name: elements_of(name, m) for name, m in modules.items() if is_stack(m)})
+    stacks = without_nested({name: elements_of(name, m) for name, m in modules.items() if is_stack(m)})
     repeated = repeated_modules(model, stacks)
     if stacks or repeated:
         names = [*stacks, *repeated]
@@ -68,17 +68,25 @@ def is_stack(module: nn.Module) -> bool:
     if not isinstance(module, LISTS) or not children:
         return False
     kinds = {type(child) for child in children}
-    if isinstance(children[0], LISTS) and isinstance(module, nn.ModuleList):
-        return all(map(is_layer, children)) and not any(map(is_stack, children))
-    return len(kinds) <= max(1, min(3, len(children) // 2)) and all(map(is_layer, children)) and \
-        not (isinstance(module, nn.Sequential) and all(is_norm("", c) for c in children))
+    if kinds == {nn.ModuleList}:  # of an attention and a feed-forward each, or stages of layers
+        return len({len(child) for child in children}) == 1 and len(children[0]) <= 4 and \
+            all(map(is_layer, children))
+    return len(kinds) < max(2, min(5, len(children))) and all(map(is_layer, children))
 
 
-def outermost(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
-    """Without those inside a layer of another one."""
-    return {name: found for name, found in stacks.items()
-            if not any(name.startswith(e.path + ".") for other, others in stacks.items()
-                       if other != name for e in others)}
+def without_nested(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
+    """Of stacks within stacks the inner ones, as stages hold layers; but a list of lists that are not
+    called holds the parts of each layer."""
+    dropped = set()
+    for name, elements in stacks.items():
+        inner = {other for other in stacks if other != name
+                 and any(other == e.path or other.startswith(e.path + ".") for e in elements)}
+        holders = [e for e in elements if any(other == e.path or other.startswith(e.path + ".")
+                                              for other in inner)]
+        are_parts = all(type(e.module) is nn.ModuleList for e in elements)
+        if inner:
+            dropped |= inner if are_parts or 2 * len(holders) < len(elements) else {name}
+    return {name: elements for name, elements in stacks.items() if name not in dropped}
 
 
 def repeated_modules(model: nn.Module, stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:

@@ -119,7 +119,7 @@ class Arranger:
         joined = chain[-1][0]
         inside = None
         for (outer, _), (inner, step) in zip(chain, chain[1:]):
-            if step in ("norm", "dropout"):
+            if step in ("norm", "dropout", "gains"):
                 joined = outer
                 break
         for outer, _ in chain:
@@ -153,20 +153,24 @@ class Arranger:
                 previous.after, norm = norm, None
         sub.before = norm
         sub.x = self._stream(sub, previous)
+        if norm is not None and sub.sum.stream is not None and not self._is_of_stream(norm, previous) \
+                and is_made_of(sub.sum.stream, norm.gave, flow):
+            sub.before, sub.x = None, norm.gave  # of something that was not seen, as FNet's sums are
+
+    def _is_of_stream(self, norm: Norm, previous: Optional[Sublayer]) -> bool:
+        return is_made_of(norm.read, self._flow.x if previous is None else previous.leaves, self._flow)
 
     def _norm_read(self, sub: Sublayer) -> Optional[Norm]:
         """The norm whose output its first linear maps read."""
-        value = sub.reads
-        for _ in range(4):
-            norm = self._flow.norm_at(value)
-            if norm is not None:
-                return norm
-            op = value.root.op
-            mine = [] if op is None else [v for v in op.inputs if self._flow.is_stream(v)]
-            if op is None or len(mine) != 1:
-                return None
-            value = mine[0]
-        return None
+        return self._norm_behind(sub.reads, 6)
+
+    def _norm_behind(self, value: Value, depth: int) -> Optional[Norm]:
+        norm = self._flow.norm_at(value)
+        if norm is not None or depth == 0 or value.root.op is None:
+            return norm
+        mine = [v for v in value.root.op.inputs if self._flow.is_stream(v)]
+        found = [self._norm_behind(v, depth - 1) for v in mine]
+        return found[0] if found and all(n is found[0] for n in found) else None
 
     def _is_after(self, norm: Norm, sub: Sublayer, previous: Sublayer, found: List[Sublayer],
                   i: int) -> bool:
