@@ -20,6 +20,8 @@ LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convol
                    "_convolution mv addmv module _scaled_mm mkldnn_linear".split())
 PRODUCT = frozenset("bmm baddbmm matmul mm".split())
 FUSED_ATTENTION = "_scaled_dot_product"
+SHAPED_LIKE = frozenset("empty_like zeros_like ones_like full_like rand_like randn_like new_zeros "
+                        "new_empty new_ones new_full bernoulli".split())
 SOFTMAX = frozenset(["_softmax", "_safe_softmax"])
 LENGTHS = frozenset(["norm", "linalg_vector_norm"])
 REDUCTION = frozenset("mean sum var std var_mean std_mean norm linalg_vector_norm amax amin max min "
@@ -101,6 +103,10 @@ class Sum:
     branches: List[Branch]
 
 
+def is_number(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
 def common_module(names: List[str]) -> str:
     """The innermost module that holds them all."""
     parts = [name.split(".") for name in names]
@@ -138,10 +144,12 @@ class Flow:
         self._pointwise: Dict[Value, Tuple[Value, Optional[str]]] = {}
         self._statistics: Dict[Value, Tuple[Value, bool]] = {}
         self.readers: Dict[Value, List[Op]] = {}
+        self._without_stream: Dict[Value, Sum] = {}  # what was read in place of a sum
 
     def forget(self, order: int) -> None:
         """What operators before this one made."""
-        for values in (self._of, self._norm_of, self._pointwise, self._statistics, self.readers):
+        for values in (self._of, self._norm_of, self._pointwise, self._statistics, self.readers,
+                       self._without_stream):
             for value in [v for v in values if v.order < order and v is not self.x.root]:
                 del values[value]
         self.norms = [norm for norm in self.norms if norm.order >= order]
@@ -192,10 +200,10 @@ class Flow:
     # -- One operator --
 
     def take(self, op: Op) -> None:
-        if self.x is None or not op.outputs:
+        if self.x is None or not op.outputs or op.name in SHAPED_LIKE:
             return
         inputs = [v for v in op.inputs if self.branches_of(v) is not None]
-        outputs = [v for v in op.outputs if v.alias_of is None and v.tensor.is_floating_point()]
+        outputs = [v for v in op.outputs if v.alias_of is None and is_number(v.tensor)]
         if not inputs or not outputs:
             return
         for value in inputs:
@@ -266,6 +274,12 @@ class Flow:
         if op.name not in ("add", "sub") or len(inputs) != 2 or \
                 not all(map(self.has_stream_shape, [*inputs, total])):
             return False
+        for value, other in (inputs, inputs[::-1]):
+            ended = self._without_stream.pop(value.root, None)
+            if ended is not None and self.is_stream(other):  # it was read before it was added
+                ended.total, ended.stream = total, other
+                self._of[total.root] = STREAM
+                return True
         states = [self.branches_of(v) for v in inputs]
         if (states[0] == STREAM) == (states[1] == STREAM):
             return False
@@ -301,7 +315,8 @@ class Flow:
         total = self.upright(read if norm is None else norm.read)
         if norm is not None:
             self._of[norm.gave.root] = STREAM
-        self._end(Sum(total, None, total, self._list(state)))
+        ended = self._without_stream[total.root] = Sum(total, None, total, self._list(state))
+        self._end(ended)
 
     def end(self, output: Value) -> None:
         """With the last layer's output: what comes there without a sum ends there."""

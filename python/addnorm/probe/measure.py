@@ -244,11 +244,14 @@ class Measurement:
     def _consumed(self, sub: Sublayer) -> Value:
         """The norm's output as the sublayer reads it: a block may scale it on the way."""
         gave, read = sub.before.gave, sub.reads
-        if read.root is gave.root or not self._flow.has_stream_shape(read):
-            return gave
-        alike = F.cosine_similarity(wide(self._values(read)).flatten(),
-                                    wide(self._values(gave)).flatten(), 0)
-        return read if alike > 1 - 1e-4 else gave
+        value: Optional[Value] = read
+        while value is not None and value.root is not gave.root:
+            op = value.root.op
+            others = [] if op is None else [v for v in op.inputs if not self._flow.is_stream(v)]
+            if op is None or op.name not in ("mul", "div") or any(v.tensor.numel() > 1 for v in others):
+                return gave
+            value = next((v for v in op.inputs if self._flow.is_stream(v)), None)
+        return gave if value is None or read.root is gave.root else self._flow.upright(read)
 
     def _record_scores(self, site: Site, sub: Sublayer) -> None:
         is_known = site in self._probe.entries

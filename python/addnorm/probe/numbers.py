@@ -117,14 +117,16 @@ def explain_norm(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[T
         numbers["centred"] = (total(centre.T * mean.T) / total(mean.T.square())).item()
         centres = numbers["centred"] > 0.5
     u = variance if centres else s.square().mean(1, keepdim=True)
+    square, apart = divisor**2, u - u.mean()
+    steepness = (square * apart).sum() / apart.square().sum().clamp(min=1e-300)
+    if apart.norm() > 0.01 * u.norm() and (steepness * apart).norm() < 1e-3 * square.norm():
+        return numbers  # it divides all rows by one number: it is no norm
     for name, values in {"divisor": divisor, "deviation": u.sqrt(),
                          "eps_in_variance": divisor**2 - u, "eps_in_deviation": divisor - u.sqrt(),
                          "scale": u.sqrt() / divisor}.items():
         numbers[name] = values.mean().item()
         if name not in ("divisor", "deviation"):
             numbers[f"{name}_spread"] = values.std(unbiased=False).item()
-    square, apart = divisor**2, u - u.mean()
-    steepness = (square * apart).sum() / apart.square().sum().clamp(min=1e-300)
     noise = square - square.mean() - steepness * apart
     if apart.norm() * steepness > 100 * noise.norm() / len(u)**0.5:  # told to one part in a hundred
         numbers["divisor_slope"] = steepness.item()

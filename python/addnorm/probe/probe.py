@@ -34,6 +34,14 @@ class Site(NamedTuple):
     weight: Optional[str] = None
 
 
+class SeenSublayer(NamedTuple):
+    kind: str
+    layer: int
+    layer_module: str
+    norms: List[Tuple[str, str]]  # (slot, name in the layer)
+    has_own_slots: bool
+
+
 class Probe:
     """What probe() gives. `with p:` measures; `with p(step):` also says which step it is."""
 
@@ -51,8 +59,7 @@ class Probe:
             m.batch_first for element in self.elements for m in element.module.modules()
             if isinstance(m, nn.MultiheadAttention))
         self.slots: Counter = Counter()  # (name in the layer, sublayer, slot)
-        self.sublayers: Counter = Counter()  # of each kind
-        self.has_normed_input = False  # whether the first layer reads a norm's output
+        self.sublayers: List[SeenSublayer] = []
         self.entries: Dict[Site, Numbers] = {}
         self.graded: set = set()
         self._undo = contextlib.ExitStack()
@@ -201,7 +208,6 @@ class Pass:
         self._begun: Dict[int, int] = {}  # the operators before each layer
         self._arranger: Optional[Arranger] = None
         self._last: Optional[Sublayer] = None
-        self._normed: Optional[Tensor] = None  # the output of the last norm
         self._measurement: Optional[Measurement] = None
 
     def close(self) -> None:
@@ -255,7 +261,6 @@ class Pass:
         self._recorder.flush()
         if is_norm(name, module):
             self._add_norm(name, module, inputs, output)
-            self._normed = first_tensor(output)
 
     def _set_layer(self, layer: Optional[int], path: str) -> None:
         self._flow.layer, self._flow.layer_module = layer, path
@@ -338,8 +343,6 @@ class Pass:
         self._arranger = Arranger(self._flow, self.probe.named(), self.probe.slots, self.norm_name)
         self._measurement = Measurement(self.probe, self._flow, self._measurement)
         self._last = None
-        if self._layers == 0 and self._normed is not None:
-            self.probe.has_normed_input = self._recorder.value(self._normed).root is x.root
 
     def _take(self, op: Op) -> None:
         self._flow.take(op)
@@ -382,7 +385,10 @@ class Pass:
             if sub.kind in taken or "feed_forward" in taken and len(subs) > 2:
                 self._base, taken = self._base + 1, set()
             taken.add(sub.kind)
-            self.probe.sublayers[sub.kind] += 1
+            self.probe.sublayers.append(SeenSublayer(
+                sub.kind, self._base, sub.branch.layer_module,
+                [(slot, self.norm_name(norm, sub.branch.layer_module)) for slot, norm in sub.norms()],
+                sub.has_own_slots))
             self._measurement.sublayer(sub, self._base, sub is subs[-1], subs[0])
             self._last = sub
         if subs:

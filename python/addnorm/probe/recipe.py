@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from torch import nn
 
@@ -26,6 +27,7 @@ PLAIN_GAMMA = r"gpt2|bert|roberta|llama|mistral|qwen[23]|olmo2|t5|phi3?|gpt_neox
 class Declared:
     def __init__(self, probe: Probe):
         self._probe = probe
+        self._modules = dict(probe.model.named_modules())
 
     def config(self, *names: str) -> Any:
         return attribute(getattr(self._probe.model, "config", None), *names)
@@ -56,17 +58,44 @@ class Declared:
         return slots
 
     def placement(self) -> Optional[str]:
-        """The slots in which most sublayers of a kind have a norm."""
-        rows = []
-        for kind in ("attention", "feed_forward"):
-            found: Counter = Counter()
-            for (_, k, slot), n in self._probe.slots.items():
-                found[slot] += n * (k == kind)
-            count = self._probe.sublayers[kind]
-            rows.append(PLACEMENTS.get(" ".join(sorted(s for s, n in found.items() if 2 * n > count))))
-        if self._probe.width is None or None in rows:
+        """By layer, as `addnorm study --placement` has it: "pre", or "pre:1+sandwich"."""
+        layers = self._probe.layer_names
+        names = [self._layer_placement(layer) for layer in sorted(layers)]
+        if not names or None in names:
+            return None
+        runs = [(name, len(list(run))) for name, run in itertools.groupby(names)]
+        return "+".join([f"{name}:{n}" for name, n in runs[:-1]] + [str(runs[-1][0])])
+
+    def _layer_placement(self, layer: int) -> Optional[str]:
+        rows = [PLACEMENTS.get(" ".join(sorted(self._usual_slots(layer, kind))))
+                for kind in ("attention", "feed_forward")]
+        if None in rows:
             return None
         return rows[0] if rows[0] == rows[1] else "/".join(map(str, rows))
+
+    def _usual_slots(self, layer: int, kind: str) -> Set[str]:
+        """Where most layers of this one's class have a norm, as far as it has such a norm at all."""
+        mine = self._probe.layer_names[layer]
+        module = self._modules[mine]
+        peers = [site for site in self._probe.sublayers if site.kind == kind and
+                 type(self._modules[site.layer_module]) is type(module)]
+        for site in peers:
+            if site.layer == layer and site.has_own_slots:
+                return {slot for slot, _ in site.norms}
+        found: Dict[str, Counter] = {}
+        for site in peers:
+            for slot, name in site.norms:
+                found.setdefault(slot, Counter())[name] += 1
+        return {slot for slot, names in found.items() if 2 * sum(names.values()) > len(peers)
+                and any(self._has_norm(mine, name) for name in names)}
+
+    def _has_norm(self, layer: str, name: str) -> bool:
+        """Whether a layer has the module, if it is one; an Identity takes the place of none."""
+        whole = f"{layer}.{name}" if layer else name
+        module = self._modules.get(whole, self._modules.get(name))
+        is_other_layers = module is None and any(
+            f"{other}.{name}" in self._modules for other in set(self._probe.layer_names.values()))
+        return not is_other_layers and not isinstance(module, nn.Identity)
 
     def norm(self, norms: List[nn.Module]) -> Optional[str]:
         """By the names of most norms; a name of one's own counts for less than what all of them do."""
@@ -110,7 +139,6 @@ class Declared:
             "gamma_form": self.gamma_form() or (
                 "plain" if norms and all(type(n) is nn.LayerNorm for n in norms) else
                 self.measured_gamma_form()),
-            "embedding_norm": True if probe.has_normed_input else None,
             "parameters": sum(p.numel() for p in probe.model.parameters()),
             "architecture": type(probe.model).__name__,
             "model_type": self.config("model_type"),

@@ -27,6 +27,7 @@ class Sublayer:
     before: Optional[Norm] = None
     inside: Optional[Norm] = None
     after: Optional[Norm] = None
+    has_own_slots: bool = False  # they need not be those of other layers
 
     @property
     def reads(self) -> Value:
@@ -156,6 +157,7 @@ class Arranger:
         if norm is not None and sub.sum.stream is not None and not self._is_of_stream(norm, previous) \
                 and is_made_of(sub.sum.stream, norm.gave, flow):
             sub.before, sub.x = None, norm.gave  # of something that was not seen, as FNet's sums are
+            sub.has_own_slots = True
 
     def _is_of_stream(self, norm: Norm, previous: Optional[Sublayer]) -> bool:
         return is_made_of(norm.read, self._flow.x if previous is None else previous.leaves, self._flow)
