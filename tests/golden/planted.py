@@ -30,8 +30,7 @@ import generate_models
 import transformers
 from transformers import RMSNorm
 
-sys.path.append(str(pathlib.Path(__file__).parents[2] / "python"))
-from addnorm_probe import probe  # noqa: E402
+from addnorm.probe import probe
 
 PROFILES = pathlib.Path(__file__).parent / "profiles"
 TRAINED = pathlib.Path(__file__).parent / "trained"

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Sequence, Union
 
 from torch import nn
 
-from .probe import Probe
+from .model_probe import Probe
 from .stacks import ProbeError
 
 __all__ = ["Probe", "ProbeError", "probe"]

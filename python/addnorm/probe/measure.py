@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -12,14 +11,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .flow import Flow, Linear, Norm, fused_options, scores_of
-from .names import first_tensor, is_norm, is_projection, weight_named
+from .names import first_tensor, is_norm, is_projection, squashing, weight_named
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
+from .profile import Site
 from .recorder import Op, Value
 from .sublayers import Sublayer
 
 if TYPE_CHECKING:
-    from .probe import Probe, Site
+    from .model_probe import Probe
 
 
 class Gradient:
@@ -53,7 +53,6 @@ class Measurement:
         self.watch(flow.x)
 
     def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:
-        from .probe import Site
         return Site(self._probe.step, layer, sublayer, point, **more)
 
     # -- Values --
@@ -267,16 +266,17 @@ class Measurement:
                      more: Optional[Numbers] = None) -> None:
         gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
         if site not in self._probe.entries:
-            from .recipe import Declared
-            declared = Declared(self._probe)
+            declared = self._probe.declared
             is_unit = norm.is_unit or gamma is None and beta is None and is_of_length_one(self._values(gave))
             form = declared.gamma_form()
-            fit = {} if is_unit else explain_norm(
+            module = self._modules.get(norm.module)
+            is_squashing = module is not None and squashing(module) is not None
+            fit = {} if is_unit or is_squashing else explain_norm(
                 self._values(norm.read), self._values(gave), gamma, beta,
-                declared.norm_kind(self._modules.get(norm.module)) == "rms",
+                declared.norm_kind(module) == "rms",
                 None if form is None else form == "one_plus")
             more = {**fit, "dtype": str(gave.tensor.dtype).replace("torch.", ""), **(more or {})}
-            self._count("norms", bool(fit) or is_unit)
+            self._count("norms", bool(fit) or is_unit or is_squashing)
         self._record(site, gave, more)
         for name, parameter in ("gamma", gamma), ("beta", beta):
             if parameter is not None:
@@ -312,8 +312,7 @@ class Measurement:
 
     def head(self, output: Any) -> None:
         """Logits among a model's outputs."""
-        from .recipe import Declared
-        vocabulary = Declared(self._probe).config("vocab_size")
+        vocabulary = self._probe.declared.config("vocab_size")
         sizes = {vocabulary} if vocabulary else {
             m.num_embeddings for m in self._probe.model.modules() if isinstance(m, nn.Embedding)}
         values = list(output.values()) if isinstance(output, dict) else \

@@ -25,6 +25,10 @@ FEED_FORWARD_WEIGHTS = {
 }
 
 
+# Classes that squash each value where others normalize rows, by the doctor's name for them.
+SQUASHING = {"dyt": r"dyt|dynamic_?tanh", "derf": r"derf|dynamic_?erf"}
+
+
 def weight_named(name: str, is_attention: bool) -> Optional[str]:
     """Which weight a projection holds, by the last part of its name."""
     last = name.rpartition(".")[2].lower()
@@ -34,13 +38,19 @@ def weight_named(name: str, is_attention: bool) -> Optional[str]:
     return next((w for w, names in table.items() if re.fullmatch(names, last)), None)
 
 
+def squashing(module: nn.Module) -> Optional[str]:
+    """Which of them it is; nothing where it is none."""
+    name = type(module).__name__
+    return next((k for k, names in SQUASHING.items() if re.fullmatch(names, name, re.I)), None)
+
+
 def is_norm(name: str, module: nn.Module) -> bool:
-    """Whether it normalizes rows, by its class's name or its own."""
+    """Whether it normalizes rows, or stands for what does, by its class's name or its own."""
     if isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity)):
         return False
     parameters = list(module.parameters())
     is_simple = not list(module.children()) and all(p.dim() < 2 for p in parameters)
-    return is_simple and bool("norm" in type(module).__name__.lower() or
+    return is_simple and bool("norm" in type(module).__name__.lower() or squashing(module) or
                               parameters and NORM_NAME.search(name.rpartition(".")[2]))
 
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from torch import nn
 
-from .names import ATTENTION, attribute, is_projection, output_dim, weight_named
+from .names import ATTENTION, attribute, is_projection, output_dim, squashing, weight_named
+
+from .profile import SeenSublayer
 
 if TYPE_CHECKING:
-    from .probe import Probe
+    from .model_probe import Probe
 
 PLACEMENTS = {"before": "pre", "after": "post", "before inside": "sandwich", "inside": "reordered",
               "": "none"}
@@ -35,6 +37,8 @@ class Declared:
     @staticmethod
     def norm_kind(norm: Optional[nn.Module]) -> Optional[str]:
         name = type(norm).__name__
+        if norm is not None and squashing(norm):
+            return squashing(norm)
         if re.search(r"rms|T5.*Norm", name, re.I):  # T5's has LayerNorm in its name
             return "rms"
         return "layer" if "layernorm" in name.lower() else None
@@ -58,36 +62,38 @@ class Declared:
         return slots
 
     def placement(self) -> Optional[str]:
-        """By layer, as `addnorm study --placement` has it: "pre", or "pre:1+sandwich"."""
+        """By layer, as `addnorm study --placement` has it: "pre", or "pre:1+sandwich"; "unknown" where a
+        layer has norms as no placement has them."""
         layers = self._probe.layer_names
         names = [self._layer_placement(layer) for layer in sorted(layers)]
-        if not names or None in names:
-            return None
+        if None in names:
+            return "unknown"
         runs = [(name, len(list(run))) for name, run in itertools.groupby(names)]
-        return "+".join([f"{name}:{n}" for name, n in runs[:-1]] + [str(runs[-1][0])])
+        return "+".join([f"{name}:{n}" for name, n in runs[:-1]] + [str(runs[-1][0])]) if runs else None
 
     def _layer_placement(self, layer: int) -> Optional[str]:
-        rows = [PLACEMENTS.get(" ".join(sorted(self._usual_slots(layer, kind))))
-                for kind in ("attention", "feed_forward")]
+        slots: Dict[str, Set[str]] = {"attention": set(), "feed_forward": set()}
+        for sub in self._probe.sublayers:
+            if sub.layer == layer:
+                slots[sub.kind] = self._usual_slots(sub)
+        rows = [PLACEMENTS.get(" ".join(sorted(found))) for found in slots.values()]
         if None in rows:
             return None
         return rows[0] if rows[0] == rows[1] else "/".join(map(str, rows))
 
-    def _usual_slots(self, layer: int, kind: str) -> Set[str]:
+    def _usual_slots(self, sub: SeenSublayer) -> Set[str]:
         """Where most layers of this one's class have a norm, as far as it has such a norm at all."""
-        mine = self._probe.layer_names[layer]
-        module = self._modules[mine]
-        peers = [site for site in self._probe.sublayers if site.kind == kind and
-                 type(self._modules[site.layer_module]) is type(module)]
-        for site in peers:
-            if site.layer == layer and site.has_own_slots:
-                return {slot for slot, _ in site.norms}
+        if sub.has_own_slots:
+            return {slot for slot, _ in sub.norms}
+        kind = type(self._modules[sub.layer_module])
+        peers = [peer for peer in self._probe.sublayers if (peer.kind, peer.place) == (sub.kind, sub.place)
+                 and type(self._modules[peer.layer_module]) is kind]
         found: Dict[str, Counter] = {}
-        for site in peers:
-            for slot, name in site.norms:
+        for peer in peers:
+            for slot, name in peer.norms:
                 found.setdefault(slot, Counter())[name] += 1
         return {slot for slot, names in found.items() if 2 * sum(names.values()) > len(peers)
-                and any(self._has_norm(mine, name) for name in names)}
+                and any(self._has_norm(sub.layer_module, name) for name in names)}
 
     def _has_norm(self, layer: str, name: str) -> bool:
         """Whether a layer has the module, if it is one; an Identity takes the place of none."""

@@ -146,6 +146,8 @@ class Arranger:
             sub.x, sub.before = previous.x, self._norm_read(sub)
             return
         norm = self._norm_read(sub)
+        if previous is not None and norm is previous.inside:
+            norm = None
         if norm is not None and previous is not None and norm is not sub.inside:
             ahead = flow.norm_at(norm.read)
             if ahead is not None and ahead.read.root is previous.total.root:

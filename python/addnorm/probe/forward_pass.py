@@ -1,13 +1,8 @@
-"""The probe: listens while a model runs, and keeps what was measured."""
+"""One forward pass of a model: which layers run, and what they do with the stream."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import json
-import math
-from collections import Counter
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -15,176 +10,15 @@ from torch import Tensor, nn
 from .flow import Flow, Norm, Sum
 from .measure import Measurement
 from .names import first_tensor, is_norm
-from .numbers import Numbers
-from .recipe import Declared
+from .profile import SeenSublayer
 from .recorder import Op, Recorder, Value, tensors_in
-from .stacks import ProbeError, element_of, find_layers
 from .sublayers import Arranger, Sublayer
 
-Names = Union[str, Sequence[str]]
+if TYPE_CHECKING:
+    from .model_probe import Probe
 
 
-class Site(NamedTuple):
-    """Where a line of the profile belongs."""
-    step: int
-    layer: Optional[int]
-    sublayer: str
-    point: str
-    norm: Optional[str] = None
-    weight: Optional[str] = None
-
-
-class SeenSublayer(NamedTuple):
-    kind: str
-    layer: int
-    layer_module: str
-    norms: List[Tuple[str, str]]  # (slot, name in the layer)
-    has_own_slots: bool
-
-
-class Probe:
-    """What probe() gives. `with p:` measures; `with p(step):` also says which step it is."""
-
-    def __init__(self, model: nn.Module, layers: Union[str, Sequence[nn.Module], None],
-                 attention: Names, feed_forward: Names, every: int, recipe: Dict[str, Any],
-                 batch_first: Optional[bool], tokens: int):
-        self.model, self.every, self.recipe, self.tokens = model, every, recipe, tokens
-        self.step, self._entered = 0, 0
-        self._named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
-                       (("attention", attention), ("feed_forward", feed_forward))}
-        self.layers_name, self.elements = find_layers(model, layers)
-        self._element = {element.path: i for i, element in enumerate(self.elements)}
-        self._names = {id(m): name for name, m in model.named_modules()}
-        self.batch_first = batch_first if batch_first is not None else all(
-            m.batch_first for element in self.elements for m in element.module.modules()
-            if isinstance(m, nn.MultiheadAttention))
-        self.slots: Counter = Counter()  # (name in the layer, sublayer, slot)
-        self.sublayers: List[SeenSublayer] = []
-        self.entries: Dict[Site, Numbers] = {}
-        self.graded: set = set()
-        self._undo = contextlib.ExitStack()
-        self._pass: Optional[Pass] = None
-        self.width: Optional[int] = None
-        self.layer_names: Dict[int, str] = {}
-        self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}
-        self.left_out: List[Dict[str, str]] = []
-
-    # -- Use --
-
-    def __call__(self, step: int) -> Probe:
-        self.step = step
-        return self
-
-    def __enter__(self) -> Probe:
-        self._measures = self._entered % self.every == 0
-        self._entered += 1
-        self._entries_before = len(self.entries)
-        if self._measures:
-            self._attach()
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self._undo.close()
-        self._pass = None
-        self.step += 1
-        if self._measures and kind is None and len(self.entries) == self._entries_before:
-            raise ProbeError(f"no layer of {self.layers_name or 'the model'} was called; name the "
-                             "ones that are, e.g. layers='model.layers'")
-
-    def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
-            **named_inputs: Any) -> Probe:
-        """Measures model(*inputs), and with a loss of its output the gradients; keeps .grad."""
-        gradients = [(p, p.grad) for p in self.model.parameters()]
-        self.model.zero_grad(set_to_none=True)
-        try:
-            with self:
-                output = self.model(*inputs, **named_inputs)
-                if loss is not None:
-                    loss(output).backward()
-        finally:
-            for parameter, gradient in gradients:
-                parameter.grad = gradient
-        return self
-
-    def write(self, path: Any, digits: int = 9) -> None:
-        """Writes all that was measured so far."""
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.text(digits))
-
-    def text(self, digits: int = 9) -> str:
-        lines: List[Any] = [{"addnorm_profile": 1, "model": self.header()}]
-        for site, numbers in self.entries.items():
-            line = {key: v for key, v in site._asdict().items() if v is not None}
-            for key, value in numbers.items():
-                if not isinstance(value, float):
-                    line[key] = value
-                elif math.isfinite(value):
-                    line[key] = float(f"{value:.{digits}g}")
-                else:
-                    line["finite"] = False
-            lines.append(line)
-        return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-
-    def header(self) -> Dict[str, Any]:
-        """The profile's first line: what names and configuration declare, and the recipe."""
-        return Declared(self).facts()
-
-    def norm_slots(self) -> Dict[str, Any]:
-        """(sublayer, slot) of each norm in a layer, by its name there, as most layers have it."""
-        return Declared(self).norm_slots()
-
-    def coverage(self) -> Dict[str, Any]:
-        """How many sums, norms and attentions were measured of those that were seen, and what was not."""
-        return {**self.seen, "left_out": self.left_out}
-
-    def __str__(self) -> str:
-        facts = [f"{key} {value}" for key, value in self.header().items()]
-        norms = [f"{name}: {slot} {kind}" for name, (kind, slot) in self.norm_slots().items()]
-        return (f"{len(self.elements)} layers in {self.layers_name or 'the model itself'}; "
-                f"{', '.join(facts)}; {', '.join(norms) or 'no norms seen yet'}")
-
-    # -- Hooks --
-
-    def _attach(self) -> None:
-        self._pass = Pass(self)
-        for name, module in self.model.named_modules():
-            self._hook(module, functools.partial(self._pass.enter, name), ahead=True)
-            self._hook(module, functools.partial(self._pass.leave, name))
-        self._undo.callback(self._pass.close)
-        self._leave_fast_path()
-
-    def _hook(self, module: nn.Module, function: Callable, ahead: bool = False) -> None:
-        """Has function(module, inputs, named inputs, output) called, or without output ahead."""
-        register = module.register_forward_pre_hook if ahead else module.register_forward_hook
-        try:
-            handle = register(function, with_kwargs=True)
-        except TypeError:  # before PyTorch 2.0, where hooks do not see named arguments
-            handle = register(lambda m, x, *y: function(m, x, {}, *y))
-        self._undo.callback(handle.remove)
-
-    def _leave_fast_path(self) -> None:
-        """PyTorch's own encoder layer in evaluation is one fused call, in which nothing is seen."""
-        switch = getattr(torch.backends, "mha", None)
-        if hasattr(switch, "set_fastpath_enabled"):
-            self._undo.callback(switch.set_fastpath_enabled, switch.get_fastpath_enabled())
-            switch.set_fastpath_enabled(False)
-        for layer in self.model.modules():
-            if isinstance(layer, nn.TransformerEncoderLayer):
-                key = "activation_relu_or_gelu"
-                self._undo.callback(setattr, layer, key, getattr(layer, key))
-                setattr(layer, key, 0)
-
-    def on_exit(self, function: Callable[[], Any]) -> None:
-        self._undo.callback(function)
-
-    def element(self, name: str) -> Optional[int]:
-        return element_of(name, self._element)
-
-    def named(self) -> Dict[str, List[str]]:
-        return self._named
-
-
-class Pass:
+class ForwardPass:
     """One forward pass through the model, or, where layers run again in backward, through one of these."""
 
     def __init__(self, probe: Probe):
@@ -377,16 +211,23 @@ class Pass:
                 self._measurement.final_norm(norm)
 
     def _measure(self, layer: int) -> None:
-        subs = self._arranger.arrange(self._sums.pop(layer))
+        sums = self._sums.pop(layer)
+        try:
+            self._measure_layer(layer, self._arranger.arrange(sums))
+        except Exception as error:  # what is watched must not fail by it
+            where = sums[0].branches[0].layer_module or "the model"
+            self.probe.left_out.append({"where": where, "why": f"{type(error).__name__}: {error}"})
+
+    def _measure_layer(self, layer: int, subs: List[Sublayer]) -> None:
         taken: set = set()
         if subs and not self._is_done:
             self._base_of.setdefault(self._element_of[layer], self._base)
-        for sub in subs:
+        for place, sub in enumerate(subs):
             if sub.kind in taken or "feed_forward" in taken and len(subs) > 2:
                 self._base, taken = self._base + 1, set()
             taken.add(sub.kind)
             self.probe.sublayers.append(SeenSublayer(
-                sub.kind, self._base, sub.branch.layer_module,
+                sub.kind, self._base, sub.branch.layer_module, place,
                 [(slot, self.norm_name(norm, sub.branch.layer_module)) for slot, norm in sub.norms()],
                 sub.has_own_slots))
             self._measurement.sublayer(sub, self._base, sub is subs[-1], subs[0])

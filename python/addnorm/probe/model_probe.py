@@ -1,0 +1,151 @@
+"""The probe: listens while a model runs, and keeps what was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections import Counter
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+
+import torch
+from torch import Tensor, nn
+
+from .forward_pass import ForwardPass
+from .numbers import Numbers
+from .profile import SeenSublayer, Site, profile_text
+from .recipe import Declared
+from .stacks import ProbeError, element_of, find_layers
+
+Names = Union[str, Sequence[str]]
+
+
+class Probe:
+    """What probe() gives. `with p:` measures; `with p(step):` also says which step it is."""
+
+    def __init__(self, model: nn.Module, layers: Union[str, Sequence[nn.Module], None],
+                 attention: Names, feed_forward: Names, every: int, recipe: Dict[str, Any],
+                 batch_first: Optional[bool], tokens: int):
+        self.model, self.every, self.recipe, self.tokens = model, every, recipe, tokens
+        self.step, self._entered = 0, 0
+        self._named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
+                       (("attention", attention), ("feed_forward", feed_forward))}
+        self.layers_name, self.elements = find_layers(model, layers)
+        self._element = {element.path: i for i, element in enumerate(self.elements)}
+        self._names = {id(m): name for name, m in model.named_modules()}
+        self.batch_first = batch_first if batch_first is not None else all(
+            m.batch_first for element in self.elements for m in element.module.modules()
+            if isinstance(m, nn.MultiheadAttention))
+        self.slots: Counter = Counter()  # (name in the layer, sublayer, slot)
+        self.sublayers: List[SeenSublayer] = []
+        self.entries: Dict[Site, Numbers] = {}
+        self.graded: set = set()
+        self.declared = Declared(self)
+        self._undo = contextlib.ExitStack()
+        self._pass: Optional[ForwardPass] = None
+        self.width: Optional[int] = None
+        self.layer_names: Dict[int, str] = {}
+        self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}
+        self.left_out: List[Dict[str, str]] = []
+
+    # -- Use --
+
+    def __call__(self, step: int) -> Probe:
+        self.step = step
+        return self
+
+    def __enter__(self) -> Probe:
+        self._measures = self._entered % self.every == 0
+        self._entered += 1
+        self._entries_before = len(self.entries)
+        if self._measures:
+            self._attach()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._undo.close()
+        self._pass = None
+        self.step += 1
+        if self._measures and kind is None and len(self.entries) == self._entries_before:
+            raise ProbeError(f"no layer of {self.layers_name or 'the model'} was called; name the "
+                             "ones that are, e.g. layers='model.layers'")
+
+    def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
+            **named_inputs: Any) -> Probe:
+        """Measures model(*inputs), and with a loss of its output the gradients; keeps .grad."""
+        gradients = [(p, p.grad) for p in self.model.parameters()]
+        self.model.zero_grad(set_to_none=True)
+        try:
+            with self:
+                output = self.model(*inputs, **named_inputs)
+                if loss is not None:
+                    loss(output).backward()
+        finally:
+            for parameter, gradient in gradients:
+                parameter.grad = gradient
+        return self
+
+    def write(self, path: Any, digits: int = 9) -> None:
+        """Writes all that was measured so far."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.text(digits))
+
+    def text(self, digits: int = 9) -> str:
+        return profile_text(self.header(), self.entries, digits)
+
+    def header(self) -> Dict[str, Any]:
+        """The profile's first line: what names and configuration declare, and the recipe."""
+        return self.declared.facts()
+
+    def norm_slots(self) -> Dict[str, Any]:
+        """(sublayer, slot) of each norm in a layer, by its name there, as most layers have it."""
+        return self.declared.norm_slots()
+
+    def coverage(self) -> Dict[str, Any]:
+        """How many sums, norms and attentions were measured of those that were seen, and what was not."""
+        return {**self.seen, "left_out": self.left_out}
+
+    def __str__(self) -> str:
+        facts = [f"{key} {value}" for key, value in self.header().items()]
+        norms = [f"{name}: {slot} {kind}" for name, (kind, slot) in self.norm_slots().items()]
+        return (f"{len(self.elements)} layers in {self.layers_name or 'the model itself'}; "
+                f"{', '.join(facts)}; {', '.join(norms) or 'no norms seen yet'}")
+
+    # -- Hooks --
+
+    def _attach(self) -> None:
+        self._pass = ForwardPass(self)
+        for name, module in self.model.named_modules():
+            self._hook(module, functools.partial(self._pass.enter, name), ahead=True)
+            self._hook(module, functools.partial(self._pass.leave, name))
+        self._undo.callback(self._pass.close)
+        self._leave_fast_path()
+
+    def _hook(self, module: nn.Module, function: Callable, ahead: bool = False) -> None:
+        """Has function(module, inputs, named inputs, output) called, or without output ahead."""
+        register = module.register_forward_pre_hook if ahead else module.register_forward_hook
+        try:
+            handle = register(function, with_kwargs=True)
+        except TypeError:  # before PyTorch 2.0, where hooks do not see named arguments
+            handle = register(lambda m, x, *y: function(m, x, {}, *y))
+        self._undo.callback(handle.remove)
+
+    def _leave_fast_path(self) -> None:
+        """PyTorch's own encoder layer in evaluation is one fused call, in which nothing is seen."""
+        switch = getattr(torch.backends, "mha", None)
+        if hasattr(switch, "set_fastpath_enabled"):
+            self._undo.callback(switch.set_fastpath_enabled, switch.get_fastpath_enabled())
+            switch.set_fastpath_enabled(False)
+        for layer in self.model.modules():
+            if isinstance(layer, nn.TransformerEncoderLayer):
+                key = "activation_relu_or_gelu"
+                self._undo.callback(setattr, layer, key, getattr(layer, key))
+                setattr(layer, key, 0)
+
+    def on_exit(self, function: Callable[[], Any]) -> None:
+        self._undo.callback(function)
+
+    def element(self, name: str) -> Optional[int]:
+        return element_of(name, self._element)
+
+    def named(self) -> Dict[str, List[str]]:
+        return self._named
