@@ -49,7 +49,7 @@ optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
 batches = torch.randint(256, (3, 4, 16))
 
 # docs: probe
-from addnorm_probe import probe
+from addnorm.probe import probe
 
 p = probe(model, every=100)
 for batch in batches:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import sys
 from typing import Any, Callable, Iterator, Mapping
@@ -13,14 +12,6 @@ from torch import Tensor, nn
 
 _REPLICAS = "DataParallel", "DistributedDataParallel"
 _SHARDS = ("FullyShardedDataParallel",)  # its inner modules cannot be called without it
-
-
-def probing() -> Any:
-    """The module with probe() and ProbeError."""
-    try:
-        return importlib.import_module("addnorm.probe")
-    except ModuleNotFoundError:
-        return importlib.import_module("addnorm_probe")
 
 
 def called(model: nn.Module) -> nn.Module:
@@ -114,22 +105,8 @@ def profile_of(probe: Any) -> tuple[dict[str, Any], list[str]]:
     """The first line, with the coverage, and the others."""
     first, *lines = probe.text().splitlines()
     header: dict[str, Any] = json.loads(first)
-    coverage = probe.coverage() if hasattr(probe, "coverage") else _counted(lines)
-    header.setdefault("coverage", coverage)
+    header["coverage"] = probe.coverage()
     return header, lines
-
-
-def _counted(lines: list[str]) -> dict[str, Any]:
-    """What a probe that does not say it has at least measured."""
-    entries = [json.loads(line) for line in lines]
-    marks = {"sums": "from_x", "norms": "divisor", "attentions": "entropy"}
-    points = {"sums": {"sum"}, "norms": {"before", "inside", "after", "output"}, "attentions": {"scores"}}
-    coverage: dict[str, Any] = {"left_out": []}
-    for what, mark in marks.items():
-        seen = [e for e in entries if e["point"] in points[what] and
-                (e["point"] != "output" or e["sublayer"] == "final_norm")]
-        coverage[what] = [sum(mark in e for e in seen), len(seen)]
-    return coverage
 
 
 def text_of(header: dict[str, Any], lines: list[str]) -> str:

@@ -69,12 +69,12 @@ def _measure(network: nn.Module, called: nn.Module, arguments: tuple[Any, ...], 
              loss: _Loss, **options: Any) -> Any:
     """A probe that has seen one forward and backward."""
     from . import _model
-    probing = _model.probing()
+    from .probe import ProbeError, probe as begin
     try:
-        probe = probing.probe(network, **options)
+        probe = begin(network, **options)
         with probe:
             loss(called(*arguments, **named)).backward()
-    except (_core.Error, probing.ProbeError) as error:
+    except (_core.Error, ProbeError) as error:
         raise _core.Error(_one_line(str(error))) from error
     except Exception as error:  # of the model's own code, or a hook in it
         raise _core.Error(f"the model failed on these inputs: {_one_line(_told(error))}") from error

@@ -92,8 +92,8 @@ class watch:
             self._guarded(self._end)
 
     def _begin(self, step: int) -> None:
-        from . import _model
-        probe = _model.probing().probe(self._network, **self._options)
+        from .probe import probe as begin
+        probe = begin(self._network, **self._options)
         probe(step).__enter__()
         self._probe, self._is_over = probe, False
         self._measured_step, self._thread = step, threading.get_ident()
@@ -250,10 +250,9 @@ def _new_hooks(module: nn.Module, kind: str, old: set[int]) -> list[tuple[Callab
 
 def _is_of_probe(error: Exception) -> bool:
     """Whether the probe was at work: then the error may be its own."""
-    from . import _model
-    probing = _model.probing()
-    home = os.path.dirname(str(probing.__file__))
-    return isinstance(error, probing.ProbeError) or any(
+    from . import probe
+    home = os.path.dirname(str(probe.__file__))
+    return isinstance(error, probe.ProbeError) or any(
         os.path.dirname(frame.f_code.co_filename) == home
         for frame, _ in traceback.walk_tb(error.__traceback__))
 

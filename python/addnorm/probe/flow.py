@@ -107,6 +107,11 @@ def is_number(tensor: torch.Tensor) -> bool:
     return tensor.is_floating_point() or tensor.is_complex()
 
 
+def is_channels_first(tensor: torch.Tensor, shape: torch.Size) -> bool:
+    """Whether it is [batch, features, tokens], as convolutions have it, of [batch, tokens, features]."""
+    return len(shape) == 3 and tensor.shape == (shape[0], shape[2], shape[1]) and tensor.shape != shape
+
+
 def common_module(names: List[str]) -> str:
     """The innermost module that holds them all."""
     parts = [name.split(".") for name in names]
@@ -168,7 +173,7 @@ class Flow:
     def has_stream_shape(self, value: Value) -> bool:
         x, t = self.x.tensor, value.tensor
         return t.is_floating_point() and t.dim() > 1 and t.numel() == x.numel() and \
-            t.shape[-1] == x.shape[-1]
+            (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
 
     def list_branches(self, value: Value) -> List[Branch]:
         return self._list(self.branches_of(value) or STREAM)
@@ -385,7 +390,7 @@ class Flow:
         return next((v.parameter for v in op.inputs if v.parameter and v.tensor.numel() == d), None)
 
     def _take_norm(self, op: Op, read: Value, gave: Value) -> None:
-        if not self.has_stream_shape(read):
+        if not self.has_stream_shape(read) or read.shape[-1] != self.x.shape[-1]:
             return
         norm = Norm(read, gave, op.order, op.module, self.layer)
         for key, name in ("gamma", "weight"), ("beta", "bias"):

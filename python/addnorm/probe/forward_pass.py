@@ -174,6 +174,7 @@ class ForwardPass:
 
     def _start(self, x: Value) -> None:
         self._flow.start(x)
+        self.probe.input_shape = self.probe.input_shape or x.shape
         self._arranger = Arranger(self._flow, self.probe.named(), self.probe.slots, self.norm_name)
         self._measurement = Measurement(self.probe, self._flow, self._measurement)
         self._last = None

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .flow import Flow, Linear, Norm, fused_options, scores_of
+from .flow import Flow, Linear, Norm, fused_options, is_channels_first, scores_of
 from .names import first_tensor, is_norm, is_projection, squashing, weight_named
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
@@ -59,7 +59,8 @@ class Measurement:
 
     def rows(self, numbers: Tensor, shape: Optional[torch.Size] = None) -> Tuple[Tensor, int]:
         """Some tokens' values, [sequences, tokens, features], and how far apart they stand."""
-        t = numbers.reshape(shape or self._shape)
+        shape = self._shape if shape is None else shape
+        t = (numbers.transpose(1, 2) if is_channels_first(numbers, shape) else numbers).reshape(shape)
         t = t.flatten(1, -2) if t.dim() > 2 else t[None]
         t = t if self._probe.batch_first else t.transpose(0, 1)
         limit = max(2, min(self._probe.tokens, 2**24 // t.shape[-1]))

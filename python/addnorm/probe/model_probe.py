@@ -43,6 +43,7 @@ class Probe:
         self._undo = contextlib.ExitStack()
         self._pass: Optional[ForwardPass] = None
         self.width: Optional[int] = None
+        self.input_shape: Optional[torch.Size] = None  # of what the first layer reads
         self.layer_names: Dict[int, str] = {}
         self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}
         self.left_out: List[Dict[str, str]] = []
@@ -56,7 +57,7 @@ class Probe:
     def __enter__(self) -> Probe:
         self._measures = self._entered % self.every == 0
         self._entered += 1
-        self._entries_before = len(self.entries)
+        self._sublayers_before = len(self.sublayers)
         if self._measures:
             self._attach()
         return self
@@ -65,9 +66,20 @@ class Probe:
         self._undo.close()
         self._pass = None
         self.step += 1
-        if self._measures and kind is None and len(self.entries) == self._entries_before:
-            raise ProbeError(f"no layer of {self.layers_name or 'the model'} was called; name the "
-                             "ones that are, e.g. layers='model.layers'")
+        if self._measures and kind is None and len(self.sublayers) == self._sublayers_before:
+            self._complain()
+
+    def _complain(self) -> None:
+        """Of a pass in which nothing was measured."""
+        name = self.layers_name or "the model"
+        if self.left_out:
+            raise ProbeError("no layer could be measured; {where}: {why}".format(**self.left_out[-1]))
+        if self.input_shape is None:
+            raise ProbeError(f"no layer of {name} was called; name the ones that are, e.g. "
+                             "layers='model.layers'")
+        raise ProbeError(f"the layers of {name} were called, but no sublayer was recognized: the first one "
+                         f"reads [{', '.join(map(str, self.input_shape))}]; expected [batch, length, "
+                         "d_model], linear maps of d_model, and a sum with what they read")
 
     def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
             **named_inputs: Any) -> Probe:
