@@ -17,7 +17,7 @@ neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. T
 
 `Error`, a ValueError, names the wrong argument; a wrong type raises TypeError.
 
-`check` runs a PyTorch model once and gives what the doctor finds in it; `watch` does so while it trains.
+`check` runs a PyTorch model and gives what the doctor finds in it; `watch` does so while it trains.
 `addnorm.integrations` has them for pytest, Lightning, the Trainer of Hugging Face, TensorBoard, Weights &
 Biases and GitHub. `addnorm.torch` has modules that replace PyTorch's own. `trace`, `figure` and `study` are
 the program's commands, as functions that return plain data.

@@ -172,6 +172,8 @@ class Arranger:
         norm = self._flow.norm_at(value)
         if norm is not None or depth == 0 or value.root.op is None:
             return norm
+        if any(self._flow.branches_of(v) for v in value.root.op.inputs):
+            return None  # a sum
         mine = [v for v in value.root.op.inputs if self._flow.is_stream(v)]
         found = [self._norm_behind(v, depth - 1) for v in mine]
         return found[0] if found and all(n is found[0] for n in found) else None
