@@ -41,9 +41,9 @@ def keeper(entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Ca
 class Measurement:
     """Of one stream."""
 
-    def __init__(self, probe: Probe, flow: Flow, before: Optional[Measurement]):
-        self._probe, self._flow = probe, flow
-        self._parameters: Dict[str, nn.Parameter] = dict(probe.model.named_parameters())
+    def __init__(self, probe: Probe, flow: Flow, parameters: Dict[str, Tensor],
+                 before: Optional[Measurement]):
+        self._probe, self._flow, self._parameters = probe, flow, parameters
         self._modules = dict(probe.model.named_modules())
         self._gradients: Dict[Value, Gradient] = {}
         self._shape = flow.x.tensor.shape
