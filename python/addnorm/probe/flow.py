@@ -1,5 +1,5 @@
-"""Reads the operators of one layer: which linear maps belong together, where norms stand, and what
-is added to the stream.
+"""Follows the residual stream through the operators of a forward pass: which linear maps belong together,
+where norms stand, and what is added to the stream.
 
 A value is of the stream alone (x, its norms, sums), or made by one or more branches, or comes from
 elsewhere (weights, masks, another network's output). Linear maps begin branches, attention and products
@@ -27,7 +27,7 @@ LENGTHS = frozenset(["norm", "linalg_vector_norm"])
 REDUCTION = frozenset("mean sum var std var_mean std_mean norm linalg_vector_norm amax amin max min "
                       "logsumexp median".split())
 SCALING = frozenset("mul div add sub rsub".split())
-ON_THE_WAY = SCALING | frozenset(
+POINTWISE = SCALING | frozenset(
     "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
 NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm".split())
 
@@ -368,7 +368,7 @@ class Flow:
             return
         bases = [self._base(v) for v in others]
         base = bases[0]
-        is_rowwise = op.name in ON_THE_WAY and base is not None and self.has_stream_shape(output) \
+        is_rowwise = op.name in POINTWISE and base is not None and self.has_stream_shape(output) \
             and all(b is not None and b[0].root is base[0].root for b in bases) \
             and all(b.root is base[0].root for b, _ in statistics)
         if not is_rowwise:

@@ -87,7 +87,13 @@ class Measurement:
         return gradient
 
     def _hook(self, tensor: Tensor, function: Callable[[Tensor], None]) -> None:
-        handle = tensor.register_hook(function)
+        def guarded(values: Tensor) -> None:
+            try:
+                function(values)
+            except Exception as error:  # a backward must not fail by being watched
+                self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
+
+        handle = tensor.register_hook(guarded)
         if tensor.is_leaf:
             self._probe.on_exit(handle.remove)
 
