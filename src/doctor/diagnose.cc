@@ -27,6 +27,14 @@ constexpr void (*kRules[])(const Subject&, Findings&) = {
 std::vector<Finding> diagnose(const Subject& subject) {
   std::vector<Finding> findings;
   for (const auto rule : kRules) rule(subject, findings);
+  const std::vector<std::string>& modules = subject.profile.model.layer_modules;
+  for (Finding& finding : findings) {
+    if (!finding.site || finding.site->layer >= modules.size()) continue;
+    const SublayerKind sublayer = finding.site->sublayer;
+    const bool in_layer =
+        sublayer == SublayerKind::kAttention || sublayer == SublayerKind::kFeedForward;
+    if (in_layer) finding.module = modules[finding.site->layer];
+  }
   std::ranges::stable_sort(findings, {}, &Finding::severity);
   return findings;
 }

@@ -148,6 +148,7 @@ class Declared:
             "parameters": sum(p.numel() for p in probe.model.parameters()),
             "architecture": type(probe.model).__name__,
             "model_type": self.config("model_type"),
+            "layer_modules": [name for _, name in sorted(probe.layer_names.items())] or None,
             **probe.recipe,
         }
         return {key: value for key, value in facts.items() if value is not None}
