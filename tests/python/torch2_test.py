@@ -58,7 +58,8 @@ def registered():
     return torch.ops.addnorm.norm.default, torch.ops.addnorm.add_norm.default
 
 
-FIELDS = [addnorm.Norm().fields, addnorm.Norm("rms", 1e-3, gamma_form="one_plus", output_scale=0.5).fields]
+FIELDS = [addnorm.Norm().fields,
+          addnorm.Norm("rms", 1e-3, gamma_form="one_plus", output_scale=0.5).fields]
 
 
 @pytest.mark.parametrize("fields", FIELDS, ids=str)
@@ -124,8 +125,8 @@ def test_an_exported_model_has_our_operators(strict):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-@pytest.mark.parametrize("shape, options", [((8,), {}), ((8,), {"eps": 1e-3}), ((8,), {"elementwise_affine": False}),
-                                            ((3, 8), {})])
+@pytest.mark.parametrize("shape, options", [
+    ((8,), {}), ((8,), {"eps": 1e-3}), ((8,), {"elementwise_affine": False}), ((3, 8), {})])
 def test_a_converted_rms_norm_is_pytorchs(shape, options, dtype):
     theirs = nn.RMSNorm(shape, **options)
     for p in theirs.parameters():

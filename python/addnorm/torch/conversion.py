@@ -55,7 +55,7 @@ def convert(model: nn.Module, fuse: bool = True) -> Conversion:
 
 
 def _convert(module: nn.Module, fuse: bool) -> type | str | None:
-    """The class that the module has become, why it stays as it is, or None: this is no business of ours."""
+    """The class that the module has become, why it stays as it is, or None if it is nothing of ours."""
     kind = type(module)
     if kind in _OURS:
         return None

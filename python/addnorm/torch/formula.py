@@ -19,7 +19,7 @@ def value_type(x: Tensor) -> torch.dtype:
 
 def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields: NormFields,
                     shape: Sequence[int]) -> Tensor:
-    """y = scale·(γ ⊙ (x − mean)/deviation + β) over the last axes, of this shape: what Norm describes."""
+    """y = scale·(γ ⊙ (x − mean)/deviation + β) over the last axes, of this shape, as Norm describes."""
     kind, eps, eps_at, variance, gamma_form, scale = fields
     one_type = all(p is None or p.dtype == x.dtype for p in (gamma, beta))
     if one_type and fields == Norm("layer", eps).fields:

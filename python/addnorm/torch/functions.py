@@ -36,14 +36,14 @@ def add_norm(x: Tensor, branch: Tensor, weight: Tensor | None = None, bias: Tens
 
 
 def common_type(x: Tensor, branch: Tensor) -> torch.dtype:
-    """That of x + branch. Where both have it PyTorch is not asked, or an exported graph would ask too."""
+    """That of x + branch. PyTorch is asked only where they differ: an exported graph would ask too."""
     return x.dtype if x.dtype == branch.dtype else torch.promote_types(x.dtype, branch.dtype)
 
 
 def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor | None,
           fields: NormFields, shape: Sequence[int] | None) -> Any:
-    """y, and s if there is a branch. Conversions stand before what computes, so that gradients find their
-    way back by autograd."""
+    """y, and s if there is a branch. Conversions stand before what computes, so that gradients find
+    their way back by autograd."""
     shape = tuple(x.shape[-1:] if shape is None else shape)
     if torch.jit.is_tracing() or torch.onnx.is_in_onnx_export():
         s = x if branch is None else x + branch

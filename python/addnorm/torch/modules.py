@@ -18,8 +18,8 @@ class _Converted(nn.Module):
     """What the modules have in common."""
 
     def __prepare_scriptable__(self) -> nn.Module:
-        raise _core.Error(f"torch.jit.script cannot compile addnorm.torch.{type(self).__name__}: trace the "
-                          "model, or script it before it is converted")
+        raise _core.Error(f"torch.jit.script cannot compile addnorm.torch.{type(self).__name__}: "
+                          "trace the model, or script it before it is converted")
 
 
 class LayerNorm(_Converted, nn.LayerNorm):

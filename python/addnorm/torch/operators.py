@@ -1,4 +1,4 @@
-"""The same as operators of PyTorch, with shapes for torch.compile and torch.export: since PyTorch 2.4."""
+"""The same as operators, whose shapes torch.compile and torch.export know: since PyTorch 2.4."""
 
 from typing import Any, Optional
 
@@ -101,7 +101,8 @@ def _differentiate_norm(ctx: Any, dy: Optional[Tensor], _: Any) -> tuple[Any, ..
     return *_gradients(ctx, dy, None), *[None] * len(ctx.fields)
 
 
-def _differentiate_add_norm(ctx: Any, dy: Optional[Tensor], ds: Optional[Tensor], _: Any) -> tuple[Any, ...]:
+def _differentiate_add_norm(ctx: Any, dy: Optional[Tensor], ds: Optional[Tensor],
+                            _: Any) -> tuple[Any, ...]:
     dx, d_gamma, d_beta = _gradients(ctx, dy, ds)
     return dx, dx, d_gamma, d_beta, *[None] * len(ctx.fields)
 
