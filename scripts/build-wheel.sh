@@ -15,6 +15,6 @@ rm -rf build/wheels
 PATH=$PWD/$tools/bin:$PATH # auditwheel runs patchelf
 # With the same tools each time, so that only what has changed is compiled.
 pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheels/raw .
-auditwheel --quiet repair --wheel-dir build/wheels build/wheels/raw/*.whl
+repaired=$(auditwheel repair --wheel-dir build/wheels build/wheels/raw/*.whl 2>&1) || { echo "$repaired" >&2; exit 1; }
 rm -r build/wheels/raw
 ls build/wheels/*.whl
