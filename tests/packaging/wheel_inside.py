@@ -47,7 +47,8 @@ for part in "addnorm/py.typed", "addnorm/_core.pyi", "addnorm/torch/__init__.py"
 for line in f"Version: {addnorm.__version__}", "Requires-Python: >=3.9", "License-Expression: Apache-2.0":
     check(f"\n{line}\n" in metadata, f"its metadata does not say {line!r}")
 for name, content in libraries.items():
-    check(source.encode() not in content, f"{name} names the folder {source}")
+    for folder in f"{source}/src/", f"{source}/include/", f"{source}/build/":
+        check(folder.encode() not in content, f"{name} names the folder {folder}")
     check(b".debug_info" not in content and b".symtab" not in content, f"{name} is not stripped")
 
 # What it loads: its own libraries, and those of every Linux.
