@@ -88,12 +88,12 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .where = "all norms",
        .what = fmt::format("ε is {:.3g}", model.eps),
        .because = fmt::format(
-           "the family {} was published with {:.0e}{}", model.model_type, known->values[0],
-           known->values[0] == known->values[1] ? "" : fmt::format(" or {:.0e}", known->values[1])),
+           "the family {} was published with {:.3g}{}", model.model_type, known->values[0],
+           known->values[0] == known->values[1] ? "" : fmt::format(" or {:.3g}", known->values[1])),
        .fix = "take the ε that the weights were trained with",
        .measured = model.eps,
        .expected = known->values[0],
-       .remedies = {{.change = fmt::format("ε {:.3g} → {:.0e}", model.eps, known->values[0]),
+       .remedies = {{.change = fmt::format("ε {:.3g} → {:.3g}", model.eps, known->values[0]),
                      .recipe = [epsilon = known->values[0]](
                                    model::Recipe& recipe) { recipe.set_epsilon(epsilon); }}},
        .measure = loss_measure()});

@@ -1,6 +1,7 @@
 /// What models from elsewhere may get wrong. That they compute what PyTorch does is
 /// tests/models_test.cc's.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,6 +136,63 @@ TEST(Recipe, FindsRotaryPositionsWhereNewerFilesHaveThem) {
   }
 }
 
+/// Files from before rope_parameters, as most on the hub are, have names that differ by family.
+TEST(Recipe, FindsRotaryPositionsWhereOlderFilesHaveThem) {
+  using Json = nlohmann::ordered_json;
+  struct Case {
+    const char* name;
+    void (*rewrite)(Json& config, const Json& rope);
+  };
+  const Case cases[] = {
+      {"gpt_neox",
+       [](Json& config, const Json& rope) {
+         config["rotary_emb_base"] = rope["rope_theta"];
+         config["rotary_pct"] = rope["partial_rotary_factor"];
+       }},
+      {"phi3_longrope",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["rope_theta"];
+         config["partial_rotary_factor"] = rope["partial_rotary_factor"];
+         config["rope_scaling"] = {{"type", "su"},
+                                   {"short_factor", rope["short_factor"]},
+                                   {"long_factor", rope["long_factor"]}};
+       }},
+      {"mistral_yarn",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["rope_theta"];
+         config["rope_scaling"] = rope;
+         config["rope_scaling"]["type"] = "yarn";
+         config["rope_scaling"].erase("rope_type");
+       }},
+      {"olmo3",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["full_attention"]["rope_theta"];
+         config["rope_scaling"] = rope["full_attention"];
+         config["rope_scaling"].erase("rope_theta");
+       }},
+      {"glm4",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["rope_theta"];
+         config["partial_rotary_factor"] = rope["partial_rotary_factor"];
+       }},
+  };
+  for (const auto& [name, rewrite] : cases) {
+    const std::string file =
+        fmt::format("{}/tests/golden/hub_models/{}/config.json", ADDNORM_SOURCE_DIR, name);
+    Json config = Json::parse(io::read_file(file));
+    const Recipe newer = parse_recipe(config.dump(), file);
+    const Json rope = config["rope_parameters"];
+    config.erase("rope_parameters");
+    rewrite(config, rope);
+    const Recipe older = parse_recipe(config.dump(), file);
+    EXPECT_EQ(older.longest, newer.longest) << name;
+    for (std::size_t l = 0; l < newer.layers(); ++l) {
+      EXPECT_EQ(older.attention[l].rope, newer.attention[l].rope) << name << ", layer " << l;
+      EXPECT_EQ(older.attention[l].rotary_gain, newer.attention[l].rotary_gain) << name;
+    }
+  }
+}
+
 /// By hand, of the published formulas, with heads of 4 features and a base of 10,000.
 TEST(Recipe, ScalesRotaryPositions) {
   const auto form = [](const std::string& scaling) {
@@ -263,6 +321,19 @@ TEST_F(ModelFilesTest, SaysWhatIsMissingOrOfAnotherShape) {
               throws("has the shape (9,), must have (8,)"));
   EXPECT_THAT(spoilt("model.embed_tokens.weight", io::Shape{}),
               throws("has the shape (), must have (11, 8)"));
+}
+
+/// LongRoPE's second list, for longer sequences, is not read.
+TEST_F(ModelFilesTest, RefusesSequencesForWhichItsPositionsAreNotKnown) {
+  write("model.safetensors", tensors_);
+  const std::string scaling = R"({"type": "longrope", "short_factor": [1, 2], "factor": 2,
+                                  "original_max_position_embeddings": 4})";
+  StreamedModel model(parse_recipe(changed("rope_scaling", scaling), "config.json"),
+                      Weights(folder_.string(), {"llama"}));
+  const std::vector<std::int32_t> tokens(10, 1);
+  EXPECT_EQ(model.forward(std::span(tokens).first(8), 2).rows, 8U);
+  EXPECT_THAT([&] { model.forward(tokens, 2); },
+              throws("5 tokens are longer than the 4 for which"));
 }
 
 /// The recipe alone must not make the program ask for memory.

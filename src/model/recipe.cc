@@ -20,11 +20,12 @@ struct NamedActivation {
   FeedForwardKind gated;
 };
 constexpr FeedForwardKind kUnknown{-1};
-constexpr std::array<NamedActivation, 6> kActivations{{
+constexpr std::array<NamedActivation, 7> kActivations{{
     {"relu", FeedForwardKind::kRelu, kUnknown},
     {"gelu", FeedForwardKind::kGelu, kUnknown},
     {"gelu_new", FeedForwardKind::kGeluTanh, FeedForwardKind::kGeGluTanh},
     {"gelu_pytorch_tanh", FeedForwardKind::kGeluTanh, FeedForwardKind::kGeGluTanh},
+    {"gelu_fast", FeedForwardKind::kGeluTanh, FeedForwardKind::kGeGluTanh},
     {"silu", kUnknown, FeedForwardKind::kSwiGlu},
     {"swish", kUnknown, FeedForwardKind::kSwiGlu},
 }};

@@ -68,6 +68,7 @@ double yarn_gain(const Config& own, double factor) {
 /// beta_slow times turn `factor` times slower, with a ramp over the pairs between.
 void scale_by_yarn(RotaryForm& form, const Scaling& scaling) {
   const double factor = scaling.own.above_0("factor");
+  if (!(scaling.base > 1)) scaling.own.refuse("rope_theta is {}, must be above 1", scaling.base);
   const double pairs = static_cast<double>(form.frequencies.size());
   const auto context = static_cast<double>(scaling.context());
   const auto pair_that_turns = [&](double times) {
