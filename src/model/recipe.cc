@@ -161,12 +161,12 @@ Recipe llama(const Config& config, const LlamaForm& form) {
   return recipe;
 }
 
-/// Whether each layer sees a window only: as "layer_types" says, or else absent(layer).
-template <typename Absent>
-std::vector<bool> local_layers(const Config& config, std::size_t layers, const Absent& absent) {
+/// Whether each layer sees a window only: as "layer_types" says, or else by is_local(layer).
+template <typename IsLocal>
+std::vector<bool> local_layers(const Config& config, std::size_t layers, const IsLocal& is_local) {
   std::vector<bool> local(layers);
   if (!config.has("layer_types")) {
-    for (std::size_t l = 0; l < layers; ++l) local[l] = absent(l);
+    for (std::size_t l = 0; l < layers; ++l) local[l] = is_local(l);
     return local;
   }
   const std::vector<std::string> types = config.words("layer_types");
@@ -180,6 +180,20 @@ std::vector<bool> local_layers(const Config& config, std::size_t layers, const A
     }
   }
   return local;
+}
+
+/// Gives those layers their window, and their own rotary positions if they have any.
+template <typename IsLocal>
+void set_windows(Recipe& recipe, const Config& config, const IsLocal& is_local,
+                 const RotaryDefaults* rotary = nullptr) {
+  const std::vector<bool> local = local_layers(config, recipe.layers(), is_local);
+  for (std::size_t l = 0; l < recipe.layers(); ++l) {
+    AttentionForm& attention = recipe.attention[l];
+    if (!local[l]) continue;
+    attention.window = config.size("sliding_window", 4096);
+    if (rotary == nullptr) continue;
+    set_rotary(attention, read_window_rotary(config, *rotary, attention.d_head));
+  }
 }
 
 /// All layers see a window, if the file says one.
@@ -197,11 +211,7 @@ Recipe qwen(const Config& config, const LlamaForm& form) {
   Recipe recipe = llama(config, form);
   if (!config.flag("use_sliding_window", false)) return recipe;
   const std::size_t first = config.size("max_window_layers", 28);
-  const std::vector<bool> local =
-      local_layers(config, recipe.layers(), [&](std::size_t l) { return l >= first; });
-  for (std::size_t l = 0; l < recipe.layers(); ++l) {
-    if (local[l]) recipe.attention[l].window = config.size("sliding_window", 4096);
-  }
+  set_windows(recipe, config, [&](std::size_t l) { return l >= first; });
   return recipe;
 }
 
@@ -212,14 +222,8 @@ Recipe olmo3(const Config& config) {
                        .placement = "reordered",
                        .qk_norm = QkNorm::kAllHeads};
   Recipe recipe = llama(config, form);
-  const std::vector<bool> local =
-      local_layers(config, recipe.layers(), [](std::size_t l) { return (l + 1) % 4 != 0; });
-  for (std::size_t l = 0; l < recipe.layers(); ++l) {
-    AttentionForm& attention = recipe.attention[l];
-    if (!local[l]) continue;
-    attention.window = config.size("sliding_window", 4096);
-    set_rotary(attention, read_window_rotary(config, form.rotary, attention.d_head));
-  }
+  set_windows(
+      recipe, config, [](std::size_t l) { return (l + 1) % 4 != 0; }, &form.rotary);
   return recipe;
 }
 
@@ -257,11 +261,7 @@ void read_scores(Recipe& recipe, const Config& config) {
 Recipe gemma2(const Config& config) {
   Recipe recipe = gemma(config, {.placement = "sandwich"});
   read_scores(recipe, config);
-  const std::vector<bool> local =
-      local_layers(config, recipe.layers(), [](std::size_t l) { return l % 2 == 0; });
-  for (std::size_t l = 0; l < recipe.layers(); ++l) {
-    if (local[l]) recipe.attention[l].window = config.size("sliding_window", 4096);
-  }
+  set_windows(recipe, config, [](std::size_t l) { return l % 2 == 0; });
   return recipe;
 }
 
@@ -270,15 +270,9 @@ Recipe gemma3(const Config& config) {
       gemma(config, {.rotary = {.base = 1e6}, .placement = "sandwich", .qk_norm = QkNorm::kHead});
   read_scores(recipe, config);
   const std::size_t period = config.size("sliding_window_pattern", 6);
-  const std::vector<bool> local =
-      local_layers(config, recipe.layers(), [&](std::size_t l) { return (l + 1) % period != 0; });
-  for (std::size_t l = 0; l < recipe.layers(); ++l) {
-    AttentionForm& attention = recipe.attention[l];
-    if (!local[l]) continue;
-    attention.window = config.size("sliding_window", 4096);
-    set_rotary(attention,
-               read_window_rotary(config, {.base_key = "rope_local_base_freq"}, attention.d_head));
-  }
+  const RotaryDefaults rotary{.base_key = "rope_local_base_freq"};
+  set_windows(
+      recipe, config, [&](std::size_t l) { return (l + 1) % period != 0; }, &rotary);
   return recipe;
 }
 
