@@ -180,6 +180,11 @@ TEST(Rules, SeeIdleBranchesButNotThoseThatANormMakesLarge) {
   Subject subject = sound();
   at(subject, 0, kFeedForward, Point::kBranch).rms = 1e-9;
   EXPECT_THAT(found(subject), ElementsAre("idle-sublayer, layer 0, feed-forward"));
+  Subject of_lanes = subject;
+  probe::ProfileEntry second = at(of_lanes, 0, kFeedForward, Point::kSum);
+  second.site.lane = 1;
+  of_lanes.profile.entries.push_back(second);
+  EXPECT_THAT(found(of_lanes), ElementsAre("idle-sublayer, layer 0, feed-forward"));
   at(subject, 0, kFeedForward, Point::kInside).rms = 1;
   subject.profile.model.placement = "";  // which has no norm there
   EXPECT_THAT(found(subject), IsEmpty());

@@ -122,6 +122,9 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
     if (!is_known || !(branch->rms <= kIdle * x->rms)) return;
     if (inside != nullptr && !(inside->rms <= kIdle * x->rms)) return;
     if (starts_at_zero(subject, branch->site, step)) return;
+    const bool is_reported = !findings.empty() && findings.back().rule == "idle-sublayer" &&
+                             findings.back().site == branch->site;
+    if (is_reported) return;  // a branch that several lanes take
     findings.push_back({.rule = "idle-sublayer",
                         .severity = Severity::kSuspicious,
                         .site = branch->site,

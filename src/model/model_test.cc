@@ -91,7 +91,7 @@ TEST(Recipe, NamesTheNearestFamily) {
   };
   EXPECT_EQ(nearest("llamba", kLlama, of_llama),
             "the nearest is llama, whose names 9 of 10 tensors of a layer have: to try it, set "
-            "model_type to \"llama\" in a copy");
+            "model_type to \"llama\" in a copy of the folder");
   auto with_norms = of_llama;
   with_norms.emplace_back("model.layers.0.self_attn.q_norm.weight");
   with_norms.emplace_back("model.layers.0.self_attn.k_norm.weight");

@@ -111,8 +111,9 @@ std::string nearest_family(const std::string& name, const std::string& json,
   if (best.named > 0) {
     why = fmt::format("whose names {} of {} tensors of a layer have", best.named, layer.size());
   }
-  return fmt::format("the nearest is {}, {}: to try it, set model_type to \"{}\" in a copy",
-                     best.family, why, best.family);
+  return fmt::format(
+      "the nearest is {}, {}: to try it, set model_type to \"{}\" in a copy of the folder",
+      best.family, why, best.family);
 }
 
 }  // namespace addnorm::model
