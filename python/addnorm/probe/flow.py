@@ -429,7 +429,7 @@ class Flow:
 
 def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
     """From what is added to the stream back to the branch's output: (value, what the step before it
-    did: "", "norm", "dropout", "gains" (learned, one for each feature), "scale")."""
+    did: "", "norm", "dropout", "mask", "gains" (learned, one for each feature), "scale")."""
     steps = [(value, "")]
     while True:
         value = steps[-1][0]
@@ -449,7 +449,7 @@ def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
             is_mask = any(not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])
                           for v in others)
             has_gains = any(v.parameter and v.tensor.numel() > 1 for v in others)
-            steps.append((inside[0], "dropout" if is_mask else "gains" if has_gains else "scale"))
+            steps.append((inside[0], "mask" if is_mask else "gains" if has_gains else "scale"))
         else:
             return steps
 

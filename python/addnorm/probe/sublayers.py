@@ -117,12 +117,11 @@ class Arranger:
     def _sublayer(self, kind: str, branch: Branch, s: Sum, is_parallel: bool) -> Sublayer:
         start = self._own_part(s.branch, branch) if is_parallel else s.branch
         chain = peel(start, self._flow)
-        joined = chain[-1][0]
+        steps = [step for _, step in chain[1:]]
+        first = next((i for i, step in enumerate(steps) if step != "scale"), len(steps))
+        is_mask = first < len(steps) and steps[first] == "mask"  # a dropout written out: mask·f/(1 − p)
+        joined = start if is_mask else chain[first][0]
         inside = None
-        for (outer, _), (inner, step) in zip(chain, chain[1:]):
-            if step in ("norm", "dropout", "gains"):
-                joined = outer
-                break
         for outer, _ in chain:
             inside = inside or self._flow.norm_at(outer)
         return Sublayer(kind, branch, s, s.total, chain[-1][0], joined, [], inside=inside)
