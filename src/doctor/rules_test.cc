@@ -100,6 +100,40 @@ TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
   EXPECT_EQ(diagnose(subject).at(0).severity, Severity::kBroken);
 }
 
+TEST(Rules, SeeTheBranchWhoseFactorMostOthersDoNotHave) {
+  Subject subject = sound();
+  for (probe::ProfileEntry& entry : subject.profile.entries) {
+    if (entry.site.point == Point::kSum && entry.site.sublayer == kFeedForward) {
+      entry.from_branch = 0.5;  // a Conformer's
+    }
+  }
+  probe::ProfileEntry third = at(subject, 1, kFeedForward, Point::kSum);
+  third.site.layer = 2;
+  third.from_branch = 1;
+  subject.profile.model.n_layers = 3;
+  subject.profile.entries.push_back(third);
+  EXPECT_THAT(found(subject), ElementsAre("branch-factor, layer 2, feed-forward",
+                                          "branch-factor, layer 0, feed-forward (note)",
+                                          "branch-factor, layer 1, feed-forward (note)"));
+}
+
+TEST(Rules, SeeANormThatDoesNotDivideRows) {
+  Subject subject = sound();
+  probe::ProfileEntry& norm = at(subject, 1, kAttention, Point::kBefore);
+  norm.unexplained = 0.04;
+  norm.centred = 1;  // which RMSNorm's is not
+  const auto seen = [&] {
+    std::vector<std::string> rules;
+    for (const Finding& f : diagnose(subject)) {
+      if (f.where == "layer 1, attention, norm before it") rules.emplace_back(f.rule);
+    }
+    return rules;
+  };
+  EXPECT_THAT(seen(), ElementsAre("norm-kind"));
+  norm.unexplained = 0.06;
+  EXPECT_THAT(seen(), ElementsAre("norm-axis"));
+}
+
 TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
   Subject subject = sound();
   for (const std::size_t layer : {0, 1}) {

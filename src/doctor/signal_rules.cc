@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "doctor/places.h"
@@ -94,7 +95,11 @@ bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step
   const probe::ProfileEntry* weight =
       find_entry(subject.profile, step,
                  {branch.layer, branch.sublayer, Point::kWeight, NormSlot::kNone, last});
-  return weight != nullptr && weight->rms == 0 && weight->grad_rms > 0 && is_initial(subject);
+  const bool has_gains = std::ranges::any_of(subject.profile.entries, [](const auto& entry) {
+    return entry.site.point == Point::kGamma;  // by which a network before training is known
+  });
+  return weight != nullptr && weight->rms == 0 && weight->grad_rms > 0 &&
+         (is_initial(subject) || !has_gains);
 }
 
 }  // namespace

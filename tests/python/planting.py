@@ -17,15 +17,16 @@ from torch.overrides import TorchFunctionMode
 KEEPS = set("""mul div add sub true_divide multiply divide to type type_as float double half bfloat16 contiguous
 clone dropout layer_norm rms_norm view reshape""".split())
 
-SumOf = Callable[[Tensor, Tensor, Tensor], Tensor]  # of the stream x, its norm h and the branch f
+SumOf = Callable[[Tensor, Tensor, Tensor, bool], Tensor]  # of the stream x, its norm h, the branch f, and
+# whether the model is in training
 
 
 class Stream(TorchFunctionMode):
     """While a model runs: counts the sums of its stream, and makes those in `sites` by `make`."""
 
-    def __init__(self, make: Optional[SumOf] = None, sites: Optional[range] = None):
+    def __init__(self, make: Optional[SumOf] = None, sites: Optional[range] = None, training: bool = True):
         super().__init__()
-        self.make, self.sites, self.count = make, sites, 0
+        self.make, self.sites, self.training, self.count = make, sites, training, 0
         self._known: dict[int, Tensor] = {}  # held, so that no other tensor gets its id
         self._normed: Optional[Tensor] = None  # what was made of the stream last
 
@@ -54,7 +55,7 @@ class Stream(TorchFunctionMode):
     def _sum(self, x: Tensor, f: Tensor, plain: Callable[[], Tensor]) -> Tensor:
         is_chosen = self.make is not None and self.sites is not None and self.count in self.sites
         h = x if self._normed is None else self._normed
-        total = self.make(x, h, f) if is_chosen else plain()
+        total = self.make(x, h, f, self.training) if is_chosen else plain()
         self.count += 1
         self._known[id(total)] = total
         self._normed = None
@@ -70,7 +71,7 @@ def follow(model: nn.Module, entries: Iterable[nn.Module], make: Optional[SumOf]
 
     @functools.wraps(plain)
     def forward(*args: Any, **named: Any) -> Any:
-        stream[0] = Stream(make, sites)
+        stream[0] = Stream(make, sites, model.training)
         with stream[0]:
             return plain(*args, **named)
 
@@ -93,15 +94,15 @@ def _announce(module: nn.Module, begin: Callable[[Any], None]) -> None:
 
 
 SUMS: dict[str, tuple[str, SumOf]] = {  # a bug's name, its rule, the sum
-    "residual missing": ("residual-missing", lambda x, h, f: f * 1),
-    "residual twice": ("residual-twice", lambda x, h, f: x + x + f),
-    "residual halved": ("residual-factor", lambda x, h, f: 0.5 * x + f),
-    "branch twice": ("branch-factor", lambda x, h, f: x + 2 * f),
-    "branch subtracted": ("branch-factor", lambda x, h, f: x - f),
-    "norm over stream": ("norm-over-stream", lambda x, h, f: h + f),
-    "residual detached": ("residual-detached", lambda x, h, f: x.detach() + f),
-    "branch detached": ("branch-detached", lambda x, h, f: x + f.detach()),
-    "dropout on stream": ("dropout-on-stream", lambda x, h, f: F.dropout(x + f, 0.2)),
+    "residual missing": ("residual-missing", lambda x, h, f, _: f * 1),
+    "residual twice": ("residual-twice", lambda x, h, f, _: x + x + f),
+    "residual halved": ("residual-factor", lambda x, h, f, _: 0.5 * x + f),
+    "branch twice": ("branch-factor", lambda x, h, f, _: x + 2 * f),
+    "branch subtracted": ("branch-factor", lambda x, h, f, _: x - f),
+    "norm over stream": ("norm-over-stream", lambda x, h, f, _: h + f),
+    "residual detached": ("residual-detached", lambda x, h, f, _: x.detach() + f),
+    "branch detached": ("branch-detached", lambda x, h, f, _: x + f.detach()),
+    "dropout on stream": ("dropout-on-stream", lambda x, h, f, training: F.dropout(x + f, 0.2, training)),
 }
 
 
@@ -197,15 +198,16 @@ def everywhere(bug: str) -> bool:
 
 
 class Verdict:
-    """Whether a report names a bug: by its rule, at (one of) the texts or, if it is everywhere, at each."""
+    """Whether a report names a bug: by its rule, at (one of) the texts or, if it is everywhere, at half of
+    them."""
 
     def __init__(self, title: str, rule: str, where: list[str], is_everywhere: bool, report: Any):
         self.title, self.rule, self.where = title, rule, where
         serious = [f for f in report.findings if f.severity != "note"]
         self.findings = [f"{f.name}: {f.seen}" for f in serious]
-        test = all if is_everywhere else any
+        least = len(where) / 2 if is_everywhere else 1
         named = [f.where for f in serious if f.rule == rule]
-        self.is_named = test(any(text in place for place in named) for text in where)
+        self.is_named = sum(any(text in place for place in named) for text in where) >= least
         self.others = sorted({f.rule for f in serious if f.rule != rule})
         here = [f.rule for f in serious if any(text in f.where for text in where)]
         self.said = rule if self.is_named else next(iter(here), None) or \

@@ -147,8 +147,8 @@ class DropPath(PreNorm):
     """timm's stochastic depth: whole branches are dropped, a sequence at a time."""
 
     def drop(self, f: Tensor) -> Tensor:
-        kept = torch.rand(len(f), 1, 1) > 0.3
-        return f * kept / 0.7 if self.training else f
+        kept = torch.rand(len(f), 1, 1) > 0.1
+        return f * kept / 0.9 if self.training else f
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.drop(self.attn(self.ln_1(x)))

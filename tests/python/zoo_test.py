@@ -47,6 +47,12 @@ SUBLAYERS = {
             f"layer {i}, attention", f"layer {i + 1}, attention", f"layer {i + 1}, feed-forward")],
 }
 
+# How a model names its layers, as findings of its behaviour do.
+PATHS = {"attributes": "block{}", "torch encoder, pre-norm": "encoder.layers.{}",
+         "torch encoder, post-norm": "encoder.layers.{}", "torch transformer": "transformer",
+         "stages": "stages", "shared layer": "layers.0", "macaron": "layers", "experts": "layers",
+         "pairs": "layers", "fused pairs": "layers", "lists": "model", "inner norms": "model"}
+
 # A layer's norms, by the sublayer that each belongs to.
 USUAL_NORMS = {"layers.1.ln_1": "layer 1, attention", "layers.2.ln_2": "layer 2, feed-forward"}
 ENCODER_NORMS = {"encoder.layers.1.norm1": "layer 1, attention",
@@ -59,8 +65,8 @@ LAYERS_NORMS = {
     "sandwich": {"layers.1.ln_1": "layer 1, attention", "layers.2.post_2": "layer 2, feed-forward"},
     "parallel": {"layers.1.ln_1": "layer 1, "},
     "fused parallel": {"layers.1.norm": "layer 2, "},
-    "macaron": {"layers.1.norms.0": "layer 2, feed-forward", "layers.2.norms.1": "layer 5, attention",
-                "layers.1.norms.3": "layer 3, feed-forward"},
+    "macaron": {"layers.2.norms.1": "layer 5, attention",
+                "layers.1.norms.3": "layer 3, feed-forward"},  # the first reads what has been normalized
     "lists": {"layers.1.0.0": "layer 1, attention", "layers.2.1.0": "layer 2, feed-forward"},
     "inner norms": {"layers.1.0.norm": "layer 1, attention", "layers.2.1.net.0": "layer 2, feed-forward"},
     "attributes": {"block1.ln_1": "layer 1, attention", "block2.ln_2": "layer 2, feed-forward"},
@@ -72,12 +78,22 @@ LAYERS_NORMS = {
 # What cannot be told there, and why.
 NO_STREAM_TO_ADD = "the sublayer reads the stream, or a condition's function of its norm"
 ONE_ROW_OF_GAIN = "the norm has no γ"
+WRITTEN_OUT = "its factor is part of a dropout that is written out"
+NO_LAYER = "the sum is in no layer"
 NOT_THERE = {
-    "norm over stream": dict.fromkeys(("post-norm", "DeepNorm", "branch norm", "ReZero", "conditioned",
+    "branch twice": {"stochastic depth": WRITTEN_OUT},
+    "dropout on stream": {"lists": NO_LAYER, "inner norms": NO_LAYER},
+    "residual detached": {"fused pairs": "what reads the stream takes two values, and is not asked for its "
+                                         "gradient"},
+    "norm over stream": dict.fromkeys(("post-norm", "DeepNorm", "branch norm", "ReZero", "conditioned", "parallel",
                                        "torch encoder, post-norm"), NO_STREAM_TO_ADD),
     "γ read as 1 + γ": {"conditioned": ONE_ROW_OF_GAIN},
     "γ ignored": {"conditioned": ONE_ROW_OF_GAIN},
 }
+
+
+NOT_THERE_AT = {("torch encoder, post-norm", "residual detached", 2): "attention reads the stream itself"}
+SITES = {"macaron": (4, 8)}  # elsewhere what a layer reads is normalized, and x and its norm are one
 
 
 def sublayers(name):
@@ -171,8 +187,11 @@ def planted():
         for bug, (rule, _) in SUMS.items():
             if name in NOT_THERE.get(bug, ()):
                 continue
-            for site in (len(places) // 4, len(places) * 3 // 4 - 1):
-                yield name, bug, rule, [places[site]], lambda name=name, bug=bug, site=site: with_sum(
+            for site in SITES.get(name, (len(places) // 4, len(places) * 3 // 4 - 1)):
+                if (name, bug, site) in NOT_THERE_AT:
+                    continue
+                where = [places[site], PATHS.get(name, "layers.{}").format(site // 2)]
+                yield name, bug, rule, where, lambda name=name, bug=bug, site=site: with_sum(
                     name, bug, range(site, site + 1))
             if bug == "residual missing":
                 yield (name, "every residual missing", rule, places,

@@ -54,6 +54,13 @@ def is_made_of(value: Value, source: Value, flow: Flow, depth: int = 8) -> bool:
     return bool(mine) and all(is_made_of(v, source, flow, depth - 1) for v in mine)
 
 
+def is_dropped(value: Value, source: Value) -> bool:
+    """Whether it is `source`, or a dropout or a factor of it."""
+    op = value.root.op
+    return value.root is source.root or op is not None and op.name in ("native_dropout", "mul") and any(
+        v.root is source.root for v in op.inputs)
+
+
 class Arranger:
     """Of one stream, layer by layer."""
 
@@ -149,7 +156,7 @@ class Arranger:
             norm = None
         if norm is not None and previous is not None and norm is not sub.inside:
             ahead = flow.norm_at(norm.read)
-            if ahead is not None and ahead.read.root is previous.total.root:
+            if ahead is not None and is_dropped(ahead.read, previous.total):
                 previous.after = ahead
             if self._is_after(norm, sub, previous, found, i):
                 previous.after, norm = norm, None
@@ -181,23 +188,25 @@ class Arranger:
                   i: int) -> bool:
         """Whether a norm between two sublayers belongs to the first one's sum."""
         stream = sub.sum.stream
-        if norm.read.root is not previous.total.root:
+        if not is_dropped(norm.read, previous.total):
             return norm is previous.after
         if stream is not None and not is_made_of(stream, norm.gave, self._flow):
             return False
         if i == 0:
-            return norm.layer == previous.branch.layer
+            return norm.layer in (previous.branch.layer, None)  # None: it stands in a list beside them
         return found[0].before is None and self._norm_within(found[-1]) is not None
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """The norm of its sum in its own layer."""
-        return next((norm for norm in self._flow.norms if norm.read.root is sub.total.root
+        return next((norm for norm in self._flow.norms if is_dropped(norm.read, sub.total)
                      and norm.layer == sub.branch.layer), None)
 
     def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
         stream = sub.sum.stream
         known = [self._flow.x] if previous is None else [previous.leaves]
         if sub.before is not None:
+            if stream is not None and stream.root is sub.before.read.root:
+                return sub.before.read  # whatever became of the stream on the way, as skips of a U-net do
             known.append(sub.before.read)
         for value in known:
             if stream is not None and is_made_of(stream, value, self._flow):
