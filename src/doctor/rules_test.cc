@@ -183,14 +183,22 @@ TEST(Rules, SayWhereNaNAppearsFirstForwardOrOnTheWayBack) {
   EXPECT_THAT(found(values), ElementsAre("not-finite, layer 1, attention, sum"));
 }
 
-TEST(Rules, LeaveLayersWhoseSublayersStandSideBySide) {
+TEST(Rules, LeaveSumsOfLayersSideBySideThatOneBranchDoesNotExplain) {
   Subject subject = sound();
   for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
-    probe::ProfileEntry& x = at(subject, 1, sublayer, Point::kX);
-    x.mean = 0.1;
-    at(subject, 1, sublayer, Point::kSum).from_branch = 0;
+    at(subject, 1, sublayer, Point::kX).mean = 0.1;
+    probe::ProfileEntry& sum = at(subject, 1, sublayer, Point::kSum);
+    sum.from_branch = 0;
+    sum.unexplained = 0.3;  // the other branch, which the profile's author did not know of
   }
   EXPECT_THAT(found(subject), IsEmpty());
+  for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+    probe::ProfileEntry& sum = at(subject, 1, sublayer, Point::kSum);
+    sum.from_x = sum.unexplained = 0;  // where it was known, the residual is judged as elsewhere
+    sum.from_branch = 1;
+  }
+  EXPECT_THAT(found(subject), ElementsAre("residual-missing, layer 1, attention",
+                                          "residual-missing, layer 1, feed-forward"));
 }
 
 TEST(Rules, SeeWeightsThatDoWorseThanGuessing) {
