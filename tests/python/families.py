@@ -95,7 +95,8 @@ def build(kind, name, seed):
     known |= set(getattr(of_configuration, "__dataclass_fields__", ()))
     for left_out in LEFT_OUT:
         try:
-            config = of_configuration(**{k: v for k, v in SIZES.items() if k in known - set(left_out)})
+            config = of_configuration(**{k: v for k, v in SIZES.items()
+                                         if k in known - set(left_out)})
             for key in {"is_decoder", "causal"} & known if kind == "causal" else ():
                 setattr(config, key, True)
             with torch.device("meta"):
@@ -229,9 +230,9 @@ def planted():
             if (family, bug) in NOT_THERE:
                 continue
             for site in (1, 2):  # of layer 0's feed-forward, and of layer 1's attention
-                where = [f"layer {site // 2}, {BOTH[site % 2]}"]
+                where = [f"layer {site // 2}, {BOTH[site % 2]}", f"{path}.{site // 2}"]
                 if family == "gpt_neox":
-                    where = [f"layer {site // 2}, "]
+                    where[0] = f"layer {site // 2}, "
                 yield family, kind, name, bug, rule, where, lambda model, make=make, site=site, path=path: follow(
                     model, [model.get_submodule(f"{path}.0")], make, range(site, site + 1))
         every = [f"layer {i}, {sublayer}" for i in range(3) for sublayer in BOTH]

@@ -49,7 +49,9 @@ class Stream(TorchFunctionMode):
         if mine and name in KEEPS and isinstance(result, Tensor) and \
                 result.numel() == mine[0].numel() and \
                 all(t.numel() < result.numel() or id(t) in self._known for t in tensors):
-            self._known[id(result)] = self._normed = result
+            self._known[id(result)] = result
+            if result.shape == mine[0].shape:
+                self._normed = result
         return result
 
     def _sum(self, x: Tensor, f: Tensor, plain: Callable[[], Tensor]) -> Tensor:
