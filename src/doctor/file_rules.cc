@@ -175,9 +175,12 @@ bool are_alike(const std::vector<const probe::ProfileEntry*>& one,
 
 void find_repeated_layers(const Subject& subject, Findings& findings) {
   std::vector<const probe::ProfileEntry*> before;
+  const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   for (std::size_t layer = 0; layer < subject.profile.model.n_layers; ++layer) {
     std::vector<const probe::ProfileEntry*> weights = weights_of(subject, layer);
-    if (are_alike(before, weights)) {
+    const bool is_shared = layer > 0 && layer < modules.size() &&  // called again, as ALBERT's is
+                           modules[layer] == modules[layer - 1];
+    if (!is_shared && are_alike(before, weights)) {
       findings.push_back({.rule = "repeated-layer",
                           // Copies of one layer, as nn.TransformerEncoder begins with.
                           .severity = is_initial(subject) ? Severity::kNote : Severity::kSuspicious,
