@@ -24,7 +24,9 @@ test('runs every figure, and finds it inside', async () => {
   for (const name of names) {
     await part.getByRole('radio', { name, exact: true }).check();
     await part.locator(`h3[data-figure="${name.replaceAll(' ', '-')}"]`).waitFor();
-    expect(await verdict(part), name).toBe('inside');
+    // Its laws are not judged of stacks as small as the page's.
+    const expected = name === 'norm kinds by depth' ? 'not applicable' : 'inside';
+    expect(await verdict(part), name).toBe(expected);
     expect(await part.locator('.lab-figure').count(), name).toBeGreaterThan(0);
   }
 });
