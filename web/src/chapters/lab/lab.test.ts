@@ -56,8 +56,10 @@ test('the page has the figures that train nothing, with their options, and all b
 test.each(FIGURES)('%s is that of the program', (figure) => {
   state.figure.value = figure;
   const [found, expected] = [lab.run(request()), runNative()];
-  expect(found.verdict).toBe('inside');
-  expect(expected.verdict).toBe('inside');
+  // The laws of norms by depth are not judged of stacks as small as the page's.
+  const verdict = figure === 'norm-kinds-by-depth' ? 'not applicable' : 'inside';
+  expect(found.verdict).toBe(verdict);
+  expect(expected.verdict).toBe(verdict);
   const verdicts = ({ checks }: LabRun) => checks.map((c) => `${c.claim}: ${c.verdict}`).sort();
   expect(verdicts(found)).toEqual(verdicts(expected));
   expect(found.panels.length).toBe(expected.panels.length);
