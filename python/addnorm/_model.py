@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
+
+from .behaviour.untouched import RandomState
 
 _REPLICAS = "DataParallel", "DistributedDataParallel"
 _SHARDS = ("FullyShardedDataParallel",)  # its inner modules cannot be called without it
@@ -62,8 +64,8 @@ def untouched(model: nn.Module, inputs: Any) -> Iterator[None]:
     gradients = [(leaf, leaf.grad) for leaf in leaves]
     modes = [(module, module.training) for module in model.modules()]
     buffers = [(b, b._version, b.detach().clone()) for b in model.buffers() if not b.is_inference()]
-    devices = {leaf.device.index for leaf in leaves if leaf.device.type == "cuda"}
-    with torch.random.fork_rng(devices=sorted(devices)), torch.inference_mode(False), torch.enable_grad():
+    random_state = RandomState()
+    with torch.inference_mode(False), torch.enable_grad():
         try:
             for leaf in leaves:
                 leaf.grad = None
@@ -77,19 +79,7 @@ def untouched(model: nn.Module, inputs: Any) -> Iterator[None]:
                 if buffer._version != version:
                     with torch.no_grad():
                         buffer.copy_(values)
-
-
-def generators() -> Callable[[], None]:
-    """What sets the random generators back to where they are now."""
-    cpu = torch.random.get_rng_state()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-
-    def rewind() -> None:
-        torch.random.set_rng_state(cpu)
-        if cuda:
-            torch.cuda.set_rng_state_all(cuda)
-
-    return rewind
+            random_state.restore()
 
 
 def eager() -> contextlib.AbstractContextManager[Any]:

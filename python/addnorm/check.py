@@ -71,7 +71,6 @@ def _check_devices(network: nn.Module, inputs: Any) -> None:
 def _measure(network: nn.Module, called: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any],
              loss: _Loss, **options: Any) -> Any:
     """A probe that has seen one forward and backward."""
-    from . import _model
     from .probe import ProbeError, probe as begin
     try:
         probe = begin(network, **options)

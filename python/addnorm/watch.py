@@ -164,7 +164,7 @@ class watch:
                   named: dict[str, Any]) -> Any:
         """If the probe fails in it, the forward is computed again without, from the same random state."""
         from . import _model
-        rewind = _model.generators()
+        random_state = _model.RandomState()
         try:
             with _model.eager():
                 output = self._probed(forward, arguments, named)
@@ -172,7 +172,7 @@ class watch:
             self._abandon()
             if not _is_of_probe(error):
                 raise
-            rewind()
+            random_state.restore()
             output = forward(*arguments, **named)  # which raises what is the model's own
             self._stop(error)
             return output

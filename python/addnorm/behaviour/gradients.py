@@ -14,9 +14,10 @@ from typing import Callable, Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from .._structure import entry, is_within, parent_of, tensors_in
 from .locality import Targets
-from .structure import (entry, is_norm, is_within, main_output, of_all_layers, parent_of, places_of,
-                        plural, relative_difference, rms, some, tensors_in)
+from .structure import (is_norm, main_output, of_all_layers, places_of, plural, relative_difference, rms,
+                        some)
 from .subject import Calls, Subject, Unmeasured
 
 MOST_TRIALS = 4  # forwards with other values in parameters without a gradient

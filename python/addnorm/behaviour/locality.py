@@ -18,7 +18,8 @@ from typing import Any, Callable, NamedTuple, Sequence
 import torch
 from torch import Tensor, nn
 
-from .structure import is_16_bit, leading, main_output, of_all_layers, plural, some, tensors_in
+from .._structure import tensors_in
+from .structure import is_16_bit, leading, main_output, of_all_layers, plural, some
 from .subject import Subject, Unmeasured
 
 # What rounding leaves where values cancel, as in convolutions by Fourier transforms: 1e-6.

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .structure import is_norm, tensors_in
+from .._structure import tensors_in
+from .structure import is_norm
 from .subject import Subject
 
 ROWS = 64

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from .structure import entry, of_all_layers, rms, some
+from .._structure import entry
+from .structure import of_all_layers, rms, some
 from .subject import Subject
 
 _SCALES = ("attention_multiplier", "query_pre_attn_scalar", "attn_scale", "softmax_scale")

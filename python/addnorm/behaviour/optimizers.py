@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from .._structure import parent_of
 from .gradients import cover
-from .structure import is_norm, of_all_layers, parent_of, rms, some
+from .structure import is_norm, of_all_layers, rms, some
 from .subject import Subject
 
 Groups = dict[int, tuple[Any, dict[str, Any]]]  # of each parameter's id: its optimizer and its group

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._structure import entry, tensors_in
 from .operators import Functions, LiveDropout
-from .structure import entry, is_16_bit, leading, main_output, relative_difference, tensors_in
+from .structure import is_16_bit, leading, main_output, relative_difference
 from .subject import Subject, Unmeasured
 
 # What kernels leave that sum in another order, as those for evaluation and for single tokens do.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Callable, Iterable
 
 import torch
 from torch import Tensor, nn
+
+from .._structure import entry, parent_of, tensors_in
 
 _NOT_OF_ROWS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LocalResponseNorm, nn.Identity)
 
@@ -26,19 +27,11 @@ def of_all_layers(name: str) -> str:
     return re.sub(r"(?:(?<=\.)|^)\d+(?=\.|$)", "*", name)
 
 
-def parent_of(name: str) -> str:
-    return name.rpartition(".")[0]
-
-
 def places_of(name: str) -> Iterator[str]:
     """The parameter itself and every module that it is in: "a.b.c", "a.b", "a"."""
     while name:
         yield name
         name = parent_of(name)
-
-
-def is_within(name: str, outer: str) -> bool:
-    return not outer or name == outer or name.startswith(outer + ".")
 
 
 def plural(count: int, noun: str) -> str:
@@ -52,20 +45,6 @@ def some(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + rest
 
 
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """All tensors in nested tuples, lists, dictionaries and dataclasses, in their order."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors_in(item)
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from tensors_in(vars(value))
-
-
 def with_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """The same nest of tuples, lists and dictionaries with other tensors; the rest as it is."""
     if isinstance(value, Tensor):
@@ -77,15 +56,6 @@ def with_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     if type(value) is dict:
         return {key: with_tensors(item, change) for key, item in value.items()}
     return value
-
-
-def entry(value: Any, *names: str) -> Any:
-    """The first of these keys or attributes that is there and not None."""
-    for name in names:
-        found = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
-        if found is not None:
-            return found
-    return None
 
 
 def main_output(output: Any) -> Tensor | None:

@@ -11,7 +11,8 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from .structure import entry, places_of, tensors_in, with_tensors
+from .._structure import entry, tensors_in
+from .structure import places_of, with_tensors
 from .untouched import RandomState
 
 Line = dict[str, Any]

@@ -14,6 +14,7 @@ from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
 
 import torch
 
+from .._structure import is_within, parent_of
 from .recorder import Op, Value
 
 LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convolution _grouped_mm "
@@ -71,7 +72,6 @@ class Branch:
     linears: List[Linear] = field(default_factory=list)
     scores: List[Op] = field(default_factory=list)  # softmax, or a fused attention
     met: int = 0  # the last operator in which tokens met
-    is_crossing: bool = False  # with tokens from elsewhere
 
     @property
     def is_attention(self) -> bool:
@@ -80,7 +80,13 @@ class Branch:
     @property
     def module(self) -> str:
         """The innermost one that holds all its weights."""
-        return common_module([linear.weight.rpartition(".")[0] for linear in self.linears])
+        return common_module([parent_of(linear.weight) for linear in self.linears])
+
+    def absorb(self, other: Branch) -> None:
+        """The other is a part of it."""
+        self.linears = sorted(self.linears + other.linears, key=lambda linear: linear.op.order)
+        self.scores += other.scores
+        self.met = max(self.met, other.met)
 
     def has_ended_before(self, module: str, last: Optional[Op]) -> bool:
         """Whether another module of its layer, which reads what its operator `last` gave, is no part
@@ -89,8 +95,8 @@ class Branch:
                 not any(linear.op is last or linear.is_biased_by(last) for linear in self.linears):
             return False
         mine = self.module
-        if mine != self.layer_module and is_inside(mine, self.layer_module):
-            return not is_inside(module, mine)
+        if mine != self.layer_module and is_within(mine, self.layer_module):
+            return not is_within(module, mine)
         return self.is_attention
 
 
@@ -121,10 +127,6 @@ def common_module(names: List[str]) -> str:
             break
         shared.append(level[0])
     return ".".join(shared)
-
-
-def is_inside(name: str, outer: str) -> bool:
-    return name == outer or name.startswith(outer + ".") or not outer
 
 
 class Flow:
@@ -194,11 +196,7 @@ class Flow:
     def _join(self, numbers: Branches) -> int:
         first, *others = sorted(set(map(self._find, numbers)))
         for other in others:
-            mine, its = self._branches[first], self._branches.pop(other)
-            mine.linears = sorted(mine.linears + its.linears, key=lambda linear: linear.op.order)
-            mine.scores += its.scores
-            mine.met = max(mine.met, its.met)
-            mine.is_crossing |= its.is_crossing
+            self._branches[first].absorb(self._branches.pop(other))
             self._joined[other] = first
         return first
 
@@ -267,8 +265,6 @@ class Flow:
             return
         branch = self._branches[self._join(state)]
         branch.met = op.order
-        branch.is_crossing |= any(self.branches_of(v) is None and v.tensor.dim() > 2
-                                  for v in op.inputs[:2])
         if is_fused:
             branch.scores.append(op)
 
@@ -310,7 +306,7 @@ class Flow:
         """Whether a linear map reads what branches have finished: then no sum stands between."""
         if not self.has_stream_shape(linear.read):
             return False
-        module = linear.weight.rpartition(".")[0]
+        module = parent_of(linear.weight)
         last = peel(linear.read, self)[-1][0].root.op
         return all(branch.layer != self.layer or branch.has_ended_before(module, last)
                    for branch in self._list(state))

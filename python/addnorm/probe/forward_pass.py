@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from .._structure import parent_of, tensors_in
 from .flow import Flow, Norm, Sum
 from .measure import Measurement
 from .names import first_tensor, is_norm
 from .profile import SeenSublayer
-from .recorder import Op, Recorder, Value, tensors_in
+from .recorder import Recorder, Value
 from .sublayers import Arranger, Sublayer
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ class ForwardPass:
 
     def __init__(self, probe: Probe):
         self.probe = probe
-        self._recorder = Recorder(probe.model, self._take)
         self._flow = Flow(self._on_sum)
+        self._recorder = Recorder(probe.model, self._flow.take)
         self._running: List[Tuple[str, Optional[int], str]] = []  # modules, and the layer around each
         self._is_active = self._is_done = False
         self._base_of: Dict[int, int] = {}  # the profile's number of each element's layer
@@ -160,8 +161,8 @@ class ForwardPass:
         """Whether it stands in the same list as the layer before."""
         if self._current is None:
             return False
-        paths = (self.probe.elements[i].path.rpartition(".")[0] for i in (element, self._current))
-        return len(set(paths)) == 1
+        here, before = (self.probe.elements[i].path for i in (element, self._current))
+        return parent_of(here) == parent_of(before)
 
     def _stream(self, inputs: Any, is_next: bool) -> Optional[Value]:
         """Of a layer's arguments: what is known of the stream, or else the first of rows."""
@@ -176,12 +177,9 @@ class ForwardPass:
     def _start(self, x: Value) -> None:
         self._flow.start(x)
         self.probe.input_shape = self.probe.input_shape or x.shape
-        self._arranger = Arranger(self._flow, self.probe.named(), self.probe.slots, self.norm_name)
+        self._arranger = Arranger(self._flow, self.probe.named, self.probe.slots, self.norm_name)
         self._measurement = Measurement(self.probe, self._flow, self._recorder.parameters, self._measurement)
         self._last = None
-
-    def _take(self, op: Op) -> None:
-        self._flow.take(op)
 
     def _on_sum(self, s: Sum) -> None:
         layers = [branch.layer for branch in s.branches if branch.layer is not None]
@@ -191,9 +189,10 @@ class ForwardPass:
         self._measurement.watch(s.branch)
         layer = max(layers)
         self._sums.setdefault(layer, []).append(s)
-        for earlier in sorted(number for number in self._sums if number < layer):
-            self._measure(earlier)
-        if self._begun.get(layer - 1):
+        earlier = sorted(number for number in self._sums if number < layer)
+        for number in earlier:
+            self._measure(number)
+        if earlier and self._begun.get(layer - 1):
             self._flow.forget(self._begun[layer - 1])
             self._recorder.forget(self._begun[layer - 1])
 
@@ -239,6 +238,6 @@ class ForwardPass:
 
     def norm_name(self, norm: Norm, layer: str) -> str:
         """Within its layer: its module, or that of its γ."""
-        name = norm.gamma.rpartition(".")[0] if norm.gamma else norm.module
+        name = parent_of(norm.gamma) if norm.gamma else norm.module
         prefix = layer + "." if layer else ""
         return name[len(prefix):] if name.startswith(prefix) else name

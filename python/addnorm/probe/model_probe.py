@@ -27,11 +27,10 @@ class Probe:
                  batch_first: Optional[bool], tokens: int):
         self.model, self.every, self.recipe, self.tokens = model, every, recipe, tokens
         self.step, self._entered = 0, 0
-        self._named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
+        self.named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
                        (("attention", attention), ("feed_forward", feed_forward))}
         self.layers_name, self.elements = find_layers(model, layers)
         self._element = {element.path: i for i, element in enumerate(self.elements)}
-        self._names = {id(m): name for name, m in model.named_modules()}
         self.batch_first = batch_first if batch_first is not None else all(
             m.batch_first for element in self.elements for m in element.module.modules()
             if isinstance(m, nn.MultiheadAttention))
@@ -158,6 +157,3 @@ class Probe:
 
     def element(self, name: str) -> Optional[int]:
         return element_of(name, self._element)
-
-    def named(self) -> Dict[str, List[str]]:
-        return self._named

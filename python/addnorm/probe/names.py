@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 from torch import Tensor, nn
 
+from .._structure import tensors_in
+
 ATTENTION = re.compile(r"attn|attention|mha", re.I)
-CROSS_ATTENTION = re.compile(r"cross|enc_?dec|encoder_attn|multihead_attn", re.I)
 NORM_NAME = re.compile(r"norm|^ln|_ln$", re.I)
 ATTENTION_WEIGHTS = {
     "query": r"q|wq|q_proj|query|query_proj|to_q|q_lin",
@@ -65,21 +66,6 @@ def output_dim(module: nn.Module) -> int:
     return 1 if type(module).__name__ == "Conv1D" else 0
 
 
-def attribute(thing: Any, *names: str) -> Any:
-    """The first of these attributes (or keys) that is there and not None."""
-    get = thing.get if isinstance(thing, dict) else lambda name: getattr(thing, name, None)
-    return next((v for v in map(get, names) if v is not None), None)
-
-
-def path_of(name: str) -> List[str]:
-    """"a.b.c" → "a", "a.b", "a.b.c"."""
-    return [name[:end.start()] for end in re.finditer(r"\.|$", name)]
-
-
-def is_within(name: str, outer: str) -> bool:
-    return name == outer or name.startswith(outer + ".")
-
-
 def kinds_within(module: nn.Module) -> str:
     names = [f"{n} ({type(m).__name__})" for n, m in module.named_modules() if n]
     return ", ".join(names[:40]) + (", …" if len(names) > 40 else "")
@@ -87,10 +73,4 @@ def kinds_within(module: nn.Module) -> str:
 
 def first_tensor(values: Any) -> Optional[Tensor]:
     """The first floating tensor of two dimensions or more in arguments or a result."""
-    if isinstance(values, Tensor):
-        return values if values.is_floating_point() and values.dim() > 1 else None
-    if isinstance(values, dict):
-        values = list(values.values())
-    if isinstance(values, (list, tuple)):
-        return next((t for t in map(first_tensor, values) if t is not None), None)
-    return None
+    return next((t for t in tensors_in(values) if t.is_floating_point() and t.dim() > 1), None)

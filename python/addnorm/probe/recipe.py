@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 
 from torch import nn
 
-from .names import ATTENTION, attribute, is_projection, output_dim, squashing, weight_named
+from .._structure import entry
+from .names import ATTENTION, is_projection, output_dim, squashing, weight_named
 
 from .profile import SeenSublayer
 
@@ -32,7 +33,7 @@ class Declared:
         self._modules = dict(probe.model.named_modules())
 
     def config(self, *names: str) -> Any:
-        return attribute(getattr(self._probe.model, "config", None), *names)
+        return entry(getattr(self._probe.model, "config", None), *names)
 
     @staticmethod
     def norm_kind(norm: Optional[nn.Module]) -> Optional[str]:
@@ -119,7 +120,7 @@ class Declared:
         """The configuration's, unless the modules have another one: some configurations have numbers
         that nobody reads."""
         of_config = self.config(*EPSILONS)
-        of_modules = [e for e in (attribute(n, *EPSILONS) for n in norms) if isinstance(e, float)]
+        of_modules = [e for e in (entry(n, *EPSILONS) for n in norms) if isinstance(e, float)]
         if of_modules and of_config not in of_modules:
             return Counter(of_modules).most_common(1)[0][0]
         return of_config
@@ -135,7 +136,7 @@ class Declared:
             "d_model": probe.width,
             "n_layers": layers,
             "n_heads": next((n for n in (self.config(*heads), *(
-                attribute(m, *heads) for m in modules.values())) if isinstance(n, int)), None),
+                entry(m, *heads) for m in modules.values())) if isinstance(n, int)), None),
             "d_ff": next((m.weight.shape[output_dim(m)] for name, m in modules.items()
                           if is_projection(m) and not ATTENTION.search(name) and
                           weight_named(name, False) in ("up", "gate")

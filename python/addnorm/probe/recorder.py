@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .._structure import tensors_in
+
 # What leaves every number where it is, or only rounds it.
 ALIASES = frozenset(
     "view _unsafe_view reshape _reshape_alias transpose t permute unsqueeze squeeze expand clone "
@@ -105,17 +107,6 @@ def map_tensors(function: Callable[[Any], Any], things: Any, kind: type = Tensor
     if isinstance(things, dict):
         return {key: map_tensors(function, thing, kind) for key, thing in things.items()}
     return things
-
-
-def tensors_in(things: Any) -> Iterator[Tensor]:
-    if isinstance(things, Tensor):
-        yield things
-    elif isinstance(things, (list, tuple)):
-        for thing in things:
-            yield from tensors_in(thing)
-    elif isinstance(things, dict):
-        for thing in things.values():
-            yield from tensors_in(thing)
 
 
 def storage_of(tensor: Tensor) -> int:

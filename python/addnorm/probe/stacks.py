@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from torch import nn
 
+from .._structure import parent_of
 from .names import ATTENTION, is_norm, is_projection, kinds_within
 
 
@@ -111,7 +112,7 @@ def element_of(name: str, elements: Dict[str, int]) -> Optional[int]:
     while name:
         if name in elements:
             return elements[name]
-        name = name.rpartition(".")[0]
+        name = parent_of(name)
     return elements.get("")
 
 

@@ -98,9 +98,7 @@ class Arranger:
         for kind, branches in groups.items():
             whole = branches[0]
             for other in branches[1:]:
-                whole.linears += other.linears
-                whole.scores += other.scores
-            whole.linears.sort(key=lambda linear: linear.op.order)
+                whole.absorb(other)
             found.append(self._sublayer(kind, whole, s, len(groups) > 1))
         for sub in found:
             sub.beside = [other.joined for other in found if other is not sub]
