@@ -35,11 +35,10 @@ std::vector<Finding> diagnose(const Subject& subject) {
   for (const auto rule : kRules) rule(subject, findings);
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   for (Finding& finding : findings) {
-    if (!finding.site || finding.site->layer >= modules.size()) continue;
-    const SublayerKind sublayer = finding.site->sublayer;
-    const bool in_layer =
-        sublayer == SublayerKind::kAttention || sublayer == SublayerKind::kFeedForward;
-    if (in_layer) finding.module = modules[finding.site->layer];
+    const std::optional<Site>& site = finding.site;
+    if (site && site->in_layer() && site->layer < modules.size()) {
+      finding.module = modules[site->layer];
+    }
   }
   std::ranges::stable_sort(findings, {}, &Finding::severity);
   return findings;

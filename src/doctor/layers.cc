@@ -56,9 +56,7 @@ double gain(const Subject& subject, const probe::ProfileEntry& gamma) {
 std::vector<NormGains> norm_gains(const Subject& subject) {
   std::vector<NormGains> norms;
   for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
-                          entry.site.sublayer == SublayerKind::kFeedForward;
-    if (entry.site.point != Point::kGamma || !in_layer) continue;
+    if (entry.site.point != Point::kGamma || !entry.site.in_layer()) continue;
     const auto same = std::ranges::find_if(norms, [&](const NormGains& norm) {
       Site site = norm.site;
       site.layer = entry.site.layer;

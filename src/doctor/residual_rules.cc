@@ -34,18 +34,18 @@ std::string formula(const probe::ProfileEntry& sum) {
   return text;
 }
 
-/// Whether a test holds for all sums whose coefficients the data determine, and there are several.
-template <typename Test>
-bool holds_everywhere(const Subject& subject, const Test& test) {
-  constexpr std::size_t kLeast = 3;
+/// Whether every stream goes into its sum by a factor that is not 1: such models are made so, as
+/// those whose x and f are weighted by depth are.
+bool scales_every_residual(const Subject& subject) {
+  constexpr std::size_t kLeast = 3;  // sums whose factors the data determine
   std::size_t sums = 0;
-  bool holds = true;
+  bool all = true;
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
     if (std::isnan(sum.from_x)) return;
     ++sums;
-    holds &= test(sum);
+    all &= std::abs(sum.from_x) > kTolerance && !is_near(sum.from_x, 1);
   });
-  return holds && sums >= kLeast;
+  return all && sums >= kLeast;
 }
 
 bool takes_norm(const probe::ProfileEntry& sum, double skip) {
@@ -67,14 +67,13 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
                   .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
                   .measured = sum.from_x,
                   .expected = skip};
-  const bool is_missing = std::abs(sum.from_x) < kTolerance;
   if (takes_norm(sum, skip)) {
     if (normalizes_its_stream(subject.profile.model)) return;
     finding.rule = "norm-over-stream";
     finding.what =
         fmt::format("the norm's output is added back in place of the stream: {}", formula(sum));
     finding.fix = "keep x before the norm and add that: y = x + F(norm(x)), not h + F(h)";
-  } else if (is_missing) {
+  } else if (std::abs(sum.from_x) < kTolerance) {
     finding.rule = "residual-missing";
     finding.what = fmt::format("the stream is not added to the branch: {}", formula(sum));
     finding.fix = "add the sublayer's input to its output";
@@ -84,11 +83,7 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
     finding.fix = "add it once: in the sublayer or around it, not in both";
   } else {
     finding.rule = "residual-factor";
-    if (skip == 1 && holds_everywhere(subject, [](const probe::ProfileEntry& other) {
-          return std::abs(other.from_x) > kTolerance && !is_near(other.from_x, 1);
-        })) {
-      finding.severity = Severity::kNote;  // made so, as the sums of x and f weighted by depth are
-    }
+    if (skip == 1 && scales_every_residual(subject)) finding.severity = Severity::kNote;
     finding.what =
         fmt::format("the stream goes into the sum times {:.3g}: {}", sum.from_x, formula(sum));
     finding.fix = "check the factor of the residual and the code between x and the sum";

@@ -54,7 +54,7 @@ constexpr Value kValues[] = {
 Json to_json(const probe::ProfileEntry& entry) {
   const Site& site = entry.site;
   Json line{{"step", entry.step}};
-  if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
+  if (site.in_layer()) {
     line["layer"] = site.layer;
   }
   line["sublayer"] = to_string(site.sublayer);
@@ -157,9 +157,7 @@ probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
                 .norm = name_at(line, "norm", NormSlot::kNone),
                 .projection = name_at(line, "weight", Projection::kNone),
                 .lane = value_or(line, "lane", std::size_t{0})};
-  const bool in_layer = entry.site.sublayer == SublayerKind::kAttention ||
-                        entry.site.sublayer == SublayerKind::kFeedForward;
-  if (in_layer && !line.contains("layer")) fail("there is no layer");
+  if (entry.site.in_layer() && !line.contains("layer")) fail("there is no layer");
   const bool is_before = entry.site.sublayer == SublayerKind::kEmbedding;
   entry.site.layer = value_or(line, "layer", is_before ? 0 : model.n_layers);
   for (const auto& [key, member] : kValues) {
@@ -275,7 +273,7 @@ std::vector<Profile> parse_profiles(const std::string& text, const std::string& 
 
 std::string site_text(const Site& site) {
   std::string text;
-  if (site.sublayer == SublayerKind::kAttention || site.sublayer == SublayerKind::kFeedForward) {
+  if (site.in_layer()) {
     text = fmt::format("layer {}, ", site.layer);
   }
   text += to_string(site.sublayer);

@@ -104,8 +104,7 @@ io::Json number(double value) {
 }
 
 io::Json to_json(const doctor::Finding& f) {
-  const bool in_layer = f.site && (f.site->sublayer == SublayerKind::kAttention ||
-                                   f.site->sublayer == SublayerKind::kFeedForward);
+  const bool in_layer = f.site && f.site->in_layer();
   return {{"rule", f.rule},
           {"severity", look(f.severity).name},
           {"where", f.where},

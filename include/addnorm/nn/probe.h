@@ -55,6 +55,10 @@ struct Site {
   Projection projection = Projection::kNone;
   std::size_t lane = 0;  ///< of a sum, where the stream has several
 
+  /// Whether it is in a layer, and not before or behind all of them.
+  constexpr bool in_layer() const {
+    return sublayer == SublayerKind::kAttention || sublayer == SublayerKind::kFeedForward;
+  }
   bool operator==(const Site&) const = default;
 };
 
