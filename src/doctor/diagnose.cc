@@ -9,6 +9,7 @@ namespace {
 
 constexpr void (*kRules[])(const Subject&, Findings&) = {
     find_wrong_sums,         find_detached_parts,     find_unexplained_sums,
+    find_wrong_inputs,       find_wrong_axes,         find_wrong_statistics,
     find_wrong_norm_kind,    find_wrong_gamma_form,   find_wrong_epsilon,
     find_rounded_statistics, find_wrong_divisors,     find_misplaced_norms,
     find_lost_depth_scale,   find_missing_final_norm, find_dead_gains,

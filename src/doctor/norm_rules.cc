@@ -64,6 +64,32 @@ double most_noise(const std::string& dtype) {
 
 }  // namespace
 
+void find_wrong_axes(const Subject& subject, Findings& findings) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
+    if (norm.statistics_over.empty()) return;
+    Finding finding = finding_at(norm, "norm-axis");
+    finding.what = fmt::format("takes its statistics over {}", norm.statistics_over);
+    finding.because = "statistics of each token by itself, over its features (Ba et al. 2016)";
+    finding.fix =
+        "dim=-1, keepdim=True; normalized_shape is the width alone: one token must not change "
+        "what becomes of another";
+    findings.push_back(std::move(finding));
+  });
+}
+
+void find_wrong_statistics(const Subject& subject, Findings& findings) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
+    if (norm.divides_by.empty()) return;
+    Finding finding = finding_at(norm, "norm-kind");
+    if (!subject.profile.model.norm) finding.severity = Severity::kSuspicious;
+    finding.what = fmt::format("divides each row by {}", norm.divides_by);
+    finding.because = norm.centred > 0.5 ? "the root of the variance plus ε, as LayerNorm does"
+                                         : "the root of the mean square plus ε, as RMSNorm does";
+    finding.fix = "look at the exponent, at rsqrt or sqrt, and at what is averaged";
+    findings.push_back(std::move(finding));
+  });
+}
+
 void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
   const std::optional<NormKind> declared = subject.profile.model.norm;
   if (!declared || !normalizes_rows(*declared)) return;

@@ -156,11 +156,21 @@ class CachedAttention(CausalAttention):
         return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
 
 
+class CachedLayer(PreNorm):
+    def __init__(self):
+        super().__init__(attention=CachedAttention)
+
+    def forward(self, x, past=None):
+        f, cache = self.attention(self.norm_1(x), past)
+        x = x + self.dropout(f)
+        return x + self.dropout(self.mlp(self.norm_2(x))), cache
+
+
 class CachedDecoder(Stack):
-    """Pre-norm; gives logits, and its cache if asked for."""
+    """Gives logits, and its cache if asked for."""
 
     def __init__(self):
-        super().__init__(lambda: PreNorm(attention=CachedAttention))
+        super().__init__(CachedLayer)
 
     def place(self, past, length):
         return self.positions(torch.arange(past, past + length))
@@ -169,9 +179,7 @@ class CachedDecoder(Stack):
         past = 0 if past_key_values is None else past_key_values[0][0].shape[2]
         x, caches = self.tokens(ids) + self.place(past, ids.shape[1]), []
         for i, layer in enumerate(self.layers):
-            f, cache = layer.attention(layer.norm_1(x), past_key_values and past_key_values[i])
-            x = x + layer.dropout(f)
-            x = x + layer.dropout(layer.mlp(layer.norm_2(x)))
+            x, cache = layer(x, past_key_values and past_key_values[i])
             caches.append(cache)
         logits = self.head(self.norm(x))
         return (logits, tuple(caches)) if use_cache else logits

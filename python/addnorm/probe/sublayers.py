@@ -180,7 +180,7 @@ class Arranger:
                   i: int) -> bool:
         """Whether a norm between two sublayers belongs to the first one's sum."""
         stream = sub.sum.stream
-        if norm.read.root is not previous.total.root:
+        if not is_made_of(norm.read, previous.total, self._flow):
             return norm is previous.after
         if stream is not None and not is_made_of(stream, norm.gave, self._flow):
             return False
@@ -190,8 +190,8 @@ class Arranger:
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """The norm of its sum in its own layer."""
-        return next((norm for norm in self._flow.norms if norm.read.root is sub.total.root
-                     and norm.layer == sub.branch.layer), None)
+        return next((norm for norm in self._flow.norms if norm.layer == sub.branch.layer
+                     and is_made_of(norm.read, sub.total, self._flow)), None)
 
     def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
         stream = sub.sum.stream
