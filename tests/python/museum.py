@@ -26,7 +26,7 @@ class Exhibit:
     thread: str
     """"owner/repository#number", on GitHub."""
     title: str
-    rule: str
+    rule: str | None
     where: str
     broken: type
     build: Callable[[type], Case]
@@ -57,7 +57,7 @@ EXHIBITS: list[Exhibit] = []
 UNNAMED: list[Exhibit] = []  # that the doctor does not name, or only in notes
 
 
-def exhibit(thread: str, title: str, rule: str, where: str,
+def exhibit(thread: str, title: str, rule: str | None, where: str,
             build: Callable[[type], Case]) -> Callable[[type], type]:
     def add(broken: type) -> type:
         (UNNAMED if rule is None else EXHIBITS).append(Exhibit(thread, title, rule, where, broken, build))
@@ -121,8 +121,8 @@ class AddsTheBranchToItself(PreNorm):
         return x + self.mlp(self.norm_2(x))
 
 
-@exhibit("facebookresearch/multimodal#305", "The input is overwritten before it is added", "residual-missing",
-         "layer 0, attention", in_decoder)
+@exhibit("facebookresearch/multimodal#305", "The input is overwritten before it is added",
+         "residual-missing", "layer 0, attention", in_decoder)
 class OverwritesItsInput(PreNorm):
     """Both sublayers assign their output to x before x is added."""
 
@@ -146,8 +146,8 @@ class AddsInsideAndAround(PreNorm):
         return x + self.block(x)
 
 
-@exhibit("lbcb-sci/RiNALMo#9", "The norm's output as the residual", "norm-over-stream", "layer 0, attention",
-         in_decoder)
+@exhibit("lbcb-sci/RiNALMo#9", "The norm's output as the residual", "norm-over-stream",
+         "layer 0, attention", in_decoder)
 class AddsTheNorm(PreNorm):
     """The variable of the stream holds the norm's output when attention is added to it."""
 
@@ -176,7 +176,8 @@ class ReturnsResidual(PreNorm):
 @exhibit("GeeeekExplorer/nano-vllm#170", "An in-place norm changes the residual", "norm-over-stream",
          "layer 0, attention", lambda layer: of_tokens(decoder(layer, final=RMSNorm)))
 class NormalizesInPlace(ReturnsResidual):
-    """float() does not copy a float32 tensor, so mul_() writes the normalized values over the residual."""
+    """float() does not copy a float32 tensor, so mul_() writes the normalized values over the
+    residual."""
 
     def normalize(self, norm, x):
         rows = x.float()
@@ -184,10 +185,12 @@ class NormalizesInPlace(ReturnsResidual):
         return rows * norm.weight, x
 
 
-@exhibit("strutive07/transformer-tensorflow2.0#14", "The layer's input is added after the feed-forward",
-         "sublayer-input", "layer 0, feed-forward", in_post_norm)
+@exhibit("strutive07/transformer-tensorflow2.0#14",
+         "The layer's input is added after the feed-forward", "sublayer-input",
+         "layer 0, feed-forward", in_post_norm)
 class AddsAStaleInput(PostNorm):
-    """The second residual adds what came into the layer instead of what came out of attention's norm."""
+    """The second residual adds what came into the layer instead of what came out of attention's
+    norm."""
 
     def forward(self, x):
         h = self.norm_1(x + self.attention(x))
@@ -223,8 +226,8 @@ class ForgetsTheNorm(DeepNorm):
         return self.alpha * x + self.mlp(x)
 
 
-@exhibit("theislab/CellFlow#296", "Dropout of the wrong variable", "dropout-on-stream", "layers.0.dropout",
-         in_decoder)
+@exhibit("theislab/CellFlow#296", "Dropout of the wrong variable", "dropout-on-stream",
+         "layers.0.dropout", in_decoder)
 class DropsTheBranch(PreNorm):
     """Dropout is applied to the input of the feed-forward, and the output of that is thrown away."""
 
@@ -235,7 +238,8 @@ class DropsTheBranch(PreNorm):
         return x + f
 
 
-@exhibit("soobinseo/Transformer-TTS#11", "Dropout of the sum", "dropout-on-stream", "layers.0.dropout", in_post_norm)
+@exhibit("soobinseo/Transformer-TTS#11", "Dropout of the sum", "dropout-on-stream", "layers.0.dropout",
+         in_post_norm)
 class DropsTheSum(PostNorm):
     """Dropout follows the residual addition, so the stream itself is dropped."""
 
@@ -247,8 +251,8 @@ class DropsTheSum(PostNorm):
 # -- Where norms are --
 
 
-@exhibit("ml-explore/mlx#1636", "The first norm in the place of the second", "norm-shared", "layers.0.norm_1",
-         in_decoder)
+@exhibit("ml-explore/mlx#1636", "The first norm in the place of the second", "norm-shared",
+         "layers.0.norm_1", in_decoder)
 class UsesOneNormTwice(PreNorm):
     """A copied line calls the norm of the sublayer before; its own norm is never used."""
 
@@ -287,7 +291,8 @@ class Projected(PreNorm):
 @exhibit("facebookresearch/xformers#233", "Only the queries are normalized", "sublayer-input",
          "layer 0, attention", in_decoder)
 class NormalizesQueriesOnly(Projected):
-    """The wrapper of pre-norm normalized its first argument; keys and values were made of the raw stream."""
+    """The wrapper of pre-norm normalized its first argument; keys and values were made of the raw
+    stream."""
 
     def read(self, x):
         return self.norm_1(x), x
@@ -336,8 +341,8 @@ class DividesByOneLess(LayerNorm):
         return x.std(-1, keepdim=True) + self.eps
 
 
-@exhibit("tracel-ai/burn#2185", "ε outside of the root", "epsilon-place", "layer 0, attention, norm before it",
-         as_norm_of_small)
+@exhibit("tracel-ai/burn#2185", "ε outside of the root", "epsilon-place",
+         "layer 0, attention, norm before it", as_norm_of_small)
 class AddsEpsilonOutside(LayerNorm):
     """LayerNorm divided by √Var + ε."""
 
@@ -385,7 +390,8 @@ def with_final_norm(final: type) -> Case:
     return of_tokens(small(decoder(lambda: PreNorm(RMSNorm), final=final)))
 
 
-@exhibit("huggingface/transformers#38025", "ε is not passed on", "epsilon-size", "final norm", with_final_norm)
+@exhibit("huggingface/transformers#38025", "ε is not passed on", "epsilon-size", "final norm",
+         with_final_norm)
 class HasItsDefault(RMSNorm):
     """One norm was made without the configuration's ε, and used its default of 1e-6."""
 
@@ -458,15 +464,16 @@ class RoundsStatistics(RMSNorm):
 
 @exhibit("huggingface/candle#2168", "A norm without a backward", "gradient-missing", "norm", as_norm)
 class HasNoBackward(LayerNorm):
-    """The fast path of the norm was an operation without a backward; what comes before it does not learn."""
+    """The fast path of the norm was an operation without a backward; what comes before it does not
+    learn."""
 
     def forward(self, x):
         with torch.no_grad():
             return super().forward(x)
 
 
-@exhibit("tinygrad/tinygrad#4904", "Statistics are constants", "statistics-detached", "layers.0.norm_1",
-         as_norm)
+@exhibit("tinygrad/tinygrad#4904", "Statistics are constants", "statistics-detached",
+         "layers.0.norm_1", as_norm)
 class DetachesStatistics(LayerNorm):
     """detach() around the statistics removes the part of the gradient that goes through them."""
 
@@ -480,8 +487,8 @@ class DetachesStatistics(LayerNorm):
 # -- Attention --
 
 
-@exhibit("rasbt/LLMs-from-scratch#1062", "A mask of the wrong sign", "future-leak", "layers.0.attention",
-         in_attention)
+@exhibit("rasbt/LLMs-from-scratch#1062", "A mask of the wrong sign", "future-leak",
+         "layers.0.attention", in_attention)
 class InvertsItsMask(CausalAttention):
     """The mask was true where a token must not look, and the function reads it as where it may."""
 
@@ -501,7 +508,8 @@ class AveragesBlocks(CausalAttention):
         return q, k, v
 
 
-@exhibit("om-ai-lab/OmDet#19", "batch_first is missing", "batch-leak", "layers.0.attention", in_both_ways)
+@exhibit("om-ai-lab/OmDet#19", "batch_first is missing", "batch-leak", "layers.0.attention",
+         in_both_ways)
 class AttendsOverTheBatch(Attention):
     """Attention expected [length, batch, width] and got [batch, length, width]."""
 
@@ -514,7 +522,8 @@ def with_padding(model: type) -> Case:
     return of_tokens(model(), inputs={"ids": ids(), "attention_mask": mask}, loss=same_token)
 
 
-@exhibit("lucidrains/halonet-pytorch#6", "Only the padding is seen", "padding-leak", "attention_mask", with_padding)
+@exhibit("lucidrains/halonet-pytorch#6", "Only the padding is seen", "padding-leak", "attention_mask",
+         with_padding)
 class ShowsThePadding(PaddedEncoder):
     """The mask marks what is valid, and the code hides what the mask marks."""
 
@@ -522,7 +531,8 @@ class ShowsThePadding(PaddedEncoder):
         return ~attention_mask
 
 
-@exhibit("ml-explore/mlx-lm#93", "Positions begin again behind the cache", "cache-mismatch", "past_key_values", as_model)
+@exhibit("ml-explore/mlx-lm#93", "Positions begin again behind the cache", "cache-mismatch",
+         "past_key_values", as_model)
 class CountsFromZero(CachedDecoder):
     """New tokens got the positions from 0 on, whatever the cache held."""
 
@@ -569,7 +579,8 @@ class TiedDecoder(Stack):
         self.head.weight = self.tokens.weight
 
 
-@exhibit("Modalities/modalities#357", "Tied weights come apart", "tying-broken", "head.weight", as_model)
+@exhibit("Modalities/modalities#357", "Tied weights come apart", "tying-broken", "head.weight",
+         as_model)
 class MakesThemAnew(TiedDecoder):
     """Weights were made anew after they had been tied (on the device meta), each for itself."""
 
@@ -602,10 +613,11 @@ class ComparesWholeNames(GPT2):
         return name in ("out.weight", "mlp.2.weight")
 
 
-@exhibit("karpathy/llama2.c#579", "The wrong matrix is scaled", "unscaled-projection", "layer 0, feed-forward",
-         as_model)
+@exhibit("karpathy/llama2.c#579", "The wrong matrix is scaled", "unscaled-projection",
+         "layer 0, feed-forward", as_model)
 class ScalesTheWrongMatrix(GPT2):
-    """The feed-forward's first matrix was scaled instead of the last one, which writes into the stream."""
+    """The feed-forward's first matrix was scaled instead of the last one, which writes into the
+    stream."""
 
     def is_projection(self, name):
         return name.endswith(("out.weight", "mlp.0.weight"))
@@ -652,6 +664,45 @@ class DecaysEverything(Training):
 
     def groups(self, model):
         return [{"params": list(model.parameters()), "weight_decay": 0.1}]
+
+
+# -- What the doctor does not name: `where` says why --
+
+
+@exhibit("explainingai-code/DiT-PyTorch#1", "Attention in place of the feed-forward", None,
+         "Notes say that nobody calls the feed-forward, and that attention's weights stand there twice. Unused "
+         "modules are notes if every layer has them: many sound models have some.",
+         in_decoder)
+class AttendsTwice(PreNorm):
+    """The second half of the layer calls attention again; nobody calls the feed-forward."""
+
+    def forward(self, x):
+        x = x + self.dropout(self.attention(self.norm_1(x)))
+        return x + self.dropout(self.attention(self.norm_2(x)))
+
+
+@exhibit("Graylab/DL4Proteins-notebooks#12", "The root of the wrong width", None,
+         "Only logits without any factor are judged: many models have a factor of their own.",
+         in_attention)
+class ScalesByTheWholeWidth(CausalAttention):
+    """The logits were divided by the root of the model's width instead of the heads'."""
+
+    def weights(self, scores):
+        return (scores / math.sqrt(WIDTH)).softmax(-1)
+
+
+@exhibit("bentrevett/pytorch-seq2seq#100", "One norm for both sublayers", None,
+         "A note says that the norm is called twice: some models share norms by design.", in_post_norm)
+class SharesItsNorm(PostNorm):
+    """Attention and feed-forward had one LayerNorm, with one γ, between them."""
+
+    def __init__(self):
+        super().__init__()
+        del self.norm_2
+
+    def forward(self, x):
+        x = self.norm_1(x + self.dropout(self.attention(x)))
+        return self.norm_1(x + self.dropout(self.mlp(x)))
 
 
 # What other tools say of a broken model and not of the sound one, by the names of their checks. PyTorch

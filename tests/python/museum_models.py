@@ -1,4 +1,5 @@
-"""The sound models of the museum, in parts that its bugs replace: a decoder, an encoder, and what is in them."""
+"""The sound models of the museum, in parts that its bugs replace: a decoder, an encoder, and what is in
+them."""
 
 import math
 from types import SimpleNamespace

@@ -24,6 +24,13 @@ nothing. `tests/python/museum.py` has the models, `museum_test.py` looks at all 
 
 """
 
+UNNAMED = """
+## What it does not name
+
+| bug | thread | why |
+|---|---|---|
+"""
+
 OTHERS = """
 ## What other tools say
 
@@ -51,28 +58,29 @@ def code(exhibit: museum.Exhibit) -> str:
     return "\n".join([lines[first], *rest[1 if rest and not rest[0] else 0:]])
 
 
-def anchor(exhibit: museum.Exhibit) -> str:
-    return exhibit.name.lower()
-
-
 def row(exhibit: museum.Exhibit) -> str:
-    finding = f"{exhibit.rule}, {exhibit.where.split(', layers.')[0]}"
-    return f"| [{exhibit.title}](#{anchor(exhibit)}) | [{exhibit.thread}]({exhibit.url}) | {finding} |"
+    place = exhibit.where.split(", layers.")[0]
+    return f"| {exhibit.title} | [{exhibit.thread}]({exhibit.url}) | {exhibit.rule}, {place} |"
+
+
+def wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def paragraph(exhibit: museum.Exhibit, finding: addnorm.Finding) -> str:
+    story = wrapped(f"[{exhibit.thread}]({exhibit.url}). {exhibit.wrong}")
+    said = wrapped(f"**{finding.rule}** at {finding.where}: {finding.seen}. Expected: {finding.expected}.")
     return f"""
-({anchor(exhibit)})=
 ### {exhibit.title}
 
-[{exhibit.thread}]({exhibit.url}). {exhibit.wrong}
+{story}
 
 <!-- test: not run, it is a part of tests/python/museum.py -->
 ```python
 {code(exhibit)}
 ```
 
-**{finding.rule}** at {finding.where}: {finding.seen}. Expected: {finding.expected}.
+{said}
 """
 
 
@@ -81,11 +89,13 @@ def page() -> str:
     found = [report(e, e.broken).findings[0] for e in exhibits]
     head = HEAD.format(count=len(exhibits), threads=len({e.thread for e in exhibits}))
     table = "\n".join(["| bug | thread | found by |", "|---|---|---|", *map(row, exhibits)])
-    titles = {e.name: e.title for e in exhibits}
-    others = OTHERS.format(count=len(exhibits)) + "".join(
+    unnamed = UNNAMED + "".join(
+        f"| {e.title} | [{e.thread}]({e.url}) | {e.wrong} {e.where} |\n" for e in museum.UNNAMED)
+    titles = {e.name: e.title for e in exhibits + museum.UNNAMED}
+    others = OTHERS.format(count=len(exhibits + museum.UNNAMED)) + "".join(
         f"| {tool} | {len(said)} | {'; '.join(f'{titles[name]} ({check})' for name, check in said.items())} |\n"
         for tool, said in museum.OTHERS.items())
-    return head + table + "\n" + "".join(map(paragraph, exhibits, found)) + others
+    return head + table + "\n\n## One by one\n" + "".join(map(paragraph, exhibits, found)) + unnamed + others
 
 
 if __name__ == "__main__":
