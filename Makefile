@@ -8,9 +8,9 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all debian clang bench docs format lint package sanitize clean mpi fuzz neon odr page module \
+.PHONY: help run serve test test-all debian clang bench docs format lint package wheel sanitize clean mpi fuzz neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
-        packages-neon packages-python packages-web
+        packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
 .PRECIOUS: build/%/build.ninja
 
@@ -31,7 +31,7 @@ test: packages-browser packages-python build/release/build.ninja page ## build e
 	@ctest --preset release
 	@$(NPM) test
 
-test-all: test docs package ## that, and the Debian packages, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: two hours more
+test-all: test docs package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: two hours more
 	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
 	@$(MAKE) --no-print-directory fuzz SECONDS=5
@@ -40,8 +40,8 @@ test-all: test docs package ## that, and the Debian packages, the ABI, the libra
 # What README shows of the study holds for both, to the tolerance that stands above it.
 debian: ## make run, make test and make clang in a Debian 12 and a Debian 13 of their own, build/debian
 	@for release in 12 13; do scripts/in-debian.sh $$release bash -ec \
-	  'scripts/install-packages.sh build; make run test clang; \
-	   ctest --preset release -C packaging -R "^docs_pages_slow$$"' || exit; done
+	  'scripts/install-packages.sh build wheel; make run test clang; \
+	   ctest --preset release -C packaging -R "^(docs_pages_slow|wheel)$$"' || exit; done
 
 clang: packages-lint packages-python build/clang/build.ninja ## build everything with clang, whose warnings are errors
 	@cmake --build --preset clang
@@ -50,6 +50,9 @@ package: packages-deb packages-python build/release/build.ninja page ## make the
 	@rm -rf build/packages
 	@export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) && cmake --preset package >/dev/null && \
 	  cmake --build --preset package && cpack --preset package
+
+wheel: packages-wheel ## make a wheel of the Python package that needs nothing of this machine, in build/wheels
+	@scripts/build-wheel.sh
 
 docs: packages-docs packages-python build/release/build.ninja ## build the documentation, build/docs/html/index.html
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
@@ -116,7 +119,7 @@ $(NODE_MODULES): web/package-lock.json | packages
 packages:
 	@scripts/install-packages.sh build test
 
-packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi packages-neon packages-python packages-web: packages-%: packages
+packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi packages-neon packages-python packages-web packages-wheel: packages-%: packages
 	@scripts/install-packages.sh $*
 
 # Once configured, Ninja itself runs CMake again when a CMakeLists.txt changes.

@@ -77,7 +77,7 @@ def candidate(how, name, whose):
     shape, theirs, ours, updates = JOBS[name]
     if whose == "theirs":
         return Step(prepared(how, theirs(shape[-1])), shape, updates)
-    module = ours(shape[-1]) if ours else addnorm.torch.convert(theirs(shape[-1]))
+    module = ours(shape[-1]) if ours else addnorm.torch.convert(theirs(shape[-1])).model
     return Step(module, shape, updates)
 
 

@@ -2,12 +2,16 @@
 /// read and written at least. Medians, in turn.
 ///
 ///     lanes_bench [SECONDS_PER_ROW]
+///     lanes_bench forward|backward f32|bf16 FEATURES     milliseconds, one call for each line of
+///     input
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "addnorm/lanes.h"
@@ -115,10 +119,31 @@ void measure(const char* type, double seconds) {
   }
 }
 
+/// A candidate of lanes_vs_torch.py.
+template <typename T>
+void answer_lines(bool forward, std::size_t features) {
+  Data<T> data(features);
+  for (int c = std::getchar(); c != EOF; c = std::getchar()) {
+    if (c != '\n') continue;
+    const double time = milliseconds(
+        [&] { forward ? lanes_forward<T>(data.forward()) : lanes_backward<T>(data.backward()); });
+    fmt::print("{}\n", time);
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 }  // namespace addnorm
 
 int main(int argc, char** argv) {
+  if (argc == 4) {
+    const bool forward = std::string_view(argv[1]) == "forward";
+    const std::size_t features = std::strtoul(argv[3], nullptr, 10);
+    std::string_view(argv[2]) == "f32"
+        ? addnorm::answer_lines<float>(forward, features)
+        : addnorm::answer_lines<addnorm::BFloat16>(forward, features);
+    return 0;
+  }
   const double seconds = argc > 1 ? std::atof(argv[1]) : 0.5;
   addnorm::measure<float>("f32", seconds);
   addnorm::measure<addnorm::BFloat16>("bf16", seconds);

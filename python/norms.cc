@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "array.h"
+#include "fork.h"
 #include "module.h"
 
 namespace addnorm::python {
@@ -95,7 +96,7 @@ void residual_add_backward(const py::object& d_sum, const py::object& x, const p
 void add_norm(const NormFields& norm, const py::object& x, const py::object& branch,
               const py::object& skip, const py::object& gain, const Dropout& dropout,
               const py::object& gamma, const py::object& beta, const py::object& sum,
-              const py::object& out, const py::object& statistics) {
+              const py::object& out, const py::object& statistics, std::size_t threads) {
   Call call("x", x);
   const addnorm_norm_options options = to_c(norm);
   addnorm_add_norm_forward_args args{};
@@ -109,13 +110,14 @@ void add_norm(const NormFields& norm, const py::object& x, const py::object& bra
   args.beta = call.per_feature("beta", beta, Access::kRead);
   args.statistics = call.statistics(statistics, Access::kWrite);
   args.dtype = call.dtype();
+  args.threads = threads_here(threads);
   call.run([&] { return addnorm_add_norm_forward(&args); });
 }
 
 void add_norm_backward(const NormFields& norm, const py::object& dy, const py::object& s,
                        const py::object& statistics, const py::object& gamma,
                        const py::object& d_residual, const py::object& skip, const py::object& dx,
-                       const py::object& d_gamma, const py::object& d_beta) {
+                       const py::object& d_gamma, const py::object& d_beta, std::size_t threads) {
   Call call("s", s);
   const addnorm_norm_options options = to_c(norm);
   const Matrix s_in = call.matrix("s", s, Role::kStream, Access::kRead);
@@ -143,6 +145,7 @@ void add_norm_backward(const NormFields& norm, const py::object& dy, const py::o
                                       .dx_stride = dx_out.stride};
   args.d_gamma = call.per_feature("d_gamma", d_gamma, Access::kWrite);
   args.d_beta = call.per_feature("d_beta", d_beta, Access::kWrite);
+  args.threads = threads_here(threads);
   if (args.d_gamma != nullptr || args.d_beta != nullptr) {
     args.workspace_size = addnorm_add_norm_workspace(args.rows, args.features);
     args.workspace = workspace(args.workspace_size);

@@ -49,4 +49,5 @@ exec unshare --mount bash -ec '
   root=$1; shift
   for folder in proc sys dev; do mount --rbind "/$folder" "$root/$folder"; done
   exec chroot "$root" env -i --chdir=/addnorm HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    LANG=C.UTF-8 NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt "$@"' bash "$root" "$@"
+    LANG=C.UTF-8 NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
+    PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"' bash "$root" "$@"

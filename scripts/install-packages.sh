@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|docs|deb|debian}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|wheel|docs|deb|debian}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -29,7 +29,11 @@ for group in "$@"; do
            [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
                                               python3-setuptools libtorch-dev libsleef-dev) ;;  # torch.compile's
     python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-pytest
-                       python3-hypothesis python3-markdown-it) ;;
+                       python3-hypothesis python3-markdown-it)
+            [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
+                                               python3-setuptools libtorch-dev libsleef-dev) ;;  # torch.compile's
+    wheel) packages+=(cmake ninja-build g++ libfmt-dev libhwy-dev libeigen3-dev nlohmann-json3-dev
+                      python3-dev python3-venv) ;;
     docs)  packages+=(doxygen python3-sphinx python3-breathe python3-myst-parser furo
                       python3-sphinx-copybutton python3-sphinxcontrib.programoutput) ;;
     # What makes Debian packages and tries them; the shells whose completion is tried; abidiff.

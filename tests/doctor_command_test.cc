@@ -207,6 +207,8 @@ TEST_F(DoctorCommandTest, RefusesSpoiltModels) {
   expect("llama", "config.json", "shape", replace("\"hidden_size\": 24", "\"hidden_size\": 48"));
   expect("llama", "config.json", "there is no", replace("\"vocab_size\"", "\"vocab_mass\""));
   expect("llama", "config.json", "model_type is 'mamba'", replace("\"llama\"", "\"mamba\""));
+  expect("llama", "config.json", "the nearest is llama, whose names 9 of ",
+         replace("\"llama\"", "\"mamba\""));
   expect("llama", "config.json", "line", [](std::string& b) { b.resize(b.size() / 2); });
   expect("llama", "config.json", "deep",
          [](std::string& b) { b = std::string(200'000, '[') + std::string(200'000, ']'); });

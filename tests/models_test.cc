@@ -1,5 +1,6 @@
 // Published architectures, read from small checkpoints in their own layout, against what
-// PyTorch 1.13 computes from their definitions: golden/generate_models.py.
+// PyTorch 1.13 computes from their definitions (golden/generate_models.py), and against what the
+// library transformers computes itself (golden/generate_hub_models.py).
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,14 +27,15 @@ constexpr double kTolerance = 1e-4;
 /// largest.
 constexpr double kLeastShare = 1e-2;
 
+/// `name`: a folder's, under tests/golden.
 std::string folder_of(const std::string& name) {
-  return ADDNORM_SOURCE_DIR "/tests/golden/models/" + name;
+  return ADDNORM_SOURCE_DIR "/tests/golden/" + name;
 }
 
 model::StreamedModel load(const std::string& folder) {
   const std::string config = folder + "/config.json";
   model::Recipe recipe = model::parse_recipe(io::read_file(config), config);
-  model::Weights weights(folder, recipe.family);
+  model::Weights weights(folder, recipe.naming());
   return {std::move(recipe), std::move(weights)};
 }
 
@@ -46,14 +48,14 @@ class TensorGradients {
     const model::ParameterSource source = weights_.find(std::string(g.name));
     std::vector<float>& all = gradients_[source.tensor->name];
     all.resize(source.tensor->count());
-    const std::size_t rows = all.size() / source.parts / g.gradient.cols;
-    for (std::size_t r = 0; r < g.gradient.rows; ++r) {
-      for (std::size_t i = 0; i < g.gradient.cols; ++i) {
-        const std::size_t row = source.part * rows + g.first_row + r;
-        const std::size_t place =
-            source.transposed ? i * rows * source.parts + row : row * g.gradient.cols + i;
-        all[place] += g.gradient(r, i);
-      }
+    // A vector is a column.
+    const std::size_t cols = source.tensor->shape.size() == 1 ? 1 : g.gradient.cols;
+    const std::size_t whole = all.size() / cols;
+    const std::size_t rows = whole / source.part.all * source.part.own;
+    for (std::size_t i = 0; i < g.gradient.size(); ++i) {
+      const std::size_t row = source.part.row(g.first_row + i / cols, rows);
+      const std::size_t col = i % cols;
+      all[source.transposed ? col * whole + row : row * cols + col] += g.gradient.data[i];
     }
   }
   const std::map<std::string, std::vector<float>>& all() const { return gradients_; }
@@ -104,11 +106,19 @@ TEST_P(Models, GivesPyTorchsOutputAndGradients) {
              wanted.size(), double{worst});
 }
 
-INSTANTIATE_TEST_SUITE_P(, Models,
-                         ::testing::Values("gpt2", "gpt2_saved", "bert", "bert_hub", "llama",
-                                           "llama3", "qwen2", "qwen3", "gemma", "gemma2", "gemma3",
-                                           "olmo2", "t5", "t5_v1_1"),
-                         [](const auto& model) { return std::string(model.param); });
+INSTANTIATE_TEST_SUITE_P(
+    , Models,
+    ::testing::Values("models/gpt2", "models/gpt2_saved", "models/bert", "models/bert_hub",
+                      "models/llama", "models/llama3", "models/qwen2", "models/qwen3",
+                      "models/gemma", "models/gemma2", "models/gemma3", "models/olmo2", "models/t5",
+                      "models/t5_v1_1", "hub_models/mistral", "hub_models/mistral_yarn",
+                      "hub_models/phi3", "hub_models/phi3_longrope", "hub_models/gpt_neox",
+                      "hub_models/gpt_neox_in_turn", "hub_models/olmo3", "hub_models/glm",
+                      "hub_models/glm4", "hub_models/qwen2_window"),
+    [](const auto& model) {
+      const std::string path = model.param;
+      return path.substr(path.find('/') + 1);
+    });
 
 }  // namespace
 }  // namespace addnorm

@@ -31,9 +31,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDoctorMeaning =
     R"(TARGET is a run of `addnorm train`; a JSON file of its settings, before anything is trained; a folder
-with config.json and .safetensors files as the Hugging Face hub has them (gpt2, bert, llama, qwen2,
-qwen3, gemma, gemma2, gemma3_text, olmo2, t5's encoder), or one such file beside its config.json; or a
-profile .jsonl, as addnorm.watch and addnorm.probe of the Python package write it.
+with config.json and .safetensors files as the Hugging Face hub has them (gpt2, bert, llama, mistral,
+phi3, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, olmo3, glm, glm4, gpt_neox, t5's encoder), or one
+such file beside its config.json; or a profile .jsonl, as addnorm.watch and addnorm.probe of the Python
+package write it.
 
 The model is run forward and backward, one layer in memory at a time, on random tokens, on those of
 --tokens, or (a run) on its text. The measurements are compared with the recipe, algebra and theory.

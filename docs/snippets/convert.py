@@ -10,7 +10,7 @@ model = torch.nn.TransformerEncoder(layer, 2)
 x = torch.randn(8, 16, 64)
 before = model(x)
 
-convert(model)  # in place: the same parameters, state and hooks
+print(convert(model))  # in place: the same parameters, state and hooks
 after = model(x)
 after.square().mean().backward()
 # docs: end

@@ -9,15 +9,16 @@ Arrays are NumPy's, in float32, float64 or float16, or anything with `__dlpack__
 PyTorch tensor, which adds bfloat16 (`BFloat16` holds it in NumPy memory). The last axis has the
 features, all others the rows; in a stream of lanes the last but one has these. Nothing is copied: the
 values of a row must be contiguous and the rows equally spaced, or the call fails. Results are new NumPy
-arrays, or are written to `out` and its like; `torch.from_dlpack` takes them without a copy. In
-signatures an Array is any of these, a Factor a number, an Array or None.
+arrays, or PyTorch's tensors in place of tensors, or are written to `out` and its like;
+`torch.from_dlpack` takes arrays without a copy. In signatures an Array is any of these, a Factor a
+number, an Array or None.
 
 What is computed, and γ, β, factors and statistics, is float64 where x is, else float32. The bits depend
 neither on the number of threads (OMP_NUM_THREADS) nor on the instruction set. The GIL is released.
 
 `Error`, a ValueError, names the wrong argument; a wrong type raises TypeError.
 
-`check` runs a PyTorch model once and gives what the doctor finds in it; `watch` does so while it trains.
+`check` runs a PyTorch model and gives what the doctor finds in it; `watch` does so while it trains.
 `addnorm.integrations` has them for pytest, Lightning, the Trainer of Hugging Face, TensorBoard, Weights &
 Biases and GitHub. `addnorm.torch` has modules that replace PyTorch's own. `trace`, `figure` and `study` are
 the program's commands, as functions that return plain data.

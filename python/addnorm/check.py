@@ -1,8 +1,7 @@
-"""addnorm.check: one forward and backward of a PyTorch model, and what the doctor says of it."""
+"""addnorm.check: a few forwards and backwards of a PyTorch model, and what the doctor says of it."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping
@@ -15,9 +14,11 @@ if TYPE_CHECKING:
 
 
 def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str | None = None,
-          optimizer: Any = None, tokens: int = 4096, ignore: Iterable[str] = (), **options: Any) -> Report:
-    """Runs a PyTorch model forward and backward once, and compares what its residual sums, norms and
-    attentions compute with what they should.
+          optimizer: Any = None, tokens: int = 4096, behaviour: bool = True, ignore: Iterable[str] = (),
+          **options: Any) -> Report:
+    """Runs a PyTorch model forward and backward, and compares what its residual sums, norms and attentions
+    compute with what they should; then a few times more with something changed, and looks at what changes
+    with it: tokens that see the future, another sequence or padding, a cache, dropout in evaluation.
 
         report = addnorm.check(model, batch)
         print(report)
@@ -28,6 +29,7 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
                directions, which sends a gradient everywhere
     optimizer  of the training; what it does with the parameters is judged too, without a step
     tokens     at most so many tokens are compared value by value; gradients are of all
+    behaviour  False: the model runs forward and backward once, and nothing is changed
     ignore     findings to leave out: "rule", or "rule@layer 2"
     options    of probe(): layers, attention, feed_forward, recipe, batch_first
 
@@ -43,7 +45,8 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
         probe = _measure(network, _model.called(model), arguments, named, _Loss(loss),
                          tokens=tokens, **options)
         header, lines = _model.profile_of(probe)
-        _add_behaviour(header, lines, _model.called(model), arguments, named, loss, optimizer)
+        if behaviour:
+            _add_behaviour(header, lines, _model.called(model), arguments, named, loss, optimizer)
     return Report(_model.text_of(header, lines), type(network).__name__, ignore)
 
 
@@ -150,10 +153,7 @@ def _directed(output: Any) -> Tensor:
 def _add_behaviour(header: dict[str, Any], lines: list[str], model: nn.Module, arguments: tuple[Any, ...],
                    named: dict[str, Any], loss: Any, optimizer: Any) -> None:
     """What shows only when something is changed. It must not cost the rest its report."""
-    try:
-        behaviour = importlib.import_module("addnorm.behaviour")
-    except ModuleNotFoundError:
-        return
+    from . import behaviour
     left_out: list[dict[str, str]] = header["coverage"].setdefault("left_out", [])
     try:
         seen, unseen = behaviour.measure(model, arguments, named, loss=loss if callable(loss) else None,

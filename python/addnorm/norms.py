@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, Union, overload
 
@@ -39,7 +40,8 @@ class BFloat16:
 NumPyArray = np.ndarray[Any, Any]
 Array = Union[NumPyArray, SupportsDLPack]
 Factor = Union[float, Array, None]
-Result = Any  # a NumPy array, a BFloat16 beside bfloat16, or what stood for it among the arguments
+# A NumPy array, a BFloat16 beside bfloat16, a tensor beside one, or what stood for it among the arguments.
+Result = Any
 NormFields = tuple[str, float, str, str, str, float]
 Dropout = tuple[float, int, int]
 
@@ -85,22 +87,26 @@ class AddNorm(NamedTuple):
 
     y: Result
     sum: Result
-    statistics: NumPyArray
+    statistics: Result
 
 
-def _new(shape: tuple[int, ...], dtype: str) -> Result:
+def _new(shape: tuple[int, ...], dtype: str, beside: Array) -> Result:
+    """Beside a tensor of PyTorch a tensor, else an array of NumPy."""
+    torch = sys.modules.get("torch")  # not imported for who does not use it
+    if torch is not None and isinstance(beside, torch.Tensor):
+        return torch.empty(shape, dtype=getattr(torch, dtype))
     if dtype == "bfloat16":
         return BFloat16(np.empty(shape, np.uint16))
     return np.empty(shape, dtype)
 
 
-def _new_statistics(x: Array) -> NumPyArray:
+def _new_statistics(x: Array) -> Result:
     shape, dtype = _core.describe("x", x)
-    return np.empty(shape[:-1] + (6,), _values(dtype))
+    return _new(shape[:-1] + (6,), _values(dtype), x)
 
 
 def _new_like(name: str, array: Array) -> Result:
-    return _new(*_core.describe(name, array))
+    return _new(*_core.describe(name, array), array)
 
 
 def _values(dtype: str) -> str:
@@ -108,9 +114,9 @@ def _values(dtype: str) -> str:
     return "float64" if dtype == "float64" else "float32"
 
 
-def _per_feature(name: str, array: Array) -> NumPyArray:
+def _per_feature(name: str, array: Array) -> Result:
     shape, dtype = _core.describe(name, array)
-    return np.empty(shape[-1:], _values(dtype))
+    return _new(shape[-1:], _values(dtype), array)
 
 
 def _dropout(probability: float, seed: int, offset: int) -> Dropout:
@@ -144,13 +150,13 @@ def add_norm(x: Array, branch: Array | None, gamma: Array | None = None, beta: A
     if out is None:
         out = _new_like("branch", x if branch is None else branch)
     _core.add_norm(norm.fields, x, branch, skip, gain, _dropout(dropout, seed, offset), gamma, beta,
-                   sum, out, statistics)
+                   sum, out, statistics, 0)
     return AddNorm(out, sum, statistics)
 
 
 def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | None = None,
                       norm: Norm = Norm(), *, d_residual: Array | None = None, skip: Factor = None,
-                      dx: Array | None = None) -> tuple[Result, NumPyArray, NumPyArray]:
+                      dx: Array | None = None) -> tuple[Result, Result, Result]:
     """dx = skip ⊙ d_residual + dnorm(dy), and the gradients of γ and β.
 
         dnorm = (g − mean(g) − x̂·mean(g·x̂))/deviation with g = γ·dy  (Xu et al. 2019, eq. 3–5)
@@ -169,7 +175,7 @@ def add_norm_backward(dy: Array, s: Array, statistics: Array, gamma: Array | Non
     if dx is None:
         dx = _new_like("s", s)
     _core.add_norm_backward(norm.fields, dy, s, statistics, gamma, d_residual, skip, dx, d_gamma,
-                            d_beta)
+                            d_beta, 0)
     return dx, d_gamma, d_beta
 
 
@@ -188,7 +194,7 @@ def residual_add(x: Array, branch: Array | None, *, skip: Factor = None, gain: F
 
 def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor = None,
                           gain: Factor = None, dropout: float = 0.0, seed: int = 0, offset: int = 0,
-                          d_branch: Array | None = None) -> tuple[Result, NumPyArray, NumPyArray]:
+                          d_branch: Array | None = None) -> tuple[Result, Result, Result]:
     """The gradients of the branch and of the factors of residual_add and add_norm.
 
         d_branch = gain ⊙ mask ⊙ d_sum,  d_skip = Σ x ⊙ d_sum,  d_gain = Σ dropout(branch) ⊙ d_sum
@@ -199,7 +205,8 @@ def residual_add_backward(d_sum: Array, x: Array, branch: Array, *, skip: Factor
     Returns d_branch, d_skip and d_gain, the last two (features,) in float32 or float64; the gradient of
     a single factor is their sum. That of x is skip ⊙ d_sum: residual_add(d_sum, None, skip=skip).
     """
-    d_skip, d_gain = np.zeros_like(_per_feature("x", x)), np.zeros_like(_per_feature("x", x))
+    d_skip, d_gain = _per_feature("x", x), _per_feature("x", x)
+    d_skip[...] = d_gain[...] = 0
     if d_branch is None:
         d_branch = _new_like("branch", branch)
     _core.residual_add_backward(d_sum, x, branch, skip, gain, _dropout(dropout, seed, offset),
@@ -212,7 +219,7 @@ class Lanes(NamedTuple):
 
     sum: Result
     y: Result
-    statistics: NumPyArray | None
+    statistics: Result | None
 
 
 class LanesGradients(NamedTuple):
@@ -220,11 +227,11 @@ class LanesGradients(NamedTuple):
 
     dx: Result
     d_branch: Result
-    d_carry: NumPyArray | None
-    d_write: NumPyArray | None
-    d_read: NumPyArray | None
-    d_gamma: NumPyArray | None
-    d_beta: NumPyArray | None
+    d_carry: Result | None
+    d_write: Result | None
+    d_read: Result | None
+    d_gamma: Result | None
+    d_beta: Result | None
 
 
 def _lane_norm(norm: LaneNorm, eps: float) -> NormFields | None:
@@ -272,11 +279,12 @@ def lanes(x: Array, branch: Array | None, carry: Array | None, write: Array | No
     shape, dtype = _core.describe("x", x)
     rows, features = shape[:-2], shape[-1:]
     if read is not None and out is None:
-        out = _new(rows + features, dtype if branch is None else _core.describe("branch", branch)[1])
-    statistics = None if norm is None else np.empty(rows + (6,), _values(dtype))
+        out_dtype = dtype if branch is None else _core.describe("branch", branch)[1]
+        out = _new(rows + features, out_dtype, x)
+    statistics = None if norm is None else _new(rows + (6,), _values(dtype), x)
     mixes = carry is not None or branch is not None or sum is not None
     if mixes and sum is None:
-        sum = _new(rows + (made,) + features, dtype)
+        sum = _new(rows + (made,) + features, dtype, x)
     _core.lanes(_lane_norm(norm, eps), x, branch, carry, write, read, _dropout(dropout, seed, offset),
                 gamma, beta, made, sum, out, statistics)
     return Lanes(sum if mixes else x, out, statistics)
@@ -310,8 +318,8 @@ def lanes_backward(d_sum: Array | None, dy: Array | None, x: Array, branch: Arra
 
     _, dtype = _core.describe("x", x)
 
-    def like(name: str, mix: Array | None) -> NumPyArray | None:
-        return None if mix is None else np.empty(_core.describe(name, mix)[0], _values(dtype))
+    def like(name: str, mix: Array | None) -> Result:
+        return None if mix is None else _new(_core.describe(name, mix)[0], _values(dtype), x)
 
     d_carry, d_write, d_read = like("carry", carry), like("write", write), like("read", read)
     d_gamma = None if norm is None else _per_feature("x", x)
@@ -326,7 +334,7 @@ def _norm(x: Array, gamma: Array | None, beta: Array | None, norm: Norm, out: Ar
           return_statistics: bool) -> Any:
     y = _new_like("x", x) if out is None else out
     statistics = _new_statistics(x) if return_statistics else None
-    _core.add_norm(norm.fields, x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics)
+    _core.add_norm(norm.fields, x, None, None, None, (0.0, 0, 0), gamma, beta, None, y, statistics, 0)
     return (y, statistics) if return_statistics else y
 
 
@@ -352,7 +360,7 @@ def layer_norm(x: Array, gamma: Array | None = None, beta: Array | None = None, 
 
 
 def layer_norm_backward(dy: Array, x: Array, statistics: Array, gamma: Array | None = None, *,
-                        dx: Array | None = None) -> tuple[Result, NumPyArray, NumPyArray]:
+                        dx: Array | None = None) -> tuple[Result, Result, Result]:
     """The gradients of layer_norm's x, γ and β: add_norm_backward with s = x."""
     return add_norm_backward(dy, x, statistics, gamma, dx=dx)
 

@@ -36,6 +36,8 @@ class Finding:
     fix: str
     layer: int | None = None
     sublayer: str | None = None
+    module: str | None = None
+    """What the code calls the layer: "encoder.layer.3"."""
 
     @property
     def name(self) -> str:

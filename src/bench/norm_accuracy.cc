@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "addnorm/matrix.h"
 #include "addnorm/torch_generator.h"
@@ -48,17 +50,20 @@ class AccuracyData {
         options(), {.s = view(0), .statistics = statistics, .dy = view(1), .dx = view(3)});
     return errors();
   }
-  NormErrors onednn() {
+  std::optional<NormErrors> onednn() {
     std::vector<float> scale_shift(2 * job_.features), d_scale_shift(2 * job_.features);
     std::fill_n(scale_shift.begin(), job_.features, 1.0F);
     auto run = [&](bool backward, std::vector<void*> matrices) {
-      onednn_norm({{.norm = NormKind::kLayer, .backward = backward},
-                   {kRows, job_.features},
-                   "f32",
-                   job_.epsilon()},
-                  {std::move(matrices), scale_shift.data(), d_scale_shift.data()})();
+      const std::function<void()> norm =
+          onednn_norm({{.norm = NormKind::kLayer, .backward = backward},
+                       {kRows, job_.features},
+                       "f32",
+                       job_.epsilon()},
+                      {std::move(matrices), scale_shift.data(), d_scale_shift.data()});
+      if (norm) norm();
+      return norm != nullptr;
     };
-    run(true, {view(0).data, view(1).data, view(3).data});
+    if (!run(true, {view(0).data, view(1).data, view(3).data})) return {};
     run(false, {view(0).data, view(2).data});
     return errors();
   }

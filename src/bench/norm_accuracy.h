@@ -30,7 +30,7 @@ struct NormErrors {
 struct AccuracyResult {
   AccuracyJob job;
   NormErrors ours;
-  NormErrors onednn;
+  std::optional<NormErrors> onednn;  ///< none where oneDNN was not built with
   std::optional<NormErrors> pytorch;
 };
 AccuracyResult measure_accuracy(const AccuracyJob& job, PythonRival* torch);

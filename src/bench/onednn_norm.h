@@ -15,7 +15,13 @@ struct Arrays {
 };
 
 /// The job by oneDNN: add, then LayerNorm; LayerNorm's backward, then add. Empty where oneDNN has
-/// no such norm or type.
+/// no such norm or type, or was not built with.
+#ifdef ADDNORM_ONEDNN
 std::function<void()> onednn_norm(const Job& job, const Arrays& arrays);
+#else
+inline std::function<void()> onednn_norm(const Job& /*job*/, const Arrays& /*arrays*/) {
+  return {};
+}
+#endif
 
 }  // namespace addnorm::bench

@@ -9,7 +9,7 @@ namespace {
 
 constexpr void (*kRules[])(const Subject&, Findings&) = {
     find_wrong_sums,         find_detached_parts,     find_unexplained_sums,
-    find_wrong_inputs,       find_wrong_axes,         find_wrong_statistics,
+    find_wrong_inputs,       find_wrong_norm_axis,    find_wrong_statistics,
     find_wrong_norm_kind,    find_wrong_gamma_form,   find_wrong_epsilon,
     find_rounded_statistics, find_wrong_divisors,     find_misplaced_norms,
     find_lost_depth_scale,   find_missing_final_norm, find_dead_gains,
@@ -28,6 +28,14 @@ constexpr void (*kRules[])(const Subject&, Findings&) = {
 std::vector<Finding> diagnose(const Subject& subject) {
   std::vector<Finding> findings;
   for (const auto rule : kRules) rule(subject, findings);
+  const std::vector<std::string>& modules = subject.profile.model.layer_modules;
+  for (Finding& finding : findings) {
+    if (!finding.site || finding.site->layer >= modules.size()) continue;
+    const SublayerKind sublayer = finding.site->sublayer;
+    const bool in_layer =
+        sublayer == SublayerKind::kAttention || sublayer == SublayerKind::kFeedForward;
+    if (in_layer) finding.module = modules[finding.site->layer];
+  }
   std::ranges::stable_sort(findings, {}, &Finding::severity);
   return findings;
 }

@@ -91,7 +91,7 @@ probe::ProfileEntry measure(const Site& site, const model::StreamedModel::Gradie
 Tokens complete(Tokens tokens, const model::Recipe& recipe) {
   if (tokens.ids.empty()) {
     std::size_t length = kLength;
-    if (recipe.positions > 0) length = std::min(length, recipe.positions);
+    if (recipe.most_tokens() > 0) length = std::min(length, recipe.most_tokens());
     TorchGenerator generator(tokens.seed);
     tokens.batch = kBatch;
     tokens.ids.resize(kBatch * length);

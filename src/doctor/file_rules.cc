@@ -15,10 +15,20 @@ namespace {
 /// Parts of names of tensors that models of these families carry along and nobody here needs: masks
 /// and tables that can be made anew, copies of tied weights, heads for other tasks.
 constexpr std::string_view kCarriedAlong[] = {
-    "attn.bias",    "attn.masked_bias",     "rotary_emb",
-    "position_ids", "lm_head.weight",       "embed_tokens.weight",
-    "pooler.",      "cls.seq_relationship", "cls.predictions.decoder",
-    "classifier.",  "qa_outputs.",          "score.",
+    "attn.bias",
+    "attn.masked_bias",
+    "rotary_emb",
+    "attention.bias",
+    "attention.masked_bias",
+    "position_ids",
+    "lm_head.weight",
+    "embed_tokens.weight",
+    "pooler.",
+    "cls.seq_relationship",
+    "cls.predictions.decoder",
+    "classifier.",
+    "qa_outputs.",
+    "score.",
 };
 
 bool is_carried_along(const std::string& name) {
@@ -32,11 +42,13 @@ struct KnownEpsilons {
   std::string_view family;
   double values[2];
 };
-constexpr KnownEpsilons kKnownEpsilons[] = {{"gpt2", {1e-5, 1e-5}},   {"bert", {1e-12, 1e-12}},
-                                            {"llama", {1e-5, 1e-6}},  {"qwen2", {1e-6, 1e-5}},
-                                            {"qwen3", {1e-6, 1e-6}},  {"gemma", {1e-6, 1e-6}},
-                                            {"gemma2", {1e-6, 1e-6}}, {"gemma3_text", {1e-6, 1e-6}},
-                                            {"olmo2", {1e-6, 1e-5}},  {"t5", {1e-6, 1e-6}}};
+constexpr KnownEpsilons kKnownEpsilons[] = {
+    {"gpt2", {1e-5, 1e-5}},     {"bert", {1e-12, 1e-12}},      {"llama", {1e-5, 1e-6}},
+    {"qwen2", {1e-6, 1e-5}},    {"qwen3", {1e-6, 1e-6}},       {"gemma", {1e-6, 1e-6}},
+    {"gemma2", {1e-6, 1e-6}},   {"gemma3_text", {1e-6, 1e-6}}, {"olmo2", {1e-6, 1e-5}},
+    {"olmo3", {1e-6, 1e-5}},    {"mistral", {1e-5, 1e-6}},     {"phi3", {1e-5, 1e-5}},
+    {"glm", {1.5625e-7, 1e-5}}, {"glm4", {1e-5, 1.5625e-7}},   {"gpt_neox", {1e-5, 1e-5}},
+    {"t5", {1e-6, 1e-6}}};
 
 }  // namespace
 
@@ -76,12 +88,12 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .where = "all norms",
        .what = fmt::format("ε is {:.3g}", model.eps),
        .because = fmt::format(
-           "the family {} was published with {:.0e}{}", model.model_type, known->values[0],
-           known->values[0] == known->values[1] ? "" : fmt::format(" or {:.0e}", known->values[1])),
+           "the family {} was published with {:.3g}{}", model.model_type, known->values[0],
+           known->values[0] == known->values[1] ? "" : fmt::format(" or {:.3g}", known->values[1])),
        .fix = "take the ε that the weights were trained with",
        .measured = model.eps,
        .expected = known->values[0],
-       .remedies = {{.change = fmt::format("ε {:.3g} → {:.0e}", model.eps, known->values[0]),
+       .remedies = {{.change = fmt::format("ε {:.3g} → {:.3g}", model.eps, known->values[0]),
                      .recipe = [epsilon = known->values[0]](
                                    model::Recipe& recipe) { recipe.set_epsilon(epsilon); }}},
        .measure = loss_measure()});

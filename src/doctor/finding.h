@@ -40,6 +40,7 @@ struct Finding {
   Severity severity = Severity::kBroken;
   std::optional<Site> site = {};  ///< none: it is of the whole
   std::string where;              ///< "layer 3, attention"; "all norms"
+  std::string module = {};        ///< what the code calls its layer, where the profile says it
   std::string what;               ///< in a sentence, with its numbers
   std::string because;            ///< the expectation and where it comes from
   std::string fix;

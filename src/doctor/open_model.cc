@@ -80,9 +80,10 @@ OpenedModel open_model(const std::string& path, const RecipeChange& change) {
   const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
   const std::string config = (folder / "config.json").string();
   require(fs::exists(config), "{}: there is no config.json beside the weights", path);
-  model::Recipe recipe = model::parse_recipe(io::read_file(config), config);
+  const auto tensors = [&] { return model::Weights(path, {}).besides({}); };
+  model::Recipe recipe = model::parse_recipe(io::read_file(config), config, tensors);
   if (change) change(recipe);
-  model::Weights weights(path, recipe.family);
+  model::Weights weights(path, recipe.naming());
   const bool has_two_heads = has_another_head(recipe, weights);
   OpenedModel opened = open(path, std::move(recipe), std::move(weights));
   opened.subject.unused = opened.model.weights().besides(opened.model.parameter_names());
@@ -115,7 +116,7 @@ OpenedModel open_run(const run::RunFiles& files) {
 OpenedModel open_run(const run::RunFiles& files, Subject before) {
   const run::RunState state = run::Checkpoint(files.checkpoint).state();
   OpenedModel run = open(files.folder, model::recipe_of(run::decoder_options(state.config)),
-                         model::Weights(files.checkpoint, "addnorm"));
+                         model::Weights(files.checkpoint, {"addnorm"}));
   Subject& subject = run.subject;
   subject.step = state.steps;
   subject.profile.entries = std::move(before.profile.entries);

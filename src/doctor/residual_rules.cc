@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -121,17 +122,19 @@ bool is_in(const std::vector<bool>& layers, const Site& site) {
   return site.layer < layers.size() && layers[site.layer];
 }
 
-/// Whether all branches of a kind go into their sums by this factor: some models are made so, with
-/// a residual multiplier, or two feed-forwards of one half.
-bool is_everywhere(const Subject& subject, const probe::ProfileEntry& like) {
-  bool same = true;
-  std::size_t sums = 0;
+/// The factor by which most branches of a kind go into their sums: some models are made with
+/// another one than 1, by a residual multiplier, or two feed-forwards of one half. 1 where most
+/// have none.
+double usual_gain(const Subject& subject, SublayerKind sublayer) {
+  std::vector<double> factors;
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (sum.site.sublayer != like.site.sublayer) return;
-    ++sums;
-    same &= is_near(sum.from_branch, like.from_branch);
+    if (sum.site.sublayer == sublayer) factors.push_back(sum.from_branch);
   });
-  return same && sums > 1;
+  for (const double factor : factors) {
+    const auto alike = std::ranges::count_if(factors, [&](double f) { return is_near(f, factor); });
+    if (factors.size() > 1 && 2 * static_cast<std::size_t>(alike) > factors.size()) return factor;
+  }
+  return 1;
 }
 
 /// One part of a sum: what it gives forward, what it gets backward, and what it is if that is
@@ -192,18 +195,19 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
 }
 
 void find_wrong_sums(const Subject& subject, Findings& findings) {
-  const std::vector<bool> parallel = parallel_layers(subject);
   const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (sum.unexplained > kMostUnexplained || is_in(parallel, sum.site)) return;
+    if (sum.unexplained > kMostUnexplained) return;
     const Placement* placement = placement_at(placements, sum.site);
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
     const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
     const std::optional<double> gain = placement ? constant(placement->gain, depth) : 1.0;
     if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
       report_skip(subject, sum, *skip, findings);
-    } else if (gain && !std::isnan(sum.from_branch) && !is_near(sum.from_branch, *gain)) {
-      const bool is_design = *gain == 1 && is_everywhere(subject, sum);
+    } else if (gain && !std::isnan(sum.from_branch)) {
+      const double usual = *gain == 1 ? usual_gain(subject, sum.site.sublayer) : *gain;
+      const bool is_design = is_near(sum.from_branch, usual);
+      if (is_design && is_near(usual, *gain)) return;
       findings.push_back(
           {.rule = "branch-factor",
            .severity = is_design ? Severity::kNote : Severity::kBroken,
@@ -211,11 +215,13 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
            .where = place_text(sum.site),
            .what = fmt::format("the branch goes into the sum times {:.3g}: {}", sum.from_branch,
                                formula(sum)),
-           .because = fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject)),
+           .because = is_design || usual == *gain
+                          ? fmt::format("s = x + {:.3g}·f{}", *gain, by_placement(subject))
+                          : fmt::format("s = x + {:.3g}·f, as most sublayers of its kind", usual),
            .fix = "check the code between the branch and the sum: a scale, a second add; declare a "
                   "learned gain to the probe with recipe={\"placement\": \"layerscale\"}",
            .measured = sum.from_branch,
-           .expected = *gain});
+           .expected = is_design ? *gain : usual});
     }
   });
 }

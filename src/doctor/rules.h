@@ -18,7 +18,7 @@ void find_wrong_inputs(const Subject& subject, Findings& findings);
 void find_unexplained_sums(const Subject& subject, Findings& findings);
 
 // norm_rules.cc: norms against what the network says they are
-void find_wrong_axes(const Subject& subject, Findings& findings);
+void find_wrong_norm_axis(const Subject& subject, Findings& findings);
 void find_wrong_statistics(const Subject& subject, Findings& findings);
 void find_wrong_norm_kind(const Subject& subject, Findings& findings);
 void find_wrong_gamma_form(const Subject& subject, Findings& findings);

@@ -100,6 +100,40 @@ TEST(Rules, SeeFactorsInOneSumAndTakeThemInAllForADesign) {
   EXPECT_EQ(diagnose(subject).at(0).severity, Severity::kBroken);
 }
 
+TEST(Rules, SeeTheBranchWhoseFactorMostOthersDoNotHave) {
+  Subject subject = sound();
+  for (probe::ProfileEntry& entry : subject.profile.entries) {
+    if (entry.site.point == Point::kSum && entry.site.sublayer == kFeedForward) {
+      entry.from_branch = 0.5;  // a Conformer's
+    }
+  }
+  probe::ProfileEntry third = at(subject, 1, kFeedForward, Point::kSum);
+  third.site.layer = 2;
+  third.from_branch = 1;
+  subject.profile.model.n_layers = 3;
+  subject.profile.entries.push_back(third);
+  EXPECT_THAT(found(subject), ElementsAre("branch-factor, layer 2, feed-forward",
+                                          "branch-factor, layer 0, feed-forward (note)",
+                                          "branch-factor, layer 1, feed-forward (note)"));
+}
+
+TEST(Rules, SeeANormThatDoesNotDivideRows) {
+  Subject subject = sound();
+  probe::ProfileEntry& norm = at(subject, 1, kAttention, Point::kBefore);
+  norm.unexplained = 0.04;
+  norm.centred = 1;  // which RMSNorm's is not
+  const auto seen = [&] {
+    std::vector<std::string> rules;
+    for (const Finding& f : diagnose(subject)) {
+      if (f.where == "layer 1, attention, norm before it") rules.emplace_back(f.rule);
+    }
+    return rules;
+  };
+  EXPECT_THAT(seen(), ElementsAre("norm-kind"));
+  norm.unexplained = 0.06;
+  EXPECT_THAT(seen(), ElementsAre("norm-axis"));
+}
+
 TEST(Rules, SeeANormThatIsMissingOrElsewhere) {
   Subject subject = sound();
   for (const std::size_t layer : {0, 1}) {
@@ -206,14 +240,22 @@ TEST(Rules, SayWhereNaNAppearsFirstForwardOrOnTheWayBack) {
   EXPECT_THAT(found(values), ElementsAre("not-finite, layer 1, attention, sum"));
 }
 
-TEST(Rules, LeaveLayersWhoseSublayersStandSideBySide) {
+TEST(Rules, LeaveSumsOfLayersSideBySideThatOneBranchDoesNotExplain) {
   Subject subject = sound();
   for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
-    probe::ProfileEntry& x = at(subject, 1, sublayer, Point::kX);
-    x.mean = 0.1;
-    at(subject, 1, sublayer, Point::kSum).from_branch = 0;
+    at(subject, 1, sublayer, Point::kX).mean = 0.1;
+    probe::ProfileEntry& sum = at(subject, 1, sublayer, Point::kSum);
+    sum.from_branch = 0;
+    sum.unexplained = 0.3;  // the other branch, which the profile's author did not know of
   }
   EXPECT_THAT(found(subject), IsEmpty());
+  for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+    probe::ProfileEntry& sum = at(subject, 1, sublayer, Point::kSum);
+    sum.from_x = sum.unexplained = 0;  // where it was known, the residual is judged as elsewhere
+    sum.from_branch = 1;
+  }
+  EXPECT_THAT(found(subject), ElementsAre("residual-missing, layer 1, attention",
+                                          "residual-missing, layer 1, feed-forward"));
 }
 
 TEST(Rules, SeeWeightsThatDoWorseThanGuessing) {
@@ -237,6 +279,11 @@ TEST(Rules, SeeIdleBranchesButNotThoseThatANormMakesLarge) {
   Subject subject = sound();
   at(subject, 0, kFeedForward, Point::kBranch).rms = 1e-9;
   EXPECT_THAT(found(subject), ElementsAre("idle-sublayer, layer 0, feed-forward"));
+  Subject of_lanes = subject;
+  probe::ProfileEntry second = at(of_lanes, 0, kFeedForward, Point::kSum);
+  second.site.lane = 1;
+  of_lanes.profile.entries.push_back(second);
+  EXPECT_THAT(found(of_lanes), ElementsAre("idle-sublayer, layer 0, feed-forward"));
   at(subject, 0, kFeedForward, Point::kInside).rms = 1;
   subject.profile.model.placement = "";  // which has no norm there
   EXPECT_THAT(found(subject), IsEmpty());

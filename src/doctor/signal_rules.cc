@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "doctor/places.h"
@@ -94,7 +95,11 @@ bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step
   const probe::ProfileEntry* weight =
       find_entry(subject.profile, step,
                  {branch.layer, branch.sublayer, Point::kWeight, NormSlot::kNone, last});
-  return weight != nullptr && weight->rms == 0 && weight->grad_rms > 0 && is_initial(subject);
+  const bool has_gains = std::ranges::any_of(subject.profile.entries, [](const auto& entry) {
+    return entry.site.point == Point::kGamma;  // by which a network before training is known
+  });
+  return weight != nullptr && weight->rms == 0 && weight->grad_rms > 0 &&
+         (is_initial(subject) || !has_gains);
 }
 
 }  // namespace
@@ -122,6 +127,9 @@ void find_idle_sublayers(const Subject& subject, Findings& findings) {
     if (!is_known || !(branch->rms <= kIdle * x->rms)) return;
     if (inside != nullptr && !(inside->rms <= kIdle * x->rms)) return;
     if (starts_at_zero(subject, branch->site, step)) return;
+    const bool is_reported = !findings.empty() && findings.back().rule == "idle-sublayer" &&
+                             findings.back().site == branch->site;
+    if (is_reported) return;  // a branch that several lanes take
     findings.push_back({.rule = "idle-sublayer",
                         .severity = Severity::kSuspicious,
                         .site = branch->site,

@@ -4,7 +4,7 @@
 
 namespace addnorm::gemm {
 
-/// The product by oneDNN; neither m, n nor k is 0. Not in WebAssembly.
+/// The product by oneDNN, with ADDNORM_ONEDNN; neither m, n nor k is 0.
 template <typename In, typename Out>
 void multiply_by_onednn(const Gemm<In, Out>& args);
 

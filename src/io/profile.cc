@@ -106,6 +106,7 @@ T value_or(const Json& object, const char* key, T absent) {
   const char* type = std::is_same_v<T, std::string> ? "a text"
                      : std::is_same_v<T, double>    ? "a number"
                      : std::is_same_v<T, bool>      ? "true or false"
+                     : !std::is_arithmetic_v<T>     ? "a list of texts"
                                                     : "a whole number from 0 on";
   if (!fits<T>(*found)) fail(fmt::format("{} is {}, must be {}", key, found->dump(), type));
   return found->get<T>();
@@ -138,6 +139,7 @@ ProfileModel model_of(const Json& header) {
           .architecture = value_or(model, "architecture", std::string()),
           .model_type = value_or(model, "model_type", std::string()),
           .parameters = value_or(model, "parameters", std::size_t{0}),
+          .layer_modules = value_or(model, "layer_modules", std::vector<std::string>()),
           .seed = value_or(model, "seed", std::uint64_t{0})};
 }
 
@@ -239,6 +241,7 @@ std::string profile_header(const ProfileModel& model) {
   put("architecture", model.architecture);
   put("model_type", model.model_type);
   put("parameters", model.parameters);
+  put("layer_modules", model.layer_modules);
   known["seed"] = model.seed;
   return Json{{"addnorm_profile", 1}, {"model", known}}.dump() + "\n";
 }

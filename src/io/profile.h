@@ -27,6 +27,7 @@ struct ProfileModel {
   std::string architecture;  ///< the name of a class
   std::string model_type;    ///< as config.json says it
   std::size_t parameters = 0;
+  std::vector<std::string> layer_modules;  ///< what the code calls each layer: "encoder.layer.3"
   std::uint64_t seed = 0;
 };
 

@@ -26,6 +26,17 @@ TEST(Profile, BeginsWithWhatIsKnownOfTheModel) {
   EXPECT_EQ(lines[0]["model"]["placement"], "pre");
 }
 
+TEST(Profile, KnowsWhatTheCodeCallsItsLayers) {
+  const ProfileModel model{.layer_modules = {"encoder.layer.0", "encoder.layer.1"}};
+  EXPECT_EQ(parse_profiles(profile_header(model), "file").at(0).model.layer_modules,
+            model.layer_modules);
+  for (const char* wrong : {"3", R"("encoder")", "[1]"}) {
+    const std::string header =
+        R"({"addnorm_profile":1,"model":{"layer_modules":)" + std::string(wrong) + "}}\n";
+    EXPECT_THROW(parse_profiles(header, "file"), Error) << wrong;
+  }
+}
+
 TEST(Profile, HasOneLineForEachEntryAndNoKeyForTheUnknown) {
   const std::vector<probe::ProfileEntry> entries{
       {.step = 2, .site = {3, SublayerKind::kAttention, Point::kSum}, .rms = 1.5},

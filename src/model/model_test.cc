@@ -1,6 +1,7 @@
 /// What models from elsewhere may get wrong. That they compute what PyTorch does is
 /// tests/models_test.cc's.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,12 +9,14 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "addnorm/error.h"
 #include "io/file.h"
+#include "model/nearest_family.h"
 #include "model/streamed_model.h"
 #include "support/random.h"
 
@@ -57,9 +60,45 @@ TEST(Recipe, SaysWhichKeyIsWrong) {
   EXPECT_THAT(parse("rms_norm_eps", "\"x\""), throws("rms_norm_eps is \"x\", must be a number"));
   EXPECT_THAT(parse("hidden_act", "\"mish\""), throws("its activation 'mish' is not known here"));
   EXPECT_THAT(parse("attention_bias", "true"), throws("attention_bias is not known here"));
-  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "yarn"})"), throws("'yarn' is not known"));
+  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "axial"})"), throws("'axial' is not known"));
+  EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "yarn"})"), throws("there is no factor"));
+  EXPECT_THAT(parse("rope_scaling", R"({"type": "su", "short_factor": [1]})"),
+              throws("short_factor has 1 entries for 2 pairs"));
+  EXPECT_THAT(parse("partial_rotary_factor", "0.25"), throws("1 of 4 features of a head turn"));
+  EXPECT_THAT(parse("partial_rotary_factor", "2"), throws("is 2, must be at most 1"));
   EXPECT_THAT(parse("rope_scaling", R"({"rope_type": "llama3", "factor": 8})"),
               throws("config.json: rope_scaling: there is no low_freq_factor"));
+}
+
+TEST(Recipe, NamesTheNearestFamily) {
+  const auto nearest = [](const std::string& name, const std::string& json,
+                          const std::vector<std::string>& tensors) {
+    return nearest_family(name, json, tensors);
+  };
+  const std::vector<std::string> of_llama = {
+      "model.embed_tokens.weight",
+      "model.layers.0.input_layernorm.weight",
+      "model.layers.0.post_attention_layernorm.weight",
+      "model.layers.0.self_attn.q_proj.weight",
+      "model.layers.0.self_attn.k_proj.weight",
+      "model.layers.0.self_attn.v_proj.weight",
+      "model.layers.0.self_attn.o_proj.weight",
+      "model.layers.0.mlp.gate_proj.weight",
+      "model.layers.0.mlp.up_proj.weight",
+      "model.layers.0.mlp.down_proj.weight",
+      "model.layers.0.mlp.new_proj.weight",
+      "model.layers.1.input_layernorm.weight",
+  };
+  EXPECT_EQ(nearest("llamba", kLlama, of_llama),
+            "the nearest is llama, whose names 9 of 10 tensors of a layer have: to try it, set "
+            "model_type to \"llama\" in a copy of the folder");
+  auto with_norms = of_llama;
+  with_norms.emplace_back("model.layers.0.self_attn.q_norm.weight");
+  with_norms.emplace_back("model.layers.0.self_attn.k_norm.weight");
+  EXPECT_THAT(nearest("llamba", kLlama, with_norms),
+              HasSubstr("qwen3, whose names 11 of 12 tensors"));
+  EXPECT_THAT(nearest("llamba", kLlama, {}), HasSubstr("llama, which can read this file"));
+  EXPECT_THAT(nearest("gpt_neo", "{}", {}), HasSubstr("gpt_neox, by its name"));
 }
 
 TEST(Recipe, IsWhatTheConfigurationSays) {
@@ -95,6 +134,88 @@ TEST(Recipe, FindsRotaryPositionsWhereNewerFilesHaveThem) {
       EXPECT_EQ(after.attention[l].rope, before.attention[l].rope) << name << ", layer " << l;
     }
   }
+}
+
+/// Files from before rope_parameters, as most on the hub are, have names that differ by family.
+TEST(Recipe, FindsRotaryPositionsWhereOlderFilesHaveThem) {
+  using Json = nlohmann::ordered_json;
+  struct Case {
+    const char* name;
+    void (*rewrite)(Json& config, const Json& rope);
+  };
+  const Case cases[] = {
+      {"gpt_neox",
+       [](Json& config, const Json& rope) {
+         config["rotary_emb_base"] = rope["rope_theta"];
+         config["rotary_pct"] = rope["partial_rotary_factor"];
+       }},
+      {"phi3_longrope",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["rope_theta"];
+         config["partial_rotary_factor"] = rope["partial_rotary_factor"];
+         config["rope_scaling"] = {{"type", "su"},
+                                   {"short_factor", rope["short_factor"]},
+                                   {"long_factor", rope["long_factor"]}};
+       }},
+      {"mistral_yarn",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["rope_theta"];
+         config["rope_scaling"] = rope;
+         config["rope_scaling"]["type"] = "yarn";
+         config["rope_scaling"].erase("rope_type");
+       }},
+      {"olmo3",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["full_attention"]["rope_theta"];
+         config["rope_scaling"] = rope["full_attention"];
+         config["rope_scaling"].erase("rope_theta");
+       }},
+      {"glm4",
+       [](Json& config, const Json& rope) {
+         config["rope_theta"] = rope["rope_theta"];
+         config["partial_rotary_factor"] = rope["partial_rotary_factor"];
+       }},
+  };
+  for (const auto& [name, rewrite] : cases) {
+    const std::string file =
+        fmt::format("{}/tests/golden/hub_models/{}/config.json", ADDNORM_SOURCE_DIR, name);
+    Json config = Json::parse(io::read_file(file));
+    const Recipe newer = parse_recipe(config.dump(), file);
+    const Json rope = config["rope_parameters"];
+    config.erase("rope_parameters");
+    rewrite(config, rope);
+    const Recipe older = parse_recipe(config.dump(), file);
+    EXPECT_EQ(older.longest, newer.longest) << name;
+    for (std::size_t l = 0; l < newer.layers(); ++l) {
+      EXPECT_EQ(older.attention[l].rope, newer.attention[l].rope) << name << ", layer " << l;
+      EXPECT_EQ(older.attention[l].rotary_gain, newer.attention[l].rotary_gain) << name;
+    }
+  }
+}
+
+/// By hand, of the published formulas, with heads of 4 features and a base of 10,000.
+TEST(Recipe, ScalesRotaryPositions) {
+  const auto form = [](const std::string& scaling) {
+    auto config = nlohmann::ordered_json::parse(kLlama);
+    config["max_position_embeddings"] = 64;
+    config["rope_scaling"] = nlohmann::ordered_json::parse(scaling);
+    return parse_recipe(config.dump(), "config.json");
+  };
+  const Recipe dynamic = form(R"({"type": "dynamic", "factor": 2})");
+  EXPECT_THAT(dynamic.attention[0].rope, ElementsAre(1, 0.01));
+  EXPECT_EQ(dynamic.longest, 64U);
+  const Recipe longrope = form(R"({"type": "longrope", "short_factor": [2, 4],
+                                   "long_factor": [5, 6], "original_max_position_embeddings": 16})");
+  EXPECT_THAT(longrope.attention[0].rope, ElementsAre(0.5, 0.0025));
+  EXPECT_EQ(longrope.longest, 16U);
+  EXPECT_DOUBLE_EQ(longrope.attention[0].rotary_gain, std::sqrt(1.5));  // 1 + ln 4/ln 16
+  const Recipe yarn = form(R"({"type": "yarn", "factor": 4, "truncate": false, "beta_fast": 4,
+                               "beta_slow": 1, "original_max_position_embeddings": 1024})");
+  EXPECT_NEAR(yarn.attention[0].rope[0], 1, 1e-12);
+  EXPECT_NEAR(yarn.attention[0].rotary_gain, 1 + 0.1 * std::log(4), 1e-12);
+  // Pair 1 turns 1024·0.01/2π = 1.63 times: ln(4/1.63)/ln 4 of the way from 4 turns to 1.
+  const double slowed = std::log(4 / (10.24 / (2 * std::numbers::pi))) / std::log(4);
+  EXPECT_NEAR(yarn.attention[0].rope[1], 0.01 * (1 - slowed + slowed / 4), 1e-12);
 }
 
 /// The files of a random model by kLlama's recipe, to be spoilt.
@@ -139,7 +260,7 @@ class ModelFilesTest : public ::testing::Test {
     io::write_safetensors((folder_ / name).string(), stored);
   }
   StreamedModel load() const {
-    return {parse_recipe(kLlama, "config.json"), Weights(folder_.string(), "llama")};
+    return {parse_recipe(kLlama, "config.json"), Weights(folder_.string(), {"llama"})};
   }
 
   /// Its own for each test, which run side by side.
@@ -202,11 +323,24 @@ TEST_F(ModelFilesTest, SaysWhatIsMissingOrOfAnotherShape) {
               throws("has the shape (), must have (11, 8)"));
 }
 
+/// LongRoPE's second list, for longer sequences, is not read.
+TEST_F(ModelFilesTest, RefusesSequencesForWhichItsPositionsAreNotKnown) {
+  write("model.safetensors", tensors_);
+  const std::string scaling = R"({"type": "longrope", "short_factor": [1, 2], "factor": 2,
+                                  "original_max_position_embeddings": 4})";
+  StreamedModel model(parse_recipe(changed("rope_scaling", scaling), "config.json"),
+                      Weights(folder_.string(), {"llama"}));
+  const std::vector<std::int32_t> tokens(10, 1);
+  EXPECT_EQ(model.forward(std::span(tokens).first(8), 2).rows, 8U);
+  EXPECT_THAT([&] { model.forward(tokens, 2); },
+              throws("5 tokens are longer than the 4 for which"));
+}
+
 /// The recipe alone must not make the program ask for memory.
 TEST_F(ModelFilesTest, RefusesARecipeThatIsTooLargeForTheFiles) {
   write("model.safetensors", tensors_);
   Recipe recipe = parse_recipe(changed("intermediate_size", "900000000"), "config.json");
-  EXPECT_THAT([&] { StreamedModel(recipe, Weights(folder_.string(), "llama")); },
+  EXPECT_THAT([&] { StreamedModel(recipe, Weights(folder_.string(), {"llama"})); },
               throws("too few for one layer"));
 }
 

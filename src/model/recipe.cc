@@ -3,98 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
+#include <span>
 #include <string_view>
 
-#include "io/json.h"
+#include "base/find_named.h"
+#include "model/config.h"
+#include "model/nearest_family.h"
+#include "model/rotary.h"
 
 namespace addnorm::model {
 namespace {
-
-/// A config.json, read key by key.
-class Config {
- public:
-  Config(const io::Json& object, std::string file) : object_(object), file_(std::move(file)) {}
-
-  bool has(const char* key) const { return object_.contains(key) && !object_.at(key).is_null(); }
-
-  std::size_t size(const char* key) const {
-    const io::Json& value = at(key);
-    require(value.is_number_unsigned() && value.get<std::size_t>() > 0 &&
-                value.get<std::size_t>() <= kMost,
-            "{}: {} is {}, must be a whole number from 1 to {}", file_, key, value.dump(), kMost);
-    return value.get<std::size_t>();
-  }
-  std::size_t size(const char* key, std::size_t absent) const {
-    return has(key) ? size(key) : absent;
-  }
-
-  double number(const char* key) const {
-    const io::Json& value = at(key);
-    require(value.is_number() && value.get<double>() >= 0 && std::isfinite(value.get<double>()),
-            "{}: {} is {}, must be a number from 0 on", file_, key, value.dump());
-    return value.get<double>();
-  }
-  double above_0(const char* key, double absent) const {
-    const double value = number(key, absent);
-    require(value > 0, "{}: {} is 0, must be above 0", file_, key);
-    return value;
-  }
-  double above_0(const char* key) const {
-    at(key);
-    return above_0(key, 0);
-  }
-  double number(const char* key, double absent) const { return has(key) ? number(key) : absent; }
-
-  bool flag(const char* key, bool absent) const {
-    if (!has(key)) return absent;
-    const io::Json& value = at(key);
-    require(value.is_boolean(), "{}: {} is {}, must be true or false", file_, key, value.dump());
-    return value.get<bool>();
-  }
-
-  std::string word(const char* key) const {
-    const io::Json& value = at(key);
-    require(value.is_string(), "{}: {} is {}, must be a word", file_, key, value.dump());
-    return value.get<std::string>();
-  }
-  std::string word(const char* key, const char* absent) const {
-    return has(key) ? word(key) : absent;
-  }
-
-  Config object(const char* key) const {
-    const io::Json& value = at(key);
-    require(value.is_object(), "{}: {} is {}, must be an object", file_, key, value.dump());
-    return {value, file_ + ": " + key};
-  }
-
-  std::vector<std::string> words(const char* key) const {
-    const io::Json& value = at(key);
-    require(value.is_array(), "{}: {} is {}, must be a list", file_, key, value.dump());
-    std::vector<std::string> result;
-    for (const io::Json& one : value) {
-      require(one.is_string(), "{}: {} holds {}, must hold words", file_, key, one.dump());
-      result.push_back(one.get<std::string>());
-    }
-    return result;
-  }
-
-  template <typename... Args>
-  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(file_ + ": " + fmt::format(format, std::forward<Args>(args)...));
-  }
-
- private:
-  static constexpr std::size_t kMost = 1'000'000'000;
-
-  const io::Json& at(const char* key) const {
-    require(has(key), "{}: there is no {}", file_, key);
-    return object_.at(key);
-  }
-
-  const io::Json& object_;
-  std::string file_;
-};
 
 struct NamedActivation {
   std::string_view name;
@@ -102,11 +20,12 @@ struct NamedActivation {
   FeedForwardKind gated;
 };
 constexpr FeedForwardKind kUnknown{-1};
-constexpr std::array<NamedActivation, 6> kActivations{{
+constexpr std::array<NamedActivation, 7> kActivations{{
     {"relu", FeedForwardKind::kRelu, kUnknown},
     {"gelu", FeedForwardKind::kGelu, kUnknown},
     {"gelu_new", FeedForwardKind::kGeluTanh, FeedForwardKind::kGeGluTanh},
     {"gelu_pytorch_tanh", FeedForwardKind::kGeluTanh, FeedForwardKind::kGeGluTanh},
+    {"gelu_fast", FeedForwardKind::kGeluTanh, FeedForwardKind::kGeGluTanh},
     {"silu", kUnknown, FeedForwardKind::kSwiGlu},
     {"swish", kUnknown, FeedForwardKind::kSwiGlu},
 }};
@@ -176,69 +95,31 @@ Recipe bert(const Config& config) {
   return recipe;
 }
 
-/// Llama 3's: long waves turn `factor` times slower, those in between in proportion.
-void slow_long_waves(std::vector<double>& frequencies, const Config& scaling) {
-  const double factor = scaling.number("factor");
-  const double low = scaling.number("low_freq_factor");
-  const double high = scaling.number("high_freq_factor");
-  const auto context = static_cast<double>(scaling.size("original_max_position_embeddings"));
-  if (!(factor > 0 && high > low && low > 0)) {
-    scaling.refuse("factor {}, low_freq_factor {}, high_freq_factor {} are in no order", factor,
-                   low, high);
-  }
-  for (double& frequency : frequencies) {
-    const double turns = context * frequency / (2 * std::numbers::pi);
-    const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
-    frequency *= kept + (1 - kept) / factor;
-  }
+void set_rotary(AttentionForm& attention, RotaryForm rotary) {
+  attention.rope = std::move(rotary.frequencies);
+  attention.rotary_gain = rotary.gain;
 }
 
-/// As an object says that stands under rope_scaling or rope_parameters.
-std::vector<double> scaled(std::vector<double> frequencies, const Config& scaling) {
-  const std::string kind =
-      scaling.has("rope_type") ? scaling.word("rope_type") : scaling.word("type", "default");
-  if (kind == "llama3") {
-    slow_long_waves(frequencies, scaling);
-  } else if (kind == "linear") {
-    const double factor = scaling.above_0("factor");
-    for (double& frequency : frequencies) frequency /= factor;
-  } else if (kind != "default") {
-    scaling.refuse("a type '{}' is not known here", kind);
+/// A head of `absent` features, unless the file says another number.
+std::size_t head_size(const Config& config, std::size_t absent) {
+  constexpr std::size_t kWidest = 8192;
+  const std::size_t d_head = config.size("head_dim", std::max<std::size_t>(absent, 1));
+  if (d_head % 2 != 0 || d_head > kWidest) {
+    config.refuse("head_dim is {}, must be even and at most {}", d_head, kWidest);
   }
-  return frequencies;
+  return d_head;
 }
 
-/// Of the layers that see everything. Newer files have it all in rope_parameters, by the kind of
-/// layer where there are several.
-std::vector<double> rope(const Config& config, double base, std::size_t d_head) {
-  if (config.has("rope_parameters")) {
-    const Config all = config.object("rope_parameters");
-    const Config own = all.has("full_attention") ? all.object("full_attention") : all;
-    return scaled(rope_frequencies(own.above_0("rope_theta", base), d_head), own);
-  }
-  std::vector<double> frequencies = rope_frequencies(config.above_0("rope_theta", base), d_head);
-  if (!config.has("rope_scaling")) return frequencies;
-  return scaled(std::move(frequencies), config.object("rope_scaling"));
-}
-
-/// Of Gemma 3's layers that see a window.
-std::vector<double> local_rope(const Config& config, std::size_t d_head) {
-  constexpr double kBase = 10'000;
-  if (config.has("rope_parameters")) {
-    const Config own = config.object("rope_parameters").object("sliding_attention");
-    return scaled(rope_frequencies(own.above_0("rope_theta", kBase), d_head), own);
-  }
-  return rope_frequencies(config.above_0("rope_local_base_freq", kBase), d_head);
-}
-
-/// What Llama, Qwen, Gemma and OLMo have in common, as Llama has it.
+/// What Llama, Mistral, Phi, Qwen, Gemma, GLM and OLMo have in common, as Llama has it.
 struct LlamaForm {
-  double rope_base = 10'000;
+  RotaryDefaults rotary = {};
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double epsilon = 1e-6;
   ModelOutput output = ModelOutput::kLogits;  ///< where tie_word_embeddings does not say
   std::string_view placement = "pre";
   QkNorm qk_norm = QkNorm::kNone;
   Bias qkv_bias = Bias::kNo;
+  bool knows_attention_bias = false;  ///< whether attention_bias is of query, key and value alone
   GammaForm gamma = GammaForm::kPlain;
   const char* activation_key = "hidden_act";
   const char* activation = "silu";  ///< where that key does not say
@@ -258,49 +139,34 @@ Recipe llama(const Config& config, const LlamaForm& form) {
                 .gamma_form = form.gamma};
   block.affine = Affine::kGamma;
   block.bias = Bias::kNo;
-  if (config.flag("attention_bias", false)) config.refuse("attention_bias is not known here");
-  if (config.flag("mlp_bias", false)) config.refuse("mlp_bias is not known here");
-  AttentionForm attention{
-      .n_kv_heads = config.size("num_key_value_heads", block.n_heads),
-      .d_head = config.size("head_dim", std::max<std::size_t>(block.d_model / block.n_heads, 1)),
-      .qkv_bias = form.qkv_bias,
-      .qk_norm = form.qk_norm,
-      .norm = block.norm};
-  constexpr std::size_t kWidest = 8192;
-  if (attention.d_head % 2 != 0 || attention.d_head > kWidest) {
-    config.refuse("head_dim is {}, must be even and at most {}", attention.d_head, kWidest);
+  Bias qkv_bias = form.qkv_bias;
+  if (form.knows_attention_bias) {
+    qkv_bias = config.flag("attention_bias", qkv_bias == Bias::kYes) ? Bias::kYes : Bias::kNo;
+  } else if (config.flag("attention_bias", false)) {
+    config.refuse("attention_bias is not known here");
   }
-  attention.rope = rope(config, form.rope_base, attention.d_head);
+  if (config.flag("mlp_bias", false)) config.refuse("mlp_bias is not known here");
+  AttentionForm attention{.n_kv_heads = config.size("num_key_value_heads", block.n_heads),
+                          .d_head = head_size(config, block.d_model / block.n_heads),
+                          .qkv_bias = qkv_bias,
+                          .rotary_pairs = form.rotary_pairs,
+                          .qk_norm = form.qk_norm,
+                          .norm = block.norm};
+  RotaryForm rotary = read_rotary(config, form.rotary, attention.d_head);
+  recipe.longest = rotary.longest;
+  set_rotary(attention, std::move(rotary));
   set_layers(recipe, config, "num_hidden_layers", form.placement, attention);
   const bool tied = config.flag("tie_word_embeddings", form.output == ModelOutput::kTiedLogits);
   recipe.output = tied ? ModelOutput::kTiedLogits : ModelOutput::kLogits;
   return recipe;
 }
 
-Recipe qwen(const Config& config, const LlamaForm& form) {
-  if (config.flag("use_sliding_window", false)) {
-    config.refuse("use_sliding_window is not known here");
-  }
-  return llama(config, form);
-}
-
-/// γ is stored as γ − 1, embeddings come times √d_model, the feed-forward is a GeGLU. The first
-/// checkpoints say "hidden_act": "gelu", and mean the approximation by tanh as well.
-Recipe gemma(const Config& config, LlamaForm form) {
-  form.output = ModelOutput::kTiedLogits;
-  form.gamma = GammaForm::kOnePlus;
-  form.activation_key = "hidden_activation";
-  form.activation = "gelu_pytorch_tanh";
-  Recipe recipe = llama(config, form);
-  recipe.embedding_scale = std::sqrt(static_cast<double>(recipe.block.d_model));
-  return recipe;
-}
-
-/// Whether each layer sees a window only: "layer_types", or all but every `period`th.
-std::vector<bool> local_layers(const Config& config, std::size_t layers, std::size_t period) {
+/// Whether each layer sees a window only: as "layer_types" says, or else by is_local(layer).
+template <typename IsLocal>
+std::vector<bool> local_layers(const Config& config, std::size_t layers, const IsLocal& is_local) {
   std::vector<bool> local(layers);
   if (!config.has("layer_types")) {
-    for (std::size_t l = 0; l < layers; ++l) local[l] = (l + 1) % period != 0;
+    for (std::size_t l = 0; l < layers; ++l) local[l] = is_local(l);
     return local;
   }
   const std::vector<std::string> types = config.words("layer_types");
@@ -316,6 +182,73 @@ std::vector<bool> local_layers(const Config& config, std::size_t layers, std::si
   return local;
 }
 
+/// Gives those layers their window, and their own rotary positions if they have any.
+template <typename IsLocal>
+void set_windows(Recipe& recipe, const Config& config, const IsLocal& is_local,
+                 const RotaryDefaults* rotary = nullptr) {
+  const std::vector<bool> local = local_layers(config, recipe.layers(), is_local);
+  for (std::size_t l = 0; l < recipe.layers(); ++l) {
+    AttentionForm& attention = recipe.attention[l];
+    if (!local[l]) continue;
+    attention.window = config.size("sliding_window", 4096);
+    if (rotary == nullptr) continue;
+    set_rotary(attention, read_window_rotary(config, *rotary, attention.d_head));
+  }
+}
+
+/// All layers see a window, if the file says one.
+Recipe mistral(const Config& config, const LlamaForm& form) {
+  Recipe recipe = llama(config, form);
+  if (!config.has("sliding_window")) return recipe;
+  for (AttentionForm& attention : recipe.attention) {
+    attention.window = config.size("sliding_window");
+  }
+  return recipe;
+}
+
+/// The layers from max_window_layers on see a window, if use_sliding_window says so.
+Recipe qwen(const Config& config, const LlamaForm& form) {
+  Recipe recipe = llama(config, form);
+  if (!config.flag("use_sliding_window", false)) return recipe;
+  const std::size_t first = config.size("max_window_layers", 28);
+  set_windows(recipe, config, [&](std::size_t l) { return l >= first; });
+  return recipe;
+}
+
+/// Three layers of four see a window, and their rotary positions are not scaled.
+Recipe olmo3(const Config& config) {
+  const LlamaForm form{.rotary = {.base = 500'000},
+                       .epsilon = 1e-5,
+                       .placement = "reordered",
+                       .qk_norm = QkNorm::kAllHeads};
+  Recipe recipe = llama(config, form);
+  set_windows(
+      recipe, config, [](std::size_t l) { return (l + 1) % 4 != 0; }, &form.rotary);
+  return recipe;
+}
+
+/// Half of each head's features turn, neighbor with neighbor.
+Recipe glm(const Config& config, std::string_view placement) {
+  return llama(config, {.rotary = {.share = 0.5},
+                        .rotary_pairs = RotaryPairs::kNeighbors,
+                        .epsilon = 1.5625e-7,
+                        .placement = placement,
+                        .qkv_bias = Bias::kYes,
+                        .knows_attention_bias = true});
+}
+
+/// γ is stored as γ − 1, embeddings come times √d_model, the feed-forward is a GeGLU. The first
+/// checkpoints say "hidden_act": "gelu", and mean the approximation by tanh as well.
+Recipe gemma(const Config& config, LlamaForm form) {
+  form.output = ModelOutput::kTiedLogits;
+  form.gamma = GammaForm::kOnePlus;
+  form.activation_key = "hidden_activation";
+  form.activation = "gelu_pytorch_tanh";
+  Recipe recipe = llama(config, form);
+  recipe.embedding_scale = std::sqrt(static_cast<double>(recipe.block.d_model));
+  return recipe;
+}
+
 /// Scores times 1/√query_pre_attn_scalar and soft caps, as Gemma 2 and 3 say.
 void read_scores(Recipe& recipe, const Config& config) {
   for (AttentionForm& attention : recipe.attention) {
@@ -328,25 +261,68 @@ void read_scores(Recipe& recipe, const Config& config) {
 Recipe gemma2(const Config& config) {
   Recipe recipe = gemma(config, {.placement = "sandwich"});
   read_scores(recipe, config);
-  const std::vector<bool> local = local_layers(config, recipe.layers(), 2);
-  for (std::size_t l = 0; l < recipe.layers(); ++l) {
-    if (local[l]) recipe.attention[l].window = config.size("sliding_window", 4096);
-  }
+  set_windows(recipe, config, [](std::size_t l) { return l % 2 == 0; });
   return recipe;
 }
 
 Recipe gemma3(const Config& config) {
   Recipe recipe =
-      gemma(config, {.rope_base = 1e6, .placement = "sandwich", .qk_norm = QkNorm::kHead});
+      gemma(config, {.rotary = {.base = 1e6}, .placement = "sandwich", .qk_norm = QkNorm::kHead});
   read_scores(recipe, config);
-  const std::vector<bool> local =
-      local_layers(config, recipe.layers(), config.size("sliding_window_pattern", 6));
-  for (std::size_t l = 0; l < recipe.layers(); ++l) {
-    AttentionForm& attention = recipe.attention[l];
-    if (!local[l]) continue;
-    attention.window = config.size("sliding_window", 4096);
-    attention.rope = local_rope(config, attention.d_head);
+  const std::size_t period = config.size("sliding_window_pattern", 6);
+  const RotaryDefaults rotary{.base_key = "rope_local_base_freq"};
+  set_windows(
+      recipe, config, [&](std::size_t l) { return (l + 1) % period != 0; }, &rotary);
+  return recipe;
+}
+
+/// Both sublayers read what the layer has read, each behind a norm of its own:
+///
+///     y = x + attention(norm(x)) + feed_forward(norm'(x))
+///
+/// as two lanes, of which the second keeps x for the feed-forward.
+Placement side_by_side() {
+  Placement row{.before = Slot::kNorm, .final_norm = Slot::kNorm};
+  row.lanes.least = row.lanes.usual = row.lanes.most = 2;
+  row.lanes.read.base = [](const Place& place, std::size_t, std::size_t from) {
+    return from == place.site() % 2 ? 1.0 : 0.0;
+  };
+  row.lanes.carry.base = [](const Place& place, std::size_t to, std::size_t from) {
+    return from == (place.site() % 2 == 0 ? 0 : to) ? 1.0 : 0.0;
+  };
+  row.lanes.write.base = [](const Place&, std::size_t to, std::size_t) {
+    return to == 0 ? 1.0 : 0.0;
+  };
+  row.lanes.exit.base = [](const Place&, std::size_t, std::size_t from) {
+    return from == 0 ? 1.0 : 0.0;
+  };
+  return row;
+}
+
+Recipe gpt_neox(const Config& config) {
+  Recipe recipe;
+  recipe.vocabulary = config.size("vocab_size");
+  BlockOptions& block = recipe.block;
+  block.d_model = config.size("hidden_size");
+  block.n_heads = config.size("num_attention_heads");
+  block.d_ff = config.size("intermediate_size");
+  block.feed_forward =
+      feed_forward(config, config.word("hidden_act", "gelu"), &NamedActivation::plain);
+  block.norm.epsilon = config.number("layer_norm_eps", 1e-5);
+  if (!config.flag("attention_bias", true)) config.refuse("attention_bias false is not known here");
+  AttentionForm attention{.d_head = head_size(config, block.d_model / block.n_heads)};
+  RotaryForm rotary =
+      read_rotary(config, {.share = 0.25, .base_key = "rotary_emb_base", .share_key = "rotary_pct"},
+                  attention.d_head);
+  recipe.longest = rotary.longest;
+  set_rotary(attention, std::move(rotary));
+  set_layers(recipe, config, "num_hidden_layers", "pre", attention);
+  if (config.flag("use_parallel_residual", true)) {
+    const Placement row = side_by_side();
+    recipe.placements.assign(recipe.layers(), {row, row});
   }
+  recipe.output =
+      config.flag("tie_word_embeddings", false) ? ModelOutput::kTiedLogits : ModelOutput::kLogits;
   return recipe;
 }
 
@@ -388,7 +364,7 @@ struct Family {
   std::string_view name;
   Recipe (*read)(const Config&);
 };
-constexpr std::array<Family, 10> kFamilies{{
+constexpr Family kFamilies[] = {
     {"gpt2", gpt2},
     {"bert", bert},
     {"llama", [](const Config& c) { return llama(c, {}); }},
@@ -399,29 +375,46 @@ constexpr std::array<Family, 10> kFamilies{{
     {"gemma3_text", gemma3},
     {"olmo2",
      [](const Config& c) {
-       return llama(c, {.rope_base = 500'000,
+       return llama(c, {.rotary = {.base = 500'000},
                         .epsilon = 1e-5,
                         .placement = "reordered",
                         .qk_norm = QkNorm::kAllHeads});
      }},
+    {"olmo3", olmo3},
+    {"mistral", [](const Config& c) { return mistral(c, {}); }},
+    {"phi3", [](const Config& c) { return mistral(c, {.epsilon = 1e-5}); }},
+    {"glm", [](const Config& c) { return glm(c, "pre"); }},
+    {"glm4", [](const Config& c) { return glm(c, "sandwich"); }},
+    {"gpt_neox", gpt_neox},
     {"t5", t5},
-}};
+};
 
 }  // namespace
 
-Recipe parse_recipe(const std::string& text, const std::string& file) {
+std::vector<std::string_view> families() {
+  std::vector<std::string_view> names;
+  for (const Family& one : kFamilies) names.push_back(one.name);
+  return names;
+}
+
+Recipe parse_recipe_as(std::string_view family, const std::string& text, const std::string& file) {
+  const io::Json object = io::parse_json(text, file);
+  const Config config(object, file);
+  Recipe recipe = find_named(std::span<const Family>(kFamilies), "family", family).read(config);
+  recipe.family = family;
+  return recipe;
+}
+
+Recipe parse_recipe(const std::string& text, const std::string& file, const TensorList& tensors) {
   const io::Json object = io::parse_json(text, file);
   const Config config(object, file);
   const std::string name = config.word("model_type");
-  const auto family = std::ranges::find(kFamilies, name, &Family::name);
-  if (family == kFamilies.end()) {
-    std::string known;
-    for (const Family& one : kFamilies) known += fmt::format(" {}", one.name);
-    config.refuse("model_type is '{}'; expected one of{}", name, known);
+  const std::vector<std::string_view> known = families();
+  if (std::ranges::find(known, name) == known.end()) {
+    config.refuse("model_type is '{}'; expected one of {}; {}", name, fmt::join(known, " "),
+                  nearest_family(name, text, tensors ? tensors() : std::vector<std::string>{}));
   }
-  Recipe recipe = family->read(config);
-  recipe.family = name;
-  return recipe;
+  return parse_recipe_as(name, text, file);
 }
 
 void Recipe::set_epsilon(double epsilon) {

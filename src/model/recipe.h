@@ -1,11 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "addnorm/nn/block.h"
 #include "addnorm/nn/decoder.h"
+#include "model/tensor_names.h"
 
 namespace addnorm::model {
 
@@ -31,12 +35,22 @@ struct Recipe {
   AttentionMask::Order order = AttentionMask::Order::kCausal;
   Slot final_norm = Slot::kNorm;
   ModelOutput output = ModelOutput::kLogits;
-  double logit_cap = 0;  ///< c: logits become c·tanh(logit/c); 0: they stay
+  double logit_cap = 0;     ///< c: logits become c·tanh(logit/c); 0: they stay
+  std::size_t longest = 0;  ///< sequences for which its rotary positions hold; 0: all
 
   std::size_t layers() const { return placements.size(); }
   std::size_t d_model() const { return block.d_model; }
   std::size_t outputs() const {
     return output == ModelOutput::kHidden ? block.d_model : vocabulary;
+  }
+  /// Tokens in a sequence; 0: as many as one likes.
+  std::size_t most_tokens() const {
+    if (positions == 0 || longest == 0) return std::max(positions, longest);
+    return std::min(positions, longest);
+  }
+  Naming naming() const {
+    const std::size_t kv_heads = attention.empty() ? 0 : attention.front().n_kv_heads;
+    return {family, block.n_heads, kv_heads > 0 ? kv_heads : block.n_heads};
   }
   BlockOptions layer_options(std::size_t layer) const {
     BlockOptions options = block;
@@ -50,10 +64,19 @@ struct Recipe {
   void set_gamma_form(GammaForm form);
 };
 
-/// The recipe in a config.json of the Hugging Face hub: gpt2, bert, llama, qwen2, qwen3, gemma,
-/// gemma2, gemma3_text, olmo2 and t5 (its encoder). Throws Error, with the key, where something is
-/// missing, is of the wrong kind, or would make another model than these; `file` is for messages.
-Recipe parse_recipe(const std::string& json, const std::string& file);
+/// The families of a config.json of the Hugging Face hub that are known here, of t5 its encoder.
+std::vector<std::string_view> families();
+
+/// Names of the tensors beside a config.json.
+using TensorList = std::function<std::vector<std::string>()>;
+
+/// The recipe in a config.json of a family that model_type names. Throws Error, with the key, where
+/// something is missing, is of the wrong kind, or would make another model than these; `file` is
+/// for messages. `tensors` is asked for a family that is not known, to say which one is nearest.
+Recipe parse_recipe(const std::string& json, const std::string& file,
+                    const TensorList& tensors = {});
+/// The same as of this family, whatever model_type says.
+Recipe parse_recipe_as(std::string_view family, const std::string& json, const std::string& file);
 
 /// The recipe of our own decoder.
 Recipe recipe_of(const DecoderOptions& options);

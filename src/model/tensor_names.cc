@@ -15,9 +15,29 @@ struct Row {
   std::string_view ours;
   std::string_view theirs;
   bool transposed = false;
-  std::size_t part = 0;
-  std::size_t parts = 1;
+  TensorPart (*part)(const Naming&) = [](const Naming&) { return TensorPart{}; };
 };
+
+/// One of `all` projections of the same size, one behind the other.
+template <std::size_t index, std::size_t all>
+TensorPart equal(const Naming&) {
+  return {.before = index, .all = all};
+}
+/// Queries, keys and values behind each other, of so many heads each.
+TensorPart queries(const Naming& n) {
+  return {.own = n.heads, .all = n.heads + 2 * n.kv_heads};
+}
+TensorPart keys(const Naming& n) {
+  return {.before = n.heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
+}
+TensorPart values(const Naming& n) {
+  return {.before = n.heads + n.kv_heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
+}
+/// Query, key and value of one head, then those of the next.
+template <std::size_t index>
+TensorPart in_each_head(const Naming& n) {
+  return {.groups = n.heads, .before = index, .all = 3};
+}
 
 using Rows = std::span<const Row>;
 
@@ -25,12 +45,12 @@ constexpr std::string_view kGpt2Prefixes[] = {"", "transformer."};
 constexpr Row kGpt2Layer[] = {
     {"attention_add_norm.before.gamma", "ln_1.weight"},
     {"attention_add_norm.before.beta", "ln_1.bias"},
-    {"attention.query.weight", "attn.c_attn.weight", true, 0, 3},
-    {"attention.query.bias", "attn.c_attn.bias", false, 0, 3},
-    {"attention.key.weight", "attn.c_attn.weight", true, 1, 3},
-    {"attention.key.bias", "attn.c_attn.bias", false, 1, 3},
-    {"attention.value.weight", "attn.c_attn.weight", true, 2, 3},
-    {"attention.value.bias", "attn.c_attn.bias", false, 2, 3},
+    {"attention.query.weight", "attn.c_attn.weight", true, equal<0, 3>},
+    {"attention.query.bias", "attn.c_attn.bias", false, equal<0, 3>},
+    {"attention.key.weight", "attn.c_attn.weight", true, equal<1, 3>},
+    {"attention.key.bias", "attn.c_attn.bias", false, equal<1, 3>},
+    {"attention.value.weight", "attn.c_attn.weight", true, equal<2, 3>},
+    {"attention.value.bias", "attn.c_attn.bias", false, equal<2, 3>},
     {"attention.output.weight", "attn.c_proj.weight", true},
     {"attention.output.bias", "attn.c_proj.bias"},
     {"feed_forward_add_norm.before.gamma", "ln_2.weight"},
@@ -107,6 +127,27 @@ constexpr Row kLlamaLayer[] = {
     {"feed_forward.up.weight", "mlp.up_proj.weight"},
     {"feed_forward.down.weight", "mlp.down_proj.weight"},
 };
+constexpr Row kPhi3Layer[] = {
+    {"attention.query.weight", "self_attn.qkv_proj.weight", false, queries},
+    {"attention.key.weight", "self_attn.qkv_proj.weight", false, keys},
+    {"attention.value.weight", "self_attn.qkv_proj.weight", false, values},
+    {"attention.output.weight", "self_attn.o_proj.weight"},
+    {"feed_forward.gate.weight", "mlp.gate_up_proj.weight", false, equal<0, 2>},
+    {"feed_forward.up.weight", "mlp.gate_up_proj.weight", false, equal<1, 2>},
+    {"feed_forward.down.weight", "mlp.down_proj.weight"},
+};
+constexpr Row kGlmLayer[] = {
+    {"attention.query.weight", "self_attn.q_proj.weight"},
+    {"attention.query.bias", "self_attn.q_proj.bias"},
+    {"attention.key.weight", "self_attn.k_proj.weight"},
+    {"attention.key.bias", "self_attn.k_proj.bias"},
+    {"attention.value.weight", "self_attn.v_proj.weight"},
+    {"attention.value.bias", "self_attn.v_proj.bias"},
+    {"attention.output.weight", "self_attn.o_proj.weight"},
+    {"feed_forward.gate.weight", "mlp.gate_up_proj.weight", false, equal<0, 2>},
+    {"feed_forward.up.weight", "mlp.gate_up_proj.weight", false, equal<1, 2>},
+    {"feed_forward.down.weight", "mlp.down_proj.weight"},
+};
 /// The same name stands for another slot where branches have norms behind them.
 constexpr Row kPreNorms[] = {
     {"attention_add_norm.before.gamma", "input_layernorm.weight"},
@@ -117,6 +158,38 @@ constexpr Row kBranchNorms[] = {
     {"attention_add_norm.inside.gamma", "post_attention_layernorm.weight"},
     {"feed_forward_add_norm.before.gamma", "pre_feedforward_layernorm.weight"},
     {"feed_forward_add_norm.inside.gamma", "post_feedforward_layernorm.weight"},
+};
+constexpr Row kGlm4Norms[] = {
+    {"attention_add_norm.before.gamma", "input_layernorm.weight"},
+    {"attention_add_norm.inside.gamma", "post_self_attn_layernorm.weight"},
+    {"feed_forward_add_norm.before.gamma", "post_attention_layernorm.weight"},
+    {"feed_forward_add_norm.inside.gamma", "post_mlp_layernorm.weight"},
+};
+
+constexpr std::string_view kNeoxPrefixes[] = {"gpt_neox.", ""};
+constexpr Row kNeoxLayer[] = {
+    {"attention_add_norm.before.gamma", "input_layernorm.weight"},
+    {"attention_add_norm.before.beta", "input_layernorm.bias"},
+    {"attention.query.weight", "attention.query_key_value.weight", false, in_each_head<0>},
+    {"attention.query.bias", "attention.query_key_value.bias", false, in_each_head<0>},
+    {"attention.key.weight", "attention.query_key_value.weight", false, in_each_head<1>},
+    {"attention.key.bias", "attention.query_key_value.bias", false, in_each_head<1>},
+    {"attention.value.weight", "attention.query_key_value.weight", false, in_each_head<2>},
+    {"attention.value.bias", "attention.query_key_value.bias", false, in_each_head<2>},
+    {"attention.output.weight", "attention.dense.weight"},
+    {"attention.output.bias", "attention.dense.bias"},
+    {"feed_forward_add_norm.before.gamma", "post_attention_layernorm.weight"},
+    {"feed_forward_add_norm.before.beta", "post_attention_layernorm.bias"},
+    {"feed_forward.up.weight", "mlp.dense_h_to_4h.weight"},
+    {"feed_forward.up.bias", "mlp.dense_h_to_4h.bias"},
+    {"feed_forward.down.weight", "mlp.dense_4h_to_h.weight"},
+    {"feed_forward.down.bias", "mlp.dense_4h_to_h.bias"},
+};
+constexpr Row kNeoxOthers[] = {
+    {"embedding.token", "embed_in.weight"},
+    {"final_norm.gamma", "final_layer_norm.weight"},
+    {"final_norm.beta", "final_layer_norm.bias"},
+    {"head.weight", "embed_out.weight"},
 };
 
 constexpr std::string_view kT5Prefixes[] = {"", "transformer."};
@@ -158,6 +231,12 @@ constexpr Layout kLayouts[] = {
     {"gemma2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
     {"gemma3_text", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
     {"olmo2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
+    {"olmo3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
+    {"mistral", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"phi3", kLlamaPrefixes, "layers.{}.", kPhi3Layer, kPreNorms, kLlamaOthers},
+    {"glm", kLlamaPrefixes, "layers.{}.", kGlmLayer, kPreNorms, kLlamaOthers},
+    {"glm4", kLlamaPrefixes, "layers.{}.", kGlmLayer, kGlm4Norms, kLlamaOthers},
+    {"gpt_neox", kNeoxPrefixes, "layers.{}.", kNeoxLayer, {}, kNeoxOthers},
     {"t5", kT5Prefixes, "encoder.block.{}.", kT5Layer, {}, kT5Others},
 };
 
@@ -178,18 +257,17 @@ struct Place {
 
 }  // namespace
 
-TensorNames tensor_names(std::string_view family, const std::string& name) {
-  if (family == "addnorm") return {.candidates = {name}};
-  const auto* layout = std::ranges::find(kLayouts, family, &Layout::family);
-  require(layout != std::end(kLayouts), "tensor_names: there is no family '{}'", family);
+TensorNames tensor_names(const Naming& naming, const std::string& name) {
+  if (naming.family == "addnorm") return {.candidates = {name}};
+  const auto* layout = std::ranges::find(kLayouts, naming.family, &Layout::family);
+  require(layout != std::end(kLayouts), "tensor_names: there is no family '{}'", naming.family);
   const Place place(name);
   TensorNames names;
   const auto add = [&](Rows rows, const std::string& before) {
     for (const Row& row : rows) {
       if (row.ours != place.name) continue;
       names.transposed = row.transposed;
-      names.part = row.part;
-      names.parts = row.parts;
+      names.part = row.part(naming);
       for (const std::string_view prefix : layout->prefixes) {
         names.candidates.push_back(fmt::format("{}{}{}", prefix, before, row.theirs));
       }

@@ -7,16 +7,39 @@
 
 namespace addnorm::model {
 
+/// What names and places of tensors depend on.
+struct Naming {
+  std::string family;
+  std::size_t heads = 1;     ///< of queries
+  std::size_t kv_heads = 1;  ///< of keys and values
+};
+
+/// Which rows of a tensor are a parameter's: of each of `groups` equal groups of rows, `own` of
+/// `all` equal parts, behind `before` others. Several projections that are one tensor lie so.
+struct TensorPart {
+  std::size_t groups = 1, before = 0, own = 1, all = 1;
+
+  bool fits(std::size_t rows) const { return rows % (groups * own) == 0; }
+  /// Rows of the tensor, where the parameter has `rows`.
+  std::size_t whole(std::size_t rows) const { return rows / own * all; }
+  /// Rows of the parameter that lie together.
+  std::size_t run(std::size_t rows) const { return rows / groups; }
+  /// The row of the tensor that is row r of the parameter's `rows`.
+  std::size_t row(std::size_t r, std::size_t rows) const {
+    const std::size_t part = run(rows) / own;
+    return r / run(rows) * part * all + part * before + r % run(rows);
+  }
+};
+
 /// Under which names a parameter may stand in a checkpoint, and how it lies there.
 struct TensorNames {
   std::vector<std::string> candidates;  ///< the first that is there counts
-  bool transposed = false;              ///< in × out, GPT-2's way
-  std::size_t part = 0;                 ///< of `parts` equal ones of the output's dimension
-  std::size_t parts = 1;
+  bool transposed = false;              ///< in × out, GPT-2's way; the part is of columns then
+  TensorPart part = {};
 };
 
 /// The names of our parameter `name` ("layers.3.attention.query.weight", "embedding.token",
 /// "head.weight") in checkpoints of a family; no candidates where it has no such parameter.
-TensorNames tensor_names(std::string_view family, const std::string& name);
+TensorNames tensor_names(const Naming& naming, const std::string& name);
 
 }  // namespace addnorm::model

@@ -50,11 +50,11 @@ std::vector<io::Safetensors> read_all(const std::vector<std::string>& files) {
 
 }  // namespace
 
-Weights::Weights(const std::string& path, std::string family)
-    : Weights(read_all(files_of(path)), std::move(family)) {}
+Weights::Weights(const std::string& path, Naming naming)
+    : Weights(read_all(files_of(path)), std::move(naming)) {}
 
-Weights::Weights(std::vector<io::Safetensors> files, std::string family)
-    : family_(std::move(family)), files_(std::move(files)) {
+Weights::Weights(std::vector<io::Safetensors> files, Naming naming)
+    : naming_(std::move(naming)), files_(std::move(files)) {
   for (const io::Safetensors& file : files_) {
     for (const io::StoredTensor& tensor : file.tensors) {
       const auto [other, is_new] = tensors_.try_emplace(tensor.name, &tensor);
@@ -65,10 +65,10 @@ Weights::Weights(std::vector<io::Safetensors> files, std::string family)
 }
 
 ParameterSource Weights::find(const std::string& name) const {
-  const TensorNames names = tensor_names(family_, name);
+  const TensorNames names = tensor_names(naming_, name);
   for (const std::string& candidate : names.candidates) {
     const auto found = tensors_.find(candidate);
-    if (found != tensors_.end()) return {found->second, names.transposed, names.part, names.parts};
+    if (found != tensors_.end()) return {found->second, names.transposed, names.part};
   }
   return {};
 }
@@ -76,35 +76,50 @@ ParameterSource Weights::find(const std::string& name) const {
 void Weights::check(const std::string& name, std::size_t rows, std::size_t cols) const {
   const ParameterSource source = find(name);
   if (source.tensor == nullptr) {
-    const TensorNames names = tensor_names(family_, name);
-    require(!names.candidates.empty(), "a model of the family {} has no {}", family_, name);
+    const TensorNames names = tensor_names(naming_, name);
+    require(!names.candidates.empty(), "a model of the family {} has no {}", naming_.family, name);
     fail(fmt::format("{}: there is no tensor '{}'", files_.front().file, names.candidates.front()));
   }
-  io::Shape expected{source.parts * rows, cols};
-  if (source.transposed) std::swap(expected[0], expected[1]);
   const io::Shape& shape = source.tensor->shape;
-  const bool vector =
-      !source.transposed && rows == 1 && shape.size() == 1 && shape[0] == source.parts * cols;
-  require(shape == expected || vector, "tensor '{}' has the shape {}, must have {}",
-          source.tensor->name, io::shape_text(shape),
-          io::shape_text(rows == 1 ? io::Shape{source.parts * cols} : expected));
+  const bool vector = rows == 1 && !source.transposed && shape.size() == 1;
+  const std::size_t whole = source.part.whole(vector ? cols : rows);
+  io::Shape expected = vector ? io::Shape{whole} : io::Shape{whole, cols};
+  if (source.transposed) std::swap(expected[0], expected[1]);
+  require(shape == expected && source.part.fits(vector ? cols : rows),
+          "tensor '{}' has the shape {}, must have {}", source.tensor->name, io::shape_text(shape),
+          io::shape_text(rows == 1 ? io::Shape{source.part.whole(cols)} : expected));
 }
 
 void Weights::read(const std::string& name, std::size_t first_row, MatrixView<float> values) const {
   const ParameterSource source = find(name);
   require(source.tensor != nullptr && values.contiguous(), "weights: {} cannot be read", name);
+  if (source.transposed) return read_columns(source, first_row, values);
   const std::span<float> all(values.data, values.size());
-  if (!source.transposed) {
-    const std::size_t part = source.tensor->count() / source.parts * source.part;
-    return io::read_values(*source.tensor, part + first_row * values.cols, all);
+  const io::Shape& shape = source.tensor->shape;
+  const std::size_t width = shape.size() == 1 ? 1 : values.cols;  // a vector is a column of rows
+  const std::size_t count = all.size() / width;
+  const std::size_t rows = shape.front() / source.part.all * source.part.own;
+  const std::size_t run = source.part.run(rows);
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t row = first_row + done;
+    const std::size_t together = std::min(run - row % run, count - done);
+    io::read_values(*source.tensor, source.part.row(row, rows) * width,
+                    all.subspan(done * width, together * width));
+    done += together;
   }
-  // in × parts·out: column r of the part is row r of the parameter.
+}
+
+/// Of in × out, where a parameter's rows are columns.
+void Weights::read_columns(const ParameterSource& source, std::size_t first_row,
+                           MatrixView<float> values) {
   const std::size_t columns = source.tensor->shape[1];
-  const std::size_t first = columns / source.parts * source.part + first_row;
-  std::vector<float> line(values.rows);
+  const std::size_t rows = columns / source.part.all * source.part.own;
+  const auto column = [&](std::size_t r) { return source.part.row(first_row + r, rows); };
+  const std::size_t first = column(0);
+  std::vector<float> line(column(values.rows - 1) + 1 - first);
   for (std::size_t i = 0; i < values.cols; ++i) {
     io::read_values<float>(*source.tensor, i * columns + first, line);
-    for (std::size_t r = 0; r < values.rows; ++r) values(r, i) = line[r];
+    for (std::size_t r = 0; r < values.rows; ++r) values(r, i) = line[column(r) - first];
   }
 }
 

@@ -15,8 +15,7 @@ namespace addnorm::model {
 struct ParameterSource {
   const io::StoredTensor* tensor = nullptr;  ///< null: the files have none
   bool transposed = false;
-  std::size_t part = 0;
-  std::size_t parts = 1;
+  TensorPart part = {};
 };
 
 /// A model's tensors, of one file or of several, found by our names for parameters
@@ -25,8 +24,8 @@ class Weights {
  public:
   /// `path`: a .safetensors file; or a folder with model.safetensors, or with
   /// model.safetensors.index.json and the files that it names.
-  Weights(const std::string& path, std::string family);
-  Weights(std::vector<io::Safetensors> files, std::string family);
+  Weights(const std::string& path, Naming naming);
+  Weights(std::vector<io::Safetensors> files, Naming naming);
   Weights(Weights&&) = default;  // never copied: its pointers are into its own files
 
   ParameterSource find(const std::string& name) const;
@@ -49,7 +48,10 @@ class Weights {
   std::size_t values_of(const std::vector<std::string>& names) const;
 
  private:
-  std::string family_;
+  static void read_columns(const ParameterSource& source, std::size_t first_row,
+                           MatrixView<float> values);
+
+  Naming naming_;
   std::vector<io::Safetensors> files_;
   std::map<std::string, const io::StoredTensor*> tensors_;
   std::size_t values_ = 0;

@@ -66,9 +66,11 @@ AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_h
   require(n_heads % form.n_kv_heads == 0,
           "attention: there are {} heads of keys, they must divide the {} heads of queries",
           form.n_kv_heads, n_heads);
-  require(form.rope.empty() || 2 * form.rope.size() == form.d_head,
-          "attention: there are {} rotary frequencies for the {} features of a head, must be half",
-          form.rope.size(), form.d_head);
+  require(
+      2 * form.rope.size() <= form.d_head,
+      "attention: there are {} rotary frequencies for the {} features of a head, must be at most "
+      "half as many",
+      form.rope.size(), form.d_head);
   require(
       form.relative_bias.buckets % 4 == 0 && (form.soft_cap == 0 || !form.relative_bias.active()),
       "attention: a relative bias has {} buckets, must be a multiple of 4, and no soft cap",
@@ -223,8 +225,9 @@ template <typename T>
 void MultiHeadAttention<T>::rotate_heads(Rotation direction, Matrix<T>& projected,
                                          std::size_t length, const Pass<T>& pass) const {
   if (form_.rope.empty()) return;
+  const Rotary rotary{form_.rope, form_.d_head, form_.rotary_pairs, form_.rotary_gain};
   for (std::size_t s = 0; s < batch_; ++s) {
-    rotate<T>(form_.rope, pass.past, direction, fed(projected, s, length, pass));
+    rotate<T>(rotary, pass.past, direction, fed(projected, s, length, pass));
   }
 }
 

@@ -3,9 +3,12 @@
 
 #include "addnorm/nn/attention.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "addnorm/error.h"
@@ -64,8 +67,8 @@ TEST(Rope, ProductsDependOnTheDistanceAlone) {
     Matrix<double> q(1, 6), k(1, 6);
     std::ranges::copy(one.view().row(0), q.data());
     std::ranges::copy(one.view().row(1), k.data());
-    rotate<double>(frequencies, query, Rotation::kForward, q);
-    rotate<double>(frequencies, key, Rotation::kForward, k);
+    rotate<double>({frequencies, 6}, query, Rotation::kForward, q);
+    rotate<double>({frequencies, 6}, key, Rotation::kForward, k);
     double sum = 0;
     for (std::size_t i = 0; i < 6; ++i) sum += q(0, i) * k(0, i);
     return sum;
@@ -78,10 +81,27 @@ TEST(Rope, TurnsBack) {
   const std::vector<double> frequencies = rope_frequencies(10'000, 4);
   Matrix<double> x = random_tokens();
   const Matrix<double> before = random_tokens();
-  rotate<double>(frequencies, 5, Rotation::kForward, x);
+  rotate<double>({frequencies, 4}, 5, Rotation::kForward, x);
   EXPECT_GT(largest_difference(x, before), 0.1);
-  rotate<double>(frequencies, 5, Rotation::kBack, x);
+  rotate<double>({frequencies, 4}, 5, Rotation::kBack, x);
   EXPECT_LT(largest_difference(x, before), 1e-12);
+}
+
+/// By hand: a quarter turn of the first pair, half a turn of the second.
+TEST(Rope, TurnsTheFeaturesOfItsPairs) {
+  const std::vector<double> frequencies{std::numbers::pi / 2, std::numbers::pi};
+  const auto turned = [&](RotaryPairs pairs, double gain) {
+    Matrix<double> x(1, 12);
+    std::iota(x.data(), x.data() + 12, 1);
+    rotate<double>({frequencies, 6, pairs, gain}, 1, Rotation::kForward, x);
+    for (double& value : x.flat()) value = std::round(1e9 * value) / 1e9 + 0.0;
+    return std::vector<double>(x.data(), x.data() + 12);
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(turned(RotaryPairs::kHalves, 1),
+              ElementsAre(-3, -2, 1, -4, 5, 6, -9, -8, 7, -10, 11, 12));
+  EXPECT_THAT(turned(RotaryPairs::kNeighbors, 2),
+              ElementsAre(-4, 2, -6, -8, 5, 6, -16, 14, -18, -20, 11, 12));
 }
 
 /// Heads of keys that are alike give what a single one that is shared gives.
@@ -158,6 +178,9 @@ TEST(Attention, FormsGiveTheSameInPieces) {
        .rope = rope_frequencies(100, 3 * 2),
        .qk_norm = QkNorm::kHead,
        .norm = rms},
+      {.rope = rope_frequencies(100, 4),
+       .rotary_pairs = RotaryPairs::kNeighbors,
+       .rotary_gain = 1.2},
       {.n_kv_heads = 1, .qk_norm = QkNorm::kAllHeads, .norm = rms},
       {.soft_cap = 2, .window = 3},
   };

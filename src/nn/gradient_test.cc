@@ -215,6 +215,7 @@ TEST(Gradients, OfEveryFormOfAttention) {
       {.score_scale = 0.7, .soft_cap = 1.5},
       {.window = 2},
       {.rope = turns},
+      {.d_head = 6, .rope = turns, .rotary_pairs = RotaryPairs::kNeighbors, .rotary_gain = 1.3},
       {.n_kv_heads = 1, .qk_norm = QkNorm::kHead, .norm = rms},
       {.n_kv_heads = 2, .d_head = 4, .rope = turns, .qk_norm = QkNorm::kAllHeads, .norm = rms},
       {.relative_bias = {.buckets = 8, .max_distance = 4}},

@@ -3,18 +3,25 @@
 #include <cstddef>
 #include <span>
 
+#include "addnorm/nn/attention.h"
 #include "addnorm/view.h"
 
 namespace addnorm {
 
 enum class Rotation { kForward, kBack };
 
+/// What turns in each head of `d_head` features: the first 2·frequencies.size().
+struct Rotary {
+  std::span<const double> frequencies;
+  std::size_t d_head;
+  RotaryPairs pairs = RotaryPairs::kHalves;
+  double gain = 1;
+};
+
 /// Rotary position embedding (Su et al. 2021, eq. 34) in place: in each head of x, whose rows are
-/// the tokens of one sequence from `place` on, features i and i + d/2 turn by the angle
-/// place·frequencies[i]. kBack turns them back, which is the gradient's way. A head has
-/// 2·frequencies.size() features.
+/// the tokens of one sequence from `place` on, pair i turns by the angle place·frequencies[i], and
+/// is multiplied by the gain. kBack turns it back with the same gain, which is the gradient's way.
 template <typename T>
-void rotate(std::span<const double> frequencies, std::size_t place, Rotation direction,
-            MatrixView<T> x);
+void rotate(const Rotary& rotary, std::size_t place, Rotation direction, MatrixView<T> x);
 
 }  // namespace addnorm

@@ -33,7 +33,7 @@ std::string accuracy_text(const std::vector<bench::AccuracyResult>& results, int
                           fmt::format("{:g}", result.job.deviation)};
     for (const auto which : {&bench::NormErrors::y, &bench::NormErrors::dx}) {
       for (const std::optional<bench::NormErrors>& errors :
-           {std::optional(result.ours), std::optional(result.onednn), result.pytorch}) {
+           {std::optional(result.ours), result.onednn, result.pytorch}) {
         row.push_back(error_cell(errors, which));
       }
     }

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 TEST(AccuracyReport, ShowsEachErrorInItsColumn) {
   const bench::AccuracyResult result{.job = {.features = 768, .mean = 1e4},
                                      .ours = {1e-6, 2e-7},
-                                     .onednn = {3e-4, 4e-5},
+                                     .onednn = bench::NormErrors{3e-4, 4e-5},
                                      .pytorch = {}};
   const std::string text = accuracy_text({result}, 80);
   EXPECT_THAT(

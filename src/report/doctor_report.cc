@@ -111,6 +111,7 @@ io::Json to_json(const doctor::Finding& f) {
           {"where", f.where},
           {"layer", in_layer ? io::Json(f.site->layer) : io::Json()},
           {"sublayer", f.site ? io::Json(to_string(f.site->sublayer)) : io::Json()},
+          {"module", f.module.empty() ? io::Json() : io::Json(f.module)},
           {"what", f.what},
           {"because", f.because},
           {"fix", f.fix},

@@ -28,7 +28,7 @@ std::string doctor_text(const Diagnosis& diagnosis, int width);
 std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int width);
 
 /// {"target","status":"sound"|"findings","model":{…},"loss","findings":[{"rule","severity","where",
-/// "layer","sublayer","what","because","fix","measured","expected"}],"accepted","coverage":
+/// "layer","sublayer","module","what","because","fix","measured","expected"}],"accepted","coverage":
 /// {"sums":[measured,seen],…,"left_out":[{"where","why"}]},"proofs":[{"rule","change",
 /// "steps","number","before","after","mended"}],"effective_depth","layers":[{…}]}; a finding of the
 /// whole has no layer, and what is unknown is null. Held against another it has one key more:

@@ -124,6 +124,21 @@ std::string layers_text(const std::vector<std::size_t>& layers) {
 
 }  // namespace
 
+namespace {
+
+/// " (encoder.layer.3)", of several the first and the last.
+std::string modules_text(const Group& group) {
+  const auto has_one = [](const doctor::Finding* finding) { return !finding->module.empty(); };
+  const auto first = std::ranges::find_if(group.findings, has_one);
+  if (first == group.findings.end()) return "";
+  const std::string& last =
+      (*std::find_if(group.findings.rbegin(), group.findings.rend(), has_one))->module;
+  return (*first)->module == last ? fmt::format(" ({})", last)
+                                  : fmt::format(" ({} … {})", (*first)->module, last);
+}
+
+}  // namespace
+
 std::string places(const Group& group) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> kinds;  // ", attention" and layers
   for (const doctor::Finding* finding : group.findings) {
@@ -140,7 +155,7 @@ std::string places(const Group& group) {
   for (const auto& [kind, layers] : kinds) {
     parts.push_back(layers.empty() ? kind : layers_text(layers) + kind);
   }
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return fmt::format("{}{}", fmt::join(parts, "; "), modules_text(group));
 }
 
 namespace {

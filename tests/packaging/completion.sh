@@ -39,7 +39,7 @@ expect() {
   return 1
 }
 expect study addnorm stu
-expect layer/rms addnorm study --norm ''
+expect derf/dyt/layer/rms addnorm study --norm ''
 expect rms addnorm study --norm r
 expect bf16 addnorm train --out r --dtype b
 expect --placement addnorm train --pl

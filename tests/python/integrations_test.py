@@ -54,7 +54,7 @@ def test_the_fixture_fails_with_the_findings(pytester, monkeypatch):
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     result = run_pytest(pytester)
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*AssertionError: Decoder: *", "*residual-missing", "*layer 2, feed-forward"])
+    result.stdout.fnmatch_lines(["*AssertionError: Decoder: *", "*residual-missing", "*layer 2, feed-forward*"])
     assert "::error" not in result.stdout.str()
 
 

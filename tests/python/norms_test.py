@@ -332,6 +332,21 @@ def test_the_bits_do_not_depend_on_threads():
     assert len(runs) == 1
 
 
+def test_a_forked_process_computes_the_same():
+    """OpenMP's threads have not come along, and waiting for them would never end."""
+    program = """if True:
+        import addnorm, numpy, os, signal
+        x = numpy.arange(4096 * 64, dtype=numpy.float32).reshape(4096, 64)
+        y = addnorm.layer_norm(x)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # which ends who waits
+            os._exit(0 if (addnorm.layer_norm(x) == y).all() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (addnorm.layer_norm(x) == y).all()"""
+    subprocess.run([sys.executable, "-c", program], env={**os.environ, "OMP_NUM_THREADS": "2"}, check=True)
+
+
 def test_the_package_stands_alone_where_it_is_installed():
     """In an empty environment, from another folder, with nothing but Python's own packages beside it."""
     prefix = pathlib.Path(addnorm.__file__).parents[1]

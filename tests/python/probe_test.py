@@ -497,6 +497,23 @@ class OtherModels(unittest.TestCase):
         with self.assertRaisesRegex(ProbeError, r"layers of the model .*recognized: .*\[2, 5, 16\]"):
             run(Mixed(16), torch.randn(2, 5, 16, requires_grad=True))
 
+    def test_weights_may_be_views_of_one_parameter(self):
+        """As FSDP leaves them: no module has parameters of its own."""
+        torch.manual_seed(0)
+        plain, x = nn.Sequential(*(Block(16) for _ in range(2))), torch.randn(2, 7, 16)
+        flat = nn.Parameter(torch.cat([p.detach().flatten() for p in plain.parameters()]))
+        expected = [line for line in run(plain, x)[1] if line["point"] == "sum"]
+        start = 0
+        for module in list(plain.modules()):
+            for key, p in list(module._parameters.items()):
+                del module._parameters[key]
+                vars(module)[key] = flat[start:start + p.numel()].view_as(p)
+                start += p.numel()
+        _, found = run(plain, x)
+        sums = [line for line in found if line["point"] == "sum"]
+        self.assertEqual([line["from_branch"] for line in sums], [line["from_branch"] for line in expected])
+        self.assertEqual(sum(line["point"] == "weight" for line in found), 12)
+
     def test_channels_may_come_first(self):
         class ChannelsFirst(Block):
             def forward(self, x):

@@ -1,6 +1,11 @@
 """addnorm.torch against PyTorch's own modules and central differences."""
 
 import copy
+import inspect
+import io
+import os
+import subprocess
+import sys
 
 import addnorm
 import pytest
@@ -37,11 +42,107 @@ def test_gradcheck(options):
     assert check(lambda x: at.norm(x.transpose(0, 1), options=options), (x,))  # not contiguous
 
 
-def test_second_derivatives_are_refused():
-    x = drawn(3, 6)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        dx, = torch.autograd.grad(at.norm(x).square().sum(), x, create_graph=True)
-        dx.sum().backward()
+@pytest.mark.parametrize("options", NORMS, ids=str)
+def test_second_derivatives(options):
+    x, branch, weight, bias = drawn(2, 3, 6), drawn(2, 3, 6), drawn(6), drawn(6)
+    check = torch.autograd.gradgradcheck
+    assert check(lambda *a: at.norm(*a, options=options), (x, weight, bias))
+    assert check(lambda *a: at.add_norm(*a, options=options), (x, branch, weight, bias))
+    assert check(lambda *a: at.add_norm(*a, options=options)[0], (x, branch, weight, bias))  # y or s alone
+    assert check(lambda x, w: at.norm(x, w, options=options), (x, weight))
+    assert check(lambda x: at.norm(x, weight.detach(), options=options), (x,))
+    assert check(lambda w: at.norm(x.detach(), w, options=options), (weight,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gradient_that_is_differentiated_again_is_the_same(dtype):
+    x, weight = drawn(4, 32, dtype=dtype), drawn(32, dtype=torch.float32)
+    y = at.norm(x, weight)
+    once = torch.autograd.grad(y.float().sin().sum(), (x, weight), retain_graph=True)
+    again = torch.autograd.grad(y.float().sin().sum(), (x, weight), create_graph=True)
+    for a, b in zip(once, again):
+        assert a.dtype == b.dtype and b.requires_grad
+        torch.testing.assert_close(a, b, rtol=0.02 if dtype == torch.bfloat16 else 1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", NORMS + [addnorm.Norm("rms")], ids=str)
+@pytest.mark.parametrize("dtype, tolerance",
+                         [(torch.float64, 1e-12), (torch.float32, 1e-5), (torch.bfloat16, 0.1)])
+def test_a_traced_model_computes_with_other_inputs(options, dtype, tolerance):
+    """Tracing records PyTorch's own operators: the result of a kernel would be a constant."""
+    weight, bias = torch.randn(2, 8, dtype=dtype)
+    first, second = torch.randn(3, 5, 8, dtype=dtype), torch.randn(2, 7, 5, 8, dtype=dtype)
+
+    def model(x, branch):
+        return at.norm(x, weight, bias, options, (8,)), *at.add_norm(x, branch, weight, bias, options, (8,))
+
+    traced = torch.jit.trace(model, (first, first), check_trace=False)  # which warns of other roundings
+    for x, branch in (first, first), second:
+        for a, b in zip(traced(x, branch), model(x, branch)):
+            assert a.dtype == b.dtype
+            torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_an_onnx_file_of_a_converted_model_has_its_norms():
+    model = nn.Sequential(nn.Linear(32, 32), nn.LayerNorm(32), LlamaRMSNorm(32))
+    at.convert(model)
+    file = io.BytesIO()
+    by_tracing = {}
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:  # PyTorch 2
+        pytest.importorskip("onnx")
+        by_tracing = {"dynamo": False}
+    torch.onnx.export(model.eval(), torch.randn(2, 5, 32), file, opset_version=17, **by_tracing)
+    for operator in b"LayerNormalization", b"Sqrt", b"MatMul":
+        assert operator in file.getvalue(), operator
+
+
+def test_script_is_refused_in_one_sentence_and_changes_nothing():
+    model = nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8))
+    at.convert(model)
+    with pytest.raises(addnorm.Error, match="torch.jit.script cannot compile addnorm.torch.LayerNorm: trace"):
+        torch.jit.script(model)
+    assert type(model[1]) is at.LayerNorm
+
+
+def test_results_of_the_package_are_tensors_beside_tensors():
+    x, branch = torch.randn(2, 3, 5, 8)
+    gamma, beta = torch.randn(2, 8)
+    y, s, statistics = addnorm.add_norm(x, branch, gamma, beta)
+    assert torch.equal(s, x + branch)
+    torch.testing.assert_close(y, nn.functional.layer_norm(s, (8,), gamma, beta), rtol=1e-5, atol=1e-5)
+    dy = torch.randn(3, 5, 8)
+    gradients = addnorm.add_norm_backward(dy, s, statistics, gamma)
+    s.requires_grad_()
+    gamma.requires_grad_(), beta.requires_grad_()
+    nn.functional.layer_norm(s, (8,), gamma, beta).backward(dy)
+    for ours, theirs in zip(gradients, (s.grad, gamma.grad, beta.grad)):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    half = addnorm.rms_norm(x.bfloat16())
+    assert half.dtype == torch.bfloat16 and half.shape == x.shape
+    d_branch, d_skip, d_gain = addnorm.residual_add_backward(dy, x, branch, gain=2.0)
+    torch.testing.assert_close(d_branch, 2 * dy)
+    torch.testing.assert_close(d_gain, (branch * dy).sum((0, 1)))
+    lanes = addnorm.lanes(x, x[:, 0], None, torch.ones(5), torch.ones(5), norm="rms")
+    assert all(isinstance(t, torch.Tensor) for t in lanes)
+    torch.testing.assert_close(lanes.sum, x + x[:, :1])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_are_pytorchs(threads):
+    """Whatever OpenMP says."""
+    program = """if True:
+        import numpy, os, sys, torch
+        torch.set_num_threads(int(sys.argv[1]))
+        from addnorm import torch as at
+        count = lambda: len(os.listdir("/proc/self/task"))
+        x = torch.from_numpy(numpy.ones((4096, 256)))  # PyTorch itself has started no thread
+        before = count()
+        at.norm(x)
+        print(count() - before)"""
+    environment = dict(os.environ, OMP_NUM_THREADS="3")
+    run = subprocess.run([sys.executable, "-c", program, str(threads)], env=environment, check=True,
+                         capture_output=True, text=True)
+    assert int(run.stdout) == threads - 1
 
 
 @pytest.mark.parametrize("shape", [(8,), (3, 8), (2, 3, 8)])
@@ -110,7 +211,7 @@ def encoder(norm_first, dropout=0.0, batch_first=True, activation="relu"):
 @pytest.mark.parametrize("training", [True, False])
 def test_a_converted_encoder_has_the_same_outputs_and_gradients(norm_first, batch_first, training):
     theirs = encoder(norm_first, batch_first=batch_first).double().train(training)
-    ours = at.convert(copy.deepcopy(theirs))
+    ours = at.convert(copy.deepcopy(theirs)).model
     assert all(type(layer) is at.TransformerEncoderLayer for layer in ours.layers)
     x = torch.randn(5, 7, 32, dtype=torch.double)
     padding = torch.zeros(x.shape[:2] if batch_first else (x.shape[1], x.shape[0]), dtype=torch.bool)
@@ -136,7 +237,7 @@ def test_a_converted_encoder_has_the_same_loss_curve(norm_first, dtype, toleranc
     curves = []
     x = torch.randn(8, 16, 32, dtype=dtype)
     target = x.flip(1).cumsum(1).tanh()
-    for model in at.convert(copy.deepcopy(theirs)), theirs:
+    for model in at.convert(copy.deepcopy(theirs)).model, theirs:
         torch.manual_seed(1)
         adam = torch.optim.Adam(model.parameters(), 1e-3)
         losses = []
@@ -193,12 +294,14 @@ def test_an_rms_norm_is_known_by_what_it_gives(make, form, scale):
     module = make(16)
     with torch.no_grad():
         module.weight.mul_(scale)
-    converted = at.convert(nn.Sequential(module))[0]
-    assert converted is module
+    conversion = at.convert(nn.Sequential(module))
+    assert conversion.model[0] is module
     if form is None:
-        assert type(module) is make
+        assert type(module) is make and not conversion.converted
+        assert conversion.left["0"].startswith(make.__name__)
         return
     assert type(module) is at.RMSNorm and module.gamma_form == form
+    assert conversion.converted == {"0": "RMSNorm"} and not conversion.left
     x = torch.randn(4, 16)
     torch.testing.assert_close(module(x), make.forward(copy.copy(module), x))
 
@@ -213,21 +316,26 @@ def test_convert_keeps_everything_but_the_kernels():
     seen = []
     shared.register_forward_hook(lambda *_: seen.append(1))
     parameters, state = list(map(id, model.parameters())), torch.get_rng_state()
-    assert at.convert(at.convert(model)) is model
+    conversion = at.convert(model)
+    assert conversion.model is model and conversion.converted == {"a": "LayerNorm"}
+    assert conversion.left == {"own": "Custom is a subclass, which may compute something else"}
+    assert str(conversion) == "1 modules converted, 1 left\n  own: " + conversion.left["own"]
+    assert not at.convert(model).converted
     assert model["a"] is model["b"] is shared and type(shared) is at.LayerNorm
     assert type(model["own"]) is Custom and not shared.training
     assert list(map(id, model.parameters())) == parameters
     assert torch.equal(torch.get_rng_state(), state)
     shared(torch.ones(1, 8))
     assert seen == [1]
-    layer = at.convert(nn.TransformerEncoderLayer(8, 2), fuse=False)
+    layer = nn.TransformerEncoderLayer(8, 2)
+    assert at.convert(layer, fuse=False).left == {"": "fuse is False"}
     assert type(layer) is nn.TransformerEncoderLayer and type(layer.norm1) is at.LayerNorm
     assert type(at.TransformerEncoderLayer(8, 2).norm1) is at.LayerNorm
 
 
 def test_a_converted_model_under_autocast_has_the_types_of_pytorchs():
     theirs = encoder(norm_first=False)
-    ours = at.convert(copy.deepcopy(theirs))
+    ours = at.convert(copy.deepcopy(theirs)).model
     x = torch.randn(2, 5, 32)
     with torch.autocast("cpu", torch.bfloat16):
         a, b = ours(x), theirs(x)

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import small_models  # noqa: E402
-from addnorm import _model  # noqa: E402
+import addnorm.probe  # noqa: E402
 
 X, Y = small_models.tokens(), small_models.tokens(seed=2)
 MISSING = {2: "residual-missing"}
@@ -129,9 +129,9 @@ def test_an_error_within_ends_the_watching_and_not_the_training(where, monkeypat
     options = {"log": {"log": fails}, "path": {"path": tmp_path / "none" / "file"},
                "options": {"layers": "nothing"}}.get(where, {})
     if where == "probe in forward":
-        monkeypatch.setattr(_model.probing(), "probe", probe_that_fails(_model.probing()))
+        monkeypatch.setattr(addnorm.probe, "probe", probe_that_fails(addnorm.probe))
     if where == "probe at the end":
-        monkeypatch.setattr(_model.probing().Probe, "text", fails)
+        monkeypatch.setattr(addnorm.probe.Probe, "text", fails)
     model, expected = small_models.decoder(), train(small_models.decoder(), 4)
     if where == "probe in forward":
         model.calls -= 1  # its forward ran once more

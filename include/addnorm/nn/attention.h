@@ -18,6 +18,10 @@ enum class Rotation;
 /// Frequencies of a rotary position embedding (Su et al. 2021): base^(−2i/d_head) for i < d_head/2.
 ADDNORM_API std::vector<double> rope_frequencies(double base, std::size_t d_head);
 
+/// Which two features of a head turn together: of the n that turn, i and i + n/2 (Llama), or 2i and
+/// 2i + 1 (Su et al. 2021, GLM).
+enum class RotaryPairs { kHalves, kNeighbors };
+
 /// Which values of a query or key a norm takes together, if there is one (Henry et al. 2020).
 enum class QkNorm { kNone, kHead, kAllHeads };
 
@@ -25,12 +29,15 @@ enum class QkNorm { kNone, kHead, kAllHeads };
 struct AttentionForm {
   /// Heads of keys and values, each for as many heads of queries (Ainslie et al. 2023); 0: n_heads.
   std::size_t n_kv_heads = 0;
-  std::size_t d_head = 0;           ///< 0: d_model/n_heads
-  Bias qkv_bias = Bias::kNo;        ///< of query, key and value where the block's layers have none
-  double score_scale = 0;           ///< of q·k; 0: 1/√d_head
-  double soft_cap = 0;              ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
-  std::size_t window = 0;           ///< how many keys a causal query sees, its own the last; 0: all
-  std::vector<double> rope;         ///< rotary frequencies for queries and keys; empty: none
+  std::size_t d_head = 0;     ///< 0: d_model/n_heads
+  Bias qkv_bias = Bias::kNo;  ///< of query, key and value where the block's layers have none
+  double score_scale = 0;     ///< of q·k; 0: 1/√d_head
+  double soft_cap = 0;        ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
+  std::size_t window = 0;     ///< how many keys a causal query sees, its own the last; 0: all
+  std::vector<double> rope;   ///< rotary frequencies for queries and keys; empty: none. Twice
+                              ///< as many features of each head turn, the others stay
+  RotaryPairs rotary_pairs = RotaryPairs::kHalves;
+  double rotary_gain = 1;           ///< of the features that turn (YaRN's attention factor)
   QkNorm qk_norm = QkNorm::kNone;   ///< on queries and keys, before the rotation
   NormOptions norm = {};            ///< of qk_norm; it has only γ
   RelativeBias relative_bias = {};  ///< added to the scores

@@ -1,5 +1,5 @@
-"""Reads the operators of one layer: which linear maps belong together, where norms stand, and what
-is added to the stream.
+"""Follows the residual stream through the operators of a forward pass: which linear maps belong together,
+where norms stand, and what is added to the stream.
 
 A value is of the stream alone (x, its norms, sums), or made by one or more branches, or comes from
 elsewhere (weights, masks, another network's output). Linear maps begin branches, attention and products
@@ -27,7 +27,7 @@ LENGTHS = frozenset(["norm", "linalg_vector_norm"])
 REDUCTION = frozenset("mean sum var std var_mean std_mean norm linalg_vector_norm amax amin max min "
                       "logsumexp median".split())
 SCALING = frozenset("mul div add sub rsub".split())
-ON_THE_WAY = SCALING | frozenset(
+POINTWISE = SCALING | frozenset(
     "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
 NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm".split())
 
@@ -334,9 +334,16 @@ class Flow:
         norm = self.norm_at(read)
         total = self.upright(read if norm is None else norm.read)
         if norm is not None:
-            self._of[norm.gave.root] = STREAM
+            self._settle(norm.gave)
         ended = self._without_stream[total.root] = Sum(total, None, total, self._list(state))
         self._end(ended)
+
+    def _settle(self, value: Value) -> None:
+        """It is the stream, and so is what was already scaled of it."""
+        self._of[value.root] = STREAM
+        for op in self.readers.get(value.root, []):
+            if op.name in ("mul", "div") and all(not self.branches_of(v) for v in op.inputs):
+                self._settle(op.outputs[0])
 
     def end(self, output: Value) -> None:
         """With the last layer's output: what comes there without a sum ends there."""
@@ -383,7 +390,7 @@ class Flow:
             return
         bases = [self._base(v) for v in others]
         base = bases[0]
-        is_rowwise = op.name in ON_THE_WAY and base is not None and self.has_stream_shape(output) \
+        is_rowwise = op.name in POINTWISE and base is not None and self.has_stream_shape(output) \
             and all(b is not None and b[0].root is base[0].root for b in bases) \
             and all(b.root is base[0].root for b, _ in statistics)
         if not is_rowwise:
@@ -444,7 +451,7 @@ class Flow:
 
 def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
     """From what is added to the stream back to the branch's output: (value, what the step before it
-    did: "", "norm", "dropout", "gains" (learned, one for each feature), "scale")."""
+    did: "", "norm", "dropout", "mask" (of 0 and 1), "gains" (learned), "scale")."""
     steps = [(value, "")]
     while True:
         value = steps[-1][0]
@@ -461,12 +468,16 @@ def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
             steps.append((inside[0], "dropout"))
         elif op.name in ("mul", "div") and len(inside) == 1 and flow.has_stream_shape(inside[0]) \
                 and not any(flow.is_stream(v) for v in others):
-            is_mask = any(not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])
-                          for v in others)
-            has_gains = any(v.parameter and v.tensor.numel() > 1 for v in others)
-            steps.append((inside[0], "dropout" if is_mask else "gains" if has_gains else "scale"))
+            steps.append((inside[0], kind_of_factor(others)))
         else:
             return steps
+
+
+def kind_of_factor(factors: List[Value]) -> str:
+    masks = [v for v in factors if not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])]
+    if masks:
+        return "mask" if all(v.numbers.max() == 1 for v in masks) else "dropout"
+    return "gains" if any(v.parameter for v in factors) else "scale"
 
 
 def scores_of(op: Op) -> Tuple[torch.Tensor, ...]:

@@ -59,6 +59,7 @@ class ForwardPass:
         if not self._is_active:
             return
         with self._recorder.paused():
+            self._recorder.add_weights(name, module)
             self._enter(name, (inputs, named))
 
     def _enter(self, name: str, inputs: Any) -> None:
@@ -176,7 +177,7 @@ class ForwardPass:
         self._flow.start(x)
         self.probe.input_shape = self.probe.input_shape or x.shape
         self._arranger = Arranger(self._flow, self.probe.named(), self.probe.slots, self.norm_name)
-        self._measurement = Measurement(self.probe, self._flow, self._measurement)
+        self._measurement = Measurement(self.probe, self._flow, self._recorder.parameters, self._measurement)
         self._last = None
 
     def _take(self, op: Op) -> None:

@@ -43,9 +43,9 @@ def keeper(entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Ca
 class Measurement:
     """Of one stream."""
 
-    def __init__(self, probe: Probe, flow: Flow, before: Optional[Measurement]):
-        self._probe, self._flow = probe, flow
-        self._parameters: Dict[str, nn.Parameter] = dict(probe.model.named_parameters())
+    def __init__(self, probe: Probe, flow: Flow, parameters: Dict[str, Tensor],
+                 before: Optional[Measurement]):
+        self._probe, self._flow, self._parameters = probe, flow, parameters
         self._modules = dict(probe.model.named_modules())
         self._gradients: Dict[Value, Gradient] = {}
         self._shape = flow.x.tensor.shape
@@ -90,7 +90,13 @@ class Measurement:
         return gradient
 
     def _hook(self, tensor: Tensor, function: Callable[[Tensor], None]) -> None:
-        handle = tensor.register_hook(function)
+        def guarded(values: Tensor) -> None:
+            try:
+                function(values)
+            except Exception as error:  # a backward must not fail by being watched
+                self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
+
+        handle = tensor.register_hook(guarded)
         if tensor.is_leaf:
             self._probe.on_exit(handle.remove)
 

@@ -50,10 +50,11 @@ class Declared:
             "plain" if re.fullmatch(PLAIN_GAMMA, kind) else None)
 
     def measured_gamma_form(self) -> Optional[str]:
-        """Of norms that nothing declares: what all of them do."""
-        offsets = {entry["gamma_offset"] for entry in self._probe.entries.values()
-                   if "gamma_offset" in entry}
-        return ("plain", "one_plus")[offsets.pop()] if len(offsets) == 1 else None
+        """Of norms that nothing declares: what most of them do."""
+        offsets = Counter(entry["gamma_offset"] for entry in self._probe.entries.values()
+                          if "gamma_offset" in entry).most_common()
+        is_clear = len(offsets) == 1 or offsets and offsets[0][1] > offsets[1][1]
+        return ("plain", "one_plus")[int(offsets[0][0])] if is_clear else None
 
     def norm_slots(self) -> Dict[str, Tuple[str, str]]:
         slots: Dict[str, Tuple[str, str]] = {}
@@ -148,6 +149,7 @@ class Declared:
             "parameters": sum(p.numel() for p in probe.model.parameters()),
             "architecture": type(probe.model).__name__,
             "model_type": self.config("model_type"),
+            "layer_modules": [name for _, name in sorted(probe.layer_names.items())] or None,
             **probe.recipe,
         }
         return {key: value for key, value in facts.items() if value is not None}

@@ -20,6 +20,9 @@ ALIASES = frozenset(
     "contiguous _to_copy to detach alias lift_fresh flatten unflatten slice select movedim".split())
 
 
+WEIGHTS = ("weight", "bias", "in_proj_weight", "in_proj_bias")
+
+
 class Value:
     """A tensor as one operator gave it. An operator that writes in place makes a new one."""
 
@@ -130,7 +133,8 @@ class Recorder(TorchDispatchMode):
 
     def __init__(self, model: nn.Module, listener: Callable[[Op], None]):
         super().__init__()
-        self._parameters = {id(p): name for name, p in model.named_parameters()}
+        self.parameters: Dict[str, Tensor] = dict(model.named_parameters())
+        self._names = {id(p): name for name, p in self.parameters.items()}
         self._listener = listener
         self.module = ""  # the innermost one that runs
         self._is_paused = False
@@ -172,8 +176,17 @@ class Recorder(TorchDispatchMode):
         """The tensor as it is now."""
         value = self._values.get(id(tensor))
         if value is None:
-            value = self._add(Value(tensor, parameter=self._parameters.get(id(tensor))))
+            value = self._add(Value(tensor, parameter=self._names.get(id(tensor))))
         return value
+
+    def add_weights(self, name: str, module: nn.Module) -> None:
+        """Weights that are plain tensors of their module: views into a larger parameter, as FSDP has them."""
+        for key in WEIGHTS:
+            tensor = vars(module).get(key)
+            if isinstance(tensor, Tensor):
+                whole = f"{name}.{key}" if name else key
+                self.parameters[whole] = tensor
+                self._names[id(tensor)] = whole
 
     def knows(self, tensor: Tensor) -> bool:
         return id(tensor) in self._values

@@ -54,6 +54,13 @@ def is_made_of(value: Value, source: Value, flow: Flow, depth: int = 8) -> bool:
     return bool(mine) and all(is_made_of(v, source, flow, depth - 1) for v in mine)
 
 
+def is_dropped(value: Value, source: Value) -> bool:
+    """Whether it is `source`, or a dropout or a factor of it."""
+    op = value.root.op
+    return value.root is source.root or op is not None and op.name in ("native_dropout", "mul") and any(
+        v.root is source.root for v in op.inputs)
+
+
 class Arranger:
     """Of one stream, layer by layer."""
 
@@ -117,12 +124,11 @@ class Arranger:
     def _sublayer(self, kind: str, branch: Branch, s: Sum, is_parallel: bool) -> Sublayer:
         start = self._own_part(s.branch, branch) if is_parallel else s.branch
         chain = peel(start, self._flow)
-        joined = chain[-1][0]
+        steps = [step for _, step in chain[1:]]
+        first = next((i for i, step in enumerate(steps) if step != "scale"), len(steps))
+        is_mask = first < len(steps) and steps[first] == "mask"  # a dropout written out: mask·f/(1 − p)
+        joined = start if is_mask else chain[first][0]
         inside = None
-        for (outer, _), (inner, step) in zip(chain, chain[1:]):
-            if step in ("norm", "dropout", "gains"):
-                joined = outer
-                break
         for outer, _ in chain:
             inside = inside or self._flow.norm_at(outer)
         return Sublayer(kind, branch, s, s.total, chain[-1][0], joined, [], inside=inside)
@@ -150,7 +156,7 @@ class Arranger:
             norm = None
         if norm is not None and previous is not None and norm is not sub.inside:
             ahead = flow.norm_at(norm.read)
-            if ahead is not None and ahead.read.root is previous.total.root:
+            if ahead is not None and is_dropped(ahead.read, previous.total):
                 previous.after = ahead
             if self._is_after(norm, sub, previous, found, i):
                 previous.after, norm = norm, None
@@ -172,6 +178,8 @@ class Arranger:
         norm = self._flow.norm_at(value)
         if norm is not None or depth == 0 or value.root.op is None:
             return norm
+        if any(self._flow.branches_of(v) for v in value.root.op.inputs):
+            return None  # a sum
         mine = [v for v in value.root.op.inputs if self._flow.is_stream(v)]
         found = [self._norm_behind(v, depth - 1) for v in mine]
         return found[0] if found and all(n is found[0] for n in found) else None
@@ -180,23 +188,25 @@ class Arranger:
                   i: int) -> bool:
         """Whether a norm between two sublayers belongs to the first one's sum."""
         stream = sub.sum.stream
-        if not is_made_of(norm.read, previous.total, self._flow):
+        if not is_dropped(norm.read, previous.total):
             return norm is previous.after
         if stream is not None and not is_made_of(stream, norm.gave, self._flow):
             return False
         if i == 0:
-            return norm.layer == previous.branch.layer
+            return norm.layer in (previous.branch.layer, None)  # None: it stands in a list beside them
         return found[0].before is None and self._norm_within(found[-1]) is not None
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """The norm of its sum in its own layer."""
-        return next((norm for norm in self._flow.norms if norm.layer == sub.branch.layer
-                     and is_made_of(norm.read, sub.total, self._flow)), None)
+        return next((norm for norm in self._flow.norms if is_dropped(norm.read, sub.total)
+                     and norm.layer == sub.branch.layer), None)
 
     def _stream(self, sub: Sublayer, previous: Optional[Sublayer]) -> Value:
         stream = sub.sum.stream
         known = [self._flow.x] if previous is None else [previous.leaves]
         if sub.before is not None:
+            if stream is not None and stream.root is sub.before.read.root:
+                return sub.before.read  # whatever became of the stream on the way, as skips of a U-net do
             known.append(sub.before.read)
         for value in known:
             if stream is not None and is_made_of(stream, value, self._flow):

@@ -1,0 +1,20 @@
+"""Norms and Add & Norm for PyTorch on the CPU, as functions with gradients and as modules.
+
+    from addnorm.torch import convert
+    print(convert(model))   # every LayerNorm, RMSNorm and TransformerEncoderLayer in it, in place
+
+A tensor may have any shape and float32, float64, float16 or bfloat16; one that is not contiguous is
+copied, as PyTorch's own norms do. γ and β may have any of these types too. Threads are those of
+torch.set_num_threads.
+
+Since PyTorch 2.4 torch.compile and torch.export see an operator, `addnorm::norm` or `addnorm::add_norm`.
+While a model is traced, as for ONNX, and in second derivatives PyTorch's own functions compute the norm.
+torch.jit.script is refused: script a model before it is converted.
+"""
+
+from .conversion import Conversion, convert
+from .functions import add_norm, norm
+from .modules import AddNorm, LayerNorm, RMSNorm, TransformerEncoderLayer
+
+__all__ = ["AddNorm", "Conversion", "LayerNorm", "RMSNorm", "TransformerEncoderLayer", "add_norm",
+           "convert", "norm"]

@@ -1,0 +1,83 @@
+"""The kernels as a function that PyTorch differentiates, once by the kernels and then by the formula."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.utils.dlpack import to_dlpack
+
+from .. import _core
+from ..norms import NormFields
+from .formula import norm_in_pytorch, value_type
+
+Gradients = tuple[Tensor, "Tensor | None", "Tensor | None"]
+
+
+def _memory(tensor: Tensor | None) -> Any:
+    return None if tensor is None else to_dlpack(tensor)
+
+
+def forward(x: Tensor, branch: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
+            fields: NormFields) -> tuple[Tensor, Tensor | None, Tensor]:
+    """y, s and the statistics, of contiguous tensors."""
+    y = torch.empty_like(x)
+    s = None if branch is None else torch.empty_like(x)
+    statistics = x.new_empty((*x.shape[:-1], 6), dtype=value_type(x))
+    _core.add_norm(fields, _memory(x), _memory(branch), None, None, (0.0, 0, 0), _memory(gamma),
+                   _memory(beta), _memory(s), _memory(y), _memory(statistics), torch.get_num_threads())
+    return y, s, statistics
+
+
+def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma: Tensor | None,
+             wants_gamma: bool, wants_beta: bool, fields: NormFields) -> Gradients:
+    """dx, d_gamma and d_beta; dx is the branch's too."""
+    dx = torch.empty_like(s)
+    d_gamma, d_beta = (statistics.new_empty(s.shape[-1]) if wanted else None
+                       for wanted in (wants_gamma, wants_beta))
+    dy, ds = (None if d is None else d.contiguous() for d in (dy, ds))
+    _core.add_norm_backward(fields, _memory(dy), _memory(s), _memory(statistics), _memory(gamma),
+                            _memory(ds), None, _memory(dx), _memory(d_gamma), _memory(d_beta),
+                            torch.get_num_threads())
+    return dx, d_gamma, d_beta
+
+
+def _differentiable_backward(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Tensor | None,
+                             beta: Tensor | None, fields: NormFields) -> Gradients:
+    """The same, of tensors that remember what they were made of."""
+    with torch.enable_grad():
+        inputs = [t if t.requires_grad else t.detach().requires_grad_()
+                  for t in (s, gamma, beta) if t is not None]
+        given = iter(inputs)
+        of = [None if t is None else next(given) for t in (s, gamma, beta)]
+        y = norm_in_pytorch(*of, fields, s.shape[-1:])
+        made = iter(torch.autograd.grad(y, inputs, dy, create_graph=True))
+        dx, d_gamma, d_beta = (None if t is None else next(made) for t in (s, gamma, beta))
+    return dx if ds is None else dx + ds, d_gamma, d_beta
+
+
+class DifferentiableAddNorm(Function):
+    """s = x + branch and y = norm(s), of contiguous tensors; without a branch y = norm(x) alone."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, branch: Tensor | None, gamma: Tensor | None,
+                beta: Tensor | None, fields: NormFields) -> Any:
+        y, s, statistics = forward(x, branch, gamma, beta, fields)
+        ctx.save_for_backward(x if s is None else s, statistics, gamma, beta)
+        ctx.set_materialize_grads(False)
+        ctx.fields = fields
+        return y if s is None else (y, s)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor | None, ds: Tensor | None = None) -> Any:
+        s, statistics, gamma, beta = ctx.saved_tensors
+        _, wants_branch, wants_gamma, wants_beta, _ = ctx.needs_input_grad
+        dx, d_gamma, d_beta = ds, None, None
+        if dy is not None and torch.is_grad_enabled():  # create_graph=True
+            dx, d_gamma, d_beta = _differentiable_backward(dy, ds, s, gamma, beta, ctx.fields)
+        elif dy is not None:
+            dx, d_gamma, d_beta = backward(dy, ds, s, statistics, gamma, wants_gamma, wants_beta,
+                                           ctx.fields)
+        return dx, dx if wants_branch else None, d_gamma, d_beta, None

@@ -1,0 +1,39 @@
+"""The norm by PyTorch's own functions, which can be traced, exported and differentiated again."""
+
+from __future__ import annotations
+
+import math
+from typing import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ..norms import Norm, NormFields
+
+
+def value_type(x: Tensor) -> torch.dtype:
+    """Of γ, β and statistics beside a stream of this type."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields: NormFields,
+                    shape: Sequence[int]) -> Tensor:
+    """y = scale·(γ ⊙ (x − mean)/deviation + β) over the last axes, of this shape, as Norm describes."""
+    kind, eps, eps_at, variance, gamma_form, scale = fields
+    one_type = all(p is None or p.dtype == x.dtype for p in (gamma, beta))
+    if one_type and fields == Norm("layer", eps).fields:
+        return F.layer_norm(x, shape, gamma, beta, eps)
+    axes = tuple(range(-len(shape), 0))
+    wide = x.to(value_type(x))
+    if kind == "layer":
+        wide = wide - wide.mean(axes, keepdim=True)
+    square = wide.square().mean(axes, keepdim=True)
+    if variance == "unbiased":
+        square = square * (math.prod(shape) / (math.prod(shape) - 1))
+    y = wide / ((square + eps).sqrt() if eps_at == "variance" else square.sqrt() + eps)
+    if gamma is not None:
+        y = y * (gamma + 1 if gamma_form == "one_plus" else gamma)
+    if beta is not None:
+        y = y + beta
+    return (y * scale).to(x.dtype)

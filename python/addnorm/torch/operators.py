@@ -1,0 +1,122 @@
+"""The same as operators, whose shapes torch.compile and torch.export know: since PyTorch 2.4."""
+
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+
+from ..norms import NormFields
+from . import autograd
+from .formula import value_type
+
+
+def are_wanted() -> bool:
+    """Whether a compiler or an exporter looks on."""
+    return hasattr(torch.library, "custom_op") and torch.compiler.is_compiling()
+
+
+def apply(x: Tensor, branch: Optional[Tensor], gamma: Optional[Tensor], beta: Optional[Tensor],
+          fields: NormFields) -> Any:
+    """As DifferentiableAddNorm.apply."""
+    if branch is None:
+        return torch.ops.addnorm.norm(x, gamma, beta, *fields)[0]
+    return torch.ops.addnorm.add_norm(x, branch, gamma, beta, *fields)[:2]
+
+
+# An operator's schema is made of these types, which must be no strings.
+def _norm(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str, eps: float, eps_at: str,
+          variance: str, gamma_form: str, output_scale: float) -> tuple[Tensor, Tensor]:
+    """y and the statistics."""
+    fields = kind, eps, eps_at, variance, gamma_form, output_scale
+    y, _, statistics = autograd.forward(x, None, gamma, beta, fields)
+    return y, statistics
+
+
+def _add_norm(x: Tensor, branch: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str,
+              eps: float, eps_at: str, variance: str, gamma_form: str,
+              output_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+    """y, s and the statistics."""
+    fields = kind, eps, eps_at, variance, gamma_form, output_scale
+    y, s, statistics = autograd.forward(x, branch, gamma, beta, fields)
+    assert s is not None
+    return y, s, statistics
+
+
+def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Optional[Tensor],
+              kind: str, eps: float, eps_at: str, variance: str, gamma_form: str,
+              output_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+    """dx, d_gamma and d_beta."""
+    fields = kind, eps, eps_at, variance, gamma_form, output_scale
+    dx, d_gamma, d_beta = autograd.backward(dy, ds, s, statistics, gamma, True, True, fields)
+    assert d_gamma is not None and d_beta is not None
+    return dx, d_gamma, d_beta
+
+
+def _statistics_of(x: Tensor) -> Tensor:
+    return x.new_empty((*x.shape[:-1], 6), dtype=value_type(x))
+
+
+def _shapes_of_norm(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x), _statistics_of(x)
+
+
+def _shapes_of_add_norm(x: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(x), torch.empty_like(x), _statistics_of(x)
+
+
+def _shapes_of_backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor,
+                        *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    features = s.shape[-1]
+    return torch.empty_like(s), statistics.new_empty(features), statistics.new_empty(features)
+
+
+def _remember_norm(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    x, gamma, beta, *fields = inputs
+    _remember(ctx, x, output[1], gamma, beta, fields)
+
+
+def _remember_add_norm(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    _, _, gamma, beta, *fields = inputs
+    _remember(ctx, output[1], output[2], gamma, beta, fields)
+
+
+def _remember(ctx: Any, s: Tensor, statistics: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
+              fields: list[Any]) -> None:
+    ctx.save_for_backward(s, statistics, gamma)
+    ctx.set_materialize_grads(False)
+    ctx.has_beta = beta is not None
+    ctx.fields = fields
+
+
+def _gradients(ctx: Any, dy: Optional[Tensor], ds: Optional[Tensor]) -> tuple[Any, Any, Any]:
+    """Of x, γ and β."""
+    if dy is None:
+        return ds, None, None
+    s, statistics, gamma = ctx.saved_tensors
+    dx, d_gamma, d_beta = torch.ops.addnorm.backward(dy, ds, s, statistics, gamma, *ctx.fields)
+    return dx, None if gamma is None else d_gamma, d_beta if ctx.has_beta else None
+
+
+def _differentiate_norm(ctx: Any, dy: Optional[Tensor], _: Any) -> tuple[Any, ...]:
+    return *_gradients(ctx, dy, None), *[None] * len(ctx.fields)
+
+
+def _differentiate_add_norm(ctx: Any, dy: Optional[Tensor], ds: Optional[Tensor],
+                            _: Any) -> tuple[Any, ...]:
+    dx, d_gamma, d_beta = _gradients(ctx, dy, ds)
+    return dx, dx, d_gamma, d_beta, *[None] * len(ctx.fields)
+
+
+def _register() -> None:
+    norm, add_norm, backward = (
+        torch.library.custom_op(f"addnorm::{name}", function, mutates_args=(), device_types="cpu")
+        for name, function in (("norm", _norm), ("add_norm", _add_norm), ("backward", _backward)))
+    norm.register_fake(_shapes_of_norm)
+    add_norm.register_fake(_shapes_of_add_norm)
+    backward.register_fake(_shapes_of_backward)
+    norm.register_autograd(_differentiate_norm, setup_context=_remember_norm)
+    add_norm.register_autograd(_differentiate_add_norm, setup_context=_remember_add_norm)
+
+
+if hasattr(torch.library, "custom_op"):
+    _register()

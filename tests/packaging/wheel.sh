@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Makes the wheel, installs it in empty virtual environments, with NumPy alone and beside Debian's
+# PyTorch, and uses it there. Exit status 77: PyPI cannot be reached.
+set -euo pipefail
+project=$(cd "$(dirname "$0")/../.." && pwd)
+tests=$project/tests
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+cd "$out"
+
+/usr/bin/python3 -m venv alone
+alone/bin/pip install --quiet numpy 2>pip.log || {
+  echo "wheel: SKIPPED: PyPI cannot be reached: $(tail -1 pip.log)"
+  exit 77
+}
+"$project/scripts/build-wheel.sh"
+wheel=$(echo "$project"/build/wheels/*.whl)
+alone/bin/pip install --quiet --no-index "$wheel"
+alone/bin/python -I "$tests/packaging/wheel_inside.py" "$wheel" "$project"
+
+# The package's own tests, with what Debian has for Python.
+/usr/bin/python3 -m venv --system-site-packages beside
+beside/bin/pip install --quiet --no-deps --no-index "$wheel"
+OMP_NUM_THREADS=1 beside/bin/python -B -m pytest -q -p no:cacheprovider --import-mode=importlib \
+  "$tests"/python/*_test.py
