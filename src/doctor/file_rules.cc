@@ -113,8 +113,9 @@ void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
     around_zero += entry.min < 0 && std::abs(entry.mean) < entry.std;
     around_one += std::abs(entry.mean - 1) < 0.2 && entry.std < 0.3 && entry.min > 0;
   }
-  if (is_fitted || norms == 0) return;
   const bool one_plus = form == GammaForm::kOnePlus;
+  // A fit tells what is done with γ; of γ near 0 it tells that it is meant.
+  if ((is_fitted && !one_plus) || norms == 0) return;
   const std::size_t count = one_plus ? around_one : around_zero;
   if (one_plus ? count < norms : 2 * count <= norms) return;
   findings.push_back(

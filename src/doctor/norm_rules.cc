@@ -78,16 +78,33 @@ double most_noise(const std::string& dtype) {
 
 void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
   for_norms(subject, [&](const probe::ProfileEntry& norm) {
-    if (!(norm.unexplained > kMostForeign)) return;
+    const bool is_known = !norm.statistics_over.empty();
+    if (!is_known && !(norm.unexplained > kMostForeign)) return;
     Finding finding = finding_at(norm, "norm-axis");
-    finding.what = fmt::format("{:.0f} % of its output is not γ ⊙ (row − centre)/divisor + β",
-                               100 * norm.unexplained);
+    finding.what = is_known ? fmt::format("takes its statistics over {}", norm.statistics_over)
+                            : fmt::format(
+                                  "{:.0f} % of its output is not γ ⊙ (row − "
+                                  "centre)/divisor + β",
+                                  100 * norm.unexplained);
     finding.because = "each token's features have one mean and one deviation, and no other token's";
     finding.fix =
         "take mean and variance over the last axis alone: dim=-1, and normalized_shape of "
         "one number; look for what else changes its output";
     finding.measured = norm.unexplained;
     finding.expected = 0;
+    findings.push_back(std::move(finding));
+  });
+}
+
+void find_wrong_statistics(const Subject& subject, Findings& findings) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
+    if (norm.divides_by.empty()) return;
+    Finding finding = finding_at(norm, "norm-kind");
+    if (!subject.profile.model.norm) finding.severity = Severity::kSuspicious;
+    finding.what = fmt::format("divides each row by {}", norm.divides_by);
+    finding.because = norm.centred > 0.5 ? "the root of the variance plus ε, as LayerNorm does"
+                                         : "the root of the mean square plus ε, as RMSNorm does";
+    finding.fix = "look at the exponent, at rsqrt or sqrt, and at what is averaged";
     findings.push_back(std::move(finding));
   });
 }

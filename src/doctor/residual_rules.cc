@@ -29,6 +29,7 @@ std::string formula(const probe::ProfileEntry& sum) {
     text += fmt::format("{}{:.2f}·{}", sign, std::abs(factor), what);
   };
   add(sum.from_x, "x");
+  add(sum.from_earlier, "x′");
   add(sum.from_before, "h");
   add(sum.from_branch, "f");
   return text;
@@ -67,7 +68,12 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
                   .because = fmt::format("s = {:.3g}·x + f{}", skip, by_placement(subject)),
                   .measured = sum.from_x,
                   .expected = skip};
-  if (takes_norm(sum, skip)) {
+  if (is_near(sum.from_earlier, skip)) {
+    finding.rule = "sublayer-input";
+    finding.what =
+        fmt::format("x′ is added, the stream that the sublayer before has read: {}", formula(sum));
+    finding.fix = "add what the sublayer before has left; look for a variable that was not updated";
+  } else if (takes_norm(sum, skip)) {
     if (normalizes_its_stream(subject.profile.model)) return;
     finding.rule = "norm-over-stream";
     finding.what =
@@ -136,6 +142,26 @@ struct Part {
 };
 
 }  // namespace
+
+void find_wrong_inputs(const Subject& subject, Findings& findings) {
+  for_norms(subject, [&](const probe::ProfileEntry& norm) {
+    if (!(norm.past_norm > 0)) return;
+    Site site = norm.site;
+    site.norm = NormSlot::kNone;
+    findings.push_back(
+        {.rule = "sublayer-input",
+         .severity = Severity::kSuspicious,
+         .site = site,
+         .where = place_text(site),
+         .what = fmt::format("{:.0f} of its linear maps read the stream itself, the others the "
+                             "norm's output",
+                             norm.past_norm),
+         .because = "queries, keys and values of what the norm gives",
+         .fix = "give the norm's output to all of them: attention(h, h, h)",
+         .measured = norm.past_norm,
+         .expected = 0});
+  });
+}
 
 void find_detached_parts(const Subject& subject, Findings& findings) {
   for_sums(subject, [&](const probe::ProfileEntry& sum) {

@@ -14,10 +14,12 @@ using Findings = std::vector<Finding>;
 // residual_rules.cc: sums against s = skip·x + gain·f, and the way back
 void find_wrong_sums(const Subject& subject, Findings& findings);
 void find_detached_parts(const Subject& subject, Findings& findings);
+void find_wrong_inputs(const Subject& subject, Findings& findings);
 void find_unexplained_sums(const Subject& subject, Findings& findings);
 
 // norm_rules.cc: norms against what the network says they are
 void find_wrong_norm_axis(const Subject& subject, Findings& findings);
+void find_wrong_statistics(const Subject& subject, Findings& findings);
 void find_wrong_norm_kind(const Subject& subject, Findings& findings);
 void find_wrong_gamma_form(const Subject& subject, Findings& findings);
 void find_wrong_epsilon(const Subject& subject, Findings& findings);

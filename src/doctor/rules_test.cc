@@ -171,6 +171,63 @@ TEST(Rules, TellAVarianceFromItsEstimate) {
   EXPECT_THAT(diagnose(subject).at(0).what, ::testing::HasSubstr("n/(n − 1)"));
 }
 
+TEST(Rules, SeeAStreamThatIsTakenFromBefore) {
+  Subject subject = sound();
+  probe::ProfileEntry& sum = at(subject, 1, kFeedForward, Point::kSum);
+  sum.from_x = 0;
+  sum.from_earlier = 1;
+  EXPECT_THAT(found(subject), ElementsAre("sublayer-input, layer 1, feed-forward"));
+  sum.from_earlier = 0.5;
+  EXPECT_THAT(found(subject), ElementsAre("residual-missing, layer 1, feed-forward"));
+}
+
+TEST(Rules, SeeMapsThatReadPastTheNorm) {
+  Subject subject = sound();
+  for (const std::size_t layer : {0, 1}) {
+    for (const SublayerKind sublayer : {kAttention, kFeedForward}) {
+      at(subject, layer, sublayer, Point::kBefore).rms = 1;
+    }
+  }
+  at(subject, 1, kAttention, Point::kBefore).past_norm = 0;
+  EXPECT_THAT(found(subject), IsEmpty());
+  at(subject, 1, kAttention, Point::kBefore).past_norm = 2;
+  EXPECT_THAT(found(subject), ElementsAre("sublayer-input, layer 1, attention"));
+}
+
+TEST(Rules, SeeNormsOverOtherAxesAndByOtherStatistics) {
+  Subject subject = sound();
+  const Site site{2, kFinalNorm, Point::kOutput};
+  subject.profile.entries.push_back({.step = 7, .site = site});
+  subject.profile.entries.back().centred = 0;
+  EXPECT_THAT(found(subject), IsEmpty());
+  subject.profile.entries.back().statistics_over = "tokens";
+  EXPECT_THAT(found(subject), ElementsAre("norm-axis, final norm"));
+  subject.profile.entries.back().statistics_over = "";
+  subject.profile.entries.back().divides_by = "the mean absolute value";
+  EXPECT_THAT(found(subject), ElementsAre("norm-kind, final norm"));
+  EXPECT_EQ(diagnose(subject).at(0).what, "divides each row by the mean absolute value");
+}
+
+TEST(Rules, SeeGainsOfOneThatAreAddedToOne) {
+  Subject subject = sound();
+  subject.profile.model.gamma_form = GammaForm::kOnePlus;
+  probe::ProfileEntry gamma{.step = 7,
+                            .site = {0, kAttention, Point::kGamma, NormSlot::kBefore},
+                            .rms = 1,
+                            .mean = 0.7,
+                            .std = 0,
+                            .min = 0.7};
+  subject.profile.entries.push_back(gamma);
+  at(subject, 0, kAttention, Point::kBefore).divisor = 1;  // the norm itself was measured
+  at(subject, 0, kAttention, Point::kBefore).rms = 1;
+  subject.profile.model.placement = "unknown";
+  EXPECT_THAT(found(subject), IsEmpty());
+  for (probe::ProfileEntry& entry : subject.profile.entries) {
+    if (entry.site.point == Point::kGamma) entry.mean = entry.min = 0.9;
+  }
+  EXPECT_THAT(found(subject), ElementsAre("gamma-form, all norms"));
+}
+
 TEST(Rules, SayWhereNaNAppearsFirstForwardOrOnTheWayBack) {
   Subject values = sound();
   for (const std::size_t layer : {0, 1}) {  // gradients that come back through everything

@@ -34,9 +34,11 @@ constexpr Value kValues[] = {
     {"from_x", &probe::ProfileEntry::from_x},
     {"from_before", &probe::ProfileEntry::from_before},
     {"from_branch", &probe::ProfileEntry::from_branch},
+    {"from_earlier", &probe::ProfileEntry::from_earlier},
     {"unexplained", &probe::ProfileEntry::unexplained},
     {"grad_to_x", &probe::ProfileEntry::grad_to_x},
     {"grad_to_branch", &probe::ProfileEntry::grad_to_branch},
+    {"past_norm", &probe::ProfileEntry::past_norm},
     {"gamma_offset", &probe::ProfileEntry::gamma_offset},
     {"centred", &probe::ProfileEntry::centred},
     {"divisor", &probe::ProfileEntry::divisor},
@@ -49,6 +51,16 @@ constexpr Value kValues[] = {
     {"scale_spread", &probe::ProfileEntry::scale_spread},
     {"divisor_slope", &probe::ProfileEntry::divisor_slope},
     {"divisor_noise", &probe::ProfileEntry::divisor_noise},
+};
+
+struct Text {
+  const char* key;
+  std::string probe::ProfileEntry::*member;
+};
+constexpr Text kTexts[] = {
+    {"dtype", &probe::ProfileEntry::dtype},
+    {"statistics_over", &probe::ProfileEntry::statistics_over},
+    {"divides_by", &probe::ProfileEntry::divides_by},
 };
 
 Json to_json(const probe::ProfileEntry& entry) {
@@ -69,7 +81,9 @@ Json to_json(const probe::ProfileEntry& entry) {
     if (std::isfinite(value)) line[key] = value;
     if (std::isinf(value)) line["finite"] = false;
   }
-  if (!entry.dtype.empty()) line["dtype"] = entry.dtype;
+  for (const auto& [key, member] : kTexts) {
+    if (!(entry.*member).empty()) line[key] = entry.*member;
+  }
   return line;
 }
 
@@ -163,7 +177,7 @@ probe::ProfileEntry entry_of(const Json& line, const ProfileModel& model) {
   for (const auto& [key, member] : kValues) {
     entry.*member = value_or(line, key, probe::ProfileEntry::kUnknown);
   }
-  entry.dtype = value_or(line, "dtype", std::string());
+  for (const auto& [key, member] : kTexts) entry.*member = value_or(line, key, std::string());
   if (!value_or(line, "finite", true)) entry.abs_max = std::numeric_limits<double>::infinity();
   return entry;
 }

@@ -35,6 +35,7 @@ struct ProfileEntry {
   double from_x = kUnknown;
   double from_before = kUnknown;
   double from_branch = kUnknown;
+  double from_earlier = kUnknown;  ///< of what the sublayer before read, where x has no part in it
   double unexplained = kUnknown;  ///< ‖s − fit‖/‖s‖; of a norm's output ‖y − fit‖/‖y‖
   // Likewise of its gradient, which comes to both: ∂f = grad_to_branch·∂s and ∂x = grad_to_x·∂s +
   // what comes back through the modules that read x. Of PyTorch's models alone.
@@ -43,6 +44,9 @@ struct ProfileEntry {
 
   // Of a norm's output, by least squares in each row: y = Γ ⊙ (s − centre)/divisor + β, with u the
   // row's variance, or its mean square where the norm does not centre.
+  std::string statistics_over;        ///< what shares a mean, if not a row: "tokens"
+  std::string divides_by;             ///< a row's statistic that is neither deviation nor RMS
+  double past_norm = kUnknown;        ///< linear maps that read s, of a branch whose others read y
   double gamma_offset = kUnknown;     ///< 0: Γ = γ, 1: Γ = 1 + γ
   double centred = kUnknown;          ///< centre ÷ mean: 1 of LayerNorm, 0 of RMSNorm
   double divisor = kUnknown;          ///< mean over rows

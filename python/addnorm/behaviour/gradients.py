@@ -245,15 +245,22 @@ def _is_ignored(s: Subject, norm: nn.Module, parameter: str) -> bool:
     with torch.enable_grad():
         x = torch.randn(shape[0], dtype=value.dtype, device=value.device)
         y = next(tensors_in(norm.forward(x)))
-    if not y.requires_grad:
-        return True
-    return torch.autograd.grad(y.sum(), value, allow_unused=True)[0] is None
+    if y.requires_grad and torch.autograd.grad(y.sum(), value, allow_unused=True)[0] is not None:
+        return False
+    saved = value.detach().clone()  # it may be used where no gradient passes
+    try:
+        with torch.no_grad():
+            value.data.add_(1)
+            return torch.equal(y.detach(), next(tensors_in(norm.forward(x))))
+    finally:
+        value.data.copy_(saved)
 
 
 def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
     """Other values in parameters without a gradient: does the loss change?"""
     groups: dict[str, list[str]] = defaultdict(list)
-    for name in names:
+    order = _order(s, g)
+    for name in sorted(names, key=lambda n: -order.get(parent_of(n), -1)):  # the cut is behind the last
         groups[of_all_layers(parent_of(name))].append(name)
     matter: list[str] = []
     unused: list[str] = []
@@ -276,16 +283,33 @@ def _layer_of(name: str) -> str:
     return found.group() if found else ""
 
 
+def _order(s: Subject, g: Gradients) -> dict[str, int]:
+    """When each module was called first."""
+    return {s.names[module]: i for i, module in enumerate(g.calls.count)}
+
+
 def _add_missing(s: Subject, g: Gradients, names: list[str]) -> None:
     """One finding for each layer, at what was called last: behind it the gradient was cut off, and
-    what stands before it in the layer lost its own by that."""
-    order = {s.names[module]: i for i, module in enumerate(g.calls.count)}
+    what stands before it in the layer lost its own by that. One alone if nothing that was called before
+    has a gradient."""
+    order = _order(s, g)
+
+    def last_of(places: Iterable[str]) -> str:
+        return max(places, key=lambda place: max(
+            (i for name, i in order.items() if is_within(name, place)), default=-1))
+
+    owners = {parent_of(name) for name in names}
+    cut = last_of(owners) if owners else ""
+    before = [n for n in g.trained if order.get(parent_of(n), len(order)) < order.get(cut, 0)]
+    if len(owners) > 1 and before and all(n in g.missing for n in before):
+        s.add("gradient-missing", sum(s.parameters[n].numel() for n in g.missing), where=cut,
+              declared="nothing before it has one" if len(before) < len(g.trained) else "")
+        return
     layers: dict[str, list[str]] = defaultdict(list)
     for name in names:
         layers[_layer_of(name)].append(name)
     for members in layers.values():
-        last = max(cover(s, members, g.missing), key=lambda place: max(
-            (i for name, i in order.items() if is_within(name, place)), default=-1))
+        last = last_of(cover(s, members, g.missing))
         others = [c for n in members for c in g.counterparts(n)]
         s.add("gradient-missing", sum(s.parameters[n].numel() for n in members), where=last,
               declared=f"{others[0]} has one" if others else "")
@@ -335,9 +359,16 @@ def _share(a: Tensor, b: Tensor) -> bool:
 
 
 def _declared_pair(model: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """The embedding's weight and the head's, by the names that transformers gives them."""
+    """The embedding's weight and the head's, by the names that transformers gives them, or the one
+    embedding and the one linear map that could share a weight."""
     inputs, outputs = (getattr(model, f"get_{kind}_embeddings", lambda: None)()
                        for kind in ("input", "output"))
+    if inputs is None and outputs is None:
+        outside = [m for name, m in model.named_modules() if of_all_layers(name) == name]
+        tables = [m for m in outside if type(m) is nn.Embedding]
+        heads = [m for m in outside if type(m) is nn.Linear and m.in_features != m.out_features]
+        pairs = [(e, h) for e in tables for h in heads if e.weight.shape == h.weight.shape]
+        inputs, outputs = pairs[0] if len(pairs) == 1 else (None, None)
     a, b = (getattr(m, "weight", None) for m in (inputs, outputs))
     return (a, b) if a is not None and b is not None and a.shape == b.shape else None
 

@@ -152,6 +152,7 @@ class Flow:
         self._statistics: Dict[Value, Tuple[Value, bool]] = {}
         self.readers: Dict[Value, List[Op]] = {}
         self._without_stream: Dict[Value, Sum] = {}  # what was read in place of a sum
+        self._last: Optional[Sum] = None
 
     def forget(self, order: int) -> None:
         """What operators before this one made."""
@@ -282,6 +283,8 @@ class Flow:
                 self._of[total.root] = STREAM
                 return True
         states = [self.branches_of(v) for v in inputs]
+        if states == [STREAM, STREAM]:
+            return self._add_again(inputs, total)
         if (states[0] == STREAM) == (states[1] == STREAM):
             return False
         stream, branch = inputs if states[0] == STREAM else inputs[::-1]
@@ -292,6 +295,17 @@ class Flow:
         self._end(Sum(total, stream, branch, self._list(self.branches_of(branch) or STREAM)))
         return True
 
+    def _add_again(self, inputs: List[Value], total: Value) -> bool:
+        """x + (x + f): the stream of a sum that nobody has read, once more."""
+        last = self._last
+        if last is None or last.stream is None or len(self.readers.get(last.total.root, [])) > 1:
+            return False
+        if {v.root for v in inputs} != {last.total.root, last.stream.root}:
+            return False
+        last.total = total
+        self._of[total.root] = STREAM
+        return True
+
     def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
         """x + x·g(x): a product with the stream is the stream's own, as in x·(1 + g)."""
         op = branch.root.op
@@ -300,6 +314,7 @@ class Flow:
 
     def _end(self, ended: Sum) -> None:
         self._of[ended.total.root] = STREAM
+        self._last = ended
         self._on_sum(ended)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -15,6 +16,7 @@ from .names import first_tensor, is_norm, is_projection, squashing, weight_named
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
 from .profile import Site
+from .statistics import explain_statistics
 from .recorder import Op, Value
 from .sublayers import Sublayer
 
@@ -47,6 +49,7 @@ class Measurement:
         self._modules = dict(probe.model.named_modules())
         self._gradients: Dict[Value, Gradient] = {}
         self._shape = flow.x.tensor.shape
+        self._earlier: Optional[Value] = None  # the stream that the sublayer before read
         if before is None:
             self._probe.width = self._shape[-1]
             self._record(self._site(None, "embedding", "output"), flow.x)
@@ -215,7 +218,7 @@ class Measurement:
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
         if not is_again:
-            made_of = explain_sum(self._values(sub.total), {**parts, **others})
+            made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
             self._count("sums", "unexplained" in made_of)
         kept = {} if not is_last else {"layer_cosine": F.cosine_similarity(
@@ -224,7 +227,7 @@ class Measurement:
 
         self._record(at("x"), sub.x)
         if sub.before is not None:
-            self._record_norm(at("before"), "before", sub.before, consumed)
+            self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
         self._record(at("branch"), sub.output)
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
@@ -238,6 +241,24 @@ class Measurement:
             by_order = {len(sub.branch.linears) - 1: "output"} if sub.kind == "attention" else \
                 dict(zip(range(len(sub.branch.linears))[-2:], ("up", "down")))
             self._record_weight(at("weight"), linear, by_order.get(i))
+
+    def _explain_sum(self, sub: Sublayer, parts: Dict[str, Tensor]) -> Numbers:
+        """What its sum is made of; of an earlier stream only where that stands in the place of x."""
+        total, earlier = self._values(sub.total), self._earlier
+        self._earlier = sub.x
+        made_of = explain_sum(total, parts)
+        if earlier is None or not made_of.get("unexplained", 0) > 0.02:
+            return made_of
+        found = explain_sum(total, {**parts, "earlier": self._values(earlier)})
+        takes_it = abs(found.get("from_x", 1)) < 0.05 < found.get("from_earlier", 0)
+        return found if takes_it and found["unexplained"] < 0.02 else made_of
+
+    def _past_norm(self, sub: Sublayer) -> Numbers:
+        """How many of attention's linear maps read the stream past the norm that others read."""
+        if sub.kind != "attention" or sub.before is None:
+            return {}
+        past = [linear for linear in sub.branch.linears if linear.read.root is sub.before.read.root]
+        return {"past_norm": len(past)} if past else {}
 
     def _count(self, what: str, is_measured: bool) -> None:
         self._probe.seen[what][0] += is_measured
@@ -274,7 +295,8 @@ class Measurement:
         gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
         if site not in self._probe.entries:
             declared = self._probe.declared
-            is_unit = norm.is_unit or gamma is None and beta is None and is_of_length_one(self._values(gave))
+            is_unit = (norm.is_unit or gamma is None and beta is None) and \
+                is_of_length_one(self._values(gave), gamma, beta)
             form = declared.gamma_form()
             module = self._modules.get(norm.module)
             is_squashing = module is not None and squashing(module) is not None
@@ -282,6 +304,11 @@ class Measurement:
                 self._values(norm.read), self._values(gave), gamma, beta,
                 declared.norm_kind(module) == "rms",
                 None if form is None else form == "one_plus")
+            if fit and not is_of_other_axes(module):
+                rows, stride = self.rows(norm.read.numbers)
+                fit = explain_statistics(rows, self._values(gave), gamma, beta, fit, stride == 1) or fit
+            if norm.is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
+                fit = {key: fit[key] for key in ("unexplained", "scale")}  # x/‖x‖, where ε is a least length
             more = {**fit, "dtype": str(gave.tensor.dtype).replace("torch.", ""), **(more or {})}
             self._count("norms", bool(fit) or is_unit or is_squashing)
         self._record(site, gave, more)
@@ -335,9 +362,17 @@ class Measurement:
             return
 
 
-def is_of_length_one(rows: Tensor) -> bool:
+def is_of_other_axes(module: Optional[nn.Module]) -> bool:
+    """Whether it says so itself."""
+    return re.search("batch|group|instance|power", type(module).__name__, re.I) is not None
+
+
+def is_of_length_one(rows: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor]) -> bool:
     """As nGPT's norms leave them: x/‖x‖."""
-    lengths = wide(rows).norm(dim=-1)
+    rows = wide(rows) - (0 if beta is None else wide(beta))
+    if gamma is not None:
+        rows = rows / wide(gamma).masked_fill(gamma == 0, 1)
+    lengths = rows.norm(dim=-1)
     return bool(((lengths - 1).abs() < 1e-2).all())
 
 
