@@ -117,9 +117,9 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def norms_of(layer: nn.Module, width: int) -> list[str]:
-    """Names of a layer's norms of the stream, in the order in which they stand."""
+    """Names of a layer's norms of the stream, in the order in which they stand; not of queries and keys."""
     return [name for name, m in layer.named_modules() if is_norm(m)
-            and getattr(getattr(m, "weight", None), "numel", lambda: width)() == width]
+            and not name.endswith(("q_norm", "k_norm")) and getattr(getattr(m, "weight", None), "numel", lambda: width)() == width]
 
 
 class WrongNorm(nn.Module):

@@ -40,6 +40,7 @@ ENTRIES = {
 SUBLAYERS = {
     "macaron": [place for i in range(0, 2 * models.LAYERS, 2) for place in (
         f"layer {i}, feed-forward", f"layer {i + 1}, attention", f"layer {i + 1}, feed-forward")],
+    "fused parallel": [f"layer {i}, attention" for i in range(2 * models.LAYERS)],
     "experts": [place for i in range(0, 2 * models.LAYERS, 2) for place in (
         f"layer {i}, attention", f"layer {i}, feed-forward", f"layer {i + 1}, feed-forward")],
     "torch transformer": [f"layer {i}, {kind}" for i in range(3) for kind in KINDS] + [
@@ -51,6 +52,7 @@ SUBLAYERS = {
 PATHS = {"attributes": "block{}", "torch encoder, pre-norm": "encoder.layers.{}",
          "torch encoder, post-norm": "encoder.layers.{}", "torch transformer": "transformer",
          "stages": "stages", "shared layer": "layers.0", "macaron": "layers", "experts": "layers",
+         "fused parallel": "layers",
          "pairs": "layers", "fused pairs": "layers", "lists": "model", "inner norms": "model"}
 
 # A layer's norms, by the sublayer that each belongs to.
@@ -82,7 +84,8 @@ WRITTEN_OUT = "its factor is part of a dropout that is written out"
 NO_LAYER = "the sum is in no layer"
 NOT_THERE = {
     "branch twice": {"stochastic depth": WRITTEN_OUT},
-    "dropout on stream": {"lists": NO_LAYER, "inner norms": NO_LAYER},
+    "dropout on stream": {"lists": NO_LAYER, "inner norms": NO_LAYER, "attributes": NO_LAYER,
+                          "DeepNorm": "what is added is no layer's input, but a multiple of it"},
     "residual detached": {"fused pairs": "what reads the stream takes two values, and is not asked for its "
                                          "gradient"},
     "norm over stream": dict.fromkeys(("post-norm", "DeepNorm", "branch norm", "ReZero", "conditioned", "parallel",

@@ -386,7 +386,9 @@ class Flow:
             return
         bases = [self._base(v) for v in others]
         base = bases[0]
-        is_rowwise = op.name in POINTWISE and base is not None and self.has_stream_shape(output) \
+        is_sum = op.name in ("add", "sub") and sum(map(self.has_stream_shape, op.inputs)) > 1
+        is_rowwise = op.name in POINTWISE and not is_sum and base is not None \
+            and self.has_stream_shape(output) \
             and all(b is not None and b[0].root is base[0].root for b in bases) \
             and all(b.root is base[0].root for b, _ in statistics)
         if not is_rowwise:

@@ -313,14 +313,19 @@ class Measurement:
             self._count("norms", bool(fit) or is_unit or is_squashing)
         self._record(site, gave, more)
         for name, parameter in ("gamma", gamma), ("beta", beta):
-            if parameter is not None:
+            if parameter is not None and self._is_first(parameter, site):
                 place = site._replace(point=name, norm=slot)
                 self._probe.entries.setdefault(place, moments(parameter))
                 self._grade_parameter(place, parameter)
 
+    def _is_first(self, parameter: Tensor, site: Site) -> bool:
+        """Whether no earlier layer has it: a layer that runs again is not one that was read twice."""
+        return self._probe.owners.setdefault((site.step, id(parameter)), site.layer) == site.layer
+
     def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str]) -> None:
         weight = self._parameters.get(linear.weight)
-        if weight is None or not weight.is_floating_point() or weight.dim() != 2:
+        if weight is None or not weight.is_floating_point() or weight.dim() != 2 or \
+                not self._is_first(weight, site):
             return
         stem = linear.weight[:-7] if linear.weight.endswith((".weight", "_weight")) else linear.weight
         which = weight_named(stem, site.sublayer == "attention") or by_order

@@ -38,6 +38,7 @@ class Probe:
         self.sublayers: List[SeenSublayer] = []
         self.entries: Dict[Site, Numbers] = {}
         self.graded: set = set()
+        self.owners: Dict[Any, Optional[int]] = {}  # the layer of each parameter, by step
         self.declared = Declared(self)
         self._undo = contextlib.ExitStack()
         self._pass: Optional[ForwardPass] = None
