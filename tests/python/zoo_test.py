@@ -222,7 +222,7 @@ def judge(cases):
     return confusion
 
 
-LEAST = 0.95  # reached so far; the aim is 0.98. Dropout on the stream is not named in some forms.
+LEAST = 0.98
 
 
 def test_names_planted_bugs():
