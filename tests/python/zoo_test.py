@@ -143,8 +143,6 @@ def test_accuses_no_sound_model(name, training, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", models.SOUND)
 def test_accuses_no_model_that_was_trained(name, seed):
-    if name == "speedrun":
-        pytest.xfail("its learned skips from earlier layers are taken for the stream's own factor")
     model = make(name, seed)
     train(name, model)
     assert_sound(check(name, model, seed))
