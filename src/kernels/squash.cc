@@ -85,9 +85,39 @@ struct Erf {
   }
 };
 
-template <typename F, typename S, typename B>
-HWY_NOINLINE void squash_values(F, const NormOptions& options, const AddNormForward<S, B>& args,
-                                const MatrixView<const S>& s, std::size_t begin, std::size_t end) {
+/// The function's values at u, and its slopes unless `slope` is null, in whole packs: each has room
+/// for kBlock values. Compiled once for each arithmetic, not for each storage of x and y.
+template <typename F, typename V>
+HWY_NOINLINE void evaluate(F, std::size_t n, const V* u, V* value, V* slope) {
+  constexpr std::size_t kN = kSmallPack<V>;
+  for (std::size_t i = 0; i < n; i += kN) {
+    const Pack<V, kN> at = load<kN>(u + i, Full());
+    if (slope != nullptr) store(F::slope(at), slope + i, Full());
+    store(F::value(at), value + i, Full());
+  }
+}
+template <typename V>
+void evaluate(NormKind kind, std::size_t n, const V* u, V* value, V* slope) {
+  if (kind == NormKind::kDyT) {
+    evaluate(Tanh(), n, u, value, slope);
+  } else {
+    evaluate(Erf(), n, u, value, slope);
+  }
+}
+
+/// α·s + shift of n values.
+template <typename S, typename V>
+HWY_INLINE void scale_input(const SquashInput<V>& inner, std::size_t n, const S* s, V* u) {
+  constexpr std::size_t kN = kSmallPack<V>;
+  for_each_pack<kN>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
+    store(load<kN>(s + i, count) * set<kN>(inner.alpha) + set<kN>(inner.shift), u + i, count);
+  });
+  std::fill_n(u + n, (kN - n % kN) % kN, V{0});
+}
+
+template <typename S, typename B>
+void squash_rows_forward(const NormOptions& options, const AddNormForward<S, B>& args,
+                         const MatrixView<const S>& s, std::size_t begin, std::size_t end) {
   using V = Arithmetic<S>;
   constexpr std::size_t kN = kSmallPack<V>;
   const SquashInput<V> inner(options, args);
@@ -95,26 +125,27 @@ HWY_NOINLINE void squash_values(F, const NormOptions& options, const AddNormForw
   FeatureVector<V> betas = FeatureVector<V>::beta(options, args.beta);
   gammas.stage(thread_region<V>(0), s.cols, false);
   betas.stage(thread_region<V>(1), s.cols, false);
+  V* const u = thread_region<V>(2);
   for (std::size_t r = begin; r < end; ++r) {
     for (std::size_t column = 0; column < s.cols; column += kBlock) {
       const std::size_t n = HWY_MIN(kBlock, s.cols - column);
-      const S* const in = s.row(r).data() + column;
       B* const y = args.y.row(r).data() + column;
       const V* const gamma = gammas.at(column, n);
       const V* const beta = betas.at(column, n);
+      scale_input(inner, n, s.row(r).data() + column, u);
+      evaluate<V>(options.kind, n, u, u, nullptr);
       for_each_pack<kN>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
-        const Pack<V, kN> u = load<kN>(in + i, count) * set<kN>(inner.alpha) + set<kN>(inner.shift);
-        const Pack<V, kN> scaled = load<kN>(gamma + i, count) * F::value(u);
+        const Pack<V, kN> scaled = load<kN>(gamma + i, count) * load<kN>(u + i, count);
         store(scaled + load<kN>(beta + i, count), y + i, count);
       });
     }
   }
 }
 
-template <typename F, typename S, typename B>
-HWY_NOINLINE void squash_gradients(F, const NormOptions& options, const AddNormBackward<S, B>& args,
-                                   const SquashSums<Arithmetic<S>>& sums, std::size_t begin,
-                                   std::size_t end) {
+template <typename S, typename B>
+void squash_rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
+                          const SquashSums<Arithmetic<S>>& sums, std::size_t begin,
+                          std::size_t end) {
   using V = Arithmetic<S>;
   constexpr std::size_t kN = kSmallPack<V>;
   const std::size_t cols = args.s.cols;
@@ -123,6 +154,8 @@ HWY_NOINLINE void squash_gradients(F, const NormOptions& options, const AddNormB
   FeatureVector<V> skips = FeatureVector<V>::scale(args.skip);
   gammas.stage(thread_region<V>(0), cols, false);
   skips.stage(thread_region<V>(1), cols, false);
+  V* const value = thread_region<V>(2);  // first u
+  V* const slope = thread_region<V>(3);
   for (std::size_t r = begin; r < end; ++r) {
     for (std::size_t column = 0; column < cols; column += kBlock) {
       const std::size_t n = HWY_MIN(kBlock, cols - column);
@@ -133,42 +166,23 @@ HWY_NOINLINE void squash_gradients(F, const NormOptions& options, const AddNormB
       S* const dx = args.dx.row(r).data() + column;
       const V* const gamma = gammas.at(column, n);
       const V* const skip = skips.at(column, n);
+      scale_input(inner, n, in, value);
+      evaluate<V>(options.kind, n, value, value, slope);
       for_each_pack<kN>(n, [&](std::size_t i, auto count) ADDNORM_BODY {
-        const auto add = [&](V* to, const Pack<V, kN>& value) ADDNORM_BODY {
+        const auto add = [&](V* to, const Pack<V, kN>& term) ADDNORM_BODY {
           V* const at = to + column + i;
-          store(load<kN>(at, count) + value, at, count);
+          store(load<kN>(at, count) + term, at, count);
         };
         const Pack<V, kN> x = load<kN>(in + i, count), dy = load<kN>(dy_row + i, count);
-        const Pack<V, kN> u = x * set<kN>(inner.alpha) + set<kN>(inner.shift);
-        const Pack<V, kN> du = load<kN>(gamma + i, count) * dy * F::slope(u);
+        const Pack<V, kN> du = load<kN>(gamma + i, count) * dy * load<kN>(slope + i, count);
         const Pack<V, kN> around = load<kN>(skip + i, count) * load<kN>(past + i, count);
         store(around + du * set<kN>(inner.alpha), dx + i, count);
-        add(sums.gamma, dy * F::value(u));
+        add(sums.gamma, dy * load<kN>(value + i, count));
         add(sums.beta, dy);
         add(sums.alpha, du * x);
         add(sums.shift, du);
       });
     }
-  }
-}
-
-template <typename S, typename B>
-void squash_rows_forward(const NormOptions& options, const AddNormForward<S, B>& args,
-                         const MatrixView<const S>& s, std::size_t begin, std::size_t end) {
-  if (options.kind == NormKind::kDyT) {
-    squash_values(Tanh(), options, args, s, begin, end);
-  } else {
-    squash_values(Erf(), options, args, s, begin, end);
-  }
-}
-template <typename S, typename B>
-void squash_rows_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
-                          const SquashSums<Arithmetic<S>>& sums, std::size_t begin,
-                          std::size_t end) {
-  if (options.kind == NormKind::kDyT) {
-    squash_gradients(Tanh(), options, args, sums, begin, end);
-  } else {
-    squash_gradients(Erf(), options, args, sums, begin, end);
   }
 }
 

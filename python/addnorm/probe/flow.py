@@ -329,6 +329,7 @@ class Flow:
     def _end_without_stream(self, read: Value, state: Branches) -> None:
         norm = self.norm_at(read)
         total = self.upright(read if norm is None else norm.read)
+        self._settle(total)
         if norm is not None:
             self._settle(norm.gave)
         ended = self._without_stream[total.root] = Sum(total, None, total, self._list(state))
