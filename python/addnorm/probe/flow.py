@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, List, Optional, Set, Tuple
 
 import torch
 
@@ -145,6 +145,7 @@ class Flow:
         self._of: Dict[Value, Branches] = {x.root: STREAM}
         self._branches: Dict[int, Branch] = {}
         self._joined: Dict[int, int] = {}
+        self._ended: Set[int] = set()  # branches that have joined the stream
         self._norm_of: Dict[Value, Norm] = {}
         # Values computed point by point of one value of the stream's shape (and the γ that was in
         # it), and of its statistics (and whether these are lengths).
@@ -195,7 +196,11 @@ class Flow:
         return [self._branches[self._find(number)] for number in sorted(state)]
 
     def _join(self, numbers: Branches) -> int:
-        first, *others = sorted(set(map(self._find, numbers)))
+        """Those of the last layer that have not ended, in its first one."""
+        found = set(map(self._find, numbers))
+        live = sorted(found - self._ended or found)
+        layers = [-1 if self._branches[n].layer is None else self._branches[n].layer for n in live]
+        first, *others = [n for n, layer in zip(live, layers) if layer == max(layers)]
         for other in others:
             self._branches[first].absorb(self._branches.pop(other))
             self._joined[other] = first
@@ -244,6 +249,8 @@ class Flow:
         if state and self._has_ended(state, linear):
             self._end_without_stream(linear.read, state)
             state = STREAM
+        elif all(branch.layer != self.layer for branch in self._list(state)):
+            state = STREAM  # what a layer hands to the next beside the stream, as routers do
         if not state:
             number = linear.op.order
             self._branches[number] = Branch(self.layer, self.layer_module)
@@ -313,6 +320,7 @@ class Flow:
             v.root is stream.root for v in op.inputs)
 
     def _end(self, ended: Sum) -> None:
+        self._ended |= self.branches_of(ended.branch) or STREAM
         self._of[ended.total.root] = STREAM
         self._last = ended
         self._on_sum(ended)

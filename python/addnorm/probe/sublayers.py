@@ -73,8 +73,9 @@ class Arranger:
         """Those of one layer, in the order of their sums."""
         found = [sub for s in sums for sub in self._split(s)]
         self._settle_kinds(found)
+        place = self._place_post_norm if self._is_post_norm(found) else self._place
         for i, sub in enumerate(found):
-            self._place(sub, found, i)
+            place(sub, found, i)
         if found:
             last = found[-1]
             if last.after is None:
@@ -143,6 +144,20 @@ class Arranger:
         return value
 
     # -- Where norms stand --
+
+    def _is_post_norm(self, found: List[Sublayer]) -> bool:
+        """Whether a module that holds many sublayers adds each branch to its norm's output, as XLM does."""
+        norms = [self._norm_read(sub) for sub in found]
+        return len(found) > 2 and all(
+            norm is not None and sub.sum.stream is not None and is_made_of(sub.sum.stream, norm.gave, self._flow)
+            for sub, norm in zip(found, norms))
+
+    def _place_post_norm(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
+        """The norm that it reads is of the sum before it."""
+        norm, previous = self._norm_read(sub), found[i - 1] if i else self._previous
+        if previous is not None and is_dropped(norm.read, previous.total):
+            previous.after = norm
+        sub.x = norm.gave
 
     def _place(self, sub: Sublayer, found: List[Sublayer], i: int) -> None:
         flow, previous = self._flow, found[i - 1] if i else self._previous
