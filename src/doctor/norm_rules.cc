@@ -59,11 +59,21 @@ bool is_outside_the_root(const probe::ProfileEntry& norm, double epsilon) {
 /// nothing. bfloat16 leaves 0.4 %, a norm over another axis some ten.
 constexpr double kMostForeign = 0.05;
 
+bool is_of_rows(const probe::ProfileEntry& norm) {
+  return !(norm.unexplained > kMostForeign);
+}
+
 /// Calls body(entry) for the output of every norm whose rows are what a norm makes of rows.
 template <typename Body>
 void for_norms_of_rows(const Subject& subject, const Body& body) {
   for_norms(subject, [&](const probe::ProfileEntry& norm) {
-    if (!(norm.unexplained > kMostForeign)) body(norm);
+    if (is_of_rows(norm)) body(norm);
+  });
+}
+template <typename Body>
+void for_all_norms_of_rows(const Subject& subject, const Body& body) {
+  for_all_norms(subject, [&](const probe::ProfileEntry& norm) {
+    if (is_of_rows(norm)) body(norm);
   });
 }
 
@@ -77,7 +87,7 @@ double most_noise(const std::string& dtype) {
 }  // namespace
 
 void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
-  for_norms(subject, [&](const probe::ProfileEntry& norm) {
+  for_all_norms(subject, [&](const probe::ProfileEntry& norm) {
     const bool is_known = !norm.statistics_over.empty();
     if (!is_known && !(norm.unexplained > kMostForeign)) return;
     Finding finding = finding_at(norm, "norm-axis");
@@ -97,10 +107,11 @@ void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
 }
 
 void find_wrong_statistics(const Subject& subject, Findings& findings) {
-  for_norms(subject, [&](const probe::ProfileEntry& norm) {
+  for_all_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (norm.divides_by.empty()) return;
     Finding finding = finding_at(norm, "norm-kind");
-    if (!subject.profile.model.norm) finding.severity = Severity::kSuspicious;
+    if (!subject.profile.model.norm || is_norm_in_attention(norm.site))
+      finding.severity = Severity::kSuspicious;
     finding.what = fmt::format("divides each row by {}", norm.divides_by);
     finding.because = norm.centred > 0.5 ? "the root of the variance plus ε, as LayerNorm does"
                                          : "the root of the mean square plus ε, as RMSNorm does";
@@ -170,7 +181,7 @@ std::string divisor_text(double slope, double features) {
 void find_wrong_divisors(const Subject& subject, Findings& findings) {
   const io::ProfileModel& model = subject.profile.model;
   const Placements placements = placements_of(model);
-  for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
+  for_all_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
     if (!has_wrong_divisor(placements, norm, model.eps)) return;
     Finding finding = finding_at(norm, "variance-divisor");
     finding.what =
@@ -245,7 +256,7 @@ void note_large_epsilon(const Subject& subject, Findings& findings) {
 }
 
 void find_rounded_statistics(const Subject& subject, Findings& findings) {
-  for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
+  for_all_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
     const double most = most_noise(norm.dtype);
     if (!(norm.divisor_noise > most)) return;
     Finding finding = finding_at(norm, "rounded-statistics");

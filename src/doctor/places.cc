@@ -43,6 +43,7 @@ std::string norm_text(const Site& site) {
       site.norm != NormSlot::kNone ? site.norm : norm_slot(site).value_or(NormSlot::kNone);
   if (site.projection == Projection::kQuery) return place_text(site) + ", norm of queries";
   if (site.projection == Projection::kKey) return place_text(site) + ", norm of keys";
+  if (site.projection == Projection::kValue) return place_text(site) + ", norm of values";
   return place_text(site) + slot_name(slot);
 }
 
@@ -85,6 +86,11 @@ std::optional<NormSlot> norm_slot(const Site& site) {
     default:
       return std::nullopt;
   }
+}
+
+bool is_norm_in_attention(const Site& site) {
+  return site.sublayer == SublayerKind::kAttention && site.point == Point::kOutput &&
+         site.projection != Projection::kNone;
 }
 
 }  // namespace addnorm::doctor

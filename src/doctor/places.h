@@ -31,6 +31,9 @@ std::optional<double> constant(const ResidualFactor& factor, Depth depth);
 /// "its before norm" as a site, of the norm whose output an entry is; nothing for other entries.
 std::optional<NormSlot> norm_slot(const Site& site);
 
+/// Whether an entry is the output of a norm of queries, keys or values.
+bool is_norm_in_attention(const Site& site);
+
 /// Calls body(entry) for every sum of the last step.
 template <typename Body>
 void for_sums(const Subject& subject, const Body& body) {
@@ -44,6 +47,14 @@ template <typename Body>
 void for_norms(const Subject& subject, const Body& body) {
   for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
     if (norm_slot(entry.site)) body(entry);
+  }
+}
+
+/// Likewise of those within attention, too. What the network says of its norms need not hold there.
+template <typename Body>
+void for_all_norms(const Subject& subject, const Body& body) {
+  for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
+    if (norm_slot(entry.site) || is_norm_in_attention(entry.site)) body(entry);
   }
 }
 

@@ -208,6 +208,22 @@ TEST(Rules, SeeNormsOverOtherAxesAndByOtherStatistics) {
   EXPECT_EQ(diagnose(subject).at(0).what, "divides each row by the mean absolute value");
 }
 
+TEST(Rules, JudgeNormsWithinAttentionByTheirStatisticsAlone) {
+  Subject subject = sound();
+  const Site site{1, kAttention, Point::kOutput, NormSlot::kNone, Projection::kKey};
+  probe::ProfileEntry norm{.step = 7, .site = site, .unexplained = 1e-8};
+  norm.centred = 0;
+  norm.divisor_slope = 1;
+  norm.divisor_noise = 1e-7;
+  subject.profile.entries.push_back(norm);
+  EXPECT_THAT(found(subject), IsEmpty());
+  subject.profile.entries.back().divisor_slope = 8.0 / 7;
+  EXPECT_THAT(found(subject), ElementsAre("variance-divisor, layer 1, attention, norm of keys"));
+  subject.profile.entries.back().statistics_over = "tokens";
+  subject.profile.entries.back().unexplained = 0.5;
+  EXPECT_THAT(found(subject), ElementsAre("norm-axis, layer 1, attention, norm of keys"));
+}
+
 TEST(Rules, SeeGainsOfOneThatAreAddedToOne) {
   Subject subject = sound();
   subject.profile.model.gamma_form = GammaForm::kOnePlus;

@@ -72,10 +72,11 @@ DEFENDED: dict[tuple[str, str], str] = {
                                          "parameters with other values",
     ("cpmant", "gradient-explodes"): "its weights are drawn from N(0, 1)",
     ("cpmant", "initial-loss"): "its weights are drawn from N(0, 1)",
+    ("fsmt", "future-leak"): "with a cache, which is the default, its decoder masks nothing",
     ("mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",
     ("falcon_mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",
     ("xlstm", "idle-sublayer"): "its feed-forward gives 0, and no gradient reaches its weights",
-    ("mra", "norm-over-stream"): "its attention is a kernel of CUDA, without which it gives zeros",
+    ("mra", "norm-over-stream"): "its attention needs a CUDA kernel; without one it gives zeros",
 }
 
 

@@ -32,6 +32,19 @@ class Attention(nn.Module):
         return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+class NormedAttention(Attention):
+    """With norms of queries and keys, as ViT-22B has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q_norm, self.k_norm = nn.LayerNorm(WIDTH // HEADS), nn.LayerNorm(WIDTH // HEADS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (t.unflatten(-1, (HEADS, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        scores = self.q_norm(q) @ self.k_norm(k).transpose(-1, -2) / math.sqrt(WIDTH // HEADS)
+        return self.proj((masked(scores).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
 class MLP(nn.Sequential):
     def __init__(self, dropout: float = 0.0):
         super().__init__(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Dropout(dropout),
@@ -69,6 +82,12 @@ class PreNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.ln_1(x))
         return x + self.mlp(self.ln_2(x))
+
+
+class QueryNorm(PreNorm):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attn = NormedAttention()
 
 
 class PostNorm(PreNorm):
@@ -483,6 +502,7 @@ def normed_stack(layer: Callable[[], nn.Module]) -> Callable[[], Model]:
 
 SOUND: dict[str, Callable[[], nn.Module]] = {
     "pre-norm": stack(PreNorm),
+    "norms in attention": stack(QueryNorm),
     "post-norm": normed_stack(PostNorm),
     "DeepNorm": normed_stack(DeepNorm),
     "sandwich": stack(Sandwich),

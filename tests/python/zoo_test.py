@@ -64,6 +64,8 @@ LAYERS_NORMS = {
         "pre-norm", "post-norm", "DeepNorm", "branch norm", "in place", "LayerScale", "stochastic depth",
         "recurrent", "experts", "pairs", "conditioned")},
     "experts": {"layers.1.ln_1": "layer 2, attention", "layers.2.ln_2": "layer 4, feed-forward"},
+    "norms in attention": {"layers.1.attn.q_norm": "layer 1, attention, norm of queries",
+                           "layers.2.attn.k_norm": "layer 2, attention, norm of keys"},
     "sandwich": {"layers.1.ln_1": "layer 1, attention", "layers.2.post_2": "layer 2, feed-forward"},
     "parallel": {"layers.1.ln_1": "layer 1, "},
     "fused parallel": {"layers.1.norm": "layer 2, "},
@@ -80,6 +82,7 @@ LAYERS_NORMS = {
 # What cannot be told there, and why.
 NO_STREAM_TO_ADD = "the sublayer reads the stream, or a condition's function of its norm"
 ONE_ROW_OF_GAIN = "the norm has no γ"
+OWN = "norms in attention may be of their own kind"
 WRITTEN_OUT = "its factor is part of a dropout that is written out"
 NO_LAYER = "the sum is in no layer"
 NOT_THERE = {
@@ -90,7 +93,8 @@ NOT_THERE = {
                                          "gradient"},
     "norm over stream": dict.fromkeys(("post-norm", "DeepNorm", "branch norm", "ReZero", "conditioned", "parallel",
                                        "torch encoder, post-norm"), NO_STREAM_TO_ADD),
-    "γ read as 1 + γ": {"conditioned": ONE_ROW_OF_GAIN},
+    "γ read as 1 + γ": {"conditioned": ONE_ROW_OF_GAIN, "norms in attention": OWN},
+    **dict.fromkeys(("other kind of norm", "ε outside the root", "ε of another size"), {"norms in attention": OWN}),
     "γ ignored": {"conditioned": ONE_ROW_OF_GAIN},
 }
 

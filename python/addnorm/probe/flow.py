@@ -70,6 +70,7 @@ class Branch:
     layer: Optional[int]
     layer_module: str
     linears: List[Linear] = field(default_factory=list)
+    norms: List[Norm] = field(default_factory=list)  # of what they make, such as queries
     scores: List[Op] = field(default_factory=list)  # softmax, or a fused attention
     met: int = 0  # the last operator in which tokens met
 
@@ -85,6 +86,7 @@ class Branch:
     def absorb(self, other: Branch) -> None:
         """The other is a part of it."""
         self.linears = sorted(self.linears + other.linears, key=lambda linear: linear.op.order)
+        self.norms += other.norms
         self.scores += other.scores
         self.met = max(self.met, other.met)
 
@@ -410,8 +412,7 @@ class Flow:
         if statistics and op.name in ("mul", "div"):
             norm = Norm(base[0], output, op.order, op.module, self.layer, gamma=gamma,
                         is_unit=statistics[0][1])
-            self.norms.append(norm)
-            self._norm_of[output] = norm
+            self._keep_norm(norm)
 
     def _vector(self, op: Op) -> Optional[str]:
         """A parameter of one number for each feature that it takes."""
@@ -426,8 +427,7 @@ class Flow:
             value = op.argument(name)
             if isinstance(value, Value):
                 setattr(norm, key, value.parameter)
-        self.norms.append(norm)
-        self._norm_of[gave] = norm
+        self._keep_norm(norm)
 
     def _extend(self, norm: Norm, op: Op, output: Value) -> None:
         """γ and β, or what else its module does."""
@@ -448,12 +448,23 @@ class Flow:
     def add_norm(self, read: Value, gave: Value, module: str, gamma: Optional[str],
                  beta: Optional[str]) -> None:
         """What a module did that is called a norm, unless its operators were seen to make one."""
-        if any(norm.module == module and norm.order > read.order for norm in self.norms) or \
-                not self.has_stream_shape(read) or not self.has_stream_shape(gave):
+        if any(norm.module == module and norm.order > read.order for norm in self.norms):
             return
         norm = Norm(read, gave, gave.order, module, self.layer, gamma, beta)
+        if self.has_stream_shape(read) and self.has_stream_shape(gave):
+            self._keep_norm(norm)
+        elif read.shape == gave.shape:
+            self._keep_in_branch(norm)
+
+    def _keep_norm(self, norm: Norm) -> None:
         self.norms.append(norm)
-        self._norm_of[gave.root] = norm
+        self._norm_of[norm.gave.root] = norm
+        self._keep_in_branch(norm)
+
+    def _keep_in_branch(self, norm: Norm) -> None:
+        branches = self.list_branches(norm.read)
+        if len(branches) == 1:
+            branches[0].norms.append(norm)
 
 
 def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:

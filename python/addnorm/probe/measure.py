@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .flow import Flow, Linear, Norm, fused_options, is_channels_first, scores_of
-from .names import first_tensor, is_norm, is_projection, squashing, weight_named
+from .names import first_tensor, is_norm, is_projection, norm_of_attention, squashing, weight_named
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
 from .profile import Site
@@ -22,6 +22,9 @@ from .sublayers import Sublayer
 
 if TYPE_CHECKING:
     from .model_probe import Probe
+
+
+RowsOf = Callable[[Tensor], Tuple[Tensor, int]]
 
 
 class Gradient:
@@ -72,6 +75,12 @@ class Measurement:
 
     def _values(self, value: Value) -> Tensor:
         return self.rows(value.numbers)[0]
+
+    def _rows_of_heads(self, numbers: Tensor) -> Tuple[Tensor, int]:
+        """Of queries or keys, whose axes come in many orders but for the last: rows, without their tokens."""
+        rows = numbers.flatten(0, -2)
+        stride = math.ceil(len(rows) / max(2, self._probe.tokens))
+        return rows[None, ::stride], max(2, stride)
 
     # -- Gradients --
 
@@ -198,9 +207,10 @@ class Measurement:
 
     # -- Entries --
 
-    def _record(self, site: Site, value: Value, more: Optional[Numbers] = None) -> None:
+    def _record(self, site: Site, value: Value, more: Optional[Numbers] = None,
+                rows_of: Optional[RowsOf] = None) -> None:
         if site not in self._probe.entries:
-            rows, stride = self.rows(value.numbers)
+            rows, stride = (rows_of or self.rows)(value.numbers)
             self._probe.entries[site] = {**value_numbers(rows, stride), **(more or {})}
         self._grade(site, value)
 
@@ -237,6 +247,7 @@ class Measurement:
             self._record_norm(at("after"), "after", sub.after, sub.after.gave, kept)
         if sub.kind == "attention":
             self._record_scores(at("scores"), sub)
+            self._record_norms_of_heads(at("output"), sub)
         for i, linear in enumerate(sub.branch.linears):
             by_order = {len(sub.branch.linears) - 1: "output"} if sub.kind == "attention" else \
                 dict(zip(range(len(sub.branch.linears))[-2:], ("up", "down")))
@@ -290,33 +301,41 @@ class Measurement:
         if sub.branch.is_attention and not is_known:
             self._count("attentions", bool(sub.branch.scores))
 
-    def _record_norm(self, site: Site, slot: str, norm: Norm, gave: Value,
-                     more: Optional[Numbers] = None) -> None:
+    def _record_norms_of_heads(self, site: Site, sub: Sublayer) -> None:
+        for norm in sub.branch.norms:
+            which = norm_of_attention(norm.module)
+            if which is not None and norm.order < sub.branch.met:
+                self._record_norm(site._replace(weight=which), None, norm, norm.gave, rows_of=self._rows_of_heads)
+
+    def _record_norm(self, site: Site, slot: Optional[str], norm: Norm, gave: Value,
+                     more: Optional[Numbers] = None, rows_of: Optional[RowsOf] = None) -> None:
         gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
         if site not in self._probe.entries:
-            declared = self._probe.declared
-            is_unit = (norm.is_unit or gamma is None and beta is None) and \
-                is_of_length_one(self._values(gave), gamma, beta)
-            form = declared.gamma_form()
-            module = self._modules.get(norm.module)
-            is_squashing = module is not None and squashing(module) is not None
-            fit = {} if is_unit or is_squashing else explain_norm(
-                self._values(norm.read), self._values(gave), gamma, beta,
-                declared.norm_kind(module) == "rms",
-                None if form is None else form == "one_plus")
-            if fit and not is_of_other_axes(module):
-                rows, stride = self.rows(norm.read.numbers)
-                fit = explain_statistics(rows, self._values(gave), gamma, beta, fit, stride == 1) or fit
-            if norm.is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
-                fit = {key: fit[key] for key in ("unexplained", "scale")}  # x/‖x‖, where ε is a least length
+            fit = self._explain_norm(norm, gave, gamma, beta, rows_of or self.rows)
             more = {**fit, "dtype": str(gave.tensor.dtype).replace("torch.", ""), **(more or {})}
-            self._count("norms", bool(fit) or is_unit or is_squashing)
-        self._record(site, gave, more)
+        self._record(site, gave, more, rows_of)
         for name, parameter in ("gamma", gamma), ("beta", beta):
             if parameter is not None and self._is_first(parameter, site):
                 place = site._replace(point=name, norm=slot)
                 self._probe.entries.setdefault(place, moments(parameter))
                 self._grade_parameter(place, parameter)
+
+    def _explain_norm(self, norm: Norm, gave: Value, gamma: Optional[Tensor], beta: Optional[Tensor],
+                      rows_of: RowsOf) -> Numbers:
+        (read, stride), (given, _) = rows_of(norm.read.numbers), rows_of(gave.numbers)
+        declared, module = self._probe.declared, self._modules.get(norm.module)
+        is_unit = (norm.is_unit or gamma is None and beta is None) and is_of_length_one(given, gamma, beta)
+        form = declared.gamma_form()
+        is_squashing = module is not None and squashing(module) is not None
+        fit = {} if is_unit or is_squashing else explain_norm(
+            read, given, gamma, beta, declared.norm_kind(module) == "rms",
+            None if form is None else form == "one_plus")
+        if fit and not is_of_other_axes(module):
+            fit = explain_statistics(read, given, gamma, beta, fit, stride == 1) or fit
+        if norm.is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
+            fit = {key: fit[key] for key in ("unexplained", "scale")}  # x/‖x‖, where ε is a least length
+        self._count("norms", bool(fit) or is_unit or is_squashing)
+        return fit
 
     def _is_first(self, parameter: Tensor, site: Site) -> bool:
         """Whether no earlier layer has it: a layer that runs again is not one that was read twice."""

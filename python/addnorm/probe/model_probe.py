@@ -76,7 +76,7 @@ class Probe:
             raise ProbeError("no layer could be measured; {where}: {why}".format(**self.left_out[-1]))
         if self.input_shape is None:
             raise ProbeError(f"no layer of {name} was called; name the ones that are, e.g. "
-                             "layers='model.layers'")
+                             "layers='model.layers', and call layer(x), not layer.forward(x), past all hooks")
         raise ProbeError(f"the layers of {name} were called, but no sublayer was recognized: the first one "
                          f"reads [{', '.join(map(str, self.input_shape))}]; expected [batch, length, "
                          "d_model], linear maps of d_model, and a sum with what they read")

@@ -25,6 +25,8 @@ FEED_FORWARD_WEIGHTS = {
     "down": r"down|down_proj|wo|w2|c_proj|fc2|fc_out|lin2|linear2|dense_4h_to_h",
 }
 
+# A norm inside attention, by the parts of its name: q_norm, key_layernorm, kv_a_layernorm.
+ATTENTION_NORMS = {"query": r"q|query|queries", "key": r"k|key|keys|kv", "value": r"v|value|values"}
 
 # Classes that squash each value where others normalize rows, by the doctor's name for them.
 SQUASHING = {"dyt": r"dyt|dynamic_?tanh", "derf": r"derf|dynamic_?erf"}
@@ -37,6 +39,13 @@ def weight_named(name: str, is_attention: bool) -> Optional[str]:
         last = "up" if "intermediate" in name else "out_proj" if is_attention else "down"
     table = ATTENTION_WEIGHTS if is_attention else FEED_FORWARD_WEIGHTS
     return next((w for w, names in table.items() if re.fullmatch(names, last)), None)
+
+
+def norm_of_attention(name: str) -> Optional[str]:
+    """Whether it normalizes queries, keys or values."""
+    parts = name.rpartition(".")[2].lower().split("_")
+    return next((what for what, names in ATTENTION_NORMS.items()
+                 if any(re.fullmatch(names, part) for part in parts)), None)
 
 
 def squashing(module: nn.Module) -> Optional[str]:
