@@ -197,6 +197,8 @@ class ReferenceModels(unittest.TestCase):
                         expected = {"x", "branch", "sum", "gamma", "weight"}
                         expected |= {"beta"} if norm == "layer" else set()
                         expected |= {"scores"} if kind == "attention" else set()
+                        has_qk_norm = kind == "attention" and name in ("qwen3", "gemma3", "olmo2")
+                        expected |= {"output"} if has_qk_norm else set()
                         expected |= {"pre": {"before"}, "post": {"after"}, "reordered": {"inside"},
                                      "sandwich": {"before", "inside"}}[placement]
                         self.assertEqual(points, expected)
