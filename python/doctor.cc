@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "doctor/accepted.h"
+#include "doctor/consequences.h"
 #include "doctor/diagnose.h"
 #include "module.h"
 #include "report/doctor_report.h"
@@ -18,10 +19,11 @@ namespace {
 report::Diagnosis diagnose(const std::string& profile, const std::string& name,
                            const std::vector<std::string>& accepted) {
   report::Diagnosis diagnosis{.subject = doctor::read_profile_text(profile, name)};
-  diagnosis.findings = doctor::diagnose(diagnosis.subject);
+  diagnosis.findings = doctor::find_all(diagnosis.subject);
   diagnosis.accepted = std::erase_if(diagnosis.findings, [&](const doctor::Finding& finding) {
     return doctor::is_accepted(finding, accepted);
   });
+  doctor::fold_consequences(diagnosis.findings);
   return diagnosis;
 }
 

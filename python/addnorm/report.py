@@ -38,6 +38,8 @@ class Finding:
     sublayer: str | None = None
     module: str | None = None
     """What the code calls the layer: "encoder.layer.3"."""
+    leads_to: tuple[str, ...] = ()
+    """What follows from it, and is no finding of its own: "gradient-missing, layers.2.attn"."""
 
     @property
     def name(self) -> str:
@@ -165,8 +167,8 @@ class Report:
 
 def _finding(document: dict[str, Any]) -> Finding:
     keys = {"seen": "what", "expected": "because"}
-    return Finding(**{field.name: document[keys.get(field.name, field.name)]
-                      for field in dataclasses.fields(Finding)})
+    values = {field.name: document[keys.get(field.name, field.name)] for field in dataclasses.fields(Finding)}
+    return Finding(**{**values, "leads_to": tuple(values["leads_to"])})
 
 
 def _coverage(document: dict[str, Any]) -> Coverage:

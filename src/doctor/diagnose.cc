@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "doctor/consequences.h"
 #include "doctor/rules.h"
 
 namespace addnorm::doctor {
@@ -25,7 +26,7 @@ constexpr void (*kRules[])(const Subject&, Findings&) = {
 
 }  // namespace
 
-std::vector<Finding> diagnose(const Subject& subject) {
+std::vector<Finding> find_all(const Subject& subject) {
   std::vector<Finding> findings;
   for (const auto rule : kRules) rule(subject, findings);
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
@@ -36,6 +37,12 @@ std::vector<Finding> diagnose(const Subject& subject) {
     }
   }
   std::ranges::stable_sort(findings, {}, &Finding::severity);
+  return findings;
+}
+
+std::vector<Finding> diagnose(const Subject& subject) {
+  std::vector<Finding> findings = find_all(subject);
+  fold_consequences(findings);
   return findings;
 }
 

@@ -101,6 +101,9 @@ void add_findings(HtmlPage& page, const Diagnosis& diagnosis, const std::vector<
     const char* expected = worst.severity == doctor::Severity::kNote ? "because" : "expected";
     std::vector<HtmlPage::Item> items{
         {"seen", worst.what}, {expected, worst.because}, {"fix", worst.fix}};
+    if (const std::string effects = effects_text(group); !effects.empty()) {
+      items.push_back({"leads to", effects});
+    }
     for (const std::string& proof : proof_texts(diagnosis, group))
       items.push_back({"proof", proof});
     page.list(items);

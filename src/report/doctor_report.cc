@@ -36,6 +36,8 @@ std::string group_text(const Diagnosis& diagnosis, const Group& group, int width
   text += indented(worst.severity == doctor::Severity::kNote ? "because" : "expected",
                    worst.because, width);
   text += indented("fix", worst.fix, width);
+  const std::string effects = effects_text(group);
+  if (!effects.empty()) text += indented("leads to", effects, width);
   for (const std::string& proof : proof_texts(diagnosis, group)) {
     text += indented("proof", proof, width);
   }
@@ -114,6 +116,7 @@ io::Json to_json(const doctor::Finding& f) {
           {"what", f.what},
           {"because", f.because},
           {"fix", f.fix},
+          {"leads_to", f.leads_to},
           {"measured", number(f.measured)},
           {"expected", number(f.expected)}};
 }

@@ -104,6 +104,20 @@ std::vector<Group> grouped(const std::vector<doctor::Finding>& findings) {
   return groups;
 }
 
+std::string effects_text(const Group& group) {
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> effects;
+  for (const doctor::Finding* finding : group.findings) {
+    for (const std::string& effect : finding->leads_to) {
+      if (std::ranges::find(effects, effect) == effects.end()) effects.push_back(effect);
+    }
+  }
+  const std::size_t more = effects.size() > kMost ? effects.size() - kMost : 0;
+  effects.resize(effects.size() - more);
+  return fmt::format("{}{}", fmt::join(effects, "; "),
+                     more > 0 ? fmt::format("; {} more", more) : "");
+}
+
 namespace {
 
 /// "layer 3", "layers 3 and 5", "layers 0 to 11 and 13"

@@ -59,6 +59,9 @@ std::vector<Group> grouped(const std::vector<doctor::Finding>& findings);
 /// "layers 3 to 5 and 9, attention; final norm"
 std::string places(const Group& group);
 
+/// "gradient-missing, layers.2.attn; 3 more": the findings that follow from these.
+std::string effects_text(const Group& group);
+
 /// "warm-up 0 → 100: loss 3.1 → 2.5, mended in 100 steps", of each remedy that was tried.
 std::vector<std::string> proof_texts(const Diagnosis& diagnosis, const Group& group);
 

@@ -1,0 +1,55 @@
+#include "doctor/consequences.h"
+
+#include <gmock/gmock.h>
+
+namespace addnorm::doctor {
+namespace {
+
+using ::testing::ElementsAre;
+
+Finding finding(std::string_view rule, std::string where, std::string module = {}) {
+  return {.rule = rule, .where = std::move(where), .module = std::move(module)};
+}
+
+std::vector<std::string> folded(std::vector<Finding> findings) {
+  fold_consequences(findings);
+  std::vector<std::string> names;
+  for (const Finding& f : findings) {
+    names.push_back(std::string(f.rule) + ", " + f.where);
+    for (const std::string& effect : f.leads_to) names.back() += " > " + effect;
+  }
+  return names;
+}
+
+TEST(Consequences, StandBeneathTheirCause) {
+  EXPECT_THAT(
+      folded({finding("future-leak", "output"), finding("norm-axis", "layer 1, attention"),
+              finding("norm-kind", "final norm"), finding("batch-leak", "output")}),
+      ElementsAre("norm-axis, layer 1, attention > future-leak, output > batch-leak, output",
+                  "norm-kind, final norm"));
+}
+
+TEST(Consequences, OfALayerAreWithinIt) {
+  const Finding cause = finding("branch-detached", "layer 1, attention", "h.1");
+  EXPECT_THAT(folded({cause, finding("gradient-missing", "h.1.attn")}),
+              ElementsAre("branch-detached, layer 1, attention > gradient-missing, h.1.attn"));
+  for (const char* elsewhere : {"h.10.attn", "h.2", "h"}) {
+    EXPECT_EQ(folded({cause, finding("gradient-missing", elsewhere)}).size(), 2u) << elsewhere;
+  }
+  Finding sum = finding("residual-missing", "layer 1, attention"), norm = sum;
+  norm.rule = "norm-misplaced";
+  sum.site = {.layer = 1, .sublayer = SublayerKind::kAttention};
+  for (const std::size_t layer : {1, 2}) {
+    norm.site = {.layer = layer, .sublayer = SublayerKind::kFeedForward};
+    EXPECT_EQ(folded({sum, norm}).size(), layer);
+  }
+}
+
+TEST(Consequences, AreNotWorseThanTheirCause) {
+  Finding cause = finding("norm-axis", "layer 1, attention");
+  cause.severity = Severity::kSuspicious;
+  EXPECT_EQ(folded({cause, finding("future-leak", "output")}).size(), 2u);
+}
+
+}  // namespace
+}  // namespace addnorm::doctor
