@@ -29,11 +29,17 @@ bool is_too_large(const Placements& placements, const probe::ProfileEntry& norm)
   return norm.scale > 1.05 * expected_scale(placements, norm.site);
 }
 
+/// Whether what comes out is twice what should, also of rows that are small beside ε.
+bool is_doubled(const Placements& placements, const probe::ProfileEntry& norm) {
+  return expected_scale(placements, norm.site) == 1 &&
+         (std::abs(norm.scale - 2) < 0.1 || std::abs(norm.divisor_slope - 0.25) < 0.01);
+}
+
 /// Whether the norm multiplies with 1 + γ. A γ of 1 everywhere is ambiguous in its shape, but
 /// doubles what comes out.
 std::optional<bool> adds_one(const Placements& placements, const probe::ProfileEntry& norm) {
   if (!std::isnan(norm.gamma_offset)) return norm.gamma_offset > 0.5;
-  if (expected_scale(placements, norm.site) == 1 && std::abs(norm.scale - 2) < 0.1) return true;
+  if (is_doubled(placements, norm)) return true;
   return std::nullopt;
 }
 
@@ -146,7 +152,8 @@ void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
   const bool one_plus = subject.profile.model.gamma_form == GammaForm::kOnePlus;
   const Placements placements = placements_of(subject.profile.model);
   for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
-    if (adds_one(placements, norm).value_or(one_plus) == one_plus) return;
+    const bool is_zero = one_plus && norm.rms == 0;  // γ starts at 0, which is not 1
+    if (!is_zero && adds_one(placements, norm).value_or(one_plus) == one_plus) return;
     Finding finding = finding_at(norm, "gamma-form");
     finding.what = fmt::format("multiplies with {}", gamma_words(!one_plus));
     finding.because = fmt::format("the checkpoint's γ means {}", gamma_words(one_plus));
@@ -166,7 +173,7 @@ bool has_wrong_divisor(const Placements& placements, const probe::ProfileEntry& 
   const bool is_clear = norm.divisor_noise < kMost && norm.dtype != "bfloat16" &&
                         norm.dtype != "float16" && expected_scale(placements, norm.site) == 1;
   return is_clear && std::abs(norm.divisor_slope - 1) > kMost && !is_too_large(placements, norm) &&
-         !is_outside_the_root(norm, epsilon);
+         !is_doubled(placements, norm) && !is_outside_the_root(norm, epsilon);
 }
 
 /// "n − 1 for n", where that is the slope.

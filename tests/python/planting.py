@@ -175,7 +175,7 @@ NORMS: dict[str, tuple[str, dict[str, Any]]] = {  # a bug's name, its rule, what
     "ε of another size": ("epsilon-size", {"eps": 1e-2}),
     "unbiased variance": ("variance-divisor", {"is_unbiased": True}),
     "γ read as 1 + γ": ("gamma-form", {"adds_one": True}),
-    "norm over tokens": ("norm-axis", {"dim": 1}),
+    "norm over tokens": ("norm-axis", {"dim": -2}),
     "statistics detached": ("statistics-detached", {"is_detached": True}),
     "γ ignored": ("gamma-ignored", {"has_gain": False}),
 }

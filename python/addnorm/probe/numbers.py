@@ -122,8 +122,9 @@ def explain_norm(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Optional[T
     u = variance if centres else s.square().mean(1, keepdim=True)
     square, apart = divisor**2, u - u.mean()
     steepness = (square * apart).sum() / apart.square().sum().clamp(min=1e-300)
-    if apart.norm() > 0.01 * u.norm() and (steepness * apart).norm() < 1e-3 * square.norm():
-        return numbers  # it divides all rows by one number: it is no norm
+    is_constant = apart.norm() > 0.01 * u.norm() and (steepness * apart).norm() < 1e-3 * square.norm()
+    if is_constant and not 3 * u.mean() < square.mean() < 0.1:
+        return numbers  # it divides all rows by one number, which is no ε that hides them: it is no norm
     for name, values in {"divisor": divisor, "deviation": u.sqrt(),
                          "eps_in_variance": divisor**2 - u, "eps_in_deviation": divisor - u.sqrt(),
                          "scale": u.sqrt() / divisor}.items():

@@ -45,13 +45,14 @@ def explain_statistics(s: Tensor, y: Tensor, gamma: Optional[Tensor], beta: Opti
 
 def _axis(s: Tensor, z: Tensor) -> str:
     """Of what z is the normalized s, centred or not, up to one factor."""
-    left = {}
+    left: Dict[str, float] = {}
     for name, dims in AXES:
         mean = s.mean(dims, keepdim=True)
         for centre in (mean, torch.zeros_like(mean)):
             u = (s - centre) / (s - centre).square().mean(dims, keepdim=True).sqrt().clamp(min=1e-300)
-            share = (z - (z * u).sum() / u.square().sum() * u).norm() / z.norm()
-            left[name] = min(left.get(name, math.inf), share.item())
+            factor = (z * u).sum() / u.square().sum()
+            if name == "features" or factor > 0.5:  # else ε makes all rows one size, over any axis
+                left[name] = min(left.get(name, math.inf), ((z - factor * u).norm() / z.norm()).item())
     best = min(left, key=lambda name: left[name])
     return best if left[best] < 0.02 and left[best] < 0.2 * left["features"] else "features"
 
