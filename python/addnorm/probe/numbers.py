@@ -69,6 +69,7 @@ def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
     left = (s - unit @ solution).norm()
     error = left / math.sqrt(s.numel()) * inverse.diagonal().sqrt() / lengths
     vague = (vectors[:, ~told].abs() > 1e-3).any(1) | ~(error < 0.02)
+    vague &= (solution.abs() > 1e-3 * s.norm()) | (lengths == 0)  # of what has no part in it, that is told
     return {"unexplained": (left / s.norm()).item(),
             **{f"from_{name}": (solution[i] / lengths[i]).item()
                for i, name in enumerate(parts) if not vague[i]}}
