@@ -75,6 +75,7 @@ DEFENDED: dict[tuple[str, str], str] = {
     ("fsmt", "future-leak"): "with a cache, which is the default, its decoder masks nothing",
     ("mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",
     ("falcon_mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",
+    ("nemotron", "gamma-form"): "its norms multiply with 1 + γ, and its γ begin at 1: gains of 2",
     ("xlstm", "idle-sublayer"): "its feed-forward gives 0, and no gradient reaches its weights",
     ("mra", "norm-over-stream"): "its attention needs a CUDA kernel; without one it gives zeros",
 }
