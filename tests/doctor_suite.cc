@@ -17,6 +17,7 @@
 #include "doctor/diagnose.h"
 #include "doctor/prove.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 
 namespace addnorm {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "addnorm/error.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 #include "model/nearest_family.h"
 #include "model/streamed_model.h"
 #include "support/random.h"

@@ -1,0 +1,150 @@
+#include "io/quantized.h"
+
+#include <cstdint>
+#include <cstring>
+
+#include "io/half.h"
+
+namespace addnorm::io {
+namespace {
+
+constexpr std::size_t kSmall = 32;  // values of a small block, and of a part of a large one
+
+float half_at(const std::byte* bytes) {
+  Half bits;
+  std::memcpy(&bits, bytes, sizeof bits);
+  return widen(bits);
+}
+
+unsigned at(const std::byte* bytes, std::size_t i) {
+  return std::to_integer<unsigned>(bytes[i]);
+}
+int signed_at(const std::byte* bytes, std::size_t i) {
+  return static_cast<std::int8_t>(at(bytes, i));
+}
+
+/// The 4 bits of value i of 32, in 16 bytes: the lower halves of all, then the upper ones.
+unsigned nibble(const std::byte* bytes, std::size_t i) {
+  return at(bytes, i % 16) >> (i < 16 ? 0 : 4) & 15;
+}
+/// The fifth bit of value i of 32.
+unsigned fifth_bit(const std::byte* bits, std::size_t i) {
+  return at(bits, i / 8) >> i % 8 & 1;
+}
+
+void q4_0(const std::byte* block, float* values) {
+  const float d = half_at(block);
+  for (std::size_t i = 0; i < kSmall; ++i) {
+    values[i] = d * static_cast<float>(static_cast<int>(nibble(block + 2, i)) - 8);
+  }
+}
+
+void q4_1(const std::byte* block, float* values) {
+  const float d = half_at(block), m = half_at(block + 2);
+  for (std::size_t i = 0; i < kSmall; ++i) {
+    values[i] = d * static_cast<float>(nibble(block + 4, i)) + m;
+  }
+}
+
+void q5_0(const std::byte* block, float* values) {
+  const float d = half_at(block);
+  for (std::size_t i = 0; i < kSmall; ++i) {
+    const unsigned q = nibble(block + 6, i) | fifth_bit(block + 2, i) << 4;
+    values[i] = d * static_cast<float>(static_cast<int>(q) - 16);
+  }
+}
+
+void q5_1(const std::byte* block, float* values) {
+  const float d = half_at(block), m = half_at(block + 2);
+  for (std::size_t i = 0; i < kSmall; ++i) {
+    const unsigned q = nibble(block + 8, i) | fifth_bit(block + 4, i) << 4;
+    values[i] = d * static_cast<float>(q) + m;
+  }
+}
+
+void q8_0(const std::byte* block, float* values) {
+  const float d = half_at(block);
+  for (std::size_t i = 0; i < kSmall; ++i) {
+    values[i] = d * static_cast<float>(signed_at(block + 2, i));
+  }
+}
+
+/// Scale and offset of a part of Q4_K and Q5_K, 6 bits each, in 12 bytes: those of the first four
+/// parts have bytes 0 to 3 and 4 to 7; the others have 4 bits in bytes 8 to 11, and their upper two
+/// where those bytes have room.
+struct PartScale {
+  unsigned scale, offset;
+
+  PartScale(const std::byte* bytes, std::size_t part) {
+    const std::size_t j = part % 4;
+    const unsigned first = at(bytes, j), second = at(bytes, 4 + j), third = at(bytes, 8 + j);
+    scale = part < 4 ? first & 63 : (third & 15) | (first >> 6) << 4;
+    offset = part < 4 ? second & 63 : third >> 4 | (second >> 6) << 4;
+  }
+};
+
+/// `fifth`: a byte for each value of a part, with a bit for each part; or nullptr.
+void k_parts(const std::byte* block, const std::byte* fifth, const std::byte* low, float* values) {
+  const float d = half_at(block), m = half_at(block + 2);
+  for (std::size_t part = 0; part < 8; ++part) {
+    const PartScale own(block + 4, part);
+    const float scale = d * static_cast<float>(own.scale);
+    const float offset = m * static_cast<float>(own.offset);
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      unsigned q = at(low, part / 2 * kSmall + i) >> part % 2 * 4 & 15;
+      if (fifth != nullptr) q |= (at(fifth, i) >> part & 1) << 4;
+      values[part * kSmall + i] = scale * static_cast<float>(q) - offset;
+    }
+  }
+}
+
+void q4_k(const std::byte* block, float* values) {
+  k_parts(block, nullptr, block + 16, values);
+}
+void q5_k(const std::byte* block, float* values) {
+  k_parts(block, block + 16, block + 48, values);
+}
+
+/// 128 bytes of lower 4 bits, 64 of upper 2, 16 scales, d. Each half of the values has its half of
+/// the bytes: two runs of 32 lower bits in the lower halves, then two in the upper ones.
+void q6_k(const std::byte* block, float* values) {
+  const std::byte *low = block, *high = block + 128, *scales = block + 192;
+  const float d = half_at(block + 208);
+  for (std::size_t run = 0; run < 8; ++run) {
+    const std::size_t half = run / 4, own = run % 4;
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      const unsigned lower = at(low, half * 64 + own % 2 * kSmall + i) >> own / 2 * 4 & 15;
+      const unsigned upper = at(high, half * kSmall + i) >> own * 2 & 3;
+      const int q = static_cast<int>(lower | upper << 4) - 32;
+      const float scale = d * static_cast<float>(signed_at(scales, run * 2 + i / 16));
+      values[run * kSmall + i] = scale * static_cast<float>(q);
+    }
+  }
+}
+
+}  // namespace
+
+Dequantize dequantize(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kQ4_0:
+      return q4_0;
+    case Dtype::kQ4_1:
+      return q4_1;
+    case Dtype::kQ5_0:
+      return q5_0;
+    case Dtype::kQ5_1:
+      return q5_1;
+    case Dtype::kQ8_0:
+      return q8_0;
+    case Dtype::kQ4_K:
+      return q4_k;
+    case Dtype::kQ5_K:
+      return q5_k;
+    case Dtype::kQ6_K:
+      return q6_k;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace addnorm::io
