@@ -148,8 +148,8 @@ class Cursor {
   std::size_t count(std::size_t least, std::string_view what) {
     const auto value = number<std::uint64_t>(what);
     require(value <= rest_.size() / least,
-            "{}: {} is {}, more than the {} bytes behind it can hold", file_, what, value,
-            rest_.size());
+            "{}: truncated or damaged: {} is {}, more than the {} bytes behind it can hold", file_,
+            what, value, rest_.size());
     return value;
   }
 
