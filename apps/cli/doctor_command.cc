@@ -32,7 +32,8 @@ namespace fs = std::filesystem;
 constexpr const char* kDoctorMeaning =
     R"(TARGET is a run of `addnorm train`; a JSON file of its settings, before anything is trained; a folder
 with config.json and .safetensors files as the Hugging Face hub has them (gpt2, bert, llama, mistral,
-phi3, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, olmo3, glm, glm4, gpt_neox, t5's encoder), or one such file beside its config.json; a .gguf file of llama.cpp (llama,
+phi3, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, olmo3, glm, glm4, gpt_neox, smollm3, seed_oss,
+ernie4_5, t5's encoder), or one such file beside its config.json; a .gguf file of llama.cpp (llama,
 qwen2, qwen3, gemma, gemma2, gemma3, phi3, gpt2, gptneox, olmo2, glm4, bert), quantized or not; or a
 profile .jsonl, as addnorm.watch and addnorm.probe of the Python package write it.
 

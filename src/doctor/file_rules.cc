@@ -51,6 +51,7 @@ constexpr KnownEpsilons kKnownEpsilons[] = {
     {"gemma2", {1e-6, 1e-6}},   {"gemma3_text", {1e-6, 1e-6}}, {"olmo2", {1e-6, 1e-5}},
     {"olmo3", {1e-6, 1e-5}},    {"mistral", {1e-5, 1e-6}},     {"phi3", {1e-5, 1e-5}},
     {"glm", {1.5625e-7, 1e-5}}, {"glm4", {1e-5, 1.5625e-7}},   {"gpt_neox", {1e-5, 1e-5}},
+    {"smollm3", {1e-6, 1e-6}},  {"seed_oss", {1e-6, 1e-6}},    {"ernie4_5", {1e-5, 1e-5}},
     {"t5", {1e-6, 1e-6}}};
 
 }  // namespace
