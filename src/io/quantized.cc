@@ -126,21 +126,21 @@ void q6_k(const std::byte* block, float* values) {
 
 Dequantize dequantize(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kQ4_0:
+    case Dtype::kQ40:
       return q4_0;
-    case Dtype::kQ4_1:
+    case Dtype::kQ41:
       return q4_1;
-    case Dtype::kQ5_0:
+    case Dtype::kQ50:
       return q5_0;
-    case Dtype::kQ5_1:
+    case Dtype::kQ51:
       return q5_1;
-    case Dtype::kQ8_0:
+    case Dtype::kQ80:
       return q8_0;
-    case Dtype::kQ4_K:
+    case Dtype::kQ4K:
       return q4_k;
-    case Dtype::kQ5_K:
+    case Dtype::kQ5K:
       return q5_k;
-    case Dtype::kQ6_K:
+    case Dtype::kQ6K:
       return q6_k;
     default:
       return nullptr;

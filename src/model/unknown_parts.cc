@@ -44,15 +44,16 @@ std::vector<std::string_view> unknown_parts(const std::string& json,
   const io::Json config = io::parse_json(json, "config.json");
   const bool is_nested = config.contains("text_config") && config["text_config"].is_object();
   std::vector<std::string_view> found;
-  for (const auto& [name, keys, pieces] : parts()) {
-    const bool by_key = std::ranges::any_of(keys, [&](const char* key) {
+  for (const Part& part : parts()) {
+    const bool by_key = std::ranges::any_of(part.keys, [&](const char* key) {
       return says(config, key) || (is_nested && says(config["text_config"], key));
     });
-    const bool by_name = std::ranges::any_of(tensors, [&](const std::string& tensor) {
-      return std::ranges::any_of(
-          pieces, [&](std::string_view piece) { return tensor.find(piece) != std::string::npos; });
-    });
-    if (by_key || by_name) found.push_back(name);
+    const auto is_of_part = [&](const std::string& tensor) {
+      return std::ranges::any_of(part.pieces, [&](std::string_view piece) {
+        return tensor.find(piece) != std::string::npos;
+      });
+    };
+    if (by_key || std::ranges::any_of(tensors, is_of_part)) found.push_back(part.name);
   }
   return found;
 }
