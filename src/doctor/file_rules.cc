@@ -93,8 +93,9 @@ void note_unreadable_tensors(const Subject& subject, Findings& findings) {
        .what = fmt::format("{} not read: {}{}",
                            count == 1 ? "a tensor is" : fmt::format("{} tensors are", count),
                            fmt::join(some, ", "), count > some.size() ? ", …" : ""),
-       .because =
-           "types that are read: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K",
+       .because = "types that are read: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to "
+                  "Q6_K, IQ4_NL, "
+                  "IQ4_XS",
        .fix = "the model was not run, and norms alone were checked; check it as F16 or Q8_0",
        .measured = static_cast<double>(count),
        .expected = 0});

@@ -48,7 +48,7 @@ enum class Type : std::uint32_t {
 /// Bytes that a value of each type has at least.
 constexpr std::size_t kLeastBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
-/// Dtypes by their numbers in the file; none where there never was one, or is none any more.
+/// Dtypes by their numbers in the file; none where files have none, or none any more.
 constexpr std::optional<Dtype> kDtypes[] = {
     Dtype::kF32,
     Dtype::kF16,
@@ -59,13 +59,13 @@ constexpr std::optional<Dtype> kDtypes[] = {
     Dtype::kQ50,
     Dtype::kQ51,
     Dtype::kQ80,
-    Dtype::kQ81,
+    {},
     Dtype::kQ2K,
     Dtype::kQ3K,
     Dtype::kQ4K,
     Dtype::kQ5K,
     Dtype::kQ6K,
-    Dtype::kQ8K,
+    {},
     Dtype::kIQ2XXS,
     Dtype::kIQ2XS,
     Dtype::kIQ3XXS,

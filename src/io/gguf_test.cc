@@ -129,14 +129,14 @@ TEST(GgufTest, ReadsEveryTypeAsThePackageGgufDoes) {
     }
     ++read;
   }
-  EXPECT_EQ(read, 11U);  // F32, F16, BF16 and eight in blocks
-  EXPECT_EQ(file.tensors.size(), 27U);
+  EXPECT_EQ(read, 15U);  // F32, F16, BF16 and twelve in blocks
+  EXPECT_EQ(file.tensors.size(), 25U);
 }
 
 /// A run of values may begin and end within blocks.
 TEST(GgufTest, ReadsAnyRunOfValuesInBlocks) {
   const Gguf file = read_gguf(ADDNORM_SOURCE_DIR "/tests/golden/gguf/types.gguf");
-  for (const char* name : {"Q8_0", "Q4_K"}) {
+  for (const char* name : {"Q8_0", "IQ4_NL", "Q3_K", "Q4_K"}) {
     const StoredTensor& tensor = file.at(name);
     const auto all = tensor_values<float>(tensor);
     for (std::size_t first = 0; first < all.size(); first += 37) {
@@ -283,7 +283,7 @@ TEST(GgufTest, TensorsMustHaveKnownTypesAndLieInTheFile) {
   EXPECT_THAT(entry("", {1}, 0, 0), throws("a tensor's name at byte 24 is empty"));
   EXPECT_THAT(entry("t", {1, 1, 1, 1, 1}, 0, 0),
               throws("tensor 't' has 5 sizes, must have at most 4"));
-  for (const std::uint32_t removed : {4U, 5U, 31U, 36U, 40U, 4000000000U}) {
+  for (const std::uint32_t removed : {4U, 5U, 9U, 15U, 31U, 36U, 40U, 4000000000U}) {
     EXPECT_THAT(entry("t", {1}, removed, 0), throws("tensor 't' has the type "));
   }
   EXPECT_THAT(entry("t", {4, 4}, 0, 32), throws("has 64 bytes at offset 32 of the data, of which"));

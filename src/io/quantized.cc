@@ -69,6 +69,63 @@ void q8_0(const std::byte* block, float* values) {
   }
 }
 
+/// IQ4_NL's and IQ4_XS's, in place of 16 numbers at the same distance.
+constexpr float kLevels[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                             1,    13,   25,  38,  53,  69,  89,  113};
+
+void iq4_nl(const std::byte* block, float* values) {
+  const float d = half_at(block);
+  for (std::size_t i = 0; i < kSmall; ++i) values[i] = d * kLevels[nibble(block + 2, i)];
+}
+
+/// d, 16 bits with the upper 2 of each part's scale, 4 bytes with the lower 4, 16 bytes for a part.
+void iq4_xs(const std::byte* block, float* values) {
+  const float d = half_at(block);
+  for (std::size_t part = 0; part < 8; ++part) {
+    const unsigned upper = at(block, 2 + part / 4) >> part % 4 * 2 & 3;
+    const unsigned lower = at(block, 4 + part / 2) >> part % 2 * 4 & 15;
+    const float scale = d * static_cast<float>(static_cast<int>(lower | upper << 4) - 32);
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      values[part * kSmall + i] = scale * kLevels[nibble(block + 8 + part * 16, i)];
+    }
+  }
+}
+
+/// The 2 bits of value i of a run of 32, of which eight lie in 64 bytes, four in each half.
+unsigned two_bits(const std::byte* bytes, std::size_t run, std::size_t i) {
+  return at(bytes, run / 4 * kSmall + i) >> run % 4 * 2 & 3;
+}
+
+/// 16 bytes with scales and offsets of 4 bits, 64 of values, d, m.
+void q2_k(const std::byte* block, float* values) {
+  const float d = half_at(block + 80), m = half_at(block + 82);
+  for (std::size_t run = 0; run < 8; ++run) {
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      const unsigned own = at(block, run * 2 + i / 16);
+      const float scale = d * static_cast<float>(own & 15);
+      const float offset = m * static_cast<float>(own >> 4);
+      const unsigned q = two_bits(block + 16, run, i);
+      values[run * kSmall + i] = scale * static_cast<float>(q) - offset;
+    }
+  }
+}
+
+/// 32 bytes of upper bits, 64 of lower two, 12 with scales of 6 bits, d.
+void q3_k(const std::byte* block, float* values) {
+  const std::byte* scales = block + 96;
+  const float d = half_at(block + 108);
+  for (std::size_t run = 0; run < 8; ++run) {
+    for (std::size_t i = 0; i < kSmall; ++i) {
+      const std::size_t part = run * 2 + i / 16;
+      const unsigned lower = at(scales, part % 8) >> part / 8 * 4 & 15;
+      const unsigned upper = at(scales, 8 + part % 4) >> part / 4 * 2 & 3;
+      const float scale = d * static_cast<float>(static_cast<int>(lower | upper << 4) - 32);
+      const unsigned q = two_bits(block + 32, run, i) | (at(block, i) >> run & 1) << 2;
+      values[run * kSmall + i] = scale * static_cast<float>(static_cast<int>(q) - 4);
+    }
+  }
+}
+
 /// Scale and offset of a part of Q4_K and Q5_K, 6 bits each, in 12 bytes: those of the first four
 /// parts have bytes 0 to 3 and 4 to 7; the others have 4 bits in bytes 8 to 11, and their upper two
 /// where those bytes have room.
@@ -114,7 +171,7 @@ void q6_k(const std::byte* block, float* values) {
     const std::size_t half = run / 4, own = run % 4;
     for (std::size_t i = 0; i < kSmall; ++i) {
       const unsigned lower = at(low, half * 64 + own % 2 * kSmall + i) >> own / 2 * 4 & 15;
-      const unsigned upper = at(high, half * kSmall + i) >> own * 2 & 3;
+      const unsigned upper = two_bits(high, run, i);
       const int q = static_cast<int>(lower | upper << 4) - 32;
       const float scale = d * static_cast<float>(signed_at(scales, run * 2 + i / 16));
       values[run * kSmall + i] = scale * static_cast<float>(q);
@@ -136,6 +193,14 @@ Dequantize dequantize(Dtype dtype) {
       return q5_1;
     case Dtype::kQ80:
       return q8_0;
+    case Dtype::kIQ4NL:
+      return iq4_nl;
+    case Dtype::kIQ4XS:
+      return iq4_xs;
+    case Dtype::kQ2K:
+      return q2_k;
+    case Dtype::kQ3K:
+      return q3_k;
     case Dtype::kQ4K:
       return q4_k;
     case Dtype::kQ5K:

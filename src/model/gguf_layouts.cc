@@ -80,6 +80,10 @@ constexpr Row kPreNorms[] = {
     {"feed_forward_add_norm.before.gamma", "ffn_norm.weight"},
     {"feed_forward_add_norm.before.beta", "ffn_norm.bias"},
 };
+constexpr Row kSeedNorms[] = {
+    {"attention_add_norm.before.gamma", "attn_norm.weight"},
+    {"feed_forward_add_norm.before.gamma", "post_attention_norm.weight"},
+};
 constexpr Row kBranchNorms[] = {
     {"attention_add_norm.before.gamma", "attn_norm.weight"},
     {"attention_add_norm.inside.gamma", "post_attention_norm.weight"},
@@ -103,7 +107,8 @@ constexpr Layout kLayouts[] = {
     layout("gemma2", kSplitLayer, kBranchNorms), layout("gemma3_text", kSplitLayer, kBranchNorms),
     layout("olmo2", kSplitLayer, kBranchNorms),  layout("olmo3", kSplitLayer, kBranchNorms),
     layout("phi3", kPhi3Layer, kPreNorms),       layout("glm4", kGlmLayer, kBranchNorms),
-    layout("gpt_neox", kThirdsLayer, kPreNorms),
+    layout("gpt_neox", kThirdsLayer, kPreNorms), layout("smollm3", kSplitLayer, kPreNorms),
+    layout("seed_oss", kSplitLayer, kSeedNorms), layout("ernie4_5", kSplitLayer, kPreNorms),
 };
 
 }  // namespace

@@ -22,10 +22,11 @@ struct Architecture {
   std::string_view family;
   const char* epsilon = "attention.layer_norm_rms_epsilon";
   std::size_t window_period = 0;  ///< every how many layers one sees everything; 0: has no windows
+  bool is_permuted = false;  ///< rows of queries and keys are in the order in which neighbors turn
 };
 constexpr const char* kLayerNorm = "attention.layer_norm_epsilon";
 constexpr Architecture kArchitectures[] = {
-    {"llama", "llama"},
+    {.name = "llama", .family = "llama", .is_permuted = true},
     {"qwen2", "qwen2"},
     {"qwen3", "qwen3"},
     {"gemma", "gemma"},
@@ -36,6 +37,9 @@ constexpr Architecture kArchitectures[] = {
     {"gptneox", "gpt_neox", kLayerNorm},
     {.name = "olmo2", .family = "olmo2", .window_period = 4},
     {"glm4", "glm4"},
+    {.name = "smollm3", .family = "smollm3", .is_permuted = true},
+    {"seed_oss", "seed_oss"},
+    {"ernie4_5", "ernie4_5"},
     {"bert", "bert", kLayerNorm},
 };
 
@@ -287,7 +291,9 @@ void Translation::add_windows() {
 void Translation::add_others() {
   config_["tie_word_embeddings"] = find_tensor("output.weight") == nullptr;
   config_["use_parallel_residual"] = flag("use_parallel_residual", true);
-  if (is("glm4")) config_["attention_bias"] = find_tensor("blk.0.attn_q.bias") != nullptr;
+  if (is("glm4") || is("seed_oss")) {
+    config_["attention_bias"] = find_tensor("blk.0.attn_q.bias") != nullptr;
+  }
 }
 
 const Architecture& architecture_of(const io::Gguf& file) {
@@ -331,7 +337,7 @@ Recipe gguf_recipe(const io::Gguf& file) {
   recipe.is_gguf = true;
   divide_frequencies(recipe, file);
   recipe.set_gamma_form(GammaForm::kPlain);
-  if (architecture.name != "llama") return recipe;
+  if (!architecture.is_permuted) return recipe;
   for (AttentionForm& form : recipe.attention) form.rotary_pairs = RotaryPairs::kNeighbors;
   return recipe;
 }

@@ -22,11 +22,12 @@ import numpy as np
 from safetensors_writer import save
 
 GOLDEN = pathlib.Path(__file__).parent
-READ = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
-NOT_READ = ["Q8_1", "Q2_K", "Q3_K", "Q8_K", "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S",
-            "IQ3_XXS", "IQ3_S", "IQ4_NL", "IQ4_XS", "TQ1_0", "TQ2_0", "MXFP4"]
-HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0],
-          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}  # bytes with scales
+NOT_READ = ["IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "TQ1_0", "TQ2_0",
+            "MXFP4"]
+# Those that are read, and at which bytes of a block there are halves.
+HALVES = {"Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q8_0": [0], "IQ4_NL": [0],
+          "IQ4_XS": [0], "Q2_K": [80, 82], "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2],
+          "Q6_K": [208]}
 MASKS = (".attn.bias", ".attn.masked_bias")
 MODELS = {"models/llama3": ("llama", "LlamaForCausalLM"),
           "models/gemma": ("gemma", "GemmaForCausalLM"),
@@ -34,7 +35,8 @@ MODELS = {"models/llama3": ("llama", "LlamaForCausalLM"),
           "models/bert_hub": ("bert", "BertModel"),
           "hub_models/phi3_longrope": ("phi", "Phi3ForCausalLM"),
           "hub_models/olmo3": ("olmo", "Olmo3ForCausalLM"),
-          "hub_models/glm4": ("glm", "Glm4ForCausalLM")}
+          "hub_models/glm4": ("glm", "Glm4ForCausalLM"),
+          "hub_models/seed_oss": ("olmo", "SeedOssForCausalLM")}
 
 
 def random_blocks(name, random):
@@ -65,7 +67,7 @@ def write_types(folder):
         values = random.normal(0, 1, (3, 5)).astype(dtype)
         writer.add_tensor(name, values)
         expected[name] = values.astype(np.float32)
-    for name in ["BF16", *READ, *NOT_READ]:
+    for name in ["BF16", *HALVES, *NOT_READ]:
         if name == "BF16":
             kind = gguf.GGMLQuantizationType.BF16
             blocks = gguf.quants.quantize(random.normal(0, 1, (3, 5)).astype(np.float32), kind)
