@@ -240,7 +240,7 @@ TEST(GgufFlaws, MetadataThatMakesAnotherModelIsRefused) {
                 l.add_epsilon();
                 l.writer.add("llama.expert_count", 8U);
               }),
-              refuses("llama.expert_count is 8; experts are not known here"));
+              refuses("llama.expert_count is 8: it has experts, not known here"));
   EXPECT_THAT(with([](SmallLlama& l) {
                 l.add_epsilon();
                 l.writer.add("llama.attention.head_count_kv", 0U);
@@ -257,6 +257,11 @@ TEST(GgufFlaws, MetadataThatMakesAnotherModelIsRefused) {
                 l.writer.add_tensor("rope_freqs.weight", {3}, {1, 1, 1});
               }),
               refuses("'rope_freqs.weight' has 3 values, must have 8, one for each pair"));
+  EXPECT_THAT(with([](SmallLlama& l) {
+                l.add_epsilon();
+                l.writer.add_tensor("blk.0.attn_q.bias", {32}, std::vector<float>(32));
+              }),
+              refuses("attention_bias is not known here"));
   EXPECT_THAT(with([](SmallLlama& l) {
                 l.add_epsilon();
                 l.writer.add("llama.rope.scaling.type", "spiral");

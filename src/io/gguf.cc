@@ -20,14 +20,14 @@
 namespace addnorm::io {
 namespace {
 
-constexpr std::string_view kMagic = "GGUF";
-constexpr std::size_t kMostKey = 65535;    // bytes, by the specification
-constexpr std::size_t kMostName = 64;      // likewise
-constexpr std::size_t kMostSizes = 4;      // likewise
-constexpr std::size_t kMostKeys = 10'000;  // real files have some dozens
-constexpr std::size_t kMostListed = 4096;  // of a list that is kept
-constexpr int kMostDepth = 4;              // of lists in lists
-constexpr const char* kAlignment = "general.alignment";
+constexpr std::string_view kGgufMagic = "GGUF";
+constexpr std::size_t kLongestKey = 65535;  // bytes, by the specification
+constexpr std::size_t kLongestName = 64;    // likewise
+constexpr std::size_t kMostSizes = 4;       // likewise
+constexpr std::size_t kMostKeys = 10'000;   // real files have some dozens
+constexpr std::size_t kMostListed = 4096;   // of a list that is kept
+constexpr int kMostNested = 4;              // of lists in lists
+constexpr const char* kAlignmentKey = "general.alignment";
 
 /// Types of metadata, by their numbers.
 enum class Type : std::uint32_t {
@@ -49,7 +49,7 @@ enum class Type : std::uint32_t {
 constexpr std::size_t kLeastBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
 /// Dtypes by their numbers in the file; none where files have none, or none any more.
-constexpr std::optional<Dtype> kDtypes[] = {
+constexpr std::optional<Dtype> kGgufTypes[] = {
     Dtype::kF32,
     Dtype::kF16,
     Dtype::kQ40,
@@ -103,7 +103,7 @@ double shortest(float value) {
 
 /// A whole number that is not below 0 is an unsigned one, whatever its type in the file.
 template <typename T>
-Json whole(T value) {
+Json whole_number(T value) {
   return value < 0 ? Json(static_cast<std::int64_t>(value))
                    : Json(static_cast<std::uint64_t>(value));
 }
@@ -183,7 +183,7 @@ class MetadataReader {
   std::map<std::string, Json> read(std::size_t count) {
     std::map<std::string, Json> metadata;
     for (std::size_t i = 0; i < count; ++i) {
-      key_ = cursor_.name(kMostKey, "a key");
+      key_ = cursor_.name(kLongestKey, "a key");
       const auto [place, is_new] = metadata.try_emplace(key_, value(type(), 0));
       require(is_new, "{}: the key {} stands twice", cursor_.file(), key_);
     }
@@ -201,21 +201,21 @@ class MetadataReader {
   Json value(Type type, int depth) {
     switch (type) {
       case Type::kU8:
-        return whole(cursor_.number<std::uint8_t>(key_));
+        return whole_number(cursor_.number<std::uint8_t>(key_));
       case Type::kI8:
-        return whole(cursor_.number<std::int8_t>(key_));
+        return whole_number(cursor_.number<std::int8_t>(key_));
       case Type::kU16:
-        return whole(cursor_.number<std::uint16_t>(key_));
+        return whole_number(cursor_.number<std::uint16_t>(key_));
       case Type::kI16:
-        return whole(cursor_.number<std::int16_t>(key_));
+        return whole_number(cursor_.number<std::int16_t>(key_));
       case Type::kU32:
-        return whole(cursor_.number<std::uint32_t>(key_));
+        return whole_number(cursor_.number<std::uint32_t>(key_));
       case Type::kI32:
-        return whole(cursor_.number<std::int32_t>(key_));
+        return whole_number(cursor_.number<std::int32_t>(key_));
       case Type::kU64:
-        return whole(cursor_.number<std::uint64_t>(key_));
+        return whole_number(cursor_.number<std::uint64_t>(key_));
       case Type::kI64:
-        return whole(cursor_.number<std::int64_t>(key_));
+        return whole_number(cursor_.number<std::int64_t>(key_));
       case Type::kF32:
         return shortest(cursor_.number<float>(key_));
       case Type::kF64:
@@ -237,8 +237,8 @@ class MetadataReader {
   }
 
   Json list(int depth) {
-    require(depth <= kMostDepth, "{}: {} is a list in lists, more than {} deep", cursor_.file(),
-            key_, kMostDepth);
+    require(depth <= kMostNested, "{}: {} is a list in lists, more than {} deep", cursor_.file(),
+            key_, kMostNested);
     const Type each = type();
     const std::size_t count =
         cursor_.count(kLeastBytes[static_cast<std::size_t>(each)], "the length of " + key_);
@@ -255,12 +255,12 @@ class MetadataReader {
 };
 
 std::size_t alignment_of(const std::map<std::string, Json>& metadata, const std::string& file) {
-  const auto found = metadata.find(kAlignment);
+  const auto found = metadata.find(kAlignmentKey);
   if (found == metadata.end()) return 32;
   const Json& value = found->second;
   require(value.is_number_unsigned() && value.get<std::uint64_t>() <= (1U << 30) &&
               std::has_single_bit(value.get<std::uint64_t>()),
-          "{}: {} is {}, must be a power of two, at most 2^30", file, kAlignment,
+          "{}: {} is {}, must be a power of two, at most 2^30", file, kAlignmentKey,
           value.dump(-1, ' ', false, Json::error_handler_t::replace));
   return value.get<std::size_t>();
 }
@@ -274,10 +274,10 @@ struct Entry {
 
 Dtype dtype_at(Cursor& cursor, const std::string& name) {
   const auto number = cursor.number<std::uint32_t>("the type of tensor '" + name + "'");
-  require(number < std::size(kDtypes) && kDtypes[number],
+  require(number < std::size(kGgufTypes) && kGgufTypes[number],
           "{}: tensor '{}' has the type {}, which {}", cursor.file(), name, number,
           "is not known here");
-  return *kDtypes[number];
+  return *kGgufTypes[number];
 }
 
 /// The file has the fastest size first.
@@ -294,7 +294,7 @@ Shape shape_at(Cursor& cursor, const std::string& name) {
 Entry entry_at(Cursor& cursor) {
   Entry entry;
   std::string& name = entry.tensor.name;
-  name = cursor.name(kMostName, "a tensor's name");
+  name = cursor.name(kLongestName, "a tensor's name");
   Shape& shape = entry.tensor.shape;
   shape = shape_at(cursor, name);
   entry.tensor.dtype = dtype_at(cursor, name);
@@ -355,13 +355,13 @@ void check_version(std::uint32_t version, const std::string& file) {
           file, version);
 }
 
-Gguf parse(const FileBytes& bytes, const std::string& file) {
+Gguf parse_whole(const FileBytes& bytes, const std::string& file) {
   constexpr std::size_t kLeastEntry = 8 + 1 + 4 + 4 + 8;  // a name, no size, type and offset
   constexpr std::size_t kLeastPair = 8 + 1 + 4 + 1;       // a key, a type, a value of one byte
-  require(bytes.view.starts_with(kMagic), "{}: is not a GGUF file: it does not begin with {}", file,
-          kMagic);
+  require(bytes.view.starts_with(kGgufMagic), "{}: is not a GGUF file: it does not begin with {}",
+          file, kGgufMagic);
   Cursor cursor(bytes.view, file);
-  cursor.take(kMagic.size(), "the header");
+  cursor.take(kGgufMagic.size(), "the header");
   check_version(cursor.number<std::uint32_t>("the header"), file);
   const std::size_t tensors = cursor.count(kLeastEntry, "the number of tensors");
   const std::size_t pairs = cursor.count(kLeastPair, "the number of keys");
@@ -403,13 +403,13 @@ std::string part_name(const std::string& first, std::size_t part, std::size_t co
 }  // namespace
 
 Gguf read_gguf(const std::string& file) {
-  Gguf whole = parse(map_file(file), file);
+  Gguf whole = parse_whole(map_file(file), file);
   const std::size_t count = parts_of(whole);
   if (count == 1) return whole;
   std::vector<std::shared_ptr<const void>> owners{whole.storage};
   for (std::size_t part = 2; part <= count; ++part) {
     const std::string name = part_name(file, part, count);
-    Gguf more = parse(map_file(name), name);
+    Gguf more = parse_whole(map_file(name), name);
     std::ranges::move(more.tensors, std::back_inserter(whole.tensors));
     owners.push_back(std::move(more.storage));
   }
@@ -420,7 +420,7 @@ Gguf read_gguf(const std::string& file) {
 
 Gguf parse_gguf(std::string bytes, const std::string& file) {
   const auto storage = std::make_shared<const std::string>(std::move(bytes));
-  return parse({*storage, storage}, file);
+  return parse_whole({*storage, storage}, file);
 }
 
 }  // namespace addnorm::io

@@ -16,20 +16,20 @@ float half_at(const std::byte* bytes) {
   return widen(bits);
 }
 
-unsigned at(const std::byte* bytes, std::size_t i) {
+unsigned byte_at(const std::byte* bytes, std::size_t i) {
   return std::to_integer<unsigned>(bytes[i]);
 }
-int signed_at(const std::byte* bytes, std::size_t i) {
-  return static_cast<std::int8_t>(at(bytes, i));
+int signed_byte(const std::byte* bytes, std::size_t i) {
+  return static_cast<std::int8_t>(byte_at(bytes, i));
 }
 
 /// The 4 bits of value i of 32, in 16 bytes: the lower halves of all, then the upper ones.
 unsigned nibble(const std::byte* bytes, std::size_t i) {
-  return at(bytes, i % 16) >> (i < 16 ? 0 : 4) & 15;
+  return byte_at(bytes, i % 16) >> (i < 16 ? 0 : 4) & 15;
 }
 /// The fifth bit of value i of 32.
 unsigned fifth_bit(const std::byte* bits, std::size_t i) {
-  return at(bits, i / 8) >> i % 8 & 1;
+  return byte_at(bits, i / 8) >> i % 8 & 1;
 }
 
 void q4_0(const std::byte* block, float* values) {
@@ -65,7 +65,7 @@ void q5_1(const std::byte* block, float* values) {
 void q8_0(const std::byte* block, float* values) {
   const float d = half_at(block);
   for (std::size_t i = 0; i < kSmall; ++i) {
-    values[i] = d * static_cast<float>(signed_at(block + 2, i));
+    values[i] = d * static_cast<float>(signed_byte(block + 2, i));
   }
 }
 
@@ -82,8 +82,8 @@ void iq4_nl(const std::byte* block, float* values) {
 void iq4_xs(const std::byte* block, float* values) {
   const float d = half_at(block);
   for (std::size_t part = 0; part < 8; ++part) {
-    const unsigned upper = at(block, 2 + part / 4) >> part % 4 * 2 & 3;
-    const unsigned lower = at(block, 4 + part / 2) >> part % 2 * 4 & 15;
+    const unsigned upper = byte_at(block, 2 + part / 4) >> part % 4 * 2 & 3;
+    const unsigned lower = byte_at(block, 4 + part / 2) >> part % 2 * 4 & 15;
     const float scale = d * static_cast<float>(static_cast<int>(lower | upper << 4) - 32);
     for (std::size_t i = 0; i < kSmall; ++i) {
       values[part * kSmall + i] = scale * kLevels[nibble(block + 8 + part * 16, i)];
@@ -93,7 +93,7 @@ void iq4_xs(const std::byte* block, float* values) {
 
 /// The 2 bits of value i of a run of 32, of which eight lie in 64 bytes, four in each half.
 unsigned two_bits(const std::byte* bytes, std::size_t run, std::size_t i) {
-  return at(bytes, run / 4 * kSmall + i) >> run % 4 * 2 & 3;
+  return byte_at(bytes, run / 4 * kSmall + i) >> run % 4 * 2 & 3;
 }
 
 /// 16 bytes with scales and offsets of 4 bits, 64 of values, d, m.
@@ -101,7 +101,7 @@ void q2_k(const std::byte* block, float* values) {
   const float d = half_at(block + 80), m = half_at(block + 82);
   for (std::size_t run = 0; run < 8; ++run) {
     for (std::size_t i = 0; i < kSmall; ++i) {
-      const unsigned own = at(block, run * 2 + i / 16);
+      const unsigned own = byte_at(block, run * 2 + i / 16);
       const float scale = d * static_cast<float>(own & 15);
       const float offset = m * static_cast<float>(own >> 4);
       const unsigned q = two_bits(block + 16, run, i);
@@ -117,10 +117,10 @@ void q3_k(const std::byte* block, float* values) {
   for (std::size_t run = 0; run < 8; ++run) {
     for (std::size_t i = 0; i < kSmall; ++i) {
       const std::size_t part = run * 2 + i / 16;
-      const unsigned lower = at(scales, part % 8) >> part / 8 * 4 & 15;
-      const unsigned upper = at(scales, 8 + part % 4) >> part / 4 * 2 & 3;
+      const unsigned lower = byte_at(scales, part % 8) >> part / 8 * 4 & 15;
+      const unsigned upper = byte_at(scales, 8 + part % 4) >> part / 4 * 2 & 3;
       const float scale = d * static_cast<float>(static_cast<int>(lower | upper << 4) - 32);
-      const unsigned q = two_bits(block + 32, run, i) | (at(block, i) >> run & 1) << 2;
+      const unsigned q = two_bits(block + 32, run, i) | (byte_at(block, i) >> run & 1) << 2;
       values[run * kSmall + i] = scale * static_cast<float>(static_cast<int>(q) - 4);
     }
   }
@@ -134,7 +134,8 @@ struct PartScale {
 
   PartScale(const std::byte* bytes, std::size_t part) {
     const std::size_t j = part % 4;
-    const unsigned first = at(bytes, j), second = at(bytes, 4 + j), third = at(bytes, 8 + j);
+    const unsigned first = byte_at(bytes, j), second = byte_at(bytes, 4 + j),
+                   third = byte_at(bytes, 8 + j);
     scale = part < 4 ? first & 63 : (third & 15) | (first >> 6) << 4;
     offset = part < 4 ? second & 63 : third >> 4 | (second >> 6) << 4;
   }
@@ -148,8 +149,8 @@ void k_parts(const std::byte* block, const std::byte* fifth, const std::byte* lo
     const float scale = d * static_cast<float>(own.scale);
     const float offset = m * static_cast<float>(own.offset);
     for (std::size_t i = 0; i < kSmall; ++i) {
-      unsigned q = at(low, part / 2 * kSmall + i) >> part % 2 * 4 & 15;
-      if (fifth != nullptr) q |= (at(fifth, i) >> part & 1) << 4;
+      unsigned q = byte_at(low, part / 2 * kSmall + i) >> part % 2 * 4 & 15;
+      if (fifth != nullptr) q |= (byte_at(fifth, i) >> part & 1) << 4;
       values[part * kSmall + i] = scale * static_cast<float>(q) - offset;
     }
   }
@@ -170,10 +171,10 @@ void q6_k(const std::byte* block, float* values) {
   for (std::size_t run = 0; run < 8; ++run) {
     const std::size_t half = run / 4, own = run % 4;
     for (std::size_t i = 0; i < kSmall; ++i) {
-      const unsigned lower = at(low, half * 64 + own % 2 * kSmall + i) >> own / 2 * 4 & 15;
+      const unsigned lower = byte_at(low, half * 64 + own % 2 * kSmall + i) >> own / 2 * 4 & 15;
       const unsigned upper = two_bits(high, run, i);
       const int q = static_cast<int>(lower | upper << 4) - 32;
-      const float scale = d * static_cast<float>(signed_at(scales, run * 2 + i / 16));
+      const float scale = d * static_cast<float>(signed_byte(scales, run * 2 + i / 16));
       values[run * kSmall + i] = scale * static_cast<float>(q);
     }
   }

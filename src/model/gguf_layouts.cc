@@ -5,8 +5,8 @@ namespace {
 
 // Names as gguf-py's constants.py of llama.cpp has them. A family has a part of the rows below.
 
-constexpr std::string_view kPrefixes[] = {""};
-constexpr Row kOthers[] = {
+constexpr std::string_view kGgufPrefixes[] = {""};
+constexpr Row kGgufOthers[] = {
     {"embedding.token", "token_embd.weight"},
     {"embedding.position", "position_embd.weight"},
     {"embedding.token_type", "token_types.weight"},
@@ -18,7 +18,7 @@ constexpr Row kOthers[] = {
 };
 
 /// Every projection is a tensor.
-constexpr Row kSplitLayer[] = {
+constexpr Row kGgufSplitLayer[] = {
     {"attention.query.weight", "attn_q.weight"},
     {"attention.query.bias", "attn_q.bias"},
     {"attention.key.weight", "attn_k.weight"},
@@ -37,7 +37,7 @@ constexpr Row kSplitLayer[] = {
 };
 /// Query, key and value of all heads are one tensor, of a third each; GPT-NeoX's are no longer
 /// mixed by head, and GPT-2's no longer transposed.
-constexpr Row kThirdsLayer[] = {
+constexpr Row kGgufThirdsLayer[] = {
     {"attention.query.weight", "attn_qkv.weight", false, equal<0, 3>},
     {"attention.query.bias", "attn_qkv.bias", false, equal<0, 3>},
     {"attention.key.weight", "attn_qkv.weight", false, equal<1, 3>},
@@ -52,7 +52,7 @@ constexpr Row kThirdsLayer[] = {
     {"feed_forward.down.bias", "ffn_down.bias"},
 };
 /// ffn_up has the gate as well, before it.
-constexpr Row kPhi3Layer[] = {
+constexpr Row kGgufPhi3Layer[] = {
     {"attention.query.weight", "attn_qkv.weight", false, queries},
     {"attention.key.weight", "attn_qkv.weight", false, keys},
     {"attention.value.weight", "attn_qkv.weight", false, values},
@@ -61,7 +61,7 @@ constexpr Row kPhi3Layer[] = {
     {"feed_forward.up.weight", "ffn_up.weight", false, equal<1, 2>},
     {"feed_forward.down.weight", "ffn_down.weight"},
 };
-constexpr Row kGlmLayer[] = {
+constexpr Row kGgufGlmLayer[] = {
     {"attention.query.weight", "attn_q.weight"},
     {"attention.query.bias", "attn_q.bias"},
     {"attention.key.weight", "attn_k.weight"},
@@ -74,23 +74,23 @@ constexpr Row kGlmLayer[] = {
     {"feed_forward.down.weight", "ffn_down.weight"},
 };
 
-constexpr Row kPreNorms[] = {
+constexpr Row kGgufPreNorms[] = {
     {"attention_add_norm.before.gamma", "attn_norm.weight"},
     {"attention_add_norm.before.beta", "attn_norm.bias"},
     {"feed_forward_add_norm.before.gamma", "ffn_norm.weight"},
     {"feed_forward_add_norm.before.beta", "ffn_norm.bias"},
 };
-constexpr Row kSeedNorms[] = {
+constexpr Row kGgufSeedNorms[] = {
     {"attention_add_norm.before.gamma", "attn_norm.weight"},
     {"feed_forward_add_norm.before.gamma", "post_attention_norm.weight"},
 };
-constexpr Row kBranchNorms[] = {
+constexpr Row kGgufBranchNorms[] = {
     {"attention_add_norm.before.gamma", "attn_norm.weight"},
     {"attention_add_norm.inside.gamma", "post_attention_norm.weight"},
     {"feed_forward_add_norm.before.gamma", "ffn_norm.weight"},
     {"feed_forward_add_norm.inside.gamma", "post_ffw_norm.weight"},
 };
-constexpr Row kPostNorms[] = {
+constexpr Row kGgufPostNorms[] = {
     {"attention_add_norm.after.gamma", "attn_output_norm.weight"},
     {"attention_add_norm.after.beta", "attn_output_norm.bias"},
     {"feed_forward_add_norm.after.gamma", "layer_output_norm.weight"},
@@ -98,23 +98,31 @@ constexpr Row kPostNorms[] = {
 };
 
 constexpr Layout layout(std::string_view family, Rows of_layer, Rows norms) {
-  return {family, kPrefixes, "blk.{}.", of_layer, norms, kOthers};
+  return {family, kGgufPrefixes, "blk.{}.", of_layer, norms, kGgufOthers};
 }
-constexpr Layout kLayouts[] = {
-    layout("gpt2", kThirdsLayer, kPreNorms),     layout("bert", kSplitLayer, kPostNorms),
-    layout("llama", kSplitLayer, kPreNorms),     layout("qwen2", kSplitLayer, kPreNorms),
-    layout("qwen3", kSplitLayer, kPreNorms),     layout("gemma", kSplitLayer, kPreNorms),
-    layout("gemma2", kSplitLayer, kBranchNorms), layout("gemma3_text", kSplitLayer, kBranchNorms),
-    layout("olmo2", kSplitLayer, kBranchNorms),  layout("olmo3", kSplitLayer, kBranchNorms),
-    layout("phi3", kPhi3Layer, kPreNorms),       layout("glm4", kGlmLayer, kBranchNorms),
-    layout("gpt_neox", kThirdsLayer, kPreNorms), layout("smollm3", kSplitLayer, kPreNorms),
-    layout("seed_oss", kSplitLayer, kSeedNorms), layout("ernie4_5", kSplitLayer, kPreNorms),
+constexpr Layout kGgufLayouts[] = {
+    layout("gpt2", kGgufThirdsLayer, kGgufPreNorms),
+    layout("bert", kGgufSplitLayer, kGgufPostNorms),
+    layout("llama", kGgufSplitLayer, kGgufPreNorms),
+    layout("qwen2", kGgufSplitLayer, kGgufPreNorms),
+    layout("qwen3", kGgufSplitLayer, kGgufPreNorms),
+    layout("gemma", kGgufSplitLayer, kGgufPreNorms),
+    layout("gemma2", kGgufSplitLayer, kGgufBranchNorms),
+    layout("gemma3_text", kGgufSplitLayer, kGgufBranchNorms),
+    layout("olmo2", kGgufSplitLayer, kGgufBranchNorms),
+    layout("olmo3", kGgufSplitLayer, kGgufBranchNorms),
+    layout("phi3", kGgufPhi3Layer, kGgufPreNorms),
+    layout("glm4", kGgufGlmLayer, kGgufBranchNorms),
+    layout("gpt_neox", kGgufThirdsLayer, kGgufPreNorms),
+    layout("smollm3", kGgufSplitLayer, kGgufPreNorms),
+    layout("seed_oss", kGgufSplitLayer, kGgufSeedNorms),
+    layout("ernie4_5", kGgufSplitLayer, kGgufPreNorms),
 };
 
 }  // namespace
 
 std::span<const Layout> gguf_layouts() {
-  return kLayouts;
+  return kGgufLayouts;
 }
 
 }  // namespace addnorm::model

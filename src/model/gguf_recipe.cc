@@ -44,11 +44,11 @@ constexpr Architecture kArchitectures[] = {
 };
 
 /// What would make another model than these, unless it is 0 or false.
-struct Part {
+struct UnknownKey {
   const char* key;
   const char* name;
 };
-constexpr Part kUnsupported[] = {
+constexpr UnknownKey kUnknownKeys[] = {
     {"expert_count", "experts"},
     {"attention.kv_lora_rank", "latent attention"},
     {"attention.max_alibi_bias", "ALiBi"},
@@ -59,6 +59,7 @@ constexpr Part kUnsupported[] = {
     {"logit_scale", "another scale of logits"},
     {"nextn_predict_layers", "layers that predict later tokens"},
     {"rope.dimension_sections", "rotary positions of several dimensions"},
+    {"rope.scaling.yarn_log_multiplier", "other gains of YaRN"},
 };
 
 /// Numbers with their names there and here; GPT-2's config has names of its own.
@@ -138,7 +139,7 @@ class Translation {
   double number(std::string_view behind, double absent) const {
     return metadata_.number(key(behind).c_str(), absent);
   }
-  /// 0 where there is none.
+  /// nullptr where there is none.
   const io::StoredTensor* find_tensor(std::string_view name) const {
     const auto found = std::ranges::find(file_.tensors, name, &io::StoredTensor::name);
     return found == file_.tensors.end() ? nullptr : &*found;
@@ -156,6 +157,7 @@ class Translation {
   Json scaling() const;
   void add_scores();
   void add_windows();
+  std::vector<bool> local_layers() const;
   void add_others();
 
   const io::Gguf& file_;
@@ -166,10 +168,10 @@ class Translation {
 };
 
 void Translation::refuse_unsupported() const {
-  for (const auto& [behind, name] : kUnsupported) {
+  for (const auto& [behind, name] : kUnknownKeys) {
     if (!has(behind) || object_[key(behind)] == 0) continue;
-    metadata_.refuse("{} is {}; {} are not known here", key(behind), object_[key(behind)].dump(),
-                     name);
+    metadata_.refuse("{} is {}: it has {}, not known here", key(behind),
+                     object_[key(behind)].dump(), name);
   }
   if (!is("bert") && !flag("attention.causal", true)) {
     metadata_.refuse("{} is false, must be true here", key("attention.causal"));
@@ -259,39 +261,40 @@ void Translation::add_scores() {
   config_["final_logit_softcapping"] = number("final_logit_softcapping", is("gemma2") ? 30 : 0);
 }
 
-/// Layers that see a window: those of a list of flags, or all but the last of each period.
 void Translation::add_windows() {
   std::size_t window = is("gemma2") ? 4096 : 0;
   const std::string own = key("attention.sliding_window");
   if (metadata_.has(own.c_str())) window = object_[own] == 0 ? 0 : metadata_.size(own.c_str());
   if (window > 0) config_["sliding_window"] = window;
   if (architecture_.window_period == 0) return;
-  constexpr std::size_t kMostLayers = 1000;  // more are refused anyway
-  const std::string pattern = key("attention.sliding_window_pattern");
-  std::vector<bool> local(std::min(size("block_count"), kMostLayers));
-  if (has("attention.sliding_window_pattern") && object_[pattern].is_array()) {
-    if (!io::fits<std::vector<bool>>(object_[pattern])) {
-      metadata_.refuse("{} is {}, must be a list of true and false", pattern,
-                       object_[pattern].dump());
-    }
-    local = object_[pattern].get<std::vector<bool>>();
-  } else if (!has("attention.sliding_window_pattern") || !object_[pattern].is_boolean()) {
-    const std::size_t period = metadata_.size(pattern.c_str(), architecture_.window_period);
-    for (std::size_t l = 0; l < local.size(); ++l) local[l] = (l + 1) % period != 0;
-  } else {
-    local.assign(local.size(), object_[pattern].get<bool>());
-  }
   Json types = Json::array();
-  for (const bool is_local : local) {
+  for (const bool is_local : local_layers()) {
     types.push_back(is_local && window > 0 ? "sliding_attention" : "full_attention");
   }
   config_["layer_types"] = types;
 }
 
+/// Layers that see a window: those of a list of flags, or all but the last of each period.
+std::vector<bool> Translation::local_layers() const {
+  constexpr std::size_t kMostLayers = 1000;  // more are refused anyway
+  const std::string pattern = key("attention.sliding_window_pattern");
+  if (metadata_.has(pattern.c_str()) && object_[pattern].is_array()) {
+    if (!io::fits<std::vector<bool>>(object_[pattern])) {
+      metadata_.refuse("{} is {}, must be a list of true and false", pattern,
+                       object_[pattern].dump());
+    }
+    return object_[pattern].get<std::vector<bool>>();
+  }
+  const std::size_t period = metadata_.size(pattern.c_str(), architecture_.window_period);
+  std::vector<bool> local(std::min(size("block_count"), kMostLayers));
+  for (std::size_t l = 0; l < local.size(); ++l) local[l] = (l + 1) % period != 0;
+  return local;
+}
+
 void Translation::add_others() {
   config_["tie_word_embeddings"] = find_tensor("output.weight") == nullptr;
   config_["use_parallel_residual"] = flag("use_parallel_residual", true);
-  if (is("glm4") || is("seed_oss")) {
+  if (!is("qwen2") && !is("gptneox")) {  // which always have one
     config_["attention_bias"] = find_tensor("blk.0.attn_q.bias") != nullptr;
   }
 }
@@ -317,6 +320,7 @@ void divide_frequencies(Recipe& recipe, const io::Gguf& file) {
   if (found == file.tensors.end()) return;
   const std::vector<double> divisors = read_factors(*found, file.file);
   for (AttentionForm& form : recipe.attention) {
+    if (form.rope.empty()) continue;
     require(divisors.size() == form.rope.size(),
             "{}: tensor 'rope_freqs.weight' has {} values, must have {}, one for each pair of "
             "features",

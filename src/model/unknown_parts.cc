@@ -9,14 +9,14 @@ namespace {
 
 /// A part, and what shows it: keys whose value is neither null nor 0, false or empty, and pieces of
 /// tensors' names.
-struct Part {
+struct UnknownPart {
   std::string_view name;
   std::vector<const char*> keys;
   std::vector<std::string_view> pieces;
 };
 
-const std::vector<Part>& parts() {
-  static const std::vector<Part> all = {
+const std::vector<UnknownPart>& parts() {
+  static const std::vector<UnknownPart> all = {
       {"experts",
        {"num_experts", "num_local_experts", "n_routed_experts"},
        {".experts.", ".router.", "shared_expert"}},
@@ -44,7 +44,7 @@ std::vector<std::string_view> unknown_parts(const std::string& json,
   const io::Json config = io::parse_json(json, "config.json");
   const bool is_nested = config.contains("text_config") && config["text_config"].is_object();
   std::vector<std::string_view> found;
-  for (const Part& part : parts()) {
+  for (const UnknownPart& part : parts()) {
     const bool by_key = std::ranges::any_of(part.keys, [&](const char* key) {
       return says(config, key) || (is_nested && says(config["text_config"], key));
     });
