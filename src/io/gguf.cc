@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -48,49 +48,20 @@ enum class Type : std::uint32_t {
 /// Bytes that a value of each type has at least.
 constexpr std::size_t kLeastBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
-/// Dtypes by their numbers in the file; none where files have none, or none any more.
-constexpr std::optional<Dtype> kGgufTypes[] = {
-    Dtype::kF32,
-    Dtype::kF16,
-    Dtype::kQ40,
-    Dtype::kQ41,
-    {},
-    {},
-    Dtype::kQ50,
-    Dtype::kQ51,
-    Dtype::kQ80,
-    {},
-    Dtype::kQ2K,
-    Dtype::kQ3K,
-    Dtype::kQ4K,
-    Dtype::kQ5K,
-    Dtype::kQ6K,
-    {},
-    Dtype::kIQ2XXS,
-    Dtype::kIQ2XS,
-    Dtype::kIQ3XXS,
-    Dtype::kIQ1S,
-    Dtype::kIQ4NL,
-    Dtype::kIQ3S,
-    Dtype::kIQ2S,
-    Dtype::kIQ4XS,
-    Dtype::kI8,
-    Dtype::kI16,
-    Dtype::kI32,
-    Dtype::kI64,
-    Dtype::kF64,
-    Dtype::kIQ1M,
-    Dtype::kBF16,
-    {},
-    {},
-    {},
-    Dtype::kTQ10,
-    Dtype::kTQ20,
-    {},
-    {},
-    {},
-    Dtype::kMXFP4,
+/// Dtypes by their numbers in the file. Others are no types of files, or are none any more.
+struct GgufType {
+  std::uint32_t number;
+  Dtype dtype;
 };
+constexpr GgufType kGgufTypes[] = {
+    {0, Dtype::kF32},     {1, Dtype::kF16},    {2, Dtype::kQ40},     {3, Dtype::kQ41},
+    {6, Dtype::kQ50},     {7, Dtype::kQ51},    {8, Dtype::kQ80},     {10, Dtype::kQ2K},
+    {11, Dtype::kQ3K},    {12, Dtype::kQ4K},   {13, Dtype::kQ5K},    {14, Dtype::kQ6K},
+    {16, Dtype::kIQ2XXS}, {17, Dtype::kIQ2XS}, {18, Dtype::kIQ3XXS}, {19, Dtype::kIQ1S},
+    {20, Dtype::kIQ4NL},  {21, Dtype::kIQ3S},  {22, Dtype::kIQ2S},   {23, Dtype::kIQ4XS},
+    {24, Dtype::kI8},     {25, Dtype::kI16},   {26, Dtype::kI32},    {27, Dtype::kI64},
+    {28, Dtype::kF64},    {29, Dtype::kIQ1M},  {30, Dtype::kBF16},   {34, Dtype::kTQ10},
+    {35, Dtype::kTQ20},   {39, Dtype::kMXFP4}};
 
 bool is_printable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
@@ -98,7 +69,11 @@ bool is_printable(std::string_view text) {
 
 /// 1e-5 and not 9.99999974e-06: what somebody wrote before it became a float.
 double shortest(float value) {
-  return std::strtod(fmt::format("{}", value).c_str(), nullptr);
+  if (!std::isfinite(value)) return value;
+  const std::string text = fmt::format("{}", value);
+  double written = 0;
+  std::from_chars(text.data(), text.data() + text.size(), written);
+  return written;
 }
 
 /// A whole number that is not below 0 is an unsigned one, whatever its type in the file.
@@ -274,10 +249,11 @@ struct Entry {
 
 Dtype dtype_at(Cursor& cursor, const std::string& name) {
   const auto number = cursor.number<std::uint32_t>("the type of tensor '" + name + "'");
-  require(number < std::size(kGgufTypes) && kGgufTypes[number],
-          "{}: tensor '{}' has the type {}, which {}", cursor.file(), name, number,
-          "is not known here");
-  return *kGgufTypes[number];
+  const auto* known = std::ranges::find(kGgufTypes, number, &GgufType::number);
+  require(known != std::end(kGgufTypes),
+          "{}: tensor '{}' has the type {}, must have one of ggml's, 0 (F32) to 39 (MXFP4)",
+          cursor.file(), name, number);
+  return known->dtype;
 }
 
 /// The file has the fastest size first.
