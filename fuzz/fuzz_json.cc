@@ -2,5 +2,5 @@
 #include "io/json.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  return fuzz(data, size, [](const std::string& text) { addnorm::parse_json(text, "file"); });
+  return fuzz(data, size, [](const std::string& text) { addnorm::io::parse_json(text, "file"); });
 }

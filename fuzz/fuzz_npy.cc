@@ -2,6 +2,7 @@
 #include "io/npy.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  fuzz(data, size, [](const std::string& bytes) { addnorm::parse_npy_integers(bytes, "file"); });
-  return fuzz(data, size, [](const std::string& bytes) { addnorm::parse_npy(bytes, "file"); });
+  fuzz(data, size,
+       [](const std::string& bytes) { addnorm::io::parse_npy_integers(bytes, "file"); });
+  return fuzz(data, size, [](const std::string& bytes) { addnorm::io::parse_npy(bytes, "file"); });
 }

@@ -6,12 +6,12 @@
 /// Every rule and the report must stand whatever a profile says.
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz(data, size, [](const std::string& text) {
-    for (const addnorm::Profile& profile : addnorm::parse_profiles(text, "file")) {
-      addnorm::Diagnosis diagnosis{.subject = {.name = "file", .profile = profile}};
-      diagnosis.findings = addnorm::diagnose(diagnosis.subject);
-      addnorm::doctor_text(diagnosis, 80);
-      addnorm::doctor_json(diagnosis);
-      addnorm::doctor_html(diagnosis);
+    for (const addnorm::io::Profile& profile : addnorm::io::parse_profiles(text, "file")) {
+      addnorm::report::Diagnosis diagnosis{.subject = {.name = "file", .profile = profile}};
+      diagnosis.findings = addnorm::doctor::diagnose(diagnosis.subject);
+      addnorm::report::doctor_text(diagnosis, 80);
+      addnorm::report::doctor_json(diagnosis);
+      addnorm::report::doctor_html(diagnosis);
     }
   });
 }

@@ -3,7 +3,8 @@
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz(data, size, [](const std::string& bytes) {
-    const addnorm::Safetensors file = addnorm::parse_safetensors(bytes, "file");
-    for (const addnorm::StoredTensor& tensor : file.tensors) addnorm::tensor_values<float>(tensor);
+    const addnorm::io::Safetensors file = addnorm::io::parse_safetensors(bytes, "file");
+    for (const addnorm::io::StoredTensor& tensor : file.tensors)
+      addnorm::io::tensor_values<float>(tensor);
   });
 }

@@ -71,6 +71,19 @@ TEST_F(DoctorCommandTest, WritesAModelsOutputForTokens) {
   EXPECT_LT(testing::max_error(std::get<std::vector<float>>(out.values), expected), 1e-5);
 }
 
+TEST_F(DoctorCommandTest, ReadsGgufFiles) {
+  const std::string file = kGolden + "gguf/llama3.gguf";
+  const Result sound = run("doctor " + file + " --compare " + kModels + "llama3");
+  EXPECT_EQ(sound.status, 0) << sound.err;
+  EXPECT_THAT(sound.out, AllOf(HasSubstr("llama3.gguf: llama, pre-norm, RMSNorm, ε 1e-05"),
+                               HasSubstr("No number by layer differs")));
+  write("short.gguf", io::read_file(file).substr(0, 20'000));
+  const Result broken = run("doctor short.gguf");
+  EXPECT_EQ(broken.status, 2);
+  EXPECT_THAT(broken.err, HasSubstr("short.gguf: truncated: tensor '"));
+  EXPECT_EQ(std::ranges::count(broken.err, '\n'), 1);
+}
+
 TEST_F(DoctorCommandTest, HoldsTwoProfilesSideBySide) {
   const std::string sound = kProfiles + "gpt2_sound_0_0.jsonl";
   const Result same = run("doctor " + sound + " --compare " + sound);

@@ -114,7 +114,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "models/t5_v1_1", "hub_models/mistral", "hub_models/mistral_yarn",
                       "hub_models/phi3", "hub_models/phi3_longrope", "hub_models/gpt_neox",
                       "hub_models/gpt_neox_in_turn", "hub_models/olmo3", "hub_models/glm",
-                      "hub_models/glm4", "hub_models/qwen2_window"),
+                      "hub_models/glm4", "hub_models/qwen2_window", "hub_models/smollm3",
+                      "hub_models/seed_oss", "hub_models/ernie4_5"),
     [](const auto& model) {
       const std::string path = model.param;
       return path.substr(path.find('/') + 1);

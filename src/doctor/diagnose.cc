@@ -21,7 +21,7 @@ constexpr void (*kRules[])(const Subject&, Findings&) = {
     find_better_recipe,      find_unusual_epsilon,    find_gains_stored_otherwise,
     find_not_finite,         find_growing_scores,     find_idle_sublayers,
     find_misbehaviour,       note_large_epsilon,      note_massive_activations,
-    note_stream_growth,
+    note_stream_growth,      note_unreadable_tensors,
 };
 
 }  // namespace

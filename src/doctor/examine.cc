@@ -140,6 +140,19 @@ double loss_gradient(const model::Recipe& recipe, const Tokens& tokens,
   return Subject::kUnknown;
 }
 
+/// γ and β alone, of a model that cannot be run.
+void examine_gains(const model::StreamedModel& model, Subject& subject) {
+  subject.measured_on = "its norms alone";
+  for (const std::string& name : model.parameter_names()) {
+    const std::optional<Site> site = site_of(name, model.recipe().layers());
+    if (!site || (site->point != Point::kGamma && site->point != Point::kBeta)) continue;
+    Matrix<float> values(1, model.weights().find(name).tensor->count());
+    model.weights().read(name, 0, values);
+    subject.profile.entries.push_back(measure(*site, {name, 0, values, {}}));
+    subject.profile.entries.back().step = subject.step;
+  }
+}
+
 }  // namespace
 
 Tokens text_tokens(const ByteText& text, std::size_t context) {
@@ -151,6 +164,7 @@ Tokens text_tokens(const ByteText& text, std::size_t context) {
 }
 
 void examine(model::StreamedModel& model, const Tokens& asked, Subject& subject) {
+  if (!subject.unreadable.empty()) return examine_gains(model, subject);
   const Tokens tokens = complete(asked, model.recipe());
   probe::Profiler<float> profiler(tokens.ids.size() / tokens.batch, subject.step,
                                   probe::Detail::kFull);

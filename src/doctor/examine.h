@@ -28,7 +28,8 @@ Tokens text_tokens(const ByteText& text, std::size_t context);
 
 /// Runs the model forward and backward, once, and measures every site and every parameter. The loss
 /// is the mean cross-entropy, and of a model without logits the mean of its output's products with
-/// random numbers. Adds the entries to `subject`, and what they were measured on.
+/// random numbers. Where the subject has tensors that cannot be read, measures γ and β alone. Adds
+/// the entries to `subject`, and what they were measured on.
 void examine(model::StreamedModel& model, const Tokens& tokens, Subject& subject);
 
 /// The loss alone, forward alone. Error unless the model has logits.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
 
 #include "doctor/alternatives.h"
@@ -29,6 +30,8 @@ constexpr std::string_view kCarriedAlong[] = {
     "classifier.",
     "qa_outputs.",
     "score.",
+    "rope_freqs",  // GGUF's, read with the recipe
+    "rope_factors_",
 };
 
 bool is_carried_along(const std::string& name) {
@@ -48,6 +51,7 @@ constexpr KnownEpsilons kKnownEpsilons[] = {
     {"gemma2", {1e-6, 1e-6}},   {"gemma3_text", {1e-6, 1e-6}}, {"olmo2", {1e-6, 1e-5}},
     {"olmo3", {1e-6, 1e-5}},    {"mistral", {1e-5, 1e-6}},     {"phi3", {1e-5, 1e-5}},
     {"glm", {1.5625e-7, 1e-5}}, {"glm4", {1e-5, 1.5625e-7}},   {"gpt_neox", {1e-5, 1e-5}},
+    {"smollm3", {1e-6, 1e-6}},  {"seed_oss", {1e-6, 1e-6}},    {"ernie4_5", {1e-5, 1e-5}},
     {"t5", {1e-6, 1e-6}}};
 
 }  // namespace
@@ -68,7 +72,31 @@ void find_unread_tensors(const Subject& subject, Findings& findings) {
                            fmt::join(names, ", "), count > names.size() ? ", …" : ""),
        .because = fmt::format("a model of the family {} reads every weight of its files",
                               subject.profile.model.model_type),
-       .fix = "run the weights by the recipe that they were trained with: is model_type right?",
+       .fix = "run the weights by the recipe that they were trained with: is model_type, or "
+              "general.architecture of a GGUF file, right?",
+       .measured = static_cast<double>(count),
+       .expected = 0});
+}
+
+void note_unreadable_tensors(const Subject& subject, Findings& findings) {
+  if (subject.unreadable.empty()) return;
+  const std::size_t count = subject.unreadable.size();
+  std::vector<std::string> some;
+  for (const Unreadable& one :
+       std::span(subject.unreadable).first(std::min<std::size_t>(count, 3))) {
+    some.push_back(fmt::format("{} ({})", one.tensor, one.type));
+  }
+  findings.push_back(
+      {.rule = "type-not-read",
+       .severity = Severity::kNote,
+       .where = "files",
+       .what = fmt::format("{} not read: {}{}",
+                           count == 1 ? "a tensor is" : fmt::format("{} tensors are", count),
+                           fmt::join(some, ", "), count > some.size() ? ", …" : ""),
+       .because = "types that are read: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to "
+                  "Q6_K, IQ4_NL, "
+                  "IQ4_XS",
+       .fix = "the model was not run, and norms alone were checked; check it as F16 or Q8_0",
        .measured = static_cast<double>(count),
        .expected = 0});
 }

@@ -11,6 +11,8 @@
 #include "base/require.h"
 #include "doctor/places.h"
 #include "io/file.h"
+#include "io/gguf.h"
+#include "model/gguf_recipe.h"
 #include "run/checkpoint.h"
 #include "run/training_run.h"
 
@@ -65,6 +67,49 @@ bool has_another_head(const model::Recipe& recipe, const model::Weights& weights
   return !std::ranges::equal(values[0].flat(), values[1].flat());
 }
 
+struct ModelFiles {
+  model::Recipe recipe;
+  model::Weights weights;
+};
+
+ModelFiles read_gguf(const std::string& path) {
+  io::Gguf file = io::read_gguf(path);
+  model::Recipe recipe = model::gguf_recipe(file);
+  model::Naming naming = recipe.naming();
+  std::vector<io::TensorFile> files;
+  files.push_back(std::move(file));
+  return {std::move(recipe), model::Weights(std::move(files), std::move(naming))};
+}
+
+/// Of a folder, or of a .safetensors file in one.
+ModelFiles read_folder(const std::string& path) {
+  const bool is_folder = fs::is_directory(path);
+  require(is_folder || (path.ends_with(".safetensors") && fs::exists(path)),
+          "{}: expected a run, settings of one, a folder with config.json, a .safetensors or .gguf "
+          "file, or a profile .jsonl",
+          path);
+  const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
+  const std::string config = (folder / "config.json").string();
+  require(fs::exists(config), "{}: there is no config.json beside the weights", path);
+  const auto tensors = [&] { return model::Weights(path, {}).besides({}); };
+  model::Recipe recipe = model::parse_recipe(io::read_file(config), config, tensors);
+  model::Naming naming = recipe.naming();
+  return {std::move(recipe), model::Weights(path, std::move(naming))};
+}
+
+/// Tensors that these parameters read, and whose types are not known here.
+std::vector<Unreadable> unreadable(const model::Weights& weights,
+                                   const std::vector<std::string>& names) {
+  std::vector<Unreadable> all;
+  for (const std::string& name : names) {
+    const io::StoredTensor* tensor = weights.find(name).tensor;
+    if (tensor == nullptr || io::is_readable(tensor->dtype)) continue;
+    const bool is_known = !all.empty() && all.back().tensor == tensor->name;  // of several parts
+    if (!is_known) all.push_back({tensor->name, io::info(tensor->dtype).name});
+  }
+  return all;
+}
+
 }  // namespace
 
 bool is_profile(const std::string& path) {
@@ -72,21 +117,13 @@ bool is_profile(const std::string& path) {
 }
 
 OpenedModel open_model(const std::string& path, const RecipeChange& change) {
-  const bool is_folder = fs::is_directory(path);
-  require(is_folder || (path.ends_with(".safetensors") && fs::exists(path)),
-          "{}: expected a run, settings of one, a folder with config.json, a .safetensors file or "
-          "a profile .jsonl",
-          path);
-  const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
-  const std::string config = (folder / "config.json").string();
-  require(fs::exists(config), "{}: there is no config.json beside the weights", path);
-  const auto tensors = [&] { return model::Weights(path, {}).besides({}); };
-  model::Recipe recipe = model::parse_recipe(io::read_file(config), config, tensors);
-  if (change) change(recipe);
-  model::Weights weights(path, recipe.naming());
-  const bool has_two_heads = has_another_head(recipe, weights);
-  OpenedModel opened = open(path, std::move(recipe), std::move(weights));
-  opened.subject.unused = opened.model.weights().besides(opened.model.parameter_names());
+  ModelFiles files = path.ends_with(".gguf") ? read_gguf(path) : read_folder(path);
+  if (change) change(files.recipe);
+  const bool has_two_heads = has_another_head(files.recipe, files.weights);
+  OpenedModel opened = open(path, std::move(files.recipe), std::move(files.weights));
+  const std::vector<std::string> names = opened.model.parameter_names();
+  opened.subject.unused = opened.model.weights().besides(names);
+  opened.subject.unreadable = unreadable(opened.model.weights(), names);
   opened.subject.has_two_heads = has_two_heads;
   opened.subject.chance_loss = std::log(static_cast<double>(opened.model.recipe().vocabulary));
   return opened;

@@ -18,9 +18,9 @@ struct OpenedModel {
 /// A change of what a model's files say it is.
 using RecipeChange = std::function<void(model::Recipe&)>;
 
-/// Opens a folder with config.json and safetensors files, or one .safetensors file beside its
-/// config.json. A final norm that the recipe has and the files lack is left out, for the doctor to
-/// find, and so is BERT's head; any other parameter that is missing is an Error.
+/// Opens a folder with config.json and safetensors files, one .safetensors file beside its
+/// config.json, or a .gguf file. A final norm that the recipe has and the files lack is left out,
+/// for the doctor to find, and so is BERT's head; any other parameter that is missing is an Error.
 OpenedModel open_model(const std::string& path, const RecipeChange& change = {});
 
 /// Whether the path is a folder that `addnorm train` has written.

@@ -21,6 +21,12 @@ struct Alternative {
   double loss = 0;          ///< on the same tokens
 };
 
+/// A tensor of which a parameter is, and whose type is not read here.
+struct Unreadable {
+  std::string tensor;
+  std::string_view type;
+};
+
 /// What the doctor knows of a network: what it is said to be, what was measured, and, where its
 /// files are at hand, what they hold.
 struct Subject {
@@ -34,6 +40,7 @@ struct Subject {
 
   // Of a model's files.
   std::vector<std::string> unused;        ///< tensors that no parameter reads
+  std::vector<Unreadable> unreadable;     ///< with any, gains alone are measured
   bool lacks_final_norm = false;          ///< that the recipe has
   bool has_two_heads = false;             ///< one tied by the recipe, and another unlike it
   double chance_loss = kUnknown;          ///< ln vocabulary: who knows nothing

@@ -1,21 +1,17 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "base/parallel.h"
 #include "base/require.h"
 #include "io/file.h"
 
 namespace addnorm::io {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the data is read and written as it is");
 
 using Json = nlohmann::json;
 
@@ -23,64 +19,6 @@ constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kAlignment = 8;
 constexpr std::size_t kMaxHeader = 100'000'000;  // as the reference implementation
 constexpr const char* kMetadata = "__metadata__";
-
-struct DtypeInfo {
-  std::string_view name;
-  std::size_t bytes;
-};
-// In the order of Dtype.
-constexpr std::array<DtypeInfo, 10> kDtypes{{{"F64", 8},
-                                             {"F32", 4},
-                                             {"F16", 2},
-                                             {"BF16", 2},
-                                             {"I64", 8},
-                                             {"I32", 4},
-                                             {"I16", 2},
-                                             {"I8", 1},
-                                             {"U8", 1},
-                                             {"BOOL", 1}}};
-
-const DtypeInfo& info(Dtype dtype) {
-  return kDtypes[static_cast<std::size_t>(dtype)];
-}
-
-// Bits of a half or bfloat16, as types of their own.
-enum class Half : std::uint16_t {};
-enum class Bfloat16 : std::uint16_t {};
-
-template <typename T>
-T widen(T value) {
-  return value;
-}
-
-float widen(Bfloat16 value) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
-}
-
-float widen(Half value) {
-  const auto bits = static_cast<std::uint32_t>(value);
-  const std::uint32_t magnitude = (bits & 0x7fff) << 13;
-  // A half counts its exponent from 15, a float from 127; the product does subnormals as well.
-  std::uint32_t wide = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
-  if ((bits & 0x7c00) == 0x7c00) wide |= 0x7f800000;  // Inf and NaN
-  return std::bit_cast<float>(wide | (bits & 0x8000) << 16);
-}
-
-template <typename From, typename T>
-void convert(std::span<const std::byte> bytes, std::span<T> values) {
-  parallel_ranges(values.size(), 1 << 16, 1, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      From value;
-      std::memcpy(&value, &bytes[i * sizeof(From)], sizeof(From));
-      values[i] = static_cast<T>(widen(value));
-    }
-  });
-}
-
-template <typename T>
-StoredTensor view(std::string name, Dtype dtype, Shape shape, std::span<const T> values) {
-  return {std::move(name), dtype, std::move(shape), std::as_bytes(values)};
-}
 
 /// Checks the header's JSON and makes the tensors of it.
 class HeaderReader {
@@ -140,14 +78,15 @@ class HeaderReader {
 
   Dtype dtype(const std::string& name, const Json& entry) const {
     const std::string text = entry.is_string() ? entry.get<std::string>() : entry.dump();
-    const auto found = std::ranges::find(kDtypes, text, &DtypeInfo::name);
-    if (found == kDtypes.end()) {
+    const auto known_here = dtypes().first(kSafetensorsDtypes);
+    const auto found = std::ranges::find(known_here, text, &DtypeInfo::name);
+    if (found == known_here.end()) {
       std::string known;
-      for (const DtypeInfo& one : kDtypes) known += fmt::format(" {}", one.name);
+      for (const DtypeInfo& one : known_here) known += fmt::format(" {}", one.name);
       fail(
           fmt::format("{}: tensor '{}' has dtype {}; expected one of{}", file_, name, text, known));
     }
-    return static_cast<Dtype>(found - kDtypes.begin());
+    return static_cast<Dtype>(found - known_here.begin());
   }
 
   Shape sizes(const std::string& name, const Json& entry, const char* key) const {
@@ -195,7 +134,7 @@ Safetensors parse(const FileBytes& bytes, const std::string& file) {
           bytes.view.size());
   const HeaderReader header(rest.substr(0, length), std::as_bytes(std::span(rest.substr(length))),
                             file);
-  return {file, header.tensors(), header.metadata(), bytes.owner};
+  return {{file, header.tensors(), bytes.owner}, header.metadata()};
 }
 
 std::string header_text(const std::vector<StoredTensor>& tensors,
@@ -239,68 +178,6 @@ std::vector<std::string_view> pieces(std::string_view beginning,
 }
 
 }  // namespace
-
-StoredTensor stored_tensor(std::string name, Shape shape, std::span<const float> values) {
-  return view(std::move(name), Dtype::kF32, std::move(shape), values);
-}
-StoredTensor stored_tensor(std::string name, Shape shape, std::span<const double> values) {
-  return view(std::move(name), Dtype::kF64, std::move(shape), values);
-}
-StoredTensor stored_tensor(std::string name, Shape shape, std::span<const std::int64_t> values) {
-  return view(std::move(name), Dtype::kI64, std::move(shape), values);
-}
-
-std::size_t StoredTensor::count() const {
-  return bytes.size() / info(dtype).bytes;
-}
-
-template <typename T>
-void read_values(const StoredTensor& tensor, std::size_t first, std::span<T> values) {
-  require(first + values.size() <= tensor.count(),
-          "read_values: tensor '{}' has {} values, not {} from {} on", tensor.name, tensor.count(),
-          values.size(), first);
-  const auto bytes = tensor.bytes.subspan(first * info(tensor.dtype).bytes);
-  switch (tensor.dtype) {
-    case Dtype::kF64:
-      return convert<double, T>(bytes, values);
-    case Dtype::kF32:
-      return convert<float, T>(bytes, values);
-    case Dtype::kF16:
-      return convert<Half, T>(bytes, values);
-    case Dtype::kBF16:
-      return convert<Bfloat16, T>(bytes, values);
-    case Dtype::kI64:
-      return convert<std::int64_t, T>(bytes, values);
-    case Dtype::kI32:
-      return convert<std::int32_t, T>(bytes, values);
-    case Dtype::kI16:
-      return convert<std::int16_t, T>(bytes, values);
-    case Dtype::kI8:
-      return convert<std::int8_t, T>(bytes, values);
-    case Dtype::kU8:
-    case Dtype::kBool:
-      return convert<std::uint8_t, T>(bytes, values);
-  }
-  fail("read_values: no such dtype");
-}
-
-template <typename T>
-std::vector<T> tensor_values(const StoredTensor& tensor) {
-  std::vector<T> values(tensor.count());
-  read_values<T>(tensor, 0, values);
-  return values;
-}
-
-template void read_values(const StoredTensor&, std::size_t, std::span<float>);
-template void read_values(const StoredTensor&, std::size_t, std::span<double>);
-template std::vector<float> tensor_values(const StoredTensor&);
-template std::vector<double> tensor_values(const StoredTensor&);
-
-const StoredTensor& Safetensors::at(std::string_view name) const {
-  const auto found = std::ranges::find(tensors, name, &StoredTensor::name);
-  require(found != tensors.end(), "{}: no tensor '{}' among its {}", file, name, tensors.size());
-  return *found;
-}
 
 Safetensors read_safetensors(const std::string& file) {
   return parse(map_file(file), file);

@@ -16,6 +16,7 @@
 
 #include "addnorm/error.h"
 #include "io/file.h"
+#include "io/safetensors.h"
 #include "model/nearest_family.h"
 #include "model/streamed_model.h"
 #include "support/random.h"
@@ -23,8 +24,10 @@
 namespace addnorm::model {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::ThrowsMessage;
 namespace fs = std::filesystem;
 
@@ -99,6 +102,35 @@ TEST(Recipe, NamesTheNearestFamily) {
               HasSubstr("qwen3, whose names 11 of 12 tensors"));
   EXPECT_THAT(nearest("llamba", kLlama, {}), HasSubstr("llama, which can read this file"));
   EXPECT_THAT(nearest("gpt_neo", "{}", {}), HasSubstr("gpt_neox, by its name"));
+}
+
+/// Such a family cannot be tried: no family here has these parts.
+TEST(Recipe, NamesPartsThatNoFamilyHas) {
+  const auto said = [](const std::string& json, const std::vector<std::string>& tensors) {
+    return nearest_family("llamoe", json, tensors);
+  };
+  EXPECT_THAT(said(changed("n_routed_experts", "256"), {}),
+              AllOf(HasSubstr("it has experts, not known here; the nearest is llama"),
+                    Not(HasSubstr("to try it"))));
+  EXPECT_THAT(said(changed("num_experts", "0"), {}), HasSubstr("to try it"));
+  EXPECT_THAT(said(R"({"text_config": {"kv_lora_rank": 512, "num_local_experts": 8}})", {}),
+              HasSubstr("it has experts and latent attention, not known here; the nearest is"));
+  EXPECT_THAT(said("{}", {"model.layers.0.linear_attn.in_proj_qkvz.weight",
+                          "model.layers.3.self_attn.sinks"}),
+              HasSubstr("it has linear attention and attention sinks, not known here"));
+}
+
+/// Layers in turn with and without positions, as SmolLM3's.
+TEST(Recipe, LeavesLayersWithoutPositions) {
+  const auto parse = [](const std::string& key, const std::string& value) {
+    auto config = nlohmann::ordered_json::parse(changed(key, value));
+    return parse_recipe_as("smollm3", config.dump(), "config.json");
+  };
+  EXPECT_FALSE(parse("no_rope_layer_interval", "2").attention[0].rope.empty());
+  EXPECT_TRUE(parse("no_rope_layer_interval", "2").attention[1].rope.empty());
+  EXPECT_TRUE(parse("no_rope_layers", "[0, 1]").attention[0].rope.empty());
+  EXPECT_THAT([&] { parse("no_rope_layers", "[1]"); },
+              throws("no_rope_layers has 1 entries for 2 layers"));
 }
 
 TEST(Recipe, IsWhatTheConfigurationSays) {

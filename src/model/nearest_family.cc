@@ -1,17 +1,19 @@
 #include "model/nearest_family.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "addnorm/error.h"
 #include "addnorm/nn/block.h"
 #include "model/recipe.h"
+#include "model/unknown_parts.h"
 
 namespace addnorm::model {
 namespace {
@@ -51,14 +53,14 @@ std::vector<std::string> names_of_layer(const Recipe& recipe) {
 struct Fit {
   std::string_view family;
   bool reads = false;      ///< whether it can read the config.json
-  std::size_t named = 0;   ///< of the first layer's tensors, those that have its names
+  std::size_t named = 0;   ///< of the tensors of layers, those that have its names
   std::size_t absent = 0;  ///< of its parameters, those that have no tensor
   std::size_t edits = 0;   ///< from the one name to the other
 
   /// The more the better.
   auto rank() const {
     const auto balance = static_cast<long>(named) - static_cast<long>(absent);
-    return std::tuple(balance, reads, -static_cast<long>(edits));
+    return std::tuple(reads, balance, -static_cast<long>(edits));
   }
 };
 
@@ -85,22 +87,28 @@ Fit fit_of(std::string_view family, const std::string& name, const std::string& 
   return fit;
 }
 
-/// Whether the first number among a tensor's words is 0: "model.layers.0.mlp.experts.3.weight".
-bool is_of_first_layer(std::string_view name) {
-  while (!name.empty()) {
-    const std::string_view word = name.substr(0, name.find('.'));
-    if (word.find_first_not_of("0123456789") == std::string_view::npos) return word == "0";
-    name.remove_prefix(std::min(word.size() + 1, name.size()));
+/// A layer's tensor as if of the first layer, whose number is the first one in a name:
+/// "model.layers.3.mlp.experts.5.weight" with 0 for 3. Nothing for a tensor of no layer.
+std::optional<std::string> in_first_layer(const std::string& name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string word = name.substr(begin, end - begin);
+    if (!word.empty() && word.find_first_not_of("0123456789") == std::string::npos) {
+      return name.substr(0, begin) + "0" + name.substr(end);
+    }
+    begin = end + 1;
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::string nearest_family(const std::string& name, const std::string& json,
                            const std::vector<std::string>& tensors) {
-  std::set<std::string> layer;
-  std::ranges::copy_if(tensors, std::inserter(layer, layer.end()), is_of_first_layer);
+  std::set<std::string> layer;  // of all kinds of layers, where there are several
+  for (const std::string& tensor : tensors) {
+    if (const std::optional<std::string> own = in_first_layer(tensor)) layer.insert(*own);
+  }
   std::vector<Fit> fits;
   for (const std::string_view family : families()) {
     fits.push_back(fit_of(family, name, json, layer));
@@ -111,9 +119,13 @@ std::string nearest_family(const std::string& name, const std::string& json,
   if (best.named > 0) {
     why = fmt::format("whose names {} of {} tensors of a layer have", best.named, layer.size());
   }
-  return fmt::format(
-      "the nearest is {}, {}: to try it, set model_type to \"{}\" in a copy of the folder",
-      best.family, why, best.family);
+  const std::string nearest = fmt::format("the nearest is {}, {}", best.family, why);
+  const std::vector<std::string_view> parts = unknown_parts(json, tensors);
+  if (!parts.empty()) {
+    return fmt::format("it has {}, not known here; {}", fmt::join(parts, " and "), nearest);
+  }
+  return fmt::format("{}: to try it, set model_type to \"{}\" in a copy of the folder", nearest,
+                     best.family);
 }
 
 }  // namespace addnorm::model

@@ -227,6 +227,38 @@ Recipe olmo3(const Config& config) {
   return recipe;
 }
 
+/// Every fourth layer has no positions; in some files that layer sees a window.
+Recipe smollm3(const Config& config) {
+  Recipe recipe = llama(config, {.rotary = {.base = 2e6}, .output = ModelOutput::kTiedLogits});
+  const std::size_t interval = config.size("no_rope_layer_interval", 4);
+  std::vector<double> turns;
+  for (std::size_t l = 0; l < recipe.layers(); ++l) turns.push_back((l + 1) % interval != 0);
+  if (config.has("no_rope_layers")) turns = config.numbers("no_rope_layers");
+  if (turns.size() != recipe.layers()) {
+    config.refuse("no_rope_layers has {} entries for {} layers", turns.size(), recipe.layers());
+  }
+  for (std::size_t l = 0; l < recipe.layers(); ++l) {
+    if (turns[l] == 0) set_rotary(recipe.attention[l], {});
+  }
+  if (!config.flag("use_sliding_window", false)) return recipe;
+  set_windows(recipe, config, [&](std::size_t l) { return turns[l] == 0; });
+  return recipe;
+}
+
+Recipe seed_oss(const Config& config) {
+  if (config.flag("attention_out_bias", false))
+    config.refuse("attention_out_bias is not known here");
+  return llama(config, {.qkv_bias = Bias::kYes, .knows_attention_bias = true});
+}
+
+Recipe ernie4_5(const Config& config) {
+  if (config.flag("use_bias", false)) config.refuse("use_bias is not known here");
+  return llama(config, {.rotary = {.base = 500'000},
+                        .rotary_pairs = RotaryPairs::kNeighbors,
+                        .epsilon = 1e-5,
+                        .output = ModelOutput::kTiedLogits});
+}
+
 /// Half of each head's features turn, neighbor with neighbor.
 Recipe glm(const Config& config, std::string_view placement) {
   return llama(config, {.rotary = {.share = 0.5},
@@ -386,6 +418,9 @@ constexpr Family kFamilies[] = {
     {"glm", [](const Config& c) { return glm(c, "pre"); }},
     {"glm4", [](const Config& c) { return glm(c, "sandwich"); }},
     {"gpt_neox", gpt_neox},
+    {"smollm3", smollm3},
+    {"seed_oss", seed_oss},
+    {"ernie4_5", ernie4_5},
     {"t5", t5},
 };
 

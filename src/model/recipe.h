@@ -37,6 +37,7 @@ struct Recipe {
   ModelOutput output = ModelOutput::kLogits;
   double logit_cap = 0;     ///< c: logits become c·tanh(logit/c); 0: they stay
   std::size_t longest = 0;  ///< sequences for which its rotary positions hold; 0: all
+  bool is_gguf = false;     ///< its tensors have the names and the layout of GGUF files
 
   std::size_t layers() const { return placements.size(); }
   std::size_t d_model() const { return block.d_model; }
@@ -50,7 +51,7 @@ struct Recipe {
   }
   Naming naming() const {
     const std::size_t kv_heads = attention.empty() ? 0 : attention.front().n_kv_heads;
-    return {family, block.n_heads, kv_heads > 0 ? kv_heads : block.n_heads};
+    return {family, block.n_heads, kv_heads > 0 ? kv_heads : block.n_heads, is_gguf};
   }
   BlockOptions layer_options(std::size_t layer) const {
     BlockOptions options = block;

@@ -3,43 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "base/require.h"
+#include "model/tensor_layout.h"
 
 namespace addnorm::model {
 namespace {
-
-/// A parameter's name here and there; within a layer both begin behind the layer's own prefix.
-struct Row {
-  std::string_view ours;
-  std::string_view theirs;
-  bool transposed = false;
-  TensorPart (*part)(const Naming&) = [](const Naming&) { return TensorPart{}; };
-};
-
-/// One of `all` projections of the same size, one behind the other.
-template <std::size_t index, std::size_t all>
-TensorPart equal(const Naming&) {
-  return {.before = index, .all = all};
-}
-/// Queries, keys and values behind each other, of so many heads each.
-TensorPart queries(const Naming& n) {
-  return {.own = n.heads, .all = n.heads + 2 * n.kv_heads};
-}
-TensorPart keys(const Naming& n) {
-  return {.before = n.heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
-}
-TensorPart values(const Naming& n) {
-  return {.before = n.heads + n.kv_heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
-}
-/// Query, key and value of one head, then those of the next.
-template <std::size_t index>
-TensorPart in_each_head(const Naming& n) {
-  return {.groups = n.heads, .before = index, .all = 3};
-}
-
-using Rows = std::span<const Row>;
 
 constexpr std::string_view kGpt2Prefixes[] = {"", "transformer."};
 constexpr Row kGpt2Layer[] = {
@@ -214,13 +183,6 @@ constexpr Row kT5Others[] = {
      "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
 };
 
-/// How a family names its tensors. Each of the prefixes may stand before every name.
-struct Layout {
-  std::string_view family;
-  std::span<const std::string_view> prefixes;
-  std::string_view layer;  ///< before the names of a layer's rows
-  Rows of_layer, norms, others;
-};
 constexpr Layout kLayouts[] = {
     {"gpt2", kGpt2Prefixes, "h.{}.", kGpt2Layer, {}, kGpt2Others},
     {"bert", kBertPrefixes, "encoder.layer.{}.", kBertLayer, {}, kBertOthers},
@@ -233,6 +195,9 @@ constexpr Layout kLayouts[] = {
     {"olmo2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
     {"olmo3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
     {"mistral", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"smollm3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"seed_oss", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"ernie4_5", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
     {"phi3", kLlamaPrefixes, "layers.{}.", kPhi3Layer, kPreNorms, kLlamaOthers},
     {"glm", kLlamaPrefixes, "layers.{}.", kGlmLayer, kPreNorms, kLlamaOthers},
     {"glm4", kLlamaPrefixes, "layers.{}.", kGlmLayer, kGlm4Norms, kLlamaOthers},
@@ -259,8 +224,9 @@ struct Place {
 
 TensorNames tensor_names(const Naming& naming, const std::string& name) {
   if (naming.family == "addnorm") return {.candidates = {name}};
-  const auto* layout = std::ranges::find(kLayouts, naming.family, &Layout::family);
-  require(layout != std::end(kLayouts), "tensor_names: there is no family '{}'", naming.family);
+  const std::span<const Layout> layouts = naming.is_gguf ? gguf_layouts() : kLayouts;
+  const auto layout = std::ranges::find(layouts, naming.family, &Layout::family);
+  require(layout != layouts.end(), "tensor_names: there is no family '{}'", naming.family);
   const Place place(name);
   TensorNames names;
   const auto add = [&](Rows rows, const std::string& before) {

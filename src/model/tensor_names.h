@@ -12,6 +12,7 @@ struct Naming {
   std::string family;
   std::size_t heads = 1;     ///< of queries
   std::size_t kv_heads = 1;  ///< of keys and values
+  bool is_gguf = false;      ///< the names are those of GGUF files
 };
 
 /// Which rows of a tensor are a parameter's: of each of `groups` equal groups of rows, `own` of

@@ -7,6 +7,7 @@
 #include "base/require.h"
 #include "io/file.h"
 #include "io/json.h"
+#include "io/safetensors.h"
 
 namespace addnorm::model {
 namespace {
@@ -41,8 +42,8 @@ std::vector<std::string> files_of(const fs::path& path) {
   return shards(index);
 }
 
-std::vector<io::Safetensors> read_all(const std::vector<std::string>& files) {
-  std::vector<io::Safetensors> all;
+std::vector<io::TensorFile> read_all(const std::vector<std::string>& files) {
+  std::vector<io::TensorFile> all;
   all.reserve(files.size());
   for (const std::string& file : files) all.push_back(io::read_safetensors(file));
   return all;
@@ -53,9 +54,9 @@ std::vector<io::Safetensors> read_all(const std::vector<std::string>& files) {
 Weights::Weights(const std::string& path, Naming naming)
     : Weights(read_all(files_of(path)), std::move(naming)) {}
 
-Weights::Weights(std::vector<io::Safetensors> files, Naming naming)
+Weights::Weights(std::vector<io::TensorFile> files, Naming naming)
     : naming_(std::move(naming)), files_(std::move(files)) {
-  for (const io::Safetensors& file : files_) {
+  for (const io::TensorFile& file : files_) {
     for (const io::StoredTensor& tensor : file.tensors) {
       const auto [other, is_new] = tensors_.try_emplace(tensor.name, &tensor);
       require(is_new, "{}: tensor '{}' stands in another file too", file.file, tensor.name);

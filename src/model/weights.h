@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "addnorm/nn/parameter.h"
-#include "io/safetensors.h"
+#include "io/tensor.h"
 #include "model/tensor_names.h"
 
 namespace addnorm::model {
@@ -25,7 +25,7 @@ class Weights {
   /// `path`: a .safetensors file; or a folder with model.safetensors, or with
   /// model.safetensors.index.json and the files that it names.
   Weights(const std::string& path, Naming naming);
-  Weights(std::vector<io::Safetensors> files, Naming naming);
+  Weights(std::vector<io::TensorFile> files, Naming naming);
   Weights(Weights&&) = default;  // never copied: its pointers are into its own files
 
   ParameterSource find(const std::string& name) const;
@@ -52,7 +52,7 @@ class Weights {
                            MatrixView<float> values);
 
   Naming naming_;
-  std::vector<io::Safetensors> files_;
+  std::vector<io::TensorFile> files_;
   std::map<std::string, const io::StoredTensor*> tensors_;
   std::size_t values_ = 0;
 };

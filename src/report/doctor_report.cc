@@ -72,7 +72,8 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
   }
   const std::vector<doctor::LayerNumbers> rows =
       doctor::layer_numbers(diagnosis.subject, doctor::last_step(diagnosis.subject.profile));
-  if (!rows.empty() && !is_blind(coverage)) {
+  const bool was_run = diagnosis.subject.unreadable.empty();
+  if (!rows.empty() && !is_blind(coverage) && was_run) {
     text += fmt::format("\n{}\n", paint(Ink::kStrong, "By layer"));
     text += to_text(layer_table(rows, 16), width);
     text += paint(Ink::kFaint, wrap(kLayerCaption, width)) + "\n";

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace addnorm::io {
+
+// Bits of a half or bfloat16, as types of their own.
+enum class Half : std::uint16_t {};
+enum class Bfloat16 : std::uint16_t {};
+
+/// The same value, exactly.
+inline float widen(Bfloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+}
+
+inline float widen(Half value) {
+  const auto bits = static_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = (bits & 0x7fff) << 13;
+  // A half counts its exponent from 15, a float from 127; the product does subnormals as well.
+  std::uint32_t wide = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  if ((bits & 0x7c00) == 0x7c00) wide |= 0x7f800000;  // Inf and NaN
+  return std::bit_cast<float>(wide | (bits & 0x8000) << 16);
+}
+
+}  // namespace addnorm::io

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "model/tensor_names.h"
+
+namespace addnorm::model {
+
+/// A parameter's name here and there; within a layer both begin behind the layer's own prefix.
+struct Row {
+  std::string_view ours;
+  std::string_view theirs;
+  bool transposed = false;
+  TensorPart (*part)(const Naming&) = [](const Naming&) { return TensorPart{}; };
+};
+using Rows = std::span<const Row>;
+
+/// One of `all` projections of the same size, one behind the other.
+template <std::size_t index, std::size_t all>
+TensorPart equal(const Naming&) {
+  return {.before = index, .all = all};
+}
+/// Queries, keys and values behind each other, of so many heads each.
+inline TensorPart queries(const Naming& n) {
+  return {.own = n.heads, .all = n.heads + 2 * n.kv_heads};
+}
+inline TensorPart keys(const Naming& n) {
+  return {.before = n.heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
+}
+inline TensorPart values(const Naming& n) {
+  return {.before = n.heads + n.kv_heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
+}
+/// Query, key and value of one head, then those of the next.
+template <std::size_t index>
+TensorPart in_each_head(const Naming& n) {
+  return {.groups = n.heads, .before = index, .all = 3};
+}
+
+/// How a family names its tensors. Each of the prefixes may stand before every name.
+struct Layout {
+  std::string_view family;
+  std::span<const std::string_view> prefixes;
+  std::string_view layer;  ///< before the names of a layer's rows
+  Rows of_layer, norms, others;
+};
+
+/// Those of GGUF files.
+std::span<const Layout> gguf_layouts();
+
+}  // namespace addnorm::model
