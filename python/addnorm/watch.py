@@ -37,7 +37,7 @@ class watch:
     path      a file to which measured steps are added as they come: `addnorm doctor FILE` reads it
     ignore    findings to leave out: "rule", or "rule@layer 2"
     tokens, options
-              as of addnorm.check
+              as of addnorm.check; fewer tokens cost less
 
     A finding is a warning, once. Training never stops by being watched: an error in here is a warning, after
     which nothing more is measured. Memory is bounded: `report` is of the first and the last few measured
@@ -45,7 +45,7 @@ class watch:
     """
 
     def __init__(self, model: nn.Module, every: int = 100, log: Log | None = None, path: Path | None = None,
-                 *, tokens: int = 4096, ignore: Iterable[str] = (), **options: Any) -> None:
+                 *, tokens: int = 1024, ignore: Iterable[str] = (), **options: Any) -> None:
         from . import _model
         if every < 1:
             raise _core.Error(f"every is {every}, must be at least 1")
