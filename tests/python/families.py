@@ -80,6 +80,9 @@ DEFENDED: dict[tuple[str, str], str] = {
     ("mra", "norm-over-stream"): "its attention needs a CUDA kernel; without one it gives zeros",
 }
 
+# Refused in one line, and why.
+REFUSED = {"squeezebert": "its encoder calls layer.forward(), past all hooks"}
+
 
 class TooSlow(Exception):
     pass
@@ -193,7 +196,8 @@ def run_sound(kind, family, name, state, seed):
             return {**line, "unbuilt": f"{type(error).__name__}: {error}"[:200]}
         return {**line, **line_of(addnorm.check(model, batch, loss=loss_of(kind, batch)))}
     except Exception as error:
-        return {**line, "error": f"{type(error).__name__}: {error}"[:300]}
+        what = "unbuilt" if "TooSlow" in f"{type(error).__name__}: {error}" else "error"
+        return {**line, what: f"{type(error).__name__}: {error}"[:300]}
     finally:
         signal.alarm(0)
 
@@ -372,7 +376,8 @@ def main():
         confusion = confusion_of(lines)
         print(confusion)
         return int(confusion.share < 0.98)
-    accused = [line for line in lines if line["what"] == "sound" and (undefended(line) or "error" in line)]
+    accused = [line for line in lines if line["what"] == "sound" and (
+        undefended(line) or "error" in line and line["family"] not in REFUSED)]
     for line in accused:
         print(line["family"], line["class"], line["state"], line["seed"], undefended(line), line.get("error", ""))
     return int(bool(accused))
