@@ -15,6 +15,7 @@ from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
 import torch
 
 from .._structure import is_within, parent_of
+from .lanes import LaneSite
 from .recorder import Op, Value
 
 LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convolution _grouped_mm "
@@ -107,6 +108,7 @@ class Sum:
     stream: Optional[Value]
     branch: Value
     branches: List[Branch]
+    lanes: Optional[LaneSite] = None  # where the stream has several
 
 
 def is_number(tensor: torch.Tensor) -> bool:
@@ -132,8 +134,10 @@ def common_module(names: List[str]) -> str:
 class Flow:
     """What operators do with a stream that begins with start()."""
 
+    lanes = 0  # of the stream, where it has several
+
     def __init__(self, on_sum: Callable[[Sum], None]):
-        self._on_sum = on_sum
+        self.on_sum = on_sum
         self.layer: Optional[int] = None  # the one that runs
         self.layer_module = ""
         self.x: Optional[Value] = None
@@ -177,6 +181,14 @@ class Flow:
         x, t = self.x.tensor, value.tensor
         return t.is_floating_point() and t.dim() > 1 and t.numel() == x.numel() and \
             (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
+
+    def carries_stream(self, value: Value) -> bool:
+        """Whether a layer may take it in place of the stream that it begins with."""
+        return self.has_stream_shape(value)
+
+    def is_end(self, value: Value, leaves: Value) -> bool:
+        """Whether it is the stream that the last sublayer leaves."""
+        return value.root is leaves.root
 
     def list_branches(self, value: Value) -> List[Branch]:
         return self._list(self.branches_of(value) or STREAM)
@@ -315,7 +327,7 @@ class Flow:
     def _end(self, ended: Sum) -> None:
         self._of[ended.total.root] = STREAM
         self._last = ended
-        self._on_sum(ended)
+        self.on_sum(ended)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
         """Whether a linear map reads what branches have finished: then no sum stands between."""

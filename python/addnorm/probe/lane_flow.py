@@ -1,0 +1,238 @@
+"""Follows a stream of several lanes: its sums are of states of n rows for each token, and what a sublayer reads is
+one row. A linear map of a state gives coefficients, and is no branch."""
+
+from __future__ import annotations
+
+from typing import Callable, List, Optional, Tuple
+
+from .flow import STREAM, Flow, Linear, Sum
+from .lanes import MOST, Fit, LaneSite, bottlenecks, count_lanes, fit_sum, lanes_of, uprights
+from .recorder import Op, Value
+
+EXPLAINED = 0.02  # as of sums of one lane: 16 bits leave 0.4 %
+CARRIED = 0.02
+
+
+def is_small(linear: Linear) -> bool:
+    """Whether it gives so few features as coefficients are."""
+    return 2 * linear.gave.tensor.numel() < linear.read.tensor.numel()
+
+
+def mixes_lanes(linear: Linear, most: int = MOST) -> bool:
+    """Whether its weight is a mix of lanes, and too small to be one of features."""
+    weight = next(v for v in linear.op.inputs if v.parameter == linear.weight)
+    return max(weight.shape) <= most + 1
+
+
+def is_branch(linear: Linear) -> bool:
+    return not is_small(linear) and not mixes_lanes(linear)
+
+
+def find_lanes(flow: Flow) -> Optional[Tuple[Value, Value]]:
+    """The state of several lanes that the first sublayer of a flow reads, and the row that it reads of it; None
+    where it reads the stream itself."""
+    first = next(filter(is_branch, flow.linears), None)
+    if first is None or first.read.tensor.dim() < 2:
+        return None
+    read, state = first.read, None
+    for value in bottlenecks(first.read, flow):
+        lanes = lanes_of(value, first.read)
+        row = as_row(value, first.read)
+        if lanes is not None:
+            state = lanes
+        elif state is None and row is not None:
+            read = row
+    if state is None or any(_reads_all(linear, first, flow) for linear in flow.linears):
+        return None
+    return state, read
+
+
+def as_row(value: Value, row: Value) -> Optional[Value]:
+    """The value, seen as a row such as this one for each token."""
+    if value.tensor.numel() != row.tensor.numel() or not value.tensor.is_floating_point():
+        return None
+    seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] == row.shape[-1]]
+    return next((v for v in seen if v.shape == row.shape), seen[0] if seen else None)
+
+
+def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
+    """Whether it is a branch's, and reads each row of what the layer reads: then these are rows of one stream."""
+    x = flow.x.tensor
+    if not is_branch(linear) or x.numel() == first.read.tensor.numel() or \
+            linear.read.tensor.numel() != x.numel() or linear.read.shape[-1] != first.read.shape[-1]:
+        return False
+    return not any(value.root is other.gave.root for value in bottlenecks(linear.read, flow)
+                   for other in flow.linears)
+
+
+class LaneFlow(Flow):
+    def __init__(self, on_sum: Callable[[Sum], None]):
+        super().__init__(on_sum)
+        self.lost: List[str] = []  # layers whose sums were not understood
+
+    def begin(self, state: Value, read: Value) -> None:
+        self.start(read)
+        self.lanes = count_lanes(state, read)
+        self._of[state.root] = STREAM
+        self.state = state  # the lanes as the last site left them
+        self._read = read
+        self._is_folded = False
+        self._is_open = False  # whether a sublayer has read and not written
+        self._pending: Optional[Tuple[Value, Value, Fit]] = None  # a branch in all lanes, and nothing beside it
+
+    def as_state(self, value: Value) -> Optional[Value]:
+        found = lanes_of(value, self.x)
+        return found if found is not None and count_lanes(found, self.x) == self.lanes else None
+
+    def is_state(self, value: Value) -> bool:
+        return self.as_state(value) is not None
+
+    def carries_stream(self, value: Value) -> bool:
+        return self.is_state(value) or super().carries_stream(value)
+
+    def is_end(self, value: Value, leaves: Value) -> bool:
+        return self.is_stream(value) and value.root.order > leaves.root.order
+
+    # -- One operator --
+
+    def take(self, op: Op) -> None:
+        for value in op.inputs:
+            self._settle_written(value)
+        super().take(op)
+
+    def _settle_written(self, value: Value) -> None:
+        """A state in whose lanes something was written, one by one."""
+        root = value.root
+        if root in self._of or root.op is None or root.op.name != "view":
+            return
+        states = [state for state in map(self.branches_of, root.op.inputs) if state is not None]
+        if states:
+            self._of[root] = frozenset().union(*states)
+            self._end_in_lanes(value)
+
+    def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
+        linear = super()._linear(op, inputs)
+        if linear is None or mixes_lanes(linear, self.lanes):
+            return None
+        if self.branches_of(linear.read):
+            self._settle_unended(linear)
+        if self.branches_of(linear.read):
+            return linear
+        if self.is_state(linear.read) or is_small(linear):
+            return None
+        if not self._is_open:
+            self._begin_site(linear.read)
+        return linear
+
+    def _begin_site(self, read: Value) -> None:
+        self._read, self._is_open, self._is_folded, self._pending = read, True, False, None
+        state: Optional[Value] = None
+        for value in bottlenecks(read, self):
+            if value.root is self.state.root:
+                return
+            found, row = self.as_state(value), as_row(value, self.x)
+            if found is not None:
+                state = found
+            elif row is not None:
+                if state is not None:  # one row between two states
+                    self.state, self._is_folded = state, self._last is not None
+                    return
+                self._read = row
+
+    # -- Sums --
+
+    def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        if not any(self.branches_of(v) for v in inputs) or not self.is_state(total):
+            return False
+        self._of[total.root] = frozenset().union(*(self.branches_of(v) or STREAM for v in inputs))
+        return self._end_in_lanes(total)
+
+    def _end_in_lanes(self, value: Value) -> bool:
+        """Whether it is the state behind a site: lanes and branch, and nothing else."""
+        total = self.as_state(value)
+        branch = None if total is None else self._branch_in(total)
+        if branch is None:
+            return False
+        last = self._last
+        is_again = not self._is_open and last is not None and \
+            self.branches_of(last.branch) == self.branches_of(branch)
+        fit = fit_sum(total, last.lanes.before if is_again else self.state, branch, self.x.shape)
+        if fit is None or fit.unexplained > EXPLAINED:
+            return False
+        if fit.carried < CARRIED:
+            self._pending = self._pending or (total, branch, fit)
+            return False
+        if is_again:
+            self._write_again(last, total, branch, fit)
+        else:
+            self._end_site(total, branch, fit)
+        return True
+
+    def _write_again(self, last: Sum, total: Value, branch: Value, fit: Fit) -> None:
+        """A branch is written lane by lane, times another number into each."""
+        rows = [{v.root: row for v in bottlenecks(value, self, branches=True)
+                 for row in [as_row(v, self.x)] if row is not None} for value in (last.branch, branch)]
+        last.branch = next(row for root, row in rows[0].items() if root in rows[1])
+        last.total = self.state = total
+        last.lanes.layout, last.lanes.behind = fit.before, fit.behind
+        self._of[total.root] = STREAM
+
+    def _branch_in(self, total: Value) -> Optional[Value]:
+        """The last row through which all goes that a branch gives to it."""
+        made_by = {linear.gave.root for linear in self.linears}
+        for value in bottlenecks(total, self, branches=True):
+            row = as_row(value, self.x)
+            if row is not None and not self._is_sum_of_rows(row):
+                return row
+            if value.root in made_by:
+                return None
+        return None
+
+    def _is_sum_of_rows(self, value: Value) -> bool:
+        """Whether a row of the stream is in it: then it is a lane, and not the branch."""
+        op = value.root.op
+        return op is not None and op.name in ("add", "sub", "addcmul", "lerp") and any(
+            self.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
+
+    def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
+        site = LaneSite(self.state, fit.before, fit.behind, self._read, self._is_folded)
+        ended = Sum(total, self._read, branch, self._list(self.branches_of(branch) or STREAM), site)
+        self.state, self._is_open, self._pending = total, False, None
+        self._end(ended)
+
+    def _settle_unended(self, linear: Linear) -> None:
+        """A linear map that reads what branches give, where these may have ended: in lanes that hold nothing else,
+        or in what was not understood."""
+        values = list(bottlenecks(linear.read, self, branches=True))
+        if self._pending is not None:
+            total, branch, fit = self._pending
+            if any(value.root is total.root for value in values):
+                self._end_site(total, branch, fit)
+                self._forget_branches(linear.read, total.order)
+                return
+        if super()._has_ended(self.branches_of(linear.read) or STREAM, linear):
+            state = next(filter(None, map(self.as_state, values)), None)
+            self.lost.append(self.layer_module)
+            self._is_open = False
+            if state is not None:
+                self.state = state
+            self._forget_branches(linear.read, 0 if state is None else state.root.order)
+
+    def _forget_branches(self, value: Value, order: int) -> None:
+        """What was made since then is the stream's."""
+        opened = [value.root]
+        while opened:
+            root = opened.pop()
+            if self._of.get(root) and root.order >= order:
+                self._of[root] = STREAM
+                opened += [v.root for v in root.op.inputs] if root.op is not None else []
+
+    def _has_ended(self, state: frozenset, linear: Linear) -> bool:
+        return False  # _settle_unended has asked
+
+    def end(self, output: Value) -> None:
+        if self._pending is None or not self.branches_of(output):
+            return
+        total, branch, fit = self._pending
+        if any(value.root is total.root for value in bottlenecks(output, self, branches=True)):
+            self._end_site(total, branch, fit)

@@ -1,0 +1,195 @@
+"""Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and leaves
+X′ = A·X + b ⊗ f: each lane takes A of the lanes (the carry) and b of the branch (the write).
+
+A and b are solved for token by token, of the state before a site, the branch and the state behind it: d equations for
+n + 1 unknowns. So it does not matter how a model's operators are written, or which axis counts lanes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+from .numbers import Numbers, wide
+from .recorder import Value
+
+if TYPE_CHECKING:
+    from .flow import Flow
+
+MOST = 16  # lanes
+SAMPLE = 256  # tokens that tell whether a value is a sum of lanes
+
+
+class Layout(NamedTuple):
+    """How a tensor holds lanes: as [outer, lanes, inner, width]."""
+    lanes: int
+    inner: int
+    width: int
+
+    def rows(self, tensor: Tensor) -> Tensor:
+        """[rows, lanes, width], the rows in the order in which a tensor without lanes has them."""
+        t = tensor.reshape(-1, self.lanes, self.inner, self.width)
+        return t.transpose(1, 2).reshape(-1, self.lanes, self.width)
+
+
+def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
+    """All that its shape permits, if rows without lanes have the shape `row`: an axis of lanes, or lanes within an
+    axis of sequences, tokens or features."""
+    width = row[-1]
+    if shape[-1] == lanes * width:
+        return [Layout(lanes, 1, width)]
+    own, within, other = [], [], []
+    inner = 1
+    for i in reversed(range(len(shape) - 1)):
+        left, rest = shape[i] // lanes, shape[:i] + shape[i + 1:]
+        if shape[i] % lanes == 0:
+            is_alike = len(row) == len(shape) and rest == row[:i] + row[i + 1:]
+            places = own if left == 1 and rest == row else within if is_alike else other
+            places += [inner, inner * left][:left]
+        inner *= shape[i]
+    return [Layout(lanes, at, width) for at in own or within or other]
+
+
+def uprights(value: Value) -> Iterator[Value]:
+    """The value as it is, and as what it is a view of."""
+    found: Optional[Value] = value
+    while found is not None:
+        yield found
+        found = found.alias_of
+
+
+def lanes_of(value: Value, row: Value) -> Optional[Value]:
+    """The value, seen so that it holds lanes of rows such as this one; None where it holds none."""
+    lanes, left = divmod(value.tensor.numel(), max(1, row.tensor.numel()))
+    if left or not 2 <= lanes <= MOST or not value.tensor.is_floating_point():
+        return None
+    widths = row.shape[-1], lanes * row.shape[-1]
+    return next((v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] in widths), None)
+
+
+def count_lanes(state: Value, row: Value) -> int:
+    return state.tensor.numel() // row.tensor.numel()
+
+
+@dataclass
+class LaneSite:
+    """Where a sublayer's branch is written into the lanes."""
+    before: Value  # the state
+    layout: Layout  # of it
+    behind: Layout  # of the state behind
+    read: Value  # z
+    is_folded: bool  # the lanes before it are copies of one row, and the site before had left n
+
+
+class Solution(NamedTuple):
+    """target ≈ of · sources, in each row."""
+    of: Tensor  # [rows, lanes, sources]
+    left: Tensor  # what the sources do not explain
+    is_told: Tensor  # whether a row's sources differ enough to tell them apart
+
+
+def solve(target: Tensor, sources: Tensor, precision: float) -> Solution:
+    """By least squares; sources that are alike share evenly. precision: to which the numbers were rounded."""
+    lengths = sources.norm(dim=-1).clamp(min=1e-300)
+    unit = sources / lengths[..., None]
+    values, vectors = torch.linalg.eigh(unit @ unit.transpose(1, 2))
+    kept = values > (16 * precision) ** 2
+    inverse = vectors * (kept / values.clamp(min=1e-300))[:, None] @ vectors.transpose(1, 2)
+    of = target @ unit.transpose(1, 2) @ inverse / lengths[:, None]
+    return Solution(of, target - of @ sources, values[:, 0] > (50 * precision) ** 2)
+
+
+def precision_of(*values: Value) -> float:
+    """That of the coarsest of their types."""
+    return max(torch.finfo(value.tensor.dtype).eps for value in values)
+
+
+def share(part: Tensor, whole: Tensor) -> float:
+    return (part.norm() / whole.norm().clamp(min=1e-300)).item()
+
+
+def sample(rows: Tensor) -> Tensor:
+    return wide(rows[::max(1, math.ceil(len(rows) / SAMPLE))])
+
+
+class Fit(NamedTuple):
+    """How a value is made of the lanes of a state and a branch."""
+    before: Layout
+    behind: Layout
+    unexplained: float
+    carried: float  # the part of it that is the lanes', of the largest lane
+
+
+def fit_sum(total: Value, before: Value, branch: Value, row: torch.Size) -> Optional[Fit]:
+    """The best of all layouts."""
+    lanes = total.tensor.numel() // row.numel()
+    f = sample(branch.numbers.reshape(-1, 1, row[-1]))
+    precision = precision_of(total, before, branch)
+    best: Optional[Fit] = None
+    for behind in layouts(total.shape, lanes, row):
+        target = sample(behind.rows(total.numbers))
+        for layout in layouts(before.shape, lanes, row):
+            sources = torch.cat([sample(layout.rows(before.numbers)), f], 1)
+            if not torch.isfinite(sources).all() or not torch.isfinite(target).all():
+                return None
+            found = solve(target, sources, precision)
+            left = share(found.left, target)
+            if best is None or left < best.unexplained:
+                carried = found.of[..., :-1] @ sources[:, :-1]
+                parts = carried.norm(dim=(0, 2)) / sources[:, :-1].norm(dim=(0, 2)).max().clamp(min=1e-300)
+                best = Fit(layout, behind, left, parts.max().item())
+    return best
+
+
+# ---- What a value is made of -----------------------------------------------------------------
+
+
+def bottlenecks(value: Value, flow: Flow, branches: bool = False) -> Iterator[Value]:
+    """Values through which all goes that the stream (or, if asked for, its branches) gives to this one: the
+    latest first, as they were used."""
+    opened: Dict[Value, Value] = {value.root: value}
+    while opened:
+        latest = max(opened, key=lambda root: root.order)
+        if len(opened) == 1:
+            yield opened[latest]
+        del opened[latest]
+        for v in [] if latest.op is None else latest.op.inputs:
+            state = flow.branches_of(v)
+            if state or state is not None and not branches:
+                opened.setdefault(v.root, v)
+
+
+# ---- What is measured ------------------------------------------------------------------------
+
+
+def lane_numbers(before: Tensor, branch: Tensor, behind: Tensor, precision: float) -> List[Numbers]:
+    """Of [rows, lanes, width], by lane: what it takes of all lanes and gives to all, what it takes of the branch,
+    how far it is from the mean lane, and how much of it is none of that."""
+    is_written = branch.norm() > 1e-6 * before.norm()
+    sources = torch.cat([before, branch[:, None]], 1) if is_written else before
+    found = solve(behind, sources, precision)
+    n = before.shape[1]
+    carry = found.of[..., :n]
+    apart = behind - behind.mean(1, keepdim=True)
+    told = solve(behind, before, precision).is_told & found.is_told
+    lanes: List[Numbers] = []
+    for i in range(n):
+        numbers: Numbers = {"unexplained": share(found.left[:, i], behind[:, i]),
+                            "carry_in": carry[:, i].sum(-1).mean().item(),
+                            "carry_size": carry[:, i].norm(dim=-1).mean().item(),
+                            "lane_spread": share(apart[:, i], behind[:, i])}
+        if is_written:
+            numbers["write"] = found.of[:, i, n].mean().item()
+        if 2 * told.sum() > len(told):
+            numbers["carry_out"] = carry[told][..., i].sum(-1).mean().item()
+        lanes.append(numbers)
+    return lanes
+
+
+def spread(lanes: Tensor) -> float:
+    """How much lanes [rows, lanes, width] differ, as a share of them."""
+    return share(lanes - lanes.mean(1, keepdim=True), lanes)
