@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,14 @@ std::optional<double> constant(const ResidualFactor& factor, Depth depth);
 
 /// "its before norm" as a site, of the norm whose output an entry is; nothing for other entries.
 std::optional<NormSlot> norm_slot(const Site& site);
+
+/// Whether it is a lane of a sum, as the probe measures them: A·X + b ⊗ f, and no x + f.
+inline bool is_of_lanes(const probe::ProfileEntry& sum) {
+  return !std::isnan(sum.carry_in);
+}
+
+/// Whether the stream has several lanes that the probe has measured.
+bool has_lanes(const Subject& subject);
 
 /// Calls body(entry) for every sum of the last step.
 template <typename Body>

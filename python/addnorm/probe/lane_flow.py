@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Callable, List, Optional, Tuple
 
 from .flow import STREAM, Flow, Linear, Sum
-from .lanes import MOST, Fit, LaneSite, bottlenecks, count_lanes, fit_sum, lanes_of, uprights
+from .lanes import MOST, Fit, LaneSite, bottlenecks, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
 from .recorder import Op, Value
 
 EXPLAINED = 0.02  # as of sums of one lane: 16 bits leave 0.4 %
@@ -44,6 +44,10 @@ def find_lanes(flow: Flow) -> Optional[Tuple[Value, Value]]:
             read = row
     if state is None or any(_reads_all(linear, first, flow) for linear in flow.linears):
         return None
+    for row in (v for v in uprights(read) if v.shape[-1] == read.shape[-1]):
+        seen = lanes_of(state, row)
+        if seen is not None and has_axis_beside(seen.shape, row.shape):
+            return seen, row
     return state, read
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from .numbers import Numbers, wide
+from .numbers import wide
 from .recorder import Value
 
 if TYPE_CHECKING:
@@ -68,7 +68,12 @@ def lanes_of(value: Value, row: Value) -> Optional[Value]:
     if left or not 2 <= lanes <= MOST or not value.tensor.is_floating_point():
         return None
     widths = row.shape[-1], lanes * row.shape[-1]
-    return next((v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] in widths), None)
+    seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] in widths]
+    return next((v for v in seen if has_axis_beside(v.shape, row.shape)), seen[-1] if seen else None)
+
+
+def has_axis_beside(shape: torch.Size, row: torch.Size) -> bool:
+    return any(shape[:i] + shape[i + 1:] == row for i in range(len(shape) - 1))
 
 
 def count_lanes(state: Value, row: Value) -> int:
@@ -112,6 +117,11 @@ def share(part: Tensor, whole: Tensor) -> float:
     return (part.norm() / whole.norm().clamp(min=1e-300)).item()
 
 
+def spread(lanes: Tensor) -> float:
+    """How much lanes [rows, lanes, width] differ, as a share of them."""
+    return share(lanes - lanes.mean(1, keepdim=True), lanes)
+
+
 def sample(rows: Tensor) -> Tensor:
     return wide(rows[::max(1, math.ceil(len(rows) / SAMPLE))])
 
@@ -125,24 +135,29 @@ class Fit(NamedTuple):
 
 
 def fit_sum(total: Value, before: Value, branch: Value, row: torch.Size) -> Optional[Fit]:
-    """The best of all layouts."""
+    """In the layouts that explain it best; of several, those whose lanes are most alike: others mix tokens."""
     lanes = total.tensor.numel() // row.numel()
     f = sample(branch.numbers.reshape(-1, 1, row[-1]))
     precision = precision_of(total, before, branch)
-    best: Optional[Fit] = None
-    for behind in layouts(total.shape, lanes, row):
-        target = sample(behind.rows(total.numbers))
-        for layout in layouts(before.shape, lanes, row):
-            sources = torch.cat([sample(layout.rows(before.numbers)), f], 1)
-            if not torch.isfinite(sources).all() or not torch.isfinite(target).all():
+    fits = []
+    for layout in layouts(before.shape, lanes, row):
+        state = sample(layout.rows(before.numbers))
+        for behind in layouts(total.shape, lanes, row):
+            target = sample(behind.rows(total.numbers))
+            if not all(torch.isfinite(t).all() for t in (state, f, target)):
                 return None
-            found = solve(target, sources, precision)
-            left = share(found.left, target)
-            if best is None or left < best.unexplained:
-                carried = found.of[..., :-1] @ sources[:, :-1]
-                parts = carried.norm(dim=(0, 2)) / sources[:, :-1].norm(dim=(0, 2)).max().clamp(min=1e-300)
-                best = Fit(layout, behind, left, parts.max().item())
-    return best
+            fit = Fit(layout, behind, *_explain(target, state, f, precision))
+            fits.append((fit, spread(state) + spread(target)))
+    least = min((fit.unexplained for fit, _ in fits), default=0)
+    return min(((fit, apart) for fit, apart in fits if fit.unexplained <= least + 10 * precision),
+               key=lambda found: found[1], default=(None, 0))[0]
+
+
+def _explain(target: Tensor, lanes: Tensor, branch: Tensor, precision: float) -> Tuple[float, float]:
+    found = solve(target, torch.cat([lanes, branch], 1), precision)
+    carried = found.of[..., :-1] @ lanes
+    largest = carried.norm(dim=(0, 2)).max() / lanes.norm(dim=(0, 2)).max().clamp(min=1e-300)
+    return share(found.left, target), largest.item()
 
 
 # ---- What a value is made of -----------------------------------------------------------------
@@ -161,35 +176,3 @@ def bottlenecks(value: Value, flow: Flow, branches: bool = False) -> Iterator[Va
             state = flow.branches_of(v)
             if state or state is not None and not branches:
                 opened.setdefault(v.root, v)
-
-
-# ---- What is measured ------------------------------------------------------------------------
-
-
-def lane_numbers(before: Tensor, branch: Tensor, behind: Tensor, precision: float) -> List[Numbers]:
-    """Of [rows, lanes, width], by lane: what it takes of all lanes and gives to all, what it takes of the branch,
-    how far it is from the mean lane, and how much of it is none of that."""
-    is_written = branch.norm() > 1e-6 * before.norm()
-    sources = torch.cat([before, branch[:, None]], 1) if is_written else before
-    found = solve(behind, sources, precision)
-    n = before.shape[1]
-    carry = found.of[..., :n]
-    apart = behind - behind.mean(1, keepdim=True)
-    told = solve(behind, before, precision).is_told & found.is_told
-    lanes: List[Numbers] = []
-    for i in range(n):
-        numbers: Numbers = {"unexplained": share(found.left[:, i], behind[:, i]),
-                            "carry_in": carry[:, i].sum(-1).mean().item(),
-                            "carry_size": carry[:, i].norm(dim=-1).mean().item(),
-                            "lane_spread": share(apart[:, i], behind[:, i])}
-        if is_written:
-            numbers["write"] = found.of[:, i, n].mean().item()
-        if 2 * told.sum() > len(told):
-            numbers["carry_out"] = carry[told][..., i].sum(-1).mean().item()
-        lanes.append(numbers)
-    return lanes
-
-
-def spread(lanes: Tensor) -> float:
-    """How much lanes [rows, lanes, width] differ, as a share of them."""
-    return share(lanes - lanes.mean(1, keepdim=True), lanes)

@@ -55,7 +55,7 @@ class Measurement:
         if before is None:
             self._record(self._site(None, "embedding", "output"), flow.x)
         if before is None or flow.lanes:
-            self._probe.width = self._shape[-1]
+            self._probe.width, self._probe.lanes = self._shape[-1], flow.lanes
         self.watch(flow.x)
 
     def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:

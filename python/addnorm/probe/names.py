@@ -30,6 +30,17 @@ FEED_FORWARD_WEIGHTS = {
 SQUASHING = {"dyt": r"dyt|dynamic_?tanh", "derf": r"derf|dynamic_?erf"}
 
 
+# What code calls manifold-constrained hyper-connections, and what only these need.
+MHC = re.compile(r"mhc|sinkhorn|birkhoff|manifold_?constrained", re.I)
+
+
+def names_mhc(module: nn.Module) -> bool:
+    """Whether its class, or something that its methods use, has such a name."""
+    used = (name for method in vars(type(module)).values() if hasattr(method, "__code__")
+            for name in method.__code__.co_names)
+    return any(map(MHC.search, (type(module).__name__, *used)))
+
+
 def weight_named(name: str, is_attention: bool) -> Optional[str]:
     """Which weight a projection holds, by the last part of its name."""
     last = name.rpartition(".")[2].lower()
