@@ -253,7 +253,7 @@ bool is_trained(const Subject& subject) {
 }  // namespace
 
 void find_equal_lanes(const Subject& subject, Findings& findings) {
-  constexpr double kAlike = 1e-6;
+  constexpr double kAlike = 1e-5;
   const std::vector<LaneSite> sites = lane_sites(subject);
   double spread = 0, gradients = Subject::kUnknown;
   for (const LaneSite& site : sites) {

@@ -158,7 +158,8 @@ class Connection(nn.Module):
 
     def write(self, x: Tensor, carry: Tensor, b: Tensor, f: Tensor) -> Tensor:
         mix = "ij,btjd->btid" if carry.dim() == 2 else "btij,btjd->btid"
-        return torch.einsum(mix, carry, x) + b[..., None] * f[..., None, :]
+        put = "n,btd->btnd" if b.dim() == 1 else "btn,btd->btnd"
+        return torch.einsum(mix, carry, x) + torch.einsum(put, b, f)
 
     @staticmethod
     def begin(x: Tensor) -> Tensor:

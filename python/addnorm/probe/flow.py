@@ -183,8 +183,8 @@ class Flow:
             (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
 
     def carries_stream(self, value: Value) -> bool:
-        """Whether a layer may take it in place of the stream that it begins with."""
-        return self.has_stream_shape(value)
+        """Whether a layer that takes it goes on with the stream."""
+        return self.branches_of(value) is not None and self.has_stream_shape(value)
 
     def is_end(self, value: Value, leaves: Value) -> bool:
         """Whether it is the stream that the last sublayer leaves."""

@@ -162,8 +162,7 @@ class ForwardPass:
         self._has_input = x is not None
         if x is None:
             return
-        state = None if self._flow.x is None else self._flow.branches_of(x)
-        if state is None or not self._flow.carries_stream(x):
+        if self._flow.x is None or not self._flow.carries_stream(x):
             self._end_stack(None)
             self._start(x)
 
@@ -180,7 +179,7 @@ class ForwardPass:
         values = [self._recorder.value(t) for t in tensors]
         if self._flow.x is not None and is_next:
             for value in values:
-                if self._flow.branches_of(value) is not None and self._flow.carries_stream(value):
+                if self._flow.carries_stream(value):
                     return value
         return values[0] if values else None
 
@@ -211,12 +210,22 @@ class ForwardPass:
         for flow.layer, flow.layer_module, what in told:
             what(flow)
         if not any(s.stream is not None for s in sums):
+            self._leave_out_rows()
             return
         flow.on_sum = self._on_sum
         self._sums.clear()
         self._listen_with(flow)
         for s in sums:
             self._on_sum(s)
+
+    def _leave_out_rows(self) -> None:
+        """Where rows of the stream are read, and neither sums of lanes nor of one stream were seen."""
+        known = [s for sums in self._sums.values() for s in sums]
+        if all(s.stream is None for s in known):
+            self._sums.clear()
+            self._flow.x = None
+            self.probe.left_out.append({"where": self._flow.layer_module or "the model", "why": (
+                "its sublayers read rows of what the layer takes, and no sum of these was understood")})
 
     def _on_sum(self, s: Sum) -> None:
         layers = [branch.layer for branch in s.branches if branch.layer is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Callable, List, Optional, Tuple
 
-from .flow import STREAM, Flow, Linear, Sum
+from .flow import STREAM, Branches, Flow, Linear, Sum
 from .lanes import MOST, Fit, LaneSite, bottlenecks, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
 from .recorder import Op, Value
 
@@ -21,7 +21,7 @@ def is_small(linear: Linear) -> bool:
 def mixes_lanes(linear: Linear, most: int = MOST) -> bool:
     """Whether its weight is a mix of lanes, and too small to be one of features."""
     weight = next(v for v in linear.op.inputs if v.parameter == linear.weight)
-    return max(weight.shape) <= most + 1
+    return max(weight.shape[-2:]) <= most + 1
 
 
 def is_branch(linear: Linear) -> bool:
@@ -82,7 +82,7 @@ class LaneFlow(Flow):
         self._read = read
         self._is_folded = False
         self._is_open = False  # whether a sublayer has read and not written
-        self._pending: Optional[Tuple[Value, Value, Fit]] = None  # a branch in all lanes, and nothing beside it
+        self._pending: List[Tuple[Value, Value, Fit]] = []  # a branch in lanes, and nothing beside it
 
     def as_state(self, value: Value) -> Optional[Value]:
         found = lanes_of(value, self.x)
@@ -92,7 +92,8 @@ class LaneFlow(Flow):
         return self.as_state(value) is not None
 
     def carries_stream(self, value: Value) -> bool:
-        return self.is_state(value) or super().carries_stream(value)
+        self._settle_written(value)
+        return super().carries_stream(value) or self.branches_of(value) is not None and self.is_state(value)
 
     def is_end(self, value: Value, leaves: Value) -> bool:
         return self.is_stream(value) and value.root.order > leaves.root.order
@@ -128,8 +129,12 @@ class LaneFlow(Flow):
             self._begin_site(linear.read)
         return linear
 
+    def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
+        if not self.is_state(op.outputs[0]):  # a product that writes a branch into the lanes
+            super()._meet(op, inputs, state)
+
     def _begin_site(self, read: Value) -> None:
-        self._read, self._is_open, self._is_folded, self._pending = read, True, False, None
+        self._read, self._is_open, self._is_folded, self._pending = read, True, False, []
         state: Optional[Value] = None
         for value in bottlenecks(read, self):
             if value.root is self.state.root:
@@ -164,7 +169,7 @@ class LaneFlow(Flow):
         if fit is None or fit.unexplained > EXPLAINED:
             return False
         if fit.carried < CARRIED:
-            self._pending = self._pending or (total, branch, fit)
+            self._pending.append((total, branch, fit))
             return False
         if is_again:
             self._write_again(last, total, branch, fit)
@@ -201,42 +206,45 @@ class LaneFlow(Flow):
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
         site = LaneSite(self.state, fit.before, fit.behind, self._read, self._is_folded)
         ended = Sum(total, self._read, branch, self._list(self.branches_of(branch) or STREAM), site)
-        self.state, self._is_open, self._pending = total, False, None
+        self.state, self._is_open, self._pending = total, False, []
         self._end(ended)
 
     def _settle_unended(self, linear: Linear) -> None:
         """A linear map that reads what branches give, where these may have ended: in lanes that hold nothing else,
         or in what was not understood."""
         values = list(bottlenecks(linear.read, self, branches=True))
-        if self._pending is not None:
-            total, branch, fit = self._pending
-            if any(value.root is total.root for value in values):
-                self._end_site(total, branch, fit)
-                self._forget_branches(linear.read, total.order)
-                return
-        if super()._has_ended(self.branches_of(linear.read) or STREAM, linear):
+        total = self._end_pending(values)
+        if total is not None:
+            return
+        ended = self.branches_of(linear.read) or STREAM
+        if super()._has_ended(ended, linear):
             state = next(filter(None, map(self.as_state, values)), None)
             self.lost.append(self.layer_module)
             self._is_open = False
             if state is not None:
                 self.state = state
-            self._forget_branches(linear.read, 0 if state is None else state.root.order)
+            self._forget_branches(ended, linear.read.order if state is None else state.root.order)
 
-    def _forget_branches(self, value: Value, order: int) -> None:
-        """What was made since then is the stream's."""
-        opened = [value.root]
-        while opened:
-            root = opened.pop()
-            if self._of.get(root) and root.order >= order:
+    def _forget_branches(self, ended: Branches, order: int) -> None:
+        """What was made of them since then is the stream's."""
+        for root, state in self._of.items():
+            if root.order >= order and state and frozenset(map(self._find, state)) <= ended:
                 self._of[root] = STREAM
-                opened += [v.root for v in root.op.inputs] if root.op is not None else []
 
-    def _has_ended(self, state: frozenset, linear: Linear) -> bool:
+    def _has_ended(self, state: Branches, linear: Linear) -> bool:
         return False  # _settle_unended has asked
 
     def end(self, output: Value) -> None:
-        if self._pending is None or not self.branches_of(output):
-            return
-        total, branch, fit = self._pending
-        if any(value.root is total.root for value in bottlenecks(output, self, branches=True)):
-            self._end_site(total, branch, fit)
+        if self._pending and self.branches_of(output):
+            self._end_pending(list(bottlenecks(output, self, branches=True)))
+
+    def _end_pending(self, values: List[Value]) -> Optional[Value]:
+        """The first of them through which all of these goes is a state."""
+        roots = {value.root for value in values}
+        for total, branch, fit in self._pending:
+            if total.root in roots:
+                ended = self.branches_of(branch) or STREAM
+                self._end_site(total, branch, fit)
+                self._forget_branches(ended, total.root.order)
+                return total
+        return None
