@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
 import torch
 
@@ -135,6 +135,7 @@ class Flow:
     """What operators do with a stream that begins with start()."""
 
     lanes = 0  # of the stream, where it has several
+    lost: Sequence[str] = ()  # layers with a sum of lanes that was not understood
 
     def __init__(self, on_sum: Callable[[Sum], None]):
         self.on_sum = on_sum

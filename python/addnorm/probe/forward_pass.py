@@ -9,7 +9,7 @@ from torch import nn
 
 from .._structure import parent_of, tensors_in
 from .flow import Flow, Norm, Sum
-from .lane_flow import LaneFlow, find_lanes
+from .lane_flow import LaneFlow, find_lanes, splits_features
 from .measure import Measurement
 from .names import first_tensor, is_norm
 from .profile import SeenSublayer
@@ -141,7 +141,10 @@ class ForwardPass:
         self._tell(lambda flow: flow.add_norm(*values, name, gamma, beta))
 
     def _tell(self, what: Callable[[Flow], None]) -> None:
-        what(self._flow)
+        try:
+            what(self._flow)
+        except Exception as error:  # what is watched must not fail by it
+            self._leave_out(f"{type(error).__name__}: {error}")
         if self._told is not None:
             self._told.append((self._flow.layer, self._flow.layer_module, what))
 
@@ -201,31 +204,31 @@ class ForwardPass:
         """Behind the first layer of a stack: a flow of several lanes hears of it again, where its sublayers read
         rows of these, and is the one if it finds sums."""
         told, self._told = self._told, None
-        found = find_lanes(self._flow) if told else None
-        if not told or found is None:
+        if not told or self._flow.x is None:
             return
+        found = find_lanes(self._flow)
         sums: List[Sum] = []
-        flow = LaneFlow(sums.append)
-        flow.begin(*found)
-        for flow.layer, flow.layer_module, what in told:
-            what(flow)
-        if not any(s.stream is not None for s in sums):
-            self._leave_out_rows()
-            return
-        flow.on_sum = self._on_sum
-        self._sums.clear()
-        self._listen_with(flow)
-        for s in sums:
-            self._on_sum(s)
-
-    def _leave_out_rows(self) -> None:
-        """Where rows of the stream are read, and neither sums of lanes nor of one stream were seen."""
-        known = [s for sums in self._sums.values() for s in sums]
-        if all(s.stream is None for s in known):
+        if found is not None:
+            flow = LaneFlow(sums.append)
+            flow.begin(*found)
+            for flow.layer, flow.layer_module, what in told:
+                what(flow)
+        if any(s.stream is not None for s in sums):
+            flow.on_sum = self._on_sum
             self._sums.clear()
-            self._flow.x = None
-            self.probe.left_out.append({"where": self._flow.layer_module or "the model", "why": (
-                "its sublayers read rows of what the layer takes, and no sum of these was understood")})
+            self._listen_with(flow)
+            for s in sums:
+                self._on_sum(s)
+        elif (found is not None or splits_features(self._flow)) and not any(
+                s.stream is not None for known in self._sums.values() for s in known):
+            self._leave_out("its sublayers read mixed lanes or parts of what the layer takes, and no sum of these "
+                            "was understood")
+
+    def _leave_out(self, why: str) -> None:
+        """The rest of the stack."""
+        self.probe.left_out.append({"where": self._flow.layer_module or "the model", "why": why})
+        self._sums.clear()
+        self._flow.x = self._told = None
 
     def _on_sum(self, s: Sum) -> None:
         layers = [branch.layer for branch in s.branches if branch.layer is not None]
@@ -247,11 +250,16 @@ class ForwardPass:
         if self._flow.x is None or self._measurement is None:
             return
         self._settle_lanes()
+        if self._flow.x is None:
+            return
         for tensor in tensors_in(output):
             if self._recorder.knows(tensor):
                 self._flow.end(self._recorder.value(tensor))
         for layer in sorted(self._sums):
             self._measure(layer)
+        for where in self._flow.lost:
+            self.probe.seen["sums"][1] += 1
+            self.probe.left_out.append({"where": where, "why": "the lanes behind a sublayer were not understood"})
         if self._last is not None:
             norm = next((n for n in self._flow.norms if n.layer is None
                          and self._flow.is_end(n.read, self._last.leaves)), None)

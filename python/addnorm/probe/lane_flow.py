@@ -51,6 +51,15 @@ def find_lanes(flow: Flow) -> Optional[Tuple[Value, Value]]:
     return state, read
 
 
+def splits_features(flow: Flow) -> bool:
+    """Whether parts of the stream's features are mixed before the first branch, as Frac-connections do."""
+    first = next(filter(is_branch, flow.linears), None)
+    x = flow.x.tensor
+    return first is not None and any(
+        linear.op.order < first.op.order and linear.read.tensor.numel() == x.numel()
+        and linear.read.shape[-1] < x.shape[-1] for linear in flow.linears if not is_branch(linear))
+
+
 def as_row(value: Value, row: Value) -> Optional[Value]:
     """The value, seen as a row such as this one for each token."""
     if value.tensor.numel() != row.tensor.numel() or not value.tensor.is_floating_point():
@@ -72,7 +81,7 @@ def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
 class LaneFlow(Flow):
     def __init__(self, on_sum: Callable[[Sum], None]):
         super().__init__(on_sum)
-        self.lost: List[str] = []  # layers whose sums were not understood
+        self.lost: List[str] = []
 
     def begin(self, state: Value, read: Value) -> None:
         self.start(read)
