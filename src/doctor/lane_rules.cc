@@ -255,12 +255,12 @@ bool is_trained(const Subject& subject) {
 void find_equal_lanes(const Subject& subject, Findings& findings) {
   constexpr double kAlike = 1e-5;
   const std::vector<LaneSite> sites = lane_sites(subject);
-  double spread = 0, gradients = Subject::kUnknown;
+  double spread = Subject::kUnknown, gradients = Subject::kUnknown;
   for (const LaneSite& site : sites) {
     spread = std::fmax(spread, largest(site, &probe::ProfileEntry::lane_spread));
     gradients = std::fmax(gradients, site.lanes.front()->grad_spread);
   }
-  if (sites.size() < 2 || spread > kAlike || !findings.empty()) return;
+  if (sites.size() < 2 || !(spread <= kAlike) || !findings.empty()) return;
   const bool is_trapped = is_trained(subject) && gradients < 1e-4;
   findings.push_back(
       {.rule = "lanes-alike",
