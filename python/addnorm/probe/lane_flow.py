@@ -57,7 +57,8 @@ def splits_features(flow: Flow) -> bool:
     x = flow.x.tensor
     return first is not None and any(
         linear.op.order < first.op.order and linear.read.tensor.numel() == x.numel()
-        and linear.read.shape[-1] < x.shape[-1] for linear in flow.linears if not is_branch(linear))
+        and (mixes_lanes(linear) or linear.read.shape[-1] < x.shape[-1])
+        for linear in flow.linears if not is_branch(linear))
 
 
 def as_row(value: Value, row: Value) -> Optional[Value]:
@@ -90,6 +91,7 @@ class LaneFlow(Flow):
         self.state = state  # the lanes as the last site left them
         self._read = read
         self._is_folded = False
+        self._seen = [state]  # what the open site may carry on: the state, or what became of it, as a norm
         self._is_open = False  # whether a sublayer has read and not written
         self._pending: List[Tuple[Value, Value, Fit]] = []  # a branch in lanes, and nothing beside it
 
@@ -144,18 +146,20 @@ class LaneFlow(Flow):
 
     def _begin_site(self, read: Value) -> None:
         self._read, self._is_open, self._is_folded, self._pending = read, True, False, []
-        state: Optional[Value] = None
+        self._seen = [self.state]
+        made: List[Value] = []
         for value in bottlenecks(read, self):
             if value.root is self.state.root:
-                return
-            found, row = self.as_state(value), as_row(value, self.x)
-            if found is not None:
-                state = found
+                break
+            state, row = self.as_state(value), as_row(value, self.x)
+            if state is not None:
+                made.append(state)
+            elif row is not None and made:  # one row between two states
+                self.state, self._is_folded, self._seen = made[-1], self._last is not None, []
+                break
             elif row is not None:
-                if state is not None:  # one row between two states
-                    self.state, self._is_folded = state, self._last is not None
-                    return
                 self._read = row
+        self._seen += reversed(made)
 
     # -- Sums --
 
@@ -174,7 +178,7 @@ class LaneFlow(Flow):
         last = self._last
         is_again = not self._is_open and last is not None and \
             self.branches_of(last.branch) == self.branches_of(branch)
-        fit = fit_sum(total, last.lanes.before if is_again else self.state, branch, self.x.shape)
+        before, fit = self._fit(total, [last.lanes.before] if is_again else self._seen, branch)
         if fit is None or fit.unexplained > EXPLAINED:
             return False
         if fit.carried < CARRIED:
@@ -183,8 +187,20 @@ class LaneFlow(Flow):
         if is_again:
             self._write_again(last, total, branch, fit)
         else:
+            self.state = before
             self._end_site(total, branch, fit)
         return True
+
+    def _fit(self, total: Value, states: List[Value], branch: Value) -> Tuple[Value, Optional[Fit]]:
+        """By the first state that explains it."""
+        found: Tuple[Value, Optional[Fit]] = states[0], None
+        for state in states:
+            fit = fit_sum(total, state, branch, self.x.shape)
+            if fit is not None and (found[1] is None or fit.unexplained <= EXPLAINED):
+                found = state, fit
+            if fit is not None and fit.unexplained <= EXPLAINED and fit.carried >= CARRIED:
+                break
+        return found
 
     def _write_again(self, last: Sum, total: Value, branch: Value, fit: Fit) -> None:
         """A branch is written lane by lane, times another number into each."""
@@ -192,6 +208,7 @@ class LaneFlow(Flow):
                  for row in [as_row(v, self.x)] if row is not None} for value in (last.branch, branch)]
         last.branch = next(row for root, row in rows[0].items() if root in rows[1])
         last.total = self.state = total
+        self._seen = [total]
         last.lanes.layout, last.lanes.behind = fit.before, fit.behind
         self._of[total.root] = STREAM
 
@@ -215,7 +232,7 @@ class LaneFlow(Flow):
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
         site = LaneSite(self.state, fit.before, fit.behind, self._read, self._is_folded)
         ended = Sum(total, self._read, branch, self._list(self.branches_of(branch) or STREAM), site)
-        self.state, self._is_open, self._pending = total, False, []
+        self.state, self._seen, self._is_open, self._pending = total, [total], False, []
         self._end(ended)
 
     def _settle_unended(self, linear: Linear) -> None:
@@ -251,9 +268,24 @@ class LaneFlow(Flow):
         """The first of them through which all of these goes is a state."""
         roots = {value.root for value in values}
         for total, branch, fit in self._pending:
-            if total.root in roots:
+            if total.root in roots and not self._joins_stream(values[0], total):
                 ended = self.branches_of(branch) or STREAM
                 self._end_site(total, branch, fit)
                 self._forget_branches(ended, total.root.order)
                 return total
         return None
+
+    def _joins_stream(self, value: Value, total: Value) -> bool:
+        """Whether the stream's rows come into it after the total: then that is no state."""
+        opened, seen = [value.root], {total.root}
+        while opened:
+            root = opened.pop()
+            if root in seen or root.op is None:
+                continue
+            seen.add(root)
+            for v in root.op.inputs:
+                if self.branches_of(v):
+                    opened.append(v.root)
+                elif self.is_stream(v) and (self.is_state(v) or as_row(v, self.x) is not None):
+                    return True
+        return False
