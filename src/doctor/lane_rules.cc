@@ -201,19 +201,20 @@ Finding halved(const LaneSite& site) {
   return finding;
 }
 
+bool is_16_bits(const std::string& dtype) {
+  return dtype == "bfloat16" || dtype == "float16";
+}
+
 Finding rounded(const LaneSite& site) {
   Finding finding = lane_finding(site.site, "coefficients-rounded");
-  finding.severity = Severity::kSuspicious;
+  const bool is_choice = is_16_bits(site.lanes.front()->dtype);  // the stream is in 16 bits too
+  finding.severity = is_choice ? Severity::kNote : Severity::kSuspicious;
   finding.what = fmt::format("the carry is computed in {}", site.lanes.front()->coefficients);
   finding.because =
       "mHC computes its coefficients in float32: products of many carries keep their "
       "size only if each keeps its sums";
   finding.fix = "cast to float32 before the exponentials, and switch autocast off there";
   return finding;
-}
-
-bool is_16_bits(const std::string& dtype) {
-  return dtype == "bfloat16" || dtype == "float16";
 }
 
 }  // namespace

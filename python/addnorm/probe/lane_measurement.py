@@ -40,6 +40,7 @@ class LaneMeasurement:
         numbers: Numbers = {}
         if seen is not None:
             numbers["coefficients"] = seen.dtype
+            numbers["dtype"] = str(self._sum.total.tensor.dtype).replace("torch.", "")
             if seen.is_transpose is not None:
                 numbers["carry_transposed"] = int(seen.is_transpose)
         n = values.before.shape[1]

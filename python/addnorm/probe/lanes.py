@@ -35,23 +35,29 @@ class Layout(NamedTuple):
         t = tensor.reshape(-1, self.lanes, self.inner, self.width)
         return t.transpose(1, 2).reshape(-1, self.lanes, self.width)
 
+    def sample(self, tensor: Tensor) -> Tensor:
+        """Some of these rows."""
+        t = tensor.reshape(-1, self.lanes, self.inner, self.width)
+        at = sampled(t.shape[0] * self.inner).to(t.device)
+        return wide(t[torch.div(at, self.inner, rounding_mode="floor"), :, at % self.inner])
+
+
+def sampled(count: int) -> Tensor:
+    return torch.arange(0, count, max(1, math.ceil(count / SAMPLE)))
+
 
 def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
-    """All that its shape permits, if rows without lanes have the shape `row`: an axis of lanes, or lanes within an
-    axis of sequences, tokens or features."""
-    width = row[-1]
-    if shape[-1] == lanes * width:
-        return [Layout(lanes, 1, width)]
-    own, within, other = [], [], []
+    """All that its shape permits: an axis of lanes, or lanes within an axis of sequences, tokens or features."""
+    if shape[-1] == lanes * row[-1]:
+        return [Layout(lanes, 1, row[-1])]
+    found: Dict[int, Layout] = {}
     inner = 1
-    for i in reversed(range(len(shape) - 1)):
-        left, rest = shape[i] // lanes, shape[:i] + shape[i + 1:]
-        if shape[i] % lanes == 0:
-            is_alike = len(row) == len(shape) and rest == row[:i] + row[i + 1:]
-            places = own if left == 1 and rest == row else within if is_alike else other
-            places += [inner, inner * left][:left]
-        inner *= shape[i]
-    return [Layout(lanes, at, width) for at in own or within or other]
+    for size in reversed(shape[:-1]):
+        if size % lanes == 0:
+            for at in (inner, inner * (size // lanes)):
+                found[at] = Layout(lanes, at, row[-1])
+        inner *= size
+    return list(found.values())
 
 
 def uprights(value: Value) -> Iterator[Value]:
@@ -102,28 +108,26 @@ def solve(target: Tensor, sources: Tensor, precision: float) -> Solution:
     lengths = sources.norm(dim=-1).clamp(min=1e-300)
     unit = sources / lengths[..., None]
     values, vectors = torch.linalg.eigh(unit @ unit.transpose(1, 2))
-    kept = values > (16 * precision) ** 2
+    kept = values > (4 * precision) ** 2
     inverse = vectors * (kept / values.clamp(min=1e-300))[:, None] @ vectors.transpose(1, 2)
     of = target @ unit.transpose(1, 2) @ inverse / lengths[:, None]
     return Solution(of, target - of @ sources, values[:, 0] > (50 * precision) ** 2)
 
 
 def precision_of(*values: Value) -> float:
-    """That of the coarsest of their types."""
-    return max(torch.finfo(value.tensor.dtype).eps for value in values)
+    """That of the coarsest of their types; products of rows are known to no more than float32 has."""
+    return max(torch.finfo(dtype).eps for dtype in (torch.float32, *(v.tensor.dtype for v in values)))
 
 
 def share(part: Tensor, whole: Tensor) -> float:
-    return (part.norm() / whole.norm().clamp(min=1e-300)).item()
+    """How large a part is of a whole; of one that is 0 all."""
+    size, all_of_it = part.norm().item(), whole.norm().item()
+    return size / all_of_it if all_of_it else float(size > 0)
 
 
 def spread(lanes: Tensor) -> float:
     """How much lanes [rows, lanes, width] differ, as a share of them."""
     return share(lanes - lanes.mean(1, keepdim=True), lanes)
-
-
-def sample(rows: Tensor) -> Tensor:
-    return wide(rows[::max(1, math.ceil(len(rows) / SAMPLE))])
 
 
 class Fit(NamedTuple):
@@ -137,13 +141,14 @@ class Fit(NamedTuple):
 def fit_sum(total: Value, before: Value, branch: Value, row: torch.Size) -> Optional[Fit]:
     """In the layouts that explain it best; of several, those whose lanes are most alike: others mix tokens."""
     lanes = total.tensor.numel() // row.numel()
-    f = sample(branch.numbers.reshape(-1, 1, row[-1]))
+    f = branch.numbers.reshape(-1, 1, row[-1])
+    f = wide(f[sampled(len(f)).to(f.device)])
     precision = precision_of(total, before, branch)
     fits = []
     for layout in layouts(before.shape, lanes, row):
-        state = sample(layout.rows(before.numbers))
+        state = layout.sample(before.numbers)
         for behind in layouts(total.shape, lanes, row):
-            target = sample(behind.rows(total.numbers))
+            target = behind.sample(total.numbers)
             if not all(torch.isfinite(t).all() for t in (state, f, target)):
                 return None
             fit = Fit(layout, behind, *_explain(target, state, f, precision))
