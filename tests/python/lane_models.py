@@ -90,7 +90,7 @@ class MHC(nn.Module):
         return pre.sigmoid(), self.carry(res), self.write(post)
 
     def carry(self, res: Tensor) -> Tensor:
-        return sinkhorn(res.unflatten(-1, (N, N)))
+        return sinkhorn(res.unflatten(-1, (N, N))).to(res.dtype)
 
     def write(self, post: Tensor) -> Tensor:
         return 2 * post.sigmoid()

@@ -12,6 +12,7 @@ from .lanes import share
 from .numbers import wide
 from .recorder import Value
 
+DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")
 PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")
 
 Rows = Callable[[Tensor], Tensor]  # of [tokens, k] those that were measured
@@ -57,8 +58,22 @@ def find_carry(total: Sum, values: Measured, rows: Rows) -> Optional[SeenCarry]:
             seen = rows_of(value, n * n, len(values.before), rows)
             found = None if seen is None else _as_carry(seen.unflatten(-1, (n, n)), values)
             if found is not None:
-                return found._replace(dtype=str(value.tensor.dtype).replace("torch.", ""))
+                return found._replace(dtype=computed_in(value))
     return None
+
+
+def computed_in(value: Value) -> str:
+    """The type in which its sums were last made to be 1, where that was seen; else its own."""
+    opened, last = [value], value
+    for _ in range(32):
+        if not opened:
+            break
+        op = opened.pop(0).root.op
+        if op is not None and op.name in DIVIDES:
+            last = op.outputs[0]
+            break
+        opened += [] if op is None else [v for v in op.inputs if v.tensor.is_floating_point()]
+    return str(last.tensor.dtype).replace("torch.", "")
 
 
 def _as_carry(seen: Tensor, values: Measured) -> Optional[SeenCarry]:
