@@ -131,9 +131,9 @@ TEST(LaneRules, HoldMhcToItsWord) {
   const auto sums = [](double to) {
     return [to](probe::ProfileEntry& sum) { sum.carry_out = sum.site.lane == 0 ? to : 2 - to; };
   };
-  EXPECT_THAT(lane_findings(with(sums(1.06), 1)),
+  EXPECT_THAT(lane_findings(with(sums(1.11), 1)),
               ElementsAre("carry-not-stochastic, layer 1, attention"));
-  EXPECT_THAT(lane_findings(with(sums(1.04), 1)), IsEmpty());
+  EXPECT_THAT(lane_findings(with(sums(1.09), 1)), IsEmpty());
   EXPECT_THAT(lane_findings(with(sums(1.3))), ElementsAre("carry-not-stochastic, residual stream"));
   const auto halve = [](probe::ProfileEntry& sum) { sum.write_gate /= 2; };
   EXPECT_THAT(lane_findings(with(halve, 0)), ElementsAre("write-scale, layer 0, attention"));
