@@ -1,8 +1,8 @@
-"""Sound language models whose residual stream has several lanes: X′ = A·X + b ⊗ f behind each sublayer, which reads
-a·X. lanes_doctor_test.py checks them and breaks them.
+"""Sound language models whose residual stream has several lanes: X′ = A·X + b ⊗ f behind each sublayer, which
+reads a·X. lanes_doctor_test.py checks them and breaks them.
 
-A model is a way to hold the lanes (its Lanes, each written with other operators), and a way to make the coefficients
-a, A and b.
+A model is a way to hold the lanes (a Connection, each written with other operators), and a way to make the
+coefficients a, A and b.
 """
 
 import itertools
@@ -102,7 +102,8 @@ class MHCLite(MHC):
     def __init__(self, site: int):
         super().__init__(site)
         eye = torch.eye(N)
-        self.register_buffer("permutations", torch.stack([eye[list(p)] for p in itertools.permutations(range(N))]))
+        self.register_buffer("permutations", torch.stack(
+            [eye[list(p)] for p in itertools.permutations(range(N))]))
 
     @staticmethod
     def size() -> int:

@@ -1,8 +1,8 @@
-"""addnorm.check on models whose stream has several lanes: what the probe measures of a carry and a write is what the
-model computed, sound models are not accused, and a bug planted in one sublayer is named by its rule there.
+"""addnorm.check on models whose stream has several lanes: what the probe measures of a carry and a write is what
+the model computed, sound models are not accused, and a bug planted in one sublayer is named by its rule there.
 
-ADDNORM_WHOLE_ZOO=1, which `make test-all` sets, plants every bug in every model. `python3 lanes_doctor_test.py` prints
-the confusion matrix.
+ADDNORM_WHOLE_ZOO=1, which `make test-all` sets, runs three seeds and plants every bug in every model.
+`python3 lanes_doctor_test.py` prints the confusion matrix.
 """
 
 import os
@@ -70,8 +70,10 @@ def run_with_coefficients(model, tokens):
     """What the probe measured, and the (a, A, b) of each sublayer."""
     used = {}
     for site in range(2 * models.LAYERS):
-        connection(model, site).coefficients.register_forward_hook(
-            lambda module, inputs, gave, site=site: used.__setitem__(site, [t.detach().double() for t in gave]))
+        def keep(module, inputs, gave, site=site):
+            used[site] = [t.detach().double() for t in gave]
+
+        connection(model, site).coefficients.register_forward_hook(keep)
     p = probe(model).run(tokens, loss=models.loss_of(tokens))
     return p, used
 

@@ -201,8 +201,8 @@ class ForwardPass:
         self._measurement = Measurement(self.probe, flow, self._recorder.parameters, self._measurement)
 
     def _settle_lanes(self) -> None:
-        """Behind the first layer of a stack: a flow of several lanes hears of it again, where its sublayers read
-        rows of these, and is the one if it finds sums."""
+        """Behind the first layer of a stack: where its sublayers read rows of several lanes, a flow of these
+        hears of it again, and is the one if it finds sums."""
         told, self._told = self._told, None
         if not told or self._flow.x is None:
             return
@@ -221,8 +221,8 @@ class ForwardPass:
                 self._on_sum(s)
         elif (found is not None or splits_features(self._flow)) and not any(
                 s.stream is not None for known in self._sums.values() for s in known):
-            self._leave_out("its sublayers read mixed lanes or parts of what the layer takes, and no sum of these "
-                            "was understood")
+            self._leave_out("its sublayers read mixed lanes or parts of what the layer takes, and no sum of "
+                            "these was understood")
 
     def _leave_out(self, why: str) -> None:
         """The rest of the stack."""
@@ -259,7 +259,8 @@ class ForwardPass:
             self._measure(layer)
         for where in self._flow.lost:
             self.probe.seen["sums"][1] += 1
-            self.probe.left_out.append({"where": where, "why": "the lanes behind a sublayer were not understood"})
+            self.probe.left_out.append(
+                {"where": where, "why": "the lanes behind a sublayer were not understood"})
         if self._last is not None:
             norm = next((n for n in self._flow.norms if n.layer is None
                          and self._flow.is_end(n.read, self._last.leaves)), None)

@@ -1,5 +1,5 @@
-"""Finds, among what a sum of lanes was made of, the tensors that its coefficients were: the carry, which way round it
-was used, in which type it was computed, and which factor stands between a sigmoid and the write."""
+"""Finds, among what a sum of lanes was made of, its coefficients: the carry, which way round it was used, in
+which type it was computed, and which factor stands between a sigmoid and the write."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def is_sigmoid(value: Value) -> bool:
 
 
 def rows_of(value: Value, size: int, count: int, rows: Rows) -> Optional[Tensor]:
-    """[rows, size] of coefficients for all tokens or for each; None where it has some other number of them."""
+    """[rows, size] of coefficients for all tokens or for each; None where there are others."""
     numbers = value.numbers
     if numbers.numel() % size:
         return None

@@ -1,5 +1,5 @@
-"""Follows a stream of several lanes: its sums are of states of n rows for each token, and what a sublayer reads is
-one row. A linear map of a state gives coefficients, and is no branch."""
+"""Follows a stream of several lanes: its sums are states of n rows for each token, and what a sublayer reads is
+one row. Small linear maps of the stream give coefficients, and are no branches."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .flow import STREAM, Branches, Flow, Linear, Sum
 from .lanes import MOST, Fit, LaneSite, bottlenecks, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
 from .recorder import Op, Value
 
-EXPLAINED = 0.03  # what may be left: 16 bits leave some percent where lanes are nearly alike
-CARRIED = 0.02
+EXPLAINED = 0.03  # what may be left of a sum: 16 bits leave some percent where lanes are nearly alike
+CARRIED = 0.02  # of the largest lane: less is no carry
 
 
 def is_small(linear: Linear) -> bool:
@@ -29,8 +29,8 @@ def is_branch(linear: Linear) -> bool:
 
 
 def find_lanes(flow: Flow) -> Optional[Tuple[Value, Value]]:
-    """The state of several lanes that the first sublayer of a flow reads, and the row that it reads of it; None
-    where it reads the stream itself."""
+    """The state of several lanes of which the first sublayer reads a row, and that row; None where it reads the
+    stream itself."""
     first = next(filter(is_branch, flow.linears), None)
     if first is None or first.read.tensor.dim() < 2:
         return None
@@ -70,7 +70,7 @@ def as_row(value: Value, row: Value) -> Optional[Value]:
 
 
 def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
-    """Whether it is a branch's, and reads each row of what the layer reads: then these are rows of one stream."""
+    """Whether a branch's reads each row of what the layer takes: then these are rows of one stream."""
     x = flow.x.tensor
     if not is_branch(linear) or x.numel() == first.read.tensor.numel() or \
             linear.read.tensor.numel() != x.numel() or linear.read.shape[-1] != first.read.shape[-1]:
@@ -80,6 +80,8 @@ def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
 
 
 class LaneFlow(Flow):
+    """Of rows, as begin() gives the first: its x is what a sublayer reads."""
+
     def __init__(self, on_sum: Callable[[Sum], None]):
         super().__init__(on_sum)
         self.lost: List[str] = []
@@ -134,7 +136,7 @@ class LaneFlow(Flow):
             self._settle_unended(linear)
         if self.branches_of(linear.read):
             return linear
-        if self.is_state(linear.read) or is_small(linear):
+        if is_small(linear):
             return None
         if not self._is_open:
             self._begin_site(linear.read)
@@ -148,17 +150,18 @@ class LaneFlow(Flow):
         self._read, self._is_open, self._is_folded, self._pending = read, True, False, []
         self._seen = [self.state]
         made: List[Value] = []
+        has_row = False
         for value in bottlenecks(read, self):
             if value.root is self.state.root:
                 break
             state, row = self.as_state(value), as_row(value, self.x)
-            if state is not None:
+            if state is not None and has_row:  # before, it is of a row that goes to several experts
                 made.append(state)
             elif row is not None and made:  # one row between two states
                 self.state, self._is_folded, self._seen = made[-1], self._last is not None, []
                 break
             elif row is not None:
-                self._read = row
+                self._read, has_row = row, True
         self._seen += reversed(made)
 
     # -- Sums --
@@ -236,8 +239,8 @@ class LaneFlow(Flow):
         self._end(ended)
 
     def _settle_unended(self, linear: Linear) -> None:
-        """A linear map that reads what branches give, where these may have ended: in lanes that hold nothing else,
-        or in what was not understood."""
+        """A linear map reads what branches give: these may have ended in lanes that hold nothing else, or in
+        what was not understood."""
         values = list(bottlenecks(linear.read, self, branches=True))
         total = self._end_pending(values)
         if total is not None:

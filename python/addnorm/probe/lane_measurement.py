@@ -16,9 +16,10 @@ IDLE = 1e-6  # of the state: so small a branch tells nothing of what it is multi
 
 
 class LaneMeasurement:
-    """shape: of a row of the stream for each token. rows: those that are measured, and how far apart they are."""
+    """shape: of a row of the stream for each token. rows: gives those that are measured, and their stride."""
 
-    def __init__(self, total: Sum, shape: torch.Size, rows: Callable[[Tensor, torch.Size], Tuple[Tensor, int]]):
+    def __init__(self, total: Sum, shape: torch.Size,
+                 rows: Callable[[Tensor, torch.Size], Tuple[Tensor, int]]):
         self._sum, self._shape, self._rows = total, shape, rows
 
     def numbers(self) -> List[Numbers]:
@@ -71,8 +72,8 @@ def explain(values: Measured) -> Solution:
 
 
 def lane_numbers(found: Solution, seen: Optional[SeenCarry], values: Measured) -> List[Numbers]:
-    """What each lane takes of all lanes and of the branch, what it gives to all, how far it is from the mean lane,
-    and how much of it is none of that."""
+    """What each lane takes of all lanes and of the branch, what it gives to all, how far it is from the mean
+    lane, and how much of it is none of that."""
     n, told = values.before.shape[1], found.is_told
     carry = found.of[..., :n] if seen is None else seen.of
     is_told = seen is not None or bool(2 * told.sum() > len(told))

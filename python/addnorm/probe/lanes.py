@@ -1,8 +1,9 @@
-"""Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and leaves
-X′ = A·X + b ⊗ f: each lane takes A of the lanes (the carry) and b of the branch (the write).
+"""Lanes: a stream that holds n rows for each token. A sublayer reads a combination of them, z = a·X, and
+leaves X′ = A·X + b ⊗ f: each lane takes A of the lanes (the carry) and b of the branch (the write).
 
-A and b are solved for token by token, of the state before a site, the branch and the state behind it: d equations for
-n + 1 unknowns. So it does not matter how a model's operators are written, or which axis counts lanes.
+A and b are solved for token by token, of the state before a site, the branch and the state behind it: d
+equations for n + 1 unknowns. So it does not matter how a model's operators are written, or which axis counts
+lanes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def sampled(count: int) -> Tensor:
 
 
 def layouts(shape: torch.Size, lanes: int, row: torch.Size) -> List[Layout]:
-    """All that its shape permits: an axis of lanes, or lanes within an axis of sequences, tokens or features."""
+    """All that its shape permits: an axis of lanes, or lanes within one of sequences, tokens or features."""
     if shape[-1] == lanes * row[-1]:
         return [Layout(lanes, 1, row[-1])]
     found: Dict[int, Layout] = {}
@@ -139,7 +140,8 @@ class Fit(NamedTuple):
 
 
 def fit_sum(total: Value, before: Value, branch: Value, row: torch.Size) -> Optional[Fit]:
-    """In the layouts that explain it best; of several, those whose lanes are most alike: others mix tokens."""
+    """In the layouts that explain it best; of several, those whose lanes are most alike: others mix tokens.
+    None where it is not finite."""
     lanes = total.tensor.numel() // row.numel()
     f = branch.numbers.reshape(-1, 1, row[-1])
     f = wide(f[sampled(len(f)).to(f.device)])
