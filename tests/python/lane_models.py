@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from zoo_models import LENGTH, MLP, VOCABULARY, WIDTH, Attention, batch
 
-__all__ = ["SOUND", "batch"]
+__all__ = ["SOUND", "UNUSUAL", "batch", "parts_of_features"]
 
 N, LAYERS = 4, 3
 
@@ -340,4 +340,117 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
     "mHC-lite": lambda: Model(Second, MHCLite),
     "wide residual": lambda: Model(InPlace, Wide),
     "two lanes": lambda: Model(First, TwoOfFour),
+}
+
+
+# ---- Unusual ones ----------------------------------------------------------------------------
+
+
+class NormBehind(Connection):
+    """Post-norm: each lane is normalized behind the sublayer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, carry, b = self.coefficients(x)
+        return self.norm(self.write(x, carry, b, self.branch(self.read(x, a))))
+
+
+class NormOfLanes(Connection):
+    """Each lane is normalized before it is read."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, carry, b = self.coefficients(x)
+        return self.write(x, carry, b, self.branch(self.read(self.norm(x), a)))
+
+
+class NormInside(Connection):
+    """The branch is normalized before it is written."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, carry, b = self.coefficients(x)
+        return self.write(x, carry, b, self.norm(self.branch(self.read(x, a))))
+
+
+class Block(nn.Module):
+    """A whole pre-norm layer between lanes."""
+
+    def __init__(self, place: int):
+        super().__init__()
+        self.coefficients = Dynamic(place)
+        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(2))
+        self.attention, self.feed_forward = Attention(), MLP()
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, carry, b = self.coefficients(x)
+        z = (a[..., None] * x).sum(2)
+        z = z + self.attention(self.norms[0](z))
+        z = z + self.feed_forward(self.norms[1](z))
+        return carry @ x + b[..., None] * z[:, :, None]
+
+
+class Predicted(Block):
+    """Gemma 3n's AltUp: one lane goes through the layer, the others follow it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, carry, b = self.coefficients(x)
+        x = carry @ x
+        z = x[:, :, 0]
+        f = z + self.attention(self.norms[0](z))
+        f = f + self.feed_forward(self.norms[1](f))
+        return x + b[..., None] * (f - z)[:, :, None]
+
+
+class AtOnce(Block):
+    """Attention reads one lane, the feed-forward another, before either writes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, carry, b = self.coefficients(x)
+        f, g = self.attention(self.norms[0](x[:, :, 0])), self.feed_forward(self.norms[1](x[:, :, 1]))
+        return carry @ x + b[..., None] * f[:, :, None] + 0.5 * b[..., None] * g[:, :, None]
+
+
+class PartsOfFeatures(nn.Module):
+    """Frac-connections: lanes are parts of the features."""
+
+    def __init__(self, place: int):
+        super().__init__()
+        self.norm, self.branch = nn.LayerNorm(WIDTH), MLP() if place % 2 else Attention()
+        self.mix, self.carry = nn.Parameter(torch.eye(N)), nn.Parameter(torch.eye(N))
+        self.write = nn.Parameter(torch.ones(N))
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = x.unflatten(-1, (N, -1))
+        f = self.branch(self.norm((self.mix @ parts).flatten(-2))).unflatten(-1, (N, -1))
+        return (self.carry @ parts + self.write[:, None] * f).flatten(-2)
+
+
+class LanesNormedAtTheEnd(Model):
+    """Reads lanes of its own at the start, and normalizes each at the end."""
+
+    def __init__(self) -> None:
+        super().__init__(Connection, MHC)
+        self.lanes = nn.Parameter(0.02 * torch.randn(N, WIDTH))
+        self.begin = lambda x: Connection.begin(x) + self.lanes
+        self.end = lambda x: self.norm(x).sum(2)
+
+
+def of_layers(layer: Callable[[int], nn.Module]) -> nn.Module:
+    model = Model(Connection, Static)
+    model.layers = nn.ModuleList(layer(place) for place in range(LAYERS))
+    return model
+
+
+def parts_of_features() -> nn.Module:
+    model = of_layers(PartsOfFeatures)
+    model.begin = model.end = lambda x: x
+    return model
+
+
+UNUSUAL: dict[str, Callable[[], nn.Module]] = {
+    "norm behind": lambda: Model(NormBehind, Dynamic),
+    "norm of lanes": lambda: Model(NormOfLanes, MHC),
+    "norm inside": lambda: Model(NormInside, Dynamic),
+    "blocks": lambda: of_layers(Block),
+    "predicted": lambda: of_layers(Predicted),
+    "at once": lambda: of_layers(AtOnce),
+    "lanes normed at the end": LanesNormedAtTheEnd,
 }

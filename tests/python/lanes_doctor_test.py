@@ -1,5 +1,6 @@
-"""addnorm.check on models whose stream has several lanes: what the probe measures of a carry and a write is what
-the model computed, sound models are not accused, and a bug planted in one sublayer is named by its rule there.
+"""addnorm.check on models whose stream has several lanes: what the probe measures of a carry and a write is
+what the model computed, sound models are not accused, and a bug planted in one sublayer is named by its rule
+there.
 
 ADDNORM_WHOLE_ZOO=1, which `make test-all` sets, runs three seeds and plants every bug in every model.
 `python3 lanes_doctor_test.py` prints the confusion matrix.
@@ -129,10 +130,34 @@ def test_accuses_no_model_that_was_trained(name, seed):
     assert_sound(check(model, seed))
 
 
-@pytest.mark.parametrize("name", models.SOUND)
+@pytest.mark.parametrize("name", MHC)
 def test_accuses_no_model_whose_lanes_differ(name):
-    if name in MHC:
-        assert_sound(check(mixed(name)))
+    assert_sound(check(mixed(name)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", models.SOUND)
+def test_accuses_no_model_of_another_type(name, dtype):
+    assert_sound(check(make(name).to(dtype)))
+
+
+@pytest.mark.parametrize("name", models.UNUSUAL)
+def test_accuses_no_unusual_model(name):
+    torch.manual_seed(0)
+    model = models.UNUSUAL[name]()
+    for _ in range(2):
+        report = check(model)
+        assert [f"{f.name}: {f.seen}" for f in report.findings if f.severity != "note"] == []
+        counts = report.coverage.counts
+        assert counts["sums"][0] == counts["sums"][1] >= models.LAYERS
+        assert '"n_lanes":4' in report.profile
+        train(model, 10)
+
+
+def test_refuses_parts_of_features():
+    torch.manual_seed(0)
+    with pytest.raises(addnorm.Error, match="parts of what the layer takes"):
+        check(models.parts_of_features())
 
 
 # ---- Bugs ------------------------------------------------------------------------------------
@@ -179,7 +204,7 @@ def plain_sigmoid(model, site):
 
 SINKHORN = [name for name in MHC if name != "mHC-lite"]
 DIAGONAL = "wide residual"
-PACKED = "packed"
+PACKED = "packed"  # it reads and carries in one product
 BUGS = {  # name: (rule, models, how)
     "carry transposed": ("carry-transposed", [n for n in models.SOUND if n != DIAGONAL],
                          with_coefficients(lambda a, carry, b: (a, carry.transpose(-1, -2), b))),

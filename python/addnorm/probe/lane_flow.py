@@ -1,5 +1,5 @@
-"""Follows a stream of several lanes: its sums are states of n rows for each token, and what a sublayer reads is
-one row. Small linear maps of the stream give coefficients, and are no branches."""
+"""Follows a stream of several lanes: its sums are states of n rows for each token, and what a sublayer reads
+is one row. Small linear maps of the stream give coefficients, and are no branches."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def is_branch(linear: Linear) -> bool:
 
 
 def find_lanes(flow: Flow) -> Optional[Tuple[Value, Value]]:
-    """The state of several lanes of which the first sublayer reads a row, and that row; None where it reads the
-    stream itself."""
+    """The state of several lanes of which the first sublayer reads a row, and that row; None where it reads
+    the stream itself."""
     first = next(filter(is_branch, flow.linears), None)
     if first is None or first.read.tensor.dim() < 2:
         return None
