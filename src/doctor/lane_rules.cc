@@ -103,7 +103,7 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
           "lanes on",
       .measured = static_cast<double>(folds.size()),
       .expected = 0};
-  if (folds.size() + 1 >= subject.profile.model.n_layers) {
+  if (folds.size() > 1 && folds.size() + 1 >= subject.profile.model.n_layers) {
     finding.where = "residual stream";
     finding.what = fmt::format(
         "the lanes are folded to one row and expanded again {} times: so it is one stream",
@@ -138,6 +138,7 @@ void find_lanes_without_parts(const Subject& subject, Findings& findings) {
       findings.push_back(std::move(finding));
     } else if (write < 1e-3 && 2 * written > sites.size()) {
       Finding finding = lane_finding(site.site, "branch-missing");
+      finding.severity = Severity::kSuspicious;  // b may be learned
       finding.what = fmt::format("the branch is written into no lane: b is at most {:.2g}", write);
       finding.because = "X′ = A·X + b ⊗ f, as in most other sublayers";
       finding.fix =

@@ -268,18 +268,19 @@ class LaneFlow(Flow):
             self._end_pending(list(bottlenecks(output, self, branches=True)))
 
     def _end_pending(self, values: List[Value]) -> Optional[Value]:
-        """The first of them through which all of these goes is a state."""
+        """The first of them through which all of these goes is a state, if nothing joins the last."""
         roots = {value.root for value in values}
-        for total, branch, fit in self._pending:
-            if total.root in roots and not self._joins_stream(values[0], total):
-                ended = self.branches_of(branch) or STREAM
-                self._end_site(total, branch, fit)
-                self._forget_branches(ended, total.root.order)
-                return total
-        return None
+        passed = [pending for pending in self._pending if pending[0].root in roots]
+        if not passed or self._is_joined(values[0], passed[-1][0]):
+            return None
+        total, branch, fit = passed[0]
+        ended = self.branches_of(branch) or STREAM
+        self._end_site(total, branch, fit)
+        self._forget_branches(ended, total.root.order)
+        return total
 
-    def _joins_stream(self, value: Value, total: Value) -> bool:
-        """Whether the stream's rows come into it after the total: then that is no state."""
+    def _is_joined(self, value: Value, total: Value) -> bool:
+        """Whether rows of something else come into it after the total: then that is no state."""
         opened, seen = [value.root], {total.root}
         while opened:
             root = opened.pop()
@@ -289,6 +290,6 @@ class LaneFlow(Flow):
             for v in root.op.inputs:
                 if self.branches_of(v):
                     opened.append(v.root)
-                elif self.is_stream(v) and (self.is_state(v) or as_row(v, self.x) is not None):
+                elif not v.parameter and (self.is_state(v) or as_row(v, self.x) is not None):
                     return True
         return False
