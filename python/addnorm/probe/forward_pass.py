@@ -9,7 +9,7 @@ from torch import nn
 
 from .._structure import parent_of, tensors_in
 from .flow import Flow, Norm, Sum
-from .lane_flow import LaneFlow, find_lanes, splits_features
+from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .measure import Measurement
 from .names import first_tensor, is_norm
 from .profile import SeenSublayer
@@ -219,7 +219,7 @@ class ForwardPass:
             self._listen_with(flow)
             for s in sums:
                 self._on_sum(s)
-        elif (found is not None or splits_features(self._flow)) and not any(
+        elif (found is not None or reads_otherwise(self._flow)) and not any(
                 s.stream is not None for known in self._sums.values() for s in known):
             self._leave_out("its sublayers read mixed lanes or parts of what the layer takes, and no sum of "
                             "these was understood")

@@ -51,11 +51,14 @@ def find_lanes(flow: Flow) -> Optional[Tuple[Value, Value]]:
     return state, read
 
 
-def splits_features(flow: Flow) -> bool:
-    """Whether parts of the stream's features are mixed before the first branch, as Frac-connections do."""
+def reads_otherwise(flow: Flow) -> bool:
+    """Whether the first branch does not read rows of what the layer takes, but fewer numbers than these, or
+    parts of their features that were mixed, as Frac-connections do."""
     first = next(filter(is_branch, flow.linears), None)
+    if first is None:
+        return False
     x = flow.x.tensor
-    return first is not None and any(
+    return first.read.tensor.numel() < x.numel() or any(
         linear.op.order < first.op.order and linear.read.tensor.numel() == x.numel()
         and (mixes_lanes(linear) or linear.read.shape[-1] < x.shape[-1])
         for linear in flow.linears if not is_branch(linear))
@@ -75,8 +78,9 @@ def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
     if not is_branch(linear) or x.numel() == first.read.tensor.numel() or \
             linear.read.tensor.numel() != x.numel() or linear.read.shape[-1] != first.read.shape[-1]:
         return False
-    return not any(value.root is other.gave.root for value in bottlenecks(linear.read, flow)
-                   for other in flow.linears)
+    made_by = {other.gave.root for other in flow.linears}
+    return not any(value.root in made_by or as_row(value, first.read) is not None
+                   for value in bottlenecks(linear.read, flow))
 
 
 class LaneFlow(Flow):
