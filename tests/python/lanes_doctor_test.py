@@ -105,6 +105,17 @@ def test_carries_are_seen_before_lanes_differ():
     assert p.header()["lane_form"] == "mhc"
 
 
+class SinkhornRouter(torch.nn.Linear):
+    pass
+
+
+def test_takes_no_router_and_no_attention_for_mhc():
+    model = make("hyper-connections, dynamic")
+    model.layers[0].mhca, model.layers[0].router = torch.nn.Linear(2, 2), SinkhornRouter(2, 2)
+    p, _ = run_with_coefficients(model, models.batch())
+    assert p.header()["n_lanes"] == models.N and "lane_form" not in p.header()
+
+
 # ---- Sound models ----------------------------------------------------------------------------
 
 

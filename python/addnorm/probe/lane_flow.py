@@ -237,7 +237,7 @@ class LaneFlow(Flow):
             self.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
 
     def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
-        site = LaneSite(self.state, fit.before, fit.behind, self._read, self._is_folded)
+        site = LaneSite(self.state, fit.before, fit.behind, self._is_folded)
         ended = Sum(total, self._read, branch, self._list(self.branches_of(branch) or STREAM), site)
         self.state, self._seen, self._is_open, self._pending = total, [total], False, []
         self._end(ended)

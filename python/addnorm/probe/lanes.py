@@ -93,7 +93,6 @@ class LaneSite:
     before: Value  # the state
     layout: Layout  # of it
     behind: Layout  # of the state behind
-    read: Value  # z
     is_folded: bool  # the lanes before it are copies of one row, and the site before had left n
 
 

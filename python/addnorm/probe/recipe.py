@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 from torch import nn
 
 from .._structure import entry
-from .names import ATTENTION, MHC, is_projection, names_mhc, output_dim, squashing, weight_named
+from .names import ATTENTION, is_projection, names_mhc, output_dim, squashing, weight_named
 
 from .profile import SeenSublayer
 
@@ -107,8 +107,8 @@ class Declared:
 
     def lane_form(self) -> Optional[str]:
         """"mhc" where the code says so of the lanes that were seen."""
-        is_named = any(MHC.search(name) or names_mhc(m) for name, m in self._modules.items())
-        return "mhc" if self._probe.lanes and is_named else None
+        is_mhc = self._probe.lanes and any(names_mhc(name, m) for name, m in self._modules.items())
+        return "mhc" if is_mhc else None
 
     def norm(self, norms: List[nn.Module]) -> Optional[str]:
         """By the names of most norms; a name of one's own counts for less than what all of them do."""
