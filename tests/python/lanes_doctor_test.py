@@ -146,7 +146,7 @@ def test_accuses_no_model_whose_lanes_differ(name):
     assert_sound(check(mixed(name)))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16] + IS_WHOLE * [torch.float64])
 @pytest.mark.parametrize("name", models.SOUND)
 def test_accuses_no_model_of_another_type(name, dtype):
     assert_sound(check(make(name).to(dtype)))
