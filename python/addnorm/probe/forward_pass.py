@@ -206,7 +206,8 @@ class ForwardPass:
         told, self._told = self._told, None
         if not told or self._flow.x is None:
             return
-        found = find_lanes(self._flow)
+        has_sums = any(s.stream is not None for known in self._sums.values() for s in known)
+        found = find_lanes(self._flow, has_sums)
         sums: List[Sum] = []
         if found is not None:
             flow = LaneFlow(sums.append)
@@ -219,8 +220,7 @@ class ForwardPass:
             self._listen_with(flow)
             for s in sums:
                 self._on_sum(s)
-        elif (found is not None or reads_otherwise(self._flow)) and not any(
-                s.stream is not None for known in self._sums.values() for s in known):
+        elif not has_sums and (found is not None or reads_otherwise(self._flow)):
             self._leave_out("its sublayers read mixed lanes or parts of what the layer takes, and no sum of "
                             "these was understood")
 

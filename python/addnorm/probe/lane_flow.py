@@ -28,21 +28,28 @@ def is_branch(linear: Linear) -> bool:
     return not is_small(linear) and not mixes_lanes(linear)
 
 
-def find_lanes(flow: Flow) -> Optional[Tuple[Value, Value]]:
+def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
     """The state of several lanes of which the first sublayer reads a row, and that row; None where it reads
-    the stream itself."""
-    first = next(filter(is_branch, flow.linears), None)
-    if first is None or first.read.tensor.dim() < 2:
+    the stream itself. has_sums: the flow has found sums of one stream, and this is no state if a branch reads
+    all of it."""
+    branches = list(filter(is_branch, flow.linears))
+    if has_sums and any(_reads_all(linear, branches[0], flow) for linear in branches):
         return None
-    read, state = first.read, None
-    for value in bottlenecks(first.read, flow):
-        lanes = lanes_of(value, first.read)
-        row = as_row(value, first.read)
+    found = (_read_lanes(linear, flow) for linear in (branches[:1] if has_sums else branches))
+    return next(filter(None, found), None)
+
+
+def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
+    read, state = linear.read, None
+    if read.tensor.dim() < 2:
+        return None
+    for value in bottlenecks(linear.read, flow):
+        lanes, row = lanes_of(value, linear.read), as_row(value, linear.read)
         if lanes is not None:
             state = lanes
         elif state is None and row is not None:
             read = row
-    if state is None or any(_reads_all(linear, first, flow) for linear in flow.linears):
+    if state is None:
         return None
     for row in (v for v in uprights(read) if v.shape[-1] == read.shape[-1]):
         seen = lanes_of(state, row)
@@ -140,11 +147,20 @@ class LaneFlow(Flow):
             self._settle_unended(linear)
         if self.branches_of(linear.read):
             return linear
-        if is_small(linear):
+        if is_small(linear) or self._reads_lanes(linear.read):
             return None
         if not self._is_open:
             self._begin_site(linear.read)
         return linear
+
+    def _reads_lanes(self, read: Value) -> bool:
+        """Whether a linear map reads all lanes, for coefficients, and no row that goes to several experts."""
+        if not self.is_state(read):
+            return False
+        for value in bottlenecks(read, self):
+            if value.root is self.state.root or as_row(value, self.x) is not None:
+                return value.root is self.state.root
+        return True
 
     def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
         if not self.is_state(op.outputs[0]):  # a product that writes a branch into the lanes
