@@ -35,8 +35,12 @@ def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
     branches = list(filter(is_branch, flow.linears))
     if has_sums and any(_reads_all(linear, branches[0], flow) for linear in branches):
         return None
-    found = (_read_lanes(linear, flow) for linear in (branches[:1] if has_sums else branches))
-    return next(filter(None, found), None)
+    for linear in branches[:1] if has_sums else branches:
+        found = _read_lanes(linear, flow)
+        is_first = linear is branches[0]  # what later ones read may be what a branch made: heads, experts
+        if found is not None and (is_first or found[0].tensor.numel() == flow.x.tensor.numel()):
+            return found
+    return None
 
 
 def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
