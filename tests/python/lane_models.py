@@ -370,6 +370,26 @@ class NormInside(Connection):
         return self.write(x, carry, b, self.norm(self.branch(self.read(x, a))))
 
 
+class Experts(nn.Module):
+    """As many as lanes, which all read the same rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down = (nn.Parameter(torch.randn(N, WIDTH, WIDTH) / WIDTH**0.5) for _ in range(2))
+        self.router = nn.Linear(WIDTH, N)
+
+    def forward(self, z: Tensor) -> Tensor:
+        rows = z.reshape(1, -1, WIDTH).expand(N, -1, -1)
+        gates = self.router(z).softmax(-1).reshape(-1, N).t()[..., None]
+        return (gates * torch.bmm(torch.bmm(rows, self.up).relu(), self.down)).sum(0).view(z.shape)
+
+
+class WithExperts(Connection):
+    def __init__(self, coefficients: Callable[[int], nn.Module], site: int):
+        super().__init__(coefficients, site)
+        self.branch = Experts() if site % 2 else self.branch
+
+
 class Block(nn.Module):
     """A whole pre-norm layer between lanes."""
 
@@ -449,6 +469,7 @@ UNUSUAL: dict[str, Callable[[], nn.Module]] = {
     "norm behind": lambda: Model(NormBehind, Dynamic),
     "norm of lanes": lambda: Model(NormOfLanes, MHC),
     "norm inside": lambda: Model(NormInside, Dynamic),
+    "experts": lambda: Model(WithExperts, MHC),
     "blocks": lambda: of_layers(Block),
     "predicted": lambda: of_layers(Predicted),
     "at once": lambda: of_layers(AtOnce),
