@@ -50,6 +50,7 @@ bool has_wrong_sums(const Subject& subject) {
 /// past it. Where a norm divides by the size of small lanes both are alike; DyT and Derf do not
 /// divide.
 bool hides_what_goes_past(const Subject& subject) {
+  if (has_lanes(subject)) return true;  // of a branch's size nothing is known there
   const Placements placements = placements_of(subject.profile.model);
   const std::optional<NormKind> norm = subject.profile.model.norm;
   return norm && squashes(*norm) && placements &&

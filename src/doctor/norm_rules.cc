@@ -379,6 +379,7 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
   // Without its files only where the end of the network was measured at all.
   const bool is_seen = at(SublayerKind::kHead, Point::kOutput, layers) != nullptr &&
                        at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
+  if (last != nullptr && is_of_lanes(*last)) return;  // each lane may have its norm
   if (last == nullptr || std::isnan(last->rms) || (!subject.lacks_final_norm && !is_seen)) return;
   findings.push_back(
       {.rule = "final-norm",

@@ -67,6 +67,10 @@ const Placement* only_placement(const Placements& placements) {
   return one ? &first : nullptr;
 }
 
+bool has_lanes(const Subject& subject) {
+  return std::ranges::any_of(subject.profile.entries, is_of_lanes);
+}
+
 std::optional<double> constant(const ResidualFactor& factor, Depth depth) {
   if (factor.form != ResidualFactor::Form::kConstant) return std::nullopt;
   return factor.initial.value(depth);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,14 @@ std::optional<NormSlot> norm_slot(const Site& site);
 
 /// Whether an entry is the output of a norm of queries, keys or values.
 bool is_norm_in_attention(const Site& site);
+
+/// Whether it is a lane of a sum, as the probe measures them: A·X + b ⊗ f, and no x + f.
+inline bool is_of_lanes(const probe::ProfileEntry& sum) {
+  return !std::isnan(sum.carry_in);
+}
+
+/// Whether the stream has several lanes that the probe has measured.
+bool has_lanes(const Subject& subject);
 
 /// Calls body(entry) for every sum of the last step.
 template <typename Body>

@@ -229,6 +229,7 @@ bool is_not_understood(const Subject& subject, Findings& findings) {
   std::size_t sums = 0, unexplained = 0;
   double most = 0;
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
+    if (is_of_lanes(sum)) return;
     ++sums;
     unexplained += sum.unexplained > kMostUnexplained;
     most = std::max(most, sum.unexplained > kMostUnexplained ? sum.unexplained : 0);
@@ -259,7 +260,7 @@ void find_unexplained_sums(const Subject& subject, Findings& findings) {
     const Placement* placement = placement_at(placements, sum.site);
     const bool is_learned = placement != nullptr && (placement->skip.form == Form::kLearnedVector ||
                                                      placement->gain.form == Form::kLearnedVector);
-    if (!(sum.unexplained > kMostUnexplained) || is_learned) return;
+    if (!(sum.unexplained > kMostUnexplained) || is_learned || is_of_lanes(sum)) return;
     if (is_in(parallel, sum.site)) return;
     findings.push_back(
         {.rule = "sum-unexplained",

@@ -17,6 +17,13 @@ void find_detached_parts(const Subject& subject, Findings& findings);
 void find_wrong_inputs(const Subject& subject, Findings& findings);
 void find_unexplained_sums(const Subject& subject, Findings& findings);
 
+// lane_rules.cc: streams of several lanes
+void find_folded_lanes(const Subject& subject, Findings& findings);
+void find_lanes_without_parts(const Subject& subject, Findings& findings);
+void find_turned_carries(const Subject& subject, Findings& findings);
+void find_wrong_mhc(const Subject& subject, Findings& findings);
+void find_equal_lanes(const Subject& subject, Findings& findings);
+
 // norm_rules.cc: norms against what the network says they are
 void find_wrong_norm_axis(const Subject& subject, Findings& findings);
 void find_wrong_statistics(const Subject& subject, Findings& findings);

@@ -38,6 +38,15 @@ constexpr Value kValues[] = {
     {"unexplained", &probe::ProfileEntry::unexplained},
     {"grad_to_x", &probe::ProfileEntry::grad_to_x},
     {"grad_to_branch", &probe::ProfileEntry::grad_to_branch},
+    {"carry_in", &probe::ProfileEntry::carry_in},
+    {"carry_out", &probe::ProfileEntry::carry_out},
+    {"carry_size", &probe::ProfileEntry::carry_size},
+    {"write", &probe::ProfileEntry::write},
+    {"write_gate", &probe::ProfileEntry::write_gate},
+    {"lane_spread", &probe::ProfileEntry::lane_spread},
+    {"grad_spread", &probe::ProfileEntry::grad_spread},
+    {"carry_transposed", &probe::ProfileEntry::carry_transposed},
+    {"lanes_folded", &probe::ProfileEntry::lanes_folded},
     {"past_norm", &probe::ProfileEntry::past_norm},
     {"gamma_offset", &probe::ProfileEntry::gamma_offset},
     {"centred", &probe::ProfileEntry::centred},
@@ -59,6 +68,7 @@ struct Text {
 };
 constexpr Text kTexts[] = {
     {"dtype", &probe::ProfileEntry::dtype},
+    {"coefficients", &probe::ProfileEntry::coefficients},
     {"statistics_over", &probe::ProfileEntry::statistics_over},
     {"divides_by", &probe::ProfileEntry::divides_by},
 };
@@ -132,6 +142,8 @@ ProfileModel model_of(const Json& header) {
           .n_heads = value_or(model, "n_heads", std::size_t{0}),
           .d_ff = value_or(model, "d_ff", std::size_t{0}),
           .placement = value_or(model, "placement", std::string()),
+          .n_lanes = value_or(model, "n_lanes", std::size_t{0}),
+          .lane_form = value_or(model, "lane_form", std::string()),
           .norm = known_name<NormKind>(model, "norm"),
           .eps = value_or(model, "eps", 0.0),
           .gamma_form = known_name<GammaForm>(model, "gamma_form"),
@@ -232,6 +244,8 @@ std::string profile_header(const ProfileModel& model) {
   put("n_heads", model.n_heads);
   put("d_ff", model.d_ff);
   put("placement", model.placement);
+  put("n_lanes", model.n_lanes);
+  put("lane_form", model.lane_form);
   put_name("norm", model.norm);
   put("eps", model.eps);
   put_name("gamma_form", model.gamma_form);

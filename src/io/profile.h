@@ -20,6 +20,8 @@ struct ProfileModel {
   std::size_t n_heads = 0;
   std::size_t d_ff = 0;
   std::string placement;
+  std::size_t n_lanes = 0;  ///< of the stream, where it has several
+  std::string lane_form;    ///< what the code says of them: "mhc"
   std::optional<NormKind> norm;
   double eps = 0;
   std::optional<GammaForm> gamma_form;

@@ -42,6 +42,20 @@ struct ProfileEntry {
   double grad_to_x = kUnknown;
   double grad_to_branch = kUnknown;
 
+  // Of a lane of a sum, where the stream has several: X′ = A·X + b ⊗ f, by least squares in each
+  // token. Means over tokens; what is of all lanes stands with the first.
+  double carry_in = kUnknown;          ///< Σ_j A_ij: what lane i takes of all lanes
+  double carry_out = kUnknown;         ///< Σ_i A_ij: what lane j gives to all
+  double carry_size = kUnknown;        ///< ‖A_i‖
+  double write = kUnknown;             ///< b_i
+  double write_gate = kUnknown;        ///< b over the output of a sigmoid that made it: 2 of mHC
+  double lane_spread = kUnknown;       ///< ‖lane − mean lane‖/‖lane‖
+  double grad_spread = kUnknown;       ///< likewise of the lanes' gradients, of all of them
+  double carry_transposed = kUnknown;  ///< 1: A is the transpose of the tensor that was computed
+  std::string coefficients;            ///< type in which A was computed, as PyTorch names it
+  // Of x: the lanes before are copies of one row, though the sublayer before had left several.
+  double lanes_folded = kUnknown;
+
   // Of a norm's output, by least squares in each row: y = Γ ⊙ (s − centre)/divisor + β, with u the
   // row's variance, or its mean square where the norm does not centre.
   std::string statistics_over;        ///< what shares a mean, if not a row: "tokens"

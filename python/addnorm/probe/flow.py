@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Dict, FrozenSet, List, Optional, Set, Tuple
+from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 import torch
 
 from .._structure import is_within, parent_of
+from .lanes import LaneSite
 from .recorder import Op, Value
 
 LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convolution _grouped_mm "
@@ -109,6 +110,7 @@ class Sum:
     stream: Optional[Value]
     branch: Value
     branches: List[Branch]
+    lanes: Optional[LaneSite] = None  # where the stream has several
 
 
 def is_number(tensor: torch.Tensor) -> bool:
@@ -134,8 +136,11 @@ def common_module(names: List[str]) -> str:
 class Flow:
     """What operators do with a stream that begins with start()."""
 
+    lanes = 0  # of the stream, where it has several
+    lost: Sequence[str] = ()  # layers with a sum of lanes that was not understood
+
     def __init__(self, on_sum: Callable[[Sum], None]):
-        self._on_sum = on_sum
+        self.on_sum = on_sum
         self.layer: Optional[int] = None  # the one that runs
         self.layer_module = ""
         self.x: Optional[Value] = None
@@ -180,6 +185,14 @@ class Flow:
         x, t = self.x.tensor, value.tensor
         return t.is_floating_point() and t.dim() > 1 and t.numel() == x.numel() and \
             (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
+
+    def carries_stream(self, value: Value) -> bool:
+        """Whether a layer that takes it goes on with the stream."""
+        return self.branches_of(value) is not None and self.has_stream_shape(value)
+
+    def is_end(self, value: Value, leaves: Value) -> bool:
+        """Whether it is the stream that the last sublayer leaves."""
+        return value.root is leaves.root
 
     def list_branches(self, value: Value) -> List[Branch]:
         return self._list(self.branches_of(value) or STREAM)
@@ -325,7 +338,7 @@ class Flow:
         self._ended |= self.branches_of(ended.branch) or STREAM
         self._of[ended.total.root] = STREAM
         self._last = ended
-        self._on_sum(ended)
+        self.on_sum(ended)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
         """Whether a linear map reads what branches have finished: then no sum stands between."""

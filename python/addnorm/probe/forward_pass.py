@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 from torch import nn
 
 from .._structure import parent_of, tensors_in
 from .flow import Flow, Norm, Sum
+from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .measure import Measurement
 from .names import first_tensor, is_norm
 from .profile import SeenSublayer
@@ -25,7 +26,7 @@ class ForwardPass:
     def __init__(self, probe: Probe):
         self.probe = probe
         self._flow = Flow(self._on_sum)
-        self._recorder = Recorder(probe.model, self._flow.take)
+        self._recorder = Recorder(probe.model, lambda op: self._tell(lambda flow: flow.take(op)))
         self._running: List[Tuple[str, Optional[int], str]] = []  # modules, and the layer around each
         self._is_active = self._is_done = False
         self._base_of: Dict[int, int] = {}  # the profile's number of each element's layer
@@ -33,6 +34,8 @@ class ForwardPass:
 
     def _reset(self) -> None:
         self._flow.x = None
+        # What the flow heard of the first layer, with layer and module: another one may hear it too.
+        self._told: Optional[List[Tuple[Optional[int], str, Callable[[Flow], None]]]] = None
         self._layers = 0  # that have begun
         self._has_input = True  # the layer that runs: its input was seen
         self._base = 0  # the profile's number of the next layer
@@ -134,12 +137,22 @@ class ForwardPass:
         parameters = {p: f"{name}.{p}" if name else p for p, _ in module.named_parameters(recurse=False)}
         gamma = next((parameters[p] for p in ("weight", "gamma", "scale", "g") if p in parameters), None)
         beta = next((parameters[p] for p in ("bias", "beta", "b") if p in parameters), None)
-        self._flow.add_norm(self._recorder.value(read), self._recorder.value(gave), name, gamma, beta)
+        values = self._recorder.value(read), self._recorder.value(gave)
+        self._tell(lambda flow: flow.add_norm(*values, name, gamma, beta))
+
+    def _tell(self, what: Callable[[Flow], None]) -> None:
+        try:
+            what(self._flow)
+        except Exception as error:  # what is watched must not fail by it
+            self._leave_out(f"{type(error).__name__}: {error}")
+        if self._told is not None:
+            self._told.append((self._flow.layer, self._flow.layer_module, what))
 
     # -- Layers --
 
     def _begin_layer(self, element: int, inputs: Any) -> None:
         self._recorder.flush()
+        self._settle_lanes()
         self._take_input(inputs, self._is_next(element))
         self._current = element
         self._number_of[element] = self._layers
@@ -152,8 +165,7 @@ class ForwardPass:
         self._has_input = x is not None
         if x is None:
             return
-        state = None if self._flow.x is None else self._flow.branches_of(x)
-        if state is None or not self._flow.has_stream_shape(x):
+        if self._flow.x is None or not self._flow.carries_stream(x):
             self._end_stack(None)
             self._start(x)
 
@@ -170,16 +182,53 @@ class ForwardPass:
         values = [self._recorder.value(t) for t in tensors]
         if self._flow.x is not None and is_next:
             for value in values:
-                if self._flow.branches_of(value) is not None and self._flow.has_stream_shape(value):
+                if self._flow.carries_stream(value):
                     return value
         return values[0] if values else None
 
     def _start(self, x: Value) -> None:
-        self._flow.start(x)
+        flow = Flow(self._on_sum)
+        flow.start(x)
+        self._listen_with(flow)
         self.probe.input_shape = self.probe.input_shape or x.shape
-        self._arranger = Arranger(self._flow, self.probe.named, self.probe.slots, self.norm_name)
-        self._measurement = Measurement(self.probe, self._flow, self._recorder.parameters, self._measurement)
+        self._told = []
         self._last = None
+
+    def _listen_with(self, flow: Flow) -> None:
+        flow.layer, flow.layer_module = self._flow.layer, self._flow.layer_module
+        self._flow = flow
+        self._arranger = Arranger(flow, self.probe.named, self.probe.slots, self.norm_name)
+        self._measurement = Measurement(self.probe, flow, self._recorder.parameters, self._measurement)
+
+    def _settle_lanes(self) -> None:
+        """Behind the first layer of a stack: where its sublayers read rows of several lanes, a flow of these
+        hears of it again, and is the one if it finds sums."""
+        told, self._told = self._told, None
+        if not told or self._flow.x is None:
+            return
+        has_sums = any(s.stream is not None for known in self._sums.values() for s in known)
+        found = find_lanes(self._flow, has_sums)
+        sums: List[Sum] = []
+        if found is not None:
+            flow = LaneFlow(sums.append)
+            flow.begin(*found)
+            for flow.layer, flow.layer_module, what in told:
+                what(flow)
+        if any(s.stream is not None for s in sums):
+            flow.on_sum = self._on_sum
+            self._sums.clear()
+            self._listen_with(flow)
+            for s in sums:
+                self._on_sum(s)
+        elif not has_sums and (found is not None or reads_otherwise(self._flow)):
+            self._leave_out("its sublayers read mixed lanes or parts of what the layer takes, and no sum of "
+                            "these was understood")
+
+    def _leave_out(self, why: str) -> None:
+        """The rest of the stack."""
+        self.probe.left_out.append({"where": self._flow.layer_module or "the model", "why": why})
+        self._sums.clear()
+        self._flow.x = self._told = None
 
     def _on_sum(self, s: Sum) -> None:
         layers = [branch.layer for branch in s.branches if branch.layer is not None]
@@ -200,14 +249,21 @@ class ForwardPass:
         """The layers that have not been measured, and what comes behind them."""
         if self._flow.x is None or self._measurement is None:
             return
+        self._settle_lanes()
+        if self._flow.x is None:
+            return
         for tensor in tensors_in(output):
             if self._recorder.knows(tensor):
                 self._flow.end(self._recorder.value(tensor))
         for layer in sorted(self._sums):
             self._measure(layer)
+        for where in self._flow.lost:
+            self.probe.seen["sums"][1] += 1
+            self.probe.left_out.append(
+                {"where": where, "why": "the lanes behind a sublayer were not understood"})
         if self._last is not None:
             norm = next((n for n in self._flow.norms if n.layer is None
-                         and n.read.root is self._last.leaves.root), None)
+                         and self._flow.is_end(n.read, self._last.leaves)), None)
             if norm is not None:
                 self._measurement.final_norm(norm)
 

@@ -12,6 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .flow import Flow, Linear, Norm, fused_options, is_channels_first, scores_of
+from .lanes import Layout, spread
+from .lane_measurement import LaneMeasurement
 from .names import first_tensor, is_norm, is_projection, norm_of_attention, squashing, weight_named
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
@@ -54,8 +56,9 @@ class Measurement:
         self._shape = flow.x.tensor.shape
         self._earlier: Optional[Value] = None  # the stream that the sublayer before read
         if before is None:
-            self._probe.width = self._shape[-1]
             self._record(self._site(None, "embedding", "output"), flow.x)
+        if before is None or flow.lanes:
+            self._probe.width, self._probe.lanes = self._shape[-1], flow.lanes
         self.watch(flow.x)
 
     def _site(self, layer: Optional[int], sublayer: str, point: str, **more: Any) -> Site:
@@ -227,11 +230,11 @@ class Measurement:
         others = self._others(sub)
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
-        if not is_again:
+        if not is_again and sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
             self._count("sums", "unexplained" in made_of)
-        kept = {} if not is_last else {"layer_cosine": F.cosine_similarity(
+        kept = {} if not is_last or sub.sum.lanes is not None else {"layer_cosine": F.cosine_similarity(
             wide(self._values(first.x)), wide(self._values(sub.leaves)), dim=-1,
             eps=1e-300).mean().item()}
 
@@ -241,8 +244,11 @@ class Measurement:
         self._record(at("branch"), sub.output)
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
-        self._record(at("sum"), sub.total, {**made_of, **({} if sub.after else kept)})
-        self._grade_sum(at("sum"), sub)
+        if sub.sum.lanes is not None:
+            self._record_lanes(at("sum"), sub)
+        else:
+            self._record(at("sum"), sub.total, {**made_of, **({} if sub.after else kept)})
+            self._grade_sum(at("sum"), sub)
         if sub.after is not None:
             self._record_norm(at("after"), "after", sub.after, sub.after.gave, kept)
         if sub.kind == "attention":
@@ -252,6 +258,28 @@ class Measurement:
             by_order = {len(sub.branch.linears) - 1: "output"} if sub.kind == "attention" else \
                 dict(zip(range(len(sub.branch.linears))[-2:], ("up", "down")))
             self._record_weight(at("weight"), linear, by_order.get(i))
+
+    def _record_lanes(self, site: Site, sub: Sublayer) -> None:
+        """A sum for each lane, and the lanes' gradient."""
+        if site not in self._probe.entries:
+            lanes = LaneMeasurement(sub.sum, self._shape, self.rows)
+            self._count("sums", True)
+            if sub.sum.lanes.is_folded:
+                self._probe.entries[site._replace(point="x")]["lanes_folded"] = 1
+            for i, numbers in enumerate(lanes.numbers()):
+                self._probe.entries[site._replace(lane=i or None)] = numbers
+        gradient = self.watch(sub.total)
+        if gradient is not None and site not in self._probe.graded:
+            self._probe.graded.add(site)
+            gradient.listeners.append(functools.partial(self._keep_gradient, site, sub.sum.lanes.behind))
+
+    def _keep_gradient(self, site: Site, layout: Layout, gradient: Tensor) -> None:
+        entry = self._probe.entries[site]
+        if "grad_spread" not in entry:
+            rows = wide(layout.rows(gradient.detach()))
+            entry["grad_spread"] = spread(rows)
+            for i in range(layout.lanes):
+                self._probe.entries[site._replace(lane=i or None)]["grad_rms"] = rms(rows[:, i])
 
     def _explain_sum(self, sub: Sublayer, parts: Dict[str, Tensor]) -> Numbers:
         """What its sum is made of; of an earlier stream only where that stands in the place of x."""

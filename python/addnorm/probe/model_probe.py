@@ -43,6 +43,7 @@ class Probe:
         self._undo = contextlib.ExitStack()
         self._pass: Optional[ForwardPass] = None
         self.width: Optional[int] = None
+        self.lanes = 0  # of the stream, where it has several
         self.input_shape: Optional[torch.Size] = None  # of what the first layer reads
         self.layer_names: Dict[int, str] = {}
         self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}

@@ -32,6 +32,22 @@ ATTENTION_NORMS = {"query": r"q|query|queries", "key": r"k|key|keys|kv", "value"
 SQUASHING = {"dyt": r"dyt|dynamic_?tanh", "derf": r"derf|dynamic_?erf"}
 
 
+# What code calls manifold-constrained hyper-connections, and what these need; but MHCA is attention, and some
+# routers of experts need the same.
+MHC = re.compile(r"mhc(?!a)|sinkhorn|birkhoff|manifold_?constrained", re.I)
+OTHER_SINKHORN = re.compile(r"rout|gat(e|ing)|moe|expert|attn|attention", re.I)
+
+
+def names_mhc(path: str, module: nn.Module) -> bool:
+    """Whether its name, its class, or something that its methods use is called so."""
+    names = [path.rpartition(".")[2], type(module).__name__]
+    if any(map(OTHER_SINKHORN.search, names)):
+        return False
+    used = [name for method in vars(type(module)).values() if hasattr(method, "__code__")
+            for name in method.__code__.co_names]
+    return any(map(MHC.search, names + used))
+
+
 def weight_named(name: str, is_attention: bool) -> Optional[str]:
     """Which weight a projection holds, by the last part of its name."""
     last = name.rpartition(".")[2].lower()

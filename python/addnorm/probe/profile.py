@@ -17,6 +17,7 @@ class Site(NamedTuple):
     point: str
     norm: Optional[str] = None
     weight: Optional[str] = None
+    lane: Optional[int] = None  # of a sum, where the stream has several; None is the first
 
 
 class SeenSublayer(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
 from torch import nn
 
 from .._structure import entry
-from .names import ATTENTION, is_projection, output_dim, squashing, weight_named
+from .names import ATTENTION, is_projection, names_mhc, output_dim, squashing, weight_named
 
 from .profile import SeenSublayer
 
@@ -105,6 +105,11 @@ class Declared:
             f"{other}.{name}" in self._modules for other in set(self._probe.layer_names.values()))
         return not is_other_layers and not isinstance(module, nn.Identity)
 
+    def lane_form(self) -> Optional[str]:
+        """"mhc" where the code says so of the lanes that were seen."""
+        is_mhc = self._probe.lanes and any(names_mhc(name, m) for name, m in self._modules.items())
+        return "mhc" if is_mhc else None
+
     def norm(self, norms: List[nn.Module]) -> Optional[str]:
         """By the names of most norms; a name of one's own counts for less than what all of them do."""
         declared = Counter(filter(None, map(self.norm_kind, norms))).most_common(1)
@@ -142,6 +147,8 @@ class Declared:
                           weight_named(name, False) in ("up", "gate")
                           and max(m.weight.shape) == m.weight.shape[output_dim(m)]), None),
             "placement": self.placement(),
+            "n_lanes": self._probe.lanes or None,
+            "lane_form": self.lane_form(),
             "norm": self.norm(norms),
             "eps": self.epsilon(norms),
             "gamma_form": self.gamma_form() or (

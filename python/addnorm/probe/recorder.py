@@ -184,7 +184,7 @@ class Recorder(TorchDispatchMode):
 
     def add_call(self, module: nn.Module, arguments: Any, outputs: Any) -> None:
         """What a module made of its arguments, where no operator was seen to do it."""
-        new = [t for t in tensors_in(outputs) if not self.knows(t)]
+        new = [t for t in tensors_in(outputs) if not self.knows(t) and id(t) not in self._names]
         if not new:
             return
         op = self._new_op("module", None, [], {})

@@ -1,0 +1,130 @@
+"""Finds, among what a sum of lanes was made of, its coefficients: the carry, which way round it was used, in
+which type it was computed, and which factor stands between a sigmoid and the write."""
+
+from __future__ import annotations
+
+from typing import Callable, Dict, Iterator, NamedTuple, Optional
+
+from torch import Tensor
+
+from .flow import Sum
+from .lanes import share
+from .numbers import wide
+from .recorder import Value
+
+DIVIDES = ("div", "exp", "_softmax", "_safe_softmax", "_log_softmax")
+PARTS = ("slice", "split", "split_with_sizes", "select", "narrow", "chunk")
+
+Rows = Callable[[Tensor], Tensor]  # of [tokens, k] those that were measured
+
+
+class Measured(NamedTuple):
+    """Rows that were measured of a sum, and to which precision they are known."""
+    before: Tensor  # [rows, lanes, features]
+    branch: Tensor  # [rows, features]
+    after: Tensor
+    precision: float
+
+
+class SeenCarry(NamedTuple):
+    of: Tensor  # [rows, lanes, lanes], as it was used
+    is_transpose: Optional[bool]  # of the tensor that was computed; None where both give the same
+    dtype: str  # of that
+
+
+def made_of(total: Sum) -> Iterator[Value]:
+    """What the sum is made of beside the state before it and the branch, the latest first."""
+    ends = {total.lanes.before.root, total.branch.root}
+    found: Dict[Value, None] = {}
+    opened = [total.total.root]
+    while opened:
+        value = opened.pop()
+        if value in found or value in ends:
+            continue
+        found[value] = None
+        is_made_here = value.op is not None and value.order > total.lanes.before.root.order
+        opened += [v.root for v in value.op.inputs] if is_made_here else []
+    return iter(sorted(found, key=lambda value: -value.order))
+
+
+# ---- The carry -------------------------------------------------------------------------------
+
+
+def find_carry(total: Sum, values: Measured, rows: Rows) -> Optional[SeenCarry]:
+    """The last tensor of which, or of whose transpose, the lanes and some of the branch make the sum."""
+    n = values.before.shape[1]
+    for value in made_of(total):
+        if value.shape[-1:] in ((n,), (n * n,)) and value.tensor.is_floating_point():
+            seen = rows_of(value, n * n, len(values.before), rows)
+            found = None if seen is None else _as_carry(seen.unflatten(-1, (n, n)), values)
+            if found is not None:
+                return found._replace(dtype=computed_in(value))
+    return None
+
+
+def computed_in(value: Value) -> str:
+    """The type in which its sums were last made to be 1, where that was seen; else its own."""
+    opened, last = [value], value
+    for _ in range(32):
+        if not opened:
+            break
+        op = opened.pop(0).root.op
+        if op is not None and op.name in DIVIDES:
+            last = op.outputs[0]
+            break
+        opened += [] if op is None else [v for v in op.inputs if v.tensor.is_floating_point()]
+    return str(last.tensor.dtype).replace("torch.", "")
+
+
+def _as_carry(seen: Tensor, values: Measured) -> Optional[SeenCarry]:
+    turned = seen.transpose(1, 2)
+    left = _left(values, seen), _left(values, turned)
+    most = min(0.02, 30 * values.precision)
+    if min(left) > most:
+        return None
+    is_told = max(left) > 10 * most
+    is_transpose = left[1] < left[0]
+    return SeenCarry(turned if is_transpose and is_told else seen, is_transpose if is_told else None, "")
+
+
+def _left(values: Measured, carry: Tensor) -> float:
+    """What is neither this carry of the lanes nor the branch."""
+    rest, f = values.after - carry @ values.before, values.branch[:, None]
+    rest = rest - (rest * f).sum(-1, keepdim=True) / f.square().sum(-1, keepdim=True).clamp(min=1e-300) * f
+    return share(rest, values.after)
+
+
+# ---- The write -------------------------------------------------------------------------------
+
+
+def find_gate(total: Sum, write: Tensor, rows: Rows) -> Optional[float]:
+    """The factor between a sigmoid's output and the write [rows, lanes]."""
+    for value in filter(is_sigmoid, made_of(total)):
+        seen = rows_of(value, write.shape[1], len(write), rows)
+        if seen is not None:
+            factor = ((seen * write).sum() / seen.square().sum()).item()
+            if share(factor * seen - write, write) < 0.02:
+                return factor
+    return None
+
+
+def is_sigmoid(value: Value) -> bool:
+    """Or a part of one."""
+    op = value.op
+    while op is not None and op.name in PARTS:
+        op = op.inputs[0].root.op
+    return op is not None and op.name == "sigmoid"
+
+
+def rows_of(value: Value, size: int, count: int, rows: Rows) -> Optional[Tensor]:
+    """[rows, size] of coefficients for all tokens or for each; None where there are others."""
+    numbers = value.numbers
+    if numbers.numel() % size:
+        return None
+    if numbers.numel() == size:
+        return wide(numbers).reshape(1, size).expand(count, size)
+    try:
+        found = rows(numbers.reshape(-1, size))
+    except RuntimeError:
+        return None
+    return wide(found) if len(found) == count else None

@@ -1,0 +1,319 @@
+"""Follows a stream of several lanes: its sums are states of n rows for each token, and what a sublayer reads
+is one row. Small linear maps of the stream give coefficients, and are no branches."""
+
+from __future__ import annotations
+
+from typing import Callable, List, Optional, Tuple
+
+from .flow import STREAM, Branches, Flow, Linear, Sum
+from .lanes import MOST, Fit, LaneSite, bottlenecks, count_lanes, fit_sum, has_axis_beside, lanes_of, uprights
+from .recorder import Op, Value
+
+EXPLAINED = 0.03  # what may be left of a sum: 16 bits leave some percent where lanes are nearly alike
+CARRIED = 0.02  # of the largest lane: less is no carry
+
+
+def is_small(linear: Linear) -> bool:
+    """Whether it gives so few features as coefficients are."""
+    return 2 * linear.gave.tensor.numel() < linear.read.tensor.numel()
+
+
+def mixes_lanes(linear: Linear, most: int = MOST) -> bool:
+    """Whether its weight is a mix of lanes, and too small to be one of features."""
+    weight = next(v for v in linear.op.inputs if v.parameter == linear.weight)
+    return max(weight.shape[-2:]) <= most + 1
+
+
+def is_branch(linear: Linear) -> bool:
+    return not is_small(linear) and not mixes_lanes(linear)
+
+
+def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
+    """The state of several lanes of which the first sublayer reads a row, and that row; None where it reads
+    the stream itself. has_sums: the flow has found sums of one stream, and this is no state if a branch reads
+    all of it."""
+    branches = list(filter(is_branch, flow.linears))
+    if has_sums and any(_reads_all(linear, branches[0], flow) for linear in branches):
+        return None
+    for linear in branches[:1] if has_sums else branches:
+        found = _read_lanes(linear, flow)
+        is_first = linear is branches[0]  # what later ones read may be what a branch made: heads, experts
+        if found is not None and (is_first or found[0].tensor.numel() == flow.x.tensor.numel()):
+            return found
+    return None
+
+
+def _read_lanes(linear: Linear, flow: Flow) -> Optional[Tuple[Value, Value]]:
+    read, state = linear.read, None
+    if read.tensor.dim() < 2:
+        return None
+    for value in bottlenecks(linear.read, flow):
+        lanes, row = lanes_of(value, linear.read), as_row(value, linear.read)
+        if lanes is not None:
+            state = lanes
+        elif state is None and row is not None:
+            read = row
+    if state is None:
+        return None
+    for row in (v for v in uprights(read) if v.shape[-1] == read.shape[-1]):
+        seen = lanes_of(state, row)
+        if seen is not None and has_axis_beside(seen.shape, row.shape):
+            return seen, row
+    return state, read
+
+
+def reads_otherwise(flow: Flow) -> bool:
+    """Whether the first branch does not read rows of what the layer takes, but fewer numbers than these, or
+    parts of their features that were mixed, as Frac-connections do."""
+    first = next(filter(is_branch, flow.linears), None)
+    if first is None:
+        return False
+    x = flow.x.tensor
+    return first.read.tensor.numel() < x.numel() or any(
+        linear.op.order < first.op.order and linear.read.tensor.numel() == x.numel()
+        and (mixes_lanes(linear) or linear.read.shape[-1] < x.shape[-1])
+        for linear in flow.linears if not is_branch(linear))
+
+
+def as_row(value: Value, row: Value) -> Optional[Value]:
+    """The value, seen as a row such as this one for each token."""
+    if value.tensor.numel() != row.tensor.numel() or not value.tensor.is_floating_point():
+        return None
+    seen = [v for v in uprights(value) if v.tensor.dim() > 1 and v.shape[-1] == row.shape[-1]]
+    return next((v for v in seen if v.shape == row.shape), seen[0] if seen else None)
+
+
+def _reads_all(linear: Linear, first: Linear, flow: Flow) -> bool:
+    """Whether a branch's reads each row of what the layer takes: then these are rows of one stream."""
+    x = flow.x.tensor
+    if not is_branch(linear) or x.numel() == first.read.tensor.numel() or \
+            linear.read.tensor.numel() != x.numel() or linear.read.shape[-1] != first.read.shape[-1]:
+        return False
+    made_by = {other.gave.root for other in flow.linears}
+    return not any(value.root in made_by or as_row(value, first.read) is not None
+                   for value in bottlenecks(linear.read, flow))
+
+
+class LaneFlow(Flow):
+    """Of rows, as begin() gives the first: its x is what a sublayer reads."""
+
+    def __init__(self, on_sum: Callable[[Sum], None]):
+        super().__init__(on_sum)
+        self.lost: List[str] = []
+
+    def begin(self, state: Value, read: Value) -> None:
+        self.start(read)
+        self.lanes = count_lanes(state, read)
+        self._of[state.root] = STREAM
+        self.state = state  # the lanes as the last site left them
+        self._read = read
+        self._is_folded = False
+        self._seen = [state]  # what the open site may carry on: the state, or what became of it, as a norm
+        self._is_open = False  # whether a sublayer has read and not written
+        self._pending: List[Tuple[Value, Value, Fit]] = []  # a branch in lanes, and nothing beside it
+
+    def as_state(self, value: Value) -> Optional[Value]:
+        found = lanes_of(value, self.x)
+        return found if found is not None and count_lanes(found, self.x) == self.lanes else None
+
+    def is_state(self, value: Value) -> bool:
+        return self.as_state(value) is not None
+
+    def carries_stream(self, value: Value) -> bool:
+        self._settle_written(value)
+        return super().carries_stream(value) or self.branches_of(value) is not None and self.is_state(value)
+
+    def is_end(self, value: Value, leaves: Value) -> bool:
+        return self.is_stream(value) and value.root.order > leaves.root.order
+
+    # -- One operator --
+
+    def take(self, op: Op) -> None:
+        for value in op.inputs:
+            self._settle_written(value)
+        super().take(op)
+
+    def _settle_written(self, value: Value) -> None:
+        """A state in whose lanes something was written, one by one."""
+        root = value.root
+        if root in self._of or root.op is None or root.op.name != "view":
+            return
+        states = [state for state in map(self.branches_of, root.op.inputs) if state is not None]
+        if states:
+            self._of[root] = frozenset().union(*states)
+            self._end_in_lanes(value)
+
+    def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
+        linear = super()._linear(op, inputs)
+        if linear is None or mixes_lanes(linear, self.lanes):
+            return None
+        if self.branches_of(linear.read):
+            self._settle_unended(linear)
+        if self.branches_of(linear.read):
+            return linear
+        if is_small(linear) or self._reads_lanes(linear.read):
+            return None
+        if not self._is_open:
+            self._begin_site(linear.read)
+        return linear
+
+    def _reads_lanes(self, read: Value) -> bool:
+        """Whether a linear map reads all lanes, for coefficients, and no row that goes to several experts."""
+        if not self.is_state(read):
+            return False
+        for value in bottlenecks(read, self):
+            if value.root is self.state.root or as_row(value, self.x) is not None:
+                return value.root is self.state.root
+        return True
+
+    def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
+        if not self.is_state(op.outputs[0]):  # a product that writes a branch into the lanes
+            super()._meet(op, inputs, state)
+
+    def _begin_site(self, read: Value) -> None:
+        self._read, self._is_open, self._is_folded, self._pending = read, True, False, []
+        self._seen = [self.state]
+        made: List[Value] = []
+        has_row = False
+        for value in bottlenecks(read, self):
+            if value.root is self.state.root:
+                break
+            state, row = self.as_state(value), as_row(value, self.x)
+            if state is not None and has_row:  # before, it is of a row that goes to several experts
+                made.append(state)
+            elif row is not None and made:  # one row between two states
+                self.state, self._is_folded, self._seen = made[-1], self._last is not None, []
+                break
+            elif row is not None:
+                self._read, has_row = row, True
+        self._seen += reversed(made)
+
+    # -- Sums --
+
+    def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
+        if not any(self.branches_of(v) for v in inputs) or not self.is_state(total):
+            return False
+        self._of[total.root] = frozenset().union(*(self.branches_of(v) or STREAM for v in inputs))
+        return self._end_in_lanes(total)
+
+    def _end_in_lanes(self, value: Value) -> bool:
+        """Whether it is the state behind a site: lanes and branch, and nothing else."""
+        total = self.as_state(value)
+        branch = None if total is None else self._branch_in(total)
+        if branch is None:
+            return False
+        last = self._last
+        is_again = not self._is_open and last is not None and \
+            self.branches_of(last.branch) == self.branches_of(branch)
+        before, fit = self._fit(total, [last.lanes.before] if is_again else self._seen, branch)
+        if fit is None or fit.unexplained > EXPLAINED:
+            return False
+        if fit.carried < CARRIED:
+            self._pending.append((total, branch, fit))
+            return False
+        if is_again:
+            self._write_again(last, total, branch, fit)
+        else:
+            self.state = before
+            self._end_site(total, branch, fit)
+        return True
+
+    def _fit(self, total: Value, states: List[Value], branch: Value) -> Tuple[Value, Optional[Fit]]:
+        """By the first state that explains it."""
+        found: Tuple[Value, Optional[Fit]] = states[0], None
+        for state in states:
+            fit = fit_sum(total, state, branch, self.x.shape)
+            if fit is not None and (found[1] is None or fit.unexplained <= EXPLAINED):
+                found = state, fit
+            if fit is not None and fit.unexplained <= EXPLAINED and fit.carried >= CARRIED:
+                break
+        return found
+
+    def _write_again(self, last: Sum, total: Value, branch: Value, fit: Fit) -> None:
+        """A branch is written lane by lane, times another number into each."""
+        rows = [{v.root: row for v in bottlenecks(value, self, branches=True)
+                 for row in [as_row(v, self.x)] if row is not None} for value in (last.branch, branch)]
+        last.branch = next(row for root, row in rows[0].items() if root in rows[1])
+        last.total = self.state = total
+        self._seen = [total]
+        last.lanes.layout, last.lanes.behind = fit.before, fit.behind
+        self._of[total.root] = STREAM
+
+    def _branch_in(self, total: Value) -> Optional[Value]:
+        """The last row through which all goes that a branch gives to it."""
+        made_by = {linear.gave.root for linear in self.linears}
+        for value in bottlenecks(total, self, branches=True):
+            row = as_row(value, self.x)
+            if row is not None and not self._is_sum_of_rows(row):
+                return row
+            if value.root in made_by:
+                return None
+        return None
+
+    def _is_sum_of_rows(self, value: Value) -> bool:
+        """Whether a row of the stream is in it: then it is a lane, and not the branch."""
+        op = value.root.op
+        return op is not None and op.name in ("add", "sub", "addcmul", "lerp") and any(
+            self.is_stream(v) and as_row(v, self.x) is not None for v in op.inputs)
+
+    def _end_site(self, total: Value, branch: Value, fit: Fit) -> None:
+        site = LaneSite(self.state, fit.before, fit.behind, self._is_folded)
+        ended = Sum(total, self._read, branch, self._list(self.branches_of(branch) or STREAM), site)
+        self.state, self._seen, self._is_open, self._pending = total, [total], False, []
+        self._end(ended)
+
+    def _settle_unended(self, linear: Linear) -> None:
+        """A linear map reads what branches give: these may have ended in lanes that hold nothing else, or in
+        what was not understood."""
+        values = list(bottlenecks(linear.read, self, branches=True))
+        total = self._end_pending(values)
+        if total is not None:
+            return
+        ended = self.branches_of(linear.read) or STREAM
+        if super()._has_ended(ended, linear):
+            state = next(filter(None, map(self.as_state, values)), None)
+            self.lost.append(self.layer_module)
+            self._is_open = False
+            if state is not None:
+                self.state = state
+            self._forget_branches(ended, linear.read.order if state is None else state.root.order)
+
+    def _forget_branches(self, ended: Branches, order: int) -> None:
+        """What was made of them since then is the stream's."""
+        for root, state in self._of.items():
+            if root.order >= order and state and frozenset(map(self._find, state)) <= ended:
+                self._of[root] = STREAM
+
+    def _has_ended(self, state: Branches, linear: Linear) -> bool:
+        return False  # _settle_unended has asked
+
+    def end(self, output: Value) -> None:
+        if self._pending and self.branches_of(output):
+            self._end_pending(list(bottlenecks(output, self, branches=True)))
+
+    def _end_pending(self, values: List[Value]) -> Optional[Value]:
+        """The first of them through which all of these goes is a state, if nothing joins the last."""
+        roots = {value.root for value in values}
+        passed = [pending for pending in self._pending if pending[0].root in roots]
+        if not passed or self._is_joined(values[0], passed[-1][0]):
+            return None
+        total, branch, fit = passed[0]
+        ended = self.branches_of(branch) or STREAM
+        self._end_site(total, branch, fit)
+        self._forget_branches(ended, total.root.order)
+        return total
+
+    def _is_joined(self, value: Value, total: Value) -> bool:
+        """Whether rows of something else come into it after the total: then that is no state."""
+        opened, seen = [value.root], {total.root}
+        while opened:
+            root = opened.pop()
+            if root in seen or root.op is None:
+                continue
+            seen.add(root)
+            for v in root.op.inputs:
+                if self.branches_of(v):
+                    opened.append(v.root)
+                elif not v.parameter and (self.is_state(v) or as_row(v, self.x) is not None):
+                    return True
+        return False
