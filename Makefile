@@ -34,6 +34,7 @@ test: packages-browser packages-python build/release/build.ninja page ## build e
 test-all: test docs package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: three hours more
 	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
+	@ADDNORM_WHOLE_ZOO=1 ctest --preset release -R '^python_(zoo|lanes_doctor)$$'
 	@$(MAKE) --no-print-directory fuzz SECONDS=5
 	@$(MAKE) --no-print-directory debian
 
