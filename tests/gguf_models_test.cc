@@ -97,7 +97,7 @@ TEST_P(GgufModels, GiveWhatPyTorchGives) {
     expected.assign(hidden.data, hidden.data + hidden.size());
   }
   const double error = testing::relative_error(std::span(output.data, output.size()), expected);
-  EXPECT_LT(error, 1e-4);
+  EXPECT_LT(error, 5e-6);  // float32, as for the files that they were made of
   fmt::print("{}: {:.1e}\n", GetParam().name, error);
 }
 
@@ -119,6 +119,7 @@ TEST_P(GgufModels, AreMeasuredAsTheFilesTheyWereMadeOf) {
       EXPECT_NEAR(a.mean, 1 + b.mean, 1e-5);
       continue;
     }
+    // Turned rows of queries and keys are summed in another order.
     EXPECT_NEAR(a.rms, b.rms, 1e-4 * std::abs(b.rms)) << i;
     EXPECT_EQ(std::isnan(a.grad_rms), std::isnan(b.grad_rms));
     if (std::isnan(b.grad_rms)) continue;
@@ -206,7 +207,7 @@ TEST(GgufFlaws, TypesThatAreNotReadAreNamedAndNormsChecked) {
     llama.add_others();
     const std::string file = written(llama.writer.bytes());
     const doctor::Subject subject = examined(doctor::open_model(file));
-    EXPECT_EQ(subject.measured_on, "its norms alone");
+    EXPECT_EQ(subject.measured_on, "its norms");
     EXPECT_EQ(subject.profile.entries.size(), 3U);
     const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
     const auto note = std::ranges::find(findings, "type-not-read", &doctor::Finding::rule);

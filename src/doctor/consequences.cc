@@ -9,19 +9,28 @@
 namespace addnorm::doctor {
 namespace {
 
+enum class Reach { kLayer, kLayersBefore, kTokens, kSequences };
+
 struct Consequence {
   std::string_view cause, effect;
-  bool is_near = false;  ///< in the same layer; else anywhere
+  Reach reach;
 };
 constexpr Consequence kConsequences[] = {
-    {"branch-detached", "gradient-missing", true},
-    {"residual-detached", "gradient-missing"},  // of the layers before it
-    {"norm-axis", "future-leak"},  // a norm over tokens mixes them, one over a batch sequences
-    {"norm-axis", "padding-leak"},
-    {"norm-axis", "batch-leak"},
-    {"residual-missing", "norm-misplaced", true},
-    {"dropout-on-stream", "sum-unexplained", true},
+    {"branch-detached", "gradient-missing", Reach::kLayer},
+    {"residual-detached", "gradient-missing", Reach::kLayersBefore},
+    {"norm-axis", "future-leak", Reach::kTokens},
+    {"norm-axis", "padding-leak", Reach::kTokens},
+    {"norm-axis", "batch-leak", Reach::kSequences},
+    {"residual-missing", "norm-misplaced", Reach::kLayer},
+    {"dropout-on-stream", "sum-unexplained", Reach::kLayer},
 };
+
+/// So that what is folded has nothing beneath it.
+constexpr bool is_cause(std::string_view rule) {
+  return std::ranges::any_of(kConsequences, [&](const Consequence& c) { return c.cause == rule; });
+}
+static_assert(std::ranges::none_of(kConsequences,
+                                   [](const Consequence& c) { return is_cause(c.effect); }));
 
 bool is_part_of(std::string_view module, std::string_view outer) {
   return module == outer || (module.starts_with(outer) && module[outer.size()] == '.');
@@ -35,11 +44,31 @@ bool are_near(const Finding& cause, const Finding& effect) {
   return !cause.module.empty() && is_part_of(effect.where, cause.module);
 }
 
+/// Whether a norm mixes these, and the leak is of the whole model or of the norm's layer.
+bool leaks(const Finding& norm, const Finding& leak, std::string_view what) {
+  const bool mixes =
+      norm.shared_by.find(what) != std::string::npos || norm.shared_by == "everything";
+  return mixes && (leak.where == "output" || are_near(norm, leak));
+}
+
+bool reaches(Reach reach, const Finding& cause, const Finding& effect) {
+  switch (reach) {
+    case Reach::kLayer:
+      return are_near(cause, effect);
+    case Reach::kLayersBefore:
+      return true;
+    case Reach::kTokens:
+      return leaks(cause, effect, "tokens");
+    default:
+      return leaks(cause, effect, "sequences");
+  }
+}
+
 bool follows(const Finding& effect, const Finding& cause) {
   return cause.severity <= effect.severity &&
          std::ranges::any_of(kConsequences, [&](const Consequence& c) {
            return c.cause == cause.rule && c.effect == effect.rule &&
-                  (!c.is_near || are_near(cause, effect));
+                  reaches(c.reach, cause, effect);
          });
 }
 

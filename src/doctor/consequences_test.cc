@@ -21,12 +21,32 @@ std::vector<std::string> folded(std::vector<Finding> findings) {
   return names;
 }
 
+Finding norm_over(std::string shared_by) {
+  Finding norm = finding("norm-axis", "layer 1, attention", "h.1");
+  norm.shared_by = std::move(shared_by);
+  return norm;
+}
+
 TEST(Consequences, StandBeneathTheirCause) {
-  EXPECT_THAT(
-      folded({finding("future-leak", "output"), finding("norm-axis", "layer 1, attention"),
-              finding("norm-kind", "final norm"), finding("batch-leak", "output")}),
-      ElementsAre("norm-axis, layer 1, attention > future-leak, output > batch-leak, output",
-                  "norm-kind, final norm"));
+  EXPECT_THAT(folded({finding("future-leak", "output"), norm_over("tokens and features"),
+                      finding("norm-kind", "final norm"), finding("padding-leak", "h.1")}),
+              ElementsAre("norm-axis, layer 1, attention > future-leak, output > padding-leak, h.1",
+                          "norm-kind, final norm"));
+}
+
+TEST(Consequences, LeaveLeaksThatANormDoesNotMake) {
+  const std::vector<Finding> leaks{finding("future-leak", "output"),
+                                   finding("batch-leak", "output")};
+  const auto left = [&](const std::string& shared_by) {
+    std::vector<Finding> findings{norm_over(shared_by)};
+    findings.insert(findings.end(), leaks.begin(), leaks.end());
+    return folded(findings).size();
+  };
+  EXPECT_EQ(left(""), 3u);  // of groups of features, maybe
+  EXPECT_EQ(left("tokens"), 2u);
+  EXPECT_EQ(left("sequences and tokens"), 1u);
+  EXPECT_EQ(left("everything"), 1u);
+  EXPECT_EQ(folded({norm_over("tokens"), finding("future-leak", "h.2.attn")}).size(), 2u);
 }
 
 TEST(Consequences, OfALayerAreWithinIt) {
@@ -46,7 +66,7 @@ TEST(Consequences, OfALayerAreWithinIt) {
 }
 
 TEST(Consequences, AreNotWorseThanTheirCause) {
-  Finding cause = finding("norm-axis", "layer 1, attention");
+  Finding cause = norm_over("tokens");
   cause.severity = Severity::kSuspicious;
   EXPECT_EQ(folded({cause, finding("future-leak", "output")}).size(), 2u);
 }

@@ -142,11 +142,13 @@ double loss_gradient(const model::Recipe& recipe, const Tokens& tokens,
 
 /// γ and β alone, of a model that cannot be run.
 void examine_gains(const model::StreamedModel& model, Subject& subject) {
-  subject.measured_on = "its norms alone";
+  subject.measured_on = "its norms";
   for (const std::string& name : model.parameter_names()) {
     const std::optional<Site> site = site_of(name, model.recipe().layers());
     if (!site || (site->point != Point::kGamma && site->point != Point::kBeta)) continue;
-    Matrix<float> values(1, model.weights().find(name).tensor->count());
+    const io::StoredTensor& tensor = *model.weights().find(name).tensor;
+    if (!io::is_readable(tensor.dtype)) continue;
+    Matrix<float> values(1, tensor.count());
     model.weights().read(name, 0, values);
     subject.profile.entries.push_back(measure(*site, {name, 0, values, {}}));
     subject.profile.entries.back().step = subject.step;

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "doctor/alternatives.h"
 #include "doctor/remedy.h"
 #include "doctor/rules.h"
+#include "io/tensor.h"
 
 namespace addnorm::doctor {
 namespace {
@@ -78,6 +80,21 @@ void find_unread_tensors(const Subject& subject, Findings& findings) {
        .expected = 0});
 }
 
+namespace {
+
+/// Of weights: no integers.
+std::vector<std::string_view> readable_types() {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < io::dtypes().size(); ++i) {
+    const auto dtype = static_cast<io::Dtype>(i);
+    const bool is_integer = dtype >= io::Dtype::kI64 && dtype <= io::Dtype::kBool;
+    if (io::is_readable(dtype) && !is_integer) names.push_back(io::info(dtype).name);
+  }
+  return names;
+}
+
+}  // namespace
+
 void note_unreadable_tensors(const Subject& subject, Findings& findings) {
   if (subject.unreadable.empty()) return;
   const std::size_t count = subject.unreadable.size();
@@ -93,10 +110,8 @@ void note_unreadable_tensors(const Subject& subject, Findings& findings) {
        .what = fmt::format("{} not read: {}{}",
                            count == 1 ? "a tensor is" : fmt::format("{} tensors are", count),
                            fmt::join(some, ", "), count > some.size() ? ", …" : ""),
-       .because = "types that are read: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to "
-                  "Q6_K, IQ4_NL, "
-                  "IQ4_XS",
-       .fix = "the model was not run, and norms alone were checked; check it as F16 or Q8_0",
+       .because = fmt::format("types that are read: {}", fmt::join(readable_types(), ", ")),
+       .fix = "the model was not run, and only its norms were checked; check it as F16 or Q8_0",
        .measured = static_cast<double>(count),
        .expected = 0});
 }
@@ -127,7 +142,7 @@ void find_unusual_epsilon(const Subject& subject, Findings& findings) {
        .measure = loss_measure()});
 }
 
-/// What the stored γ themselves show, where no output of a norm was fitted.
+/// What the stored γ themselves show; γ that means γ only where no output of a norm was fitted.
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings) {
   if (subject.config) return;  // a run of ours: it is known
   const std::optional<GammaForm> form = subject.profile.model.gamma_form;

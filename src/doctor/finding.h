@@ -46,6 +46,7 @@ struct Finding {
   std::string fix;
   double measured = std::numeric_limits<double>::quiet_NaN();  ///< NaN: no single number
   double expected = std::numeric_limits<double>::quiet_NaN();
+  std::string shared_by = {};  ///< of a norm over other axes: what shares its statistics, if known
   std::vector<std::string> leads_to =
       {};  ///< findings that follow from it: "gradient-missing, h.2.attn"
   std::vector<Remedy> remedies = {};  ///< that can be tried, in this order

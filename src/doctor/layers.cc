@@ -9,6 +9,7 @@ namespace addnorm::doctor {
 
 std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step) {
   using enum SublayerKind;
+  if (!subject.unreadable.empty()) return {};  // the model was not run
   const io::Profile& profile = subject.profile;
   const Placements placements = placements_of(profile.model);
   std::vector<LayerNumbers> layers;

@@ -97,6 +97,7 @@ void find_wrong_norm_axis(const Subject& subject, Findings& findings) {
     const bool is_known = !norm.statistics_over.empty();
     if (!is_known && !(norm.unexplained > kMostForeign)) return;
     Finding finding = finding_at(norm, "norm-axis");
+    finding.shared_by = norm.statistics_over;
     finding.what = is_known ? fmt::format("takes its statistics over {}", norm.statistics_over)
                             : fmt::format(
                                   "{:.0f} % of its output is not γ ⊙ (row − "
@@ -147,12 +148,34 @@ void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
   });
 }
 
+namespace {
+
+/// Whether a γ of 0 makes 0 of rows that are not.
+bool is_silenced(const Subject& subject, const probe::ProfileEntry& norm) {
+  const std::optional<NormSlot> slot = norm_slot(norm.site);
+  if (norm.rms != 0 || !slot || slot == NormSlot::kFinal) return false;
+  const auto rms_at = [&](Point point, NormSlot of) {
+    Site site = norm.site;
+    site.point = point;
+    site.norm = of;
+    const probe::ProfileEntry* entry =
+        find_entry(subject.profile, last_step(subject.profile), site);
+    return entry == nullptr ? Subject::kUnknown : entry->rms;
+  };
+  const Point input = slot == NormSlot::kBefore   ? Point::kX
+                      : slot == NormSlot::kInside ? Point::kBranch
+                                                  : Point::kSum;
+  return rms_at(Point::kGamma, *slot) == 0 && rms_at(input, NormSlot::kNone) > 0;
+}
+
+}  // namespace
+
 void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
   if (!subject.profile.model.gamma_form) return;
   const bool one_plus = subject.profile.model.gamma_form == GammaForm::kOnePlus;
   const Placements placements = placements_of(subject.profile.model);
   for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
-    const bool is_zero = one_plus && norm.rms == 0;  // γ starts at 0, which is not 1
+    const bool is_zero = one_plus && is_silenced(subject, norm);
     if (!is_zero && adds_one(placements, norm).value_or(one_plus) == one_plus) return;
     Finding finding = finding_at(norm, "gamma-form");
     finding.what = fmt::format("multiplies with {}", gamma_words(!one_plus));

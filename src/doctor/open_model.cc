@@ -58,8 +58,11 @@ bool has_another_head(const model::Recipe& recipe, const model::Weights& weights
   const std::string names[] = {"embedding.token", "head.weight"};
   const std::size_t rows = std::min(kRows, recipe.vocabulary);
   std::array<Matrix<float>, 2> values;
+  for (const std::string& name : names) {
+    const io::StoredTensor* tensor = weights.find(name).tensor;
+    if (tensor == nullptr || !io::is_readable(tensor->dtype)) return false;
+  }
   for (std::size_t i = 0; i < 2; ++i) {
-    if (weights.find(names[i]).tensor == nullptr) return false;
     weights.check(names[i], recipe.vocabulary, recipe.d_model());
     values[i].resize(rows, recipe.d_model());
     weights.read(names[i], 0, values[i]);

@@ -153,10 +153,9 @@ void find_wrong_inputs(const Subject& subject, Findings& findings) {
          .severity = Severity::kSuspicious,
          .site = site,
          .where = place_text(site),
-         .what = fmt::format("{:.0f} of its linear maps read the stream itself, the others the "
-                             "norm's output",
-                             norm.past_norm),
-         .because = "queries, keys and values of what the norm gives",
+         .what = fmt::format("{:.0f} of its linear maps {} the stream, not the norm's output",
+                             norm.past_norm, norm.past_norm == 1 ? "reads" : "read"),
+         .because = "queries, keys and values are all projected from the norm's output",
          .fix = "give the norm's output to all of them: attention(h, h, h)",
          .measured = norm.past_norm,
          .expected = 0});

@@ -142,9 +142,14 @@ template void read_values(const StoredTensor&, std::size_t, std::span<double>);
 template std::vector<float> tensor_values(const StoredTensor&);
 template std::vector<double> tensor_values(const StoredTensor&);
 
-const StoredTensor& TensorFile::at(std::string_view name) const {
+const StoredTensor* TensorFile::find(std::string_view name) const {
   const auto found = std::ranges::find(tensors, name, &StoredTensor::name);
-  require(found != tensors.end(), "{}: no tensor '{}' among its {}", file, name, tensors.size());
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+const StoredTensor& TensorFile::at(std::string_view name) const {
+  const StoredTensor* found = find(name);
+  require(found != nullptr, "{}: no tensor '{}' among its {}", file, name, tensors.size());
   return *found;
 }
 

@@ -96,7 +96,8 @@ struct TensorFile {
   std::vector<StoredTensor> tensors;    ///< in the order of their bytes
   std::shared_ptr<const void> storage;  ///< owns the bytes of the tensors
 
-  const StoredTensor& at(std::string_view name) const;  ///< throws where there is none
+  const StoredTensor* find(std::string_view name) const;  ///< nullptr where there is none
+  const StoredTensor& at(std::string_view name) const;    ///< throws where there is none
 };
 
 }  // namespace addnorm::io

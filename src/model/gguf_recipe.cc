@@ -139,15 +139,14 @@ class Translation {
   double number(std::string_view behind, double absent) const {
     return metadata_.number(key(behind).c_str(), absent);
   }
-  /// nullptr where there is none.
-  const io::StoredTensor* find_tensor(std::string_view name) const {
-    const auto found = std::ranges::find(file_.tensors, name, &io::StoredTensor::name);
-    return found == file_.tensors.end() ? nullptr : &*found;
-  }
   std::size_t rows_of(std::string_view name) const {
-    const io::StoredTensor* tensor = find_tensor(name);
+    const io::StoredTensor* tensor = file_.find(name);
     require(tensor != nullptr, "{}: there is no tensor '{}'", file_.file, name);
     return tensor->shape.empty() ? 0 : tensor->shape.front();
+  }
+
+  std::size_t split_width() const {
+    return size("embedding_length") / size("attention.head_count");
   }
 
   void refuse_unsupported() const;
@@ -208,9 +207,8 @@ void Translation::add_epsilon() {
 void Translation::add_positions() {
   config_["rope_theta"] = config_["rotary_emb_base"] = number("rope.freq_base", 10'000);
   config_["rope_local_base_freq"] = number("rope.freq_base_swa", 10'000);
-  const std::size_t d_head = has("attention.key_length")
-                                 ? size("attention.key_length")
-                                 : size("embedding_length") / size("attention.head_count");
+  const std::size_t d_head =
+      has("attention.key_length") ? size("attention.key_length") : split_width();
   const std::size_t turning = metadata_.size(key("rope.dimension_count").c_str(), d_head);
   // Half a feature more where some do not turn: rounding must not take one away.
   const double share = turning == d_head
@@ -232,7 +230,7 @@ Json Translation::scaling() const {
   if (has("rope.scaling.original_context_length")) {
     scaling["original_max_position_embeddings"] = size("rope.scaling.original_context_length");
   }
-  if (const io::StoredTensor* factors = find_tensor("rope_factors_short.weight")) {
+  if (const io::StoredTensor* factors = file_.find("rope_factors_short.weight")) {
     scaling["rope_type"] = "longrope";
     scaling["short_factor"] = read_factors(*factors, file_.file);
     copy("rope.scaling.attn_factor", "attention_factor");
@@ -254,9 +252,8 @@ Json Translation::scaling() const {
 void Translation::add_scores() {
   const std::size_t layers = size("block_count");
   const bool is_largest = (is("gemma2") && layers == 46) || (is("gemma3") && layers == 62);
-  config_["query_pre_attn_scalar"] = is_largest || !has("attention.key_length")
-                                         ? size("embedding_length") / size("attention.head_count")
-                                         : size("attention.key_length");
+  config_["query_pre_attn_scalar"] =
+      is_largest || !has("attention.key_length") ? split_width() : size("attention.key_length");
   config_["attn_logit_softcapping"] = number("attn_logit_softcapping", is("gemma2") ? 50 : 0);
   config_["final_logit_softcapping"] = number("final_logit_softcapping", is("gemma2") ? 30 : 0);
 }
@@ -292,10 +289,10 @@ std::vector<bool> Translation::local_layers() const {
 }
 
 void Translation::add_others() {
-  config_["tie_word_embeddings"] = find_tensor("output.weight") == nullptr;
+  config_["tie_word_embeddings"] = file_.find("output.weight") == nullptr;
   config_["use_parallel_residual"] = flag("use_parallel_residual", true);
   if (!is("qwen2") && !is("gptneox")) {  // which always have one
-    config_["attention_bias"] = find_tensor("blk.0.attn_q.bias") != nullptr;
+    config_["attention_bias"] = file_.find("blk.0.attn_q.bias") != nullptr;
   }
 }
 
@@ -316,8 +313,8 @@ const Architecture& architecture_of(const io::Gguf& file) {
 
 /// Llama 3.1's way to scale is a tensor of what divides the frequencies.
 void divide_frequencies(Recipe& recipe, const io::Gguf& file) {
-  const auto found = std::ranges::find(file.tensors, "rope_freqs.weight", &io::StoredTensor::name);
-  if (found == file.tensors.end()) return;
+  const io::StoredTensor* found = file.find("rope_freqs.weight");
+  if (found == nullptr) return;
   const std::vector<double> divisors = read_factors(*found, file.file);
   for (AttentionForm& form : recipe.attention) {
     if (form.rope.empty()) continue;

@@ -47,7 +47,7 @@ std::string group_text(const Diagnosis& diagnosis, const Group& group, int width
 }  // namespace
 
 bool Diagnosis::sound() const {
-  return !is_blind(subject.profile.coverage) &&
+  return !is_blind(subject.profile.coverage) && subject.unreadable.empty() &&
          std::ranges::all_of(findings, [](const doctor::Finding& f) {
            return f.severity == doctor::Severity::kNote;
          });
@@ -72,8 +72,7 @@ std::string doctor_text(const Diagnosis& diagnosis, int width) {
   }
   const std::vector<doctor::LayerNumbers> rows =
       doctor::layer_numbers(diagnosis.subject, doctor::last_step(diagnosis.subject.profile));
-  const bool was_run = diagnosis.subject.unreadable.empty();
-  if (!rows.empty() && !is_blind(coverage) && was_run) {
+  if (!rows.empty() && !is_blind(coverage)) {
     text += fmt::format("\n{}\n", paint(Ink::kStrong, "By layer"));
     text += to_text(layer_table(rows, 16), width);
     text += paint(Ink::kFaint, wrap(kLayerCaption, width)) + "\n";
@@ -96,6 +95,7 @@ std::string comparison_text(const Diagnosis& one, const Diagnosis& other, int wi
   add("gone", comparison.gone);
   add("new", comparison.added);
   text += parting_text(comparison) + "\n";
+  if (comparison.multiples.empty()) return text;
   text += fmt::format("\n{}\n", paint(Ink::kStrong, "By layer, as multiples"));
   return text + to_text(layer_table(comparison.multiples, 16), width);
 }

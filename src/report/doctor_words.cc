@@ -225,6 +225,7 @@ Cell verdict(const Diagnosis& diagnosis, const std::vector<Group>& groups) {
       groups, [](const Group& g) { return g.worst().severity != doctor::Severity::kNote; }));
   std::string text = defects > 0 ? format_count(defects, "finding") : "no finding";
   if (is_blind(diagnosis.subject.profile.coverage)) text += ": nothing was measured";
+  if (!diagnosis.subject.unreadable.empty()) text += ": only the norms were checked";
   if (diagnosis.accepted > 0) text += fmt::format(", {} accepted", diagnosis.accepted);
   return {text, diagnosis.sound() ? Ink::kGood : Ink::kBad};
 }

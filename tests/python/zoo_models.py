@@ -45,6 +45,20 @@ class NormedAttention(Attention):
         return self.proj((masked(scores).softmax(-1) @ v).transpose(1, 2).flatten(2))
 
 
+class JointlyNormedAttention(NormedAttention):
+    """A mean and a deviation of all heads of a token, without γ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q_norm, self.k_norm = (nn.LayerNorm((HEADS, WIDTH // HEADS), elementwise_affine=False) for _ in "qk")
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (t.unflatten(-1, (HEADS, -1)) for t in self.qkv(x).chunk(3, -1))
+        q, k, v = (t.transpose(1, 2) for t in (self.q_norm(q), self.k_norm(k), v))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(WIDTH // HEADS)
+        return self.proj((masked(scores).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
 class MLP(nn.Sequential):
     def __init__(self, dropout: float = 0.0):
         super().__init__(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(), nn.Dropout(dropout),
@@ -88,6 +102,42 @@ class QueryNorm(PreNorm):
     def __init__(self) -> None:
         super().__init__()
         self.attn = NormedAttention()
+
+
+class JointNorm(PreNorm):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attn = JointlyNormedAttention()
+
+
+class Gated(PreNorm):
+    """A gate of the stream itself, past the norm, for attention's output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attn(self.ln_1(x)) * self.gate(x).sigmoid()
+        return x + self.mlp(self.ln_2(x))
+
+
+class NamedOtherwise(PreNorm):
+    """Norms of groups of features, which say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ln_1, self.ln_2 = GroupRMSNorm(), GroupRMSNorm()
+
+
+class GroupRMSNorm(nn.Module):
+    def __init__(self, groups: int = 4) -> None:
+        super().__init__()
+        self.weight, self.groups = nn.Parameter(torch.ones(WIDTH)), groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        parts = x.unflatten(-1, (self.groups, -1))
+        return self.weight * (parts * (parts.square().mean(-1, keepdim=True) + EPSILON).rsqrt()).flatten(-2)
 
 
 class PostNorm(PreNorm):
@@ -503,6 +553,9 @@ def normed_stack(layer: Callable[[], nn.Module]) -> Callable[[], Model]:
 SOUND: dict[str, Callable[[], nn.Module]] = {
     "pre-norm": stack(PreNorm),
     "norms in attention": stack(QueryNorm),
+    "joint norms in attention": stack(JointNorm),
+    "gated attention": stack(Gated),
+    "norms of groups": stack(NamedOtherwise),
     "post-norm": normed_stack(PostNorm),
     "DeepNorm": normed_stack(DeepNorm),
     "sandwich": stack(Sandwich),

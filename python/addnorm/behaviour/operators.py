@@ -234,6 +234,8 @@ def _multiple(logits: Tensor, product: Tensor) -> float | None:
 
 
 def _has_equal_rows(t: Tensor) -> bool:
-    """Whether rows have one norm: those that a norm of queries or keys has made."""
-    lengths = t.double().norm(dim=-1)
-    return bool(lengths.std() < 0.02 * lengths.mean())
+    """Whether rows have one length, of each head or of all heads of a token: those that a norm of queries or
+    keys has made."""
+    squares = t.double().square().sum(-1)
+    lengths = [squares, squares.sum(1)] if t.dim() == 4 else [squares]
+    return any(bool(n.sqrt().std() < 0.02 * n.sqrt().mean()) for n in lengths)

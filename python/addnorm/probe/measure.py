@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from .flow import Flow, Linear, Norm, fused_options, is_channels_first, scores_of
 from .lanes import Layout, spread
 from .lane_measurement import LaneMeasurement
-from .names import first_tensor, is_norm, is_projection, norm_of_attention, squashing, weight_named
+from .names import first_tensor, is_norm, is_projection, norm_of_attention, squashing, stem_of, weight_named
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
 from .profile import Site
-from .statistics import explain_statistics
+from .statistics import explain_statistics, shares_statistics
 from .recorder import Op, Value
 from .sublayers import Sublayer
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .model_probe import Probe
 
 
-RowsOf = Callable[[Tensor], Tuple[Tensor, int]]
+RowsOf = Callable[[Tensor], Tuple[Tensor, Optional[int]]]
 
 
 class Gradient:
@@ -79,11 +79,10 @@ class Measurement:
     def _values(self, value: Value) -> Tensor:
         return self.rows(value.numbers)[0]
 
-    def _rows_of_heads(self, numbers: Tensor) -> Tuple[Tensor, int]:
-        """Of queries or keys, whose axes come in many orders but for the last: rows, without their tokens."""
+    def _rows_of_heads(self, numbers: Tensor) -> Tuple[Tensor, Optional[int]]:
+        """Of queries or keys, whose axes come in many orders but for the last: rows that are no tokens."""
         rows = numbers.flatten(0, -2)
-        stride = math.ceil(len(rows) / max(2, self._probe.tokens))
-        return rows[None, ::stride], max(2, stride)
+        return rows[None, ::math.ceil(len(rows) / max(2, self._probe.tokens))], None
 
     # -- Gradients --
 
@@ -293,10 +292,11 @@ class Measurement:
         return found if takes_it and found["unexplained"] < 0.02 else made_of
 
     def _past_norm(self, sub: Sublayer) -> Numbers:
-        """How many of attention's linear maps read the stream past the norm that others read."""
+        """How many of attention's queries, keys and values read the stream past the norm that others read."""
         if sub.kind != "attention" or sub.before is None:
             return {}
-        past = [linear for linear in sub.branch.linears if linear.read.root is sub.before.read.root]
+        past = [linear for linear in sub.branch.linears if linear.read.root is sub.before.read.root
+                and linear.op.order < sub.branch.met and "gate" not in linear.weight]
         return {"past_norm": len(past)} if past else {}
 
     def _count(self, what: str, is_measured: bool) -> None:
@@ -332,8 +332,13 @@ class Measurement:
     def _record_norms_of_heads(self, site: Site, sub: Sublayer) -> None:
         for norm in sub.branch.norms:
             which = norm_of_attention(norm.module)
-            if which is not None and norm.order < sub.branch.met:
+            is_ahead = which is not None and norm.order < sub.branch.met
+            if is_ahead and not shares_statistics(norm.read.numbers, norm.gave.numbers, self._heads(sub)):
                 self._record_norm(site._replace(weight=which), None, norm, norm.gave, rows_of=self._rows_of_heads)
+
+    def _heads(self, sub: Sublayer) -> int:
+        scores = scores_of(sub.branch.scores[0])[0] if sub.branch.scores else None
+        return scores.shape[-3] if scores is not None and scores.dim() > 3 else 1
 
     def _record_norm(self, site: Site, slot: Optional[str], norm: Norm, gave: Value,
                      more: Optional[Numbers] = None, rows_of: Optional[RowsOf] = None) -> None:
@@ -354,15 +359,15 @@ class Measurement:
         declared, module = self._probe.declared, self._modules.get(norm.module)
         is_unit = (norm.is_unit or gamma is None and beta is None) and is_of_length_one(given, gamma, beta)
         form = declared.gamma_form()
-        is_squashing = module is not None and squashing(module) is not None
-        fit = {} if is_unit or is_squashing else explain_norm(
+        is_other = is_of_other_axes(module) or module is not None and squashing(module) is not None
+        fit = {} if is_unit or is_other else explain_norm(
             read, given, gamma, beta, declared.norm_kind(module) == "rms",
             None if form is None else form == "one_plus")
-        if fit and not is_of_other_axes(module):
+        if fit:
             fit = explain_statistics(read, given, gamma, beta, fit, stride == 1) or fit
         if norm.is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
             fit = {key: fit[key] for key in ("unexplained", "scale")}  # x/‖x‖, where ε is a least length
-        self._count("norms", bool(fit) or is_unit or is_squashing)
+        self._count("norms", bool(fit) or is_unit or is_other)
         return fit
 
     def _is_first(self, parameter: Tensor, site: Site) -> bool:
@@ -374,8 +379,7 @@ class Measurement:
         if weight is None or not weight.is_floating_point() or weight.dim() != 2 or \
                 not self._is_first(weight, site):
             return
-        stem = linear.weight[:-7] if linear.weight.endswith((".weight", "_weight")) else linear.weight
-        which = weight_named(stem, site.sublayer == "attention") or by_order
+        which = weight_named(stem_of(linear.weight), site.sublayer == "attention") or by_order
         if which is None:
             return
         names, dim = which.split("+"), int(linear.is_flipped)
@@ -416,7 +420,7 @@ class Measurement:
 
 def is_of_other_axes(module: Optional[nn.Module]) -> bool:
     """Whether it says so itself."""
-    return re.search("batch|group|instance|power", type(module).__name__, re.I) is not None
+    return re.search("batch|group|instance", type(module).__name__, re.I) is not None
 
 
 def is_of_length_one(rows: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor]) -> bool:

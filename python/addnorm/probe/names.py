@@ -48,6 +48,11 @@ def names_mhc(path: str, module: nn.Module) -> bool:
     return any(map(MHC.search, names + used))
 
 
+def stem_of(weight: str) -> str:
+    """A weight's name without the word."""
+    return weight[:-7] if weight.endswith((".weight", "_weight")) else weight
+
+
 def weight_named(name: str, is_attention: bool) -> Optional[str]:
     """Which weight a projection holds, by the last part of its name."""
     last = name.rpartition(".")[2].lower()

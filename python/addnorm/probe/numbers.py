@@ -35,20 +35,21 @@ def without_min(numbers: Numbers) -> Numbers:
     return {key: value for key, value in numbers.items() if key != "min"}
 
 
-def value_numbers(rows: Tensor, stride: int) -> Numbers:
-    """Of activations [sequences, tokens, features], tokens being `stride` apart."""
+def value_numbers(rows: Tensor, stride: Optional[int]) -> Numbers:
+    """Of activations [sequences, tokens, features], tokens being `stride` apart (None: rows are no tokens)."""
     v = wide(rows)
     size, (_, n, features) = v.abs(), v.shape
     top = int(size.argmax())
     numbers = {"rms": v.square().mean().sqrt(), "mean": v.mean(), "std": v.std(unbiased=False),
                "abs_max": size.max(), "abs_median": size.flatten()[::1 + size.numel() // 2**17].median()}
-    if features > 1 and n > 1:
+    if features > 1 and n > 1 and stride is not None:
         unit = v / v.norm(dim=-1, keepdim=True)
         numbers["token_cosine"] = ((unit.sum(1).square().sum(-1) - n) / (n * (n - 1))).mean()
     numbers = dict(zip(numbers, torch.stack(list(numbers.values())).tolist()))
     if math.isnan(numbers.get("token_cosine", 0)) and math.isfinite(numbers["rms"]):
         del numbers["token_cosine"]  # a token is 0 and points nowhere
-    return {**numbers, "peak_feature": top % features, "peak_token": top // features % n * stride}
+    token = {} if stride is None else {"peak_token": top // features % n * stride}
+    return {**numbers, "peak_feature": top % features, **token}
 
 
 def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:

@@ -79,3 +79,28 @@ def _statistic(s: Tensor, z: Tensor, is_centred: bool) -> Optional[str]:
     if best == (sound, 1.0) or left[best] > 0.05 or not left[best] < 0.2 * left.get((sound, 1.0), 1.0):
         return None
     return POWERS[best[1]].format(best[0])
+
+
+def shares_statistics(read: Tensor, gave: Tensor, heads: int) -> bool:
+    """Whether the heads of a token share a norm's mean and divisor, or each head of a row has its own: of
+    queries and keys both are sound. Of norms without γ, or with one of 1."""
+    def is_one_scale(s: Tensor, y: Tensor) -> bool:
+        s, y = wide(s).flatten(0, -2), wide(y).flatten(0, -2)
+        a, b = (t - t.mean(-1, keepdim=True) for t in (s, y))
+        slope = (a * b).sum(-1, keepdim=True) / a.square().sum(-1, keepdim=True).clamp(min=1e-300)
+        if (b - slope * a).norm() > 1e-4 * b.norm():
+            return False
+        size = slope * s.var(-1, unbiased=False, keepdim=True).sqrt()
+        of_squares = slope * s.square().mean(-1, keepdim=True).sqrt()
+        return any(bool(((t - 1).abs() < 0.02).all()) for t in (size, of_squares))
+
+    if read.shape != gave.shape or heads < 2:
+        return False
+    if read.dim() == 4 and heads in read.shape[1:3]:
+        axis = 1 if read.shape[1] == heads else 2
+        groups = [t.movedim(axis, -2).flatten(-2) for t in (read, gave)]
+    elif read.dim() == 3 and read.shape[-1] % heads == 0:
+        groups = [t.unflatten(-1, (heads, -1)) for t in (read, gave)]
+    else:
+        return False
+    return is_one_scale(*groups) and not is_one_scale(read, gave)
