@@ -275,6 +275,9 @@ def run_bug(family, kind, name, bug, rule, where, plant):
         signal.alarm(0)
 
 
+STATES = {"train": "in training", "eval": "in evaluation", "trained": "after 20 steps of training"}
+
+
 # ---- The page --------------------------------------------------------------------------------
 
 
@@ -313,36 +316,40 @@ def page(lines):
               for what in ("sums", "norms", "attentions")}
     confusion = confusion_of(lines)
     families_run = sorted({n["family"] for n in run})
+    states = ", ".join(f"{count} {STATES[state]}" for state, count in Counter(n["state"] for n in run).items())
+    too_large = sorted(family for family, why in unbuilt if "million parameters" in why)
+    others = [(family, why) for family, why in [*refused, *unbuilt] if family not in too_large]
     text = [
-        "# The doctor's zoo", "",
+        "# Families of transformers", "",
         "<!-- Made by tests/python/families.py page; do not edit. -->", "",
         f"`addnorm.check` on the text families of `transformers` {transformers.__version__} (PyTorch "
-        f"{torch.__version__.split('+')[0]}), each of a small configuration with random weights: in training, "
-        "in evaluation, and after 20 steps of training.", "",
+        f"{torch.__version__.split('+')[0]}), each of a small configuration with random weights.", "",
         "| | |", "|---|---|",
         f"| classes of models | {len({n['class'] for n in run})}, of {len(families_run)} families |",
-        f"| runs | {len(run)} |",
+        f"| runs | {len(run)}: {states} |",
         f"| runs with a finding that is no note and has no reason below | {len(accused)} |",
         *[f"| {what} measured | {m:,} of {n:,} |" for what, (m, n) in counts.items()], "",
         "## Findings in sound models that are right", "",
         *([f"- {family}, {rule}: {why}" for (family, rule), why in DEFENDED.items()] or ["None."]), "",
         "## Findings that are not", "",
-        *([f"- {family}: {rule}, in {count} runs" for (family, rule), count in sorted(Counter(
+        *([f"- {family}: {rule} ({count})" for (family, rule), count in sorted(Counter(
             (n["family"], f[1]) for n in accused for f in {g[1]: g for g in undefended(n)}.values()).items())]
           or ["None."]), "",
         "## Planted bugs", "",
-        f"{confusion.share:.1%} of {len(confusion.all)} bugs in {len(ARCHITECTURES)} architectures ("
+        f"{100 * confusion.share:.1f} % of {len(confusion.all)} bugs in {len(ARCHITECTURES)} architectures ("
         f"{', '.join(a[0] for a in ARCHITECTURES)}) are named by their rule in their layer and sublayer. "
         "The last column is what was said instead.", "",
         confusion.table(), "",
         "## What was not run", "",
-        *[f"- {family}: {_plain(why)}" for family, why in [*refused, *unbuilt]], "",
+        *([f"- more than {MOST_PARAMETERS / 1e6:.0f} million parameters at the smallest size that was tried: "
+           f"{', '.join(too_large)}"] if too_large else []),
+        *[f"- {family}: {_plain(why)}" for family, why in others], "",
         "## Families", "", ", ".join(families_run), ""]
     return "\n".join(text)
 
 
 def _plain(error):
-    return re.sub(r"\s+", " ", error).replace("<", "&lt;")
+    return re.sub(r"\s+", " ", error).replace("<", "&lt;")[:140]
 
 
 # ---- Running ---------------------------------------------------------------------------------
