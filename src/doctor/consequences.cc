@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "doctor/places.h"
+
 namespace addnorm::doctor {
 namespace {
 
@@ -32,16 +34,12 @@ constexpr bool is_cause(std::string_view rule) {
 static_assert(std::ranges::none_of(kConsequences,
                                    [](const Consequence& c) { return is_cause(c.effect); }));
 
-bool is_part_of(std::string_view module, std::string_view outer) {
-  return module == outer || (module.starts_with(outer) && module[outer.size()] == '.');
-}
-
 bool are_near(const Finding& cause, const Finding& effect) {
   if (cause.site && effect.site) {
     return cause.site->in_layer() && effect.site->in_layer() &&
            cause.site->layer == effect.site->layer;
   }
-  return !cause.module.empty() && is_part_of(effect.where, cause.module);
+  return !cause.module.empty() && is_within(effect.where, cause.module, '.');
 }
 
 /// Whether a norm mixes these, and the leak is of the whole model or of the norm's layer.

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "doctor/alternatives.h"
@@ -58,20 +59,32 @@ constexpr KnownEpsilons kKnownEpsilons[] = {
 
 }  // namespace
 
+namespace {
+
+/// "2 tensors have no place: a, b"; of many the first three.
+std::string tensors_text(std::vector<std::string> names, std::string_view one,
+                         std::string_view several, std::string_view what) {
+  const std::size_t count = names.size();
+  names.resize(std::min<std::size_t>(count, 3));
+  return fmt::format(
+      "{} {}: {}{}",
+      count == 1 ? fmt::format("a tensor {}", one) : fmt::format("{} tensors {}", count, several),
+      what, fmt::join(names, ", "), count > names.size() ? ", …" : "");
+}
+
+}  // namespace
+
 void find_unread_tensors(const Subject& subject, Findings& findings) {
   std::vector<std::string> names;
   std::ranges::copy_if(subject.unused, std::back_inserter(names),
                        [](const std::string& name) { return !is_carried_along(name); });
   if (names.empty()) return;
   const std::size_t count = names.size();
-  names.resize(std::min<std::size_t>(count, 3));
   findings.push_back(
       {.rule = "unread-tensors",
        .severity = Severity::kBroken,
        .where = "files",
-       .what = fmt::format("{} no place in the recipe: {}{}",
-                           count == 1 ? "a tensor has" : fmt::format("{} tensors have", count),
-                           fmt::join(names, ", "), count > names.size() ? ", …" : ""),
+       .what = tensors_text(std::move(names), "has", "have", "no place in the recipe"),
        .because = fmt::format("a model of the family {} reads every weight of its files",
                               subject.profile.model.model_type),
        .fix = "run the weights by the recipe that they were trained with: is model_type, or "
@@ -97,22 +110,18 @@ std::vector<std::string_view> readable_types() {
 
 void note_unreadable_tensors(const Subject& subject, Findings& findings) {
   if (subject.unreadable.empty()) return;
-  const std::size_t count = subject.unreadable.size();
-  std::vector<std::string> some;
-  for (const Unreadable& one :
-       std::span(subject.unreadable).first(std::min<std::size_t>(count, 3))) {
-    some.push_back(fmt::format("{} ({})", one.tensor, one.type));
+  std::vector<std::string> names;
+  for (const Unreadable& one : subject.unreadable) {
+    names.push_back(fmt::format("{} ({})", one.tensor, one.type));
   }
   findings.push_back(
       {.rule = "type-not-read",
        .severity = Severity::kNote,
        .where = "files",
-       .what = fmt::format("{} not read: {}{}",
-                           count == 1 ? "a tensor is" : fmt::format("{} tensors are", count),
-                           fmt::join(some, ", "), count > some.size() ? ", …" : ""),
+       .what = tensors_text(std::move(names), "is", "are", "not read"),
        .because = fmt::format("types that are read: {}", fmt::join(readable_types(), ", ")),
        .fix = "the model was not run, and only its norms were checked; check it as F16 or Q8_0",
-       .measured = static_cast<double>(count),
+       .measured = static_cast<double>(subject.unreadable.size()),
        .expected = 0});
 }
 

@@ -47,6 +47,12 @@ std::string norm_text(const Site& site) {
   return place_text(site) + slot_name(slot);
 }
 
+bool is_within(std::string_view name, std::string_view outer, char separator) {
+  if (!name.starts_with(outer)) return false;
+  const std::string_view rest = name.substr(outer.size());
+  return rest.empty() || rest.starts_with(separator);
+}
+
 std::string by_placement(const Subject& subject) {
   const std::string& placement = subject.profile.model.placement;
   return placement.empty() ? "" : fmt::format(", by the placement {}", placement);

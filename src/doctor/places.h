@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "doctor/subject.h"
@@ -16,6 +17,9 @@ std::string place_text(const Site& site);
 
 /// "layer 3, attention, norm before it", of a norm's output, statistics or parameters.
 std::string norm_text(const Site& site);
+
+/// Whether a name is `outer` or within it: "layer 2" holds "layer 2, attention" and not "layer 20".
+bool is_within(std::string_view name, std::string_view outer, char separator);
 
 /// ", by the placement pre", or nothing where the profile names none.
 std::string by_placement(const Subject& subject);

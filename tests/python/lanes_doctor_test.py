@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 sys.path.append(str(Path(__file__).parent))
 import lane_models as models  # noqa: E402
-from planting import Confusion, Verdict, everywhere  # noqa: E402
+from planting import judge  # noqa: E402
 
 import addnorm  # noqa: E402
 from addnorm.probe import probe  # noqa: E402
@@ -274,13 +274,6 @@ class Alike(torch.nn.Module):
 
     def forward(self, lanes):
         return self.read, self.carry, self.write
-
-
-def judge(cases):
-    confusion = Confusion()
-    for name, bug, rule, where, report in cases:
-        confusion.add(bug, Verdict(f"{bug} in {name}", rule, where, everywhere(bug), report()))
-    return confusion
 
 
 LEAST = 0.95

@@ -250,3 +250,11 @@ class Confusion:
     def __str__(self) -> str:
         missed = [f"{v.title}: {'; '.join(v.findings[:4]) or 'nothing'}" for v in self.all if not v.is_named]
         return "\n".join([self.table(), f"{self.share:.1%} of {len(self.all)} named", *missed])
+
+
+def judge(cases: Iterable[tuple[str, str, str, list[str], Callable[[], Any]]]) -> Confusion:
+    """Of (model, bug, rule, where, what makes the report)."""
+    confusion = Confusion()
+    for name, bug, rule, where, report in cases:
+        confusion.add(bug, Verdict(f"{bug} in {name}", rule, where, everywhere(bug), report()))
+    return confusion

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 sys.path.append(str(Path(__file__).parent))
 import zoo_models as models  # noqa: E402
-from planting import NORMS, SUMS, Confusion, Verdict, everywhere, follow, replace_norm  # noqa: E402
+from planting import NORMS, SUMS, follow, judge, replace_norm  # noqa: E402
 
 import addnorm  # noqa: E402
 
@@ -215,13 +215,6 @@ def planted():
 
 USUAL_FINAL_NORM = [name for name in LAYERS_NORMS if name not in (
     "post-norm", "DeepNorm", "macaron", "stages", "torch transformer") and not name.startswith("torch")]
-
-
-def judge(cases):
-    confusion = Confusion()
-    for name, bug, rule, where, report in cases:
-        confusion.add(bug, Verdict(f"{bug} in {name}", rule, where, everywhere(bug), report()))
-    return confusion
 
 
 LEAST = 0.98
