@@ -61,6 +61,8 @@ SIZES = dict(
     mamba_d_head=16, mamba_n_groups=1, linear_num_key_heads=2, linear_num_value_heads=4,
     linear_key_head_dim=16, linear_value_head_dim=16, mlp_dim=128, ffn_embed_dim=128, emb_dim=64,
     num_global_tokens=4, dim_model_base=64, is_decoder=False)
+# Its 4 lanes of 64 features would look like 16 of what queries and keys of 16 are made of.
+SIZES_OF = {"deepseek_v4": dict(q_lora_rank=32, head_dim=32)}
 LEFT_OUT = [(), ("head_dim",), ("head_dim", "num_key_value_heads"), ("num_key_value_heads",),
             ("head_dim", "intermediate_size", "expand", "mamba_d_head", "mamba_n_heads"),
             set(SIZES) - {"vocab_size", "num_hidden_layers", "n_layer", "hidden_size", "d_model",
@@ -188,7 +190,7 @@ def run_sound(kind, family, name, state, seed):
     signal.alarm(MOST_SECONDS)
     try:
         try:
-            model, batch = build(kind, name, seed)
+            model, batch = build(kind, name, seed, **SIZES_OF.get(family, {}))
             model.train(state != "eval")
             if state == "trained":
                 train(model, kind)

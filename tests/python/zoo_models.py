@@ -212,6 +212,25 @@ class LayerScale(PreNorm):
         return x + self.gain_2 * self.mlp(self.ln_2(x))
 
 
+class LearnedResidual(PreNorm):
+    """Zaya's block: gains and biases of the residual connection too, beside branches that begin small."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gains, self.biases = nn.Parameter(torch.ones(4, WIDTH)), nn.Parameter(torch.zeros(4, WIDTH))
+        for linear in (self.attn.proj, self.mlp[-1]):
+            nn.init.normal_(linear.weight, std=1e-3)
+            nn.init.zeros_(linear.bias)
+
+    def add(self, i: int, x: Tensor, f: Tensor) -> Tensor:
+        (g, h), (a, b) = self.gains[i:i + 2], self.biases[i:i + 2]
+        return (f + b) * h + (x + a) * g
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.add(0, x, self.attn(self.ln_1(x)))
+        return self.add(2, x, self.mlp(self.ln_2(x)))
+
+
 class DropPath(PreNorm):
     """timm's stochastic depth: whole branches are dropped, a sequence at a time."""
 
@@ -563,6 +582,7 @@ SOUND: dict[str, Callable[[], nn.Module]] = {
     "in place": stack(AddsInPlace),
     "ReZero": stack(ReZero),
     "LayerScale": stack(LayerScale),
+    "learned residual": stack(LearnedResidual),
     "stochastic depth": stack(DropPath),
     "recurrent": stack(Recurrent),
     "functional norms": stack(Functional),

@@ -19,7 +19,7 @@ from .lanes import LaneSite
 from .recorder import Op, Value
 
 LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convolution _grouped_mm "
-                   "_convolution mv addmv module _scaled_mm mkldnn_linear".split())
+                   "_convolution mv addmv module _scaled_mm mkldnn_linear grouped_mm grouped_mm_fallback".split())
 PRODUCT = frozenset("bmm baddbmm matmul mm".split())
 FUSED_ATTENTION = "_scaled_dot_product"
 SHAPED_LIKE = frozenset("empty_like zeros_like ones_like full_like rand_like randn_like new_zeros "

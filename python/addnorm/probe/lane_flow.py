@@ -28,11 +28,18 @@ def is_branch(linear: Linear) -> bool:
     return not is_small(linear) and not mixes_lanes(linear)
 
 
+def reads_in_turn(linear: Linear, flow: Flow) -> bool:
+    """Whether it reads what a layer takes part by part: recurrent networks read token by token, and before
+    the first one nothing."""
+    parts = [other.read.tensor.numel() for other in flow.linears if other.weight == linear.weight]
+    return len(parts) > 1 and sum(parts) + parts[0] >= flow.x.tensor.numel()
+
+
 def find_lanes(flow: Flow, has_sums: bool) -> Optional[Tuple[Value, Value]]:
     """The state of several lanes of which the first sublayer reads a row, and that row; None where it reads
     the stream itself. has_sums: the flow has found sums of one stream, and this is no state if a branch reads
     all of it."""
-    branches = list(filter(is_branch, flow.linears))
+    branches = [linear for linear in flow.linears if is_branch(linear) and not reads_in_turn(linear, flow)]
     if has_sums and any(_reads_all(linear, branches[0], flow) for linear in branches):
         return None
     for linear in branches[:1] if has_sums else branches:
@@ -66,7 +73,7 @@ def reads_otherwise(flow: Flow) -> bool:
     """Whether the first branch does not read rows of what the layer takes, but fewer numbers than these, or
     parts of their features that were mixed, as Frac-connections do."""
     first = next(filter(is_branch, flow.linears), None)
-    if first is None:
+    if first is None or reads_in_turn(first, flow):
         return False
     x = flow.x.tensor
     return first.read.tensor.numel() < x.numel() or any(
