@@ -222,7 +222,7 @@ class Measurement:
 
         is_again = at("branch") in self._probe.entries
         self._probe.layer_names.setdefault(layer, sub.branch.layer_module)
-        parts = {"x": self._values(self._biased_stream(sub))}
+        parts = {"x": self._values(self._learned_stream(sub))}
         if sub.before is not None:
             consumed = self._consumed(sub)
             parts["before"] = self._values(consumed)
@@ -303,15 +303,15 @@ class Measurement:
         self._probe.seen[what][0] += is_measured
         self._probe.seen[what][1] += 1
 
-    def _biased_stream(self, sub: Sublayer) -> Value:
-        """x, or x + b, where the model learns a bias b of its residual connection."""
+    def _learned_stream(self, sub: Sublayer) -> Value:
+        """x, or g ⊙ (x + b), where the model learns gains and biases of its residual connection."""
         value, found = sub.sum.stream, sub.x
         while value is not None and value.root is not sub.x.root:
             op = value.root.op
             learned = [] if op is None else [v for v in op.inputs if v.parameter]
             if not learned or op.name not in ("mul", "add"):
                 return sub.x  # something else becomes of it
-            if found is sub.x and op.name == "add":
+            if found is sub.x and learned[0].tensor.numel() > 1:
                 found = value
             value = next((v for v in op.inputs if self._flow.is_stream(v)), None)
         return found
