@@ -54,22 +54,24 @@ async function expectFormula(
   expect(await statistic(scope, 'deviation')).toBeCloseTo(deviation, 5);
 }
 
-/** The colour of one pixel of the first canvas, in the drawing's own places. */
-function pixel(scope: Locator, x: number, y: number): Promise<number[]> {
+/** The bars of stage A's three charts: their colours, and how far they reach above zero. */
+function barsOfStageA(scope: Locator): Promise<{ colour: string; reach: number[] }[]> {
   return scope
-    .locator('canvas')
+    .locator('.drawing')
     .first()
-    .evaluate(
-      (canvas: HTMLCanvasElement, [px, py]) => {
-        const scale = canvas.width / 700;
-        return [
-          ...canvas
-            .getContext('2d')!
-            .getImageData(px * scale, py * scale, 1, 1)
-            .data.slice(0, 3),
-        ];
-      },
-      [x, y],
+    .locator('g:has(> .zero)')
+    .evaluateAll((charts) =>
+      charts.map((chart) => {
+        const zero = (chart.querySelector('.zero') as SVGGraphicsElement).getBBox().y;
+        const bars = [...chart.querySelectorAll<SVGRectElement>('.bar')];
+        return {
+          colour: getComputedStyle(bars[0]).fill,
+          reach: bars.map((bar) => {
+            const { y, height } = bar.getBBox();
+            return Math.abs(y - zero) < 0.01 ? -height : height;
+          }),
+        };
+      }),
     );
 }
 
@@ -105,29 +107,44 @@ test('the sliders have the ranges of document 004', async () => {
   expect(await range('Beta (β)')).toEqual(['-2', '2', '0.1', '0']);
 });
 
-test("draws with document 004's sizes and colours", async () => {
+test("draws with document 004's sizes", async () => {
   const [, scope] = await open('', { width: 1400 });
   const sizes = await scope
-    .locator('canvas')
-    .evaluateAll((canvases) => canvases.slice(0, 4).map((c) => [c.clientWidth, c.clientHeight]));
+    .locator('.drawing')
+    .evaluateAll((all) => all.slice(0, 4).map((svg) => [svg.clientWidth, svg.clientHeight]));
   expect(sizes).toEqual([
     [700, 350],
     [200, 250],
     [200, 250],
     [200, 250],
   ]);
-  const [firstX, firstBranch, firstSum] = [
-    [395, 70],
-    [395, 267],
-    [576, 260],
-  ] as const;
-  expect(await pixel(scope, ...firstX)).toEqual([0, 255, 255]);
-  expect(await pixel(scope, ...firstBranch)).toEqual([255, 136, 0]);
-  expect(await pixel(scope, ...firstSum)).toEqual([255, 215, 0]);
+});
+
+test('bars are as long as their values, in one scale, and have their colours', async () => {
+  const [, scope] = await open('', { theme: 'dark' });
+  const UNIT = 22.5; // pixels
+  const expectBars = (reach: number[], values: number[]) =>
+    reach.forEach((r, i) => expect(r).toBeCloseTo(UNIT * Math.max(-2, Math.min(2, values[i])), 1));
+
+  const [x, branch, sum] = await barsOfStageA(scope);
+  expectBars(x.reach, X);
+  expectBars(branch.reach, BRANCH);
+  expectBars(
+    sum.reach,
+    X.map((v, i) => v + BRANCH[i]),
+  );
+  const [cyan, orange, gold] = ['rgb(0, 255, 255)', 'rgb(255, 136, 0)', 'rgb(255, 215, 0)'];
+  expect([x.colour, branch.colour, sum.colour]).toEqual([cyan, orange, gold]);
+
   await inject(scope).click();
-  expect(await pixel(scope, ...firstSum)).toEqual([255, 68, 68]);
+  const [, scaled, unstable] = await barsOfStageA(scope);
+  expectBars(
+    scaled.reach,
+    BRANCH.map((v) => 10 * v), // cut off at the scale's ends
+  );
+  expect(unstable.colour).toBe('rgb(255, 68, 68)');
   await residual(scope).uncheck();
-  expect(await pixel(scope, ...firstX)).toEqual([13, 19, 31]); // the ground: no bar
+  expect(await barsOfStageA(scope)).toHaveLength(2); // no bars of x
 });
 
 test('tells what becomes of x̂ after F × 10, with and without the residual', async () => {

@@ -67,6 +67,29 @@ test('measures four stacks: one value for each layer and the end', async () => {
   expect(verdicts[3]).not.toContain('same vector');
 });
 
+test('a curve is drawn where its axes say that its values are', async () => {
+  const [, part] = await open('hw.layers=12', 12);
+  const numbers = (await curves(part, 'Gradient')).get('Neither')!;
+  const chart = part.locator('figure', { hasText: 'Gradient' });
+  const [ticks, path] = await chart.locator('.drawing').evaluate((svg) => {
+    const text = [...svg.querySelectorAll('g > .grid ~ text')];
+    const ticks = text.map((e) =>
+      [e.textContent!.replace('−', '-'), e.getAttribute('y')].map(Number),
+    );
+    return [ticks, svg.querySelector('svg svg .line')!.getAttribute('d')!];
+  });
+  const drawn = path
+    .slice(1)
+    .split('L')
+    .map((point) => Number(point.split(',')[1]));
+  const [[v0, y0], [v1, y1]] = [ticks[0], ticks.at(-1)!];
+  const decade = (y1 - y0) / Math.log10(v1 / v0);
+  expect(drawn).toHaveLength(13);
+  drawn.forEach((y, i) => {
+    expect(y).toBeCloseTo(y0 + decade * Math.log10(numbers[i] / v0), 0);
+  });
+});
+
 test('first weights decide what a residual without a norm does', async () => {
   const [, part] = await open('hw.layers=12', 12);
   const row = part.locator('tr[data-gradient="Residual only"] [data-fate]');

@@ -20,7 +20,7 @@ export function AddNorm() {
         <StageA />
       </div>
       <p>
-        Drag a bar of x or F(x) (with a finger: tap it first), or move it with the arrow keys. F(x)
+        Drag a bar of x or F(x), with a finger at its end, or move it with the arrow keys. F(x)
         stands for whatever a sublayer gives: here it is set by hand, so it does not follow x. The
         three charts have one scale, from −2 to 2.
       </p>

@@ -5,7 +5,6 @@ import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { addNormToken } from '../../kernels/token';
 import { symmetricRange } from '../../ui/bars';
-import { COLOURS } from '../../ui/colours';
 import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
@@ -13,9 +12,10 @@ import { exactNumber, roundNumber } from '../../ui/numbers';
 import { DataTable, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
 import * as arithmetic from './arithmetic';
-import { Distribution, InputChart, leastRange, StepChart } from './charts';
+import { InputChart, leastRange, StepChart } from './charts';
 import { HISTOGRAM_FROM } from './distribution';
 import { conventions, features512, wideSpread } from './examples';
+import { NumberLines } from './number-lines';
 import { LIMIT, state } from './state';
 import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 import './style.css';
@@ -32,7 +32,7 @@ export function StepByStep() {
     <>
       <p>
         A norm processes the features of one token in four small steps. Type or paste your own
-        numbers, or drag the bars (with a finger: tap one first); everything below follows.
+        numbers, or drag the bars; everything below follows.
       </p>
       <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
       <NormControls />
@@ -150,7 +150,7 @@ function Cards({ options, steps, output }: ResultsProps) {
           <StepChart
             name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
             row={{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }}
-            colour={COLOURS.branch}
+            colour="var(--stream)"
             range={spread}
             spread={deviation}
           />
@@ -166,7 +166,7 @@ function Cards({ options, steps, output }: ResultsProps) {
           <StepChart
             name="The normalized values"
             row={{ name: 'x̂', id: 'normalized', values: normalized }}
-            colour={COLOURS.stable}
+            colour="var(--normalized)"
             range={range}
           />
         }
@@ -180,7 +180,7 @@ function Cards({ options, steps, output }: ResultsProps) {
           <StepChart
             name="The output"
             row={{ name: 'y', id: 'output', values: output }}
-            colour={COLOURS.output}
+            colour="var(--output)"
             range={range}
           />
         }
@@ -215,9 +215,9 @@ function Card({ title, tex, statistics, chart, children }: CardProps) {
 
 function BeforeAndAfter({ options, steps, output }: ResultsProps) {
   const places = [
-    { name: 'x', id: 'x', values: steps.x, colour: COLOURS.identity },
-    { name: 'x̂', id: 'normalized', values: steps.normalized, colour: COLOURS.stable },
-    { name: 'y', id: 'output', values: output, colour: COLOURS.output },
+    { name: 'x', id: 'x', values: steps.x, colour: 'var(--stream)' },
+    { name: 'x̂', id: 'normalized', values: steps.normalized, colour: 'var(--normalized)' },
+    { name: 'y', id: 'output', values: output, colour: 'var(--output)' },
   ].map((place) => ({ ...place, measured: measure(place.values, options) }));
   const many = steps.x.length >= HISTOGRAM_FROM;
   return (
@@ -229,7 +229,7 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
         its own, x̂ and y share one. The shape stays: for one vector a norm moves and stretches, and
         does nothing else.
       </p>
-      <Distribution places={places} />
+      <NumberLines places={places} />
       <DataTable
         caption="Measured, without ε"
         visible
