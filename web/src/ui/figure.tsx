@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { SaveMenu } from './save-menu';
 import { type VectorRow, VectorTable } from './table';
 
 export interface FigureProps {
@@ -41,6 +42,7 @@ export function Figure(props: FigureProps) {
         <g aria-hidden="true">{draw(width)}</g>
         {overlay}
       </svg>
+      <SaveMenu name={title ?? caption} figure={figure} />
       <div class="numbers">
         {rows && <VectorTable caption={caption} rows={rows} />}
         {children}

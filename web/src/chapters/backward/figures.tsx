@@ -9,7 +9,7 @@ import type { VectorRow } from '../../ui/table';
 import { type Gradient, withoutRounding } from './gradient';
 import { LIMIT, state } from './state';
 
-const WIDTH = 1040;
+const WIDTH = 1400;
 const HEIGHT = 200; // of a row of panels
 const LEAST = 210; // the width of a panel
 const TITLE = 26;
