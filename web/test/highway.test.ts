@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings } from './page';
+import { chapter, openPage, read, seriousFindings } from './page';
 
 const LANES = ['Neither', 'Norm only', 'Residual only', 'Both'];
 
@@ -29,7 +29,7 @@ async function curves(
       Array.from(row.querySelectorAll('td'), (cell) => cell.textContent!),
     ]),
   );
-  const number = (cell: string) => (cell === '' ? NaN : Number(cell));
+  const number = (cell: string) => (cell === '' ? NaN : read(cell));
   return new Map(found.map(([lane, cells]) => [lane, cells.map(number)]));
 }
 

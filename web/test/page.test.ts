@@ -114,6 +114,39 @@ test('a finger drags the end of a bar at once; a swipe over the rest of it scrol
   expect(Math.abs((await page.evaluate(() => scrollY)) - scrolled)).toBeLessThan(20);
 });
 
+test('a figure is saved as SVG and PNG with its colours, and as CSV with its numbers', async () => {
+  const page = await openPage('', { theme: 'dark' });
+  const scope = chapter(page, 'add-norm');
+  const save = async (format: string) => {
+    await scope.locator('summary', { hasText: '⤓' }).first().click();
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      scope.getByRole('button', { name: format, exact: true }).first().click(),
+    ]);
+    await scope.locator('summary', { hasText: '⤓' }).first().click();
+    expect(file.suggestedFilename()).toBe(`stage-a-the-addition.${format.toLowerCase()}`);
+    return readFileSync(await file.path());
+  };
+  const svg = (await save('SVG')).toString();
+  expect(svg).toMatch(/^<svg [^>]*width="700" height="350"/);
+  expect(svg).not.toMatch(/var\(|class="bar-handle|<script|href/);
+  for (const colour of ['rgb(0, 255, 255)', 'rgb(255, 136, 0)', 'rgb(255, 215, 0)']) {
+    expect(svg).toContain(`fill="${colour}"`);
+  }
+  const png = await save('PNG');
+  expect(png.subarray(1, 4).toString()).toBe('PNG');
+  expect([png.readUInt32BE(16), png.readUInt32BE(20)]).toEqual([1400, 700]);
+  const rows = (await save('CSV')).toString().trim().split('\n');
+  expect(rows.map((row) => row.split(',')[0])).toEqual([
+    'vector',
+    'x',
+    'identity path',
+    'F(x)',
+    's = x + F(x)',
+  ]);
+  expect(rows[1].split(',').slice(1).map(Number)).toEqual([0.8, -0.4, 0.3, -0.7, 0.5]);
+});
+
 test('no label of a figure is smaller than 12 pixels at 360', async () => {
   const page = await openPage('#highway', { width: 360 });
   await page.getByText('four stacks of').waitFor();

@@ -2,7 +2,7 @@
 
 import type { ScaleContinuousNumeric } from 'd3-scale';
 import { type Box, Label, Line } from './marks';
-import { powerNumber } from './numbers';
+import { plainNumber, powerNumber } from './numbers';
 
 export type Scale = ScaleContinuousNumeric<number, number>;
 
@@ -14,21 +14,16 @@ export interface Tick {
 /** About `count` round numbers; of whole numbers where `whole` is set. */
 export function linearTicks(scale: Scale, count: number, whole = false): Tick[] {
   const values = scale.ticks(count).filter((v) => !whole || Number.isInteger(v));
-  return values.map((value) => ({ value, text: linearLabel(value) }));
+  return values.map((value) => ({ value, text: plainNumber(value) }));
 }
 
-function linearLabel(v: number): string {
-  return String(Number(v.toPrecision(6)))
-    .replace('e+', 'e')
-    .replaceAll('-', '−');
-}
-
-/** Powers of ten, about ten at most; where they are few 1, 2 and 5 times each. */
+/** Powers of ten, about ten at most; where they are few 1, 2 and 5 times each, or all digits. */
 export function logTicks(scale: Scale): Tick[] {
   const [min, max] = scale.domain();
   const decades = Math.log10(max / min);
   const every = Math.ceil(decades / 9);
-  const values = roundNumbers(min, max).filter((v) => {
+  const all = decades < 1 ? scale.ticks(6) : roundNumbers(min, max);
+  const values = all.filter((v) => {
     if (v < min * 0.999 || v > max * 1.001) return false;
     const power = Math.log10(v);
     const isPower = Math.abs(power - Math.round(power)) < 1e-6;
@@ -41,11 +36,14 @@ function logLabel(v: number): string {
   return v >= 1e-3 && v < 1e5 ? String(v) : powerNumber(v, 0);
 }
 
+/** A value so little beyond a round number does not need another one. */
+const NEAR = 1.004;
+
 /** The nearest numbers 1, 2, 5 · 10ⁿ below and above. */
 export function logDomain(min: number, max: number): [number, number] {
   const ticks = roundNumbers(min, max);
-  const low = ticks.findLast((v) => v <= min) ?? min;
-  return [low, ticks.find((v) => v >= max && v > low) ?? max];
+  const low = ticks.findLast((v) => v <= min * NEAR) ?? min;
+  return [low, ticks.find((v) => v >= max / NEAR && v > low) ?? max];
 }
 
 function roundNumbers(min: number, max: number): number[] {

@@ -92,3 +92,18 @@ export function Across({
   const points = [[x, y] as const, [x + width, y] as const];
   return <Line points={points} width={1} {...style} />;
 }
+
+/** The attributes of a part of a drawing that can be pressed, by keyboard too. */
+export function pressable(name: string, press: () => void) {
+  return {
+    role: 'button',
+    tabindex: 0,
+    'aria-label': name,
+    onClick: press,
+    onKeyDown: (event: KeyboardEvent) => {
+      if (event.key !== 'Enter' && event.key !== ' ') return;
+      event.preventDefault();
+      press();
+    },
+  } as const;
+}

@@ -32,9 +32,9 @@ export function powerNumber(v: number, decimals: number): string {
   return minus(v.toExponential(decimals).replace('e+', 'e'));
 }
 
-/** Seven significant digits, with a plain minus sign: to be read, copied and compared. */
+/** Seven significant digits: to be read and compared. */
 export function exactNumber(v: number): string {
-  return Number.isFinite(v) ? v.toPrecision(7) : String(v);
+  return minus(Number.isFinite(v) ? v.toPrecision(7).replace('e+', 'e') : String(v));
 }
 
 /** `digits` significant digits, for sentences and formulas. */
@@ -45,6 +45,11 @@ export function roundNumber(v: number, digits = 4): string {
     return powerNumber(v, digits - 1);
   }
   return minus(String(Number(v.toPrecision(digits))));
+}
+
+/** As many digits as it has, up to six. */
+export function plainNumber(v: number): string {
+  return minus(String(Number(v.toPrecision(6))).replace('e+', 'e'));
 }
 
 /** 3152384 as 3,152,384. */

@@ -7,8 +7,8 @@ import { Slider } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
 import { Label } from '../../ui/marks';
-import { exactNumber, fixedNumber, shortNumber } from '../../ui/numbers';
-import type { VectorRow } from '../../ui/table';
+import { fixedNumber, shortNumber } from '../../ui/numbers';
+import { Rounded, type VectorRow } from '../../ui/table';
 import { result } from './compute';
 import { state } from './state';
 import { TourPart } from './tour';
@@ -85,10 +85,16 @@ function MeanAndDeviation({ mean, deviation }: { mean: number; deviation: number
   return (
     <div class="an-stats">
       <span>
-        μ = <span data-stat="mean">{exactNumber(mean)}</span>
+        μ ={' '}
+        <span data-stat="mean">
+          <Rounded value={mean} />
+        </span>
       </span>
       <span>
-        σ = <span data-stat="deviation">{exactNumber(deviation)}</span>
+        σ ={' '}
+        <span data-stat="deviation">
+          <Rounded value={deviation} />
+        </span>
       </span>
     </div>
   );

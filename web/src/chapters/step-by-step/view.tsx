@@ -8,8 +8,8 @@ import { symmetricRange } from '../../ui/bars';
 import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
-import { exactNumber, roundNumber } from '../../ui/numbers';
-import { DataTable, Statistics } from '../../ui/table';
+import { roundNumber } from '../../ui/numbers';
+import { DataTable, Rounded, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
 import * as arithmetic from './arithmetic';
 import { InputChart, leastRange, StepChart } from './charts';
@@ -36,7 +36,11 @@ export function StepByStep() {
       </p>
       <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
       <NormControls />
-      {typeof steps !== 'string' && <Results options={options} steps={steps} />}
+      {typeof steps === 'string' ? (
+        <DeviationControls />
+      ) : (
+        <Results options={options} steps={steps} />
+      )}
     </>
   );
 }
@@ -66,30 +70,37 @@ function VectorControls({ problem }: { problem: string }) {
 function NormControls() {
   return (
     <>
-      <Presets label="Conventions" state={state} presets={conventions}>
-        <span>As in</span>
-      </Presets>
-      <p class="hint">
-        They differ in ε, in its place, and in what the variance is divided by. Code written from
-        scratch with torch.std divides by n − 1, and often adds ε beside the root.
-      </p>
       <div class="controls">
         <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
-        <Choice label="ε" item={state.epsilon} />
-        <Choice
-          label="Place of ε"
-          item={state.epsilonAt}
-          labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
-        />
-        <Choice
-          label="Variance"
-          item={state.variance}
-          labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
-        />
-        <Slider label="Scale γ" item={state.gamma} />
-        <Slider label="Shift β" item={state.beta} />
       </div>
+      <details>
+        <summary>As in PyTorch, BERT, Llama 3 …</summary>
+        <Presets label="Conventions" state={state} presets={conventions} />
+        <p class="hint">
+          They differ in ε, in its place, and in what the variance is divided by: the controls of
+          step 2. Code written from scratch with torch.std divides by n − 1, and often adds ε beside
+          the root.
+        </p>
+      </details>
     </>
+  );
+}
+
+function DeviationControls() {
+  return (
+    <div class="controls">
+      <Choice
+        label="Variance"
+        item={state.variance}
+        labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
+      />
+      <Choice
+        label="Place of ε"
+        item={state.epsilonAt}
+        labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
+      />
+      <Choice label="ε" item={state.epsilon} />
+    </div>
   );
 }
 
@@ -132,7 +143,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       <Card
         title="1. Mean"
         tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-        statistics={[['mean', 'mean μ', exactNumber(mean)]]}
+        statistics={[['mean', 'mean μ', mean]]}
         chart={<InputChart x={x} mean={rms ? undefined : mean} />}
       >
         {rms
@@ -143,8 +154,8 @@ function Cards({ options, steps, output }: ResultsProps) {
         title={rms ? '2. Root mean square' : '2. Variance and deviation'}
         tex={arithmetic.deviationFormula(options, steps)}
         statistics={[
-          ['variance', rms ? 'mean square' : 'variance', exactNumber(variance)],
-          ['deviation', 'deviation σ', exactNumber(deviation)],
+          ['variance', rms ? 'mean square' : 'variance', variance],
+          ['deviation', 'deviation σ', deviation],
         ]}
         chart={
           <StepChart
@@ -155,6 +166,7 @@ function Cards({ options, steps, output }: ResultsProps) {
             spread={deviation}
           />
         }
+        controls={<DeviationControls />}
       >
         {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
         the dotted lines stand at ±σ.
@@ -184,6 +196,12 @@ function Cards({ options, steps, output }: ResultsProps) {
             range={range}
           />
         }
+        controls={
+          <div class="controls">
+            <Slider label="Scale γ" item={state.gamma} />
+            <Slider label="Shift β" item={state.beta} />
+          </div>
+        }
       >
         Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
         The scale of the picture is that of step 3.
@@ -196,19 +214,26 @@ function Cards({ options, steps, output }: ResultsProps) {
 interface CardProps {
   title: string;
   tex: string;
-  statistics?: [id: string, name: string, value: string][];
+  statistics?: [id: string, name: string, value: number][];
   chart: ComponentChildren;
+  controls?: ComponentChildren; // of what the chart shows
   children: ComponentChildren;
 }
 
-function Card({ title, tex, statistics, chart, children }: CardProps) {
+function Card({ title, tex, statistics, chart, controls, children }: CardProps) {
   return (
     <article class="card st-card">
       <h3>{title}</h3>
       {chart}
+      {controls}
       <p>{children}</p>
       <Formula tex={tex} block />
-      {statistics && <Statistics look="inline" rows={statistics} />}
+      {statistics && (
+        <Statistics
+          look="inline"
+          rows={statistics.map(([id, name, value]) => [id, name, <Rounded value={value} />])}
+        />
+      )}
     </article>
   );
 }
