@@ -147,6 +147,20 @@ test('a figure is saved as SVG and PNG with its colours, and as CSV with its num
   expect(rows[1].split(',').slice(1).map(Number)).toEqual([0.8, -0.4, 0.3, -0.7, 0.5]);
 });
 
+test('bars move to where a button puts them, but not for readers who want no motion', async () => {
+  const seconds = async (reducedMotion: boolean) => {
+    const page = await openPage('', { reducedMotion });
+    return page
+      .locator('.bar')
+      .first()
+      .evaluate((bar) =>
+        Math.max(...getComputedStyle(bar).transitionDuration.split(',').map(parseFloat)),
+      );
+  };
+  expect(await seconds(true)).toBe(0);
+  expect(await seconds(false)).toBe(0.5);
+});
+
 test('no label of a figure is smaller than 12 pixels at 360', async () => {
   const page = await openPage('#highway', { width: 360 });
   await page.getByText('four stacks of').waitFor();

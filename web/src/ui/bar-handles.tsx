@@ -3,6 +3,7 @@
 import { tidy } from '../state/fields';
 import type { Item } from '../state/store';
 import { type BarChart, column, heightScale } from './bars';
+import { exactNumber } from './numbers';
 
 const TARGET = 44; // pixels that a finger needs
 
@@ -61,6 +62,7 @@ export function BarHandles(props: BarHandlesProps) {
         onPointerMove={drag(i)}
         onKeyDown={(event) => press(event, item.value[i], props, (value) => set(i, value))}
       >
+        <title>{exactNumber(v)}</title>
         <rect {...rest} x={x} width={width} rx={3} />
         <circle class="knob" cx={x + width / 2} cy={y(v)} r={3.5} />
         <rect class="grip" x={x} y={Math.max(chart.box.y, end)} width={width} height={target} />

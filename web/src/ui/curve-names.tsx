@@ -34,7 +34,9 @@ function inRows(curves: readonly Curve[], width: number): { x: number; row: numb
 
 interface CurveNamesProps {
   curves: readonly Curve[];
+  x: readonly number[];
   plot: Box;
+  xScale: Scale;
   yScale: Scale;
   beside: boolean;
 }
@@ -43,11 +45,11 @@ export function CurveNames(props: CurveNamesProps) {
   return props.beside ? <AtEnds {...props} /> : <InRows {...props} />;
 }
 
-function AtEnds({ curves, plot, yScale }: CurveNamesProps) {
+function AtEnds({ curves, x, plot, xScale, yScale }: CurveNamesProps) {
   const right = plot.x + plot.width;
   const floor = plot.y + plot.height;
   const ends = curves.map(({ values }) => {
-    const last = values.findLast((v) => v != null);
+    const last = values.findLast((v, i) => v != null && xScale(x[i]) <= right + 1);
     return last == null ? floor : Math.min(floor, Math.max(plot.y, yScale(last)));
   });
   const places = apart(ends, plot.y, floor);

@@ -26,11 +26,11 @@ export interface FigureProps {
 export function Figure(props: FigureProps) {
   const { name, title, height, draw, handles, rows, caption = name, children } = props;
   const figure = useRef<HTMLElement>(null);
-  const width = useWidth(figure, props.width);
+  const width = useWidth(figure);
   const size = { width, height: typeof height === 'number' ? height : height(width) };
   const overlay = handles?.(width);
   return (
-    <figure class="figure" ref={figure}>
+    <figure class="figure" ref={figure} style={{ maxWidth: props.width }}>
       {title && <figcaption>{title}</figcaption>}
       <svg
         class="drawing"
@@ -52,17 +52,17 @@ export function Figure(props: FigureProps) {
 }
 
 /** How wide the element is, before it is first painted, and after every change of its place. */
-function useWidth(element: { current: HTMLElement | null }, most = Infinity): number {
-  const [width, setWidth] = useState(Math.min(most, 640));
+function useWidth(element: { current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(640);
   useLayoutEffect(() => {
     const measure = () => {
       const room = Math.floor(element.current?.clientWidth ?? 0);
-      if (room > 0) setWidth(Math.min(most, room)); // else it is out of sight
+      if (room > 0) setWidth(room); // else it is out of sight
     };
     const observer = new ResizeObserver(measure);
     observer.observe(element.current!);
     measure();
     return () => observer.disconnect();
-  }, [most]);
+  }, []);
   return width;
 }

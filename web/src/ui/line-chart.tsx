@@ -144,7 +144,7 @@ function Plot(props: Drawn & Layout) {
           <CurvePath key={curve.name} curve={curve} x={x} xScale={xScale} yScale={yScale} />
         ))}
       </svg>
-      <CurveNames curves={curves} plot={plot} yScale={yScale} beside={beside} />
+      <CurveNames {...{ curves, x, plot, xScale, yScale, beside }} />
     </>
   );
 }
@@ -158,9 +158,10 @@ function CurvePath({ curve, x, xScale, yScale }: CurvePathProps) {
   const { values, colour, dash, width = 2, dots } = curve;
   const points = values.flatMap((v, i) => (v === undefined ? [] : [[x[i], v] as const]));
   if (dots) {
-    return points.map(([at, v]) => (
-      <circle key={at} cx={xScale(at)} cy={yScale(v ?? NaN)} r={4} fill={colour} />
-    ));
+    return points.map(
+      ([at, v]) =>
+        v !== null && <circle key={at} cx={xScale(at)} cy={yScale(v)} r={4} fill={colour} />,
+    );
   }
   const path = line<(typeof points)[number]>()
     .defined(([, v]) => v !== null)

@@ -8,6 +8,9 @@ import { comparison, cosine } from './compute';
 const WIDTH = 300;
 const HEIGHT = 210;
 const RADIUS = 92;
+/** Where a needle's name stands: x̂ often lies close to LN(F). */
+const BEYOND = `translate(${RADIUS + 24}px, 0)`;
+const BESIDE = `translate(${0.6 * RADIUS}px, 17px)`;
 const CENTRE = { x: WIDTH / 2, y: HEIGHT - 60 };
 
 export function Compass() {
@@ -67,11 +70,11 @@ function Needle({ angle, name, colour, dash, strong }: NeedleProps) {
         arrow={dash ? undefined : strong ? 15 : 9}
       />
       <text
-        class="strong an-needle"
+        class="strong an-needle halo"
         dy="0.35em"
         text-anchor="middle"
         fill={colour}
-        style={{ transform: `translate(${RADIUS + 24}px, 0) rotate(${angle}deg)` }}
+        style={{ transform: `${strong ? BESIDE : BEYOND} rotate(${angle}deg)` }}
       >
         {name}
       </text>
