@@ -30,7 +30,7 @@ export function Figure(props: FigureProps) {
   const size = { width, height: typeof height === 'number' ? height : height(width) };
   const overlay = handles?.(width);
   return (
-    <figure class="figure" ref={figure} style={{ maxWidth: props.width }}>
+    <figure class="figure" ref={figure} style={{ maxWidth: props.width && `${props.width}px` }}>
       {title && <figcaption>{title}</figcaption>}
       <svg
         class="drawing"

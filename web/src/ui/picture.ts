@@ -2,8 +2,8 @@
 
 /** What a drawing's style sheet sets, which a file needs as attributes. */
 const STYLES = [
-  'fill',
-  'stroke',
+  'fill-opacity',
+  'stroke-opacity',
   'stroke-width',
   'stroke-dasharray',
   'stroke-linecap',
@@ -31,7 +31,7 @@ export function svgOf(drawing: SVGSVGElement): string {
   const ground = document.createElementNS('http://www.w3.org/2000/svg', 'rect');
   ground.setAttribute('width', '100%');
   ground.setAttribute('height', '100%');
-  ground.setAttribute('fill', plainColour(getComputedStyle(drawing).backgroundColor));
+  setColour(ground, 'fill', getComputedStyle(drawing).backgroundColor);
   copy.prepend(ground);
   return new XMLSerializer().serializeToString(copy);
 }
@@ -40,19 +40,19 @@ function setStyles(copy: Element, original: Element): void {
   const computed = getComputedStyle(original);
   for (const name of STYLES) {
     const value = computed.getPropertyValue(name);
-    if (value && value !== 'none') copy.setAttribute(name, plainColour(value));
-    else if (name === 'fill') copy.setAttribute(name, 'none');
+    if (value && value !== 'none') copy.setAttribute(name, value);
   }
+  for (const name of ['fill', 'stroke']) setColour(copy, name, computed.getPropertyValue(name));
   copy.removeAttribute('style');
 }
 
-/** `color(srgb 1 0.5 0)` as rgb, which every program reads. */
-function plainColour(value: string): string {
-  return value.replace(
-    /color\(srgb ([\d.e+-]+) ([\d.e+-]+) ([\d.e+-]+)[^)]*\)/,
-    (_, ...parts) =>
-      `rgb(${parts.slice(0, 3).map((part: string) => Math.round(255 * Number(part)))})`,
-  );
+/** Sets a colour in the form that every program reads: without alpha, which has its own attribute. */
+function setColour(element: Element, name: string, computed: string): void {
+  const [, srgb, numbers] = /^(?:rgba?|color)\((srgb )?(.*)\)$/.exec(computed) ?? [];
+  const [red, green, blue, alpha] = numbers?.split(/[\s,/]+/).map(Number) ?? [];
+  const parts = [red, green, blue].map((part) => Math.round(srgb ? 255 * part : part));
+  element.setAttribute(name, numbers ? `rgb(${parts.join(', ')})` : computed);
+  if (alpha !== undefined) element.setAttribute(`${name}-opacity`, String(alpha));
 }
 
 const PIXELS = 2; // of a PNG for each pixel of the drawing
