@@ -8,7 +8,7 @@ import { symmetricRange } from '../../ui/bars';
 import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
-import { roundNumber } from '../../ui/numbers';
+import { alignedNumbers } from '../../ui/numbers';
 import { DataTable, Rounded, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
 import * as arithmetic from './arithmetic';
@@ -244,6 +244,9 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
     { name: 'x̂', id: 'normalized', values: steps.normalized, colour: 'var(--normalized)' },
     { name: 'y', id: 'output', values: output, colour: 'var(--output)' },
   ].map((place) => ({ ...place, measured: measure(place.values, options) }));
+  const columns = (['mean', 'deviation', 'rms'] as const).map((measure) =>
+    alignedNumbers(places.map(({ measured }) => measured[measure])),
+  );
   const many = steps.x.length >= HISTOGRAM_FROM;
   return (
     <>
@@ -259,12 +262,11 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
         caption="Measured, without ε"
         visible
         columns={['values', 'mean', 'deviation', 'RMS']}
-        rows={places.map(({ name, id, measured: { mean, deviation, rms } }) => ({
+        rows={places.map(({ name, id }, i) => ({
           head: name,
-          cells: [mean, deviation, rms],
+          cells: columns.map((texts) => texts[i]),
           data: { measured: id },
         }))}
-        format={(value) => roundNumber(value, 5)}
       />
     </>
   );
