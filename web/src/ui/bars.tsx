@@ -88,7 +88,7 @@ function Clip({ x, width, y, up }: { x: number; width: number; y: number; up: bo
   return (
     <g transform={`translate(${x} ${y}) scale(1 ${step})`}>
       <path class="cut" d={`M0 5H${width}M0 9H${width}`} />
-      <path class="tip" d={`M${width / 2} -1l-4 5h8Z`} />
+      <path d={`M${width / 2} -1l-4 5h8Z`} />
     </g>
   );
 }

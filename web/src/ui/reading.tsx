@@ -97,7 +97,7 @@ function Values({
         <circle key={name} cx={at} cy={yScale(values[index]!)} r={4} fill={colour} />
       ))}
       <g transform={`translate(${Math.max(0, left)} ${plot.y + 4})`}>
-        <rect class="tip" {...box} rx={4} />
+        <rect class="note" {...box} rx={4} />
         <Label at={[EDGE, LINE / 2 + 4]} anchor="start" class="faint">
           {head}
         </Label>
