@@ -2,7 +2,15 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, type PageOptions, seriousFindings, vector } from './page';
+import {
+  chapter,
+  openPage,
+  type PageOptions,
+  read,
+  seriousFindings,
+  statistic,
+  vector,
+} from './page';
 
 const X = [0.8, -0.4, 0.3, -0.7, 0.5];
 const BRANCH = [0.2, 0.6, -0.5, -0.3, 0.9];
@@ -16,13 +24,8 @@ const inject = (scope: Locator) => scope.getByRole('button', { name: 'Inject Ins
 const residual = (scope: Locator) => scope.getByLabel('Enable Residual Connection');
 const slider = (scope: Locator, name: string) => scope.getByRole('slider', { name, exact: true });
 
-async function statistic(scope: Locator, name: string): Promise<number> {
-  return Number(await scope.locator(`[data-stat="${name}"]`).textContent());
-}
-
 async function measure(scope: Locator, name: string): Promise<number> {
-  const text = await scope.locator(`[data-stat="${name}"]`).textContent();
-  return Number(text!.replace('−', '-'));
+  return read((await scope.locator(`[data-stat="${name}"]`).textContent())!);
 }
 
 function expectClose(found: number[], wanted: number[]) {
@@ -54,22 +57,24 @@ async function expectFormula(
   expect(await statistic(scope, 'deviation')).toBeCloseTo(deviation, 5);
 }
 
-/** The colour of one pixel of the first canvas, in the drawing's own places. */
-function pixel(scope: Locator, x: number, y: number): Promise<number[]> {
+/** The bars of stage A's three charts: their colours, and how far they reach above zero. */
+function barsOfStageA(scope: Locator): Promise<{ colour: string; reach: number[] }[]> {
   return scope
-    .locator('canvas')
+    .locator('.drawing')
     .first()
-    .evaluate(
-      (canvas: HTMLCanvasElement, [px, py]) => {
-        const scale = canvas.width / 700;
-        return [
-          ...canvas
-            .getContext('2d')!
-            .getImageData(px * scale, py * scale, 1, 1)
-            .data.slice(0, 3),
-        ];
-      },
-      [x, y],
+    .locator('g:has(> .zero)')
+    .evaluateAll((charts) =>
+      charts.map((chart) => {
+        const zero = (chart.querySelector('.zero') as SVGGraphicsElement).getBBox().y;
+        const bars = [...chart.querySelectorAll<SVGRectElement>('.bar')];
+        return {
+          colour: getComputedStyle(bars[0]).fill,
+          reach: bars.map((bar) => {
+            const { y, height } = bar.getBBox();
+            return Math.abs(y - zero) < 0.01 ? -height : height;
+          }),
+        };
+      }),
     );
 }
 
@@ -105,29 +110,44 @@ test('the sliders have the ranges of document 004', async () => {
   expect(await range('Beta (β)')).toEqual(['-2', '2', '0.1', '0']);
 });
 
-test("draws with document 004's sizes and colours", async () => {
+test("draws with document 004's sizes", async () => {
   const [, scope] = await open('', { width: 1400 });
   const sizes = await scope
-    .locator('canvas')
-    .evaluateAll((canvases) => canvases.slice(0, 4).map((c) => [c.clientWidth, c.clientHeight]));
+    .locator('.drawing')
+    .evaluateAll((all) => all.slice(0, 4).map((svg) => [svg.clientWidth, svg.clientHeight]));
   expect(sizes).toEqual([
     [700, 350],
     [200, 250],
     [200, 250],
     [200, 250],
   ]);
-  const [firstX, firstBranch, firstSum] = [
-    [395, 70],
-    [395, 267],
-    [576, 260],
-  ] as const;
-  expect(await pixel(scope, ...firstX)).toEqual([0, 255, 255]);
-  expect(await pixel(scope, ...firstBranch)).toEqual([255, 136, 0]);
-  expect(await pixel(scope, ...firstSum)).toEqual([255, 215, 0]);
+});
+
+test('bars are as long as their values, in one scale, and have their colours', async () => {
+  const [, scope] = await open('', { theme: 'dark' });
+  const UNIT = 22.5; // pixels
+  const expectBars = (reach: number[], values: number[]) =>
+    reach.forEach((r, i) => expect(r).toBeCloseTo(UNIT * Math.max(-2, Math.min(2, values[i])), 1));
+
+  const [x, branch, sum] = await barsOfStageA(scope);
+  expectBars(x.reach, X);
+  expectBars(branch.reach, BRANCH);
+  expectBars(
+    sum.reach,
+    X.map((v, i) => v + BRANCH[i]),
+  );
+  const [cyan, orange, gold] = ['rgb(0, 255, 255)', 'rgb(255, 136, 0)', 'rgb(255, 215, 0)'];
+  expect([x.colour, branch.colour, sum.colour]).toEqual([cyan, orange, gold]);
+
   await inject(scope).click();
-  expect(await pixel(scope, ...firstSum)).toEqual([255, 68, 68]);
+  const [, scaled, unstable] = await barsOfStageA(scope);
+  expectBars(
+    scaled.reach,
+    BRANCH.map((v) => 10 * v), // cut off at the scale's ends
+  );
+  expect(unstable.colour).toBe('rgb(255, 68, 68)');
   await residual(scope).uncheck();
-  expect(await pixel(scope, ...firstX)).toEqual([13, 19, 31]); // the ground: no bar
+  expect(await barsOfStageA(scope)).toHaveLength(2); // no bars of x
 });
 
 test('tells what becomes of x̂ after F × 10, with and without the residual', async () => {
@@ -201,7 +221,7 @@ test('the keyboard reaches and moves everything', async () => {
   const [page, scope] = await open();
   await scope.getByRole('button', { name: 'Start tour' }).focus();
   const reached: string[] = [];
-  for (let i = 0; i < 17; ++i) {
+  for (let i = 0; i < 23; ++i) {
     await page.keyboard.press('Tab');
     reached.push(
       await page.evaluate(() => {
@@ -216,9 +236,15 @@ test('the keyboard reaches and moves everything', async () => {
     'Draw new values',
     'Enable Residual Connection',
     ...bars,
+    'Save “Stage A: the addition”',
     'Type the values',
+    'Save “B1”',
+    'Save “B2”',
+    'Save “B3”',
     'Gamma (γ)',
     'Beta (β)',
+    'Save “x̂, feature by feature …”',
+    'Save “… and as a direction”',
     'Why add',
   ]);
   await slider(scope, 'x 3').press('ArrowUp');
@@ -289,11 +315,11 @@ test('what is changed at the last step of the tour stays', async () => {
 });
 
 test('leaving the tour puts the keyboard where it was', async () => {
-  const [page, scope] = await open('an.tour=8');
+  const [page] = await open('an.tour=8');
   await page.getByRole('dialog', { name: 'Guided tour' }).waitFor();
   await page.keyboard.press('Escape');
-  await page.keyboard.press('Tab');
-  expect(await slider(scope, 'Gamma (γ)').evaluate((e) => e === document.activeElement)).toBe(true);
+  await page.keyboard.press('Tab'); // into the step that was shown
+  expect(await page.evaluate(() => document.activeElement!.closest('#an-b3') !== null)).toBe(true);
 });
 
 test('typed and mangled values get a word, and the page stays', async () => {

@@ -1,16 +1,14 @@
 // Chapter 3: the gradient through the norm.
 
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings, vector } from './page';
+import { chapter, openPage, seriousFindings, statistic, vector } from './page';
 
 const ID = 'backward';
 
 async function open(query = '', options = {}) {
   const page = await openPage(`#${ID}${query && `?${query}`}`, options);
   const scope = chapter(page, ID);
-  const statistic = async (name: string) =>
-    Number(await scope.locator(`[data-stat="${name}"]`).textContent());
-  return { page, scope, statistic };
+  return { page, scope, statistic: (name: string) => statistic(scope, name) };
 }
 
 const mean = (a: number[]) => a.reduce((sum, v) => sum + v, 0) / a.length;

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings } from './page';
+import { chapter, openPage, read, seriousFindings } from './page';
 
 const LANES = ['Neither', 'Norm only', 'Residual only', 'Both'];
 
@@ -29,7 +29,7 @@ async function curves(
       Array.from(row.querySelectorAll('td'), (cell) => cell.textContent!),
     ]),
   );
-  const number = (cell: string) => (cell === '' ? NaN : Number(cell));
+  const number = (cell: string) => (cell === '' ? NaN : read(cell));
   return new Map(found.map(([lane, cells]) => [lane, cells.map(number)]));
 }
 
@@ -65,6 +65,29 @@ test('measures four stacks: one value for each layer and the end', async () => {
   expect(verdicts[0]).toContain('all tokens then carry nearly the same vector');
   expect(verdicts[3]).toContain('it arrives');
   expect(verdicts[3]).not.toContain('same vector');
+});
+
+test('a curve is drawn where its axes say that its values are', async () => {
+  const [, part] = await open('hw.layers=12', 12);
+  const numbers = (await curves(part, 'Gradient')).get('Neither')!;
+  const chart = part.locator('figure', { hasText: 'Gradient' });
+  const [ticks, path] = await chart.locator('.drawing').evaluate((svg) => {
+    const text = [...svg.querySelectorAll('g > .grid ~ text')];
+    const ticks = text.map((e) =>
+      [e.textContent!.replace('−', '-'), e.getAttribute('y')].map(Number),
+    );
+    return [ticks, svg.querySelector('svg svg .line')!.getAttribute('d')!];
+  });
+  const drawn = path
+    .slice(1)
+    .split('L')
+    .map((point) => Number(point.split(',')[1]));
+  const [[v0, y0], [v1, y1]] = [ticks[0], ticks.at(-1)!];
+  const decade = (y1 - y0) / Math.log10(v1 / v0);
+  expect(drawn).toHaveLength(13);
+  drawn.forEach((y, i) => {
+    expect(y).toBeCloseTo(y0 + decade * Math.log10(numbers[i] / v0), 0);
+  });
 });
 
 test('first weights decide what a residual without a norm does', async () => {

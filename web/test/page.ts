@@ -68,10 +68,20 @@ export function chapter(page: Page, id: string): Locator {
   return page.locator(`section#${id}`);
 }
 
+/** A number as the page writes it. */
+export function read(text: string): number {
+  return Number(text.replaceAll('−', '-'));
+}
+
+/** A number that the page shows rounded. */
+export async function statistic(scope: Locator, name: string): Promise<number> {
+  return Number(await scope.locator(`[data-stat="${name}"] data`).getAttribute('value'));
+}
+
 /** The numbers of one row of a chapter's tables. */
 export async function vector(scope: Locator, id: string): Promise<number[]> {
   const cells = scope.locator(`tr[data-vector="${id}"]`).first().locator('td');
-  return (await cells.allTextContents()).map(Number);
+  return (await cells.allTextContents()).map(read);
 }
 
 /** Findings of axe-core that are serious or critical, in the part of the page that a selector gives.

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings } from './page';
+import { chapter, openPage, read, seriousFindings } from './page';
 
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#placement${query && `?${query}`}`, options);
@@ -16,7 +16,7 @@ const tex = (part: Locator) =>
 async function row(part: Locator, curve: string): Promise<number[]> {
   const found = part.locator(`tr[data-curve="${curve}"]`).first();
   const cells = await found.locator('td').allTextContents();
-  return cells.filter((cell) => cell !== '').map(Number);
+  return cells.filter((cell) => cell !== '').map(read);
 }
 
 test('each named placement is one click: name, equation and diagram follow', async () => {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test } from 'vitest';
 import { MadeRun } from './made-run';
-import { openPage, type PageOptions, seriousFindings } from './page';
+import { openPage, type PageOptions, read, seriousFindings } from './page';
 import { type Server, startServer } from './serve';
 
 let folder: string;
@@ -41,7 +41,7 @@ const openRuns = (hash = '', options: PageOptions = {}) =>
 async function curve(page: Page, chart: string, name: string): Promise<number[]> {
   const row = page.locator('figure', { hasText: chart }).locator(`tr[data-curve="${name}"]`);
   const cells = await row.locator('td').allTextContents();
-  return cells.map((cell) => (cell === '' ? NaN : Number(cell)));
+  return cells.map((cell) => (cell === '' ? NaN : read(cell)));
 }
 
 const lengthOf = async (page: Page, name: string) =>

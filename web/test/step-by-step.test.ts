@@ -1,19 +1,17 @@
 // Chapter 2: the reader's own vector through the four steps.
 
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings, vector } from './page';
+import { chapter, openPage, seriousFindings, statistic, vector } from './page';
 
 const ID = 'step-by-step';
 
 async function open(query = '', options = {}) {
   const page = await openPage(`#${ID}${query && `?${query}`}`, options);
   const scope = chapter(page, ID);
-  const statistic = async (name: string) =>
-    Number(await scope.locator(`[data-stat="${name}"]`).textContent());
   return {
     page,
     scope,
-    statistic,
+    statistic: (name: string) => statistic(scope, name),
     box: scope.getByRole('textbox', { name: 'Vector', exact: true }),
   };
 }
@@ -65,6 +63,7 @@ const conventions: Record<string, Convention> = {
 
 test('the named conventions, one click each', async () => {
   const { scope, statistic } = await open('st.x=1,2,3,5');
+  await scope.getByText('As in PyTorch').click();
   for (const [name, convention] of Object.entries(conventions)) {
     const button = scope.getByRole('button', { name, exact: true });
     await button.click();
@@ -177,7 +176,11 @@ test('by keyboard alone', async () => {
   await press('Tab', 'Tab', 'Enter'); // 1, 2, 3, 4; Wide spread
   expect(await vector(scope, 'x')).toHaveLength(8);
   await scope.getByLabel('LayerNorm').focus();
-  await press('ArrowRight', 'Tab', 'ArrowRight', 'Tab', 'Tab', 'Tab', 'End'); // RMS; ε = 1e-3; γ
+  await press('ArrowRight'); // RMSNorm
+  await scope.getByLabel('÷ n', { exact: true }).focus();
+  await press('Tab', 'Tab', 'ArrowRight'); // the place of ε; ε = 1e-3
+  await scope.getByRole('slider', { name: 'Scale γ' }).focus();
+  await press('End');
   const x = await vector(scope, 'x');
   const expected = norm(x, { rms: true, epsilon: 1e-3 }).normalized.map((v) => 3 * v);
   expectClose(await vector(scope, 'output'), expected);

@@ -1,11 +1,9 @@
 // The colour and dashes of a run, in every chart and in the list.
 
-import { CURVE_COLOURS } from '../ui/colours';
 import { type Run, runs } from './feed';
 
-const { blue, orange, green, violet, grey } = CURVE_COLOURS;
-const COLOURS = [blue, orange, green, violet, grey];
-const DASHES = [undefined, [8, 4], [2, 3]];
+const COLOURS = [1, 2, 3, 4, 5].map((i) => `var(--series-${i})`);
+const DASHES = [undefined, '8 4', '2 3'];
 
 /** Counted from the oldest run, so that they stay the same when further runs start. */
 export function looksOf(run: Run) {

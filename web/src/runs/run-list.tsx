@@ -1,8 +1,6 @@
 import { tidy } from '../state/fields';
-import { dashBorder } from '../ui/line-chart';
 import { grouped, roundNumber } from '../ui/numbers';
 import { DataTable } from '../ui/table';
-import { themed } from '../ui/theme';
 import { type Run, shownRuns } from './feed';
 import { looksOf } from './looks';
 import { differing } from './settings';
@@ -52,7 +50,9 @@ function Name({ run }: { run: Run }) {
   return (
     <label class="checkbox">
       <input type="checkbox" checked={isShown} onChange={toggle} />
-      <span class="run-line" style={{ borderTop: `3px ${dashBorder(dash)} ${themed(colour)}` }} />
+      <svg class="run-line" height="3" aria-hidden="true">
+        <path d="M0 1.5H26" stroke={colour} stroke-width="3" stroke-dasharray={dash} />
+      </svg>
       {run.name}
     </label>
   );

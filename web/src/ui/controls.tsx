@@ -6,6 +6,7 @@ import { useId, useState } from 'preact/hooks';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkTo } from '../state/link';
 import { assign, type Item, type Values } from '../state/store';
+import { plainNumber } from './numbers';
 
 export function Problem({ id, text }: { id?: string; text: string }) {
   return (
@@ -37,7 +38,7 @@ interface SliderProps extends ControlProps<number, Range> {
   format?(value: number): string;
 }
 
-export function Slider({ label, item, format = String }: SliderProps) {
+export function Slider({ label, item, format = plainNumber }: SliderProps) {
   const id = useId();
   const { min, max, step } = item.field;
   return (

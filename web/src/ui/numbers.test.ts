@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 
-import { fixedNumber, shortNumber } from './numbers';
+import { alignedNumbers, fixedNumber, shortNumber } from './numbers';
 
 describe('shortNumber', () => {
   test.each([
@@ -30,4 +30,33 @@ describe('shortNumber', () => {
 
 test('what rounds to zero has no sign', () => {
   expect(fixedNumber(-0.001, 2)).toBe('0.00');
+});
+
+test.each([
+  [
+    [0.8, -0.4, 0.3],
+    ['0.8', '−0.4', '0.3'],
+  ],
+  [
+    [0.85, -0.4, 0],
+    ['0.85', '−0.40', '0.00'],
+  ],
+  [
+    [1, 2, -3],
+    ['1', '2', '−3'],
+  ],
+  [
+    [12.34, -5.678],
+    ['12.3', '−5.7'],
+  ],
+  [
+    [0.0012, 0],
+    ['0.0012', '0.00'],
+  ],
+  [
+    [1e300, 1],
+    ['1.0e300', '1.00'],
+  ],
+])('%o side by side are %o', (values, texts) => {
+  expect(alignedNumbers(values)).toEqual(texts);
 });

@@ -10,6 +10,18 @@ export function shortNumber(v: number): string {
   return fixedNumber(v, size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
+/** Numbers that stand beside each other: as many decimals in each as give the largest three
+ * significant digits, and no zeros that all of them end in. */
+export function alignedNumbers(values: readonly number[]): string[] {
+  const most = values.reduce((max, v) => Math.max(max, Math.abs(v)), 0);
+  if (!(most < 1e4) || (most > 0 && most < 0.01)) return values.map(shortNumber);
+  const decimals = Math.max(0, 2 - Math.floor(Math.log10(Math.max(1, most))));
+  const ends = (digits: number) =>
+    values.every((v) => v.toFixed(decimals).endsWith('0'.repeat(digits)));
+  const zeros = [2, 1, 0].find((digits) => digits <= decimals && ends(digits))!;
+  return values.map((v) => fixedNumber(v, decimals - zeros));
+}
+
 /** A fixed number of decimals. A value that rounds to zero has no sign. */
 export function fixedNumber(v: number, decimals: number): string {
   return minus(v.toFixed(decimals).replace(/^-(0(\.0+)?)$/, '$1'));
@@ -20,9 +32,9 @@ export function powerNumber(v: number, decimals: number): string {
   return minus(v.toExponential(decimals).replace('e+', 'e'));
 }
 
-/** Seven significant digits, with a plain minus sign: to be read, copied and compared. */
+/** Seven significant digits: to be read and compared. */
 export function exactNumber(v: number): string {
-  return Number.isFinite(v) ? v.toPrecision(7) : String(v);
+  return minus(Number.isFinite(v) ? v.toPrecision(7).replace('e+', 'e') : String(v));
 }
 
 /** `digits` significant digits, for sentences and formulas. */
@@ -33,6 +45,11 @@ export function roundNumber(v: number, digits = 4): string {
     return powerNumber(v, digits - 1);
   }
   return minus(String(Number(v.toPrecision(digits))));
+}
+
+/** As many digits as it has, up to six. */
+export function plainNumber(v: number): string {
+  return minus(String(Number(v.toPrecision(6))).replace('e+', 'e'));
 }
 
 /** 3152384 as 3,152,384. */

@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { exactNumber } from './numbers';
+import { exactNumber, roundNumber } from './numbers';
 
 /** Whether the tables of every figure are in sight. Screen readers have them always. */
 export const showNumbers = signal(false);
@@ -128,9 +128,18 @@ export function numberOrBlank(value: number | null | undefined): string {
   return value == null ? '' : exactNumber(value);
 }
 
+/** Three significant digits; the whole number is its title, and its value for scripts. */
+export function Rounded({ value }: { value: number }) {
+  return (
+    <data value={value} title={exactNumber(value)}>
+      {roundNumber(value, 3)}
+    </data>
+  );
+}
+
 interface StatisticsProps {
   look?: 'lines' | 'inline' | 'cards';
-  rows: readonly (readonly [id: string, name: ComponentChildren, value: string])[];
+  rows: readonly (readonly [id: string, name: ComponentChildren, value: ComponentChildren])[];
 }
 
 /** Single numbers, each with its name. */

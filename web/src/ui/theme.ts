@@ -1,7 +1,6 @@
 // The theme: light, dark, or that of the system.
 
 import { computed, effect, signal } from '@preact/signals';
-import type { Themed } from './colours';
 
 export type Theme = 'system' | 'light' | 'dark';
 export const THEMES: Theme[] = ['system', 'light', 'dark'];
@@ -14,11 +13,6 @@ export const theme = signal<Theme>(stored());
 export const isDark = computed(() =>
   theme.value === 'system' ? systemIsDark.value : theme.value === 'dark',
 );
-
-/** The colour in the current theme. */
-export function themed({ light, dark }: Themed): string {
-  return isDark.value ? dark : light;
-}
 
 effect(() => {
   document.documentElement.dataset.theme = isDark.value ? 'dark' : 'light';

@@ -1,18 +1,17 @@
 // How Inject Instability changes x̂: x̂ stays in range, but it is a different vector.
 
-import { drawBars } from '../../ui/bars';
-import { COLOURS } from '../../ui/colours';
-import { drawAcross, drawText } from '../../ui/draw';
-import { type Box, type Context, Figure, type Size } from '../../ui/figure';
+import { type BarChart, Bars } from '../../ui/bars';
+import { Figure } from '../../ui/figure';
+import { Across, type Box, Label } from '../../ui/marks';
 import { roundNumber } from '../../ui/numbers';
 import { Statistics } from '../../ui/table';
+import { Compass } from './compass';
 import { comparison, result } from './compute';
 import { FEATURES, state } from './state';
 import { cosineText, verdict } from './verdict';
 
 const RANGE = 2.2; // no x̂ of five values is beyond 2
-const WIDE = { width: 560, height: 210 };
-const NARROW = { width: 328, height: 210 };
+const HEIGHT = 210;
 
 export function Comparison() {
   const c = comparison.value;
@@ -33,48 +32,67 @@ export function Comparison() {
           ],
         ]}
       />
-      <Figure
-        name="For each of the five features three bars: the stable x̂, x̂ now, and LayerNorm(F)."
-        size={WIDE}
-        narrow={NARROW}
-        draw={drawComparison}
-        caption="x̂ compared"
-        rows={[
-          { name: 'stable x̂', id: 'stable-normalized', values: c.stable },
-          { name: 'x̂ now', id: 'normalized-now', values: result.value.normalized },
-          { name: 'LayerNorm(F)', id: 'branch-normalized', values: c.ofBranch },
-          { name: 'LayerNorm(x)', id: 'x-normalized', values: c.ofX },
-        ]}
-      />
+      <div class="an-compared">
+        <Figure
+          title="x̂, feature by feature …"
+          name="For each of the five features three bars: the stable x̂, x̂ now, and LayerNorm(F)."
+          width={560}
+          height={HEIGHT}
+          draw={(width) => <Groups width={width} />}
+          caption="x̂ compared"
+          rows={[
+            { name: 'stable x̂', id: 'stable-normalized', values: c.stable },
+            { name: 'x̂ now', id: 'normalized-now', values: result.value.normalized },
+            { name: 'LayerNorm(F)', id: 'branch-normalized', values: c.ofBranch },
+            { name: 'LayerNorm(x)', id: 'x-normalized', values: c.ofX },
+          ]}
+        />
+        <Compass />
+      </div>
     </>
   );
 }
 
-function drawComparison(context: Context, { width, height }: Size) {
-  const series = [
-    { name: 'stable x̂', colour: COLOURS.stable, values: comparison.value.stable },
-    { name: 'x̂ now', colour: COLOURS.identity, values: result.value.normalized },
-    { name: 'LayerNorm(F)', colour: COLOURS.branch, values: comparison.value.ofBranch },
+type Series = Pick<BarChart, 'values' | 'colour' | 'ghost'> & { name: string };
+
+function Groups({ width }: { width: number }) {
+  const series: Series[] = [
+    { name: 'stable x̂', colour: 'var(--axis)', values: comparison.value.stable, ghost: true },
+    { name: 'x̂ now', colour: 'var(--normalized)', values: result.value.normalized },
+    { name: 'LayerNorm(F)', colour: 'var(--branch)', values: comparison.value.ofBranch },
   ];
-  const all: Box = { x: 8, y: 24, width: width - 16, height: height - 44 };
+  const all: Box = { x: 8, y: 24, width: width - 16, height: HEIGHT - 44 };
   const group = all.width / FEATURES;
   const bar = (group * 0.8) / series.length;
-  series.forEach(({ name, colour, values }, s) => {
-    drawLegend(context, name, colour, 12 + s * Math.min(150, all.width / 3));
-    values.forEach((v, i) => {
-      const box = { ...all, x: all.x + i * group + group * 0.1 + s * bar, width: bar };
-      drawBars(context, { box, values: [v], colour, range: RANGE, labels: false });
-    });
-  });
-  drawAcross(context, all, all.y + all.height / 2, COLOURS.zero);
-  for (let i = 0; i < FEATURES; ++i) {
-    const style = { colour: COLOURS.faint, size: 11 };
-    drawText(context, String(i + 1), all.x + (i + 0.5) * group, height - 10, style);
-  }
+  return (
+    <>
+      {series.map((one, s) => (
+        <g key={one.name}>
+          <Key {...one} x={12 + s * Math.min(150, all.width / 3)} />
+          {one.values.map((v, i) => {
+            const box = { ...all, x: all.x + i * group + group * 0.1 + s * bar, width: bar };
+            return <Bars key={i} {...one} box={box} values={[v]} range={RANGE} labels={false} />;
+          })}
+        </g>
+      ))}
+      <Across box={all} y={all.y + all.height / 2} class="zero" />
+      {Array.from({ length: FEATURES }, (_, i) => (
+        <Label key={i} at={[all.x + (i + 0.5) * group, HEIGHT - 11]} class="faint">
+          {i + 1}
+        </Label>
+      ))}
+    </>
+  );
 }
 
-function drawLegend(context: Context, name: string, colour: string, x: number) {
-  context.fillStyle = colour;
-  context.fillRect(x, 9, 12, 12);
-  drawText(context, name, x + 17, 16, { align: 'left', size: 12 });
+function Key({ name, colour, ghost, x }: Series & { x: number }) {
+  const paint = ghost ? { class: 'ghost', stroke: colour } : { fill: colour };
+  return (
+    <>
+      <rect x={x} y={10} width={12} height={12} {...paint} />
+      <Label at={[x + 17, 16]} anchor="start">
+        {name}
+      </Label>
+    </>
+  );
 }

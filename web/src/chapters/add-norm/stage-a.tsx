@@ -1,140 +1,34 @@
-// Stage A: the split, the two paths, the addition. One drawing for wide pages, one for narrow.
+// Stage A: the split, the two paths, the addition.
 
-import { type BarChart, BarHandles, drawBars, heightOf } from '../../ui/bars';
-import { COLOURS } from '../../ui/colours';
-import {
-  drawAcross,
-  drawDisc,
-  drawLine,
-  drawText,
-  type Point,
-  type Points,
-  type TextStyle,
-} from '../../ui/draw';
-import { type Box, type Context, Figure, type Size } from '../../ui/figure';
-import { roundNumber } from '../../ui/numbers';
+import { YAxis } from '../../ui/axes';
+import { BarHandles } from '../../ui/bar-handles';
+import { Bars, heightScale } from '../../ui/bars';
+import { Figure } from '../../ui/figure';
+import { Label, Line } from '../../ui/marks';
 import { type AddNorm, INJECTED, result } from './compute';
+import { type Layout, layoutOf, PLUS, WIDTH } from './stage-a-layout';
 import { LIMIT, state } from './state';
 import { Spot } from './tour';
 
-interface Label {
-  at: Point;
-  align?: CanvasTextAlign;
-  twoLines?: boolean; // at the blank
-}
-
-interface Layout {
-  size: Size;
-  input: Point;
-  split: Point;
-  identity: Points; // from the split to the chart of x
-  branch: Points; // from the split to the chart of F(x)
-  sublayer: Box;
-  charts: { x: Box; branch: Box; sum: Box };
-  plus: Point;
-  merges: { identity: Points; branch: Points };
-  next: Points;
-  labels: Record<'identity' | 'highway' | 'transformation' | 'diversion' | 'next', Label>;
-  titles: { x: Label; branch: Label; sum: Label };
-  spots: Record<'split' | 'identity' | 'branch' | 'merge', Box>;
-}
-
-const WIDE: Layout = {
-  size: { width: 700, height: 350 },
-  input: [30, 175],
-  split: [90, 175],
-  identity: [90, 175, 90, 80, 380, 80],
-  branch: [90, 175, 90, 270, 380, 270],
-  sublayer: { x: 260, y: 240, width: 100, height: 60 },
-  charts: {
-    x: { x: 380, y: 14, width: 150, height: 132 },
-    branch: { x: 380, y: 204, width: 150, height: 132 },
-    sum: { x: 562, y: 204, width: 136, height: 132 },
-  },
-  plus: [580, 175],
-  merges: {
-    identity: [530, 80, 580, 80, 580, 163],
-    branch: [530, 270, 540, 270, 540, 175, 568, 175],
-  },
-  next: [592, 175, 690, 175],
-  labels: {
-    identity: { at: [235, 62] },
-    highway: { at: [235, 98] },
-    transformation: { at: [302, 315] },
-    diversion: { at: [175, 288] },
-    next: { at: [641, 160] },
-  },
-  titles: { x: { at: [455, 11] }, branch: { at: [455, 197] }, sum: { at: [630, 197] } },
-  spots: {
-    split: { x: 4, y: 140, width: 104, height: 70 },
-    identity: { x: 78, y: 0, width: 458, height: 150 },
-    branch: { x: 78, y: 186, width: 458, height: 156 },
-    merge: { x: 538, y: 60, width: 162, height: 282 },
-  },
-};
-
-const NARROW: Layout = {
-  size: { width: 328, height: 570 },
-  input: [164, 28],
-  split: [164, 68],
-  identity: [164, 68, 83, 68, 83, 206],
-  branch: [164, 68, 245, 68, 245, 206],
-  sublayer: { x: 195, y: 88, width: 100, height: 60 },
-  charts: {
-    x: { x: 24, y: 206, width: 134, height: 130 },
-    branch: { x: 188, y: 206, width: 134, height: 130 },
-    sum: { x: 74, y: 412, width: 180, height: 116 },
-  },
-  plus: [164, 364],
-  merges: {
-    identity: [83, 336, 83, 364, 152, 364],
-    branch: [245, 336, 245, 364, 176, 364],
-  },
-  next: [164, 528, 164, 562],
-  labels: {
-    identity: { at: [74, 96], align: 'right', twoLines: true },
-    highway: { at: [92, 140], align: 'left' },
-    transformation: { at: [236, 162], align: 'right' },
-    diversion: { at: [254, 162], align: 'left' },
-    next: { at: [176, 546], align: 'left' },
-  },
-  titles: {
-    x: { at: [74, 194], align: 'right' },
-    branch: { at: [254, 194], align: 'left' },
-    sum: { at: [176, 396], align: 'left' },
-  },
-  spots: {
-    split: { x: 76, y: 2, width: 176, height: 84 },
-    identity: { x: 2, y: 56, width: 160, height: 284 },
-    branch: { x: 166, y: 56, width: 160, height: 284 },
-    merge: { x: 66, y: 346, width: 196, height: 184 },
-  },
-};
-
 /** All three charts have this range, so that their bars add up. x + F(x) fits; 10·F(x) may not. */
 const RANGE = 2 * LIMIT;
-
-function layoutOf(size: Size): Layout {
-  return size.width === WIDE.size.width ? WIDE : NARROW;
-}
+const TICKS = [
+  { value: RANGE, text: String(RANGE) },
+  { value: -RANGE, text: `−${RANGE}` },
+];
+const LINES = TICKS.map(({ value }) => ({ value, text: '' }));
 
 function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
-  const chart = (box: Box, values: readonly number[], colour: string): BarChart => ({
-    box,
-    values,
-    colour,
-    range: RANGE,
-    zeroLine: true,
-  });
+  const chart = { range: RANGE, zeroLine: true };
   return {
-    x: chart(charts.x, identity, COLOURS.identity),
-    branch: chart(charts.branch, branch, COLOURS.branch),
-    sum: chart(charts.sum, sum, sumColour()),
+    x: { ...chart, box: charts.x, values: identity, colour: 'var(--stream)' },
+    branch: { ...chart, box: charts.branch, values: branch, colour: 'var(--branch)' },
+    sum: { ...chart, box: charts.sum, values: sum, colour: sumColour() },
   };
 }
 
 function sumColour(): string {
-  return state.unstable.value ? COLOURS.unstable : COLOURS.stable;
+  return state.unstable.value ? 'var(--broken)' : 'var(--sum)';
 }
 
 /** The sum as it is now: "s = x + 10·F(x)". */
@@ -155,10 +49,10 @@ export function StageA() {
         'attention or feed-forward network, which makes F(x) of it. A plus adds the two. ' +
         'Bars show x, F(x) and their sum s.'
       }
-      size={WIDE.size}
-      narrow={NARROW.size}
-      draw={drawStageA}
-      overlay={(size) => <Overlay layout={layoutOf(size)} />}
+      width={WIDTH}
+      height={(width) => layoutOf(width).height}
+      draw={(width) => <Drawing {...layoutOf(width)} />}
+      handles={(width) => <Handles {...layoutOf(width)} />}
       caption="Stage A: the addition"
       rows={[
         { name: 'x', id: 'x', values: state.x.value },
@@ -170,104 +64,137 @@ export function StageA() {
   );
 }
 
-function Overlay({ layout }: { layout: Layout }) {
-  const charts = chartsOf(layout, result.value);
-  const handles = { size: layout.size, limit: LIMIT, step: 0.05 };
+function Handles(layout: Layout) {
+  const { x, branch } = chartsOf(layout, result.value);
+  const limits = { limit: LIMIT, step: 0.05 };
   const factor = state.unstable.value ? INJECTED : 1;
   return (
     <>
       {Object.entries(layout.spots).map(([part, box]) => (
-        <Spot key={part} part={part as keyof Layout['spots']} box={box} size={layout.size} />
+        <Spot key={part} part={part as keyof Layout['spots']} box={box} />
       ))}
-      {state.residual.value && <BarHandles {...handles} chart={charts.x} item={state.x} name="x" />}
-      <BarHandles
-        {...handles}
-        chart={charts.branch}
-        item={state.branch}
-        name="F(x)"
-        factor={factor}
-      />
+      {state.residual.value && <BarHandles {...limits} chart={x} item={state.x} name="x" />}
+      <BarHandles {...limits} chart={branch} item={state.branch} name="F(x)" factor={factor} />
     </>
   );
 }
 
-function drawStageA(context: Context, size: Size) {
-  const layout = layoutOf(size);
-  drawPaths(context, layout);
-  drawSublayer(context, layout.sublayer);
-  drawInput(context, layout.input);
-  drawPlus(context, layout.plus);
-  drawLabels(context, layout);
+function Drawing(layout: Layout) {
   const { x, branch, sum } = chartsOf(layout, result.value);
-  for (const chart of state.residual.value ? [x, branch, sum] : [branch, sum]) {
-    drawScale(context, chart, [RANGE, -RANGE]);
-    drawBars(context, chart);
-  }
+  return (
+    <>
+      <Paths {...layout} />
+      <Sublayer {...layout} />
+      <Input {...layout} />
+      <Plus {...layout} />
+      <Labels {...layout} />
+      {(state.residual.value ? [x, branch, sum] : [branch, sum]).map((chart) => (
+        <g key={chart.colour}>
+          {/* The sum has the scale of the chart before it. */}
+          <YAxis
+            plot={chart.box}
+            scale={heightScale(chart)}
+            ticks={chart === sum ? LINES : TICKS}
+          />
+          <Bars {...chart} />
+        </g>
+      ))}
+    </>
+  );
 }
 
-function drawPaths(context: Context, layout: Layout) {
-  const { input, split, merges, next } = layout;
+function Paths({ input, split, identity, branch, merges, next }: Layout) {
   const on = state.residual.value;
-  const identity = { dash: on ? [] : [3, 6] };
-  context.globalAlpha = on ? 1 : 0.45;
-  drawLine(context, layout.identity, COLOURS.identity, identity);
-  drawLine(context, merges.identity, COLOURS.identity, { ...identity, arrow: 9 });
-  context.globalAlpha = 1;
-  drawLine(context, layout.branch, COLOURS.branch);
-  drawLine(context, merges.branch, COLOURS.branch, { arrow: 9 });
-  drawLine(context, [...input, ...split], COLOURS.text);
-  drawLine(context, next, COLOURS.text, { arrow: 10 });
-  drawDisc(context, split, 4, COLOURS.text);
+  const stream = { colour: 'var(--stream)', dash: on ? undefined : '3 6' };
+  const change = `${on} ${state.unstable.value}`; // its values travel when it changes
+  return (
+    <>
+      <g class={on ? '' : 'an-off'}>
+        <Line points={identity} {...stream} />
+        <Line points={merges.identity} {...stream} arrow={9} />
+      </g>
+      <Line points={branch} colour="var(--branch)" />
+      <Line points={merges.branch} colour="var(--branch)" arrow={9} />
+      <Line points={[input, split]} />
+      <Line points={next} arrow={10} />
+      <circle cx={split[0]} cy={split[1]} r={4} />
+      <g key={change} class="an-values">
+        {on && <Values path={[input, ...identity]} colour="var(--stream)" />}
+        <Values path={[input, ...branch]} colour="var(--branch)" />
+        {on && <Values path={merges.identity} colour="var(--stream)" late />}
+        <Values path={merges.branch} colour="var(--branch)" late />
+      </g>
+    </>
+  );
 }
 
-function drawInput(context: Context, [x, y]: Point) {
-  drawDisc(context, [x, y], 22, COLOURS.identity);
-  drawText(context, 'Input', x, y, { colour: COLOURS.ground, bold: true });
+/** Five dots that run along a path once. */
+function Values({ path, colour, late }: { path: Layout['next']; colour: string; late?: boolean }) {
+  const d = `M${path.map((point) => point.join(' ')).join('L')}`;
+  return <path class={late ? 'line late' : 'line'} d={d} stroke={colour} pathLength={100} />;
 }
 
-function drawSublayer(context: Context, { x, y, width, height }: Box) {
-  context.fillStyle = COLOURS.ground; // so that the path does not show through
-  context.fillRect(x, y, width, height);
-  context.fillStyle = 'rgba(200,100,0,0.4)';
-  context.fillRect(x, y, width, height);
-  context.strokeStyle = COLOURS.branch;
-  context.lineWidth = 2;
-  context.strokeRect(x, y, width, height);
-  const style = { colour: COLOURS.stable, size: 11 };
-  drawText(context, 'Attention / FFN', x + width / 2, y + height / 2, style);
+function Input({ input: [x, y] }: Layout) {
+  return (
+    <g class="an-input">
+      <circle cx={x} cy={y} r={22} />
+      <Label at={[x, y]} class="strong">
+        Input
+      </Label>
+    </g>
+  );
 }
 
-function drawPlus(context: Context, [x, y]: Point) {
-  drawDisc(context, [x, y], 12, COLOURS.output);
-  drawLine(context, [x - 7, y, x + 7, y], COLOURS.ground, { width: 3 });
-  drawLine(context, [x, y - 7, x, y + 7], COLOURS.ground, { width: 3 });
+function Sublayer({ sublayer }: Layout) {
+  const { x, y, width, height } = sublayer;
+  return (
+    <g class="an-sublayer">
+      <rect {...sublayer} class="behind" />
+      <rect {...sublayer} />
+      <Label at={[x + width / 2, y + height / 2]}>Attention / FFN</Label>
+    </g>
+  );
 }
 
-function drawLabels(context: Context, { labels, titles }: Layout) {
-  const write = (text: string, { at: [x, y], align, twoLines }: Label, style: TextStyle) =>
-    (twoLines ? text.split(' ') : [text]).forEach((line, i) =>
-      drawText(context, line, x, y + 16 * i, { align, ...style }),
-    );
+function Plus({ plus: [x, y] }: Layout) {
+  return (
+    <g class="an-plus" transform={`translate(${x} ${y})`}>
+      <circle r={PLUS} />
+      <path d="M-7 0H7M0 -7V7" />
+    </g>
+  );
+}
+
+function Labels({ labels, titles }: Layout) {
   const on = state.residual.value;
-  const identity = { colour: on ? COLOURS.identity : COLOURS.faint, bold: true };
-  write('Identity (Residual)', labels.identity, identity);
-  const branch = { colour: COLOURS.branch, bold: true };
-  const faint = { colour: COLOURS.faint, size: 11 };
-  write(on ? 'the highway' : 'off: zeros', labels.highway, faint);
-  write('Transformation', labels.transformation, branch);
-  write('the diversion', labels.diversion, faint);
-  write('to the norm', labels.next, faint);
-  write(on ? 'x' : '0', titles.x, identity);
-  write(branchName(), titles.branch, branch);
-  write(sumName(), titles.sum, { colour: sumColour(), bold: true });
-}
-
-/** Draws lines across a chart, with their values to its left. */
-export function drawScale(context: Context, chart: BarChart, ticks: number[]) {
-  for (const tick of ticks) {
-    const y = heightOf(chart, tick);
-    drawAcross(context, chart.box, y, COLOURS.grid);
-    const style: TextStyle = { align: 'right', colour: COLOURS.faint, size: 11 };
-    drawText(context, roundNumber(tick), chart.box.x - 5, y, style);
-  }
+  const identity = on ? { class: 'strong', colour: 'var(--stream)' } : { class: 'strong faint' };
+  const branch = { class: 'strong', colour: 'var(--branch)' };
+  return (
+    <>
+      <Label {...labels.identity} {...identity}>
+        Identity (Residual)
+      </Label>
+      <Label {...labels.highway} class="faint">
+        {on ? 'the highway' : 'off: zeros'}
+      </Label>
+      <Label {...labels.transformation} {...branch}>
+        Transformation
+      </Label>
+      <Label {...labels.diversion} class="faint">
+        the diversion
+      </Label>
+      <Label {...labels.next} class="faint">
+        to the norm
+      </Label>
+      <Label {...titles.x} {...identity}>
+        {on ? 'x' : '0'}
+      </Label>
+      <Label {...titles.branch} {...branch}>
+        {branchName()}
+      </Label>
+      <Label {...titles.sum} class="strong" colour={sumColour()}>
+        {sumName()}
+      </Label>
+    </>
+  );
 }

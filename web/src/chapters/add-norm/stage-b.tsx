@@ -1,21 +1,20 @@
 // Stage B: statistics, normalize, scale and shift. Each step is a chart, with arrows between.
 
 import type { ComponentChildren } from 'preact';
-import { type BarChart, drawBars, heightOf, symmetricRange } from '../../ui/bars';
-import { COLOURS } from '../../ui/colours';
+import { linearTicks, YAxis } from '../../ui/axes';
+import { type BarChart, Bars, heightScale, symmetricRange } from '../../ui/bars';
 import { Slider } from '../../ui/controls';
-import { drawText } from '../../ui/draw';
-import { type Box, type Context, Figure } from '../../ui/figure';
+import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
-import { exactNumber, fixedNumber, shortNumber } from '../../ui/numbers';
-import type { VectorRow } from '../../ui/table';
+import { Label } from '../../ui/marks';
+import { fixedNumber, shortNumber } from '../../ui/numbers';
+import { Rounded, type VectorRow } from '../../ui/table';
 import { result } from './compute';
-import { drawScale } from './stage-a';
 import { state } from './state';
 import { TourPart } from './tour';
 
-const SIZE = { width: 200, height: 250 };
-const BARS: Box = { x: 49, y: 2, width: 149, height: 246 }; // left of it: the scale
+const WIDTH = 200;
+const HEIGHT = 250;
 /** The same for x̂ and y, so that they can be compared. */
 const RANGE = 3;
 
@@ -29,7 +28,7 @@ export function StageB() {
         head={<MeanAndDeviation mean={mean} deviation={deviation} />}
         name="Step B1. Bars of s, with its mean as a dashed line."
         row={{ name: 's', id: 'norm-input', values: sum }}
-        draw={drawStatistics}
+        drawing={<StatisticsChart />}
       >
         <p class="hint">Bars of s. The scale follows them, from ±3 up.</p>
       </Step>
@@ -40,7 +39,7 @@ export function StageB() {
         head={<Formula tex="\hat x = (s - \mu) / \sigma" />}
         name="Step B2. Bars of the normalized vector, about a zero line."
         row={{ name: 'x̂', id: 'normalized', values: normalized }}
-        draw={(context) => drawCentred(context, normalized, COLOURS.identity)}
+        drawing={<CentredChart values={normalized} colour="var(--normalized)" />}
       >
         <p class="hint">x̂ has mean 0, deviation 1.</p>
       </Step>
@@ -51,7 +50,7 @@ export function StageB() {
         head={<Formula tex="y = \gamma \hat x + \beta" />}
         name="Step B3. Bars of the output, about a zero line."
         row={{ name: 'y', id: 'output', values: output }}
-        draw={(context) => drawCentred(context, output, COLOURS.output)}
+        drawing={<CentredChart values={output} colour="var(--output)" />}
       >
         <Slider label="Gamma (γ)" item={state.gamma} format={oneDecimal} />
         <Slider label="Beta (β)" item={state.beta} format={oneDecimal} />
@@ -66,16 +65,17 @@ interface StepProps {
   head: ComponentChildren; // above the chart
   name: string; // of the chart
   row: VectorRow;
-  draw(context: Context): void;
+  drawing: ComponentChildren;
   children: ComponentChildren; // below the chart
 }
 
-function Step({ part, title, head, name, row, draw, children }: StepProps) {
+function Step({ part, title, head, name, row, drawing, children }: StepProps) {
+  const figure = { name, width: WIDTH, height: HEIGHT, caption: part.toUpperCase(), rows: [row] };
   return (
     <TourPart part={part} name={title}>
       <h4>{title}</h4>
       <div class="an-head">{head}</div>
-      <Figure name={name} size={SIZE} draw={draw} caption={part.toUpperCase()} rows={[row]} />
+      <Figure {...figure} draw={() => drawing} />
       {children}
     </TourPart>
   );
@@ -85,10 +85,16 @@ function MeanAndDeviation({ mean, deviation }: { mean: number; deviation: number
   return (
     <div class="an-stats">
       <span>
-        μ = <span data-stat="mean">{exactNumber(mean)}</span>
+        μ ={' '}
+        <span data-stat="mean">
+          <Rounded value={mean} />
+        </span>
       </span>
       <span>
-        σ = <span data-stat="deviation">{exactNumber(deviation)}</span>
+        σ ={' '}
+        <span data-stat="deviation">
+          <Rounded value={deviation} />
+        </span>
       </span>
     </div>
   );
@@ -103,22 +109,39 @@ function oneDecimal(v: number): string {
   return fixedNumber(v, 1);
 }
 
-function drawStatistics(context: Context) {
+/** The part of the drawing to the right of the scale. */
+function boxFrom(x: number) {
+  return { x, y: 2, width: WIDTH - x - 4, height: HEIGHT - 4 };
+}
+
+function StatisticsChart() {
   const { sum, mean } = result.value;
   const room = 1.2; // above the bars, for the mean's label
   const range = symmetricRange(
     sum.map((v) => room * v),
     3,
   );
-  const chart: BarChart = { box: BARS, values: sum, colour: COLOURS.branch, range, mean };
-  drawScale(context, chart, [range, -range]);
-  drawBars(context, chart);
-  const at = heightOf(chart, mean);
-  drawText(context, `μ ${shortNumber(mean)}`, BARS.x - 3, at, { align: 'right', size: 10.5 });
+  const box = boxFrom(48);
+  const chart: BarChart = { box, values: sum, colour: 'var(--branch)', range, mean };
+  const scale = heightScale(chart);
+  return (
+    <>
+      <YAxis plot={box} scale={scale} ticks={linearTicks(scale, 4).filter(({ value }) => value)} />
+      <Bars {...chart} />
+      <Label at={[box.x - 3, scale(mean)]} anchor="end" class="halo">
+        μ {shortNumber(mean)}
+      </Label>
+    </>
+  );
 }
 
-function drawCentred(context: Context, values: readonly number[], colour: string) {
-  const chart: BarChart = { box: BARS, values, colour, range: RANGE, zeroLine: true };
-  drawScale(context, chart, [2, 0, -2]);
-  drawBars(context, chart);
+function CentredChart({ values, colour }: { values: readonly number[]; colour: string }) {
+  const chart: BarChart = { box: boxFrom(28), values, colour, range: RANGE, zeroLine: true };
+  const scale = heightScale(chart);
+  return (
+    <>
+      <YAxis plot={chart.box} scale={scale} ticks={linearTicks(scale, 4)} />
+      <Bars {...chart} />
+    </>
+  );
 }

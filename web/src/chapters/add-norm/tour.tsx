@@ -6,7 +6,7 @@ import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
 import { assign } from '../../state/store';
 import { Button } from '../../ui/controls';
-import { type Box, placed, type Size } from '../../ui/figure';
+import type { Box } from '../../ui/marks';
 import { state } from './state';
 import { type Part, TOUR } from './tour-steps';
 
@@ -35,12 +35,12 @@ export function StartTour() {
   );
 }
 
-function elementOf(step: number): HTMLElement | null {
+function elementOf(step: number): Element | null {
   return document.getElementById(`an-${TOUR[step - 1].part}`);
 }
 
-function show(part: HTMLElement): void {
-  const isTall = part.offsetHeight > 0.55 * innerHeight;
+function show(part: Element): void {
+  const isTall = part.getBoundingClientRect().height > 0.55 * innerHeight;
   part.scrollIntoView({ block: isTall ? 'start' : 'center' });
 }
 
@@ -129,13 +129,9 @@ export function TourPart(props: { part: Part; name: string; children: ComponentC
   );
 }
 
-/** A region of a canvas that the tour can point at. */
-export function Spot({ part, box, size }: { part: Part; box: Box; size: Size }) {
+/** A region of a drawing that the tour can point at. */
+export function Spot({ part, box }: { part: Part; box: Box }) {
   return (
-    <div
-      id={`an-${part}`}
-      class={isLit(part) ? 'an-spot an-lit' : 'an-spot'}
-      style={placed(box, size)}
-    />
+    <rect id={`an-${part}`} class={isLit(part) ? 'an-spot an-lit' : 'an-spot'} {...box} rx={6} />
   );
 }

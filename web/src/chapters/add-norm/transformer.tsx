@@ -1,5 +1,7 @@
 // The whole Transformer, small, with its Add & Norm boxes marked.
 
+import { pressable } from '../../ui/marks';
+
 const BOX = { width: 128, height: 24 };
 const EMBEDDING_TOP = 300;
 const PAIR_TOPS = [244, 170, 96]; // of the sublayers, from below
@@ -38,7 +40,7 @@ export function Transformer({ onOpen }: { onOpen(): void }) {
     <svg
       class="diagram an-transformer"
       viewBox="0 0 328 350"
-      role="img"
+      role="group"
       aria-label={
         'The Transformer: an encoder of attention and feed-forward network and a decoder of two ' +
         'attentions and feed-forward network, each repeated N times. Each of these five has a ' +
@@ -74,7 +76,7 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
           <g key={text}>
             <path d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`} />
             <Labelled x={left} y={y} text={text} />
-            <g class="marked" onClick={onOpen}>
+            <g class="marked" {...pressable(`Add & Norm after ${text}, ${name}`, onOpen)}>
               <Labelled x={left} y={normTop} text="Add & Norm" />
             </g>
           </g>

@@ -12,25 +12,31 @@ export function AddNorm() {
   return (
     <>
       <Introduction />
-      <h3 id="an-stage-a">Stage A: split and add</h3>
-      <TourPart part="controls" name="Controls">
-        <Controls />
-      </TourPart>
-      <div class="an-stage-a" role="group" aria-label="Stage A" tabIndex={-1}>
-        <StageA />
+      <div class="an-stages">
+        <div>
+          <h3 id="an-stage-a">Stage A: split and add</h3>
+          <TourPart part="controls" name="Controls">
+            <Controls />
+          </TourPart>
+          <div class="an-stage-a" role="group" aria-label="Stage A" tabIndex={-1}>
+            <StageA />
+          </div>
+          <p>
+            Drag a bar of x or F(x), with a finger at its end, or move it with the arrow keys. F(x)
+            stands for whatever a sublayer gives: here it is set by hand, so it does not follow x.
+            The three charts have one scale, from −2 to 2.
+          </p>
+          <details>
+            <summary>Type the values</summary>
+            <TextField label="x" item={state.x} />
+            <TextField label="F(x)" item={state.branch} hint="Five numbers from −1 to 1." />
+          </details>
+        </div>
+        <div>
+          <h3>Stage B: normalize</h3>
+          <StageB />
+        </div>
       </div>
-      <p>
-        Drag a bar of x or F(x) (with a finger: tap it first), or move it with the arrow keys. F(x)
-        stands for whatever a sublayer gives: here it is set by hand, so it does not follow x. The
-        three charts have one scale, from −2 to 2.
-      </p>
-      <details>
-        <summary>Type the values</summary>
-        <TextField label="x" item={state.x} />
-        <TextField label="F(x)" item={state.branch} hint="Five numbers from −1 to 1." />
-      </details>
-      <h3>Stage B: normalize</h3>
-      <StageB />
       <h3>Is x̂ the same after F × 10?</h3>
       <TourPart part="comparison" name="x̂ compared">
         <Comparison />

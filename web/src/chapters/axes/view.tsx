@@ -4,10 +4,11 @@ import { KINDS } from 'addnorm';
 import { useState } from 'preact/hooks';
 import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
-import { Figure, type Size } from '../../ui/figure';
+import { Figure } from '../../ui/figure';
 import { NORM_NAMES } from '../../ui/names';
 import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
-import { cellAt, drawHeatMap, layoutOf } from './heat-map';
+import { HeatMap } from './heat-map';
+import { cellAt, layoutOf } from './layout';
 import { type Batch, behaviourOf, type Cell, drawBatch, featuresOf, normalize } from './sets';
 import { state } from './state';
 import './style.css';
@@ -34,7 +35,7 @@ export function Axes() {
       <p>
         Norms subtract a mean and divide by a deviation. They differ in which cells of a batch share
         one mean. Point at a cell, or focus the figure and use the arrow keys. The cells inside the
-        white line are normalized together.
+        frame are normalized together.
       </p>
       <Controls />
       <HeatMaps batch={batch} x={x} />
@@ -112,6 +113,8 @@ function advance(seed: typeof state.seed) {
   seed.value = (seed.value + 1) % 10_000;
 }
 
+const WIDTH = 1240;
+
 function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
   const [pointed, setPointed] = useState<Cell | null>(null);
   const kind = state.kind.value;
@@ -120,21 +123,25 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
   const result = normalize(kind, batch, x);
   const name = NORM_NAMES[kind];
   const words = cellWords(kind, batch, x, result, cell);
-  const draw = (context: CanvasRenderingContext2D, { width }: Size) => {
+  const shared = { kind, batch, cell };
+  const draw = (width: number) => {
     const [before, after] = layoutOf(width, batch).maps;
-    drawHeatMap(context, before, { title: 'before', kind, batch, values: x, cell });
-    const values = result.y;
-    drawHeatMap(context, after, { title: `after ${name}`, kind, batch, values, cell });
+    return (
+      <>
+        <HeatMap {...shared} box={before} title="before" values={x} />
+        <HeatMap {...shared} box={after} title={`after ${name}`} values={result.y} />
+      </>
+    );
   };
   return (
     <>
       <Figure
         name={`A batch before and after ${name}. The tables that follow have the numbers.`}
-        size={layoutOf(920, batch).size}
-        narrow={layoutOf(328, batch).size}
+        width={WIDTH}
+        height={(width) => layoutOf(width, batch).height}
         draw={draw}
-        overlay={(size) => (
-          <Cells size={size} batch={batch} cell={cell} words={words} point={setPointed} />
+        handles={(width) => (
+          <Cells width={width} batch={batch} cell={cell} words={words} point={setPointed} />
         )}
       >
         <VectorTable caption="before the norm" rows={rowsOf('row', batch, x)} />
@@ -153,26 +160,25 @@ function within(batch: Batch, { row, column }: Cell): Cell {
 }
 
 interface CellsProps {
-  size: Size;
+  width: number;
   batch: Batch;
   cell: Cell;
   words: string;
   point(cell: Cell | null): void;
 }
 
-/** An overlay on both maps: a slider over the cells, for keys, pointers and screen readers. */
-function Cells({ size, batch, cell, words, point }: CellsProps) {
+/** A slider over the cells of both maps, for keys, pointers and screen readers. */
+function Cells({ width, batch, cell, words, point }: CellsProps) {
   const features = featuresOf(batch);
+  const layout = layoutOf(width, batch);
   const choose = (chosen: Cell) => {
     const { row, column } = within(batch, chosen);
     point(null);
     assign(state, { row: row + 1, column: column + 1 });
   };
   const at = (event: MouseEvent): Cell | null => {
-    const { left, top, width } = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    const scale = size.width / width;
-    const [px, py] = [(event.clientX - left) * scale, (event.clientY - top) * scale];
-    return cellAt(layoutOf(size.width, batch), batch, px, py);
+    const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
+    return cellAt(layout, batch, event.clientX - left, event.clientY - top);
   };
   const press = (event: KeyboardEvent) => {
     const { row, column } = cell;
@@ -189,10 +195,12 @@ function Cells({ size, batch, cell, words, point }: CellsProps) {
     choose(moves[event.key]);
   };
   return (
-    <div
+    <rect
       class="axes-cells"
+      width={width}
+      height={layout.height}
       role="slider"
-      tabIndex={0}
+      tabindex={0}
       aria-label="Cell"
       aria-valuemin={1}
       aria-valuemax={batch.samples * features}

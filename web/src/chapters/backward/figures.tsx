@@ -1,65 +1,73 @@
 // The figures of chapter 3: the vectors that a reader drags, the results, and the parts of g.
 
-import { type BarChart, BarHandles, drawBars, symmetricRange } from '../../ui/bars';
-import { COLOURS } from '../../ui/colours';
-import { drawText } from '../../ui/draw';
-import { type Context, Figure, type Size } from '../../ui/figure';
+import type { ComponentChildren } from 'preact';
+import { BarHandles } from '../../ui/bar-handles';
+import { type BarChart, Bars, symmetricRange } from '../../ui/bars';
+import { Figure } from '../../ui/figure';
+import { Label } from '../../ui/marks';
 import type { VectorRow } from '../../ui/table';
 import { type Gradient, withoutRounding } from './gradient';
 import { LIMIT, state } from './state';
 
-const SIZE: Size = { width: 900, height: 230 };
-const NARROW: Size = { width: 320, height: 620 };
+const WIDTH = 1400;
+const HEIGHT = 200; // of a row of panels
+const LEAST = 210; // the width of a panel
 const TITLE = 26;
 const SIGN = 24; // pixels left of a panel, for what joins it to the one before
 
-interface Panel {
+interface Panel extends Pick<BarChart, 'values' | 'colour' | 'range' | 'ghost'> {
   title: string;
   sign: string;
-  values: readonly number[];
-  colour: string;
-  range: number;
 }
 
-/** Four panels: side by side, or one below the other where it is narrow. */
-function chartOf({ width, height }: Size, panel: Panel, i: number): BarChart {
-  const row = width < SIZE.width;
-  const cell = row ? { width, height: height / 4 } : { width: width / 4, height };
-  return {
-    box: {
-      x: (row ? 0 : i * cell.width) + SIGN,
-      y: (row ? i * cell.height : 0) + TITLE,
-      width: cell.width - SIGN - 4,
-      height: cell.height - TITLE - 4,
-    },
-    values: panel.values,
-    colour: panel.colour,
-    range: panel.range,
-    zeroLine: true,
+/** Four panels in a row, two or one: as many as have room. */
+function columnsIn(width: number): number {
+  return [4, 2, 1].find((columns) => width / columns >= LEAST) ?? 1;
+}
+
+function chartOf(width: number, panel: Panel, i: number): BarChart {
+  const columns = columnsIn(width);
+  const box = {
+    x: (i % columns) * (width / columns) + SIGN,
+    y: Math.floor(i / columns) * HEIGHT + TITLE,
+    width: width / columns - SIGN - 8,
+    height: HEIGHT - TITLE - 4,
   };
-}
-
-function drawPanels(context: Context, size: Size, panels: Panel[]) {
-  panels.forEach((panel, i) => {
-    const chart = chartOf(size, panel, i);
-    const { x, y, width, height } = chart.box;
-    drawText(context, panel.title, x + width / 2, y - TITLE / 2 + 2, { size: 13 });
-    drawText(context, panel.sign, x - SIGN / 2, y + height / 2, { size: 18, bold: true });
-    drawBars(context, chart);
-  });
+  return { ...panel, box, zeroLine: true };
 }
 
 interface PanelsProps {
   name: string;
   panels: Panel[];
   rows: VectorRow[];
-  overlay?(size: Size): preact.ComponentChildren;
+  handles?(width: number): ComponentChildren;
 }
 
-function Panels({ name, panels, rows, overlay }: PanelsProps) {
-  const draw = (context: Context, size: Size) => drawPanels(context, size, panels);
+function Panels({ panels, ...props }: PanelsProps) {
   return (
-    <Figure name={name} size={SIZE} narrow={NARROW} draw={draw} overlay={overlay} rows={rows} />
+    <Figure
+      {...props}
+      width={WIDTH}
+      height={(width) => (HEIGHT * panels.length) / columnsIn(width)}
+      draw={(width) =>
+        panels.map((panel, i) => <PanelChart key={i} {...panel} chart={chartOf(width, panel, i)} />)
+      }
+    />
+  );
+}
+
+function PanelChart({ title, sign, chart }: Panel & { chart: BarChart }) {
+  const { x, y, width, height } = chart.box;
+  return (
+    <>
+      <Label at={[x + width / 2, y - TITLE / 2 + 2]} class="strong" colour={chart.colour}>
+        {title}
+      </Label>
+      <Label at={[x - SIGN / 2, y + height / 2]} class="bw-sign">
+        {sign}
+      </Label>
+      <Bars {...chart} />
+    </>
   );
 }
 
@@ -69,18 +77,18 @@ export function Through({ gradient, factor }: { gradient: Gradient; factor: numb
   const drawnDx = withoutRounding(dx, g, deviation);
   const dy = state.dy.value;
   const panels: Panel[] = [
-    { title: 'x', sign: '', values: x, colour: COLOURS.identity, range: LIMIT * factor },
-    { title: 'x̂', sign: '→', values: normalized, colour: COLOURS.stable, range: LIMIT },
-    { title: 'dy', sign: '', values: dy, colour: COLOURS.branch, range: LIMIT },
-    { title: 'dx', sign: '→', values: drawnDx, colour: COLOURS.output, range: LIMIT },
+    { title: 'x', sign: '', values: x, colour: 'var(--stream)', range: LIMIT * factor },
+    { title: 'x̂', sign: '→', values: normalized, colour: 'var(--normalized)', range: LIMIT },
+    { title: 'dy', sign: '', values: dy, colour: 'var(--gradient)', range: LIMIT },
+    { title: 'dx', sign: '→', values: drawnDx, colour: 'var(--gradient)', range: LIMIT },
   ];
-  const handles = (size: Size) => {
-    const common = { size, limit: LIMIT, step: 0.1 };
-    const [ofX, , ofDy] = panels.map((panel, i) => chartOf(size, panel, i));
+  const handles = (width: number) => {
+    const limits = { limit: LIMIT, step: 0.1 };
+    const [ofX, , ofDy] = panels.map((panel, i) => chartOf(width, panel, i));
     return (
       <>
-        <BarHandles {...common} chart={ofX} item={state.x} name="x value" factor={factor} />
-        <BarHandles {...common} chart={ofDy} item={state.dy} name="dy" />
+        <BarHandles {...limits} chart={ofX} item={state.x} name="x value" factor={factor} />
+        <BarHandles {...limits} chart={ofDy} item={state.dy} name="dy" />
       </>
     );
   };
@@ -96,31 +104,31 @@ export function Through({ gradient, factor }: { gradient: Gradient; factor: numb
         { name: 'dγ = dy ⊙ x̂', id: 'd-gamma', values: dGamma },
         { name: 'dβ = dy', id: 'd-beta', values: dBeta },
       ]}
-      overlay={handles}
+      handles={handles}
     />
   );
 }
 
-/** g = its mean + its part along x̂ + what remains. */
+/** g = its mean + its part along x̂ + what remains. What is removed is drawn as outlines. */
 export function Parts({ gradient, rms }: { gradient: Gradient; rms: boolean }) {
   const { g, alongOnes, alongNormalized, remainder } = gradient;
   const range = symmetricRange([...g, ...alongNormalized, ...remainder], LIMIT);
-  const panel = (sign: string, title: string, values: readonly number[], colour: string) => ({
+  const panel = (sign: string, title: string, values: readonly number[], ghost = false): Panel => ({
     sign,
     title,
     values: withoutRounding(values, g),
-    colour,
+    colour: 'var(--gradient)',
     range,
+    ghost,
   });
-  const alongOne = rms ? 'along 1: not removed' : 'along 1: removed';
   return (
     <Panels
       name="The gradient g and its three parts"
       panels={[
-        panel('', 'g = γ ⊙ dy', g, COLOURS.branch),
-        panel('=', alongOne, alongOnes, COLOURS.unstable),
-        panel('+', 'along x̂: removed', alongNormalized, COLOURS.unstable),
-        panel('+', 'remainder', remainder, COLOURS.output),
+        panel('', 'g = γ ⊙ dy', g),
+        panel('=', rms ? 'along 1: not removed' : 'along 1: removed', alongOnes, true),
+        panel('+', 'along x̂: removed', alongNormalized, true),
+        panel('+', 'remainder', remainder),
       ]}
       rows={[
         { name: 'g = γ ⊙ dy', id: 'gradient', values: g },

@@ -1,11 +1,12 @@
 // Chapter 3: what the norm's backward removes from a gradient, and the factor 1/σ.
 
+import type { ComponentChildren } from 'preact';
 import { tidy } from '../../state/fields';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES, type TokenNorm } from '../../ui/names';
-import { exactNumber, roundNumber } from '../../ui/numbers';
-import { Statistics } from '../../ui/table';
+import { roundNumber } from '../../ui/numbers';
+import { Rounded, Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
 import { dot, length, sum } from '../../ui/vectors';
 import { Parts, Through } from './figures';
@@ -136,16 +137,16 @@ function Checks({ gradient, rms }: PartProps) {
     const kept = withoutRounding(part, g);
     return whole === 0 ? 'none' : `${roundNumber((100 * dot(kept, kept)) / whole, 3)} %`;
   };
-  const rows: [id: string, name: string, value: string][] = [
-    ['sum', 'Σ dx', exactNumber(sum(dx))],
-    ['sum-normalized', 'Σ dx ⊙ x̂', exactNumber(dot(dx, normalized))],
+  const rows: [id: string, name: string, value: ComponentChildren][] = [
+    ['sum', 'Σ dx', <Rounded value={sum(dx)} />],
+    ['sum-normalized', 'Σ dx ⊙ x̂', <Rounded value={dot(dx, normalized)} />],
     ['share-mean', 'of |g|², along 1', share(alongOnes)],
     ['share-normalized', 'of |g|², along x̂', share(alongNormalized)],
     ['share-remainder', 'of |g|², remainder', share(remainder)],
-    ['deviation', 'σ', exactNumber(deviation)],
-    ['inverse', '1/σ', exactNumber(1 / deviation)],
-    ['length-g', '|g|', exactNumber(length(g))],
-    ['length-dx', '|dx|', exactNumber(length(dx))],
+    ['deviation', 'σ', <Rounded value={deviation} />],
+    ['inverse', '1/σ', <Rounded value={1 / deviation} />],
+    ['length-g', '|g|', <Rounded value={length(g)} />],
+    ['length-dx', '|dx|', <Rounded value={length(dx)} />],
   ];
   return (
     <>

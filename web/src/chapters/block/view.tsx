@@ -7,7 +7,7 @@ import { PLACEMENT_NAMES } from '../../ui/names';
 import { grouped, roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { cppCode, pythonCode } from './code';
-import { drawBlock, NARROW, WIDE } from './diagram';
+import { BlockDiagram, HEIGHT } from './diagram';
 import { blockParameters, type BlockNorm, headSize, headsProblem, partsOf, stepsOf } from './model';
 import { MODELS, state } from './state';
 import './style.css';
@@ -75,9 +75,9 @@ function Diagram() {
     <div>
       <Figure
         name={`A ${placement}-norm block, its shapes and parameters, as in the table that follows.`}
-        size={WIDE}
-        narrow={NARROW}
-        draw={(context, size) => drawBlock(context, size, halves)}
+        width={460}
+        height={HEIGHT}
+        draw={(width) => <BlockDiagram width={width} halves={halves} />}
       >
         <DataTable
           caption="The block, step by step"
@@ -89,7 +89,7 @@ function Diagram() {
         />
       </Figure>
       <p>
-        B sequences of T tokens. Cyan is the residual stream, orange a branch, yellow a norm.{' '}
+        B sequences of T tokens. Cyan is the residual stream, orange a branch; norms are filled.{' '}
         {placement === 'pre'
           ? 'No norm stands in the stream: it runs from x to y through sums alone.'
           : 'The norms stand in the stream itself.'}

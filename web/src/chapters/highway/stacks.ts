@@ -3,20 +3,19 @@
 import type { Initialization } from 'addnorm';
 import type { Arrangement, Placement, SessionOptions } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
-import { CURVE_COLOURS, type Themed } from '../../ui/colours';
 
 interface Lane {
   name: string;
-  colour: Themed;
-  dash?: number[];
+  colour: string;
+  dash?: string;
 }
 
 /** In the order of `stacks`. */
 export const LANES: Lane[] = [
-  { name: 'Neither', colour: CURVE_COLOURS.orange },
-  { name: 'Norm only', colour: CURVE_COLOURS.violet, dash: [10, 4] },
-  { name: 'Residual only', colour: CURVE_COLOURS.green, dash: [3, 4] },
-  { name: 'Both', colour: CURVE_COLOURS.blue },
+  { name: 'Neither', colour: 'var(--series-2)' },
+  { name: 'Norm only', colour: 'var(--series-4)', dash: '10 4' },
+  { name: 'Residual only', colour: 'var(--series-3)', dash: '3 4' },
+  { name: 'Both', colour: 'var(--series-1)' },
 ];
 
 export interface Choice {

@@ -11,7 +11,6 @@ import { FIRST_WEIGHTS, PLACEMENT_NAMES } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
-import { themed } from '../../ui/theme';
 import { state } from './state';
 import { LANES, stacks } from './stacks';
 import { summary } from './summary';
@@ -158,7 +157,7 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
             key={i}
             class="remark"
             data-stack={LANES[i].name}
-            style={{ borderColor: themed(LANES[i].colour) }}
+            style={{ borderColor: LANES[i].colour }}
           >
             <strong>{LANES[i].name}.</strong> {verdict(m)}
           </li>

@@ -1,9 +1,11 @@
 // Chapter 9: the lab's figures and verdicts, which the library itself draws and writes.
 
+import { useRef } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
 import { Choice, Choices, Code, Failure, Select, Slider, TextField } from '../../ui/controls';
 import { useNear } from '../../ui/near';
 import { exactNumber } from '../../ui/numbers';
+import { SaveMenu } from '../../ui/save-menu';
 import { DataTable, numberOrBlank } from '../../ui/table';
 import { list, problem, type Ran, ran, run, running } from './runner';
 import { BUGS, chosenFigure, command, FIGURES, PROGRAM, request, state } from './state';
@@ -95,9 +97,11 @@ function Result({ run, request, milliseconds }: Ran) {
         <Mark verdict={run.verdict} /> {run.tally}.
         {unseen && ' This figure does not detect the bug.'}
       </p>
-      {run.panels.map((panel, i) => (
-        <PanelFigure key={i} panel={panel} />
-      ))}
+      <div class="lab-panels">
+        {run.panels.map((panel, i) => (
+          <PanelFigure key={i} panel={panel} />
+        ))}
+      </div>
       <h4>What is claimed</h4>
       <ul>
         {run.checks.map(({ verdict, text }, i) => (
@@ -116,11 +120,13 @@ function Result({ run, request, milliseconds }: Ran) {
 }
 
 function PanelFigure({ panel }: { panel: LabPanel }) {
+  const figure = useRef<HTMLElement>(null);
   return (
-    <figure class="lab-figure">
+    <figure class="figure lab-figure" ref={figure}>
       <div class="wide" dangerouslySetInnerHTML={{ __html: panel.wide }} />
       <div class="narrow" dangerouslySetInnerHTML={{ __html: panel.narrow }} />
       <figcaption class="hint">{panel.caption}</figcaption>
+      <SaveMenu name={panel.title} figure={figure} />
       <div class="numbers">{panel.maps ? <Maps panel={panel} /> : <Numbers panel={panel} />}</div>
     </figure>
   );

@@ -5,7 +5,6 @@ import type { Stack } from '../../kernels/session-host';
 import { type MeasureJob, Measurer } from '../../kernels/sessions';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
 import { curve, verdict } from '../../stacks/verdict';
-import { CURVE_COLOURS } from '../../ui/colours';
 import { Choice, Slider, TextField } from '../../ui/controls';
 import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
@@ -13,9 +12,9 @@ import { chosenArrangement, rowOf } from './arrangement';
 import { state } from './state';
 
 const LOOKS = [
-  { colour: CURVE_COLOURS.orange },
-  { colour: CURVE_COLOURS.blue, dash: [10, 4] },
-  { colour: CURVE_COLOURS.green, dash: [3, 4] },
+  { colour: 'var(--series-2)' },
+  { colour: 'var(--series-1)', dash: '10 4' },
+  { colour: 'var(--series-3)', dash: '3 4' },
 ];
 
 interface NamedJob extends MeasureJob {

@@ -3,6 +3,7 @@
 import type { Arrangement } from '../../kernels/kernels';
 import type { Item } from '../../state/store';
 import { NORM_NAMES } from '../../ui/names';
+import { pressable } from '../../ui/marks';
 import { factor, type FactorSlot } from './factors';
 import { state } from './state';
 
@@ -18,7 +19,7 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
     <svg
       class="diagram placement-diagram"
       viewBox="0 0 320 500"
-      role="img"
+      role="group"
       aria-label={words(arrangement)}
     >
       <text x={STREAM} y="18" class="name">
@@ -70,11 +71,16 @@ interface SlotProps {
   item: Item<boolean>;
 }
 
-/** A place for a norm; a click puts one there or takes it away, as its checkbox does. */
+/** A place for a norm; it is put there and taken away by a click or a key, as by its checkbox. */
 function Slot({ x, y, name, norm, item }: SlotProps) {
   const toggle = () => (item.value = !item.value);
   return (
-    <g class={item.value ? 'slot marked' : 'slot faint'} onClick={toggle}>
+    <g
+      class={item.value ? 'slot marked' : 'slot faint'}
+      {...pressable(`${item.value ? norm : 'norm'}, ${name}`, toggle)}
+      aria-pressed={item.value}
+    >
+      <rect class="target" x={x - 70} y={y - 7} width="140" height="44" />
       <rect x={x - 70} y={y} width="140" height="30" rx="8" />
       <text x={x} y={y + 20}>
         {item.value ? norm : name}

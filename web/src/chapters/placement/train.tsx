@@ -3,7 +3,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Placement } from '../../kernels/kernels';
-import { CURVE_COLOURS } from '../../ui/colours';
 import { Button, Choice, Problem, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { grouped, roundNumber } from '../../ui/numbers';
@@ -182,7 +181,7 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
   );
 }
 
-const COLOURS = [CURVE_COLOURS.orange, CURVE_COLOURS.blue]; // without, with warm-up
+const COLOURS = ['var(--series-2)', 'var(--series-1)']; // without, with warm-up
 
 function Losses({ setup }: { setup: Setup }) {
   const { name, steps, stack } = setup;
@@ -203,7 +202,7 @@ function Losses({ setup }: { setup: Setup }) {
   const faint = before?.losses.map((losses, i) => ({
     name: `${before.setup.name}, ${names(before.setup.stack.options.warmUp)[i]} (before)`,
     colour: COLOURS[i],
-    dash: [3, 4],
+    dash: '3 4',
     width: 1,
     values: values(losses),
   }));
@@ -218,8 +217,8 @@ function Losses({ setup }: { setup: Setup }) {
         ...(faint ?? []),
         {
           name: 'byte frequencies alone',
-          colour: CURVE_COLOURS.grey,
-          dash: [6, 5],
+          colour: 'var(--theory)',
+          dash: '6 5',
           values: x.map(() => unigram),
         },
       ]}

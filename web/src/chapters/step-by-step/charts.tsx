@@ -1,20 +1,18 @@
-// The figures of chapter 2: a bar chart for each step, and the distribution before and after.
+// The bar charts of chapter 2's steps.
 
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { type BarChart, BarHandles, drawBars, heightOf, symmetricRange } from '../../ui/bars';
-import { COLOURS } from '../../ui/colours';
-import { drawAcross, drawDisc, drawLine, drawText } from '../../ui/draw';
-import { type Context, Figure, type FigureProps, type Size } from '../../ui/figure';
-import { roundNumber, shortNumber } from '../../ui/numbers';
-import { DataTable, type VectorRow } from '../../ui/table';
-import { histogram, HISTOGRAM_FROM, type Interval, intervalOf, ticks } from './distribution';
+import { BarHandles } from '../../ui/bar-handles';
+import { type BarChart, Bars, heightScale, symmetricRange } from '../../ui/bars';
+import { Figure, type FigureProps } from '../../ui/figure';
+import { Across, Label } from '../../ui/marks';
+import type { VectorRow } from '../../ui/table';
 import { state } from './state';
-import type { Measured } from './steps';
 
-const SIZE: Size = { width: 440, height: 200 };
-const NARROW: Size = { width: 300, height: 180 };
+const WIDTH = 480;
+const HEIGHT = 200;
 const TARGET = 24; // pixels that a finger needs
-const NOT_A_NUMBER = 'NaN: 0 ÷ 0';
+const LABEL = 32; // and that a label needs
+export const NOT_A_NUMBER = 'NaN: 0 ÷ 0';
 
 interface StepChartProps {
   name: string;
@@ -23,41 +21,48 @@ interface StepChartProps {
   range: number;
   mean?: number;
   spread?: number; // dotted lines at ± this
-  overlay?: FigureProps['overlay'];
+  handles?: FigureProps['handles'];
   rows?: VectorRow[]; // of the table, unless it has the drawn one alone
 }
 
-function chartOf(size: Size, { row: { values }, colour, range, mean }: StepChartProps): BarChart {
-  const box = { x: 6, y: 6, width: size.width - 12, height: size.height - 12 };
-  const labels = size.width / values.length >= 32;
+function chartOf(
+  width: number,
+  { row: { values }, colour, range, mean }: StepChartProps,
+): BarChart {
+  const box = { x: 6, y: 4, width: width - 12, height: HEIGHT - 8 };
+  const labels = box.width / values.length >= LABEL;
   return { box, values, colour, range, zeroLine: true, mean, labels };
 }
 
-function drawStep(context: Context, size: Size, props: StepChartProps) {
+function Step({ width, ...props }: StepChartProps & { width: number }) {
   if (props.row.values.some(Number.isNaN)) {
-    drawText(context, NOT_A_NUMBER, size.width / 2, size.height / 2, { size: 14 });
-    return;
+    return <Label at={[width / 2, HEIGHT / 2]}>{NOT_A_NUMBER}</Label>;
   }
-  const chart = chartOf(size, props);
-  drawBars(context, chart);
-  if (props.spread === undefined) return;
-  for (const v of [props.spread, -props.spread]) {
-    const style = { width: 1.5, dash: [2, 4] };
-    drawAcross(context, chart.box, heightOf(chart, v), COLOURS.faint, style);
-  }
+  const chart = chartOf(width, props);
+  const y = heightScale(chart);
+  const { spread } = props;
+  return (
+    <>
+      <Bars {...chart} />
+      {spread !== undefined &&
+        [spread, -spread].map((v) => (
+          <Across key={v} box={chart.box} y={y(v)} class="zero" width={1.5} dash="2 4" />
+        ))}
+    </>
+  );
 }
 
 /** Drawn again only when its own numbers change. */
 export function StepChart(props: StepChartProps) {
-  const { name, row, range, mean, spread, overlay, rows = [row] } = props;
+  const { name, row, range, mean, spread, handles, rows = [row] } = props;
   return useMemo(
     () => (
       <Figure
         name={name}
-        size={SIZE}
-        narrow={NARROW}
-        draw={(context, size) => drawStep(context, size, props)}
-        overlay={overlay}
+        width={WIDTH}
+        height={HEIGHT}
+        draw={(width) => <Step width={width} {...props} />}
+        handles={handles}
         rows={rows}
       />
     ),
@@ -67,8 +72,8 @@ export function StepChart(props: StepChartProps) {
 
 /** The reader's own values: each bar can be dragged while they are few. */
 export function InputChart({ x, mean }: { x: readonly number[]; mean?: number }) {
-  const fits = (size: Size) => (size.width - 12) / x.length >= TARGET;
-  const room = fits(SIZE) ? 1.25 : 1; // above the largest bar, to drag it to
+  const fits = (width: number) => (width - 12) / x.length >= TARGET;
+  const room = fits(WIDTH) ? 1.25 : 1; // above the largest bar, to drag it to
   const fitting = symmetricRange(
     x.map((v) => room * v),
     leastRange(x),
@@ -79,12 +84,11 @@ export function InputChart({ x, mean }: { x: readonly number[]; mean?: number })
   if (!dragged) held.current = fitting;
   const range = held.current;
   const row = { name: 'x', id: 'x', values: x };
-  const chart = { name: 'The values', row, colour: COLOURS.identity, range, mean };
-  const handles = (size: Size) =>
-    fits(size) && (
+  const chart = { name: 'The values', row, colour: 'var(--stream)', range, mean };
+  const handles = (width: number) =>
+    fits(width) && (
       <BarHandles
-        size={size}
-        chart={chartOf(size, chart)}
+        chart={chartOf(width, chart)}
         item={state.x}
         name="value"
         limit={range}
@@ -98,7 +102,7 @@ export function InputChart({ x, mean }: { x: readonly number[]; mean?: number })
     >
       <StepChart
         {...chart}
-        overlay={handles}
+        handles={handles}
         rows={[row, { name: 's = x: no branch here', id: 'sum', values: x }]}
       />
     </div>
@@ -108,124 +112,4 @@ export function InputChart({ x, mean }: { x: readonly number[]; mean?: number })
 /** Small values fill their chart as large ones do; only zeros need a minimum range. */
 export function leastRange(values: readonly number[]): number {
   return values.some((v) => v !== 0) ? Number.MIN_VALUE : 1;
-}
-
-export interface Place {
-  name: string;
-  id: string;
-  values: readonly number[];
-  colour: string;
-  measured: Measured;
-}
-
-const ROW = 96;
-const PLOT = 52; // of a row: above its axis, below its name
-const BINS = 32;
-
-/** x, x̂ and the output on number lines; the last two on the same one. */
-export function Distribution({ places }: { places: Place[] }) {
-  const [before, ...after] = places;
-  const shared = intervalOf(
-    after.flatMap((p) => p.values),
-    { low: -2, high: 2 },
-  );
-  const intervals = [intervalOf(before.values), ...after.map(() => shared)];
-  const many = before.values.length >= HISTOGRAM_FROM;
-  const height = ROW * places.length + 10;
-  const draw = (context: Context, size: Size) =>
-    places.forEach((place, i) => {
-      const strip = { x: 14, y: ROW * i, width: size.width - 28, interval: intervals[i] };
-      drawPlace(context, strip, place, many);
-    });
-  const name = many
-    ? 'Histograms before and after'
-    : 'The values on number lines, before and after';
-  return (
-    <Figure
-      name={name}
-      size={{ width: 900, height }}
-      narrow={{ width: 320, height }}
-      draw={draw}
-      rows={many ? undefined : places}
-    >
-      {many &&
-        places.map((place, i) => (
-          <HistogramTable key={place.id} place={place} interval={intervals[i]} />
-        ))}
-    </Figure>
-  );
-}
-
-interface Strip {
-  x: number;
-  y: number;
-  width: number;
-  interval: Interval; // from the left end to the right one
-}
-
-function drawPlace(context: Context, strip: Strip, place: Place, many: boolean) {
-  const { x, y, width, interval } = strip;
-  const { values, colour, measured, name } = place;
-  const floor = y + ROW - 20;
-  const at = (v: number) => x + ((v - interval.low) / (interval.high - interval.low)) * width;
-  const mean = Math.abs(measured.mean) < 1e-9 * measured.rms ? 0 : measured.mean; // rounding
-  const sums = `mean ${roundNumber(mean, 3)}, deviation ${roundNumber(measured.deviation, 3)}`;
-  drawText(context, `${name}: ${sums}`, x, y + 14, { align: 'left', colour: COLOURS.faint });
-  if (values.some(Number.isNaN)) {
-    drawText(context, NOT_A_NUMBER, x + width / 2, floor - PLOT / 2, { size: 14 });
-    return;
-  }
-  const clamped = (v: number) => Math.min(x + width, Math.max(x, at(v)));
-  const [left, right] = [-1, 1].map((s) => clamped(measured.mean + s * measured.deviation));
-  context.fillStyle = COLOURS.grid;
-  context.fillRect(left, floor - PLOT, right - left, PLOT);
-  if (many) drawHistogram(context, strip, floor, place);
-  else drawDots(context, floor, colour, values.map(at));
-  const centre = clamped(measured.mean);
-  const line = [centre, floor - PLOT, centre, floor];
-  drawLine(context, line, COLOURS.mean, { width: 1.5, dash: [5, 4] });
-  drawAcross(context, strip, floor, COLOURS.zero);
-  for (const v of ticks(interval, width > 500 ? 8 : 4)) {
-    drawLine(context, [at(v), floor, at(v), floor + 4], COLOURS.zero, { width: 1 });
-    drawText(context, shortNumber(v), at(v), floor + 12, { size: 10, colour: COLOURS.faint });
-  }
-}
-
-function drawHistogram(context: Context, strip: Strip, floor: number, { values, colour }: Place) {
-  const counts = histogram(values, strip.interval, BINS);
-  const width = strip.width / BINS;
-  const most = Math.max(...counts);
-  context.fillStyle = colour;
-  counts.forEach((count, i) => {
-    const height = (count / most) * PLOT;
-    context.fillRect(strip.x + i * width + 0.5, floor - height, width - 1, height);
-  });
-}
-
-/** Dots that would hide each other are stacked, closer where they are many. */
-function drawDots(context: Context, floor: number, colour: string, places: number[]) {
-  const radius = 5;
-  const stacks = new Map<number, number[]>();
-  for (const x of places) {
-    const slot = Math.round(x / (2 * radius));
-    stacks.set(slot, [...(stacks.get(slot) ?? []), x]);
-  }
-  for (const stack of stacks.values()) {
-    const rise = Math.min(2 * radius, (PLOT - 2 * radius) / (stack.length - 1));
-    stack.forEach((x, i) => {
-      drawDisc(context, [x, floor - radius - (i && i * rise)], radius, colour);
-    });
-  }
-}
-
-function HistogramTable({ place, interval }: { place: Place; interval: Interval }) {
-  const width = (interval.high - interval.low) / BINS;
-  const counts = histogram(place.values, interval, BINS);
-  return (
-    <DataTable
-      caption={`Histogram of ${place.name}`}
-      columns={['from', ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
-      rows={[{ head: 'values', cells: counts }]}
-    />
-  );
 }

@@ -16,16 +16,6 @@ export function intervalOf(values: readonly number[], least?: Interval): Interva
   return { low: low - air, high: high + air };
 }
 
-/** Round numbers within the interval: about `count` of them. */
-export function ticks({ low, high }: Interval, count: number): number[] {
-  const raw = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= raw * 0.999)!;
-  const first = Math.ceil(low / step);
-  const last = Math.floor(high / step);
-  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
-}
-
 /** How many values lie in each of `bins` equal parts of the interval. */
 export function histogram(values: readonly number[], { low, high }: Interval, bins: number) {
   const counts = new Array<number>(bins).fill(0);

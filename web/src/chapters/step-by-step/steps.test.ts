@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';
 import { addNormToken } from '../../kernels/token';
 import { deviationFormula, meanFormula, normalizeFormula, texSum } from './arithmetic';
-import { histogram, intervalOf, ticks } from './distribution';
+import { histogram, intervalOf } from './distribution';
 import { features512 } from './examples';
 import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 
@@ -92,8 +92,7 @@ describe('the arithmetic', () => {
   });
 });
 
-test('ticks are round and inside; a histogram counts every value', () => {
-  expect(ticks({ low: -0.2, high: 4.1 }, 4)).toEqual([0, 2, 4]);
+test('a histogram counts every value', () => {
   const x = [1, 1, 2, 3, 10];
   const counts = histogram(x, intervalOf(x), 8);
   expect(counts.reduce((a, b) => a + b)).toBe(5);

@@ -5,17 +5,17 @@ import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { addNormToken } from '../../kernels/token';
 import { symmetricRange } from '../../ui/bars';
-import { COLOURS } from '../../ui/colours';
 import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
-import { exactNumber, roundNumber } from '../../ui/numbers';
-import { DataTable, Statistics } from '../../ui/table';
+import { alignedNumbers } from '../../ui/numbers';
+import { DataTable, Rounded, Statistics } from '../../ui/table';
 import { texNumber } from '../../ui/tex';
 import * as arithmetic from './arithmetic';
-import { Distribution, InputChart, leastRange, StepChart } from './charts';
+import { InputChart, leastRange, StepChart } from './charts';
 import { HISTOGRAM_FROM } from './distribution';
 import { conventions, features512, wideSpread } from './examples';
+import { NumberLines } from './number-lines';
 import { LIMIT, state } from './state';
 import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 import './style.css';
@@ -32,11 +32,15 @@ export function StepByStep() {
     <>
       <p>
         A norm processes the features of one token in four small steps. Type or paste your own
-        numbers, or drag the bars (with a finger: tap one first); everything below follows.
+        numbers, or drag the bars; everything below follows.
       </p>
       <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
       <NormControls />
-      {typeof steps !== 'string' && <Results options={options} steps={steps} />}
+      {typeof steps === 'string' ? (
+        <DeviationControls />
+      ) : (
+        <Results options={options} steps={steps} />
+      )}
     </>
   );
 }
@@ -66,30 +70,37 @@ function VectorControls({ problem }: { problem: string }) {
 function NormControls() {
   return (
     <>
-      <Presets label="Conventions" state={state} presets={conventions}>
-        <span>As in</span>
-      </Presets>
-      <p class="hint">
-        They differ in ε, in its place, and in what the variance is divided by. Code written from
-        scratch with torch.std divides by n − 1, and often adds ε beside the root.
-      </p>
       <div class="controls">
         <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
-        <Choice label="ε" item={state.epsilon} />
-        <Choice
-          label="Place of ε"
-          item={state.epsilonAt}
-          labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
-        />
-        <Choice
-          label="Variance"
-          item={state.variance}
-          labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
-        />
-        <Slider label="Scale γ" item={state.gamma} />
-        <Slider label="Shift β" item={state.beta} />
       </div>
+      <details>
+        <summary>As in PyTorch, BERT, Llama 3 …</summary>
+        <Presets label="Conventions" state={state} presets={conventions} />
+        <p class="hint">
+          They differ in ε, in its place, and in what the variance is divided by: the controls of
+          step 2. Code written from scratch with torch.std divides by n − 1, and often adds ε beside
+          the root.
+        </p>
+      </details>
     </>
+  );
+}
+
+function DeviationControls() {
+  return (
+    <div class="controls">
+      <Choice
+        label="Variance"
+        item={state.variance}
+        labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
+      />
+      <Choice
+        label="Place of ε"
+        item={state.epsilonAt}
+        labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
+      />
+      <Choice label="ε" item={state.epsilon} />
+    </div>
   );
 }
 
@@ -132,7 +143,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       <Card
         title="1. Mean"
         tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-        statistics={[['mean', 'mean μ', exactNumber(mean)]]}
+        statistics={[['mean', 'mean μ', mean]]}
         chart={<InputChart x={x} mean={rms ? undefined : mean} />}
       >
         {rms
@@ -143,18 +154,19 @@ function Cards({ options, steps, output }: ResultsProps) {
         title={rms ? '2. Root mean square' : '2. Variance and deviation'}
         tex={arithmetic.deviationFormula(options, steps)}
         statistics={[
-          ['variance', rms ? 'mean square' : 'variance', exactNumber(variance)],
-          ['deviation', 'deviation σ', exactNumber(deviation)],
+          ['variance', rms ? 'mean square' : 'variance', variance],
+          ['deviation', 'deviation σ', deviation],
         ]}
         chart={
           <StepChart
             name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
             row={{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }}
-            colour={COLOURS.branch}
+            colour="var(--stream)"
             range={spread}
             spread={deviation}
           />
         }
+        controls={<DeviationControls />}
       >
         {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
         the dotted lines stand at ±σ.
@@ -166,7 +178,7 @@ function Cards({ options, steps, output }: ResultsProps) {
           <StepChart
             name="The normalized values"
             row={{ name: 'x̂', id: 'normalized', values: normalized }}
-            colour={COLOURS.stable}
+            colour="var(--normalized)"
             range={range}
           />
         }
@@ -180,9 +192,15 @@ function Cards({ options, steps, output }: ResultsProps) {
           <StepChart
             name="The output"
             row={{ name: 'y', id: 'output', values: output }}
-            colour={COLOURS.output}
+            colour="var(--output)"
             range={range}
           />
+        }
+        controls={
+          <div class="controls">
+            <Slider label="Scale γ" item={state.gamma} />
+            <Slider label="Shift β" item={state.beta} />
+          </div>
         }
       >
         Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
@@ -196,29 +214,39 @@ function Cards({ options, steps, output }: ResultsProps) {
 interface CardProps {
   title: string;
   tex: string;
-  statistics?: [id: string, name: string, value: string][];
+  statistics?: [id: string, name: string, value: number][];
   chart: ComponentChildren;
+  controls?: ComponentChildren; // of what the chart shows
   children: ComponentChildren;
 }
 
-function Card({ title, tex, statistics, chart, children }: CardProps) {
+function Card({ title, tex, statistics, chart, controls, children }: CardProps) {
   return (
     <article class="card st-card">
       <h3>{title}</h3>
       {chart}
+      {controls}
       <p>{children}</p>
       <Formula tex={tex} block />
-      {statistics && <Statistics look="inline" rows={statistics} />}
+      {statistics && (
+        <Statistics
+          look="inline"
+          rows={statistics.map(([id, name, value]) => [id, name, <Rounded value={value} />])}
+        />
+      )}
     </article>
   );
 }
 
 function BeforeAndAfter({ options, steps, output }: ResultsProps) {
   const places = [
-    { name: 'x', id: 'x', values: steps.x, colour: COLOURS.identity },
-    { name: 'x̂', id: 'normalized', values: steps.normalized, colour: COLOURS.stable },
-    { name: 'y', id: 'output', values: output, colour: COLOURS.output },
+    { name: 'x', id: 'x', values: steps.x, colour: 'var(--stream)' },
+    { name: 'x̂', id: 'normalized', values: steps.normalized, colour: 'var(--normalized)' },
+    { name: 'y', id: 'output', values: output, colour: 'var(--output)' },
   ].map((place) => ({ ...place, measured: measure(place.values, options) }));
+  const columns = (['mean', 'deviation', 'rms'] as const).map((measure) =>
+    alignedNumbers(places.map(({ measured }) => measured[measure])),
+  );
   const many = steps.x.length >= HISTOGRAM_FROM;
   return (
     <>
@@ -229,17 +257,16 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
         its own, x̂ and y share one. The shape stays: for one vector a norm moves and stretches, and
         does nothing else.
       </p>
-      <Distribution places={places} />
+      <NumberLines places={places} />
       <DataTable
         caption="Measured, without ε"
         visible
         columns={['values', 'mean', 'deviation', 'RMS']}
-        rows={places.map(({ name, id, measured: { mean, deviation, rms } }) => ({
+        rows={places.map(({ name, id }, i) => ({
           head: name,
-          cells: [mean, deviation, rms],
+          cells: columns.map((texts) => texts[i]),
           data: { measured: id },
         }))}
-        format={(value) => roundNumber(value, 5)}
       />
     </>
   );

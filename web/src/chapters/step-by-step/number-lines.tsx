@@ -1,0 +1,190 @@
+// x, x̂ and the output on number lines: dots for a few values, a histogram for many.
+
+import { scaleLinear } from 'd3-scale';
+import { linearTicks, type Scale, XAxis } from '../../ui/axes';
+import { Figure } from '../../ui/figure';
+import { type Box, Label, Line } from '../../ui/marks';
+import { exactNumber, roundNumber, shortNumber } from '../../ui/numbers';
+import { DataTable } from '../../ui/table';
+import { NOT_A_NUMBER } from './charts';
+import { histogram, HISTOGRAM_FROM, type Interval, intervalOf } from './distribution';
+import type { Measured } from './steps';
+
+export interface Place {
+  name: string;
+  id: string;
+  values: readonly number[];
+  colour: string;
+  measured: Measured;
+}
+
+const ROW = 104;
+const PLOT = 52; // of a row: above its axis, below its name
+const BINS = 32;
+const RADIUS = 5; // of a dot
+
+/** The last two are on the same number line. */
+export function NumberLines({ places }: { places: Place[] }) {
+  const [before, ...after] = places;
+  const shared = intervalOf(
+    after.flatMap((p) => p.values),
+    { low: -2, high: 2 },
+  );
+  const intervals = [intervalOf(before.values), ...after.map(() => shared)];
+  const many = before.values.length >= HISTOGRAM_FROM;
+  const name = many
+    ? 'Histograms before and after'
+    : 'The values on number lines, before and after';
+  return (
+    <Figure
+      name={name}
+      height={ROW * places.length}
+      draw={(width) =>
+        places.map((place, i) => (
+          <NumberLine
+            key={place.id}
+            place={place}
+            plot={{ x: 14, y: ROW * i + 26, width: width - 28, height: PLOT }}
+            interval={intervals[i]}
+            many={many}
+          />
+        ))
+      }
+      rows={many ? undefined : places}
+    >
+      {many &&
+        places.map((place, i) => (
+          <HistogramTable key={place.id} place={place} interval={intervals[i]} />
+        ))}
+    </Figure>
+  );
+}
+
+interface NumberLineProps {
+  place: Place;
+  plot: Box;
+  interval: Interval; // from the left end to the right one
+  many: boolean;
+}
+
+function NumberLine({ place, plot, interval, many }: NumberLineProps) {
+  const { values, colour, measured, name } = place;
+  const mean = Math.abs(measured.mean) < 1e-9 * measured.rms ? 0 : measured.mean; // rounding
+  const at = scaleLinear()
+    .domain([interval.low, interval.high])
+    .range([plot.x, plot.x + plot.width])
+    .clamp(true);
+  return (
+    <>
+      <text x={plot.x} y={plot.y - 9}>
+        <tspan class="strong" fill={colour}>
+          {name}
+        </tspan>
+        <tspan class="faint">
+          {`  mean ${roundNumber(mean, 3)}, deviation ${roundNumber(measured.deviation, 3)}`}
+        </tspan>
+      </text>
+      {values.some(Number.isNaN) ? (
+        <Label at={[plot.x + plot.width / 2, plot.y + PLOT / 2]}>{NOT_A_NUMBER}</Label>
+      ) : (
+        <>
+          <Spread at={at} plot={plot} measured={measured} />
+          {many ? (
+            <Histogram plot={plot} interval={interval} values={values} colour={colour} />
+          ) : (
+            <Dots at={at} floor={plot.y + PLOT} values={values} colour={colour} />
+          )}
+          <MeanLine x={at(measured.mean)} plot={plot} />
+          <XAxis plot={plot} scale={at} ticks={linearTicks(at, plot.width / 90)} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** The band of one deviation to either side of the mean. */
+function Spread({
+  at,
+  plot,
+  measured: { mean, deviation },
+}: {
+  at: Scale;
+  plot: Box;
+  measured: Measured;
+}) {
+  const [left, right] = [at(mean - deviation), at(mean + deviation)];
+  return <rect class="band" x={left} y={plot.y} width={right - left} height={PLOT} />;
+}
+
+function MeanLine({ x, plot }: { x: number; plot: Box }) {
+  return (
+    <Line
+      points={[
+        [x, plot.y],
+        [x, plot.y + PLOT],
+      ]}
+      class="mean"
+      width={1.5}
+      dash="5 4"
+    />
+  );
+}
+
+interface HistogramProps {
+  plot: Box;
+  interval: Interval;
+  values: readonly number[];
+  colour: string;
+}
+
+function Histogram({ plot, interval, values, colour }: HistogramProps) {
+  const counts = histogram(values, interval, BINS);
+  const width = plot.width / BINS;
+  const most = Math.max(...counts);
+  return counts.map((count, i) => {
+    const height = (count / most) * PLOT;
+    const part = { x: plot.x + i * width + 0.5, width: width - 1, height };
+    return <rect key={i} class="bar" {...part} y={plot.y + PLOT - height} fill={colour} />;
+  });
+}
+
+interface DotsProps {
+  at: Scale;
+  floor: number;
+  values: readonly number[];
+  colour: string;
+}
+
+/** Dots that would hide each other are stacked, closer where they are many. */
+function Dots({ at, floor, values, colour }: DotsProps) {
+  const slots = values.map((v) => Math.round(at(v) / (2 * RADIUS)));
+  return values.map((v, i) => {
+    const stack = slots.filter((slot) => slot === slots[i]).length;
+    const level = slots.slice(0, i).filter((slot) => slot === slots[i]).length;
+    const rise = stack > 1 ? Math.min(2 * RADIUS, (PLOT - 2 * RADIUS) / (stack - 1)) : 0;
+    return (
+      <circle
+        key={i}
+        class="dot"
+        cx={at(v)}
+        cy={floor - RADIUS - level * rise}
+        r={RADIUS}
+        fill={colour}
+      >
+        <title>{exactNumber(v)}</title>
+      </circle>
+    );
+  });
+}
+
+function HistogramTable({ place, interval }: { place: Place; interval: Interval }) {
+  const width = (interval.high - interval.low) / BINS;
+  const counts = histogram(place.values, interval, BINS);
+  return (
+    <DataTable
+      caption={`Histogram of ${place.name}`}
+      columns={['from', ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
+      rows={[{ head: 'values', cells: counts }]}
+    />
+  );
+}

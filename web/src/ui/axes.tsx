@@ -1,0 +1,114 @@
+// Axes: round numbers along a drawing's edges, and lines across it.
+
+import type { ScaleContinuousNumeric } from 'd3-scale';
+import { type Box, Label, Line } from './marks';
+import { plainNumber, powerNumber } from './numbers';
+
+export type Scale = ScaleContinuousNumeric<number, number>;
+
+export interface Tick {
+  value: number;
+  text: string;
+}
+
+/** About `count` round numbers; of whole numbers where `whole` is set. */
+export function linearTicks(scale: Scale, count: number, whole = false): Tick[] {
+  const values = scale.ticks(count).filter((v) => !whole || Number.isInteger(v));
+  return values.map((value) => ({ value, text: plainNumber(value) }));
+}
+
+/** Powers of ten, about ten at most; where they are few 1, 2 and 5 times each, or all digits. */
+export function logTicks(scale: Scale): Tick[] {
+  const [min, max] = scale.domain();
+  const decades = Math.log10(max / min);
+  const every = Math.ceil(decades / 9);
+  const all = decades < 1 ? scale.ticks(6) : roundNumbers(min, max);
+  const values = all.filter((v) => {
+    if (v < min * 0.999 || v > max * 1.001) return false;
+    const power = Math.log10(v);
+    const isPower = Math.abs(power - Math.round(power)) < 1e-6;
+    return decades < 3.5 || (isPower && Math.round(power) % every === 0);
+  });
+  return values.map((value) => ({ value, text: logLabel(value) }));
+}
+
+function logLabel(v: number): string {
+  return v >= 1e-3 && v < 1e5 ? String(v) : powerNumber(v, 0);
+}
+
+/** A value so little beyond a round number does not need another one. */
+const NEAR = 1.004;
+
+/** The nearest numbers 1, 2, 5 · 10ⁿ below and above. */
+export function logDomain(min: number, max: number): [number, number] {
+  const ticks = roundNumbers(min, max);
+  const low = ticks.findLast((v) => v <= min * NEAR) ?? min;
+  return [low, ticks.find((v) => v >= max / NEAR && v > low) ?? max];
+}
+
+function roundNumbers(min: number, max: number): number[] {
+  const [low, high] = [Math.floor(Math.log10(min)), Math.ceil(Math.log10(max))];
+  const powers = Array.from({ length: high - low + 1 }, (_, i) => low + i);
+  const most = Number(`1e${high + 1}`);
+  return [...powers.flatMap((n) => [1, 2, 5].map((m) => Number(`${m}e${n}`))), most];
+}
+
+interface AxisProps {
+  plot: Box;
+  scale: Scale;
+  ticks: readonly Tick[];
+}
+
+/** Lines across the plot, with their values to its left. */
+export function YAxis({ plot, scale, ticks }: AxisProps) {
+  return ticks.map(({ value, text }) => {
+    const y = scale(value);
+    return (
+      <g key={value}>
+        <Line
+          points={[
+            [plot.x, y],
+            [plot.x + plot.width, y],
+          ]}
+          width={1}
+          class="grid"
+        />
+        <Label at={[plot.x - 7, y]} anchor="end" class="faint">
+          {text}
+        </Label>
+      </g>
+    );
+  });
+}
+
+/** Marks below the plot, with their values. */
+export function XAxis({ plot, scale, ticks }: AxisProps) {
+  const floor = plot.y + plot.height;
+  return (
+    <>
+      <Line
+        points={[
+          [plot.x, floor],
+          [plot.x + plot.width, floor],
+        ]}
+        width={1}
+        class="zero"
+      />
+      {ticks.map(({ value, text }) => (
+        <g key={text}>
+          <Line
+            points={[
+              [scale(value), floor],
+              [scale(value), floor + 5],
+            ]}
+            width={1}
+            class="zero"
+          />
+          <Label at={[scale(value), floor + 14]} class="faint">
+            {text}
+          </Label>
+        </g>
+      ))}
+    </>
+  );
+}

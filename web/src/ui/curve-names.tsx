@@ -1,0 +1,115 @@
+// The names of a chart's curves: at their ends where there is room, else in rows above the plot.
+
+import type { Scale } from './axes';
+import { type Curve, EDGE } from './line-chart';
+import { type Box, Label, Line } from './marks';
+import { textWidth } from './text-width';
+
+const LINE = 16;
+const SAMPLE = 22; // of a curve's line, before its name
+const GAP = 16;
+
+/** The room that names at the right end take; null if it is too much. */
+export function namesBeside(curves: readonly Curve[], size: { width: number; height: number }) {
+  const room = Math.max(0, ...curves.map(({ name }) => textWidth(name, 600))) + SAMPLE;
+  const isCrowded = room > 0.3 * size.width || curves.length * LINE > 0.7 * size.height;
+  return isCrowded ? null : Math.ceil(room);
+}
+
+/** The height of the names as rows. */
+export function namesHeight(curves: readonly Curve[], width: number): number {
+  return 8 + LINE * (1 + Math.max(0, ...inRows(curves, width - EDGE).map(({ row }) => row)));
+}
+
+function inRows(curves: readonly Curve[], width: number): { x: number; row: number }[] {
+  let [x, row] = [EDGE, 0];
+  return curves.map(({ name }) => {
+    const length = SAMPLE + 5 + textWidth(name, 600);
+    if (x > EDGE && x + length > width) [x, row] = [EDGE, row + 1];
+    const place = { x, row };
+    x += length + GAP;
+    return place;
+  });
+}
+
+interface CurveNamesProps {
+  curves: readonly Curve[];
+  x: readonly number[];
+  plot: Box;
+  xScale: Scale;
+  yScale: Scale;
+  beside: boolean;
+}
+
+export function CurveNames(props: CurveNamesProps) {
+  return props.beside ? <AtEnds {...props} /> : <InRows {...props} />;
+}
+
+function AtEnds({ curves, x, plot, xScale, yScale }: CurveNamesProps) {
+  const right = plot.x + plot.width;
+  const floor = plot.y + plot.height;
+  const ends = curves.map(({ values }) => {
+    const last = values.findLast((v, i) => v != null && xScale(x[i]) <= right + 1);
+    return last == null ? floor : Math.min(floor, Math.max(plot.y, yScale(last)));
+  });
+  const places = apart(ends, plot.y, floor);
+  return curves.map((curve, i) => (
+    <g key={curve.name} class="curve-name">
+      <Line
+        points={[
+          [right + 1, ends[i]],
+          [right + SAMPLE - 6, places[i]],
+        ]}
+        width={1}
+        colour={curve.colour}
+        class="leader"
+      />
+      <Label
+        at={[right + SAMPLE - 4, places[i]]}
+        anchor="start"
+        class="strong"
+        colour={curve.colour}
+      >
+        {curve.name}
+      </Label>
+    </g>
+  ));
+}
+
+/** The places nearest to these that are a line apart and between the two bounds. */
+function apart(places: readonly number[], top: number, floor: number): number[] {
+  const order = places.map((_, i) => i).sort((a, b) => places[a] - places[b]);
+  const found = [...places];
+  let least = top;
+  for (const i of order) least = (found[i] = Math.max(found[i], least)) + LINE;
+  let most = floor;
+  for (const i of order.reverse()) most = (found[i] = Math.min(found[i], most)) - LINE;
+  return found;
+}
+
+function InRows({ curves, plot }: CurveNamesProps) {
+  return inRows(curves, plot.x + plot.width).map(({ x, row }, i) => {
+    const { name, colour, dash, dots } = curves[i];
+    const y = EDGE + 6 + LINE * row;
+    return (
+      <g key={name}>
+        {dots ? (
+          <circle cx={x + SAMPLE / 2} cy={y} r={4} fill={colour} />
+        ) : (
+          <Line
+            points={[
+              [x, y],
+              [x + SAMPLE, y],
+            ]}
+            colour={colour}
+            dash={dash}
+            width={2.5}
+          />
+        )}
+        <Label at={[x + SAMPLE + 5, y]} anchor="start" class="strong" colour={colour}>
+          {name}
+        </Label>
+      </g>
+    );
+  });
+}

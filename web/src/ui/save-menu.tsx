@@ -1,0 +1,46 @@
+// A menu that saves a figure as SVG, PNG or CSV.
+
+import { Button } from './controls';
+import { csvOf, download, pngOf, svgOf } from './picture';
+
+interface SaveMenuProps {
+  name: string;
+  figure: { current: HTMLElement | null };
+}
+
+export function SaveMenu({ name, figure }: SaveMenuProps) {
+  const file = (type: string) => `${fileName(name)}.${type}`;
+  /** The one that is in sight, of a wide and a narrow one. */
+  const drawing = () =>
+    [...figure.current!.querySelectorAll('svg')].find((svg) => svg.clientWidth > 0)!;
+  const text = (type: string, content: string) => new Blob([content], { type });
+  const formats = {
+    SVG: () => download(file('svg'), text('image/svg+xml', svgOf(drawing()))),
+    PNG: async () => download(file('png'), await pngOf(drawing())),
+    CSV: () => download(file('csv'), text('text/csv', csvOf(figure.current!))),
+  };
+  return (
+    <details class="save-menu" onFocusOut={closeOutside}>
+      <summary aria-label={`Save “${name}”`} title="Save the figure">
+        ⤓
+      </summary>
+      <div class="buttons">
+        {Object.entries(formats).map(([format, save]) => (
+          <Button key={format} onClick={save}>
+            {format}
+          </Button>
+        ))}
+      </div>
+    </details>
+  );
+}
+
+function closeOutside({ currentTarget, relatedTarget }: FocusEvent) {
+  const menu = currentTarget as HTMLDetailsElement;
+  if (!menu.contains(relatedTarget as Node | null)) menu.open = false;
+}
+
+function fileName(name: string): string {
+  const words = name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-');
+  return words.slice(0, 50).replace(/^-|-$/g, '');
+}

@@ -1,0 +1,18 @@
+// How wide text is drawn, so that drawings can give it room.
+
+export const FONT_SIZE = 12; // of all labels: the smallest that is easily read
+
+const known = new Map<string, number>();
+let context: CanvasRenderingContext2D | undefined;
+
+export function textWidth(text: string, weight = 400): number {
+  const key = `${weight} ${text}`;
+  let width = known.get(key);
+  if (width === undefined) {
+    context ??= document.createElement('canvas').getContext('2d')!;
+    context.font = `${weight} ${FONT_SIZE}px system-ui, sans-serif`;
+    width = context.measureText(text).width;
+    known.set(key, width);
+  }
+  return width;
+}
