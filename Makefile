@@ -8,7 +8,7 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all debian clang bench docs format lint package wheel sanitize clean mpi fuzz neon odr page module \
+.PHONY: help run serve test test-all debian clang bench docs format lint package wheel sanitize clean mpi fuzz attack neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
@@ -80,6 +80,13 @@ mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test
 fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files and the C interface for SECONDS (60) each
 	@cmake --build --preset fuzz
 	@fuzz/run.sh $(or $(SECONDS),60)
+
+attack: packages packages-python build/release/build.ninja ## attack server, readers, runs and forks for SECONDS (60) each; SEED=… repeats
+	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
+	@cmake --build --preset release --target bin/addnorm addnorm_python
+	@export ADDNORM_PROGRAM=$(CURDIR)/$(PROGRAM) PYTHONPATH=$(CURDIR)/build/release/python \
+	   ADDNORM_ATTACK_SECONDS=$(or $(SECONDS),60) $(and $(SEED),ADDNORM_ATTACK_SEED=$(SEED)); \
+	 for part in server readers runs forks; do /usr/bin/python3 -B tests/attack/$${part}_attack.py || exit; done
 
 neon: packages-neon build/neon/build.ninja ## check that 64-bit ARM gives the same bits, cross-compiled and in qemu
 	@cmake --build --preset neon
