@@ -78,7 +78,7 @@ sanitize: build/asan-ubsan/build.ninja build/asan-avx512/build.ninja ## run all 
 	@cmake --build --preset asan-avx512
 	@ctest --preset asan-avx512
 
-tsan: packages-lint build/tsan/build.ninja ## run what has threads under the thread sanitizer
+tsan: packages-lint build/tsan/build.ninja ## run the loop over threads under the thread sanitizer
 	@cmake --build --preset tsan
 	@ctest --preset tsan
 
