@@ -1,7 +1,6 @@
 #include "base/fork.h"
 
 #ifdef _OPENMP
-#include <omp.h>
 #include <pthread.h>
 #endif
 
@@ -11,10 +10,9 @@ namespace {
 bool forked = false;
 
 #ifdef _OPENMP
-[[maybe_unused]] const int watching = ::pthread_atfork(nullptr, nullptr, [] {
-  forked = true;
-  omp_set_num_threads(1);  // for oneDNN as well, on the one thread that has come along
-});
+// No function of OpenMP may be called here: clang's has locked itself until its own handler is
+// called.
+[[maybe_unused]] const int watching = ::pthread_atfork(nullptr, nullptr, [] { forked = true; });
 #endif
 
 }  // namespace
