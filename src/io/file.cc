@@ -223,10 +223,10 @@ std::string read_file(const std::string& file) {
 FileBytes map_file(const std::string& file) {
   std::error_code is_pipe;
   const std::uintmax_t size = fs::file_size(file, is_pipe);
-  const Stream stream(std::fopen(file.c_str(), "rb"));
-  if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
   void* bytes = MAP_FAILED;
-  if (!is_pipe && size > 0) {
+  if (!is_pipe && size > 0) {  // a pipe is opened once: its writer may be gone the second time
+    const Stream stream(std::fopen(file.c_str(), "rb"));
+    if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
     bytes = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, ::fileno(stream.get()), 0);
   }
   if (bytes == MAP_FAILED) {
