@@ -8,7 +8,7 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all debian clang bench docs format lint package wheel sanitize clean mpi fuzz neon odr page module \
+.PHONY: help run serve test test-all debian clang bench docs format lint package wheel sbom sanitize tsan clean mpi fuzz attack neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
@@ -55,6 +55,9 @@ package: packages-deb packages-python build/release/build.ninja page ## make the
 wheel: packages-wheel ## make a wheel of the Python package that needs nothing of this machine, in build/wheels
 	@scripts/build-wheel.sh
 
+sbom: packages ## list the code of others that is in program, page and wheel, as CycloneDX: build/sbom.json
+	@mkdir -p build && scripts/third_party.py sbom > build/sbom.json
+
 docs: packages-docs packages-python build/release/build.ninja ## build the documentation, build/docs/html/index.html
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release --target bin/addnorm addnorm_python
@@ -69,9 +72,15 @@ bench: packages packages-bench packages-browser packages-python page ## build th
 	@cmake --build --preset release
 	@bench/run.sh $(ARGS)
 
-sanitize: build/asan-ubsan/build.ninja ## run all tests under the address and undefined-behaviour sanitizers
+sanitize: build/asan-ubsan/build.ninja build/asan-avx512/build.ninja ## run all tests under the address and undefined-behaviour sanitizers
 	@cmake --build --preset asan-ubsan
 	@ctest --preset asan-ubsan
+	@cmake --build --preset asan-avx512
+	@ctest --preset asan-avx512
+
+tsan: packages-lint build/tsan/build.ninja ## run the loop over threads under the thread sanitizer
+	@cmake --build --preset tsan
+	@ctest --preset tsan
 
 mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test training on several processes
 	@cmake --build --preset mpi
@@ -80,6 +89,13 @@ mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test
 fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files and the C interface for SECONDS (60) each
 	@cmake --build --preset fuzz
 	@fuzz/run.sh $(or $(SECONDS),60)
+
+attack: packages packages-python build/release/build.ninja ## attack server, readers, runs and forks for SECONDS (60) each; SEED=… repeats
+	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
+	@cmake --build --preset release --target bin/addnorm addnorm_python
+	@export ADDNORM_PROGRAM=$(CURDIR)/$(PROGRAM) PYTHONPATH=$(CURDIR)/build/release/python \
+	   ADDNORM_ATTACK_SECONDS=$(or $(SECONDS),60) $(and $(SEED),ADDNORM_ATTACK_SEED=$(SEED)); \
+	 for part in server readers runs forks; do /usr/bin/python3 -B tests/attack/$${part}_attack.py || exit; done
 
 neon: packages-neon build/neon/build.ninja ## check that 64-bit ARM gives the same bits, cross-compiled and in qemu
 	@cmake --build --preset neon
@@ -108,6 +124,7 @@ clean: ## remove everything that was built
 # The tutorial: the library as WebAssembly modules, and the page over them.
 page: $(NODE_MODULES) module
 	@$(NPM) run --silent build
+	@scripts/third_party.py notices page >> web/dist/third-party-notices.md
 
 module: packages-web build/wasm/build.ninja
 	@cmake --build --preset wasm

@@ -36,8 +36,8 @@
 /// Nothing is allocated after a thread's first call, but for the sentence of an error. Calls from
 /// several threads at once are safe. Rows are divided among `threads` threads of OpenMP where that
 /// pays: 0 means as many as it has (OMP_NUM_THREADS), 1 that all is done on the caller's thread,
-/// for engines with a pool of their own. The bits depend neither on their number nor on the
-/// instruction set.
+/// for engines with a pool of their own. A forked process has one thread. The bits depend neither
+/// on their number nor on the instruction set.
 
 // NOLINTBEGIN(modernize-*, readability-identifier-naming): this is C
 

@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "array.h"
-#include "fork.h"
 #include "module.h"
 
 namespace addnorm::python {
@@ -110,7 +109,7 @@ void add_norm(const NormFields& norm, const py::object& x, const py::object& bra
   args.beta = call.per_feature("beta", beta, Access::kRead);
   args.statistics = call.statistics(statistics, Access::kWrite);
   args.dtype = call.dtype();
-  args.threads = threads_here(threads);
+  args.threads = threads;
   call.run([&] { return addnorm_add_norm_forward(&args); });
 }
 
@@ -145,7 +144,7 @@ void add_norm_backward(const NormFields& norm, const py::object& dy, const py::o
                                       .dx_stride = dx_out.stride};
   args.d_gamma = call.per_feature("d_gamma", d_gamma, Access::kWrite);
   args.d_beta = call.per_feature("d_beta", d_beta, Access::kWrite);
-  args.threads = threads_here(threads);
+  args.threads = threads;
   if (args.d_gamma != nullptr || args.d_beta != nullptr) {
     args.workspace_size = addnorm_add_norm_workspace(args.rows, args.features);
     args.workspace = workspace(args.workspace_size);

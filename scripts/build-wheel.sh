@@ -12,6 +12,9 @@ if [[ ! -x $tools/bin/auditwheel ]]; then
     scikit-build-core pybind11
 fi
 rm -rf build/wheels
+scripts/third_party.py notices wheel > build/third-party-notices.txt
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) # so that the same commit makes the same bytes
+export SOURCE_DATE_EPOCH
 PATH=$PWD/$tools/bin:$PATH # auditwheel runs patchelf
 # With the same tools each time, so that only what has changed is compiled.
 pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir build/wheels/raw .

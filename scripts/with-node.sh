@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a command with a Node.js that the tutorial's tools accept (20.19 or newer, with npm):
 #   scripts/with-node.sh npm test
-# Debian 12's own is 18: then npm fetches a newer one, into build/node.
+# Debian 12's own is 18: then npm fetches a newer one, into build/node, whose version and hash are those of
+# scripts/node/package-lock.json.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -21,8 +22,10 @@ if ! new_enough node || ! command -v npm >/dev/null; then
   bin=$root/build/node/node_modules/$package/bin
   if ! new_enough "$bin/node"; then
     echo "Installing Node.js 22 into build/node"
-    npm install --prefix "$root/build/node" --no-audit --no-fund --loglevel=error "$package@22" \
-      >/dev/null
+    mkdir -p "$root/build/node"
+    cp "$root"/scripts/node/package*.json "$root/build/node"
+    npm ci --prefix "$root/build/node" --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+    new_enough "$bin/node" || { echo "with-node: Node.js could not be installed into build/node" >&2; exit 2; }
   fi
   PATH=$bin:$PATH
 fi

@@ -39,10 +39,12 @@ using namespace std::string_literals;
 using ::testing::AllOf;
 using testing::become_program;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::max_error;
 using ::testing::Not;
+using testing::read_to_end;
 using testing::relative_error;
 using testing::Result;
 using testing::split;
@@ -774,6 +776,42 @@ TEST_F(CliTest, BadFilesAreOneLineAndNothingIsWritten) {
   expect_error({"norm", "--input", "x.npy", "--output", "y.npy", "--gamma", ""},
                "--gamma: is empty");
   expect_error({"norm", "--input", "new\nline", "--output", "y.npy"}, "new line: cannot be read");
+}
+
+TEST_F(CliTest, ErrorsAreShortHoweverLongTheNames) {
+  const std::string name(4000, 'a');
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"norm", "--input", name, "--output", "y.npy"},
+        {"norm", "--input", "x.npy", "--kind", name},
+        {"doctor", name},
+        {"lab", name},
+        {name}}) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.status, 2);
+    EXPECT_LE(result.err.size(), 301U);
+    EXPECT_THAT(result.err, AllOf(StartsWith("addnorm"), HasSubstr("…"), EndsWith("\n")));
+  }
+}
+
+TEST_F(CliTest, DevicesAreNoEndlessInput) {
+  expect_error({"norm", "--input", "/dev/zero", "--output", "y.npy"}, "/dev/zero: gives more than");
+}
+
+TEST_F(CliTest, AFullDiskIsAnError) {
+  write("x.npy", {2}, {1, 3});
+  expect_error({"norm", "--input", "x.npy", "--output", "/dev/full"}, "is not a regular file");
+  for (const char* words : {"lab list", "placements", "trace 1 2 3", "norm --help", "manual man"}) {
+    std::FILE* err = std::tmpfile();
+    const int full = ::open("/dev/full", O_WRONLY);
+    const pid_t child = ::fork();
+    if (child == 0) become_program(folder_, split(words), full, ::fileno(err));
+    EXPECT_EQ(wait_for(child), 2) << words;
+    std::rewind(err);
+    EXPECT_THAT(read_to_end(::fileno(err)), HasSubstr("standard output: cannot be written"))
+        << words;
+    std::fclose(err);
+    ::close(full);
+  }
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 // `addnorm doctor` from outside. What the rules find is doctor_suite.cc's.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "io/json.h"
@@ -17,6 +21,7 @@
 namespace addnorm {
 namespace {
 
+namespace fs = std::filesystem;
 using namespace std::string_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -256,6 +261,27 @@ TEST_F(DoctorCommandTest, RefusesBadInput) {
   expect_error({"doctor", "placeless.jsonl"}, "line 2: there is no sublayer");
   write("deep.jsonl", std::string(100'000, '[') + "\n");
   expect_error({"doctor", "deep.jsonl"}, "line 1");
+}
+
+// The second file is a pipe: when it is opened for reading, the first has been mapped.
+TEST_F(DoctorCommandTest, SaysThatAFileHasBecomeShorter) {
+  const fs::path model = folder_ / "model";
+  fs::copy(kModels + "llama3", model);
+  const fs::path second = model / "model-00002-of-00002.safetensors";
+  const std::string bytes = io::read_file(second);
+  fs::remove(second);
+  ASSERT_EQ(::mkfifo(second.c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream pipe(second, std::ios::binary);
+    fs::resize_file(model / "model-00001-of-00002.safetensors", 0);
+    pipe << bytes;
+  });
+  const Result result = run("doctor model");
+  writer.join();
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(
+      result.err,
+      "addnorm: model/model-00001-of-00002.safetensors: has become shorter while it was read\n");
 }
 
 /// What is missing is unknown, and no reason to complain.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -332,7 +333,8 @@ TEST_F(ServeRunsTest, SendsAPartWithItsPlace) {
   EXPECT_EQ(server.get("/icon.svg", "Range: bytes=2-4\r\nIf-Range: \"x\"\r\n").body, "0123456789");
   EXPECT_EQ(server.get("/nothing", "Range: bytes=0-2\r\n").status, 404);
   const HttpAnswer head = server.ask(
-      "HEAD /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\nRange: bytes=2-4\r\n\r\n");
+      "HEAD /icon.svg HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nRange: "
+      "bytes=2-4\r\n\r\n");
   EXPECT_EQ(head.status, 200) << "a range is a matter of GET";
   EXPECT_EQ(head.header("content-length"), "10");
 }
@@ -349,8 +351,8 @@ TEST_F(ServeRunsTest, DoesNotLetBrowsersKeepARefusal) {
 TEST_F(ServeRunsTest, AnswersManyRequestsOnOneConnection) {
   write("icon.svg", "0123456789");
   const Server server(folder_, "--runs runs");
-  const std::string first = "GET /icon.svg HTTP/1.1\r\nHost: x\r\n\r\n";
-  const std::string last = "GET /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  const std::string first = "GET /icon.svg HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string last = "GET /icon.svg HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
   const std::string answers = testing::exchange(server.port(), first + first + last);
   std::size_t count = 0;
   for (std::size_t at = 0; (at = answers.find("HTTP/1.1 200 OK\r\n", at)) != std::string::npos;) {
@@ -374,16 +376,125 @@ TEST_F(ServeRunsTest, NoRequestBreaksIt) {
     EXPECT_EQ(server.get(path).status, 404) << path;
   }
   const HttpAnswer head =
-      server.ask("HEAD /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      server.ask("HEAD /icon.svg HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.header("content-length"), "10");
   EXPECT_EQ(head.body, "");
   const HttpAnswer post = server.ask(
-      "POST /icon.svg HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+      "POST /icon.svg HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
       "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 5\r\n\r\n--b--");
   EXPECT_EQ(post.status, 405);
   EXPECT_EQ(post.header("allow"), "GET, HEAD");
   EXPECT_EQ(server.get("/icon.svg").body, "0123456789");
+}
+
+// Another site's name may be made to mean this machine, and its pages would read what is here.
+TEST_F(ServeRunsTest, RefusesPagesOfOtherSites) {
+  const Server server(folder_, "--runs runs");
+  const auto status = [&](const std::string& headers) {
+    return server.ask("GET /api/runs HTTP/1.1\r\nConnection: close\r\n" + headers + "\r\n").status;
+  };
+  for (const char* own :
+       {"localhost", "LocalHost:1", "127.0.0.1:8080", "[::1]", "[::1]:65535", "localhost:"}) {
+    EXPECT_EQ(status("Host: "s + own + "\r\n"), 200) << own;
+    EXPECT_EQ(status("Host: localhost\r\nOrigin: http://"s + own + "\r\n"), 200) << own;
+  }
+  for (const char* other : {"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "",
+                            "localhost:8080.evil.example", "evil.example:80", "::1",
+                            "localhost@evil.example", "[::1]evil.example", "0.0.0.0", "10.0.0.1"}) {
+    EXPECT_EQ(status("Host: "s + other + "\r\n"), 421) << other;
+    EXPECT_EQ(status("Host: localhost\r\nOrigin: http://"s + other + "\r\n"), 403) << other;
+  }
+  EXPECT_EQ(status(""), 421) << "no Host at all";
+  EXPECT_EQ(status("Host: localhost\r\nOrigin: null\r\n"), 403);
+}
+
+TEST_F(ServeRunsTest, SaysWhatPagesMayDo) {
+  write("index.html", "<p>the page</p>");
+  const Server server(folder_, "--runs runs");
+  for (const char* path : {"/", "/runs.html", "/api/runs", "/nothing"}) {
+    SCOPED_TRACE(path);
+    const HttpAnswer answer = server.get(path);
+    EXPECT_EQ(answer.header("x-content-type-options"), "nosniff");
+    EXPECT_EQ(answer.header("referrer-policy"), "no-referrer");
+    EXPECT_THAT(answer.header("content-security-policy"), StartsWith("default-src 'self'; "));
+    const bool is_private = path == "/runs.html"s || path == "/api/runs"s;
+    EXPECT_EQ(answer.header("x-frame-options"), is_private ? "DENY" : "");
+    EXPECT_EQ(answer.header("content-security-policy").ends_with("; frame-ancestors 'none'"),
+              is_private);
+  }
+}
+
+// A header that says less than the page would take from it what it needs.
+TEST_F(ServeTest, PolicyIsThatOfThePage) {
+  const std::string page = io::read_file(fs::path(ADDNORM_SOURCE_DIR) / "web/index.html");
+  const std::string before = "content=\"default-src";
+  const std::size_t at = page.find(before) + 9;
+  write("index.html", page);
+  EXPECT_EQ(Server(folder_).get("/").header("content-security-policy"),
+            page.substr(at, page.find('"', at) - at));
+}
+
+TEST_F(ServeTest, SendsWhatIsCompressedWhereItIsAccepted) {
+  write("index.html", "plain");
+  write("index.html.br", "brotli");
+  write("index.html.gz", "gzipped");
+  write("page.js", "plain");
+  write("page.js.gz", "gzipped");
+  write("icon.svg", "plain");
+  const Server server(folder_);
+  struct Case {
+    const char* path;
+    const char* accepted;
+    const char* body;
+  };
+  for (const auto& [path, accepted, body] : {Case{"/", "gzip, deflate, br", "brotli"},
+                                             {"/", "gzip;q=1.0, br;q=0", "gzipped"},
+                                             {"/", "br;q=0.000, *;q=0.1", "gzipped"},
+                                             {"/", "*", "brotli"},
+                                             {"/", "identity", "plain"},
+                                             {"/", "xbr, gzipx", "plain"},
+                                             {"/page.js", "BR, GZIP ; q=0.5", "gzipped"},
+                                             {"/icon.svg", "gzip, br", "plain"}}) {
+    SCOPED_TRACE(path + " "s + accepted);
+    const HttpAnswer answer = server.get(path, "Accept-Encoding: "s + accepted + "\r\n");
+    EXPECT_EQ(answer.body, body);
+    const bool is_plain = body == "plain"s;
+    const std::string coding = is_plain ? "" : body == "brotli"s ? "br" : "gzip";
+    EXPECT_EQ(answer.header("content-encoding"), coding);
+    EXPECT_EQ(answer.header("vary"), path == "/icon.svg"s ? "" : "Accept-Encoding");
+  }
+  EXPECT_EQ(server.get("/").body, "plain");
+  EXPECT_EQ(server.get("/", "Accept-Encoding: br\r\n").header("content-type"), "text/html");
+}
+
+TEST_F(ServeRunsTest, TakesNoBody) {
+  const Server server(folder_, "--runs runs");
+  const std::string begin = "GET /api/runs HTTP/1.1\r\nHost: localhost\r\n";
+  EXPECT_EQ(server.ask(begin + "Connection: close\r\nContent-Length: 0\r\n\r\n").status, 200);
+  EXPECT_EQ(server.ask(begin + "Content-Length: 1000000000000\r\n\r\n").status, 413);
+  EXPECT_EQ(
+      server.ask(begin + "Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n").status,
+      413);
+}
+
+TEST_F(ServeRunsTest, SlowClientsDoNotStallOthers) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const Server server(folder_, "--runs runs");
+  std::vector<int> slow;
+  for (int i = 0; i < 2500; ++i) {
+    slow.push_back(testing::connect_to(server.port()));
+    EXPECT_EQ(::send(slow.back(), "GET /", 5, MSG_NOSIGNAL), 5);
+    if (i % 100 == 0) {
+      const auto begin = std::chrono::steady_clock::now();
+      ASSERT_EQ(server.get("/api/runs").status, 200) << i;
+      ASSERT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << i;
+    }
+  }
+  for (const int connection : slow) ::close(connection);
 }
 
 }  // namespace

@@ -284,5 +284,19 @@ TEST_F(TrainCommandTest, AFullDiskLeavesTheLastCheckpoint) {
   EXPECT_EQ(run("train --out run --resume").status, 0);
 }
 
+// Who may write into a run's folder must not have others' files written by who trains in it.
+TEST_F(TrainCommandTest, FollowsNoLinkThatIsPlanted) {
+  write("secret", "not a run's");
+  for (const char* name : {"metrics.jsonl", "profile.jsonl", "config.json", "report.html",
+                           "checkpoint.safetensors", "best.safetensors", ".lock"}) {
+    SCOPED_TRACE(name);
+    fs::create_directory(folder_ / "run");
+    fs::create_symlink("../secret", folder_ / "run" / name);
+    expect_refused("--out run --steps 2 "s + kSmall, "run");
+    EXPECT_EQ(io::read_file(folder_ / "secret"), "not a run's");
+    fs::remove_all(folder_ / "run");
+  }
+}
+
 }  // namespace
 }  // namespace addnorm

@@ -46,6 +46,7 @@ export default defineConfig({
     target: 'es2022',
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 1000,
+    license: { fileName: 'third-party-notices.md' },
     rolldownOptions: { input: ['index.html', 'runs.html'] },
   },
   worker: { format: 'es' },

@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <memory>
@@ -15,6 +17,7 @@
 #include <string_view>
 
 #include "cli/byte_range.h"
+#include "cli/http_origin.h"
 
 namespace addnorm::cli {
 namespace {
@@ -22,8 +25,9 @@ namespace {
 /// Memory for what is known of a request: its path, arguments and headers. What does not fit is
 /// answered with 414 or 431, or by an end of the connection.
 constexpr std::size_t kRequestBytes = 32768;
-constexpr unsigned kTimeoutSeconds = 30;
 constexpr std::size_t kBlockBytes = 65536;  // of a file that is read at a time
+constexpr unsigned kMostConnections = 2048;
+constexpr unsigned kOtherFiles = 64;  // that are open, beside connections and what is sent on them
 
 std::optional<std::string_view> header_of(MHD_Connection* connection, const char* name) {
   const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
@@ -95,6 +99,8 @@ MHD_Result send(MHD_Connection* connection, std::string_view method, HttpAnswer 
   MHD_Response* const response = make_response(answer, range);
   if (response == nullptr) return MHD_NO;  // which closes the connection
   answer.headers[MHD_HTTP_HEADER_CONTENT_TYPE] = answer.content_type;
+  answer.headers["X-Content-Type-Options"] = "nosniff";
+  answer.headers["Referrer-Policy"] = "no-referrer";
   for (const auto& [name, value] : answer.headers) {
     MHD_add_response_header(response, name.c_str(), value.c_str());
   }
@@ -110,7 +116,8 @@ MHD_Result add_query(void* query, MHD_ValueKind, const char* name, const char* v
 
 HttpAnswer answer_to(const HttpServer::Handler& handler, MHD_Connection* connection,
                      const char* path) {
-  HttpRequest request{.path = path, .query = {}};
+  HttpRequest request{.path = path};
+  request.accept_encoding = header_of(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING).value_or("");
   MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_query, &request.query);
   try {
     return handler(request);
@@ -119,28 +126,81 @@ HttpAnswer answer_to(const HttpServer::Handler& handler, MHD_Connection* connect
   }
 }
 
+/// What a request is refused with once its headers are known: it comes from a page that is not of
+/// this machine, or has a method or a body that nothing here takes.
+std::optional<HttpAnswer> refusal(MHD_Connection* connection, std::string_view method,
+                                  const char* path) {
+  const auto header = [&](const char* name) { return header_of(connection, name); };
+  const auto refuse = [&](unsigned status) { return http_error(status, {.path = path}); };
+  if (!names_this_machine(header(MHD_HTTP_HEADER_HOST).value_or(""))) {
+    return refuse(MHD_HTTP_MISDIRECTED_REQUEST);
+  }
+  if (!is_from_this_machine(header(MHD_HTTP_HEADER_ORIGIN).value_or("http://localhost"))) {
+    return refuse(MHD_HTTP_FORBIDDEN);
+  }
+  if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+    HttpAnswer answer = refuse(MHD_HTTP_METHOD_NOT_ALLOWED);
+    answer.headers[MHD_HTTP_HEADER_ALLOW] = "GET, HEAD";
+    return answer;
+  }
+  const bool has_body = header(MHD_HTTP_HEADER_CONTENT_LENGTH).value_or("0") != "0" ||
+                        header(MHD_HTTP_HEADER_TRANSFER_ENCODING);
+  if (has_body) return refuse(MHD_HTTP_CONTENT_TOO_LARGE);
+  return std::nullopt;
+}
+
+HttpConnections::Connection& state_of(MHD_Connection* connection) {
+  return *static_cast<HttpConnections::Connection*>(
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
+}
+
 /// Called when a request's headers are there, with *state null, and again when it is complete. The
 /// first call is too early for an answer, unless the connection is to end with it.
 MHD_Result on_request(void* handler, MHD_Connection* connection, const char* path,
-                      const char* method_name, const char*, const char*, std::size_t* upload_size,
+                      const char* method_name, const char*, const char*, std::size_t*,
                       void** state) {
   const std::string_view method = method_name;
   try {
-    if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
-      HttpAnswer refusal = http_error(MHD_HTTP_METHOD_NOT_ALLOWED, {.path = path, .query = {}});
-      refusal.headers[MHD_HTTP_HEADER_ALLOW] = "GET, HEAD";
-      return send(connection, method, std::move(refusal));
-    }
-    if (*state == nullptr || *upload_size > 0) {
+    if (*state == nullptr) {
+      if (auto answer = refusal(connection, method, path)) {
+        return send(connection, method, std::move(*answer));
+      }
       *state = handler;
-      *upload_size = 0;  // of no use in a GET
       return MHD_YES;
     }
+    HttpConnections::await_end_of_answer(state_of(connection));
     const auto& answer = *static_cast<const HttpServer::Handler*>(handler);
     return send(connection, method, answer_to(answer, connection, path));
   } catch (const std::exception&) {  // out of memory
     return MHD_NO;
   }
+}
+
+void on_end_of_answer(void*, MHD_Connection* connection, void**, MHD_RequestTerminationCode) {
+  HttpConnections::await_request(state_of(connection));
+}
+
+void on_connection(void* connections, MHD_Connection* connection, void** state,
+                   MHD_ConnectionNotificationCode what) {
+  auto& all = *static_cast<HttpConnections*>(connections);
+  if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+    const int socket =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    *state = &all.add(socket);
+  } else {
+    all.remove(*static_cast<HttpConnections::Connection*>(*state));
+  }
+}
+
+/// How many connections there may be, each with a file that is sent on it.
+unsigned most_connections() {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  constexpr rlim_t kWanted = 2 * kMostConnections + kOtherFiles;
+  files.rlim_cur = std::max(files.rlim_cur, std::min(files.rlim_max, kWanted));
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  return static_cast<unsigned>(
+      (std::clamp<rlim_t>(files.rlim_cur, kOtherFiles + 2, kWanted) - kOtherFiles) / 2);
 }
 
 }  // namespace
@@ -169,18 +229,21 @@ HttpAnswer http_error(unsigned status, const HttpRequest& request) {
   return answer;
 }
 
-HttpServer::HttpServer(std::uint16_t port, Handler handler) : handler_(std::move(handler)) {
+HttpServer::HttpServer(std::uint16_t port, Handler handler)
+    : handler_(std::move(handler)), connections_(most_connections()) {
   std::signal(SIGPIPE, SIG_IGN);  // a browser may leave while it is sent a file
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  daemon_ = MHD_start_daemon(MHD_USE_AUTO, port, nullptr, nullptr, on_request, &handler_,
-                             MHD_OPTION_SOCK_ADDR, &address,                     //
-                             MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,               //
-                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes,  //
-                             MHD_OPTION_CONNECTION_TIMEOUT, kTimeoutSeconds,     //
-                             MHD_OPTION_END);
+  daemon_ =
+      MHD_start_daemon(MHD_USE_AUTO, port, nullptr, nullptr, on_request, &handler_,
+                       MHD_OPTION_SOCK_ADDR, &address,                      //
+                       MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                //
+                       MHD_OPTION_CONNECTION_MEMORY_LIMIT, kRequestBytes,   //
+                       MHD_OPTION_CONNECTION_LIMIT, kMostConnections + 16,  // some on their way out
+                       MHD_OPTION_NOTIFY_CONNECTION, on_connection, &connections_,
+                       MHD_OPTION_NOTIFY_COMPLETED, on_end_of_answer, nullptr, MHD_OPTION_END);
 }
 
 HttpServer::~HttpServer() {
@@ -194,7 +257,9 @@ std::uint16_t HttpServer::port() const {
 }
 
 void HttpServer::run() {
-  while (daemon_ != nullptr && MHD_run_wait(daemon_, -1) == MHD_YES) {
+  constexpr int kMilliseconds = 1000;
+  while (daemon_ != nullptr && MHD_run_wait(daemon_, kMilliseconds) == MHD_YES) {
+    connections_.end_late();
   }
 }
 

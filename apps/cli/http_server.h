@@ -7,14 +7,17 @@
 #include <string>
 #include <utility>
 
+#include "cli/http_connections.h"
+
 struct MHD_Daemon;
 
 namespace addnorm::cli {
 
 /// GET or HEAD.
 struct HttpRequest {
-  std::string path;                          ///< decoded: "/a b"
-  std::map<std::string, std::string> query;  ///< decoded: {"from", "50"}
+  std::string path;                               ///< decoded: "/a b"
+  std::map<std::string, std::string> query = {};  ///< decoded: {"from", "50"}
+  std::string accept_encoding = {};               ///< the header, or empty
 };
 
 enum class Links { kFollow, kRefuse };
@@ -54,8 +57,9 @@ struct HttpAnswer {
 /// A status with a line of text that names it and the path.
 HttpAnswer http_error(unsigned status, const HttpRequest& request);
 
-/// Answers browsers on this machine, and nobody else. It knows HTTP and nothing of what it serves:
-/// ranges of bytes, HEAD, other methods and the length of requests are its business alone.
+/// Answers browsers on this machine, for pages of this machine, and nobody else. It knows HTTP and
+/// nothing of what it serves: ranges of bytes, HEAD, other methods, who asks, and the length and
+/// duration of requests are its business alone.
 class HttpServer {
  public:
   using Handler = std::function<HttpAnswer(const HttpRequest&)>;
@@ -73,6 +77,7 @@ class HttpServer {
 
  private:
   Handler handler_;
+  HttpConnections connections_;
   MHD_Daemon* daemon_ = nullptr;
 };
 

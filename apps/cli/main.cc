@@ -1,8 +1,11 @@
 #include <fcntl.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
@@ -10,10 +13,12 @@
 #include <vector>
 
 #include "base/require.h"
+#include "base/shorten.h"
 #include "cli/command.h"
 #include "cli/manual.h"
 #include "cli/options.h"
 #include "cli/processes.h"
+#include "io/file.h"
 
 namespace addnorm::cli {
 namespace {
@@ -40,14 +45,15 @@ ADDNORM_CPU=avx512|avx2|sse4|scalar forces an instruction set, NO_COLOR=1 forbid
 Exit status: 0 done, 1 a verdict failed, the doctor found something or a loss was not finite, 2 bad
 usage or bad input.)";
 
-/// One line on standard error, whatever characters a file name or an argument brings along.
+/// A line of at most 300 bytes on standard error, whatever a file name or an argument brings along.
 ExitStatus report_error(const CLI::App& program, std::string message) {
   std::string command = program.get_name();
   for (const CLI::App* parsed : program.get_subcommands()) command += ' ' + parsed->get_name();
   std::ranges::replace_if(
       message, [](char c) { return c >= 0 && c < ' '; }, ' ');
   let_first_process_report();
-  std::fputs(fmt::format("{}: {}\n", command, message).c_str(), stderr);
+  constexpr std::size_t kMostBytes = 300;
+  std::fputs((shorten(command + ": " + message, kMostBytes) + '\n').c_str(), stderr);
   end_processes(kBadUsage);
   return kBadUsage;
 }
@@ -126,11 +132,34 @@ void occupy_closed_streams() {
   }
 }
 
+/// A file that is mapped has become shorter; anything else ends the program as it would have.
+void on_bus_error(int signal, siginfo_t* info, void*) {
+  const char* const file = io::mapped_file_at(info->si_addr);
+  if (file == nullptr) {
+    std::signal(signal, SIG_DFL);
+    return;  // to what raised it, which raises it again
+  }
+  for (const char* part : {"addnorm: ", file, ": has become shorter while it was read\n"}) {
+    [[maybe_unused]] const ssize_t written = ::write(2, part, std::strlen(part));
+  }
+  std::_Exit(kBadUsage);
+}
+
+/// What the system would end the program for without a word.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that is too long cannot be written, as on a full disk
+}
+
 }  // namespace
 }  // namespace addnorm::cli
 
 int main(int argc, char** argv) {
   addnorm::cli::occupy_closed_streams();
+  addnorm::cli::catch_signals();
   try {
     return addnorm::cli::run({argv + 1, argv + argc});
   } catch (...) {  // no memory even for a message

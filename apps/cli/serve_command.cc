@@ -13,6 +13,7 @@
 
 #include "base/require.h"
 #include "cli/command.h"
+#include "cli/content_coding.h"
 #include "cli/http_server.h"
 #include "cli/own_files.h"
 #include "cli/run_folders.h"
@@ -43,6 +44,19 @@ bool leaves_folder(const fs::path& path) {
   return std::ranges::find(path, fs::path("..")) != path.end();
 }
 
+/// The file itself, or one beside it that holds it compressed, as the request accepts.
+OpenFile open_file(const fs::path& file, const HttpRequest& request, HttpAnswer& answer) {
+  for (const auto& [coding, extension] : {std::pair{"br", ".br"}, {"gzip", ".gz"}}) {
+    OpenFile compressed(fs::path(file) += extension, Links::kFollow);
+    if (!compressed) continue;
+    answer.headers["Vary"] = "Accept-Encoding";
+    if (!accepts_coding(request.accept_encoding, coding)) continue;
+    answer.headers["Content-Encoding"] = coding;
+    return compressed;
+  }
+  return {file, Links::kFollow};
+}
+
 /// A file of the page.
 HttpAnswer page_answer(const fs::path& folder, const HttpRequest& request) {
   if (!request.path.starts_with('/') || leaves_folder(request.path)) {
@@ -52,7 +66,7 @@ HttpAnswer page_answer(const fs::path& folder, const HttpRequest& request) {
   file += request.path;  // `/` would replace the folder with a path that begins with two slashes
   if (request.path.ends_with('/')) file /= "index.html";
   HttpAnswer answer;
-  answer.file = OpenFile(file, Links::kFollow);
+  answer.file = open_file(file, request, answer);
   if (!answer.file) return http_error(404, request);
   answer.content_type = content_type_of(file);
   // Their names change with what they hold, so browsers may keep them, for when this has ended.
@@ -60,6 +74,20 @@ HttpAnswer page_answer(const fs::path& folder, const HttpRequest& request) {
   answer.headers["Cache-Control"] =
       is_named_by_content ? "max-age=31536000, immutable" : "no-cache";
   return answer;
+}
+
+/// What the page may load and do, as web/index.html itself says, and who may frame it: every site
+/// the tutorial, none the runs.
+void set_policy(const HttpRequest& request, HttpAnswer& answer) {
+  std::string policy =
+      "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+      "img-src 'self' data:";
+  if (request.path.starts_with("/api/") || request.path == "/runs.html") {
+    policy += "; frame-ancestors 'none'";
+    answer.headers["X-Frame-Options"] = "DENY";
+    answer.headers["Cross-Origin-Resource-Policy"] = "same-origin";
+  }
+  answer.headers["Content-Security-Policy"] = policy;
 }
 
 void check(const ServeFlags& flags) {
@@ -78,7 +106,9 @@ ExitStatus serve(const ServeFlags& flags) {
   HttpServer server(flags.port, [&flags](const HttpRequest& request) {
     std::optional<HttpAnswer> answer;
     if (!flags.runs.empty()) answer = answer_about_runs(flags.runs, request);
-    return answer ? std::move(*answer) : page_answer(flags.folder, request);
+    if (!answer) answer = page_answer(flags.folder, request);
+    set_policy(request, *answer);
+    return std::move(*answer);
   });
   require(server.port() > 0, "--port: {} cannot be listened on; expected a free port, 0 for any",
           flags.port);

@@ -8,8 +8,8 @@
 ///
 /// Rows are divided among `threads` threads of OpenMP where that pays: 0 means as many as it has
 /// (OMP_NUM_THREADS, omp_set_num_threads), 1 that all is done on the caller's thread, for engines
-/// with a pool of their own. Calls from several threads at once are safe. All threads must handle
-/// subnormal numbers alike: a thread that flushes them to zero (FTZ, DAZ) gives other bits.
+/// with a pool of their own; a forked process has one. Calls from several threads at once are safe.
+/// All threads must handle subnormal numbers alike: one with FTZ or DAZ gives other bits.
 ///
 /// Memory may overlap only where a member's comment says so, and then must be the same matrix (same
 /// type, first element and stride). Other overlaps are not detected, but for sum = y.

@@ -9,12 +9,14 @@
 #include <cstddef>
 #include <exception>
 
+#include "base/fork.h"
+
 namespace addnorm {
 
 /// How many threads a region that this thread opens has.
 inline std::size_t thread_count() {
 #ifdef _OPENMP
-  return static_cast<std::size_t>(omp_get_max_threads());
+  return is_forked() ? 1 : static_cast<std::size_t>(omp_get_max_threads());
 #else
   return 1;
 #endif
@@ -32,6 +34,7 @@ class ThreadCount {
  private:
   static void set([[maybe_unused]] std::size_t count) {
 #ifdef _OPENMP
+    if (is_forked()) count = std::min<std::size_t>(count, 1);
     if (count > 0) omp_set_num_threads(static_cast<int>(std::min<std::size_t>(count, INT_MAX)));
 #endif
   }
@@ -100,6 +103,10 @@ void parallel_ranges(std::size_t count, std::size_t grain, std::size_t step, con
 /// in parallel itself runs on its one thread.
 template <typename Job>
 void parallel_jobs(std::size_t count, const Job& job) {
+  if (thread_count() == 1) {
+    for (std::size_t i = 0; i < count; ++i) job(i);
+    return;
+  }
   FirstException exception;
 #pragma omp parallel for schedule(dynamic, 1)
   for (std::size_t i = 0; i < count; ++i) exception.guard([&] { job(i); });

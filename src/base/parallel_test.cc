@@ -1,7 +1,11 @@
 #include "base/parallel.h"
 
 #include <gmock/gmock.h>
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <set>
 #include <vector>
 
@@ -44,6 +48,26 @@ TEST(Parallel, HandsAnExceptionToTheCaller) {
   };
   EXPECT_THROW(parallel_for(100, 1, fail), Error);
   EXPECT_THROW(parallel_jobs(100, fail), Error);
+}
+
+TEST(Parallel, GoesOnInAForkedProcess) {
+  omp_set_num_threads(2);
+  std::vector<int> visits(100);
+  const auto visit_all = [&] {
+    parallel_for(visits.size(), 1, [&](std::size_t i) { ++visits[i]; });
+    parallel_jobs(visits.size(), [&](std::size_t i) { ++visits[i]; });
+  };
+  visit_all();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);             // where it waits for threads that have not come along
+    omp_set_num_threads(2);  // as a caller might
+    visit_all();
+    std::_Exit(visits == std::vector<int>(100, 4) ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Matrix, IsEmptyOnceMovedFrom) {

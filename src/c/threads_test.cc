@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -107,6 +110,37 @@ TEST(Threads, OfACallAreAsManyAsItSays) {
     Calls calls(threads);
     for (const auto& call : calls.all()) {
       EXPECT_EQ(threads_started_by(call), threads - 1);
+    }
+  }
+}
+
+/// How a child process ends that makes a call: 0, unless it waits for threads that it has not.
+int end_of_fork(const std::function<bool()>& call) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    std::_Exit(call() ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(Threads, OfAForkedProcessAreOne) {
+  omp_set_num_threads(2);
+  for (const std::size_t threads : {0, 2}) {
+    Calls calls(threads);
+    for (const auto& call : calls.all()) {
+      call();
+      const std::vector<float> y(calls.y.flat().begin(), calls.y.flat().end());
+      const std::vector<float> dx(calls.dx.flat().begin(), calls.dx.flat().end());
+      EXPECT_EQ(end_of_fork([&] {
+                  omp_set_num_threads(3);  // a caller may not know
+                  call();
+                  return std::ranges::equal(calls.y.flat(), y) &&
+                         std::ranges::equal(calls.dx.flat(), dx);
+                }),
+                0);
     }
   }
 }

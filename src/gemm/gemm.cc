@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 
 #include "addnorm/matrix.h"
+#include "base/parallel.h"
 #include "base/require.h"
 #include "gemm/onednn_matmul.h"
 #include "kernels/convert.h"
@@ -110,6 +111,7 @@ void gemm(const Gemm<In, Out>& args) {
   check(args);
   if (args.m() == 0 || args.n() == 0) return;
   if (args.k() == 0 || args.alpha == 0) return start(args);
+  const ThreadCount threads(is_forked() ? 1 : 0);  // oneDNN and Eigen take OpenMP's
   multiply(args);
 }
 

@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <omp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "addnorm/error.h"
 #include "support/compare.h"
@@ -120,6 +125,30 @@ TYPED_TEST(GemmTest, EqualsTheNaiveProduct) {
       }
     }
   }
+}
+
+template <typename T>
+void expect_same_product_in_a_fork() {
+  TorchGenerator generator(1);
+  const Matrix<T> a = random_matrix<T>(generator, 256, 256);
+  Matrix<T> c(256, 256), again(256, 256);
+  gemm<T>({.a = a, .b = a, .c = c});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);             // where it waits for threads that have not come along
+    omp_set_num_threads(2);  // as a caller might
+    gemm<T>({.a = a, .b = a, .c = again});
+    std::_Exit(testing::max_error(again.flat(), c.flat()) < 1e-3 ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(GemmThreads, OfAForkedProcessAreOne) {
+  omp_set_num_threads(2);
+  expect_same_product_in_a_fork<float>();
+  expect_same_product_in_a_fork<double>();
 }
 
 TEST(GemmErrors, NameTheShapesThatDoNotFit) {

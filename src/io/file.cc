@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,11 +13,13 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string_view>
 #include <system_error>
 
 #include "base/require.h"
+#include "base/shorten.h"
 
 namespace addnorm::io {
 namespace {
@@ -154,10 +158,47 @@ std::deque<PendingFile> open_outputs(const std::vector<std::string>& files) {
   return outputs;
 }
 
+/// A mapped file, in a list that a handler of signals can read.
+class Mapping {
+ public:
+  Mapping(const std::string& file, void* bytes, std::size_t size)
+      : file_(shorten(file, 200)), bytes_(static_cast<const char*>(bytes)), size_(size) {
+    const std::lock_guard guard(mutex_);
+    next_ = first_.load();
+    first_ = this;
+  }
+  ~Mapping() {
+    const std::lock_guard guard(mutex_);
+    std::atomic<Mapping*>* link = &first_;
+    while (*link != this) link = &link->load()->next_;
+    *link = next_.load();
+    ::munmap(const_cast<char*>(bytes_), size_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  static const char* file_at(const void* address) noexcept {
+    for (const Mapping* m = first_; m != nullptr; m = m->next_) {
+      if (address >= m->bytes_ && address < m->bytes_ + m->size_) return m->file_.c_str();
+    }
+    return nullptr;
+  }
+
+ private:
+  static inline std::mutex mutex_;  // of those who change the list
+  static inline std::atomic<Mapping*> first_ = nullptr;
+
+  const std::string file_;
+  const char* const bytes_;
+  const std::size_t size_;
+  std::atomic<Mapping*> next_ = nullptr;
+};
+
 }  // namespace
 
 std::string read_file(const std::string& file) {
   constexpr std::size_t kChunk = 1 << 20;
+  constexpr std::size_t kMostOfAPipe = std::size_t{1} << 30;
   const Stream stream(std::fopen(file.c_str(), "rb"));
   if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
   std::string bytes;
@@ -170,6 +211,9 @@ std::string read_file(const std::string& file) {
     bytes.resize(end + kChunk);
     got = std::fread(bytes.data() + end, 1, kChunk, stream.get());
     bytes.resize(end + got);
+    require(!no_size || bytes.size() <= kMostOfAPipe,
+            "{}: gives more than {} bytes; expected a regular file for so much", file,
+            kMostOfAPipe);
   } while (got == kChunk);
   const int reason = errno;
   require(std::ferror(stream.get()) == 0, "{}: cannot be read: {}", file, std::strerror(reason));
@@ -179,19 +223,21 @@ std::string read_file(const std::string& file) {
 FileBytes map_file(const std::string& file) {
   std::error_code is_pipe;
   const std::uintmax_t size = fs::file_size(file, is_pipe);
-  const Stream stream(std::fopen(file.c_str(), "rb"));
-  if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
   void* bytes = MAP_FAILED;
-  if (!is_pipe && size > 0) {
+  if (!is_pipe && size > 0) {  // a pipe is opened once: its writer may be gone the second time
+    const Stream stream(std::fopen(file.c_str(), "rb"));
+    if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
     bytes = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, ::fileno(stream.get()), 0);
   }
   if (bytes == MAP_FAILED) {
     const auto read = std::make_shared<const std::string>(read_file(file));
     return {*read, read};
   }
-  const std::shared_ptr<const void> owner(
-      bytes, [size](const void* p) { ::munmap(const_cast<void*>(p), size); });
-  return {{static_cast<const char*>(bytes), size}, owner};
+  return {{static_cast<const char*>(bytes), size}, std::make_shared<Mapping>(file, bytes, size)};
+}
+
+const char* mapped_file_at(const void* address) noexcept {
+  return Mapping::file_at(address);
 }
 
 std::string read_text(const std::vector<std::string>& files) {
@@ -201,7 +247,14 @@ std::string read_text(const std::vector<std::string>& files) {
 }
 
 void append_file(const std::string& file, std::string_view bytes) {
-  const Stream stream(std::fopen(file.c_str(), "ab"));
+  // A pipe without a reader would wait for one.
+  constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const int descriptor = ::open(file.c_str(), kFlags, 0666);
+  require(descriptor >= 0 || errno != ELOOP, "{}: is a link; expected a file", file);
+  const Stream stream(descriptor < 0 ? nullptr : ::fdopen(descriptor, "ab"));
+  struct stat found {};
+  require(!stream || (::fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode)),
+          "{}: is not a regular file", file);
   const bool written = stream &&
                        std::fwrite(bytes.data(), 1, bytes.size(), stream.get()) == bytes.size() &&
                        std::fflush(stream.get()) == 0;

@@ -8,7 +8,7 @@
 
 namespace addnorm::io {
 
-/// The bytes of a whole file, or of a pipe up to its end.
+/// The bytes of a whole file, or of a pipe or device up to its end, which must come within 1 GiB.
 std::string read_file(const std::string& file);
 
 /// Bytes, and who keeps them.
@@ -18,14 +18,18 @@ struct FileBytes {
 };
 
 /// The bytes of a file that are read only when they are looked at, and shared by all who map it.
-/// What cannot be mapped, as a pipe, is read. Nobody may shorten the file meanwhile; write_files
-/// and write_file do not, they put a new file in its place.
+/// What cannot be mapped, as a pipe, is read. Nobody may shorten the file meanwhile: what is no
+/// longer there raises SIGBUS. write_files and write_file do not, they put a new file in its place.
 FileBytes map_file(const std::string& file);
+
+/// The file that is mapped there, shortened, or null; for a handler of SIGBUS.
+const char* mapped_file_at(const void* address) noexcept;
 
 /// The bytes of the files, one after the other.
 std::string read_text(const std::vector<std::string>& files);
 
-/// Appends to a file, and makes it where it is missing; the bytes are with the system then.
+/// Appends to a file, and makes it where it is missing; the bytes are with the system then. A link
+/// or what is no regular file is refused.
 void append_file(const std::string& file, std::string_view bytes);
 
 /// Removes from the folder what writers that were killed have left there.

@@ -83,6 +83,41 @@ TEST_F(FileTest, ReadsAPipe) {
   writer.join();
 }
 
+TEST_F(FileTest, RefusesWhatHasNoEnd) {
+  EXPECT_THAT([] { read_file("/dev/zero"); },
+              ThrowsMessage<Error>(HasSubstr("/dev/zero: gives more than 1073741824 bytes")));
+}
+
+TEST_F(FileTest, AppendsToNothingThatIsPlanted) {
+  write_files({{path("secret"), "old"}});
+  fs::create_symlink("secret", path("link"));
+  fs::create_symlink("new", path("loose"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const char* name : {"link", "loose"}) {
+    EXPECT_THAT([&] { append_file(path(name), "x"); },
+                ThrowsMessage<Error>(HasSubstr("is a link")));
+  }
+  EXPECT_THROW(append_file(path("pipe"), "x"), Error);
+  EXPECT_THROW(append_file("/dev/null", "x"), Error);
+  EXPECT_EQ(read_file(path("secret")), "old");
+  EXPECT_FALSE(fs::exists(path("new")));
+}
+
+TEST_F(FileTest, KnowsWhatIsMappedWhere) {
+  write_files({{path("a"), "aaaa"}, {path("b"), "bbbb"}});
+  const FileBytes a = map_file(path("a"));
+  const char* of_b = nullptr;
+  {
+    const FileBytes b = map_file(path("b"));
+    of_b = b.view.data();
+    EXPECT_EQ(mapped_file_at(of_b + 3), path("b"));
+    EXPECT_EQ(mapped_file_at(a.view.data()), path("a"));
+    EXPECT_EQ(mapped_file_at(&of_b), nullptr);
+  }
+  EXPECT_EQ(mapped_file_at(of_b), nullptr);
+  EXPECT_EQ(mapped_file_at(a.view.data()), path("a"));
+}
+
 TEST_F(FileTest, TextFilesAreJoinedAsBytes) {
   write_files({{path("a"), "one\xc3"}, {path("b"), "\xa9two\n"}});
   EXPECT_EQ(read_text({path("a"), path("b"), path("a")}), "one\xc3\xa9two\none\xc3");

@@ -93,11 +93,11 @@ class BackwardLoops {
     HWY_ALIGN V offset[kRowGroup] = {};
     HWY_ALIGN V slope[kRowGroup] = {};
     Pack<V, 4> sum[kRowGroup], projected[kRowGroup];  ///< Σg and Σg·x̂ of one block
-    Group<V> sums, projections;                       ///< and of all
+    BlockSum<V, Group<V>> sums, projections;          ///< and of all
 
-    HWY_INLINE void add_block() {
-      sums = sums + tree_sums(sum);
-      projections = projections + tree_sums(projected);
+    HWY_INLINE void add_block(std::size_t end) {
+      sums.add(tree_sums(sum), end);
+      projections.add(tree_sums(projected), end);
     }
   };
 
@@ -272,14 +272,15 @@ class BackwardLoops {
 
   void start(Rows& rows) const {
     const Group<V> zero = set<kRowGroup>(V{0});
-    rows.sums = rows.projections = zero;
+    rows.sums.start();
+    rows.projections.start();
     for (std::size_t g = rows.count; g < kRowGroup; ++g) rows.sum[g] = rows.projected[g] = zero;
     store(centred_ ? means_of_heads(rows) : zero, rows.shift, Full());
   }
   void finish(Rows& rows) const {
-    store(centred_ ? rows.sums * set<kRowGroup>(inverse_count_) : set<kRowGroup>(V{0}), rows.offset,
-          Full());
-    store(rows.projections * set<kRowGroup>(inverse_divisor_), rows.slope, Full());
+    store(centred_ ? rows.sums.total() * set<kRowGroup>(inverse_count_) : set<kRowGroup>(V{0}),
+          rows.offset, Full());
+    store(rows.projections.total() * set<kRowGroup>(inverse_divisor_), rows.slope, Full());
     for (std::size_t g = 0; g < rows.count; ++g) {
       const NormStatistics<V>& row = args_.statistics[rows.first + g];
       rows.slope[g] = rows.slope[g] * row.epsilon_ratio * row.reciprocal;

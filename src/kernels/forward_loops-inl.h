@@ -85,12 +85,12 @@ class ForwardLoops {
     bool staged = true;    ///< whether s is in the staging buffer, unless it is elsewhere
     HWY_ALIGN V shift[kRowGroup] = {};              ///< what s of each row is measured from
     Pack<V, 4> sum[kRowGroup], squares[kRowGroup];  ///< of s − shift, of one block
-    Group<V> sums, all_squares;                     ///< of all blocks
+    BlockSum<V, Group<V>> sums, all_squares;        ///< of all blocks
     GroupStatistics<V> statistics;
 
-    HWY_INLINE void add_block() {
-      sums = sums + tree_sums(sum);
-      all_squares = all_squares + tree_sums(squares);
+    HWY_INLINE void add_block(std::size_t end) {
+      sums.add(tree_sums(sum), end);
+      all_squares.add(tree_sums(squares), end);
     }
   };
 
@@ -281,11 +281,14 @@ class ForwardLoops {
   void start(Rows& rows) const {
     rows.s = stages() ? rows.slot : rows.first;
     const Group<V> zero = set<kRowGroup>(V{0});
-    rows.sums = rows.all_squares = zero;
+    rows.sums.start();
+    rows.all_squares.start();
     for (std::size_t g = rows.count; g < kRowGroup; ++g) rows.sum[g] = rows.squares[g] = zero;
     store(from_moments_.centred ? means_of_heads<kOptions>(rows) : zero, rows.shift, Full());
   }
-  void finish(Rows& rows) const { find_statistics(rows, rows.sums, rows.all_squares); }
+  void finish(Rows& rows) const {
+    find_statistics(rows, rows.sums.total(), rows.all_squares.total());
+  }
   /// The mean of the first values of each row.
   template <bool kOptions>
   HWY_INLINE Group<V> means_of_heads(const Rows& rows) const {

@@ -10,6 +10,7 @@
 #include "addnorm/error.h"
 #include "addnorm/matrix.h"
 #include "kernels/activation.h"
+#include "kernels/constant_block.h"
 #include "kernels/softmax.h"
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
@@ -43,6 +44,20 @@ TEST(InstructionSet, TheOneInUseIsListedAndAnUnknownOneIsRefused) {
   EXPECT_THAT([] { use_instruction_set("mmx"); },
               ::testing::ThrowsMessage<Error>(::testing::HasSubstr(
                   "use_instruction_set: there is no instruction set 'mmx' here, there are ")));
+}
+
+TEST(InstructionSet, RowsOfSeveralStretchesHaveTheSameBits) {
+  for (const NormKind kind : {NormKind::kLayer, NormKind::kRms}) {
+    const testing::NormCase<float> fresh({.kind = kind}, {2, 3 * kStretch + 100});
+    testing::NormCase<float> first = fresh;
+    first.run();
+    everywhere([&](const std::string& where) {
+      testing::NormCase<float> again = fresh;
+      again.run();
+      EXPECT_TRUE(same_bits(again.y, first.y)) << where;
+      EXPECT_TRUE(same_bits(again.dx, first.dx)) << where;
+    });
+  }
 }
 
 /// One call of add_norm_forward and its backward, with random shape, options and data.

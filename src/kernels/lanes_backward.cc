@@ -218,7 +218,8 @@ class LaneBackwardLoops {
       result.shift = tree_sum(cols_ < kGradientHead ? head(Tail{cols_}) : head(Full())) *
                      inverse_gradient_head<V>(cols_);
     }
-    V sum = 0, projection = 0;
+    BlockSum<V> sum, projection;
+    sum.start(), projection.start();
     for (std::size_t begin = 0; begin < cols_; begin += kBlock) {
       const std::size_t n = HWY_MIN(kBlock, cols_ - begin);
       for (std::size_t tile = 0; tile < n; tile += kLaneTile) {
@@ -227,16 +228,17 @@ class LaneBackwardLoops {
       }
       sum_block(Normalize<V>(statistics), r, begin, n, result.shift, sum, projection);
     }
-    result.slope = projection * (V{1} / variance_divisor<V>(options_, cols_)) *
+    result.slope = projection.total() * (V{1} / variance_divisor<V>(options_, cols_)) *
                    statistics.epsilon_ratio * statistics.reciprocal;
     if (centred) {
-      result.offset =
-          gradient_offset(sum * (V{1} / static_cast<V>(cols_)), statistics.mean_lo, result.slope);
+      result.offset = gradient_offset(sum.total() * (V{1} / static_cast<V>(cols_)),
+                                      statistics.mean_lo, result.slope);
     }
     return result;
   }
   HWY_NOINLINE void sum_block(const Normalize<V>& normalize, std::size_t r, std::size_t begin,
-                              std::size_t n, V shift, V& sum, V& projection) const {
+                              std::size_t n, V shift, BlockSum<V>& sum,
+                              BlockSum<V>& projection) const {
     const V* const z = z_at(begin);
     const V* const gamma = gamma_.at(begin, n);
     const B* const dy = lanes_at(args_.dy, r, begin).data;
@@ -254,8 +256,8 @@ class LaneBackwardLoops {
       }
       if (d_beta != nullptr) store(load(d_beta + i, count) + dy_here, d_beta + i, count);
     });
-    sum += tree_sum(g_sum);
-    projection += tree_sum(projected);
+    sum.add(tree_sum(g_sum), begin + kBlock);
+    projection.add(tree_sum(projected), begin + kBlock);
   }
 
   void spread_tile(const Row& row, std::size_t begin, std::size_t n) const {

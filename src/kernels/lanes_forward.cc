@@ -84,7 +84,8 @@ class LaneForwardLoops {
 
   void normalize_row(std::size_t r) const {
     const FromMoments<V> from_moments(options_, cols_);
-    Moments<V> total;
+    BlockSum<V> sum, squares;
+    sum.start(), squares.start();
     V shift = 0;
     for (std::size_t begin = 0; begin < cols_; begin += kBlock) {
       const std::size_t n = width(begin, kBlock);
@@ -94,12 +95,12 @@ class LaneForwardLoops {
         shift = tree_sum(head<V>(n, Memory<V>{z})) / head_size<V>(n);
       }
       const Moments<V> d = moments<V>(Values<V>(z, n), V{1}, shift, V{0});
-      total.sum += d.sum;
-      total.squares += d.squares;
+      sum.add(d.sum, begin + kBlock);
+      squares.add(d.squares, begin + kBlock);
     }
     GroupStatistics<V> found;
-    const unsigned unclear = from_moments(set<kRowGroup>(shift), set<kRowGroup>(total.sum),
-                                          set<kRowGroup>(total.squares), found);
+    const unsigned unclear = from_moments(set<kRowGroup>(shift), set<kRowGroup>(sum.total()),
+                                          set<kRowGroup>(squares.total()), found);
     const NormStatistics<V> statistics =
         HWY_LIKELY(unclear == 0) ? found.get(0) : careful_statistics(options_, MadeAgain(*this, r));
     if (!args_.statistics.empty()) args_.statistics[r] = statistics;

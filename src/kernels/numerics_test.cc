@@ -99,6 +99,49 @@ TEST(Numerics, AMillionValuesKeepTheirMean) {
   EXPECT_LE(max_error(c.y, c.expected().y), 2e-6);
 }
 
+// Sums over the blocks of a row would lose more the longer it is: of a million dx was off
+// by 1.4e-6.
+TEST(Numerics, ErrorDoesNotGrowWithTheWidth) {
+  for (const std::size_t features : {65'536, 1'000'000}) {
+    for (const NormKind kind : {NormKind::kLayer, NormKind::kRms, NormKind::kInstance}) {
+      for (const double mean : {0.0, 1e3}) {
+        SCOPED_TRACE(
+            fmt::format("kind {}, {} values, mean {}", static_cast<int>(kind), features, mean));
+        const bool is_row = kind != NormKind::kInstance;
+        NormCase<float> c({.kind = kind}, {1, is_row ? features : 1, is_row ? 1 : features},
+                          {mean, 1});
+        if (mean == 0) {  // whose squares all round alike
+          for (float& x : c.x) x = x < 0 ? -1.1F : 1.1F;
+        }
+        expect_right(std::move(c), 2e-6, 1e-6);
+      }
+    }
+  }
+}
+
+// Of two features x̂ is ±1 whatever they are: what is left of g is a small part of its terms, and
+// errs as they do.
+TEST(Numerics, GradientOfFewFeaturesIsAsRightAsItsTerms) {
+  for (const std::size_t features : {1, 2, 3, 4, 5, 8}) {
+    for (const double mean : {0.0, 1e3}) {
+      NormCase<float> c({}, {1000, features}, {mean, 1});
+      c.gamma.clear();
+      c.beta.clear();
+      c.run();
+      const reference::Values dx = c.expected_gradients().dx;
+      for (std::size_t r = 0; r < 1000; ++r) {
+        const std::span dy = std::span(c.dy).subspan(r * features, features);
+        const double largest = std::abs(
+            *std::ranges::max_element(dy, {}, [](float value) { return std::abs(value); }));
+        for (std::size_t i = r * features; i < (r + 1) * features; ++i) {
+          ASSERT_NEAR(c.dx[i], dx[i], 1e-6 * largest * c.statistics[r].reciprocal)
+              << features << " features, mean " << mean << ", row " << r;
+        }
+      }
+    }
+  }
+}
+
 // An ε of 1e30 counts at 1e15 as a variance and at 1e30 as a deviation.
 TEST(Numerics, HugeValuesStayFiniteAndRight) {
   for (const NormKind kind : kAllKinds) {

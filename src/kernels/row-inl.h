@@ -48,19 +48,70 @@ HWY_INLINE void prefetch(const T* from, std::size_t k) {
   }
 }
 
+/// The sum of a row's blocks, or of the blocks of several rows. They are added in order; where a
+/// row is longer than a stretch the stretches are, with what each addition has lost (Knuth's
+/// two-sum).
+template <typename V, typename Sum = V>
+class BlockSum {
+ public:
+  HWY_INLINE BlockSum() = default;
+  HWY_INLINE void start() {
+    now_ = zero();
+    is_long_ = false;
+  }
+  /// Adds the block that ends at column `end`.
+  HWY_INLINE void add(const Sum& block, std::size_t end) {
+    now_ = now_ + block;
+    if (HWY_UNLIKELY(end % kStretch == 0)) end_stretch();
+  }
+  HWY_INLINE Sum total() const {
+    if (HWY_LIKELY(!is_long_)) return now_;
+    BlockSum all = *this;
+    all.end_stretch();
+    return all.whole_ + all.lost_;
+  }
+
+ private:
+  static HWY_INLINE Sum zero() {
+    if constexpr (std::is_same_v<Sum, V>) {
+      return 0;
+    } else {
+      return set<kRowGroup>(V{0});
+    }
+  }
+  HWY_NOINLINE void end_stretch() {
+    if (is_long_) {
+      const Sum before = whole_;
+      whole_ = before + now_;
+      const Sum added = whole_ - before;
+      lost_ = lost_ + ((before - (whole_ - added)) + (now_ - added));
+    } else {
+      whole_ = now_;
+      lost_ = zero();
+      is_long_ = true;
+    }
+    now_ = zero();
+  }
+
+  Sum now_;           ///< of this stretch
+  Sum whole_, lost_;  ///< of those before
+  bool is_long_;
+};
+
 /// Σ value(i, count) for the packs of 0 … n − 1; a pack that is not whole must have zeros at its
 /// end.
 template <typename V, typename Value>
 HWY_INLINE V sum(std::size_t n, const Value& value) {
-  V total = 0;
+  BlockSum<V> total;
+  total.start();
   for (std::size_t begin = 0; begin < n; begin += kBlock) {
     Pack<V> lanes = set(V{0});
     for_each_pack(HWY_MIN(kBlock, n - begin), [&](std::size_t i, auto count) ADDNORM_BODY {
       lanes = lanes + value(begin + i, count);
     });
-    total += tree_sum(lanes);
+    total.add(tree_sum(lanes), begin + kBlock);
   }
-  return total;
+  return total.total();
 }
 
 /// The values at `data`, for functions that take any source of packs.
@@ -112,8 +163,9 @@ struct Moments {
 };
 template <typename V>
 HWY_NOINLINE Moments<V> moments(const Blocks<V>& blocks, V scale, V hi, V lo) {
-  Moments<V> total;
-  blocks.for_each_block([&](const V* x, std::size_t n, std::size_t) ADDNORM_BODY {
+  BlockSum<V> sum, all_squares;
+  sum.start(), all_squares.start();
+  blocks.for_each_block([&](const V* x, std::size_t n, std::size_t begin) ADDNORM_BODY {
     Pack<V> sums = set(V{0}), squares = set(V{0});
     for_each_pack(n, [&](std::size_t i, auto count) ADDNORM_BODY {
       const auto scaled = load(x + i, count) * set(scale);
@@ -121,10 +173,10 @@ HWY_NOINLINE Moments<V> moments(const Blocks<V>& blocks, V scale, V hi, V lo) {
       sums = sums + d;
       squares = squares + d * d;
     });
-    total.sum += tree_sum(sums);
-    total.squares += tree_sum(squares);
+    sum.add(tree_sum(sums), begin + kBlock);
+    all_squares.add(tree_sum(squares), begin + kBlock);
   });
-  return total;
+  return {sum.total(), all_squares.total()};
 }
 
 /// The mean of the first values of a set is what the others are measured from.

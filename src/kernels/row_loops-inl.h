@@ -131,7 +131,7 @@ class RowLoops {
       } else {
         (direction_.*steps_.read_and_write)(rows, *before, column);
       }
-      rows.add_block();
+      rows.add_block(column + kBlock);
     }
   }
 

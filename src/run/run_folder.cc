@@ -40,14 +40,24 @@ int lock(int descriptor) {
   return EWOULDBLOCK;
 }
 
+/// A run writes into its own folder and nowhere else.
+void refuse_links(const RunFiles& files) {
+  for (const std::string& file :
+       {files.config, files.metrics, files.profile, files.checkpoint, files.best, files.report}) {
+    std::error_code error;
+    require(!fs::is_symlink(file, error), "{}: is a link; expected a file of the run's own", file);
+  }
+}
+
 }  // namespace
 
 RunLock::RunLock(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   require(!error, "{}: the run's folder cannot be made: {}", folder, error.message());
+  refuse_links(RunFiles(folder));
   const std::string file = (fs::path(folder) / ".lock").string();
-  descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   require(descriptor_ >= 0, "{}: the run's folder cannot be written: {}", folder,
           std::strerror(errno));
   if (const int reason = lock(descriptor_); reason != 0) {

@@ -37,6 +37,8 @@ def import_ms():
 # The wheel itself.
 size = os.path.getsize(wheel)
 check(size < MOST_BYTES, f"{size / MIB:.1f} MiB, must be less than {MOST_BYTES // MIB}")
+notices = zipfile.ZipFile(wheel).read("addnorm/third-party-notices.txt").decode()
+check(all(name in notices for name in ("libfmt-dev", "libhwy-dev", "libgomp1")), "the notices of others are not whole")
 check("-manylinux" in wheel, f"{os.path.basename(wheel)} is not tagged for other machines")
 with zipfile.ZipFile(wheel) as files:
     names = files.namelist()

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,20 +49,30 @@ inline HttpAnswer parse_answer(const std::string& text) {
   return answer;
 }
 
-/// Sends what it is given to a port of this machine and reads until the server closes the
-/// connection.
-inline std::string exchange(int port, const std::string& request) {
+/// A connection to a port of this machine; what it does not get within 20 s is an end.
+inline int connect_to(int port) {
   const int connection = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
+  const timeval patience{.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (::connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-    const ssize_t sent = ::send(connection, request.data(), request.size(), MSG_NOSIGNAL);
-    EXPECT_EQ(sent, static_cast<ssize_t>(request.size()));
-    answer = read_to_end(connection);
+    return connection;
   }
+  ::close(connection);
+  return -1;
+}
+
+/// Sends what it is given to a port of this machine and reads until the server closes the
+/// connection.
+inline std::string exchange(int port, const std::string& request) {
+  const int connection = connect_to(port);
+  if (connection < 0) return "";
+  const ssize_t sent = ::send(connection, request.data(), request.size(), MSG_NOSIGNAL);
+  EXPECT_EQ(sent, static_cast<ssize_t>(request.size()));
+  std::string answer = read_to_end(connection);
   ::close(connection);
   return answer;
 }
