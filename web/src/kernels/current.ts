@@ -1,12 +1,14 @@
-// The page's kernels: loaded and set once, before the first chapter is shown.
+// The page's kernels: loaded once; the link is read and chapters are shown after that.
 
 import { compile } from 'addnorm/compile';
 import { Kernels } from './kernels';
 
 export let kernels: Kernels;
 
-export async function loadKernels(): Promise<Kernels> {
-  return new Kernels(await compile());
+let loading: Promise<Kernels> | undefined;
+
+export function loadKernels(): Promise<Kernels> {
+  return (loading ??= compile().then((module) => new Kernels(module)));
 }
 
 export function setKernels(loaded: Kernels): void {

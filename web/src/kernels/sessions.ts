@@ -1,7 +1,7 @@
 // Stacks that are measured and trained in workers, so that the page never waits for them.
 
 import { batch, signal } from '@preact/signals';
-import { kernels } from './current';
+import { loadKernels } from './current';
 import type { Measurement } from './kernels';
 import { newest, Remote } from './remote';
 import type { SessionHost, Stack, Timed } from './session-host';
@@ -10,7 +10,10 @@ export type SessionWorker = Remote<SessionHost>;
 
 function startWorker(): SessionWorker {
   const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
-  worker.postMessage(kernels.module);
+  loadKernels().then(
+    ({ module }) => worker.postMessage(module),
+    () => worker.terminate(), // the page says why there are no kernels
+  );
   return new Remote(worker);
 }
 
@@ -42,6 +45,12 @@ export interface Measured<J> {
 
 let measuringWorker: SessionWorker | undefined;
 
+/** The worker that makes all measurements. */
+export function measurer(): SessionWorker {
+  if (measuringWorker === undefined || measuringWorker.failed) measuringWorker = takeWorker();
+  return measuringWorker;
+}
+
 /** The measurements of the newest job, or why there are none. */
 export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly measured = signal<Measured<J> | undefined>(undefined);
@@ -50,12 +59,9 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly request = newest(async (job: J, isNewest) => {
     try {
       const text = await textBytes(job.text);
-      if (measuringWorker === undefined || measuringWorker.failed) {
-        measuringWorker = takeWorker();
-      }
       const measurements: Timed<Measurement>[] = [];
       for (const stack of job.stacks) {
-        measurements.push(await measuringWorker.call('measure', stack, text));
+        measurements.push(await measurer().call('measure', stack, text));
         if (!isNewest()) return;
       }
       const milliseconds = measurements.reduce((sum, m) => sum + m.milliseconds, 0);
