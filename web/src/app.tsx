@@ -2,6 +2,7 @@
 
 import { useEffect } from 'preact/hooks';
 import { chapters } from './chapters';
+import { Hero } from './hero/view';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState, resetState } from './state/store';
 import { Button, ChapterLink } from './ui/controls';
@@ -19,13 +20,14 @@ export function App() {
       <ChapterLink class="skip" to="add-norm">
         Skip to the first chapter
       </ChapterLink>
-      <Page
+      <Hero
         title="Add & Norm"
         introduction={
           'The residual connections and norms of every Transformer, to see, touch and try. Every ' +
           'number on this page is computed here, by the kernels of the addnorm library.'
         }
-      >
+      />
+      <Page>
         <Toolbar reset={resetAll}>
           <Button onClick={undo} disabled={!canUndo.value}>
             Undo
