@@ -2,7 +2,8 @@
 // becomes of both without Add, without Norm, and without either.
 
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useMemo } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
+import { ready } from '../kernels/current';
 import type { Measurement } from '../kernels/kernels';
 import type { Item } from '../state/store';
 import { Failure } from '../ui/controls';
@@ -41,7 +42,7 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
         {words && <strong>{words.verdict}</strong>}{' '}
         {words ? words.reason : `A sentence goes up ${OPTIONS.layers} layers and back …`}
       </p>
-      <Failure text={problem.value} />
+      <Failure text={ready.value ? problem.value : ''} />
       <Place of={OPTIONS.layers} measured={measured} />
       <Canvas name={NAME} picture={picture} />
       <Sentence />
@@ -63,11 +64,9 @@ const NAME =
   `“${SENTENCE}”. The sentence above it and the table that follows say what they show.`;
 
 function Switch({ label, formula, item }: { label: string; formula: string; item: Item<boolean> }) {
-  const id = useId();
   return (
-    <label class="switch" for={id}>
+    <label class="switch">
       <input
-        id={id}
         type="checkbox"
         role="switch"
         checked={item.value}

@@ -2,19 +2,18 @@
 
 import { batch, signal } from '@preact/signals';
 import { loadKernels } from './current';
+import { bundledText, portable, sessionWorker } from './files';
 import type { Measurement } from './kernels';
-import { newest, Remote } from './remote';
+import { connect, newest, type Remote } from './remote';
 import type { SessionHost, Stack, Timed } from './session-host';
 
 export type SessionWorker = Remote<SessionHost>;
 
 function startWorker(): SessionWorker {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
-  loadKernels().then(
-    ({ module }) => worker.postMessage(module),
-    () => worker.terminate(), // the page says why there are no kernels
+  return connect(
+    sessionWorker(),
+    loadKernels().then(({ module }) => portable(module)),
   );
-  return new Remote(worker);
 }
 
 const spares: SessionWorker[] = [];
@@ -81,8 +80,7 @@ export async function textBytes(text: string | undefined): Promise<Uint8Array> {
 }
 
 async function loadBundledText(): Promise<string> {
-  const { bundledText } = await import('./bundled-text').catch(() => {
+  return bundledText().catch(() => {
     throw new Error('The bundled text could not be loaded; is the server still there?');
   });
-  return bundledText;
 }
