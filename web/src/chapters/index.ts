@@ -4,6 +4,7 @@
 import { signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import type { Item } from '../state/store';
+import { loadKatex } from '../ui/formula';
 import { state as addNorm } from './add-norm/state';
 import { state as axes } from './axes/state';
 import { state as backward } from './backward/state';
@@ -25,6 +26,8 @@ interface Source {
   state: Record<string, Item<any, any>>; // what Reset chapter resets
   /** About how high it is, on a phone and where there is room: kept free until it has been loaded. */
   height: [narrow: number, wide: number];
+  /** Whether it has formulas from its beginning on: then it comes with them. */
+  formulas?: true;
   load(): Promise<View>;
 }
 
@@ -37,7 +40,8 @@ export class Chapter {
   async load(): Promise<void> {
     if (this.view.value !== undefined) return;
     try {
-      this.view.value = await this.source.load();
+      const [view] = await Promise.all([this.source.load(), this.source.formulas && loadKatex()]);
+      this.view.value = view;
       this.problem.value = '';
     } catch {
       this.problem.value = 'This chapter could not be loaded; is the server still there?';
@@ -56,6 +60,7 @@ const SOURCES: Source[] = [
   {
     id: 'step-by-step',
     title: 'Step by step',
+    formulas: true,
     state: stepByStep,
     height: [3950, 2450],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
@@ -63,6 +68,7 @@ const SOURCES: Source[] = [
   {
     id: 'backward',
     title: 'Backward',
+    formulas: true,
     state: backward,
     height: [2900, 1450],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
@@ -77,6 +83,7 @@ const SOURCES: Source[] = [
   {
     id: 'highway',
     title: 'The highway',
+    formulas: true,
     state: highway,
     height: [4000, 2400],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
@@ -84,6 +91,7 @@ const SOURCES: Source[] = [
   {
     id: 'placement',
     title: 'Where the norm goes',
+    formulas: true,
     state: placement,
     height: [4150, 2250],
     load: async () => {
@@ -97,6 +105,7 @@ const SOURCES: Source[] = [
   {
     id: 'block',
     title: 'The block',
+    formulas: true,
     state: block,
     height: [3750, 2500],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
@@ -104,6 +113,7 @@ const SOURCES: Source[] = [
   {
     id: 'quiz',
     title: 'Quiz',
+    formulas: true,
     state: quiz,
     height: [2050, 1700],
     load: async () => ({ View: (await import('./quiz/view')).Quiz }),

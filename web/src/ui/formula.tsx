@@ -9,23 +9,25 @@ type Katex = typeof import('katex').default;
 
 const katex = signal<Katex | undefined>(undefined);
 
+/** With the fonts that nearly every formula has: so its size is right at once. */
 export async function loadKatex(): Promise<void> {
-  if (katex.value === undefined) katex.value = (await import('./katex')).default;
+  if (katex.value !== undefined) return;
+  const { default: loaded } = await import('./katex');
+  await Promise.all(FONTS.map((font) => document.fonts.load(font)));
+  katex.value = loaded;
 }
+
+const FONTS = ['1em KaTeX_Main', 'italic 1em KaTeX_Math', '1em KaTeX_Size2'];
 
 export function Formula({ tex, block = false }: { tex: string; block?: boolean }) {
   const Tag = block ? 'div' : 'span';
-  const element = useNear<HTMLElement>(tex, () => void loadKatex().catch(() => {}));
+  const element = useNear<any>(tex, () => void loadKatex().catch(() => {}));
   const maker = katex.value;
   const html = useMemo(
     () => maker?.renderToString(tex, { displayMode: block, throwOnError: false }),
     [maker, tex, block],
   );
-  const content = html === undefined ? tex : undefined;
-  const inner = html === undefined ? undefined : { __html: html };
-  return (
-    <Tag ref={element as any} class="formula" dangerouslySetInnerHTML={inner}>
-      {content}
-    </Tag>
-  );
+  const shown =
+    html === undefined ? { children: tex } : { dangerouslySetInnerHTML: { __html: html } };
+  return <Tag ref={element} class="formula" {...shown} />;
 }
