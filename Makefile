@@ -8,7 +8,7 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all debian clang bench docs format lint package wheel sbom sanitize tsan clean mpi fuzz attack neon odr page module \
+.PHONY: help run serve tutorial test test-all debian clang bench docs format lint package wheel sbom sanitize tsan clean mpi fuzz attack neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
@@ -25,7 +25,11 @@ serve: build/release/build.ninja page ## build the interactive tutorial and show
 	@cmake --build --preset release --target bin/addnorm
 	@$(PROGRAM) serve $(ARGS)
 
-test: packages-browser packages-python build/release/build.ninja page ## build everything and run all tests
+tutorial: $(NODE_MODULES) module ## write the tutorial as one HTML file that needs no server, build/addnorm-tutorial.html
+	@$(NPM) run --silent build-single
+	@mv build/tutorial/index.html build/addnorm-tutorial.html
+
+test: packages-browser packages-python build/release/build.ninja page tutorial ## build everything and run all tests
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release
 	@ctest --preset release

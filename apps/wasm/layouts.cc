@@ -76,6 +76,7 @@ ADDNORM_EXPORT(layouts) const char* layouts() {
              FIELD(batch), FIELD(learning_rate), FIELD(warm_up), FIELD(seed), FIELD(initialization),
              FIELD(norm)),
       STRUCT(Measurement, FIELD(stream), FIELD(gradient), FIELD(token_cosine)),
+      STRUCT(TokenMeasurement, FIELD(stream), FIELD(gradient), FIELD(cosine)),
   };
   static const std::string json = fmt::format("{{{}}}", fmt::join(structs, ","));
   return json.c_str();

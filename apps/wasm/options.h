@@ -55,4 +55,11 @@ struct Measurement {
   double* token_cosine;
 };
 
+/// Where the tokens of a sentence go, layers + 1 times one value for each token, and for every two.
+struct TokenMeasurement {
+  double* stream;    ///< RMS
+  double* gradient;  ///< RMS of the loss's gradient
+  double* cosine;
+};
+
 }  // namespace addnorm

@@ -26,9 +26,12 @@ Placement placement_of(const Arrangement& a) {
           .final_norm = a.final_norm};
 }
 
-Decoder<float> drawn(const Placement& placement, const SessionOptions& o) {
+}  // namespace
+
+Decoder<float> drawn(const Arrangement& arrangement, const SessionOptions& o) {
   require(o.layers >= 1 && o.heads >= 1 && o.width % o.heads == 0,
           "{} layers of width {} with {} heads are no model", o.layers, o.width, o.heads);
+  const Placement placement = placement_of(arrangement);
   Decoder<float> decoder({.block = {.d_model = o.width,
                                     .n_heads = o.heads,
                                     .d_ff = 4 * o.width,
@@ -41,12 +44,10 @@ Decoder<float> drawn(const Placement& placement, const SessionOptions& o) {
   return decoder;
 }
 
-}  // namespace
-
 Session::Session(const Arrangement& arrangement, const SessionOptions& options, std::string text)
     : options_(options),
       text_(std::move(text), options.context),
-      decoder_(drawn(placement_of(arrangement), options)),
+      decoder_(drawn(arrangement, options)),
       trainer_(decoder_, text_,
                {.batch = options.batch,
                 .learning_rate = {options.learning_rate, options.warm_up},

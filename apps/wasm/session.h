@@ -8,6 +8,9 @@
 
 namespace addnorm {
 
+/// A decoder over bytes with its first weights.
+Decoder<float> drawn(const Arrangement& arrangement, const SessionOptions& options);
+
 /// A small decoder over bytes, as `addnorm study` trains them, that is measured or trained step by
 /// step.
 class Session {

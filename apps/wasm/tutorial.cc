@@ -1,4 +1,4 @@
-// What the tutorial has beside norms: placements and sessions.
+// What the tutorial has beside norms: placements, sessions and sentences.
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 
 #include "addnorm/nn/placement.h"
 #include "wasm/module.h"
+#include "wasm/sentence.h"
 #include "wasm/session.h"
 
 namespace addnorm {
@@ -71,6 +72,13 @@ ADDNORM_EXPORT(session_validate) double session_validate(Session* session, std::
 }
 ADDNORM_EXPORT(session_unigram_loss) double session_unigram_loss(Session* session) {
   return session->unigram_loss();
+}
+
+/// measure_sentence()
+ADDNORM_EXPORT(sentence_measure)
+double sentence_measure(const Arrangement* arrangement, const SessionOptions* options,
+                        const char* text, std::size_t bytes, const TokenMeasurement* to) {
+  return measure_sentence(*arrangement, *options, {text, bytes}, *to);
 }
 
 }  // namespace addnorm

@@ -1,12 +1,18 @@
 // The page: its head, its contents list, its chapters.
 
+import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { chapters } from './chapters';
+import { ChapterSection } from './chapters/section';
+import { Hero } from './hero/view';
 import { canRedo, canUndo, redo, undo } from './state/history';
-import { readState, resetState } from './state/store';
-import { Button, ChapterLink } from './ui/controls';
+import { readState } from './state/store';
+import { Button, ChapterLink, Failure } from './ui/controls';
 import { Page } from './ui/page';
 import { Toolbar } from './ui/toolbar';
+
+/** Why the page has no kernels. */
+export const failure = signal('');
 
 export function App() {
   useEffect(() => {
@@ -19,13 +25,14 @@ export function App() {
       <ChapterLink class="skip" to="add-norm">
         Skip to the first chapter
       </ChapterLink>
-      <Page
+      <Hero
         title="Add & Norm"
         introduction={
           'The residual connections and norms of every Transformer, to see, touch and try. Every ' +
           'number on this page is computed here, by the kernels of the addnorm library.'
         }
-      >
+      />
+      <Page>
         <Toolbar reset={resetAll}>
           <Button onClick={undo} disabled={!canUndo.value}>
             Undo
@@ -36,23 +43,9 @@ export function App() {
         </Toolbar>
         <Contents />
         <main>
-          {chapters.map(({ id, title, View, state, reset }, i) => (
-            <section key={id} id={id} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
-              <div class="chapter-head">
-                <h2 id={`${id}-title`}>
-                  <span class="number">{i + 1}</span> {title}
-                </h2>
-                <Button
-                  onClick={() => {
-                    resetState(state);
-                    reset?.();
-                  }}
-                >
-                  Reset chapter
-                </Button>
-              </div>
-              <View />
-            </section>
+          <Failure text={failure.value} />
+          {chapters.map((chapter, i) => (
+            <ChapterSection key={chapter.source.id} chapter={chapter} number={i + 1} />
           ))}
         </main>
       </Page>
@@ -73,14 +66,14 @@ function undoByKey(event: KeyboardEvent) {
 
 function resetAll() {
   readState('');
-  chapters.forEach(({ reset }) => reset?.());
+  chapters.forEach(({ view }) => view.value?.reset?.());
 }
 
 function Contents() {
   return (
     <nav class="contents" aria-label="Chapters">
       <ol>
-        {chapters.map(({ id, title }) => (
+        {chapters.map(({ source: { id, title } }) => (
           <li key={id}>
             <ChapterLink to={id}>{title}</ChapterLink>
           </li>

@@ -1,31 +1,59 @@
-import { render } from 'preact';
-import { App } from './app';
+import { hydrate, render } from 'preact';
+import { App, failure } from './app';
 import { chapters } from './chapters';
-import { loadKernels, setKernels } from './kernels/current';
+import { loadKernels, ready, setKernels } from './kernels/current';
 import { preload } from './kernels/sessions';
 import { startHistory } from './state/history';
-import { startLink } from './state/link';
+import { currentChapter, startLink } from './state/link';
 import { showChapter } from './ui/controls';
+import { loadKatex } from './ui/formula';
 import './style.css';
 
 const root = document.getElementById('app')!;
+if (root.hasAttribute('data-prerendered')) hydrate(<App />, root);
+else render(<App />, root);
 
-try {
-  setKernels(await loadKernels());
-  root.replaceChildren();
-  startLink(
-    chapters.map(({ id }) => id),
-    (chapter) => requestAnimationFrame(() => showChapter(chapter)),
-  );
-  startHistory();
-  render(<App />, root);
-  setTimeout(preload, 2000); // after the first paint
-} catch (error) {
-  root.replaceChildren();
-  render(
-    <p class="failure" role="alert">
-      {error instanceof Error ? error.message : String(error)}
-    </p>,
-    root,
+loadKernels().then(
+  (kernels) => {
+    setKernels(kernels);
+    startLink(
+      chapters.map(({ source }) => source.id),
+      (chapter) => requestAnimationFrame(() => showChapter(chapter)),
+    );
+    startHistory();
+    ready.value = true;
+    afterFirstInteraction(loadTheRest);
+  },
+  (error) => (failure.value = error instanceof Error ? error.message : String(error)),
+);
+
+/** A reader of one chapter has interacted already. */
+function afterFirstInteraction(start: () => void): void {
+  if (currentChapter() !== '') return start();
+  const ended = new AbortController();
+  for (const type of ['pointerdown', 'keydown', 'wheel', 'touchstart', 'scroll', 'change']) {
+    const once = () => {
+      ended.abort();
+      start();
+    };
+    addEventListener(type, once, { passive: true, signal: ended.signal });
+  }
+}
+
+/** What comes later, so that it is there without the server: chapter by chapter, then the workers. */
+async function loadTheRest(): Promise<void> {
+  for (const chapter of chapters) {
+    await idle();
+    await chapter.load();
+  }
+  await loadKatex().catch(() => {});
+  preload();
+}
+
+function idle(): Promise<unknown> {
+  return new Promise((resolve) =>
+    'requestIdleCallback' in window
+      ? requestIdleCallback(resolve, { timeout: 500 })
+      : setTimeout(resolve, 100),
   );
 }

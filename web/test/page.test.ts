@@ -269,6 +269,11 @@ test('works from a sub-path of any static server, and then without it', async ()
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
   const page = await openPage('', { address: `http://127.0.0.1:${port}/deep/down` });
+  await page.mouse.wheel(0, 1); // the first interaction has the rest loaded
+  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+  const came = () => performance.getEntriesByType('resource').map(({ name }) => name);
+  await expect.poll(async () => (await page.evaluate(came)).join()).toMatch(/genesis/); // the last
+  await page.waitForLoadState('networkidle');
   await page.context().setOffline(true);
   server.closeAllConnections();
   server.close();

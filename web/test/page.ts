@@ -16,6 +16,8 @@ export interface PageOptions {
   before?(): void;
   /** Where the page is served, if not by `addnorm serve`. */
   address?: string;
+  /** The page, if it is not served at all. */
+  file?: string;
   /** What to wait for: the page, or the sentence that says why there is none. */
   until?: 'heading' | 'alert';
   heading?: string;
@@ -38,7 +40,7 @@ afterEach(async () => {
 
 /** Opens the page at a link such as '#add-norm?an.gamma=2', and waits until it is there. */
 export async function openPage(hash = '', options: PageOptions = {}): Promise<Page> {
-  const address = options.address ?? inject('address');
+  const address = options.file ? `file://${options.file}` : (options.address ?? inject('address'));
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1280, height: options.height ?? 900 },
     colorScheme: options.theme ?? 'light',
@@ -56,7 +58,7 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
     if (!own) complaints.push(`request to ${request.url()}`);
   });
   if (options.before) await page.addInitScript(options.before);
-  await page.goto(`${address}/${hash}`);
+  await page.goto(`${address}${options.file ? '' : '/'}${hash}`);
   if (options.until === 'alert') await page.getByRole('alert').waitFor();
   else
     await page.getByRole('heading', { name: options.heading ?? 'Add & Norm', level: 1 }).waitFor();

@@ -1,50 +1,130 @@
-// The chapters, in their order. Each has a folder: view.tsx is what a reader sees, state.ts what a
-// reader can change.
+// The chapters, in their order. Each has a folder: state.ts is what a reader can change, and part of
+// every link; view.tsx is what a reader sees, and is loaded when it comes near.
 
+import { signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import type { Item } from '../state/store';
+import { loadKatex } from '../ui/formula';
 import { state as addNorm } from './add-norm/state';
-import { AddNorm } from './add-norm/view';
 import { state as axes } from './axes/state';
-import { Axes } from './axes/view';
 import { state as backward } from './backward/state';
-import { Backward } from './backward/view';
 import { state as block } from './block/state';
-import { BlockChapter } from './block/view';
 import { state as highway } from './highway/state';
-import { Highway } from './highway/view';
 import { state as lab } from './lab/state';
-import { LabChapter } from './lab/view';
 import { state as placement } from './placement/state';
-import { resetTraining } from './placement/train';
-import { PlacementChapter } from './placement/view';
 import { state as quiz } from './quiz/state';
-import { Quiz } from './quiz/view';
 import { state as stepByStep } from './step-by-step/state';
-import { StepByStep } from './step-by-step/view';
 
-interface Chapter {
-  id: string;
-  title: string;
+interface View {
   View: FunctionComponent;
-  state: Record<string, Item<any>>; // what Reset chapter resets
-  reset?(): void; // what it ends besides
+  reset?(): void; // what Reset chapter ends besides
 }
 
-export const chapters: Chapter[] = [
-  { id: 'add-norm', title: 'Add & Norm', View: AddNorm, state: addNorm },
-  { id: 'step-by-step', title: 'Step by step', View: StepByStep, state: stepByStep },
-  { id: 'backward', title: 'Backward', View: Backward, state: backward },
-  { id: 'axes', title: 'Which axes', View: Axes, state: axes },
-  { id: 'highway', title: 'The highway', View: Highway, state: highway },
+interface Source {
+  id: string;
+  title: string;
+  state: Record<string, Item<any, any>>; // what Reset chapter resets
+  /** About how high it is, on a phone and where there is room: kept free until it has been loaded. */
+  height: [narrow: number, wide: number];
+  /** Whether it has formulas from its beginning on: then it comes with them. */
+  formulas?: true;
+  load(): Promise<View>;
+}
+
+export class Chapter {
+  readonly view = signal<View | undefined>(undefined);
+  readonly problem = signal('');
+
+  constructor(readonly source: Source) {}
+
+  async load(): Promise<void> {
+    if (this.view.value !== undefined) return;
+    try {
+      const [view] = await Promise.all([this.source.load(), this.source.formulas && loadKatex()]);
+      this.view.value = view;
+      this.problem.value = '';
+    } catch {
+      this.problem.value = 'This chapter could not be loaded; is the server still there?';
+    }
+  }
+}
+
+const SOURCES: Source[] = [
+  {
+    id: 'add-norm',
+    title: 'Add & Norm',
+    state: addNorm,
+    height: [4100, 2300],
+    load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
+  },
+  {
+    id: 'step-by-step',
+    title: 'Step by step',
+    formulas: true,
+    state: stepByStep,
+    height: [3950, 2450],
+    load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
+  },
+  {
+    id: 'backward',
+    title: 'Backward',
+    formulas: true,
+    state: backward,
+    height: [2900, 1450],
+    load: async () => ({ View: (await import('./backward/view')).Backward }),
+  },
+  {
+    id: 'axes',
+    title: 'Which axes',
+    state: axes,
+    height: [2250, 1400],
+    load: async () => ({ View: (await import('./axes/view')).Axes }),
+  },
+  {
+    id: 'highway',
+    title: 'The highway',
+    formulas: true,
+    state: highway,
+    height: [4000, 2400],
+    load: async () => ({ View: (await import('./highway/view')).Highway }),
+  },
   {
     id: 'placement',
     title: 'Where the norm goes',
-    View: PlacementChapter,
+    formulas: true,
     state: placement,
-    reset: resetTraining,
+    height: [4150, 2250],
+    load: async () => {
+      const [view, train] = await Promise.all([
+        import('./placement/view'),
+        import('./placement/train'),
+      ]);
+      return { View: view.PlacementChapter, reset: train.resetTraining };
+    },
   },
-  { id: 'block', title: 'The block', View: BlockChapter, state: block },
-  { id: 'quiz', title: 'Quiz', View: Quiz, state: quiz },
-  { id: 'lab', title: 'The lab', View: LabChapter, state: lab },
+  {
+    id: 'block',
+    title: 'The block',
+    formulas: true,
+    state: block,
+    height: [3750, 2500],
+    load: async () => ({ View: (await import('./block/view')).BlockChapter }),
+  },
+  {
+    id: 'quiz',
+    title: 'Quiz',
+    formulas: true,
+    state: quiz,
+    height: [2050, 1700],
+    load: async () => ({ View: (await import('./quiz/view')).Quiz }),
+  },
+  {
+    id: 'lab',
+    title: 'The lab',
+    state: lab,
+    height: [4600, 3150],
+    load: async () => ({ View: (await import('./lab/view')).LabChapter }),
+  },
 ];
+
+export const chapters = SOURCES.map((source) => new Chapter(source));

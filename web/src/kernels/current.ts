@@ -1,12 +1,18 @@
-// The page's kernels: loaded and set once, before the first chapter is shown.
+// The page's kernels: loaded once; the link is read and chapters are shown after that.
 
-import { compile } from 'addnorm/compile';
+import { signal } from '@preact/signals';
+import { kernelsModule } from './files';
 import { Kernels } from './kernels';
 
 export let kernels: Kernels;
 
-export async function loadKernels(): Promise<Kernels> {
-  return new Kernels(await compile());
+/** Whether they are there, and the link has been read: then chapters can be shown. */
+export const ready = signal(false);
+
+let loading: Promise<Kernels> | undefined;
+
+export function loadKernels(): Promise<Kernels> {
+  return (loading ??= kernelsModule().then((module) => new Kernels(module)));
 }
 
 export function setKernels(loaded: Kernels): void {

@@ -4,6 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { draw, native, withFolder } from '../../packages/addnorm/test/native';
+import { byLayer } from '../hero/by-layer';
 import type { Kernels } from './kernels';
 import { loadKernels } from './current';
 
@@ -117,5 +118,24 @@ describe('placements and sessions', () => {
     const session = kernels.session(placements().post, { ...options, norm }, text);
     expect(session.measure().stream).toHaveLength(4);
     session.destroy();
+  });
+
+  test('a sentence is measured as a session measures a window', () => {
+    const bytes = (length: number) => new Uint8Array(length).fill(97); // every window is the same
+    const sameWindow = { ...options, batch: 1 };
+    const { pre } = placements();
+    const session = kernels.session(pre, sameWindow, bytes(400));
+    const expected = session.measure();
+    session.destroy();
+    const sentence = kernels.measureSentence(pre, sameWindow, bytes(options.context + 1));
+    const measured = byLayer(sentence);
+    expect(measured.loss).toBe(expected.loss);
+    close(measured.stream, expected.stream);
+    close(measured.gradient, expected.gradient);
+    close(measured.tokenCosine, expected.tokenCosine);
+    expect(sentence.cosine[1]).toBe(sentence.cosine[options.context]);
+    expect(() => kernels.measureSentence(pre, sameWindow, bytes(5))).toThrow(
+      'a sentence of 5 bytes is no window for a context of 16',
+    );
   });
 });

@@ -43,6 +43,15 @@ export interface Measurement {
   tokenCosine: number[];
 }
 
+/** The tokens of one sentence: for each layer and the end, a value of every token, or of every two. */
+export interface TokenMeasurement {
+  tokens: number;
+  loss: number;
+  stream: Float64Array; // RMS
+  gradient: Float64Array; // RMS of the loss's gradient
+  cosine: Float64Array;
+}
+
 /** The page’s kernels. */
 export class Kernels extends AddNorm {
   #instance: Instance;
@@ -64,15 +73,9 @@ export class Kernels extends AddNorm {
   /** A small decoder over bytes, as in `addnorm study`. All sessions share one instance; the first of
    * their calls that fails ends it, and with it all of them. */
   session(arrangement: Arrangement, options: SessionOptions, text: Uint8Array): Session {
-    const row = this.#arrangement(arrangement);
     const handle = this.#instance.call((arena) =>
       arena.exports.session_create(
-        arena.struct('Arrangement', row),
-        arena.struct('SessionOptions', {
-          ...options,
-          initialization: INITIALIZATIONS.indexOf(options.initialization),
-          norm: KINDS.indexOf(options.norm),
-        }),
+        ...this.#stack(arena, arrangement, options),
         arena.put(text),
         text.length,
       ),
@@ -107,6 +110,45 @@ export class Kernels extends AddNorm {
         if (isAlive()) home.session_destroy(handle);
       },
     };
+  }
+
+  /** Reads a text of context + 1 bytes once, forward and backward, with first weights. */
+  measureSentence(
+    arrangement: Arrangement,
+    options: SessionOptions,
+    text: Uint8Array,
+  ): TokenMeasurement {
+    const tokens = options.context;
+    const values = (options.layers + 1) * tokens;
+    return this.#instance.call((arena) => {
+      const [stream, gradient] = [1, 2].map(() => arena.reserve(8 * values));
+      const cosine = arena.reserve(8 * values * tokens);
+      const loss = arena.exports.sentence_measure(
+        ...this.#stack(arena, arrangement, options),
+        arena.put(text),
+        text.length,
+        arena.struct('TokenMeasurement', { stream, gradient, cosine }),
+      );
+      return {
+        tokens,
+        loss,
+        stream: arena.take(stream, new Float64Array(values)),
+        gradient: arena.take(gradient, new Float64Array(values)),
+        cosine: arena.take(cosine, new Float64Array(values * tokens)),
+      };
+    });
+  }
+
+  /** The addresses of the structs Arrangement and SessionOptions. */
+  #stack(arena: Arena, arrangement: Arrangement, options: SessionOptions): [number, number] {
+    return [
+      arena.struct('Arrangement', this.#arrangement(arrangement)),
+      arena.struct('SessionOptions', {
+        ...options,
+        initialization: INITIALIZATIONS.indexOf(options.initialization),
+        norm: KINDS.indexOf(options.norm),
+      }),
+    ];
   }
 
   /** The fields of the struct Arrangement. */

@@ -1,5 +1,7 @@
 // Calls the methods of an object in a worker, the host, from the page.
 
+import { compile } from 'addnorm/compile';
+
 /** A call of a method. */
 export interface Request {
   id: number;
@@ -18,6 +20,30 @@ export async function answer(host: object, { id, method, args }: Request): Promi
   }
 }
 
+/** What a worker gets its module from. */
+export type Portable = WebAssembly.Module | ArrayBuffer;
+
+/** The worker's side of a whole conversation: the module comes once the page has it; requests wait for
+ * the host that is made of it. */
+export function answerRequests(hostOf: (module: WebAssembly.Module) => object): void {
+  let start: (host: object) => void;
+  const host = new Promise<object>((resolve) => (start = resolve));
+  addEventListener('message', async ({ data }: MessageEvent<Portable | Request>) => {
+    if ('method' in data) postMessage(await answer(host, data));
+    else start(hostOf(await compile(data)));
+  });
+}
+
+/** The page's side of it. Where there is no module every call fails with its words. */
+export function connect<H extends object>(worker: Worker, module: Promise<Portable>): Remote<H> {
+  const remote = new Remote<H>(worker);
+  module.then(
+    (compiled) => worker.postMessage(compiled),
+    (error: Error) => remote.fail(error.message),
+  );
+  return remote;
+}
+
 /** The part of a Worker that is used. */
 export interface Port {
   postMessage(message: unknown): void;
@@ -32,27 +58,30 @@ export class Remote<H extends object> {
   #port: Port;
   #calls = new Map<number, { resolve(value: any): void; reject(error: Error): void }>();
   #last = 0;
-  #failed = false;
+  #failed: string | undefined;
 
   constructor(port: Port) {
     this.#port = port;
     port.addEventListener('message', ({ data }: { data: Answer }) => this.#settle(data));
-    port.addEventListener('error', () => {
-      this.#failed = true;
-      for (const id of [...this.#calls.keys()]) this.#settle({ id, problem: NO_WORKER });
-    });
+    port.addEventListener('error', () => this.fail(NO_WORKER));
+  }
+
+  /** Rejects every call, now and later. */
+  fail(problem: string): void {
+    this.#failed = problem;
+    for (const id of [...this.#calls.keys()]) this.#settle({ id, problem });
   }
 
   /** Whether the worker could not be started, so that every call fails. */
   get failed(): boolean {
-    return this.#failed;
+    return this.#failed !== undefined;
   }
 
   call<M extends keyof H & string>(
     method: M,
     ...args: H[M] extends (...args: any[]) => unknown ? Parameters<H[M]> : never
   ): Promise<H[M] extends (...args: any[]) => infer R ? R : never> {
-    if (this.#failed) return Promise.reject(new Error(NO_WORKER));
+    if (this.#failed !== undefined) return Promise.reject(new Error(this.#failed));
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
       this.#calls.set(id, { resolve, reject });
@@ -66,7 +95,8 @@ export class Remote<H extends object> {
   }
 
   #settle(answer: Answer) {
-    const call = this.#calls.get(answer.id)!;
+    const call = this.#calls.get(answer.id);
+    if (call === undefined) return; // it has failed before
     this.#calls.delete(answer.id);
     if ('problem' in answer) call.reject(new Error(answer.problem));
     else call.resolve(answer.value);

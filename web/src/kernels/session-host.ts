@@ -1,7 +1,14 @@
 // Measures stacks and trains one, in a worker. Each call is short, so that the caller can stop
 // between two of them.
 
-import type { Arrangement, Kernels, Measurement, Session, SessionOptions } from './kernels';
+import type {
+  Arrangement,
+  Kernels,
+  Measurement,
+  Session,
+  SessionOptions,
+  TokenMeasurement,
+} from './kernels';
 
 export interface Stack {
   arrangement: Arrangement;
@@ -32,6 +39,13 @@ export class SessionHost {
     } finally {
       session.destroy();
     }
+  }
+
+  /** The tokens of a sentence in a stack with its first weights. */
+  measureSentence({ arrangement, options }: Stack, text: Uint8Array): Timed<TokenMeasurement> {
+    const start = performance.now();
+    const tokens = this.#kernels.measureSentence(arrangement, options, text);
+    return { ...tokens, milliseconds: performance.now() - start };
   }
 
   /** Makes the stack for train() and validate(). */

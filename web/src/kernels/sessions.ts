@@ -1,17 +1,19 @@
 // Stacks that are measured and trained in workers, so that the page never waits for them.
 
 import { batch, signal } from '@preact/signals';
-import { kernels } from './current';
+import { loadKernels } from './current';
+import { bundledText, portable, sessionWorker } from './files';
 import type { Measurement } from './kernels';
-import { newest, Remote } from './remote';
+import { connect, newest, type Remote } from './remote';
 import type { SessionHost, Stack, Timed } from './session-host';
 
 export type SessionWorker = Remote<SessionHost>;
 
 function startWorker(): SessionWorker {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
-  worker.postMessage(kernels.module);
-  return new Remote(worker);
+  return connect(
+    sessionWorker(),
+    loadKernels().then(({ module }) => portable(module)),
+  );
 }
 
 const spares: SessionWorker[] = [];
@@ -42,6 +44,12 @@ export interface Measured<J> {
 
 let measuringWorker: SessionWorker | undefined;
 
+/** The worker that makes all measurements. */
+export function measurer(): SessionWorker {
+  if (measuringWorker === undefined || measuringWorker.failed) measuringWorker = takeWorker();
+  return measuringWorker;
+}
+
 /** The measurements of the newest job, or why there are none. */
 export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly measured = signal<Measured<J> | undefined>(undefined);
@@ -50,12 +58,9 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly request = newest(async (job: J, isNewest) => {
     try {
       const text = await textBytes(job.text);
-      if (measuringWorker === undefined || measuringWorker.failed) {
-        measuringWorker = takeWorker();
-      }
       const measurements: Timed<Measurement>[] = [];
       for (const stack of job.stacks) {
-        measurements.push(await measuringWorker.call('measure', stack, text));
+        measurements.push(await measurer().call('measure', stack, text));
         if (!isNewest()) return;
       }
       const milliseconds = measurements.reduce((sum, m) => sum + m.milliseconds, 0);
@@ -75,8 +80,7 @@ export async function textBytes(text: string | undefined): Promise<Uint8Array> {
 }
 
 async function loadBundledText(): Promise<string> {
-  const { bundledText } = await import('./bundled-text').catch(() => {
+  return bundledText().catch(() => {
     throw new Error('The bundled text could not be loaded; is the server still there?');
   });
-  return bundledText;
 }

@@ -1,12 +1,7 @@
-// A worker with its own kernels. Its first message is the compiled module; requests follow.
+// The worker that measures and trains stacks.
 
 import { Kernels } from './kernels';
-import { answer, type Request } from './remote';
+import { answerRequests } from './remote';
 import { SessionHost } from './session-host';
 
-let host: SessionHost;
-
-addEventListener('message', async ({ data }: MessageEvent<WebAssembly.Module | Request>) => {
-  if (data instanceof WebAssembly.Module) host = new SessionHost(new Kernels(data));
-  else postMessage(await answer(host, data));
-});
+answerRequests((module) => new SessionHost(new Kernels(module)));

@@ -11,15 +11,13 @@ import './style.css';
 
 export function App() {
   return (
-    <Page
-      title="Training runs"
-      introduction={
-        <>
+    <Page class="runs">
+      <header class="head">
+        <h1>Training runs</h1>
+        <p>
           What addnorm train writes, while it writes it. <a href="./">The tutorial</a> explains it.
-        </>
-      }
-      class="runs"
-    >
+        </p>
+      </header>
       <Toolbar reset={() => readState('')} />
       <main>
         <p class="problem" role="status">

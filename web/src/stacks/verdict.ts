@@ -52,7 +52,7 @@ function streamWords(ratio: number, { stream }: Measurement): string {
 }
 
 /** Tokens count as alike from this mean cosine on: their differences are small beside their size. */
-const ALIKE = 0.99;
+export const ALIKE = 0.99;
 
 /** A stream may keep its size and still carry no information: if every token has the same vector. */
 function alikeWords({ tokenCosine }: Measurement): string {

@@ -1,14 +1,33 @@
-// Formulas by KaTeX: HTML for eyes, MathML for screen readers.
+// Formulas by KaTeX: HTML for eyes, MathML for screen readers. KaTeX is loaded when the first of them
+// comes near; until then there is the formula's source.
 
-import katex from 'katex';
-import 'katex/dist/katex.min.css';
+import { signal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
+import { useNear } from './near';
+
+type Katex = typeof import('katex').default;
+
+const katex = signal<Katex | undefined>(undefined);
+
+/** With the fonts that nearly every formula has: so its size is right at once. */
+export async function loadKatex(): Promise<void> {
+  if (katex.value !== undefined) return;
+  const { default: loaded } = await import('./katex');
+  await Promise.all(FONTS.map((font) => document.fonts.load(font)));
+  katex.value = loaded;
+}
+
+const FONTS = ['1em KaTeX_Main', 'italic 1em KaTeX_Math', '1em KaTeX_Size2'];
 
 export function Formula({ tex, block = false }: { tex: string; block?: boolean }) {
-  const html = useMemo(
-    () => katex.renderToString(tex, { displayMode: block, throwOnError: false }),
-    [tex, block],
-  );
   const Tag = block ? 'div' : 'span';
-  return <Tag class="formula" dangerouslySetInnerHTML={{ __html: html }} />;
+  const element = useNear<any>(tex, () => void loadKatex().catch(() => {}));
+  const maker = katex.value;
+  const html = useMemo(
+    () => maker?.renderToString(tex, { displayMode: block, throwOnError: false }),
+    [maker, tex, block],
+  );
+  const shown =
+    html === undefined ? { children: tex } : { dangerouslySetInnerHTML: { __html: html } };
+  return <Tag ref={element} class="formula" {...shown} />;
 }

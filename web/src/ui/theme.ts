@@ -5,9 +5,10 @@ import { computed, effect, signal } from '@preact/signals';
 export type Theme = 'system' | 'light' | 'dark';
 export const THEMES: Theme[] = ['system', 'light', 'dark'];
 
-const media = matchMedia('(prefers-color-scheme: dark)');
-const systemIsDark = signal(media.matches);
-media.addEventListener('change', () => (systemIsDark.value = media.matches));
+// The first screen is also rendered without a browser.
+const media = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
+const systemIsDark = signal(media?.matches ?? false);
+media?.addEventListener('change', () => (systemIsDark.value = media.matches));
 
 export const theme = signal<Theme>(stored());
 export const isDark = computed(() =>
@@ -15,6 +16,7 @@ export const isDark = computed(() =>
 );
 
 effect(() => {
+  if (media === undefined) return;
   document.documentElement.dataset.theme = isDark.value ? 'dark' : 'light';
   try {
     localStorage.setItem('theme', theme.value);

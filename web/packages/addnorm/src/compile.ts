@@ -22,9 +22,11 @@ export async function compile(
     );
   }
   if (source instanceof WebAssembly.Module) return source;
-  const bytes = typeof source === 'string' || source instanceof URL ? await read(source) : source;
+  const found = typeof source === 'string' || source instanceof URL ? await read(source) : source;
   try {
-    return await WebAssembly.compile(bytes);
+    return await (isStream(found)
+      ? WebAssembly.compileStreaming(found)
+      : WebAssembly.compile(found));
   } catch (error) {
     throw new KernelError(`The kernels are no WebAssembly module: ${(error as Error).message}`);
   }
@@ -34,15 +36,21 @@ interface Node {
   getBuiltinModule?(name: 'node:fs/promises'): { readFile(url: URL): Promise<BufferSource> };
 }
 
+/** Whether it can be compiled while it comes: servers that do not know the type send another one. */
+function isStream(found: BufferSource | Response): found is Response {
+  return typeof Response === 'function' && found instanceof Response;
+}
+
 /** Node's fetch() reads no files. */
-async function read(url: string | URL): Promise<BufferSource> {
+async function read(url: string | URL): Promise<BufferSource | Response> {
   const { process } = globalThis as { process?: Node };
   const files = process?.getBuiltinModule?.('node:fs/promises');
   try {
     if (files && String(url).startsWith('file:')) return await files.readFile(new URL(url));
     const response = await fetch(url);
-    if (response.ok) return await response.arrayBuffer();
-    throw new Error(`status ${response.status}`);
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    const isTyped = response.headers.get('Content-Type') === 'application/wasm';
+    return isTyped ? response : await response.arrayBuffer();
   } catch (error) {
     throw new KernelError(
       `The kernels could not be loaded from ${url}: ${(error as Error).message}`,

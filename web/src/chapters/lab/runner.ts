@@ -1,8 +1,9 @@
 // Runs figures in a worker, the newest request first.
 
 import { batch, signal } from '@preact/signals';
+import { labModule, labWorker, portable } from '../../kernels/files';
 import type { Lab, LabList, LabRequest, LabRun } from '../../kernels/lab';
-import { newest, Remote } from '../../kernels/remote';
+import { connect, newest, type Remote } from '../../kernels/remote';
 
 export interface Ran {
   run: LabRun;
@@ -23,10 +24,7 @@ let began = Infinity; // the run under way
 let giveUp = () => {};
 
 async function startLab(): Promise<Remote<Lab>> {
-  const worker = new Worker(new URL('../../kernels/lab-worker.ts', import.meta.url), {
-    type: 'module',
-  });
-  const started = new Remote<Lab>(worker);
+  const started = connect<Lab>(labWorker(), labModule().then(portable));
   try {
     list.value = await started.call('list');
     return started;

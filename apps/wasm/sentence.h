@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+#include "wasm/options.h"
+
+namespace addnorm {
+
+/// Measures each token of the stream (stream_sites()) of a stack with its first weights that reads
+/// `text` once: a window of context + 1 bytes, as of ByteText. Returns the loss.
+double measure_sentence(const Arrangement& arrangement, const SessionOptions& options,
+                        std::string_view text, const TokenMeasurement& to);
+
+}  // namespace addnorm

@@ -1,0 +1,34 @@
+// A chapter's place on the page: its head at once, its view when a reader comes near.
+
+import { ready } from '../kernels/current';
+import { resetState } from '../state/store';
+import { Button, Failure } from '../ui/controls';
+import { useNear } from '../ui/near';
+import type { Chapter } from '.';
+
+export function ChapterSection({ chapter, number }: { chapter: Chapter; number: number }) {
+  const { id, title, state } = chapter.source;
+  const view = ready.value ? chapter.view.value : undefined;
+  const element = useNear<HTMLElement>(ready.value, () => void chapter.load());
+  const reset = () => {
+    resetState(state);
+    view?.reset?.();
+  };
+  return (
+    <section id={id} ref={element} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
+      <div class="chapter-head">
+        <h2 id={`${id}-title`}>
+          <span class="number">{number}</span> {title}
+        </h2>
+        <Button onClick={reset}>Reset chapter</Button>
+      </div>
+      <Failure text={chapter.problem.value} />
+      {view ? <view.View /> : <Room height={chapter.source.height} />}
+    </section>
+  );
+}
+
+/** Kept free, so that nothing moves when the view comes. */
+function Room({ height: [narrow, wide] }: { height: [number, number] }) {
+  return <div class="chapter-room" style={{ '--narrow': `${narrow}px`, '--wide': `${wide}px` }} />;
+}

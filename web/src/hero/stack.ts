@@ -1,0 +1,40 @@
+// The hero's stacks: one sentence, and a Transformer with or without Add and Norm.
+
+import type { Stack } from '../kernels/session-host';
+
+/** One byte a lane. */
+export const SENTENCE = 'What does a deep network forget?';
+
+/** Xavier's first weights are the largest of the three: with them a lack shows within 24 layers. */
+export const OPTIONS = {
+  layers: 24,
+  width: 64,
+  heads: 2,
+  context: SENTENCE.length,
+  batch: 1,
+  learningRate: 0,
+  warmUp: 0,
+  seed: 0,
+  initialization: 'xavier',
+  norm: 'layer',
+} as const;
+
+/** What is read: the sentence, and the byte that follows it. */
+export const TEXT = new TextEncoder().encode(`${SENTENCE}\n`);
+
+/** Pre-norm, or what is left of it. */
+export function stackOf(add: boolean, norm: boolean): Stack {
+  return {
+    options: OPTIONS,
+    arrangement: {
+      before: norm,
+      inside: false,
+      after: false,
+      skip: add ? 'pre' : 'plain',
+      gain: 'pre',
+      beforeScale: 'pre',
+      initialGain: 'pre',
+      finalNorm: norm && add,
+    },
+  };
+}

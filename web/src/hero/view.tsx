@@ -1,0 +1,141 @@
+// The first ten seconds: a sentence goes up a real stack, signal up and gradient back, and what
+// becomes of both without Add, without Norm, and without either.
+
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo } from 'preact/hooks';
+import { ready } from '../kernels/current';
+import type { Measurement } from '../kernels/kernels';
+import type { Item } from '../state/store';
+import { Failure } from '../ui/controls';
+import { FIRST_WEIGHTS, NORM_NAMES } from '../ui/names';
+import { fixedNumber, roundNumber } from '../ui/numbers';
+import { DataTable, numberOrBlank, showNumbers } from '../ui/table';
+import { byLayer } from './by-layer';
+import { Canvas } from './canvas';
+import { problem, show, shown } from './measured';
+import { outcome } from './outcome';
+import { ownColour, pictureOf } from './picture';
+import { OPTIONS, SENTENCE } from './stack';
+import { state } from './state';
+import './style.css';
+
+export function Hero({ title, introduction }: { title: string; introduction: ComponentChildren }) {
+  const [add, norm] = [state.add.value, state.norm.value];
+  useEffect(() => void show({ add, norm }), [add, norm]);
+  const tokens = shown.value?.tokens;
+  const measured = useMemo(() => tokens && byLayer(tokens), [tokens]);
+  const picture = useMemo(() => tokens && pictureOf(tokens), [tokens]);
+  const words = measured && outcome(measured);
+  return (
+    <header class={`hero ${showNumbers.value ? 'numbers-shown' : ''}`}>
+      <div class="hero-head">
+        <div class="hero-words">
+          <h1>{title}</h1>
+          <p>{introduction}</p>
+        </div>
+        <div class="hero-switches" role="group" aria-label="What the stack has">
+          <Switch label="Add" formula="x + F" item={state.add} />
+          <Switch label="Norm" formula={NORM_NAMES[OPTIONS.norm]} item={state.norm} />
+        </div>
+      </div>
+      <p class="hero-outcome" role="status">
+        {words && <strong>{words.verdict}</strong>}{' '}
+        {words ? words.reason : `A sentence goes up ${OPTIONS.layers} layers and back …`}
+      </p>
+      <Failure text={ready.value ? problem.value : ''} />
+      <Place of={OPTIONS.layers} measured={measured} />
+      <Canvas name={NAME} picture={picture} />
+      <Sentence />
+      <Place of={0} measured={measured} />
+      <p class="hero-hint">
+        Measured here{tokens && ` in ${Math.round(tokens.milliseconds)} ms`}: {OPTIONS.layers}{' '}
+        layers, width {OPTIONS.width}, these {SENTENCE.length} bytes, forward and back once with
+        first weights ({FIRST_WEIGHTS[OPTIONS.initialization]}, seed {OPTIONS.seed}). A band’s width
+        is the signal’s RMS, its colour the direction: tokens whose vectors point the same way share
+        a colour and draw together. The thin lines are the gradient on its way down.
+      </p>
+      {measured && <Numbers measured={measured} />}
+    </header>
+  );
+}
+
+const NAME =
+  `Lanes from layer 0, below, to layer ${OPTIONS.layers}, above: one for each byte of ` +
+  `“${SENTENCE}”. The sentence above it and the table that follows say what they show.`;
+
+function Switch({ label, formula, item }: { label: string; formula: string; item: Item<boolean> }) {
+  return (
+    <label class="switch">
+      <input
+        type="checkbox"
+        role="switch"
+        checked={item.value}
+        onChange={(event) => (item.value = event.currentTarget.checked)}
+      />
+      <strong>{label}</strong> <span class="faint">{formula}</span>
+    </label>
+  );
+}
+
+/** What is measured at one end of the stack. */
+function Place({ of: place, measured }: { of: number; measured: Measurement | undefined }) {
+  const isEnd = place === OPTIONS.layers;
+  const rms = (values?: number[]) => (values ? roundNumber(values[place], 3) : '…');
+  return (
+    <div class="hero-place">
+      <strong class="hero-layer">{isEnd ? `layer ${place}, out` : 'layer 0, in'}</strong>
+      <dl>
+        <div>
+          <dt class="stream">signal ↑</dt> <dd>{rms(measured?.stream)}</dd>
+        </div>
+        <div>
+          <dt class="gradient">gradient ↓</dt> <dd>{rms(measured?.gradient)}</dd>
+        </div>
+        <div>
+          <dt>tokens alike</dt>{' '}
+          <dd>{measured ? fixedNumber(measured.tokenCosine[place], 2) : '…'}</dd>
+        </div>
+      </dl>
+    </div>
+  );
+}
+
+/** Each byte below its lane. */
+function Sentence() {
+  const tokens = [...SENTENCE];
+  return (
+    <div class="hero-sentence" aria-hidden="true">
+      {tokens.map((character, t) => {
+        const [red, green, blue] = ownColour(t, tokens.length).map((v) => Math.round(255 * v));
+        return (
+          <span key={t} style={{ '--own': `rgb(${red} ${green} ${blue})` }}>
+            {character === ' ' ? '␣' : character}
+          </span>
+        );
+      })}
+    </div>
+  );
+}
+
+const LAYERS = ['layer', ...Array.from({ length: OPTIONS.layers + 1 }, (_, l) => l)];
+
+function Numbers({ measured }: { measured: Measurement }) {
+  return (
+    <div class="numbers">
+      <DataTable
+        caption="What is measured, by layer"
+        columns={LAYERS}
+        rows={[
+          { head: 'RMS of the signal', cells: measured.stream, data: { curve: 'stream' } },
+          { head: 'RMS of the gradient', cells: measured.gradient, data: { curve: 'gradient' } },
+          {
+            head: 'mean cosine of two tokens',
+            cells: measured.tokenCosine,
+            data: { curve: 'cosine' },
+          },
+        ]}
+        format={numberOrBlank}
+      />
+    </div>
+  );
+}

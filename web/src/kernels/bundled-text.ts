@@ -1,3 +1,0 @@
-// A text to train on: 200 KB of English that never change.
-
-export { default as bundledText } from 'virtual:genesis';

@@ -1,0 +1,37 @@
+// The tutorial as one file, opened without a server.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { chapter, openPage } from './page';
+
+const file =
+  process.env.SINGLE_FILE ??
+  fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
+
+// `make tutorial` writes it; `make test` does before it tests.
+test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-norm'])(
+  'works by itself at “%s”',
+  async (hash) => {
+    const page = await openPage(hash, { file });
+    await page.getByText('It carries.').waitFor();
+    if (hash === '') {
+      await page.getByRole('switch', { name: 'Norm' }).click();
+      await page.getByText('It explodes.').waitFor();
+    } else if (hash.startsWith('#highway')) {
+      await chapter(page, 'highway').getByText('four stacks of 6 layers').waitFor();
+    } else if (hash === '#lab') {
+      await chapter(page, 'lab').locator('[data-verdict]').first().waitFor();
+    } else {
+      await chapter(page, 'add-norm').locator('.katex').first().waitFor();
+    }
+  },
+);
+
+test.skipIf(!existsSync(file))('is below 2 MB, and names nothing to load', () => {
+  const html = readFileSync(file, 'utf8');
+  expect(html.length).toBeLessThan(2_000_000);
+  const elsewhere = /<(?:script|link|img)[^>]*(?:src|href)\s*=\s*"(?!data:)[^#"]/;
+  const tags = html.replace(/(<script[^>]*>).*?<\/script>/gs, '$1');
+  expect(elsewhere.exec(tags)?.[0].slice(0, 200)).toBeUndefined();
+});
