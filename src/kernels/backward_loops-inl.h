@@ -278,9 +278,9 @@ class BackwardLoops {
     store(centred_ ? means_of_heads(rows) : zero, rows.shift, Full());
   }
   void finish(Rows& rows) const {
-    store(centred_ ? rows.sums.total() * set<kRowGroup>(inverse_count_) : set<kRowGroup>(V{0}),
+    store(centred_ ? rows.sums.total(cols) * set<kRowGroup>(inverse_count_) : set<kRowGroup>(V{0}),
           rows.offset, Full());
-    store(rows.projections.total() * set<kRowGroup>(inverse_divisor_), rows.slope, Full());
+    store(rows.projections.total(cols) * set<kRowGroup>(inverse_divisor_), rows.slope, Full());
     for (std::size_t g = 0; g < rows.count; ++g) {
       const NormStatistics<V>& row = args_.statistics[rows.first + g];
       rows.slope[g] = rows.slope[g] * row.epsilon_ratio * row.reciprocal;

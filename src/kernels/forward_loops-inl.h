@@ -287,7 +287,7 @@ class ForwardLoops {
     store(from_moments_.centred ? means_of_heads<kOptions>(rows) : zero, rows.shift, Full());
   }
   void finish(Rows& rows) const {
-    find_statistics(rows, rows.sums.total(), rows.all_squares.total());
+    find_statistics(rows, rows.sums.total(cols), rows.all_squares.total(cols));
   }
   /// The mean of the first values of each row.
   template <bool kOptions>

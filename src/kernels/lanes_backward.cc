@@ -228,10 +228,10 @@ class LaneBackwardLoops {
       }
       sum_block(Normalize<V>(statistics), r, begin, n, result.shift, sum, projection);
     }
-    result.slope = projection.total() * (V{1} / variance_divisor<V>(options_, cols_)) *
+    result.slope = projection.total(cols_) * (V{1} / variance_divisor<V>(options_, cols_)) *
                    statistics.epsilon_ratio * statistics.reciprocal;
     if (centred) {
-      result.offset = gradient_offset(sum.total() * (V{1} / static_cast<V>(cols_)),
+      result.offset = gradient_offset(sum.total(cols_) * (V{1} / static_cast<V>(cols_)),
                                       statistics.mean_lo, result.slope);
     }
     return result;

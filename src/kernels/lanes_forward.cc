@@ -99,8 +99,8 @@ class LaneForwardLoops {
       squares.add(d.squares, begin + kBlock);
     }
     GroupStatistics<V> found;
-    const unsigned unclear = from_moments(set<kRowGroup>(shift), set<kRowGroup>(sum.total()),
-                                          set<kRowGroup>(squares.total()), found);
+    const unsigned unclear = from_moments(set<kRowGroup>(shift), set<kRowGroup>(sum.total(cols_)),
+                                          set<kRowGroup>(squares.total(cols_)), found);
     const NormStatistics<V> statistics =
         HWY_LIKELY(unclear == 0) ? found.get(0) : careful_statistics(options_, MadeAgain(*this, r));
     if (!args_.statistics.empty()) args_.statistics[r] = statistics;

@@ -50,25 +50,19 @@ HWY_INLINE void prefetch(const T* from, std::size_t k) {
 
 /// The sum of a row's blocks, or of the blocks of several rows. They are added in order; where a
 /// row is longer than a stretch the stretches are, with what each addition has lost (Knuth's
-/// two-sum).
+/// two-sum). Of shorter rows all is one register.
 template <typename V, typename Sum = V>
 class BlockSum {
  public:
-  HWY_INLINE BlockSum() = default;
-  HWY_INLINE void start() {
-    now_ = zero();
-    is_long_ = false;
-  }
+  HWY_INLINE void start() { now_ = zero(); }
   /// Adds the block that ends at column `end`.
   HWY_INLINE void add(const Sum& block, std::size_t end) {
     now_ = now_ + block;
-    if (HWY_UNLIKELY(end % kStretch == 0)) end_stretch();
+    if (HWY_UNLIKELY(end % kStretch == 0)) end_stretch(end);
   }
-  HWY_INLINE Sum total() const {
-    if (HWY_LIKELY(!is_long_)) return now_;
-    BlockSum all = *this;
-    all.end_stretch();
-    return all.whole_ + all.lost_;
+  /// The sum of a row of so many values.
+  HWY_INLINE Sum total(std::size_t cols) const {
+    return HWY_LIKELY(cols <= kStretch - kBlock) ? now_ : total_of_stretches();
   }
 
  private:
@@ -79,23 +73,22 @@ class BlockSum {
       return set<kRowGroup>(V{0});
     }
   }
-  HWY_NOINLINE void end_stretch() {
-    if (is_long_) {
-      const Sum before = whole_;
-      whole_ = before + now_;
-      const Sum added = whole_ - before;
-      lost_ = lost_ + ((before - (whole_ - added)) + (now_ - added));
-    } else {
-      whole_ = now_;
-      lost_ = zero();
-      is_long_ = true;
-    }
+  HWY_NOINLINE void end_stretch(std::size_t end) {
+    if (end == kStretch) whole_ = lost_ = zero();
+    const Sum before = whole_;
+    whole_ = before + now_;
+    const Sum added = whole_ - before;
+    lost_ = lost_ + ((before - (whole_ - added)) + (now_ - added));
     now_ = zero();
+  }
+  HWY_NOINLINE Sum total_of_stretches() const {
+    BlockSum all = *this;
+    all.end_stretch(0);
+    return all.whole_ + all.lost_;
   }
 
   Sum now_;           ///< of this stretch
   Sum whole_, lost_;  ///< of those before
-  bool is_long_;
 };
 
 /// Σ value(i, count) for the packs of 0 … n − 1; a pack that is not whole must have zeros at its
@@ -111,7 +104,7 @@ HWY_INLINE V sum(std::size_t n, const Value& value) {
     });
     total.add(tree_sum(lanes), begin + kBlock);
   }
-  return total.total();
+  return total.total(n);
 }
 
 /// The values at `data`, for functions that take any source of packs.
@@ -176,7 +169,7 @@ HWY_NOINLINE Moments<V> moments(const Blocks<V>& blocks, V scale, V hi, V lo) {
     sum.add(tree_sum(sums), begin + kBlock);
     all_squares.add(tree_sum(squares), begin + kBlock);
   });
-  return {sum.total(), all_squares.total()};
+  return {sum.total(blocks.size), all_squares.total(blocks.size)};
 }
 
 /// The mean of the first values of a set is what the others are measured from.
