@@ -2,7 +2,6 @@ import { fileURLToPath } from 'node:url';
 import type { UserConfig } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { compress } from './plugins/compress.ts';
-import { earlyScripts } from './plugins/early-scripts.ts';
 import { genesis } from './plugins/genesis.ts';
 import { preloadKernels, prerender } from './plugins/prerender.ts';
 import { woff2 } from './plugins/woff2.ts';
@@ -33,7 +32,7 @@ export const sources: UserConfig = {
 export default defineConfig({
   base: './', // so that web/dist works from any folder of any server
   ...sources,
-  plugins: [sources.plugins, prerender(sources), preloadKernels(), earlyScripts(), compress()],
+  plugins: [sources.plugins, prerender(sources), preloadKernels(), compress()],
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,

@@ -22,8 +22,10 @@ export function singleFile(embedded: Embedded): Plugin {
         if (script.length !== 1) throw new Error(`${script.length} scripts are not one`);
         const code = script[0].replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
         const icon = await readFile('public/icon.svg', 'base64');
+        const theme = await readFile('public/theme.js', 'utf8');
         const html = String(page.source)
           .replace(/<script type="module".*?<\/script>/s, () => '')
+          .replace(/<script src="[^"]*theme.js"><\/script>/, () => `<script>${theme}</script>`)
           .replace(/<link rel="(stylesheet|modulepreload)"[^>]*>\s*/g, '')
           .replace('./icon.svg', `data:image/svg+xml;base64,${icon}`)
           .replace('</head>', () => `<style>${styles.join('')}</style></head>`);

@@ -38,7 +38,7 @@ afterEach(async () => {
   expect(found, 'what the page complained of').toEqual([]);
 });
 
-/** Opens the page at a link such as '#add-norm?an.gamma=2', and waits until it is there. */
+/** Opens the page at a link such as '#add-norm?an.gamma=2', and waits until it and its chapter are there. */
 export async function openPage(hash = '', options: PageOptions = {}): Promise<Page> {
   const address = options.file ? `file://${options.file}` : (options.address ?? inject('address'));
   const context = await browser.newContext({
@@ -59,9 +59,13 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   });
   if (options.before) await page.addInitScript(options.before);
   await page.goto(`${address}${options.file ? '' : '/'}${hash}`);
-  if (options.until === 'alert') await page.getByRole('alert').waitFor();
-  else
-    await page.getByRole('heading', { name: options.heading ?? 'Add & Norm', level: 1 }).waitFor();
+  if (options.until === 'alert') {
+    await page.getByRole('alert').waitFor();
+    return page;
+  }
+  await page.getByRole('heading', { name: options.heading ?? 'Add & Norm', level: 1 }).waitFor();
+  const [, id] = hash.match(/^#([\w-]+)/) ?? [];
+  if (id) await page.locator(`section#${id} .chapter-room`).waitFor({ state: 'detached' });
   return page;
 }
 
