@@ -56,7 +56,7 @@ function gradientWords(ratio: number): string {
 
 function tokenWords(cosine: number): string {
   if (cosine >= ALIKE) return 'all tokens end as nearly the same vector';
-  return Number.isNaN(cosine) ? 'no token has a direction' : 'the tokens stay apart';
+  return Number.isNaN(cosine) ? 'no token has a direction' : 'the tokens still differ';
 }
 
 const round = (value: number) => roundNumber(value, 2);
