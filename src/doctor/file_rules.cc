@@ -57,10 +57,6 @@ constexpr KnownEpsilons kKnownEpsilons[] = {
     {"smollm3", {1e-6, 1e-6}},  {"seed_oss", {1e-6, 1e-6}},    {"ernie4_5", {1e-5, 1e-5}},
     {"t5", {1e-6, 1e-6}}};
 
-}  // namespace
-
-namespace {
-
 /// "2 tensors have no place: a, b"; of many the first three.
 std::string tensors_text(std::vector<std::string> names, std::string_view one,
                          std::string_view several, std::string_view what) {

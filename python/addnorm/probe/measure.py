@@ -347,7 +347,7 @@ class Measurement:
             which = norm_of_attention(norm.module)
             is_ahead = which is not None and norm.order < sub.branch.met
             if is_ahead and not shares_statistics(norm.read.numbers[:1], norm.gave.numbers[:1],
-                                                     self._heads(sub)):
+                                                   self._heads(sub)):
                 self._record_norm(site._replace(weight=which), None, norm, norm.gave, rows_of=self._rows_of_heads)
 
     def _heads(self, sub: Sublayer) -> int:
