@@ -4,6 +4,7 @@
 ///     lanes_bench [SECONDS_PER_ROW]
 ///     lanes_bench forward|backward f32|bf16 FEATURES     milliseconds, one call for each line of
 ///     input
+///     lanes_bench site     a whole Add & Norm of mHC beside one whose coefficients are static
 
 #include <fmt/format.h>
 
@@ -16,6 +17,7 @@
 
 #include "addnorm/lanes.h"
 #include "addnorm/matrix.h"
+#include "addnorm/nn/add_norm.h"
 #include "addnorm/torch_generator.h"
 #include "bench/memory_copy.h"
 #include "stopwatch.h"
@@ -119,6 +121,69 @@ void measure(const char* type, double seconds) {
   }
 }
 
+/// A sublayer that costs a copy.
+template <typename T>
+struct Copy : Sublayer<T> {
+  void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& /*pass*/) override {
+    std::copy_n(x.data, x.rows * x.cols, y.data);
+  }
+  void backward(MatrixView<const T> /*x*/, MatrixView<const T> dy, MatrixView<T> dx,
+                const Pass<T>& /*pass*/) override {
+    std::copy_n(dy.data, dy.rows * dy.cols, dx.data);
+  }
+};
+
+/// One Add & Norm on a stream of four lanes, with all that it computes.
+template <typename T>
+class WholeSite {
+ public:
+  WholeSite(const char* placement, std::size_t features)
+      : add_norm_(find_placement(placement), {.d_model = features,
+                                              .norm = {.kind = NormKind::kRms},
+                                              .depth = {.layer = 2, .layers = 4},
+                                              .lanes = kLanes}) {
+    pass_.batch = kRows;
+    pass_.scratch = &scratch_;
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      values_.push_back(random<Arithmetic<T>>(kRows, features));
+      gradients_.push_back(random<Arithmetic<T>>(kRows, features));
+    }
+  }
+  void forward() {
+    ResidualStream<T> stream(LaneList<const Arithmetic<T>>(values_.begin(), values_.end()));
+    add_norm_.forward(stream, copy_, pass_);
+  }
+  void backward() {
+    StreamGradient<T> gradient(LaneList<Arithmetic<T>>(gradients_.begin(), gradients_.end()));
+    add_norm_.backward(gradient, copy_, pass_);
+  }
+
+ private:
+  AddNorm<T> add_norm_;
+  Copy<T> copy_;
+  Scratch<T> scratch_;
+  Pass<T> pass_;
+  std::vector<Matrix<Arithmetic<T>>> values_, gradients_;
+};
+
+template <typename T>
+void compare_sites(const char* type, std::size_t features) {
+  WholeSite<T> fixed("hyper", features), made("mhc", features);
+  std::vector<double> forward[2], backward[2];
+  for (int round = 0; round < 15; ++round) {
+    int which = 0;
+    for (WholeSite<T>* site : {&fixed, &made}) {
+      forward[which].push_back(milliseconds([&] { site->forward(); }));
+      backward[which++].push_back(milliseconds([&] { site->backward(); }));
+    }
+  }
+  for (auto& [name, times] : {std::pair{"forward", forward}, std::pair{"backward", backward}}) {
+    const double of_static = median(times[0]), of_mhc = median(times[1]);
+    fmt::print("{:<9} {:<5} {}x{}x{:<5} {:8.2f} ms static {:8.2f} ms mHC  x{:.2f}\n", name, type,
+               kRows, kLanes, features, of_static, of_mhc, of_mhc / of_static);
+  }
+}
+
 /// A candidate of lanes_vs_torch.py.
 template <typename T>
 void answer_lines(bool forward, std::size_t features) {
@@ -142,6 +207,13 @@ int main(int argc, char** argv) {
     std::string_view(argv[2]) == "f32"
         ? addnorm::answer_lines<float>(forward, features)
         : addnorm::answer_lines<addnorm::BFloat16>(forward, features);
+    return 0;
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "site") {
+    for (const std::size_t features : {1024, 4096}) {
+      addnorm::compare_sites<float>("f32", features);
+      addnorm::compare_sites<addnorm::BFloat16>("bf16", features);
+    }
     return 0;
   }
   const double seconds = argc > 1 ? std::atof(argv[1]) : 0.5;

@@ -87,6 +87,9 @@ LaneSite<T>::LaneSite(const LaneForm& form, const Place& place, std::size_t d_mo
           "add_norm: {} features do not make {} lanes of equal width", d_model, place.lanes);
   if (shapes.carry) carry_.emplace(form.carry, MixUse::kCarry, place, *shapes.carry);
   if (shapes.write) write_.emplace(form.write, MixUse::kWrite, place, *shapes.write);
+  for (const Source source : {Source::kStream, Source::kPrevious, Source::kLane}) {
+    if (!mixes_of(source).empty()) heads_.emplace_back(source);
+  }
   if (form.last_lane == Slot::kNorm) last_lane_.emplace(norm, features_, affine);
 }
 
@@ -133,11 +136,7 @@ MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& strea
   const std::size_t rows = pass.rows();
   require(x_.size() == lanes(), "add_norm: the stream has {} lanes, must have {}", x_.size(),
           lanes());
-  const MixSource<const Value> source{.lanes = x_, .previous = previous_};
-  read_.forward(source);
-  if (carry_) carry_->forward(source);
-  if (write_) write_->forward(source);
-
+  make_coefficients();
   read_from_ = x_;
   if (last_lane_) {
     normalized_.resize(rows, features_);
@@ -286,18 +285,38 @@ void LaneSite<T>::read_backward(StreamGradient<T>& gradient, MatrixView<const Va
 }
 
 template <typename T>
+std::vector<LaneCoefficients<Arithmetic<T>>*> LaneSite<T>::mixes_of(Source source) {
+  std::vector<LaneCoefficients<Value>*> mixes;
+  const auto add = [&](LaneCoefficients<Value>& mix) {
+    if (mix.source() == source) mixes.push_back(&mix);
+  };
+  add(read_);
+  if (carry_) add(*carry_);
+  if (write_) add(*write_);
+  return mixes;
+}
+
+template <typename T>
+void LaneSite<T>::make_coefficients() {
+  for (LaneCoefficients<Value>* mix : mixes_of(Source::kNone)) mix->forward({});
+  for (LaneHead<Value>& head : heads_) {
+    head.forward(mixes_of(head.source()), lanes_of(head.source()));
+  }
+}
+
+template <typename T>
 void LaneSite<T>::coefficients_backward(StreamGradient<T>& gradient) {
   const Matrix<Value> pending = std::move(gradient.of_previous);
-  const MixSource<const Value> source{.lanes = x_, .previous = previous_};
-  MixSource<Value> gradients{.lanes = gradient.lanes};
-  if (form_.read.source == Source::kPrevious && !previous_.empty()) {
-    gradient.of_previous.resize(previous_.size() * previous_.front().rows, features_);
-    gradient.of_previous.fill(0);
-    gradients.previous = nn::lanes_of(gradient.of_previous.view(), previous_.size());
+  for (LaneCoefficients<Value>* mix : mixes_of(Source::kNone)) mix->backward({}, {});
+  for (LaneHead<Value>& head : heads_) {
+    LaneList<Value> d_lanes = gradient.lanes;
+    if (head.source() == Source::kPrevious) {
+      gradient.of_previous.resize(previous_.size() * previous_.front().rows, features_);
+      gradient.of_previous.fill(0);
+      d_lanes = nn::lanes_of(gradient.of_previous.view(), previous_.size());
+    }
+    head.backward(mixes_of(head.source()), lanes_of(head.source()), d_lanes);
   }
-  read_.backward(source, gradients);
-  if (carry_) carry_->backward(source, gradients);
-  if (write_) write_->backward(source, gradients);
   if (pending.empty()) return;
   const LaneList<const Value> of_lane = nn::lanes_of(pending.view(), lanes());
   for (std::size_t i = 0; i < lanes(); ++i) {

@@ -23,7 +23,15 @@ V sigmoid(V x) {
 /// Numbers that share a sum: `count` of them, `step` apart.
 struct Set {
   std::size_t first, count, step;
+
+  std::size_t end() const { return first + count * step; }
 };
+
+/// Whose sum the numbers are divided by in a step of Sinkhorn's iteration, the k-th of them: rows
+/// and columns in turn, rows first.
+Set divided(std::size_t step, std::size_t k, std::size_t to, std::size_t from) {
+  return step % 2 == 1 ? Set{k * from, from, 1} : Set{k, to, from};
+}
 
 template <typename V>
 void softmax(std::span<const V> logits, std::span<V> out, const Set& set) {
@@ -104,9 +112,11 @@ void MixMap<V>::forward(std::span<const V> logits, std::span<V> numbers) const {
     case Map::kSoftmax:
       for (std::size_t i = 0; i < to_; ++i) softmax<V>(logits, numbers, {i * from_, from_, 1});
       return;
-    case Map::kSinkhorn:
-      std::ranges::copy(sinkhorn(logits).back(), numbers.begin());
+    case Map::kSinkhorn: {
+      const Trace trace = sinkhorn(logits);
+      std::ranges::copy(trace.view().row(trace.rows() - 1), numbers.begin());
       return;
+    }
     case Map::kPermutations: {
       std::vector<V> weights(logits.size());
       softmax<V>(logits, weights, {0, logits.size(), 1});
@@ -162,17 +172,18 @@ void MixMap<V>::backward(std::span<const V> logits, std::span<const V> numbers,
 template <typename V>
 typename MixMap<V>::Trace MixMap<V>::sinkhorn(std::span<const V> logits) const {
   const V epsilon = static_cast<V>(kEpsilon);
-  Trace trace(1, std::vector<V>(numbers()));
-  for (std::size_t j = 0; j < from_; ++j) softmax<V>(logits, trace[0], {j, to_, from_});
-  for (V& number : trace[0]) number += epsilon;
-  for (std::size_t step = 1; step < 2 * kIterations; ++step) {
-    std::vector<V> next = trace.back();
+  Trace trace(2 * kIterations, numbers());
+  const std::span<V> first = trace.view().row(0);
+  for (std::size_t j = 0; j < from_; ++j) softmax<V>(logits, first, {j, to_, from_});
+  for (V& number : first) number += epsilon;
+  for (std::size_t step = 1; step < trace.rows(); ++step) {
+    const std::span<const V> last = trace.view().row(step - 1);
+    const std::span<V> next = trace.view().row(step);
     for (std::size_t k = 0; k < from_; ++k) {
-      const Set set = step % 2 == 1 ? Set{k * from_, from_, 1} : Set{k, to_, from_};
-      const V sum = sum_of<V>(next, set) + epsilon;
-      for (std::size_t i = 0; i < set.count; ++i) next[set.first + i * set.step] /= sum;
+      const Set set = divided(step, k, to_, from_);
+      const V sum = sum_of<V>(last, set) + epsilon;
+      for (std::size_t i = set.first; i < set.end(); i += set.step) next[i] = last[i] / sum;
     }
-    trace.push_back(std::move(next));
   }
   return trace;
 }
@@ -181,24 +192,19 @@ template <typename V>
 void MixMap<V>::sinkhorn_backward(std::span<const V> logits, std::span<const V> d_numbers,
                                   std::span<V> d_logits) const {
   const V epsilon = static_cast<V>(kEpsilon);
-  const Trace trace = sinkhorn(logits);
+  Trace trace = sinkhorn(logits);
   std::vector<V> d(d_numbers.begin(), d_numbers.end());
-  for (std::size_t step = trace.size() - 1; step > 0; --step) {
+  for (std::size_t step = trace.rows() - 1; step > 0; --step) {
+    const std::span<const V> last = trace.view().row(step - 1), next = trace.view().row(step);
     for (std::size_t k = 0; k < from_; ++k) {
-      const Set set = step % 2 == 1 ? Set{k * from_, from_, 1} : Set{k, to_, from_};
-      const V sum = sum_of<V>(trace[step - 1], set) + epsilon;
+      const Set set = divided(step, k, to_, from_);
+      const V sum = sum_of<V>(last, set) + epsilon;
       V inner = 0;
-      for (std::size_t i = 0; i < set.count; ++i) {
-        const std::size_t at = set.first + i * set.step;
-        inner += d[at] * trace[step][at];
-      }
-      for (std::size_t i = 0; i < set.count; ++i) {
-        V& value = d[set.first + i * set.step];
-        value = (value - inner) / sum;
-      }
+      for (std::size_t i = set.first; i < set.end(); i += set.step) inner += d[i] * next[i];
+      for (std::size_t i = set.first; i < set.end(); i += set.step) d[i] = (d[i] - inner) / sum;
     }
   }
-  std::vector<V> first = trace[0];
+  const std::span<V> first = trace.view().row(0);
   for (V& number : first) number -= epsilon;
   for (std::size_t j = 0; j < from_; ++j) {
     softmax_backward<V>(first, d, d_logits, {j, to_, from_});

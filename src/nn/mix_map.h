@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "addnorm/matrix.h"
 #include "addnorm/nn/placement.h"
 
 namespace addnorm::nn {
@@ -25,7 +26,7 @@ class MixMap {
                 std::span<V> d_logits) const;
 
  private:
-  using Trace = std::vector<std::vector<V>>;  // the numbers after each step of Sinkhorn's iteration
+  using Trace = Matrix<V>;  // in each row the numbers after a step of Sinkhorn's iteration
   Trace sinkhorn(std::span<const V> logits) const;
   void sinkhorn_backward(std::span<const V> logits, std::span<const V> d_numbers,
                          std::span<V> d_logits) const;

@@ -16,14 +16,6 @@ template <typename V>
 class MixMap;
 }
 
-/// What the numbers of a mix may be made of, and where the gradients of that go. All matrices have
-/// one row for each token. Absent: not there, or not wanted.
-template <typename V>
-struct MixSource {
-  std::vector<MatrixView<V>> lanes = {};     ///< of kStream and kLane
-  std::vector<MatrixView<V>> previous = {};  ///< of kPrevious
-};
-
 /// What the numbers of a mix are for: it says which lane MixForm::Source::kLane means.
 enum class MixUse { kRead, kCarry, kWrite };
 
@@ -52,6 +44,16 @@ struct InitialMixes {
 };
 ADDNORM_API InitialMixes initial_mixes(const Placement& placement, const Place& place);
 
+/// What a mix is made of: its columns of a LaneHead's products, and the norms that these are still
+/// to be divided by. In backward, the gradients of both.
+template <typename V>
+struct MixInputs {
+  MatrixView<V> products;     ///< a row for each token; absent: the mix is made of nothing
+  MatrixView<V> reciprocals;  ///< 1/√(mean of squares + ε) of each token, or of each of its lanes
+  std::size_t first = 0;      ///< column of the products
+  std::size_t lane_step = 0;  ///< columns from one lane's products to the next's; 0: of all lanes
+};
+
 /// The to × from numbers of one mix (MixForm), with their parameters and their backward: the
 /// learned numbers of `base` and, where there is a source, `weight` and `scale`. In float or
 /// double.
@@ -64,35 +66,28 @@ class LaneCoefficients {
   ADDNORM_API LaneCoefficients(LaneCoefficients&&) noexcept;
   LaneCoefficients& operator=(LaneCoefficients&&) = delete;
 
+  MixForm::Source source() const { return form_.source; }
+  /// The weights that the source is multiplied with, a row for each product.
+  Parameter<V>& weight() { return weight_; }
+
   /// Makes the numbers of each row.
-  ADDNORM_API void forward(const MixSource<const V>& source);
+  ADDNORM_API void forward(const MixInputs<const V>& inputs);
   /// to·from numbers: of one row where they are the same for all tokens.
   MatrixView<const V> numbers() const { return numbers_; }
   /// Where the gradients of the numbers are to be added, after forward; zero at first.
   MatrixView<V> d_numbers() { return d_numbers_; }
-  /// Adds to the parameters' gradients, and to those of the source.
-  ADDNORM_API void backward(const MixSource<const V>& source, const MixSource<V>& gradients);
+  /// Adds to the gradients of base and scale, and to those of the reciprocals; sets the gradients
+  /// of its products.
+  ADDNORM_API void backward(const MixInputs<const V>& inputs, const MixInputs<V>& gradients);
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<V>& list);
 
  private:
-  /// A matrix that numbers are projected from, the rows of `weight` and of `raw_` that belong to
-  /// it.
-  struct Part {
-    MatrixView<const V> values;
-    MatrixView<V> gradient;            // absent: not wanted
-    std::size_t first_column = 0;      // of weight
-    std::size_t first = 0, count = 0;  // of the columns of raw_
-    std::size_t norm = 0;              // column of reciprocals_
-  };
-  std::vector<Part> parts(const MixSource<const V>& source, const MixSource<V>& gradients) const;
-  std::size_t raw_index(std::size_t logit) const;
-  std::size_t width() const;
   bool is_made() const { return form_.source != MixForm::Source::kNone; }
   V scale() const { return scale_.empty() ? V{1} : scale_.value(0, 0); }
-  /// The column of reciprocals_ that a column of raw_ is multiplied with.
-  std::size_t norm_of(std::size_t raw) const { return raw / (raw_.cols() / reciprocals_.cols()); }
-  void find_logits(std::size_t r, std::span<V> logits) const;
+  std::size_t lane_of(std::size_t logit) const;
+  std::size_t column_of(std::size_t logit, const MixInputs<const V>& inputs) const;
+  void find_logits(std::size_t r, const MixInputs<const V>& inputs, std::span<V> logits) const;
 
   MixForm form_;
   MixUse use_;
@@ -102,10 +97,7 @@ class LaneCoefficients {
   std::vector<std::size_t> learned_;  // which ones of them are learned
   Parameter<V> base_;                 // those, or empty
   Parameter<V> scale_;                // 1 × 1, or empty: 1
-  Parameter<V> weight_;               // rows of raw numbers × features that each is projected from
-
-  Matrix<V> raw_;          // rows × logits: products with the weights, before the norm's division
-  Matrix<V> reciprocals_;  // rows × 1, or × lanes: 1/√(mean of squares + ε)
+  Parameter<V> weight_;
   Matrix<V> numbers_, d_numbers_;
 };
 

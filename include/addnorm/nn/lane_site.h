@@ -6,6 +6,7 @@
 
 #include "addnorm/lanes.h"
 #include "addnorm/nn/lane_coefficients.h"
+#include "addnorm/nn/lane_head.h"
 #include "addnorm/nn/residual_stream.h"
 
 namespace addnorm {
@@ -65,6 +66,11 @@ class LaneSite {
   void carry(const LaneList<Value>& to) const;
   void mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass);
   void carry_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
+  std::vector<LaneCoefficients<Value>*> mixes_of(MixForm::Source source);
+  const LaneList<const Value>& lanes_of(MixForm::Source source) const {
+    return source == MixForm::Source::kPrevious ? previous_ : x_;
+  }
+  void make_coefficients();
   void coefficients_backward(StreamGradient<T>& gradient);
 
   LaneForm form_;
@@ -73,6 +79,7 @@ class LaneSite {
   std::size_t features_;  // of a lane
   LaneCoefficients<Value> read_;
   std::optional<LaneCoefficients<Value>> carry_, write_;
+  std::vector<LaneHead<Value>> heads_;  // one for each source
   std::optional<Norm<T>> last_lane_;
 
   LaneList<const Value> x_, previous_;  // what the sublayer reads, and the one before has read

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "addnorm/matrix.h"
+#include "addnorm/nn/lane_coefficients.h"
+
+namespace addnorm {
+
+/// The products and norms that the mixes of a sublayer are made of, W·N(source), for all mixes that
+/// have the same source: each lane is multiplied with the weights of all of them at once.
+template <typename V>
+class LaneHead {
+ public:
+  using Mixes = std::vector<LaneCoefficients<V>*>;
+  template <typename T>
+  using Lanes = std::vector<MatrixView<T>>;
+
+  explicit LaneHead(MixForm::Source source) : source_(source) {}
+
+  MixForm::Source source() const { return source_; }
+
+  /// Makes the numbers of the mixes, a row for each token of the lanes.
+  ADDNORM_API void forward(const Mixes& mixes, const Lanes<const V>& lanes);
+  /// Adds to the gradients of the mixes' parameters and to those of the lanes, for the mixes and
+  /// lanes of the last forward.
+  ADDNORM_API void backward(const Mixes& mixes, const Lanes<const V>& lanes,
+                            const Lanes<V>& d_lanes);
+
+ private:
+  void gather_weights(const Mixes& mixes);
+  bool lane_by_lane() const { return source_ == MixForm::Source::kLane; }
+  std::size_t norm_of(std::size_t lane) const { return lane_by_lane() ? lane : 0; }
+  V adds_products(std::size_t lane) const;
+  template <typename T>
+  MatrixView<T> weights_of(MatrixView<T> all, std::size_t lane, std::size_t features) const;
+  template <typename T>
+  MatrixView<T> products_of(MatrixView<T> all, std::size_t lane) const;
+  template <typename T>
+  MixInputs<T> inputs(std::size_t first, MatrixView<T> products, MatrixView<T> reciprocals) const;
+
+  MixForm::Source source_;
+  Matrix<V> weight_;       // those of all mixes, one below the other
+  Matrix<V> products_;     // a row for each token: weight_·x, or that of each lane
+  Matrix<V> reciprocals_;  // 1/√(mean of squares + ε), of each token or of each of its lanes
+};
+
+}  // namespace addnorm
