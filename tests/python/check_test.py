@@ -1,8 +1,10 @@
 """addnorm.check: what it finds, what it leaves as it was, and what it says of input that cannot be."""
 
 import collections
+import gc
 import json
 import types
+import weakref
 
 import addnorm
 import pytest
@@ -52,6 +54,16 @@ def test_a_bug_is_named_with_its_place_and_a_sound_model_is_sound():
     assert addnorm.check(small_models.decoder(bugs=MISSING), x, ignore="residual-missing@layer 2").sound
     with pytest.raises(AssertionError, match="residual-missing"):
         report.assert_sound()
+
+
+@pytest.mark.parametrize("loss", [None, lambda output: output["loss"]])
+def test_nothing_keeps_the_model_alive(loss):
+    model, x = small_models.decoder(), small_models.tokens()
+    addnorm.check(model, (x, x), loss=loss)
+    alive = weakref.ref(model)
+    del model
+    gc.collect()
+    assert alive() is None
 
 
 @pytest.mark.parametrize("training", [True, False])

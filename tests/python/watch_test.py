@@ -1,9 +1,11 @@
 """addnorm.watch: what it measures, when, and that training goes on the same without it."""
 
 import copy
+import gc
 import json
 import pickle
 import warnings
+import weakref
 
 import addnorm
 import pytest
@@ -172,6 +174,19 @@ def test_two_forwards_before_a_backward():
         (model(X, Y)["loss"] + model(Y, X)["loss"]).backward()
     line = json.loads(watched.report.profile.splitlines()[-2])
     assert steps_of(watched.report) == [0] and "grad_rms" in line
+
+
+def test_no_step_keeps_its_activations():
+    model, outputs = small_models.decoder(), []
+
+    def calls(*inputs):
+        output = model(*inputs)
+        outputs.append(weakref.ref(output["loss"]))
+        return output
+    with addnorm.watch(model, every=2):
+        train(model, 6, calls)
+        gc.collect()
+        assert [output() is None for output in outputs] == [True] * 6
 
 
 def test_memory_is_bounded():

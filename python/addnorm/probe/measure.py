@@ -107,9 +107,8 @@ class Measurement:
             except Exception as error:  # a backward must not fail by being watched
                 self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
 
-        handle = tensor.register_hook(guarded)
-        if tensor.is_leaf:
-            self._probe.on_exit(handle.remove)
+        # The graph keeps the hook, and the hook the graph: Python's collector does not see that.
+        self._probe.on_exit(tensor.register_hook(guarded).remove)
 
     def _grade(self, site: Site, value: Value) -> None:
         gradient = self.watch(value)
