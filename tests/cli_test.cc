@@ -88,6 +88,17 @@ TEST_F(CliTest, HelpAndVersionAreOnStandardOutput) {
   EXPECT_THAT(run("--version").out, ::testing::MatchesRegex("addnorm [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+TEST_F(CliTest, LimitsWhatAPipeMayGive) {
+  const auto error_of = [&](const std::string& limit) {
+    const Result result = run("--pipe-limit " + limit + " norm --input /dev/zero --output y.npy");
+    EXPECT_EQ(result.status, 2);
+    return result.err;
+  };
+  EXPECT_THAT(error_of("3MB"), HasSubstr("/dev/zero: gives more than 3145728 bytes"));
+  EXPECT_THAT(error_of("-1"), HasSubstr("--pipe-limit: is -1; expected 0 or more"));
+  EXPECT_THAT(error_of("much"), HasSubstr("--pipe-limit"));
+}
+
 TEST_F(CliTest, TraceIsThePromisedJson) {
   const Json trace = run_json("trace 1 2 3 4 --json");
   std::vector<std::string> keys;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -101,6 +102,15 @@ std::string message_of(const CLI::ParseError& error, const CLI::App& program) {
 ExitStatus run(std::vector<std::string> arguments) {
   CLI::App program(kDescription, "addnorm");
   program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
+  program
+      .add_option_function<std::uint64_t>("--pipe-limit", io::limit_pipes,
+                                          "how much to read of a pipe or device (default 1GiB)")
+      ->type_name("SIZE")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform([](const std::string& size) {  // comes before the other
+        return require(!size.starts_with('-'), "--pipe-limit: is {}; expected 0 or more", size),
+               size;
+      });
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(32);
   const std::vector<Command> commands{

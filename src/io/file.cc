@@ -194,11 +194,16 @@ class Mapping {
   std::atomic<Mapping*> next_ = nullptr;
 };
 
+std::uint64_t most_of_a_pipe = std::uint64_t{1} << 30;
+
 }  // namespace
+
+void limit_pipes(std::uint64_t bytes) {
+  most_of_a_pipe = bytes;
+}
 
 std::string read_file(const std::string& file) {
   constexpr std::size_t kChunk = 1 << 20;
-  constexpr std::size_t kMostOfAPipe = std::size_t{1} << 30;
   const Stream stream(std::fopen(file.c_str(), "rb"));
   if (!stream) fail(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
   std::string bytes;
@@ -211,9 +216,10 @@ std::string read_file(const std::string& file) {
     bytes.resize(end + kChunk);
     got = std::fread(bytes.data() + end, 1, kChunk, stream.get());
     bytes.resize(end + got);
-    require(!no_size || bytes.size() <= kMostOfAPipe,
-            "{}: gives more than {} bytes; expected a regular file for so much", file,
-            kMostOfAPipe);
+    require(!no_size || bytes.size() <= most_of_a_pipe,
+            "{}: gives more than {} bytes; expected a regular file for so much, or a higher "
+            "--pipe-limit",
+            file, most_of_a_pipe);
   } while (got == kChunk);
   const int reason = errno;
   require(std::ferror(stream.get()) == 0, "{}: cannot be read: {}", file, std::strerror(reason));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -8,8 +9,11 @@
 
 namespace addnorm::io {
 
-/// The bytes of a whole file, or of a pipe or device up to its end, which must come within 1 GiB.
+/// The bytes of a whole file, or of a pipe or device up to its end, which must come within the limit.
 std::string read_file(const std::string& file);
+
+/// How much is read of a pipe or device, from here on: 1 GiB at first.
+void limit_pipes(std::uint64_t bytes);
 
 /// Bytes, and who keeps them.
 struct FileBytes {

@@ -86,6 +86,10 @@ TEST_F(FileTest, ReadsAPipe) {
 TEST_F(FileTest, RefusesWhatHasNoEnd) {
   EXPECT_THAT([] { read_file("/dev/zero"); },
               ThrowsMessage<Error>(HasSubstr("/dev/zero: gives more than 1073741824 bytes")));
+  limit_pipes(3'000'000);
+  EXPECT_THAT([] { read_file("/dev/zero"); },
+              ThrowsMessage<Error>(HasSubstr("/dev/zero: gives more than 3000000 bytes")));
+  limit_pipes(std::uint64_t{1} << 30);
 }
 
 TEST_F(FileTest, AppendsToNothingThatIsPlanted) {
