@@ -89,6 +89,8 @@ tsan: packages-lint build/tsan/build.ninja ## run the loop over threads under th
 mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test training on several processes
 	@cmake --build --preset mpi
 	@ctest --preset mpi
+	@ADDNORM_PROGRAM=$(CURDIR)/build/mpi/bin/addnorm ADDNORM_LAUNCHER='mpirun --allow-run-as-root --oversubscribe -n 2' \
+	   ADDNORM_ATTACK_SECONDS=$(or $(SECONDS),60) /usr/bin/python3 -B tests/attack/runs_attack.py RunsAttack.test_kills
 
 fuzz: packages packages-lint build/fuzz/build.ninja ## fuzz the readers of files and the C interface for SECONDS (60) each
 	@cmake --build --preset fuzz

@@ -1,7 +1,8 @@
 """What the attacks share: how long they go on, what a program may do, a server to attack.
 
-ADDNORM_PROGRAM names the program, ADDNORM_ATTACK_SECONDS how long a module attacks (10),
-ADDNORM_ATTACK_SEED what is drawn (else the time); a failure prints the seed that repeats it.
+ADDNORM_PROGRAM names the program, ADDNORM_LAUNCHER what starts it (as "mpirun -n 2"; nothing),
+ADDNORM_ATTACK_SECONDS how long a module attacks (10), ADDNORM_ATTACK_SEED what is drawn (else the
+time); a failure prints the seed that repeats it.
 """
 
 import os
@@ -16,6 +17,7 @@ import time
 import unittest
 
 PROGRAM = os.environ["ADDNORM_PROGRAM"]
+LAUNCHER = os.environ.get("ADDNORM_LAUNCHER", "").split()
 SECONDS = float(os.environ.get("ADDNORM_ATTACK_SECONDS", 10))
 SEED = int(os.environ.get("ADDNORM_ATTACK_SEED", time.time_ns()))
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # runs have the bits of their number of threads
@@ -51,8 +53,8 @@ class Attack(unittest.TestCase):
         def set_limits():
             for limit, most in limits:
                 resource.setrlimit(limit, (most, most))
-        ended = subprocess.run([PROGRAM, *map(str, words)], cwd=self.folder, timeout=timeout, preexec_fn=set_limits,
-                               stdin=subprocess.DEVNULL, capture_output=True,
+        ended = subprocess.run([*LAUNCHER, PROGRAM, *map(str, words)], cwd=self.folder, timeout=timeout,
+                               preexec_fn=set_limits, stdin=subprocess.DEVNULL, capture_output=True,
                                env=ENVIRONMENT, **options)
         what = (words, ended.returncode, ended.stderr[-2000:])
         self.assertIn(ended.returncode, (0, 1, 2), what)

@@ -1,6 +1,9 @@
 """Attacks what runs: kill -9 and resuming, full disks, small stacks, many at a time."""
 
 import concurrent.futures
+import contextlib
+import os
+import pathlib
 import resource
 import shutil
 import signal
@@ -8,10 +11,15 @@ import subprocess
 import time
 import unittest
 
-from attack import ENVIRONMENT, GOLDEN, PROGRAM, Attack
+from attack import ENVIRONMENT, GOLDEN, LAUNCHER, PROGRAM, Attack
 
 SMALL = ["--layers", "2", "--width", "16", "--heads", "2", "--context", "16", "--batch", "2", "--steps", "60",
          "--validate-every", "20", "--checkpoint-every", "7"]
+
+
+def children(pid):
+    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+            for child in task.read_text().split()]
 
 
 class RunsAttack(Attack):
@@ -34,11 +42,14 @@ class RunsAttack(Attack):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             for _ in range(self.random.randrange(1, 4)):
                 resume = ["--resume"] if (self.folder / "run/checkpoint.safetensors").exists() else []
-                process = subprocess.Popen([PROGRAM, "train", "--text", "text", *SMALL, "--out", "run", *resume],
-                                           cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL,
-                                           stderr=subprocess.DEVNULL)
+                words = [PROGRAM, "train", "--text", "text", *SMALL, "--out", "run", *resume]
+                process = subprocess.Popen([*LAUNCHER, *words], cwd=self.folder, env=ENVIRONMENT,
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 time.sleep(self.random.uniform(0, took))
-                process.send_signal(signal.SIGKILL)
+                victims = children(process.pid) if LAUNCHER else [process.pid]
+                if victims:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(self.random.choice(victims), signal.SIGKILL)
                 process.wait()
             resume = ["--resume"] if (self.folder / "run/checkpoint.safetensors").exists() else []
             ended = self.train("--out", "run", *resume)
