@@ -8,7 +8,7 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve tutorial test test-all debian clang bench docs format lint package wheel sbom sanitize tsan clean mpi fuzz attack neon odr page module \
+.PHONY: help run serve tutorial test test-all debian clang bench docs format lint package wheel sbom sanitize tsan valgrind clean mpi fuzz attack neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
@@ -85,6 +85,11 @@ sanitize: build/asan-ubsan/build.ninja build/asan-avx512/build.ninja ## run all 
 tsan: packages-lint build/tsan/build.ninja ## run the loop over threads under the thread sanitizer
 	@cmake --build --preset tsan
 	@ctest --preset tsan
+
+valgrind: packages-lint packages build/release/build.ninja ## run the C interface under valgrind, on one thread
+	@cmake --build --preset release --target addnorm_c_test
+	@OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 build/release/bin/addnorm_c_test \
+	   --gtest_brief=1 --gtest_filter='-*SmallStack*:Threads*'
 
 mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test training on several processes
 	@cmake --build --preset mpi

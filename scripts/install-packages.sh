@@ -24,7 +24,7 @@ for group in "$@"; do
     browser) packages+=(chromium-headless-shell) ;;  # the same engine, without windows
     node)  packages+=(npm) ;;
     # clang needs its own omp.h to read sources that are built with -fopenmp, and fuzzers its runtime.
-    lint)  packages+=(clang clang-format clang-tidy libclang-rt-dev libomp-dev mypy) ;;
+    lint)  packages+=(clang clang-format clang-tidy libclang-rt-dev libomp-dev mypy valgrind) ;;
     bench) packages+=(libbenchmark-dev python3-torch python3-numpy libopenblas0-openmp)
            [[ $release != 13 ]] || packages+=(python3-onnx python3-onnxruntime
                                               python3-setuptools libtorch-dev libsleef-dev) ;;  # torch.compile's
