@@ -22,6 +22,11 @@ def add_norm(norm: NormFields, x: Array, branch: Array | None, skip: Factor, gai
 def add_norm_backward(norm: NormFields, dy: Array, s: Array, statistics: Array,
                       gamma: Array | None, d_residual: Array | None, skip: Factor, dx: Array,
                       d_gamma: Array | None, d_beta: Array | None, threads: int, /) -> None: ...
+def squash(kind: str, x: Array, alpha: Factor, shift: Factor, gamma: Array | None, beta: Array | None,
+           out: Array, threads: int, /) -> None: ...
+def squash_backward(kind: str, dy: Array, x: Array, alpha: Factor, shift: Factor, gamma: Array | None,
+                    dx: Array, d_gamma: Array | None, d_beta: Array | None, d_alpha: Array | None,
+                    d_shift: Array | None, threads: int, /) -> None: ...
 def lanes(norm: NormFields | None, x: Array, branch: Array | None, carry: Array | None,
           write: Array | None, read: Array | None, dropout: Dropout, gamma: Array | None,
           beta: Array | None, made: int, sum: Array | None, out: Array | None,
