@@ -157,8 +157,8 @@ template <typename T>
 template <typename S, typename B>
 struct LanesCase {
   Choices choose;
-  std::size_t rows = 1 + choose.below(choose.of<std::size_t>({4, 30}));
-  std::size_t cols = 1 + choose.below(choose.of<std::size_t>({40, 400, 1500}));
+  std::size_t rows = 1 + choose.below(choose.of<std::size_t>({2, 5, 20}));
+  std::size_t cols = 1 + choose.below(choose.of<std::size_t>({20, 40, 300, 1500}));
   bool usual = choose.one_in(4);  ///< has loops of its own
   bool carries = usual || !choose.one_in(4);
   bool writes = usual || !choose.one_in(4);
