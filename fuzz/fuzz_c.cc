@@ -51,13 +51,14 @@ class Arguments {
   const addnorm_norm_options* norm() {
     if (rarely()) return nullptr;
     norm_ = {.size = size(sizeof norm_),
-             .kind = choice(ADDNORM_GROUP_NORM),
+             .kind = choice(ADDNORM_DERF),
              .epsilon_at = choice(ADDNORM_EPSILON_AT_DEVIATION),
              .variance = choice(ADDNORM_VARIANCE_UNBIASED),
              .gamma_form = choice(ADDNORM_GAMMA_ONE_PLUS),
              .epsilon = number(),
              .output_scale = number(),
-             .groups = count(4)};
+             .groups = count(4),
+             .alpha = number()};
     return &norm_;
   }
 
@@ -87,6 +88,7 @@ class Arguments {
     args.statistics_from = choice(ADDNORM_STATISTICS_GIVEN);
     args.statistics = memory(), args.gamma = memory();
     args.workspace = memory(), args.workspace_size = workspace();
+    args.alpha = memory(), args.shift = memory();
   }
 
  private:
@@ -98,7 +100,7 @@ class Arguments {
   FuzzedDataProvider from_;
   addnorm_norm_options norm_{};
   std::size_t used_ = 0;
-  alignas(64) std::array<std::uint8_t, 13 * kRoom> memory_{};
+  alignas(64) std::array<std::uint8_t, 15 * kRoom> memory_{};
 };
 
 addnorm_status call(Arguments& any) {
@@ -136,6 +138,7 @@ addnorm_status call(Arguments& any) {
       any.vector(args.skip, args.skip_count, args.features);
       args.dx = any.memory(), args.dx_stride = any.stride();
       args.d_gamma = any.memory(), args.d_beta = any.memory();
+      args.d_alpha = any.memory(), args.d_shift = any.memory();
       return addnorm_add_norm_backward(&args);
     }
     case 6: {

@@ -83,13 +83,16 @@ typedef enum addnorm_dtype {
   ADDNORM_F32_F16 = 5,   ///< stream float32, branch and output binary16
 } addnorm_dtype;
 
-/// Which values share one mean and one deviation, and whether the mean is taken away.
+/// Which values share one mean and one deviation, and whether the mean is taken away. The last two
+/// have neither: they squash each value.
 typedef enum addnorm_norm_kind {
   ADDNORM_LAYER_NORM = 0,     ///< the features of one row
   ADDNORM_RMS_NORM = 1,       ///< the same, without taking the mean away
   ADDNORM_BATCH_NORM = 2,     ///< one channel over all samples and positions
   ADDNORM_INSTANCE_NORM = 3,  ///< one channel of one sample over its positions
   ADDNORM_GROUP_NORM = 4,     ///< a group of channels of one sample
+  ADDNORM_DYT = 5,            ///< tanh(α·x) of each value (arXiv 2503.10622)
+  ADDNORM_DERF = 6,           ///< erf(α·x + shift) of each value (arXiv 2512.10938)
 } addnorm_norm_kind;
 
 /// Where ε enters the deviation.
@@ -111,8 +114,9 @@ typedef enum addnorm_gamma_form {
 } addnorm_gamma_form;
 
 /// A norm as data: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where ADDNORM_RMS_NORM has mean
-/// 0. Begin with addnorm_norm(kind). Where a pointer to one is NULL the norm is LayerNorm with
-/// ε = 1e-5, but of lanes none.
+/// 0. Instead of a quotient ADDNORM_DYT has tanh(α·x), and ADDNORM_DERF erf(α·x + shift), which
+/// read no option of mean and deviation. Begin with addnorm_norm(kind). Where a pointer to one is
+/// NULL the norm is LayerNorm with ε = 1e-5, but of lanes none.
 typedef struct addnorm_norm_options {
   size_t size;          ///< sizeof(addnorm_norm_options)
   int32_t kind;         ///< addnorm_norm_kind
@@ -122,6 +126,7 @@ typedef struct addnorm_norm_options {
   double epsilon;       ///< from 0 to 1e30; where it is 0, a set of equal values gives NaN
   double output_scale;  ///< 0: 1
   size_t groups;        ///< of ADDNORM_GROUP_NORM: must divide the channels; 0: 1
+  double alpha;         ///< of ADDNORM_DYT and ADDNORM_DERF: α, where none is given; 0: 0.5
 } addnorm_norm_options;
 
 /// The norm of a kind with the usual ε, 1e-5, and all else at its default.
@@ -243,8 +248,8 @@ typedef struct addnorm_add_norm_forward_args {
   size_t features;
   const addnorm_norm_options* norm;
   addnorm_residual add;  ///< without a branch this is the norm alone
-  /// Where s goes, of the stream's type; may be x or branch; NULL: not kept. Norms over channels
-  /// allow that only without a branch and with a skip of 1.
+  /// Where s goes, of the stream's type; may be x or branch; NULL: not kept. Other norms than
+  /// LayerNorm and RMSNorm allow that only without a branch and with a skip of 1.
   void* sum;
   size_t sum_stride;
   const void* gamma;  ///< one for each feature or channel; NULL: 1
@@ -252,13 +257,16 @@ typedef struct addnorm_add_norm_forward_args {
   void* y;            ///< rows × features, of the branch's type; may be x or branch, but not sum
   size_t y_stride;
   /// For backward, addnorm_statistics_f32 or _f64, one for each set of values that is normalized
-  /// together: a row; elsewhere addnorm_norm_sizes() says how many. May be NULL for a norm of rows.
+  /// together: a row; elsewhere addnorm_norm_sizes() says how many. May be NULL for a norm of rows;
+  /// ADDNORM_DYT and ADDNORM_DERF have none.
   void* statistics;
   size_t threads;           ///< among which rows are divided; 0: as many as OpenMP has
   size_t positions;         ///< of norms over channels: the values of each channel in a row; 0: 1
   void* workspace;          ///< of ADDNORM_BATCH_NORM; holds nothing between calls
   size_t workspace_size;    ///< values: at least addnorm_norm_sizes()'s
   int32_t statistics_from;  ///< addnorm_statistics_from
+  const void* alpha;        ///< of ADDNORM_DYT and ADDNORM_DERF: 1 value; NULL: norm->alpha
+  const void* shift;        ///< likewise; NULL: 0
 } addnorm_add_norm_forward_args;
 
 /// Writes y, and s and the statistics where their pointers are not NULL.
@@ -278,6 +286,9 @@ typedef enum addnorm_gradient_mode {
 ///
 /// Means are over each set of values that is normalized together. RMSNorm takes no mean away from
 /// g; where statistics are given, nothing is. γ's gradient is Σ dy·x̂, β's is Σ dy, over rows.
+///
+/// Of ADDNORM_DYT and ADDNORM_DERF, with φ = tanh or erf and u = α·s + shift: dnorm = α·g·φ′(u),
+/// x̂ = φ(u), and over all values α's gradient is Σ g·φ′(u)·s, that of the shift Σ g·φ′(u).
 typedef struct addnorm_add_norm_backward_args {
   size_t size;                  ///< sizeof(addnorm_add_norm_backward_args)
   int32_t dtype;                ///< addnorm_dtype
@@ -305,15 +316,19 @@ typedef struct addnorm_add_norm_backward_args {
   size_t threads;           ///< among which rows are divided; 0: as many as OpenMP has
   size_t positions;         ///< as in forward
   int32_t statistics_from;  ///< as in forward
+  const void* alpha;        ///< as in forward
+  const void* shift;        ///< as in forward
+  void* d_alpha;            ///< 1 value; NULL: not wanted
+  void* d_shift;            ///< 1 value; NULL: not wanted
 } addnorm_add_norm_backward_args;
 
 /// Writes dx, and the gradients of γ and β where their pointers are not NULL.
 ADDNORM_API addnorm_status addnorm_add_norm_backward(const addnorm_add_norm_backward_args* args);
 
 /// Into `sets`, how many sets of values have statistics of their own: rows, for ADDNORM_BATCH_NORM
-/// channels, for ADDNORM_INSTANCE_NORM rows·channels, for ADDNORM_GROUP_NORM rows·groups. Into
-/// `workspace`, how many values the workspace of forward and backward must hold at least. Either
-/// pointer may be NULL.
+/// channels, for ADDNORM_INSTANCE_NORM rows·channels, for ADDNORM_GROUP_NORM rows·groups, for
+/// ADDNORM_DYT and ADDNORM_DERF none. Into `workspace`, how many values the workspace of forward
+/// and backward must hold at least. Either pointer may be NULL.
 ADDNORM_API addnorm_status addnorm_norm_sizes(const addnorm_norm_options* norm, size_t rows,
                                               size_t features, size_t positions, size_t* sets,
                                               size_t* workspace);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/require.h"
 #include "io/json.h"
 #include "lab/reproduce.h"
+#include "lab/site_trace.h"
 #include "lab/trace.h"
 #include "module.h"
 #include "report/lab_report.h"
@@ -21,14 +23,35 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-std::string trace_json(const NormFields& norm, const Numbers& x, const Numbers& branch,
-                       const Numbers& gamma, const Numbers& beta, const std::string& placement) {
-  return to_json(lab::trace({.x = x,
-                             .branch = branch,
-                             .placement = parse<lab::TracePlacement>("placement", placement),
-                             .norm = norm_options(norm),
-                             .gamma = gamma,
-                             .beta = beta}))
+/// 0, or "" for the sublayer: as lab::SiteArgs has it.
+std::string trace_json(const NormFields& norm, const std::vector<Numbers>& x, const Numbers& branch,
+                       const Numbers& gamma, const Numbers& beta, const std::string& placement,
+                       std::size_t layers, std::size_t layer, const std::string& sublayer,
+                       std::size_t lanes) {
+  lab::SiteArgs place{.placement = placement,
+                      .layers = layers,
+                      .layer = layer,
+                      .lanes = lanes,
+                      .given_lanes = x.size()};
+  if (!sublayer.empty()) {
+    constexpr auto names = names_of(SublayerKind{});
+    place.sublayer =
+        static_cast<SublayerKind>(find_name("sublayer", sublayer, std::span(names).first(2)));
+  }
+  const lab::TraceSite site = lab::find_site(place);
+  const NormOptions options = norm_options(norm);
+  if (const auto form = lab::short_form(site)) {
+    return to_json(lab::trace({.x = x.front(),
+                               .branch = branch,
+                               .placement = *form,
+                               .norm = options,
+                               .gamma = gamma,
+                               .beta = beta}))
+        .dump();
+  }
+  return to_json(
+             lab::trace_site(
+                 site, {.x = x, .branch = branch, .norm = options, .gamma = gamma, .beta = beta}))
       .dump();
 }
 

@@ -13,11 +13,16 @@
 #include "module.h"
 
 namespace addnorm::python {
+namespace {
+
+constexpr auto kAllKinds = names_of(NormKind{});
+
+}  // namespace
 
 NormOptions norm_options(const NormFields& norm) {
   const auto& [kind, epsilon, epsilon_at, variance, gamma_form, output_scale] = norm;
-  constexpr auto kinds = names_of(NormKind{});
-  return {.kind = static_cast<NormKind>(find_name("kind", kind, std::span(kinds).first(kRowNorms))),
+  constexpr auto kinds = std::span(kAllKinds).first(kRowNorms);
+  return {.kind = static_cast<NormKind>(find_name("kind", kind, kinds)),
           .epsilon = epsilon,
           .epsilon_at = parse<EpsilonAt>("eps_at", epsilon_at),
           .variance = parse<Variance>("variance", variance),
@@ -152,6 +157,76 @@ void add_norm_backward(const NormFields& norm, const py::object& dy, const py::o
   call.run([&] { return addnorm_add_norm_backward(&args); });
 }
 
+addnorm_norm_options squashing(const std::string& kind) {
+  constexpr auto kinds = std::span(kAllKinds).subspan(kNormsWithStatistics);
+  const std::size_t place = find_name("kind", kind, kinds);
+  return addnorm_norm(static_cast<addnorm_norm_kind>(kNormsWithStatistics + place));
+}
+/// A number, or an array of one value.
+void* one_value(Call& call, const char* name, const py::object& object, Access access) {
+  const Values value = call.factor(name, object, access);
+  require(object.is_none() || value.count == 1, "{} has {} values, must have 1", name, value.count);
+  return value.data;
+}
+
+void squash(const std::string& kind, const py::object& x, const py::object& alpha,
+            const py::object& shift, const py::object& gamma, const py::object& beta,
+            const py::object& out, std::size_t threads) {
+  Call call("x", x);
+  const addnorm_norm_options options = squashing(kind);
+  const Matrix x_in = call.matrix("x", x, Role::kStream, Access::kRead);
+  const Matrix y = call.matrix("out", out, Role::kBranch, Access::kWrite);
+  const addnorm_add_norm_forward_args args{.size = sizeof args,
+                                           .dtype = call.dtype(),
+                                           .rows = call.rows(),
+                                           .features = call.features(),
+                                           .norm = &options,
+                                           .add = {.x = x_in.data, .x_stride = x_in.stride},
+                                           .gamma = call.per_feature("gamma", gamma, Access::kRead),
+                                           .beta = call.per_feature("beta", beta, Access::kRead),
+                                           .y = y.data,
+                                           .y_stride = y.stride,
+                                           .threads = threads,
+                                           .alpha = one_value(call, "alpha", alpha, Access::kRead),
+                                           .shift = one_value(call, "shift", shift, Access::kRead)};
+  call.run([&] { return addnorm_add_norm_forward(&args); });
+}
+
+void squash_backward(const std::string& kind, const py::object& dy, const py::object& x,
+                     const py::object& alpha, const py::object& shift, const py::object& gamma,
+                     const py::object& dx, const py::object& d_gamma, const py::object& d_beta,
+                     const py::object& d_alpha, const py::object& d_shift, std::size_t threads) {
+  Call call("x", x);
+  const addnorm_norm_options options = squashing(kind);
+  const Matrix x_in = call.matrix("x", x, Role::kStream, Access::kRead);
+  const Matrix dy_in = call.matrix("dy", dy, Role::kBranch, Access::kRead);
+  const Matrix dx_out = call.matrix("dx", dx, Role::kStream, Access::kWrite);
+  addnorm_add_norm_backward_args args{
+      .size = sizeof args,
+      .dtype = call.dtype(),
+      .parameter_gradients = ADDNORM_GRADIENT_OVERWRITE,
+      .rows = call.rows(),
+      .features = call.features(),
+      .norm = &options,
+      .s = x_in.data,
+      .s_stride = x_in.stride,
+      .gamma = call.per_feature("gamma", gamma, Access::kRead),
+      .dy = dy_in.data,
+      .dy_stride = dy_in.stride,
+      .dx = dx_out.data,
+      .dx_stride = dx_out.stride,
+      .d_gamma = call.per_feature("d_gamma", d_gamma, Access::kWrite),
+      .d_beta = call.per_feature("d_beta", d_beta, Access::kWrite),
+      .threads = threads,
+      .alpha = one_value(call, "alpha", alpha, Access::kRead),
+      .shift = one_value(call, "shift", shift, Access::kRead),
+      .d_alpha = one_value(call, "d_alpha", d_alpha, Access::kWrite),
+      .d_shift = one_value(call, "d_shift", d_shift, Access::kWrite)};
+  addnorm_norm_sizes(&options, args.rows, args.features, 1, nullptr, &args.workspace_size);
+  args.workspace = workspace(args.workspace_size);
+  call.run([&] { return addnorm_add_norm_backward(&args); });
+}
+
 /// What an addnorm_lanes is made of: `made` lanes of X′.
 struct LaneArrays {
   const py::object &x, &branch, &carry, &write, &read;
@@ -255,6 +330,8 @@ void add_norms(py::module_& m) {
   m.def("residual_add_backward", &residual_add_backward);
   m.def("add_norm", &add_norm);
   m.def("add_norm_backward", &add_norm_backward);
+  m.def("squash", &squash);
+  m.def("squash_backward", &squash_backward);
   m.def("lanes", &lanes);
   m.def("lanes_backward", &lanes_backward);
 }

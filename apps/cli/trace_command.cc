@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
@@ -51,14 +49,6 @@ struct TraceFlags {
   bool json = false;
 };
 
-/// One of the three placements whose norm alone is explained, or none of them.
-std::optional<lab::TracePlacement> short_form(std::string_view placement) {
-  const auto names = names_of(lab::TracePlacement{});
-  const auto found = std::ranges::find(names, placement);
-  if (found == names.end()) return {};
-  return static_cast<lab::TracePlacement>(found - names.begin());
-}
-
 void print(const nlohmann::ordered_json& json) {
   fmt::print("{}\n", json.dump());
 }
@@ -95,7 +85,7 @@ ExitStatus run(const TraceFlags& flags) {
                                               .sublayer = flags.sublayer,
                                               .lanes = flags.start_lanes,
                                               .given_lanes = flags.lanes.size()});
-  if (const auto placement = short_form(site.placement.name)) {
+  if (const auto placement = lab::short_form(site)) {
     return run_short_form(flags, *placement);
   }
   const lab::SiteTrace result = lab::trace_site(site, {.x = flags.lanes,

@@ -28,12 +28,13 @@ from ._core import Error, __version__
 from .check import check
 from .lab import figure, figures, reproduce, study, trace
 from .norms import (AddNorm, Array, BFloat16, Lanes, LanesGradients, Norm, add_norm, add_norm_backward,
-                    lanes, lanes_backward, layer_norm, layer_norm_backward, residual_add,
-                    residual_add_backward, rms_norm, rms_norm_backward)
+                    derf, derf_backward, dyt, dyt_backward, lanes, lanes_backward, layer_norm,
+                    layer_norm_backward, residual_add, residual_add_backward, rms_norm, rms_norm_backward)
 from .report import Coverage, Finding, Report
 from .watch import watch
 
 __all__ = ["AddNorm", "Array", "BFloat16", "Coverage", "Error", "Finding", "Lanes", "LanesGradients", "Norm",
-           "Report", "__version__", "add_norm", "add_norm_backward", "check", "figure", "figures", "lanes",
-           "lanes_backward", "layer_norm", "layer_norm_backward", "reproduce", "residual_add",
-           "residual_add_backward", "rms_norm", "rms_norm_backward", "study", "trace", "watch"]
+           "Report", "__version__", "add_norm", "add_norm_backward", "check", "derf", "derf_backward",
+           "dyt", "dyt_backward", "figure", "figures", "lanes", "lanes_backward", "layer_norm",
+           "layer_norm_backward", "reproduce", "residual_add", "residual_add_backward", "rms_norm",
+           "rms_norm_backward", "study", "trace", "watch"]

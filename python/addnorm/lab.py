@@ -42,15 +42,33 @@ def _count(name: str, value: int) -> int:
     return count
 
 
+def _asked(name: str, value: int | None) -> int:
+    """A count from 1, or 0 where nobody asked."""
+    count = 0 if value is None else _count(name, value)
+    if count == 0 and value is not None:
+        raise _core.Error(f"{name} is 0, must be at least 1")
+    return count
+
+
 def _numbers(values: float | Iterable[float]) -> list[float]:
     if isinstance(values, Iterable):
         return [float(value) for value in values]
     return [float(values)]
 
 
-def trace(x: Sequence[float], branch: Sequence[float] = (), gamma: float | Sequence[float] = (),
-          beta: float | Sequence[float] = (), norm: Norm = Norm(), *,
-          placement: Literal["post", "pre", "none"] = "post") -> dict[str, Any]:
+def _lanes(x: Iterable[Any]) -> list[list[float]]:
+    """The rows of several lanes, or those of one."""
+    rows = list(x)
+    if rows and all(isinstance(row, Iterable) for row in rows):
+        return [_numbers(row) for row in rows]
+    return [_numbers(rows)]
+
+
+def trace(x: Sequence[float] | Sequence[Sequence[float]], branch: Sequence[float] = (),
+          gamma: float | Sequence[float] = (), beta: float | Sequence[float] = (), norm: Norm = Norm(), *,
+          placement: str = "post", layers: int = 12, layer: int | None = None,
+          sublayer: Literal["attention", "feed_forward"] | None = None,
+          lanes: int | None = None) -> dict[str, Any]:
     """Add & Norm of one token, step by step, in float64.
 
     x is the token's features, branch what the sublayer gives back, as many; empty: the norm of x alone.
@@ -59,9 +77,21 @@ def trace(x: Sequence[float], branch: Sequence[float] = (), gamma: float | Seque
 
     Returns {"x", "branch", "sum", "mean", "variance", "deviation", "normalized", "output"}. Error for
     numbers of features that differ.
+
+    placement may also be any other that `addnorm placements` lists, or parts of them such as "post:3+pre".
+    Then x is the embedding, with which a stream of several lanes begins, or these lanes, a row each, and the
+    parameters are those that training starts with. Their numbers may depend on where the sublayer stands:
+    in which layer, from 1, of how many layers; None: the first. lanes is the number of lanes, where the
+    placement lets one choose.
+
+    Of one lane, all steps stand beside the keys above: "placement", "layer", "layers", "sublayer", "skip",
+    "gain", "norms" (of "before", "inside" and "after"), "h", what F sees, "f" and "u". Of several:
+    "lanes" X, "read" a, "carry" A, "write" b, "read_from", what a reads, "z" = a·X, "norms", "h", "branch",
+    "f", "u", "carried" A·X, "written" b ⊗ u, "sum" and "output" X′.
     """
-    return _read(_core.trace(norm.fields, _numbers(x), _numbers(branch), _numbers(gamma),
-                             _numbers(beta), placement))
+    return _read(_core.trace(norm.fields, _lanes(x), _numbers(branch), _numbers(gamma), _numbers(beta),
+                             placement, _count("layers", layers), _asked("layer", layer), sublayer or "",
+                             _asked("lanes", lanes)))
 
 
 def reproduce(seed: int = 0) -> dict[str, Any]:

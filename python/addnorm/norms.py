@@ -382,3 +382,54 @@ def rms_norm_backward(dy: Array, x: Array, statistics: Array, gamma: Array | Non
     """The gradients of rms_norm's x and γ: add_norm_backward with s = x."""
     dx, d_gamma, _ = add_norm_backward(dy, x, statistics, gamma, Norm("rms"), dx=dx)
     return dx, d_gamma
+
+
+def dyt(x: Array, gamma: Array | None = None, beta: Array | None = None, *, alpha: Factor = 0.5,
+        out: Array | None = None) -> Result:
+    """y = γ ⊙ tanh(α·x) + β, in place of a norm (Zhu et al. 2025, arXiv 2503.10622).
+
+    x            (…, features)
+    gamma, beta  (features,); None: 1 and 0
+    alpha        a number, or an array of one
+    out          where y goes, of x's shape; may be x; None: a new array
+
+    Errors as in add_norm.
+    """
+    return _squash("dyt", x, gamma, beta, alpha, None, out)
+
+
+def dyt_backward(dy: Array, x: Array, gamma: Array | None = None, *, alpha: Factor = 0.5,
+                 dx: Array | None = None) -> tuple[Result, Result, Result, Result]:
+    """The gradients of dyt's x, of its shape, of γ and β, (features,), and of α, (1,)."""
+    return _squash_backward("dyt", dy, x, gamma, alpha, None, dx)[:4]
+
+
+def derf(x: Array, gamma: Array | None = None, beta: Array | None = None, *, alpha: Factor = 0.5,
+         shift: Factor = 0.0, out: Array | None = None) -> Result:
+    """y = γ ⊙ erf(α·x + shift) + β (Chen et al. 2025, arXiv 2512.10938); else as dyt."""
+    return _squash("derf", x, gamma, beta, alpha, shift, out)
+
+
+def derf_backward(dy: Array, x: Array, gamma: Array | None = None, *, alpha: Factor = 0.5,
+                  shift: Factor = 0.0,
+                  dx: Array | None = None) -> tuple[Result, Result, Result, Result, Result]:
+    """The gradients of derf's x, γ, β, α and shift, as of dyt_backward."""
+    return _squash_backward("derf", dy, x, gamma, alpha, shift, dx)
+
+
+def _squash(kind: str, x: Array, gamma: Array | None, beta: Array | None, alpha: Factor, shift: Factor,
+            out: Array | None) -> Result:
+    y = _new_like("x", x) if out is None else out
+    _core.squash(kind, x, alpha, shift, gamma, beta, y, 0)
+    return y
+
+
+def _squash_backward(kind: str, dy: Array, x: Array, gamma: Array | None, alpha: Factor, shift: Factor,
+                     dx: Array | None) -> tuple[Result, Result, Result, Result, Result]:
+    if dx is None:
+        dx = _new_like("x", x)
+    values = _values(_core.describe("x", x)[1])
+    d_gamma, d_beta = _per_feature("x", x), _per_feature("x", x)
+    d_alpha, d_shift = _new((1,), values, x), _new((1,), values, x)
+    _core.squash_backward(kind, dy, x, alpha, shift, gamma, dx, d_gamma, d_beta, d_alpha, d_shift, 0)
+    return dx, d_gamma, d_beta, d_alpha, d_shift

@@ -80,7 +80,8 @@ struct NormShape {
     return kernels::count_sets(where, options, rows, features, positions);
   }
   std::size_t parameters() const {
-    return normalizes_rows(options.kind) ? features : features / positions;
+    const bool of_features = normalizes_rows(options.kind) || squashes(options.kind);
+    return of_features ? features : features / positions;
   }
 };
 
@@ -103,6 +104,8 @@ addnorm_status norm_forward(std::string_view where, const addnorm_add_norm_forwa
                                                 {"x", "branch"}),
                 .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
                 .beta = memory.read<V>("beta", a.beta, shape.parameters()),
+                .alpha = memory.read<V>("alpha", a.alpha, 1),
+                .shift = memory.read<V>("shift", a.shift, 1),
                 .y = memory.write<B>("y", a.y, a.rows, a.features, a.y_stride, {"x", "branch"}),
                 .statistics = memory.write<NormStatistics<V>>("statistics", a.statistics,
                                                               shape.sets(memory.where())),
@@ -127,6 +130,8 @@ addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_back
                 .statistics = memory.read<NormStatistics<V>>("statistics", a.statistics,
                                                              shape.sets(memory.where())),
                 .gamma = memory.read<V>("gamma", a.gamma, shape.parameters()),
+                .alpha = memory.read<V>("alpha", a.alpha, 1),
+                .shift = memory.read<V>("shift", a.shift, 1),
                 .dy = memory.read<B>("dy", a.dy, a.rows, a.features, a.dy_stride),
                 .d_residual = memory.read_optional<S>("d_residual", a.d_residual, a.rows,
                                                       a.features, a.d_residual_stride),
@@ -135,6 +140,8 @@ addnorm_status norm_backward(std::string_view where, const addnorm_add_norm_back
                                       {"s", "dy", "d_residual"}),
                 .d_gamma = memory.write<V>("d_gamma", a.d_gamma, shape.parameters()),
                 .d_beta = memory.write<V>("d_beta", a.d_beta, shape.parameters()),
+                .d_alpha = memory.write<V>("d_alpha", a.d_alpha, 1),
+                .d_shift = memory.write<V>("d_shift", a.d_shift, 1),
                 .workspace = memory.write_counted<V>("workspace", a.workspace, a.workspace_size),
                 .parameter_gradients = choice(memory.where(), "parameter_gradients",
                                               a.parameter_gradients, GradientMode::kOverwrite),

@@ -27,7 +27,7 @@ struct RowsCase {
   std::size_t cols = *rc::gen::inRange<std::size_t>(1, 70);
   std::size_t stride = cols + *rc::gen::element<std::size_t>(0, 3);
   NormOptions options =
-      testing::any_options({NormKind::kLayer, NormKind::kRms},
+      testing::any_options({NormKind::kLayer, NormKind::kRms, NormKind::kDyT, NormKind::kDerf},
                            cols > 1 ? std::vector{Variance::kPopulation, Variance::kUnbiased}
                                     : std::vector{Variance::kPopulation});
   Dropout dropout{*rc::gen::element(0.0, 0.3), *rc::gen::arbitrary<std::uint64_t>(), 5};
@@ -44,8 +44,11 @@ struct RowsCase {
   std::vector<V> d_skip = perhaps(numbers<V>(*rc::gen::element<std::size_t>(1, cols)));
   std::vector<V> d_gain = perhaps(numbers<V>(*rc::gen::element<std::size_t>(1, cols)));
   std::vector<V> d_gamma = perhaps(numbers<V>(cols)), d_beta = perhaps(numbers<V>(cols));
-  std::vector<V> workspace = numbers<V>(add_norm_workspace(rows, cols));
-  std::vector<NormStatistics<V>> statistics = std::vector<NormStatistics<V>>(rows);
+  std::vector<V> alpha = of_squash(), shift = of_squash();
+  std::vector<V> d_alpha = of_squash(), d_shift = of_squash();
+  std::vector<V> workspace = numbers<V>(norm_workspace(options, rows, cols));
+  std::vector<NormStatistics<V>> statistics =
+      std::vector<NormStatistics<V>>(norm_sets(options, rows, cols));
 
   RowsCase() {
     if (*rc::gen::arbitrary<bool>()) return;
@@ -54,10 +57,14 @@ struct RowsCase {
     in_place = false;
   }
 
+  std::vector<V> of_squash() const {
+    return squashes(options.kind) ? perhaps(numbers<V>(1)) : std::vector<V>();
+  }
   S* sum_place() { return in_place ? x.data() : sum.data(); }
   B* y_place() { return in_place ? branch.data() : y.data(); }
   auto outputs() const {
-    return std::tie(x, sum, dx, branch, y, d_branch, d_skip, d_gain, d_gamma, d_beta, statistics);
+    return std::tie(x, sum, dx, branch, y, d_branch, d_skip, d_gain, d_gamma, d_beta, d_alpha,
+                    d_shift, statistics);
   }
 
   template <typename T>
@@ -86,17 +93,23 @@ struct RowsCase {
                                      .sum = view(sum_place()),
                                      .gamma = gamma,
                                      .beta = beta,
+                                     .alpha = alpha,
+                                     .shift = shift,
                                      .y = view(y_place()),
                                      .statistics = statistics});
     add_norm_backward<S, B>(options, {.s = view(sum),
                                       .statistics = statistics,
                                       .gamma = gamma,
+                                      .alpha = alpha,
+                                      .shift = shift,
                                       .dy = view(dy),
                                       .d_residual = view(d_residual),
                                       .skip = scale(skip),
                                       .dx = view(dx.data()),
                                       .d_gamma = d_gamma,
                                       .d_beta = d_beta,
+                                      .d_alpha = d_alpha,
+                                      .d_shift = d_shift,
                                       .workspace = workspace,
                                       .parameter_gradients = mode});
   }
@@ -147,6 +160,8 @@ struct RowsCase {
     forward.gamma = memory_of(gamma);
     forward.beta = memory_of(beta);
     forward.statistics = memory_of(statistics);
+    forward.alpha = memory_of(alpha);
+    forward.shift = memory_of(shift);
     ASSERT_EQ(addnorm_add_norm_forward(&forward), ADDNORM_OK) << addnorm_last_error();
 
     const addnorm_add_norm_backward_args backward = {
@@ -172,6 +187,10 @@ struct RowsCase {
         .d_beta = memory_of(d_beta),
         .workspace = memory_of(workspace),
         .workspace_size = workspace.size(),
+        .alpha = memory_of(alpha),
+        .shift = memory_of(shift),
+        .d_alpha = memory_of(d_alpha),
+        .d_shift = memory_of(d_shift),
     };
     ASSERT_EQ(addnorm_add_norm_backward(&backward), ADDNORM_OK) << addnorm_last_error();
   }

@@ -42,13 +42,14 @@ NormOptions norm_options(std::string_view where, const addnorm_norm_options* giv
   NormOptions options;
   if (given == nullptr) return options;
   const addnorm_norm_options o = read_struct(where, "norm", given);
-  options.kind = choice(where, "kind", o.kind, NormKind::kGroup);
+  options.kind = choice<NormKind>(where, "kind", o.kind);
   options.epsilon_at = choice<EpsilonAt>(where, "epsilon_at", o.epsilon_at);
   options.variance = choice<Variance>(where, "variance", o.variance);
   options.gamma_form = choice<GammaForm>(where, "gamma_form", o.gamma_form);
   options.epsilon = o.epsilon;
   if (o.output_scale != 0) options.output_scale = o.output_scale;
   if (o.groups != 0) options.groups = o.groups;
+  if (o.alpha != 0) options.alpha = o.alpha;
   return options;
 }
 

@@ -225,7 +225,8 @@ void squash_forward(const NormOptions& options, const AddNormForward<S, B>& args
   const std::size_t cols = args.add.x.cols;
   check_squash(kWhere, options, args, cols);
   check_optional_length(kWhere, "beta", args.beta, cols);
-  require(!args.sum.empty() || (args.add.branch.empty() && args.add.skip.is_one()),
+  const bool sums = !args.add.branch.empty() || !args.add.skip.is_one();
+  require(!sums || !args.sum.empty() || args.add.x.rows == 0,
           "{}: sum is absent; dyt and derf need one for what they squash", kWhere);
   MatrixView<const S> s = args.add.x;
   if (!args.sum.empty()) {

@@ -101,15 +101,22 @@ TraceSite find_site(const SiteArgs& args) {
   const auto found = std::ranges::find_if(fitting, [&](const auto& at) {
     return !at.first.lanes.grows || at.second.lanes == args.given_lanes;
   });
-  require(found != fitting.end(), "VALUES: {}; expected {} to {}, as placement \"{}\" has there",
+  require(found != fitting.end(), "x: {}; expected {} to {}, as placement \"{}\" has there",
           count(args.given_lanes), fitting.front().second.lanes, fitting.back().second.lanes,
           args.placement);
   std::tie(site.placement, site.place) = *found;
   starting_lanes(site.placement, site.placement.lanes.grows ? 0 : site.place.lanes);
   require(args.given_lanes == 1 || args.given_lanes == site.place.lanes,
-          "VALUES: {}; expected 1 or {}, as placement \"{}\" has in {}", count(args.given_lanes),
+          "x: {}; expected 1 or {}, as placement \"{}\" has in {}", count(args.given_lanes),
           site.place.lanes, args.placement, words(site.place));
   return site;
+}
+
+std::optional<TracePlacement> short_form(const TraceSite& site) {
+  const auto names = names_of(TracePlacement{});
+  const auto found = std::ranges::find(names, site.placement.name);
+  if (found == names.end()) return {};
+  return static_cast<TracePlacement>(found - names.begin());
 }
 
 namespace {
@@ -145,13 +152,13 @@ std::size_t width_of(const TraceSite& site, const SiteTraceArgs& args) {
   require(normalizes_rows(args.norm.kind), "norm: the kind is {}; expected layer or rms",
           to_string(args.norm.kind));
   for (std::size_t i = 1; i < args.x.size(); ++i) {
-    require(args.x[i].size() == first.size(), "VALUES: lane {} has {}; expected {}, as lane 0", i,
+    require(args.x[i].size() == first.size(), "x: lane {} has {}; expected {}, as lane 0", i,
             args.x[i].size(), first.size());
   }
   const bool splits = site.placement.lanes.splits_features;
   const std::size_t d_model = splits ? first.size() * args.x.size() : first.size();
   require(!splits || d_model % site.place.lanes == 0,
-          "VALUES: {} features do not make {} lanes of equal width", d_model, site.place.lanes);
+          "x: {} features do not make {} lanes of equal width", d_model, site.place.lanes);
   require(args.branch.empty() || args.branch.size() == d_model,
           "branch: has {} values; expected {}, as many as x", args.branch.size(), d_model);
   return d_model;

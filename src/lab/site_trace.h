@@ -35,6 +35,9 @@ struct TraceSite {
 /// An Error that names the argument for what no stack has.
 TraceSite find_site(const SiteArgs& args);
 
+/// Which of the placements whose norm alone is explained, by trace(), stands there, or none.
+std::optional<TracePlacement> short_form(const TraceSite& site);
+
 /// One token on its way through that Add & Norm, at the starting values of all parameters.
 struct SiteTraceArgs {
   std::span<const std::vector<double>> x;  ///< one row, or one for each lane

@@ -51,6 +51,10 @@ double mean(const Place& place, Lane, Lane) {
 double in_turn(const Place& place, Lane, Lane from) {
   return from == place.site() % place.lanes;
 }
+/// The same by layers: both sublayers of one read the same lane.
+double layer_in_turn(const Place& place, Lane, Lane from) {
+  return from == (place.depth.layer - 1) % place.lanes;
+}
 double one_for_first(const Place&, Lane to, Lane) {
   return to == 0;
 }
@@ -417,6 +421,13 @@ constexpr Placement kPlacements[] = {
      .lanes = hyper(with_lane("one in turn + s·tanh(w·N(x))", kHyperRead),
                     with_lane("I + s·tanh(W·N(x))", kHyperCarry),
                     with_lane("1 + s·tanh(w·N(x))", kHyperWrite))},
+    {.name = "altup",
+     .used_by = "AltUp",
+     .source = "Baykal et al. 2023, of sublayers with their residual",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = carried(hyper({.formula = "one in turn, by layers", .base = layer_in_turn},
+                            kHyperCarry, kHyperWrite))},
     {.name = "frac",
      .used_by = "frac-connections",
      .source = "Zhu et al. 2025",

@@ -25,8 +25,8 @@ TEST(Placement, TableHasEveryRowOfTheDesign) {
           "layerscale", "depth-scaled", "admin", "scaled-branch", "keel", "completep", "peri",
           "depth-scaled-sandwich", "parallel", "stochastic-depth", "highway", "orthogonal", "ngpt",
           "x0", "two-lanes", "saved-skip", "backout", "residual-dual", "siamese", "span", "hyper",
-          "dynamic-hyper", "frac", "wide", "identity-hc", "mhc", "mhc-lite", "single-pass-mhc",
-          "dense-former", "attention-residuals", "block-attention-residuals"));
+          "dynamic-hyper", "altup", "frac", "wide", "identity-hc", "mhc", "mhc-lite",
+          "single-pass-mhc", "dense-former", "attention-residuals", "block-attention-residuals"));
 }
 
 /// The tutorial counts them from the first one on.

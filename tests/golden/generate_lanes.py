@@ -596,6 +596,19 @@ def written_out():
         y = y + f
     of.save(of.norm("final_norm", x + of.norm("exit.last_lane", y)))
 
+    # A sublayer with its residual for a layer, which is given what has been predicted (Gemma 3n).
+    of = case("altup", "Baykal et al. 2023: predict, compute, correct", layers=3, lanes=2)
+    x = of.x
+    for s in of.sites:
+        site, active = of.site(s), s // 2 % of.lanes
+        predicted = torch.einsum("ij,jrd->ird", of.mix(f"{site}.carry", of.lanes, of.lanes), x)
+        y = predicted[active] + of.pre_norm_branch(s, predicted[active])
+        correct = of.parameter(f"{site}.write.base", of.lanes)
+        x = predicted + correct[:, None, None] * (y - predicted[active])
+        of.initial |= {f"{site}.carry.base": torch.eye(of.lanes),
+                       f"{site}.write.base": torch.ones(of.lanes)}
+    of.save(of.norm("final_norm", x.sum(0)))
+
     # NVIDIA/Megatron-LM, pull request 6716.
     of = case("wide", "Megatron-LM's wide residual", layers=2, lanes=3)
     x = of.x

@@ -4,6 +4,8 @@ import addnorm
 import numpy as np
 import pytest
 
+rng = np.random.default_rng(0)
+
 
 def test_trace_is_add_and_norm_by_hand():
     t = addnorm.trace([1, 2, 3, 4], [0.5, -1, 2, 0], 2.0, (0, 0, 0, 1))
@@ -16,10 +18,46 @@ def test_trace_is_add_and_norm_by_hand():
     assert addnorm.trace(np.ones(3), placement="none")["branch"] is None
     with pytest.raises(addnorm.Error, match="branch: has 1 values; expected 2"):
         addnorm.trace([1, 2], [1])
-    with pytest.raises(addnorm.Error, match='placement "sandwich" is unknown, must be one of'):
-        addnorm.trace([1, 2], placement="sandwich")
+    with pytest.raises(addnorm.Error, match='placement "sandwitch" is unknown, must be one of'):
+        addnorm.trace([1, 2], placement="sandwitch")
     with pytest.raises(TypeError, match="must be real|could not convert|float"):
         addnorm.trace([None])
+
+
+def test_trace_of_lanes_is_their_formula():
+    x, f = rng.standard_normal((3, 4)), rng.standard_normal(4)
+    for placement in "mhc", "hyper", "wide":
+        for t in (addnorm.trace(x, f, placement=placement, layer=3, sublayer="feed_forward"),
+                  addnorm.trace(x[0], f, placement=placement, lanes=3, layer=3, sublayer="feed_forward")):
+            lanes, read, carry, write = (np.array(t[key]) for key in ("lanes", "read", "carry", "write"))
+            np.testing.assert_allclose(t["z"], (read @ lanes)[0], atol=1e-14)
+            z = np.array(t["z"])
+            h = (z - z.mean()) / np.sqrt(z.var() + 1e-5)
+            np.testing.assert_allclose(t["h"], h, atol=1e-13)
+            np.testing.assert_allclose(t["norms"]["before"]["output"], h, atol=1e-13)
+            np.testing.assert_allclose(t["output"], carry @ lanes + write * f, atol=1e-14)
+            assert (t["layer"], t["layers"], t["sublayer"]) == (3, 12, "feed_forward")
+    assert t["lanes"] == [list(x[0])] * 3  # the embedding, three times
+    assert addnorm.trace(x, f, placement="mhc")["lanes"] == x.tolist()
+    np.testing.assert_allclose(np.sum(addnorm.trace(x, f, placement="mhc")["carry"], 0), 1, atol=1e-5)
+
+
+def test_trace_of_any_placement_has_its_factors():
+    x, f = rng.standard_normal(4), rng.standard_normal(4)
+    t = addnorm.trace(x, f, 2.0, placement="keel", layers=8)
+    s = 16 * x + f
+    assert (t["skip"], t["gain"]) == (16, 1)
+    np.testing.assert_allclose(t["output"], 2 * (s - s.mean()) / np.sqrt(s.var() + 1e-5), atol=1e-12)
+    assert addnorm.trace(x, f, placement="pre:2+post", layer=3) == addnorm.trace(x, f)
+    for arguments, sentence in [(dict(x=np.ones((3, 4)), placement="pre"), "takes 1 lane, not 3"),
+                                (dict(x=[[1, 2], [3]], placement="hyper"), "x: lane 1 has 1; expected 2"),
+                                (dict(placement="pre", lanes=2), "takes 1 lane, not 2"),
+                                (dict(layer=13), "layer: is 13; expected 1 to 12"),
+                                (dict(layer=0), "layer is 0, must be at least 1"),
+                                (dict(layers=0), "layers: is 0"),
+                                (dict(sublayer="head"), 'sublayer "head" is unknown, must be one of')]:
+        with pytest.raises(addnorm.Error, match=sentence):
+            addnorm.trace(**{"x": [1, 2], **arguments})
 
 
 def test_reproduce_gives_pytorchs_numbers():

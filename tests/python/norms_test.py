@@ -1,6 +1,7 @@
 """addnorm's functions on arrays, against float64 NumPy, and what they say of arrays they cannot use."""
 
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -120,6 +121,55 @@ def test_layer_and_rms_norm_are_add_norm_without_a_branch():
     dx, d_gamma, _ = addnorm.add_norm_backward(dy, x, statistics, gamma, addnorm.Norm("rms"))
     for ours, other in zip(addnorm.rms_norm_backward(dy, x, statistics, gamma), (dx, d_gamma)):
         np.testing.assert_array_equal(ours, other)
+
+
+def squashed(kind, x, gamma, beta, alpha, shift):
+    u = alpha * x + shift
+    return gamma * (np.tanh(u) if kind == "dyt" else np.vectorize(math.erf)(u)) + beta
+
+
+@pytest.mark.parametrize("kind", ["dyt", "derf"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_dyt_and_derf_are_their_formulas(kind, dtype):
+    x = normal((2, 3, 48), dtype)
+    values = "float64" if dtype == "float64" else "float32"
+    gamma, beta = normal(48, values), normal(48, values)
+    function, options = getattr(addnorm, kind), {} if kind == "dyt" else dict(shift=-0.3)
+    y = function(x, gamma, beta, alpha=np.array([0.8], values), **options)
+    np.testing.assert_allclose(floats(y), squashed(kind, floats(x), gamma, beta, 0.8, sum(options.values())),
+                               rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(floats(function(x)), squashed(kind, floats(x), 1, 0, 0.5, 0),
+                               rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("kind", ["dyt", "derf"])
+def test_backward_of_dyt_and_derf_is_a_central_difference(kind):
+    x, dy = rng.standard_normal((4, 6)), rng.standard_normal((4, 6))
+    gamma, beta, alpha, shift = (rng.standard_normal(n) for n in (6, 6, 1, 1))
+    options = dict(alpha=alpha) if kind == "dyt" else dict(alpha=alpha, shift=shift)
+    gradients = getattr(addnorm, f"{kind}_backward")(dy, x, gamma, **options)
+
+    def forward(x=x, gamma=gamma, beta=beta, **changed):
+        return getattr(addnorm, kind)(x, gamma, beta, **{**options, **changed})
+
+    for name, gradient in zip(("x", "gamma", "beta", *options), gradients, strict=True):
+        truth = central_difference(lambda value: forward(**{name: value}), locals()[name], dy)
+        np.testing.assert_allclose(gradient, truth, rtol=1e-5, atol=1e-6, err_msg=name)
+    place = x.copy()
+    assert getattr(addnorm, kind)(place, gamma, beta, **options, out=place) is place
+    np.testing.assert_array_equal(place, forward())
+
+
+def test_dyt_names_what_is_wrong():
+    x = np.ones((2, 3))
+    with pytest.raises(addnorm.Error, match="alpha has 3 values, must have 1"):
+        addnorm.dyt(x, alpha=np.ones(3))
+    with pytest.raises(TypeError, match="alpha is a str"):
+        addnorm.dyt(x, alpha="much")
+    with pytest.raises(addnorm.Error, match="gamma has 2 values, must have 3"):
+        addnorm.derf(x, np.ones(2))
+    with pytest.raises(addnorm.Error, match="dy has the shape"):
+        addnorm.derf_backward(np.ones((2, 2)), x)
 
 
 def test_results_stand_where_the_caller_says():

@@ -97,6 +97,19 @@ def test_a_compiled_graph_calls_our_kernels():
     assert len(graphs) == 1 and graphs[0].count("addnorm") >= 3 and "layer_norm(" not in graphs[0]
 
 
+@pytest.mark.parametrize("kind", ["DyT", "Derf"])
+def test_a_compiled_squash_is_one_graph_of_pytorchs_functions(kind):
+    module, x = getattr(at, kind)(16), torch.randn(2, 5, 16)
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(str(graph.code))
+        return graph.forward
+
+    torch.testing.assert_close(torch.compile(module, fullgraph=True, backend=backend)(x), module(x))
+    assert len(graphs) == 1 and {"DyT": "tanh", "Derf": "erf"}[kind] in graphs[0]
+
+
 def test_a_compiled_encoder_trains_as_it_does_uncompiled():
     layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0, batch_first=True)
     model = nn.TransformerEncoder(layer, 2)

@@ -54,6 +54,37 @@ def test_second_derivatives(options):
     assert check(lambda w: at.norm(x.detach(), w, options=options), (weight,))
 
 
+def squash(kind, x, alpha, shift, weight, bias):
+    """By PyTorch's own functions."""
+    y = torch.tanh(alpha * x) if kind == "dyt" else torch.erf(alpha * x + shift)
+    return weight * y + bias
+
+
+@pytest.mark.parametrize("kind", ["dyt", "derf"])
+def test_dyt_and_derf_are_pytorchs_functions(kind):
+    module = (at.DyT if kind == "dyt" else at.Derf)(6).double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape))
+    names = dict(module.named_parameters())
+    parameters = [names.get(name) for name in ("alpha", "shift", "weight", "bias")]
+    x, dy = drawn(2, 6, 5).transpose(1, 2), torch.randn(2, 5, 6).double()
+    wanted = [x, *(p for p in parameters if p is not None)]
+    ours, theirs = module(x), squash(kind, x, *parameters)
+    torch.testing.assert_close(ours, theirs)
+    for a, b in zip(torch.autograd.grad(ours, wanted, dy), torch.autograd.grad(theirs, wanted, dy)):
+        torch.testing.assert_close(a, b)
+    call = torch.nn.utils.stateless.functional_call
+    differentiate = lambda x, *p: call(module, dict(zip(names, p)), (x,))  # noqa: E731
+    arguments = drawn(2, 3, 6), *(p.detach().requires_grad_() for p in names.values())
+    assert torch.autograd.gradcheck(differentiate, arguments)
+    assert torch.autograd.gradgradcheck(differentiate, arguments)
+    traced = torch.jit.trace(module, (x,), check_trace=False)
+    torch.testing.assert_close(traced(2 * x), module(2 * x))
+    half = module.to(torch.bfloat16)
+    assert half(x.detach().bfloat16()).dtype == torch.bfloat16
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_gradient_that_is_differentiated_again_is_the_same(dtype):
     x, weight = drawn(4, 32, dtype=dtype), drawn(32, dtype=torch.float32)

@@ -54,7 +54,8 @@ inline NormOptions any_options(const std::vector<NormKind>& kinds,
           .epsilon_at = *rc::gen::element(EpsilonAt::kVariance, EpsilonAt::kDeviation),
           .variance = *rc::gen::elementOf(variances),
           .gamma_form = *rc::gen::element(GammaForm::kPlain, GammaForm::kOnePlus),
-          .output_scale = *rc::gen::element(1.0, 0.7)};
+          .output_scale = *rc::gen::element(1.0, 0.7),
+          .alpha = *rc::gen::element(0.5, 1.3)};
 }
 
 /// The same norm, with zeros where C means something else by them.
@@ -66,7 +67,8 @@ inline addnorm_norm_options c_options(const NormOptions& o) {
           .gamma_form = static_cast<std::int32_t>(o.gamma_form),
           .epsilon = o.epsilon,
           .output_scale = o.output_scale == 1 ? 0 : o.output_scale,
-          .groups = o.groups == 1 ? 0 : o.groups};
+          .groups = o.groups == 1 ? 0 : o.groups,
+          .alpha = o.alpha == 0.5 ? 0 : o.alpha};
 }
 
 }  // namespace addnorm::testing

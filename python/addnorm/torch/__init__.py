@@ -8,13 +8,14 @@ copied, as PyTorch's own norms do. γ and β may have any of these types too. Th
 torch.set_num_threads.
 
 Since PyTorch 2.4 torch.compile and torch.export see an operator, `addnorm::norm` or `addnorm::add_norm`.
-While a model is traced, as for ONNX, and in second derivatives PyTorch's own functions compute the norm.
+While a model is traced, as for ONNX, and in second derivatives PyTorch's own functions compute the norm;
+so they do for DyT and Derf while a compiler or exporter looks on.
 torch.jit.script is refused: script a model before it is converted.
 """
 
 from .conversion import Conversion, convert
 from .functions import add_norm, norm
-from .modules import AddNorm, LayerNorm, RMSNorm, TransformerEncoderLayer
+from .modules import AddNorm, Derf, DyT, LayerNorm, RMSNorm, TransformerEncoderLayer
 
-__all__ = ["AddNorm", "Conversion", "LayerNorm", "RMSNorm", "TransformerEncoderLayer", "add_norm",
-           "convert", "norm"]
+__all__ = ["AddNorm", "Conversion", "Derf", "DyT", "LayerNorm", "RMSNorm", "TransformerEncoderLayer",
+           "add_norm", "convert", "norm"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch.utils.dlpack import to_dlpack
 
 from .. import _core
 from ..norms import NormFields
-from .formula import norm_in_pytorch, value_type
+from .formula import norm_in_pytorch, squash_in_pytorch, value_type
 
 Gradients = tuple[Tensor, "Tensor | None", "Tensor | None"]
 
@@ -47,15 +47,21 @@ def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma
 def _differentiable_backward(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Tensor | None,
                              beta: Tensor | None, fields: NormFields) -> Gradients:
     """The same, of tensors that remember what they were made of."""
+    dx, d_gamma, d_beta = _gradients_of(lambda *of: norm_in_pytorch(*of, fields, s.shape[-1:]),
+                                        (s, gamma, beta), dy)
+    return dx if ds is None else dx + ds, d_gamma, d_beta
+
+
+def _gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | None],
+                  dy: Tensor) -> Sequence[Any]:
+    """Of those tensors that there are, with a graph behind them."""
     with torch.enable_grad():
         inputs = [t if t.requires_grad else t.detach().requires_grad_()
-                  for t in (s, gamma, beta) if t is not None]
+                  for t in tensors if t is not None]
         given = iter(inputs)
-        of = [None if t is None else next(given) for t in (s, gamma, beta)]
-        y = norm_in_pytorch(*of, fields, s.shape[-1:])
+        y = formula(*[None if t is None else next(given) for t in tensors])
         made = iter(torch.autograd.grad(y, inputs, dy, create_graph=True))
-        dx, d_gamma, d_beta = (None if t is None else next(made) for t in (s, gamma, beta))
-    return dx if ds is None else dx + ds, d_gamma, d_beta
+        return [None if t is None else next(made) for t in tensors]
 
 
 class DifferentiableAddNorm(Function):
@@ -81,3 +87,33 @@ class DifferentiableAddNorm(Function):
             dx, d_gamma, d_beta = backward(dy, ds, s, statistics, gamma, wants_gamma, wants_beta,
                                            ctx.fields)
         return dx, dx if wants_branch else None, d_gamma, d_beta, None
+
+
+class DifferentiableSquash(Function):
+    """y = γ ⊙ tanh(α·x) + β, or γ ⊙ erf(α·x + shift) + β, of a contiguous x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
+                beta: Tensor | None, kind: str) -> Tensor:
+        y = torch.empty_like(x)
+        _core.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
+                     _memory(y), torch.get_num_threads())
+        ctx.save_for_backward(x, alpha, shift, gamma, beta)
+        ctx.kind = kind
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Any:
+        x, alpha, shift, gamma, beta = tensors = ctx.saved_tensors
+        if torch.is_grad_enabled():  # create_graph=True
+            return *_gradients_of(lambda *of: squash_in_pytorch(*of, ctx.kind), tensors, dy), None
+        gradients = [torch.empty_like(t) if wanted else None
+                     for t, wanted in zip(tensors, ctx.needs_input_grad)]
+        dx, d_alpha, d_shift, d_gamma, d_beta = gradients
+        if dx is None:
+            dx = torch.empty_like(x)
+        _core.squash_backward(ctx.kind, _memory(dy.contiguous()), _memory(x), _memory(alpha),
+                              _memory(shift), _memory(gamma), _memory(dx), _memory(d_gamma),
+                              _memory(d_beta), _memory(d_alpha), _memory(d_shift),
+                              torch.get_num_threads())
+        return *gradients, None

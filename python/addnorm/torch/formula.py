@@ -37,3 +37,17 @@ def norm_in_pytorch(x: Tensor, gamma: Tensor | None, beta: Tensor | None, fields
     if beta is not None:
         y = y + beta
     return (y * scale).to(x.dtype)
+
+
+def squash_in_pytorch(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
+                      beta: Tensor | None, kind: str) -> Tensor:
+    """y = γ ⊙ tanh(α·x) + β for "dyt", and γ ⊙ erf(α·x + shift) + β for "derf"."""
+    u = alpha * x.to(value_type(x))
+    if shift is not None:
+        u = u + shift
+    y = torch.tanh(u) if kind == "dyt" else torch.erf(u)
+    if gamma is not None:
+        y = y * gamma
+    if beta is not None:
+        y = y + beta
+    return y.to(x.dtype)

@@ -10,8 +10,8 @@ from torch import Tensor
 from .. import _core
 from ..norms import Norm, NormFields
 from . import operators
-from .autograd import DifferentiableAddNorm
-from .formula import norm_in_pytorch, value_type
+from .autograd import DifferentiableAddNorm, DifferentiableSquash
+from .formula import norm_in_pytorch, squash_in_pytorch, value_type
 
 
 def norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None,
@@ -66,3 +66,13 @@ def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor 
     if operators.are_wanted():
         return operators.apply(x, branch, gamma, beta, fields)
     return DifferentiableAddNorm.apply(x, branch, gamma, beta, fields)
+
+
+def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None, bias: Tensor | None,
+           kind: str) -> Tensor:
+    """y = weight ⊙ tanh(α·x) + bias for "dyt", and weight ⊙ erf(α·x + shift) + bias for "derf". A
+    compiler or an exporter sees PyTorch's own functions."""
+    factors = [None if p is None else p.to(value_type(x)) for p in (alpha, shift, weight, bias)]
+    if torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or operators.are_wanted():
+        return squash_in_pytorch(x, *factors, kind)
+    return DifferentiableSquash.apply(x.contiguous(), *factors, kind)

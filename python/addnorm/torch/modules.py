@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .. import _core
 from ..norms import NormFields
-from .functions import apply, common_type
+from .functions import apply, common_type, squash
 
 Arguments = Tuple[Optional[Tensor], Optional[Tensor], NormFields, Sequence[int]]
 
@@ -65,6 +65,37 @@ class RMSNorm(_Converted):
     def extra_repr(self) -> str:
         shape = ", ".join(map(str, self.normalized_shape))
         return f"{shape}, eps={self.eps}, gamma_form={self.gamma_form!r}"
+
+
+class DyT(_Converted):
+    """y = weight ⊙ tanh(alpha·x) + bias, in place of a norm (arXiv 2503.10622); all of them learned.
+
+    weight and bias have `features` values, 1 and 0 at first, and alpha has one.
+    """
+
+    def __init__(self, features: int, alpha: float = 0.5) -> None:
+        super().__init__()
+        self.features = features
+        self.alpha = nn.Parameter(torch.full((1,), alpha))
+        self.weight = nn.Parameter(torch.ones(features))
+        self.bias = nn.Parameter(torch.zeros(features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return squash(x, self.alpha, None, self.weight, self.bias, "dyt")
+
+    def extra_repr(self) -> str:
+        return str(self.features)
+
+
+class Derf(DyT):
+    """y = weight ⊙ erf(alpha·x + shift) + bias (arXiv 2512.10938); as DyT, and shift has one value, 0."""
+
+    def __init__(self, features: int, alpha: float = 0.5) -> None:
+        super().__init__(features, alpha)
+        self.shift = nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return squash(x, self.alpha, self.shift, self.weight, self.bias, "derf")
 
 
 class AddNorm(_Converted):
