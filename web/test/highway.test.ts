@@ -1,4 +1,4 @@
-// Chapter 5: four real stacks, measured in a worker.
+// The highway: four real stacks, measured in a worker.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';

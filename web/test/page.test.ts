@@ -14,10 +14,10 @@ const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.m
 const ids = [
   'add-norm',
   'step-by-step',
-  'backward',
-  'axes',
   'highway',
   'placement',
+  'axes',
+  'backward',
   'block',
   'quiz',
   'lab',

@@ -66,21 +66,6 @@ const SOURCES: Source[] = [
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
-    id: 'backward',
-    title: 'Backward',
-    formulas: true,
-    state: backward,
-    height: [2900, 1450],
-    load: async () => ({ View: (await import('./backward/view')).Backward }),
-  },
-  {
-    id: 'axes',
-    title: 'Which axes',
-    state: axes,
-    height: [2250, 1400],
-    load: async () => ({ View: (await import('./axes/view')).Axes }),
-  },
-  {
     id: 'highway',
     title: 'The highway',
     formulas: true,
@@ -101,6 +86,21 @@ const SOURCES: Source[] = [
       ]);
       return { View: view.PlacementChapter, reset: train.resetTraining };
     },
+  },
+  {
+    id: 'axes',
+    title: 'Which axes',
+    state: axes,
+    height: [2250, 1400],
+    load: async () => ({ View: (await import('./axes/view')).Axes }),
+  },
+  {
+    id: 'backward',
+    title: 'Backward',
+    formulas: true,
+    state: backward,
+    height: [2900, 1450],
+    load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
     id: 'block',

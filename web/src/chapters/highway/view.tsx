@@ -55,8 +55,8 @@ export function Highway() {
         <OtherWeights measured={others.measured.value} wanted={measured.job} />
       )}
       <p>
-        Transformers have both. The next question is where the norm then stands:{' '}
-        <ChapterLink to="placement">the next chapter</ChapterLink>.
+        Transformers have both. The next question is{' '}
+        <ChapterLink to="placement">where the norm goes</ChapterLink>.
       </p>
     </div>
   );
@@ -113,10 +113,16 @@ function Story() {
         there is the norm.
       </p>
       <p>
-        Below are four real decoders. Each reads the same 32 bytes of text, goes forward and back
-        once with its first weights, and shows the root mean square (RMS) of what passes. Size alone
-        is no signal: where all tokens carry the same vector, they cannot be distinguished. So the
-        third chart shows how alike they are.
+        Below are four real decoders: with neither residuals nor norms, with one of the two, and
+        with both, where the norm stands before each sublayer (pre-norm) or after each sum
+        (post-norm). Each reads the same 32 bytes of text, goes forward and back once, and shows the
+        root mean square (RMS) of what passes. Nothing has been learned yet: these are a network’s
+        first weights, random numbers whose size is a matter of the recipe, and a network whose
+        gradient is lost with them hardly begins to learn.
+      </p>
+      <p>
+        Size alone is no signal: where all tokens carry the same vector, they cannot be
+        distinguished. So the third chart shows how alike they are.
       </p>
     </>
   );

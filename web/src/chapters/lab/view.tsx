@@ -1,4 +1,4 @@
-// Chapter 9: the lab's figures and verdicts, which the library itself draws and writes.
+// The lab: the lab's figures and verdicts, which the library itself draws and writes.
 
 import { useRef } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
