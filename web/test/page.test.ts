@@ -14,6 +14,7 @@ const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.m
 const ids = [
   'add-norm',
   'step-by-step',
+  'geometry',
   'highway',
   'placement',
   'axes',

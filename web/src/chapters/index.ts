@@ -9,6 +9,7 @@ import { state as addNorm } from './add-norm/state';
 import { state as axes } from './axes/state';
 import { state as backward } from './backward/state';
 import { state as block } from './block/state';
+import { state as geometry } from './geometry/state';
 import { state as highway } from './highway/state';
 import { state as lab } from './lab/state';
 import { state as placement } from './placement/state';
@@ -64,6 +65,14 @@ const SOURCES: Source[] = [
     state: stepByStep,
     height: [3950, 2450],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
+  },
+  {
+    id: 'geometry',
+    title: 'The geometry of LayerNorm',
+    formulas: true,
+    state: geometry,
+    height: [4000, 3000],
+    load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
     id: 'highway',
