@@ -10,6 +10,7 @@ import { LineChart } from '../../ui/line-chart';
 import { FIRST_WEIGHTS, PLACEMENT_NAMES } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
+import { Wait } from '../../ui/room';
 import { DataTable } from '../../ui/table';
 import { state } from './state';
 import { LANES, stacks } from './stacks';
@@ -49,10 +50,12 @@ export function Highway() {
       {measured ? (
         <Results measured={measured} />
       ) : (
-        <p class="wait">The four stacks are being measured.</p>
+        <Wait height={[1640, 1040, 700]}>The four stacks are being measured.</Wait>
       )}
-      {measured && others.measured.value && (
+      {measured && others.measured.value ? (
         <OtherWeights measured={others.measured.value} wanted={measured.job} />
+      ) : (
+        <Wait height={[540, 360, 340]}>The other first weights are measured after them.</Wait>
       )}
       <p>
         Transformers have both. The next question is{' '}
