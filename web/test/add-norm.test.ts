@@ -1,4 +1,4 @@
-// Chapter 1 in the browser: document 004's controls, its numbers, and the tour.
+// Add & Norm in the browser: document 004's controls, its numbers, and the tour.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Chapter 4.
+// Which axes.
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';

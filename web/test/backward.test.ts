@@ -1,4 +1,4 @@
-// Chapter 3: the gradient through the norm.
+// Backward: the gradient through the norm.
 
 import { expect, test } from 'vitest';
 import { chapter, openPage, seriousFindings, statistic, vector } from './page';
@@ -122,9 +122,9 @@ test('a hand-mangled link: a word, and the rest of it', async () => {
   await expectGradient(scope, 2);
 });
 
-test('leads on to the chapters about the residual', async () => {
+test('leads back to the chapters about the residual', async () => {
   const { page, scope } = await open();
-  await scope.getByRole('link', { name: 'the highway' }).click();
+  await scope.getByRole('link', { name: 'The highway' }).click();
   expect(new URL(page.url()).hash).toBe('#highway');
 });
 

@@ -1,4 +1,4 @@
-// Chapter 7.
+// The block.
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Chapter 5: four real stacks, measured in a worker.
+// The highway: four real stacks, measured in a worker.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -93,7 +93,7 @@ test('a curve is drawn where its axes say that its values are', async () => {
 test('first weights decide what a residual without a norm does', async () => {
   const [, part] = await open('hw.layers=12', 12);
   const row = part.locator('tr[data-gradient="Residual only"] [data-fate]');
-  await expect.poll(() => row.count()).toBe(3);
+  await expect.poll(() => row.count(), { timeout: 30_000 }).toBe(3); // twelve stacks
   const fates = await row.evaluateAll((cells) => cells.map((c) => c.getAttribute('data-fate')));
   expect(fates).toEqual(['keeps', 'explodes', 'keeps']);
   await part.getByRole('radio', { name: 'Xavier' }).check();
@@ -135,6 +135,30 @@ test('by keyboard: slider and choices; the link reopens the same', async () => {
   const both = await curves(part, 'Gradient');
   const [, again] = await open(new URL(page.url()).hash.split('?')[1], 2);
   expect(await curves(again, 'Gradient')).toEqual(both);
+});
+
+test('changes leave nothing behind', async () => {
+  const [page, part] = await open('hw.layers=3&hw.width=16', 3);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable');
+  const change = async (times: number) => {
+    for (let i = 0; i < times; ++i) {
+      await part.getByRole('slider', { name: 'Layers' }).press(i % 2 ? 'ArrowLeft' : 'ArrowRight');
+      await measured(part, i % 2 ? 3 : 4);
+    }
+  };
+  const nodes = async () => {
+    await session.send('HeapProfiler.collectGarbage');
+    const { metrics } = await session.send('Performance.getMetrics');
+    return metrics.find(({ name }) => name === 'Nodes')!.value;
+  };
+  await change(10);
+  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+  await page.waitForTimeout(1000);
+  const before = await nodes();
+  await change(30);
+  await page.waitForTimeout(1000);
+  expect(await nodes()).toBeLessThan(1.01 * before);
 });
 
 test('a seed that is none is refused beside its field', async () => {

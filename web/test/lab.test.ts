@@ -1,4 +1,4 @@
-// Chapter 9: the lab's figures, run in a worker.
+// The lab: the lab's figures, run in a worker.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';

@@ -14,10 +14,11 @@ const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.m
 const ids = [
   'add-norm',
   'step-by-step',
-  'backward',
-  'axes',
+  'geometry',
   'highway',
   'placement',
+  'axes',
+  'backward',
   'block',
   'quiz',
   'lab',
@@ -251,6 +252,24 @@ test.each([360, 768, 1280])('nothing is wider than the page at %d px', async (wi
     width,
   );
 });
+
+test.each([390, 1280, 1920])(
+  'the room kept for a chapter is about its height, %d px',
+  async (width) => {
+    const page = await openPage('', { width });
+    const heights = () =>
+      page.evaluate(() =>
+        [...document.querySelectorAll('.chapter')].map((e) => e.getBoundingClientRect().height),
+      );
+    const kept = await heights();
+    expect(await page.locator('.chapter-room').count()).toBeGreaterThan(5);
+    await page.mouse.wheel(0, 1); // the first interaction has the rest loaded
+    await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+    (await heights()).forEach((height, i) => {
+      expect(Math.abs(kept[i] / height - 1), ids[i]).toBeLessThan(0.08);
+    });
+  },
+);
 
 test('works from a sub-path of any static server, and then without it', async () => {
   const types: Record<string, string> = {

@@ -1,4 +1,4 @@
-// Chapter 6: the five slots, measured and trained in workers.
+// Where the norm goes: the five slots, measured and trained in workers.
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';

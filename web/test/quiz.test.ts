@@ -1,4 +1,4 @@
-// Chapter 8.
+// The quiz.
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Chapter 2: the reader's own vector through the four steps.
+// Step by step: the reader's own vector through the four steps.
 
 import { expect, test } from 'vitest';
 import { chapter, openPage, seriousFindings, statistic, vector } from './page';

@@ -5,10 +5,12 @@ import { signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
 import type { Item } from '../state/store';
 import { loadKatex } from '../ui/formula';
+import type { Height } from '../ui/room';
 import { state as addNorm } from './add-norm/state';
 import { state as axes } from './axes/state';
 import { state as backward } from './backward/state';
 import { state as block } from './block/state';
+import { state as geometry } from './geometry/state';
 import { state as highway } from './highway/state';
 import { state as lab } from './lab/state';
 import { state as placement } from './placement/state';
@@ -24,8 +26,8 @@ interface Source {
   id: string;
   title: string;
   state: Record<string, Item<any, any>>; // what Reset chapter resets
-  /** About how high it is, on a phone and where there is room: kept free until it has been loaded. */
-  height: [narrow: number, wide: number];
+  height: Height; // kept free until it has been loaded
+
   /** Whether it has formulas from its beginning on: then it comes with them. */
   formulas?: true;
   load(): Promise<View>;
@@ -54,7 +56,7 @@ const SOURCES: Source[] = [
     id: 'add-norm',
     title: 'Add & Norm',
     state: addNorm,
-    height: [4100, 2300],
+    height: [4710, 2300, 1800],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {
@@ -62,30 +64,23 @@ const SOURCES: Source[] = [
     title: 'Step by step',
     formulas: true,
     state: stepByStep,
-    height: [3950, 2450],
+    height: [4010, 2570, 2030],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
-    id: 'backward',
-    title: 'Backward',
+    id: 'geometry',
+    title: 'The geometry of LayerNorm',
     formulas: true,
-    state: backward,
-    height: [2900, 1450],
-    load: async () => ({ View: (await import('./backward/view')).Backward }),
-  },
-  {
-    id: 'axes',
-    title: 'Which axes',
-    state: axes,
-    height: [2250, 1400],
-    load: async () => ({ View: (await import('./axes/view')).Axes }),
+    state: geometry,
+    height: [4730, 2910, 2890],
+    load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
     id: 'highway',
     title: 'The highway',
     formulas: true,
     state: highway,
-    height: [4000, 2400],
+    height: [4030, 2370, 1955],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
@@ -93,7 +88,7 @@ const SOURCES: Source[] = [
     title: 'Where the norm goes',
     formulas: true,
     state: placement,
-    height: [4150, 2250],
+    height: [4470, 2280, 2190],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -103,11 +98,26 @@ const SOURCES: Source[] = [
     },
   },
   {
+    id: 'axes',
+    title: 'Which axes',
+    state: axes,
+    height: [2300, 1390, 1230],
+    load: async () => ({ View: (await import('./axes/view')).Axes }),
+  },
+  {
+    id: 'backward',
+    title: 'Backward',
+    formulas: true,
+    state: backward,
+    height: [3470, 1465, 1435],
+    load: async () => ({ View: (await import('./backward/view')).Backward }),
+  },
+  {
     id: 'block',
     title: 'The block',
     formulas: true,
     state: block,
-    height: [3750, 2500],
+    height: [3820, 2465, 2465],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
@@ -115,14 +125,14 @@ const SOURCES: Source[] = [
     title: 'Quiz',
     formulas: true,
     state: quiz,
-    height: [2050, 1700],
+    height: [2020, 1665, 1665],
     load: async () => ({ View: (await import('./quiz/view')).Quiz }),
   },
   {
     id: 'lab',
     title: 'The lab',
     state: lab,
-    height: [4600, 3150],
+    height: [4820, 3240, 2580],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),
   },
 ];

@@ -1,9 +1,11 @@
 // A chapter's place on the page: its head at once, its view when a reader comes near.
 
+import type { FunctionComponent } from 'preact';
 import { ready } from '../kernels/current';
 import { resetState } from '../state/store';
 import { Button, Failure } from '../ui/controls';
 import { useNear } from '../ui/near';
+import { room } from '../ui/room';
 import type { Chapter } from '.';
 
 export function ChapterSection({ chapter, number }: { chapter: Chapter; number: number }) {
@@ -23,12 +25,17 @@ export function ChapterSection({ chapter, number }: { chapter: Chapter; number: 
         <Button onClick={reset}>Reset chapter</Button>
       </div>
       <Failure text={chapter.problem.value} />
-      {view ? <view.View /> : <Room height={chapter.source.height} />}
+      {view ? (
+        <Shown {...view} />
+      ) : (
+        <div class="chapter-room" style={room(chapter.source.height)} />
+      )}
     </section>
   );
 }
 
-/** Kept free, so that nothing moves when the view comes. */
-function Room({ height: [narrow, wide] }: { height: [number, number] }) {
-  return <div class="chapter-room" style={{ '--narrow': `${narrow}px`, '--wide': `${wide}px` }} />;
+/** A component of its own: an element that has the view among its children would keep the view's first
+ * tree, and with it every later one, as long as the page is open. */
+function Shown({ View }: { View: FunctionComponent }) {
+  return <View />;
 }

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { isDark } from '../ui/theme';
 import { drawLanes, drawSparks, type Lane, lanesOf, type Paint, type Size } from './lanes';
-import { wantsStillness, whileInSight } from './motion';
+import { wantsStillness, whileInSight } from '../ui/motion';
 import { between, type Colour, type Picture } from './picture';
 
 /** Milliseconds that new lanes take to rise, and their gradient to come back. */

@@ -5,20 +5,22 @@ import { kernels } from './current';
 
 type Vector = readonly number[];
 
-/** s = x + F(x) and γ·x̂ + β, with one γ and one β for all features; without F(x), s is x. */
+/** s = x + F(x) and γ·x̂ + β; without F(x), s is x. A number as γ or β stands for all features. */
 export function addNormToken(
   options: NormOptions,
   x: Vector,
   branch: Vector | null,
-  gamma: number,
-  beta: number,
+  gamma: number | Vector,
+  beta: number | Vector,
 ) {
   const features = x.length;
+  const each = (v: number | Vector) =>
+    typeof v === 'number' ? new Float64Array(features).fill(v) : Float64Array.from(v);
   const { sum, y } = kernels.addNorm(Float64Array.from(x), branch && Float64Array.from(branch), {
     ...options,
     features,
-    gamma: new Float64Array(features).fill(gamma),
-    beta: new Float64Array(features).fill(beta),
+    gamma: each(gamma),
+    beta: each(beta),
   });
   return { sum: Array.from(sum), output: Array.from(y) };
 }

@@ -1,4 +1,4 @@
-// Chapter 1's numbers against the formula, and what it says of them.
+// The first chapter's numbers against the formula, and what it says of them.
 
 import { beforeAll, expect, test } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';

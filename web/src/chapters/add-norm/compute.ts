@@ -1,4 +1,4 @@
-// The numbers of chapter 1, computed by the library's kernels.
+// The numbers of “Add & Norm”, computed by the library's kernels.
 
 import { computed } from '@preact/signals';
 import type { NormOptions } from 'addnorm';

@@ -1,4 +1,4 @@
-// What a reader can change in chapter 1.
+// What a reader can change in “Add & Norm”.
 
 import { flag, number, vector } from '../../state/fields';
 import { assign, defineState } from '../../state/store';

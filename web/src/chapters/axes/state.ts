@@ -1,4 +1,4 @@
-// What a reader can change in chapter 4.
+// What a reader can change in “Which axes”.
 
 import { KINDS } from 'addnorm';
 import { choice, number, seed } from '../../state/fields';

@@ -1,4 +1,4 @@
-// Chapter 4: which values share a mean.
+// Which axes: which values share a mean.
 
 import { KINDS } from 'addnorm';
 import { useState } from 'preact/hooks';

@@ -1,4 +1,4 @@
-// The sentences of chapter 4, made from the numbers.
+// The sentences of “Which axes”, made from the numbers.
 
 import { type Kind, KINDS, type AddNormResult } from 'addnorm';
 import { NORM_NAMES } from '../../ui/names';

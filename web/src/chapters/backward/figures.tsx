@@ -1,4 +1,4 @@
-// The figures of chapter 3: the vectors that a reader drags, the results, and the parts of g.
+// The figures of “Backward”: the vectors that a reader drags, the results, and the parts of g.
 
 import type { ComponentChildren } from 'preact';
 import { BarHandles } from '../../ui/bar-handles';
@@ -6,7 +6,7 @@ import { type BarChart, Bars, symmetricRange } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
 import { Label } from '../../ui/marks';
 import type { VectorRow } from '../../ui/table';
-import { type Gradient, withoutRounding } from './gradient';
+import { type Gradient, withoutRounding } from '../../kernels/gradient';
 import { LIMIT, state } from './state';
 
 const WIDTH = 1400;

@@ -1,4 +1,4 @@
-// What a reader can change in chapter 3.
+// What a reader can change in “Backward”.
 
 import { choice, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';

@@ -1,4 +1,4 @@
-// Chapter 3: what the norm's backward removes from a gradient, and the factor 1/σ.
+// Backward: what the norm's backward removes from a gradient, and the factor 1/σ.
 
 import type { ComponentChildren } from 'preact';
 import { tidy } from '../../state/fields';
@@ -10,7 +10,7 @@ import { Rounded, Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
 import { dot, length, sum } from '../../ui/vectors';
 import { Parts, Through } from './figures';
-import { type Gradient, gradientOf, withoutRounding } from './gradient';
+import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradient';
 import { FEATURES, state } from './state';
 
 export function Backward() {
@@ -21,8 +21,10 @@ export function Backward() {
   return (
     <>
       <p>
-        dy is the gradient of the loss with respect to the norm’s output. The norm turns it into dx,
-        the gradient of its input. Drag the bars of x and dy.
+        dy is the gradient of the loss with respect to the norm’s output: how the loss changes with
+        each number of y. The norm turns it into dx, the same for its input.{' '}
+        <ChapterLink to="geometry">The geometry</ChapterLink> showed what it takes away; here are
+        six features, and the formula. Drag the bars of x and dy.
       </p>
       <Controls gradient={gradient} />
       <LinkProblems />
@@ -42,9 +44,9 @@ export function Backward() {
       <p>
         In post-norm, y = Norm(x + F(x)): the gradient of the stream itself goes through this, at
         every layer. In pre-norm, y = x + F(Norm(x)): it goes past the norm unchanged, and what
-        comes back through the branch is added. See{' '}
-        <ChapterLink to="highway">the highway</ChapterLink> and{' '}
-        <ChapterLink to="placement">where the norm goes</ChapterLink>.
+        comes back through the branch is added. <ChapterLink to="highway">The highway</ChapterLink>{' '}
+        and <ChapterLink to="placement">Where the norm goes</ChapterLink> measured what that makes
+        of whole stacks.
       </p>
     </>
   );
@@ -52,8 +54,9 @@ export function Backward() {
 
 const WHY: Record<TokenNorm, string> = {
   layer:
-    'A shift of x does not change x̂, and neither does a larger or smaller x. So the loss ' +
-    'cannot depend on either, and the gradient must not point there: its mean is removed ' +
+    'A shift of x, which adds the same number to each feature and so points along 1 = (1, …, 1), ' +
+    'does not change x̂. Neither does a larger or smaller x. So the loss cannot depend on either, ' +
+    'and the gradient must not point there: its mean is removed, which is its part along 1 ' +
     '(centring), and so is its part along x̂ (scaling).',
   rms:
     'A larger or smaller x does not change x̂. So the loss cannot depend on that, and the ' +

@@ -1,4 +1,4 @@
-// What a reader can change in chapter 7.
+// What a reader can change in “The block”.
 
 import { choice, number } from '../../state/fields';
 import { defineState } from '../../state/store';

@@ -1,4 +1,4 @@
-// Chapter 7: one block, its shapes, its parameters, its code.
+// The block: one block, its shapes, its parameters, its code.
 
 import { ChapterLink, Choice, Code, Presets, TextField } from '../../ui/controls';
 import { Figure } from '../../ui/figure';

@@ -10,6 +10,7 @@ import { LineChart } from '../../ui/line-chart';
 import { FIRST_WEIGHTS, PLACEMENT_NAMES } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
+import { Wait } from '../../ui/room';
 import { DataTable } from '../../ui/table';
 import { state } from './state';
 import { LANES, stacks } from './stacks';
@@ -49,14 +50,16 @@ export function Highway() {
       {measured ? (
         <Results measured={measured} />
       ) : (
-        <p class="wait">The four stacks are being measured.</p>
+        <Wait height={[1640, 1040, 700]}>The four stacks are being measured.</Wait>
       )}
-      {measured && others.measured.value && (
+      {measured && others.measured.value ? (
         <OtherWeights measured={others.measured.value} wanted={measured.job} />
+      ) : (
+        <Wait height={[540, 360, 340]}>The other first weights are measured after them.</Wait>
       )}
       <p>
-        Transformers have both. The next question is where the norm then stands:{' '}
-        <ChapterLink to="placement">the next chapter</ChapterLink>.
+        Transformers have both. The next question is{' '}
+        <ChapterLink to="placement">where the norm goes</ChapterLink>.
       </p>
     </div>
   );
@@ -113,10 +116,16 @@ function Story() {
         there is the norm.
       </p>
       <p>
-        Below are four real decoders. Each reads the same 32 bytes of text, goes forward and back
-        once with its first weights, and shows the root mean square (RMS) of what passes. Size alone
-        is no signal: where all tokens carry the same vector, they cannot be distinguished. So the
-        third chart shows how alike they are.
+        Below are four real decoders: with neither residuals nor norms, with one of the two, and
+        with both, where the norm stands before each sublayer (pre-norm) or after each sum
+        (post-norm). Each reads the same 32 bytes of text, goes forward and back once, and shows the
+        root mean square (RMS) of what passes. Nothing has been learned yet: these are a network’s
+        first weights, random numbers whose size is a matter of the recipe, and a network whose
+        gradient is lost with them hardly begins to learn.
+      </p>
+      <p>
+        Size alone is no signal: where all tokens carry the same vector, they cannot be
+        distinguished. So the third chart shows how alike they are.
       </p>
     </>
   );

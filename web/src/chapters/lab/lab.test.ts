@@ -1,4 +1,4 @@
-// Chapter 9's figures are the program's: the same list, the same options, the same numbers.
+// The lab's figures are the program's: the same list, the same options, the same numbers.
 
 import { pathToFileURL } from 'node:url';
 import { compile } from 'addnorm/compile';

@@ -1,4 +1,4 @@
-// What a reader can change in chapter 9: which figure, its options, and what is broken.
+// What a reader can change in the lab: which figure, its options, and what is broken.
 
 import { kernels } from '../../kernels/current';
 import type { LabRequest } from '../../kernels/lab';

@@ -1,10 +1,11 @@
-// Chapter 9: the lab's figures and verdicts, which the library itself draws and writes.
+// The lab: the lab's figures and verdicts, which the library itself draws and writes.
 
 import { useRef } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
 import { Choice, Choices, Code, Failure, Select, Slider, TextField } from '../../ui/controls';
 import { useNear } from '../../ui/near';
 import { exactNumber } from '../../ui/numbers';
+import { Wait } from '../../ui/room';
 import { SaveMenu } from '../../ui/save-menu';
 import { DataTable, numberOrBlank } from '../../ui/table';
 import { list, problem, type Ran, ran, run, running } from './runner';
@@ -23,7 +24,7 @@ export function LabChapter() {
         {ran.value ? (
           <Result {...ran.value} />
         ) : (
-          !problem.value && <p class="wait">The figure is being drawn.</p>
+          !problem.value && <Wait height={[3355, 2460, 1840]}>The figure is being drawn.</Wait>
         )}
       </div>
       <Trained />

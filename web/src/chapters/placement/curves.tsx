@@ -6,6 +6,7 @@ import { type MeasureJob, Measurer } from '../../kernels/sessions';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
 import { curve, verdict } from '../../stacks/verdict';
 import { Choice, Slider, TextField } from '../../ui/controls';
+import { Wait } from '../../ui/room';
 import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { chosenArrangement, rowOf } from './arrangement';
@@ -69,7 +70,7 @@ function Measured() {
     return <p>These stacks cannot be measured; the reason stands beside the text.</p>;
   }
   if (measurer.measured.value) return <Charts />;
-  return <p class="wait">The stacks are being measured.</p>;
+  return <Wait height={[860, 455, 455]}>The stacks are being measured.</Wait>;
 }
 
 function jobOf(table: Placement[]): NamedJob {

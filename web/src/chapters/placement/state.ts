@@ -1,4 +1,4 @@
-// What a reader can change in chapter 6.
+// What a reader can change in “Where the norm goes”.
 
 import { INITIALIZATIONS } from 'addnorm';
 import { choice, flag, number, seed } from '../../state/fields';

@@ -34,9 +34,14 @@ export function PlacementChapter() {
       <p>
         That signal and gradient arrive is not yet enough. Two decoders with the same first weights
         learn to predict the next byte of a text: one at the full learning rate from the first step
-        on, one with warm-up, where the rate grows from almost nothing. A model that has learned
-        only how often each byte occurs gets to the dashed line. Train post first, then pre, and
-        compare.
+        on, one with warm-up, where the rate grows from almost nothing. Train post first, then pre,
+        and compare.
+      </p>
+      <p>
+        The loss is in nats a byte: the mean of −ln p, where p is the probability that the model
+        gave to the byte that came. All 256 bytes held equally likely make 5.55 nats; p = ½ each
+        time makes 0.69. A model that has learned only how often each byte occurs gets to the dashed
+        line.
       </p>
       <Train table={table} />
       <p class="hint">

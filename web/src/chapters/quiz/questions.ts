@@ -46,7 +46,7 @@ export const questions: readonly Question[] = [
     ],
     right: 1,
     chapter: 'axes',
-    link: 'Set BatchNorm to batch size 1 in chapter 4',
+    link: 'Which axes: set BatchNorm to batch size 1',
   },
   {
     id: 'q2',
@@ -76,7 +76,7 @@ export const questions: readonly Question[] = [
     ],
     right: 3,
     chapter: 'highway',
-    link: 'See the gradient with and without residuals in chapter 5',
+    link: 'The highway: see the gradient with and without residuals',
   },
   {
     id: 'q3',
@@ -102,7 +102,7 @@ export const questions: readonly Question[] = [
     ],
     right: 0,
     chapter: 'placement',
-    link: 'Switch between them in chapter 6',
+    link: 'Where the norm goes: switch between them',
   },
   {
     id: 'q4',
@@ -125,7 +125,7 @@ export const questions: readonly Question[] = [
     ],
     right: 2,
     chapter: 'step-by-step',
-    link: 'Move γ and β in chapter 2',
+    link: 'Step by step: move γ and β',
   },
   {
     id: 'q5',
@@ -161,7 +161,7 @@ export const questions: readonly Question[] = [
     ],
     right: 1,
     chapter: 'placement',
-    link: 'Compare the streams of post and pre in chapter 6',
+    link: 'Where the norm goes: compare the streams of post and pre',
   },
   {
     id: 'q6',
@@ -193,6 +193,6 @@ export const questions: readonly Question[] = [
     ],
     right: 3,
     chapter: 'placement',
-    link: 'See the stream grow by layer in chapter 6',
+    link: 'Where the norm goes: see the stream grow by layer',
   },
 ];

@@ -1,4 +1,4 @@
-// What a reader has answered in chapter 8.
+// What a reader has answered in the quiz.
 
 import { choice, type ChoiceField } from '../../state/fields';
 import { defineState } from '../../state/store';

@@ -1,4 +1,4 @@
-// Chapter 8: six questions, with an immediate reply to each answer.
+// The quiz: six questions, with an immediate reply to each answer.
 
 import { useId } from 'preact/hooks';
 import { ChapterLink, Problem } from '../../ui/controls';

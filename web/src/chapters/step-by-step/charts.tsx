@@ -1,4 +1,4 @@
-// The bar charts of chapter 2's steps.
+// The bar charts of the steps.
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { BarHandles } from '../../ui/bar-handles';

@@ -1,4 +1,4 @@
-// What a reader can change in chapter 2.
+// What a reader can change in “Step by step”.
 
 import { EPSILON_AT, VARIANCES } from 'addnorm';
 import { choice, type Field, number, vector } from '../../state/fields';

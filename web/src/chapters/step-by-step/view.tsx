@@ -1,4 +1,4 @@
-// Chapter 2: mean, deviation, normalize, scale and shift, with the reader's own numbers.
+// Step by step: mean, deviation, normalize, scale and shift, with the reader's own numbers.
 
 import type { NormOptions } from 'addnorm';
 import type { ComponentChildren } from 'preact';

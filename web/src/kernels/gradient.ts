@@ -1,9 +1,9 @@
 // The gradient through a norm, and its parts.
 
-import { kernels } from '../../kernels/current';
-import { normalizeToken } from '../../kernels/token';
-import type { TokenNorm } from '../../ui/names';
-import { length, mean } from '../../ui/vectors';
+import { kernels } from './current';
+import { normalizeToken } from './token';
+import type { TokenNorm } from '../ui/names';
+import { length, mean } from '../ui/vectors';
 
 export interface Gradient {
   x: number[];

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
-import { loadKernels, setKernels } from '../../kernels/current';
-import { dot, length } from '../../ui/vectors';
+import { loadKernels, setKernels } from './current';
+import { dot, length } from '../ui/vectors';
 import { gradientOf } from './gradient';
 
 beforeAll(async () => setKernels(await loadKernels()));

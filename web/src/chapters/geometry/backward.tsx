@@ -1,0 +1,178 @@
+// Backward: g at x̂, the parts of it that the norm removes, and what remains.
+
+import { Figure } from '../../ui/figure';
+import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradient';
+import { Button, TextField } from '../../ui/controls';
+import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
+import { DataTable, Rounded } from '../../ui/table';
+import { dot, length, sum } from '../../ui/vectors';
+import { currentSpace, heightOf, Range, WIDTH } from './forward';
+import { glide } from '../../ui/glide';
+import { PointHandle, ViewHandle } from './handles';
+import { Arrow, Axes, Name, Taken, Tangent, Tip } from './marks';
+import { add, cross, ONES, type Space, tangentDisc, times, type Vector } from './space';
+import { LIMIT, state } from './state';
+import { gradientWords } from './words';
+
+const currentGradient = (kind: TokenNorm) => gradientOf(kind, state.x.value, 1, state.g.value);
+
+export function Backward() {
+  const gradients = TOKEN_NORMS.map((kind) => ({ kind, gradient: currentGradient(kind) }));
+  return (
+    <>
+      <Controls normalized={gradients[0].gradient.normalized} />
+      <div class="charts">
+        {gradients.map(({ kind, gradient }) => (
+          <BackwardFigure key={kind} kind={kind} gradient={gradient} />
+        ))}
+      </div>
+      <Numbers gradients={gradients.map(({ gradient }) => gradient)} />
+    </>
+  );
+}
+
+function Controls({ normalized }: { normalized: Vector }) {
+  const along = (direction: Vector) => () => {
+    const size = Math.max(...direction.map(Math.abs)) || 1;
+    glide(state.g, times(direction, Math.min(1, LIMIT / size)));
+  };
+  return (
+    <div class="controls geo-fields">
+      <TextField label="g" item={state.g} format={written} />
+      <div class="buttons" role="group" aria-label="Examples">
+        <Button onClick={along(ONES)}>g along 1</Button>
+        <Button onClick={along(normalized)}>g along x̂</Button>
+        <Button onClick={along(times(cross(ONES, normalized), 1 / length(ONES)))}>
+          g along the circle
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** A vector as it stands in a field. */
+export function written(values: readonly number[]): string {
+  return values.map((v) => Number(v.toFixed(4))).join(', ');
+}
+
+function BackwardFigure({ kind, gradient }: { kind: TokenNorm; gradient: Gradient }) {
+  const name = NORM_NAMES[kind];
+  const { g, alongOnes, alongNormalized, remainder, normalized, dx } = gradient;
+  return (
+    <div>
+      <Figure
+        title={`${name}, backward`}
+        name={`The gradient g at x̂ of ${name}, and its parts. The table that follows has the numbers.`}
+        width={WIDTH}
+        height={heightOf}
+        draw={(width) => <Marks space={currentSpace(width)} kind={kind} gradient={gradient} />}
+        handles={(width) => (
+          <>
+            <ViewHandle name={`View of ${name}, backward`} width={width} height={heightOf(width)} />
+            <PointHandle
+              space={currentSpace(width)}
+              name={`g in ${name}`}
+              item={state.g}
+              from={normalized}
+              colour="var(--gradient)"
+            />
+          </>
+        )}
+        caption={`The gradient of ${name} in parts`}
+        rows={[
+          { name: 'x̂', id: `${kind}-at`, values: normalized },
+          { name: 'g', id: `${kind}-g`, values: g },
+          { name: 'along 1', id: `${kind}-along-1`, values: alongOnes },
+          { name: 'along x̂', id: `${kind}-along-normalized`, values: alongNormalized },
+          { name: 'remains: σ · dx', id: `${kind}-remainder`, values: remainder },
+          { name: 'dx', id: `${kind}-dx`, values: dx },
+        ]}
+      />
+      <p data-words={`${kind}-backward`}>{gradientWords(kind, gradient)}</p>
+    </div>
+  );
+}
+
+interface MarksProps {
+  space: Space;
+  kind: TokenNorm;
+  gradient: Gradient;
+}
+
+/** g as the sum of its parts, from x̂ on. */
+function Marks({ space, kind, gradient }: MarksProps) {
+  const { g, alongNormalized, normalized } = gradient;
+  const remainder = withoutRounding(gradient.remainder, g);
+  const ends = [add(normalized, remainder)];
+  ends.push(add(ends[0], alongNormalized));
+  const top = add(normalized, g);
+  const colour = 'var(--gradient)';
+  return (
+    <>
+      <Axes space={space} />
+      <Range space={space} kind={kind} colour="var(--normalized)" faint />
+      <Tangent space={space} points={tangentDisc(kind, normalized)} colour={colour} />
+      <Arrow space={space} to={normalized} colour="var(--normalized)" />
+      <Name
+        space={space}
+        at={times(normalized, 0.5)}
+        clear={top}
+        class="strong"
+        colour="var(--normalized)"
+      >
+        x̂
+      </Name>
+      <Taken space={space} from={ends[0]} to={ends[1]} colour={colour}>
+        along x̂
+      </Taken>
+      {kind === 'layer' && (
+        <Taken space={space} from={ends[1]} to={top} colour={colour}>
+          along 1
+        </Taken>
+      )}
+      <Tip space={space} from={normalized} to={top} colour={colour} width={2}>
+        g
+      </Tip>
+      {remainder.some((v) => v !== 0) && (
+        <>
+          <Arrow space={space} from={normalized} to={ends[0]} colour={colour} width={4} />
+          <Name
+            space={space}
+            from={normalized}
+            at={ends[0]}
+            clear={top}
+            class="strong"
+            colour={colour}
+          >
+            σ · dx
+          </Name>
+        </>
+      )}
+    </>
+  );
+}
+
+/** What remains has neither of the directions that forward projected out. */
+function Numbers({ gradients }: { gradients: Gradient[] }) {
+  const row = (id: string, head: string, of: (gradient: Gradient) => number) => ({
+    head,
+    cells: gradients.map((gradient) => <Rounded value={of(gradient)} />),
+    data: { backward: id },
+  });
+  return (
+    <div class="geo-table">
+      <DataTable
+        caption="What is left along the two directions"
+        visible
+        columns={['', ...TOKEN_NORMS.map((kind) => NORM_NAMES[kind])]}
+        rows={[
+          row('g-ones', 'g · 1', ({ g }) => sum(g)),
+          row('dx-ones', 'dx · 1', ({ dx }) => sum(dx)),
+          row('g-normalized', 'g · x̂', ({ g, normalized }) => dot(g, normalized)),
+          row('dx-normalized', 'dx · x̂', ({ dx, normalized }) => dot(dx, normalized)),
+          row('length', '|dx|', ({ dx }) => length(dx)),
+        ]}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,138 @@
+// What can be dragged in a drawing of space, or moved with the arrow keys: points, and the view.
+
+import { useRef } from 'preact/hooks';
+import type { Item } from '../../state/store';
+import { assign } from '../../state/store';
+import { alignedNumbers } from '../../ui/numbers';
+import { length } from '../../ui/vectors';
+import { add, type Space, times, type Vector } from './space';
+import { LIMIT, state } from './state';
+
+type Drag = (dx: number, dy: number) => void;
+
+/** The pointer's handlers of an element; `begin` gives what follows the pointer, in pixels from where
+ * it began. */
+function useDrag(begin: () => Drag) {
+  const follow = useRef<Drag | undefined>(undefined);
+  const origin = useRef([0, 0]);
+  return {
+    onPointerDown(event: PointerEvent) {
+      if (event.button !== 0) return;
+      const element = event.currentTarget as SVGElement;
+      element.setPointerCapture(event.pointerId);
+      element.focus({ preventScroll: true });
+      event.preventDefault();
+      origin.current = [event.clientX, event.clientY];
+      follow.current = begin();
+    },
+    onPointerMove(event: PointerEvent) {
+      if (!(event.currentTarget as SVGElement).hasPointerCapture(event.pointerId)) return;
+      const [x, y] = origin.current;
+      follow.current?.(event.clientX - x, event.clientY - y);
+    },
+  };
+}
+
+/** Calls what stands beside the pressed key. */
+function onKeys(moves: Record<string, () => void>) {
+  return (event: KeyboardEvent) => {
+    const move = event.altKey || event.ctrlKey || event.metaKey ? undefined : moves[event.key];
+    if (move === undefined) return;
+    event.preventDefault();
+    move();
+  };
+}
+
+interface PointHandleProps {
+  space: Space;
+  name: string;
+  item: Item<readonly number[]>;
+  /** Where the vector begins; at 0 unless given. */
+  from?: Vector;
+  colour: string;
+}
+
+const STEP = 0.1;
+const MOST = length([LIMIT, LIMIT, LIMIT]);
+
+/** Moves a point parallel to the picture; Page Up and Page Down move it towards the viewer and away. */
+export function PointHandle({ space, name, item, from = [0, 0, 0], colour }: PointHandleProps) {
+  const set = (to: Vector) => {
+    item.value = to.map((v) => Math.round(100 * Math.min(LIMIT, Math.max(-LIMIT, v))) / 100);
+  };
+  const step = (direction: Vector, sign: number) => () =>
+    set(add(item.value, times(direction, sign * STEP)));
+  const drag = useDrag(() => {
+    const start = item.value;
+    return (dx, dy) => set(add(start, space.lift(dx, dy)));
+  });
+  const [cx, cy] = space.place(add(from, item.value));
+  return (
+    <g
+      class="geo-point"
+      role="slider"
+      tabindex={0}
+      aria-label={name}
+      aria-valuemin={0}
+      aria-valuemax={MOST}
+      aria-valuenow={length(item.value)}
+      aria-valuetext={alignedNumbers(item.value).join(', ')}
+      {...drag}
+      onKeyDown={onKeys({
+        ArrowRight: step(space.right, 1),
+        ArrowLeft: step(space.right, -1),
+        ArrowUp: step(space.up, 1),
+        ArrowDown: step(space.up, -1),
+        PageUp: step(space.towards, 1),
+        PageDown: step(space.towards, -1),
+      })}
+    >
+      <circle class="geo-grip" cx={cx} cy={cy} r={22} />
+      <circle class="geo-knob" cx={cx} cy={cy} r={7} fill={colour} />
+    </g>
+  );
+}
+
+const DEGREES = 5; // for a key
+const DEGREES_A_PIXEL = 0.5;
+
+/** The ground of a drawing: turns the view of all of them. */
+export function ViewHandle({
+  name,
+  width,
+  height,
+}: Record<'width' | 'height', number> & { name: string }) {
+  const { turn, tilt } = state;
+  const set = (around: number, above: number) => {
+    const wrapped = around - 360 * Math.round(around / 360);
+    const within = Math.min(90, Math.max(-90, above));
+    assign(state, { turn: Math.round(wrapped), tilt: Math.round(within) });
+  };
+  const step = (around: number, above: number) => () =>
+    set(turn.value + around, tilt.value + above);
+  const drag = useDrag(() => {
+    const [around, above] = [turn.value, tilt.value];
+    return (dx, dy) => set(around - DEGREES_A_PIXEL * dx, above + DEGREES_A_PIXEL * dy);
+  });
+  return (
+    <rect
+      class="geo-view"
+      width={width}
+      height={height}
+      role="slider"
+      tabindex={0}
+      aria-label={name}
+      aria-valuemin={-180}
+      aria-valuemax={180}
+      aria-valuenow={turn.value}
+      aria-valuetext={`${turn.value}° around, ${tilt.value}° above`}
+      {...drag}
+      onKeyDown={onKeys({
+        ArrowRight: step(-DEGREES, 0),
+        ArrowLeft: step(DEGREES, 0),
+        ArrowUp: step(0, -DEGREES),
+        ArrowDown: step(0, DEGREES),
+      })}
+    />
+  );
+}

@@ -1,0 +1,38 @@
+// The steps of a norm as moves of a point, computed by the kernels.
+
+import { addNormToken, normalizeToken } from '../../kernels/token';
+import type { TokenNorm } from '../../ui/names';
+import { length, mean } from '../../ui/vectors';
+import { add, ONES, times, type Vector } from './space';
+
+export interface Moves {
+  x: Vector;
+  mean: number; // what is taken away; of RMSNorm 0
+  deviation: number;
+  centred: Vector;
+  normalized: Vector;
+  scaled: Vector; // γ ⊙ x̂
+  output: Vector;
+}
+
+export function movesOf(kind: TokenNorm, x: Vector, gamma: Vector, beta: Vector): Moves {
+  const { normalized, mean, deviation } = normalizeToken({ kind }, x);
+  return {
+    x,
+    mean,
+    deviation,
+    centred: x.map((v) => v - mean),
+    normalized,
+    scaled: addNormToken({ kind }, x, null, gamma, 0).output,
+    output: addNormToken({ kind }, x, null, gamma, beta).output,
+  };
+}
+
+/** The point beside the line along 1, or beside 0, that lies this far from it, in the direction of x. */
+export function near(kind: TokenNorm, x: Vector, distance: number): Vector {
+  const centre = kind === 'layer' ? mean(x) : 0;
+  const off = x.map((v) => v - centre);
+  const size = length(off);
+  const direction = size > 0 ? times(off, 1 / size) : [Math.SQRT1_2, -Math.SQRT1_2, 0];
+  return add(times(ONES, centre), times(direction, distance));
+}

@@ -1,0 +1,174 @@
+// The geometry of LayerNorm: three features, so that a token is a point in space.
+
+import type { ComponentChildren } from 'preact';
+import { normalizeToken } from '../../kernels/token';
+import { Button, ChapterLink, Choice, Presets, TextField } from '../../ui/controls';
+import { Formula } from '../../ui/formula';
+import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
+import { alignedNumbers, plainNumber } from '../../ui/numbers';
+import { DataTable, Rounded } from '../../ui/table';
+import { length, sum } from '../../ui/vectors';
+import { glide } from '../../ui/glide';
+import { Backward, written } from './backward';
+import { currentMoves, Forward } from './forward';
+import { Guesses } from './guesses';
+import { near } from './moves';
+import { state } from './state';
+import './style.css';
+
+export function Geometry() {
+  return (
+    <>
+      <p>
+        With three features a token is a point in space, and each step of the norm is a move that
+        one can see. The dashed line is the direction 1 = (1, 1, 1), along which all features are
+        equal. Drag x, or type it; drag the ground to turn the view. A model’s space has hundreds of
+        dimensions, and √n where √3 stands here.
+      </p>
+      <Controls />
+      <Forward />
+      <Numbers />
+
+      <h3>First guess, then see</h3>
+      <Guesses />
+
+      <h3>Near the dashed line</h3>
+      <NearTheLine />
+
+      <h3>Backward takes the same two directions away</h3>
+      <p>
+        The loss sends back g, its gradient by x̂. (Of its gradient by the output, dy, that is g = γ
+        ⊙ dy.) Now the same thought as forward: x moved along 1 leaves x̂ where it is, and so, but
+        for ε, does x moved along x̂, which makes x − μ only longer. The loss cannot depend on
+        either, so the gradient of x must have no part along them. The norm’s backward takes both
+        parts from g: the two directions that forward projected out. Drag g.
+      </p>
+      <Backward />
+      <p>
+        This is all that the formula of a norm’s backward says.{' '}
+        <ChapterLink to="backward">Backward</ChapterLink> has it for six features, with what 1/σ
+        does to the size of the gradient. But first: why a stack of sublayers needs a norm at all,{' '}
+        <ChapterLink to="highway">the highway</ChapterLink>.
+      </p>
+    </>
+  );
+}
+
+const STEP_LABELS = {
+  x: 'x',
+  centred: '− μ',
+  normalized: '÷ σ',
+  scaled: '· γ',
+  output: '+ β',
+};
+
+const VIEWS = [
+  { name: 'Aslant', turn: state.turn.field.initial, tilt: state.tilt.field.initial },
+  { name: 'Along 1', turn: 45, tilt: 35 },
+  { name: 'From the side', turn: -45, tilt: 0 },
+];
+
+function Controls() {
+  const last = state.step.value;
+  return (
+    <>
+      <div class="controls geo-fields">
+        <Choice label="Steps drawn, up to" item={state.step} labels={STEP_LABELS} />
+        <TextField label="x" item={state.x} format={written} />
+        {(last === 'scaled' || last === 'output') && (
+          <TextField label="γ" item={state.gamma} format={written} />
+        )}
+        {last === 'output' && <TextField label="β" item={state.beta} format={written} />}
+      </div>
+      <Presets label="View" state={state} presets={VIEWS} />
+    </>
+  );
+}
+
+function Numbers() {
+  const moves = TOKEN_NORMS.map(currentMoves);
+  const row = (id: string, head: string, values: number[]) => ({
+    head,
+    cells: values.map((value): ComponentChildren => <Rounded value={value} />),
+    data: { forward: id },
+  });
+  return (
+    <div class="geo-table">
+      <DataTable
+        caption="In numbers"
+        visible
+        columns={['', ...TOKEN_NORMS.map((kind) => NORM_NAMES[kind])]}
+        rows={[
+          row(
+            'mean',
+            'taken away: μ',
+            moves.map((m) => m.mean),
+          ),
+          row(
+            'deviation',
+            'divided by: σ',
+            moves.map((m) => m.deviation),
+          ),
+          row(
+            'sum',
+            'sum of x̂, which is x̂ · 1',
+            moves.map((m) => sum(m.normalized)),
+          ),
+          row(
+            'length',
+            '|x̂|; √3 = 1.73',
+            moves.map((m) => length(m.normalized)),
+          ),
+          {
+            head: 'y',
+            cells: moves.map((m) => alignedNumbers(m.output).join(', ')),
+            data: { forward: 'output' },
+          },
+        ]}
+      />
+    </div>
+  );
+}
+
+const DISTANCES = [1, 0.1, 0.01, 0.001, 1e-4, 0];
+
+function NearTheLine() {
+  const x = state.x.value;
+  const cells = (kind: TokenNorm) =>
+    DISTANCES.map((distance) =>
+      length(normalizeToken({ kind }, near(kind, x, distance)).normalized),
+    );
+  return (
+    <>
+      <p>
+        On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0. And a
+        little beside it the least change of x would throw x̂ across the whole circle. With ε = 10⁻⁵
+        under the root, x̂ leaves the circle there and goes to 0:
+      </p>
+      <Formula
+        block
+        tex={String.raw`|\hat x|^2 = 3\,\frac{\sigma_0^2}{\sigma_0^2 + \varepsilon},
+        \qquad \sigma_0^2 = \tfrac13 |x - \mu|^2`}
+      />
+      <div class="geo-table">
+        <DataTable
+          caption="|x̂| by distance: in LayerNorm from the dashed line, in RMSNorm from 0"
+          visible
+          columns={['distance', ...DISTANCES.map((distance) => plainNumber(distance))]}
+          rows={TOKEN_NORMS.map((kind) => ({
+            head: NORM_NAMES[kind],
+            cells: cells(kind),
+            data: { near: kind },
+          }))}
+          format={(value: number) => <Rounded value={value} />}
+        />
+      </div>
+      <div class="buttons">
+        <Button onClick={() => glide(state.x, near('layer', x, 0.002))}>
+          Bring x to 0.002 from the line
+        </Button>
+        <Button onClick={() => glide(state.x, state.x.field.initial)}>Bring x back</Button>
+      </div>
+    </>
+  );
+}
