@@ -1,4 +1,4 @@
-// What the tutorial has beside norms: placements, sessions and sentences.
+// What the tutorial has beside norms: placements, sessions, sentences and lanes.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "addnorm/nn/placement.h"
+#include "wasm/lanes.h"
 #include "wasm/module.h"
 #include "wasm/sentence.h"
 #include "wasm/session.h"
@@ -79,6 +80,25 @@ ADDNORM_EXPORT(sentence_measure)
 double sentence_measure(const Arrangement* arrangement, const SessionOptions* options,
                         const char* text, std::size_t bytes, const TokenMeasurement* to) {
   return measure_sentence(*arrangement, *options, {text, bytes}, *to);
+}
+
+// Streams of several lanes. A text is valid until the next call.
+
+ADDNORM_EXPORT(lane_rows) const char* lane_rows() {
+  static std::string json;
+  json = lane_rows_json();
+  return json.c_str();
+}
+ADDNORM_EXPORT(lane_stack) const char* lane_stack(const LaneStack* stack) {
+  static std::string json;
+  json = lane_stack_json(*stack);
+  return json.c_str();
+}
+ADDNORM_EXPORT(lane_step) void lane_step(const LaneStep* step) {
+  take_lane_step(*step);
+}
+ADDNORM_EXPORT(lane_gradient) void lane_gradient(const LaneGradient* gradient) {
+  find_lane_gradient(*gradient);
 }
 
 }  // namespace addnorm

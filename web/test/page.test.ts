@@ -18,6 +18,7 @@ const ids = [
   'axes',
   'highway',
   'placement',
+  'lanes',
   'block',
   'quiz',
   'lab',

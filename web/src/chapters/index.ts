@@ -11,6 +11,7 @@ import { state as backward } from './backward/state';
 import { state as block } from './block/state';
 import { state as highway } from './highway/state';
 import { state as lab } from './lab/state';
+import { state as lanes } from './lanes/state';
 import { state as placement } from './placement/state';
 import { state as quiz } from './quiz/state';
 import { state as stepByStep } from './step-by-step/state';
@@ -101,6 +102,14 @@ const SOURCES: Source[] = [
       ]);
       return { View: view.PlacementChapter, reset: train.resetTraining };
     },
+  },
+  {
+    id: 'lanes',
+    title: 'More than one lane',
+    formulas: true,
+    state: lanes,
+    height: [6000, 3300],
+    load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
     id: 'block',
