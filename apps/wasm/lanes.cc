@@ -129,6 +129,11 @@ BareStack stack_of_row(const LaneStack& asked) {
   return stack;
 }
 
+BareStack stack_of(const LaneStack& asked) {
+  require(asked.layers >= 1 && asked.layers <= 64, "a stack cannot have {} layers", asked.layers);
+  return asked.read == nullptr ? stack_of_row(asked) : own_stack(asked);
+}
+
 /// Each of count · features values as a lane.
 template <typename T>
 LaneList<T> lanes_at(T* values, std::size_t count, std::size_t features) {
@@ -143,21 +148,28 @@ std::string lane_rows_json() {
                                        ","));
 }
 
-std::string lane_stack_json(const LaneStack& asked) {
-  require(asked.layers >= 1 && asked.layers <= 64, "a stack cannot have {} layers", asked.layers);
-  const BareStack stack = asked.read == nullptr ? stack_of_row(asked) : own_stack(asked);
-  const std::vector<theory::LaneNumbers> numbers = theory::lane_numbers(stack);
+std::string lane_numbers_json(const LaneStack& asked) {
+  return fmt::format(
+      "[{}]",
+      fmt::join(theory::lane_numbers(stack_of(asked)) | std::views::transform(sublayer_json), ","));
+}
+
+std::string lane_mixing_json(const LaneStack& asked) {
+  return json(theory::depth_mixing(stack_of(asked)));
+}
+
+std::string lanes_carried_json(const LaneStack& asked) {
+  const BareStack stack = stack_of(asked);
   Numbers left, gain;
   if (lab::has_no_product(stack.placements).empty()) {
+    const std::vector<theory::LaneNumbers> numbers = theory::lane_numbers(stack);
     const std::size_t n = numbers.front().lanes;
     for (const Numbers& product : lab::products(numbers)) {
       left.push_back(lab::distance_from_mean(product, n));
       gain.push_back(lab::largest_sum(product, n));
     }
   }
-  return fmt::format(R"({{"sublayers":[{}],"mixing":{},"left":{},"gain":{}}})",
-                     fmt::join(numbers | std::views::transform(sublayer_json), ","),
-                     json(theory::depth_mixing(stack)), json(left), json(gain));
+  return fmt::format(R"({{"left":{},"gain":{}}})", json(left), json(gain));
 }
 
 void take_lane_step(const LaneStep& s) {

@@ -54,10 +54,15 @@ struct LaneGradient {
 /// "exit"}}, …], the rows whose stream theory covers.
 std::string lane_rows_json();
 
-/// As JSON: "sublayers", the numbers of each; "mixing", the matrix M of theory::depth_mixing; and
-/// where matrices alone carry the lanes, "left", what is left of a difference between lanes, and
-/// "gain", by which the product of all A may amplify, both behind each sublayer.
-std::string lane_stack_json(const LaneStack& stack);
+/// As JSON: [{"lanes", "lanesAfter", "read", "carry", "write"}, …], the numbers of each sublayer.
+std::string lane_numbers_json(const LaneStack& stack);
+
+/// As JSON: the rows of the matrix M of theory::depth_mixing.
+std::string lane_mixing_json(const LaneStack& stack);
+
+/// As JSON: "left", what is left of a difference between lanes behind each sublayer, and "gain", by
+/// how much the product of all A may amplify; empty where matrices alone do not carry the lanes.
+std::string lanes_carried_json(const LaneStack& stack);
 
 void take_lane_step(const LaneStep& step);
 void find_lane_gradient(const LaneGradient& gradient);

@@ -89,9 +89,19 @@ ADDNORM_EXPORT(lane_rows) const char* lane_rows() {
   json = lane_rows_json();
   return json.c_str();
 }
-ADDNORM_EXPORT(lane_stack) const char* lane_stack(const LaneStack* stack) {
+ADDNORM_EXPORT(lane_numbers) const char* lane_numbers(const LaneStack* stack) {
   static std::string json;
-  json = lane_stack_json(*stack);
+  json = lane_numbers_json(*stack);
+  return json.c_str();
+}
+ADDNORM_EXPORT(lane_mixing) const char* lane_mixing(const LaneStack* stack) {
+  static std::string json;
+  json = lane_mixing_json(*stack);
+  return json.c_str();
+}
+ADDNORM_EXPORT(lanes_carried) const char* lanes_carried(const LaneStack* stack) {
+  static std::string json;
+  json = lanes_carried_json(*stack);
   return json.c_str();
 }
 ADDNORM_EXPORT(lane_step) void lane_step(const LaneStep* step) {

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { draw, native, withFolder } from '../../packages/addnorm/test/native';
 import { ROW_NAMES } from '../chapters/lanes/rows';
 import { loadKernels } from './current';
-import type { LaneNumbers, Lanes, LaneStack } from './lanes';
+import type { LaneNumbers, Lanes, LaneStack, Mixing } from './lanes';
 
 let lanes: Lanes;
 beforeAll(async () => {
@@ -12,7 +12,8 @@ beforeAll(async () => {
 });
 
 const row = (name: string) => lanes.rows().find((r) => r.name === name)!;
-const of = (name: string, more = {}) => lanes.stack({ row: row(name), layers: 3, ...more });
+const of = (name: string, more = {}): LaneStack => ({ row: row(name), layers: 3, ...more });
+const mixing = (name: string) => lanes.mixing(of(name));
 const own = (read: number[], carry: number[], write: number[]): LaneNumbers => ({
   lanes: read.length,
   lanesAfter: read.length,
@@ -22,7 +23,7 @@ const own = (read: number[], carry: number[], write: number[]): LaneNumbers => (
 });
 
 /** Entries of the rows of sublayers, up to the diagonal. */
-function expectMixing({ mixing }: LaneStack, entry: (reader: number, source: number) => number) {
+function expectMixing(mixing: Mixing, entry: (reader: number, source: number) => number) {
   mixing
     .slice(0, -1)
     .forEach((values, l) =>
@@ -40,19 +41,19 @@ test('every row that the chapter offers is in the table', () => {
 
 describe('the depth-mixing matrix', () => {
   test('of pre-norm is 1 up to the diagonal, and so is that of one lane of one’s own', () => {
-    expectMixing(of('pre'), () => 1);
-    expectMixing(lanes.stack({ layers: 3, own: own([1], [1], [1]) }), () => 1);
-    expect(of('pre').sublayers[2]).toEqual({ lanes: 1, lanesAfter: 1, ...own1 });
+    expectMixing(mixing('pre'), () => 1);
+    expectMixing(lanes.mixing({ layers: 3, own: own([1], [1], [1]) }), () => 1);
+    expect(lanes.numbers(of('pre'))[2]).toEqual({ lanes: 1, lanesAfter: 1, ...own1 });
   });
   const own1 = { read: [1], carry: [1], write: [1] };
 
   test('of post-norm loses half of its power at each sublayer', () => {
-    expectMixing(of('post'), (l, j) => 2 ** (-(l - Math.max(0, j - 1)) / 2));
+    expectMixing(mixing('post'), (l, j) => 2 ** (-(l - Math.max(0, j - 1)) / 2));
   });
 
   test('of Attention Residuals is a mean', () => {
-    expectMixing(of('attention-residuals'), (l) => 1 / (l + 1));
-    expect(of('attention-residuals').gain).toEqual([]);
+    expectMixing(mixing('attention-residuals'), (l) => 1 / (l + 1));
+    expect(lanes.carried(of('attention-residuals'))).toEqual({ left: [], gain: [] });
   });
 
   test('of one’s own numbers is a·A⋯A·b', () => {
@@ -67,7 +68,7 @@ describe('the depth-mixing matrix', () => {
       for (let k = j; k < l; k++) v = times(v);
       return a[0] * v[0] + a[1] * v[1];
     };
-    expectMixing(lanes.stack({ layers: 3, own: own(a, A, b) }), entry);
+    expectMixing(lanes.mixing({ layers: 3, own: own(a, A, b) }), entry);
   });
 });
 
@@ -80,7 +81,8 @@ test('one step is a·X and A·X + b ⊗ f, also where the stream grows', () => {
 });
 
 test('a doubly stochastic carry keeps the mean, and its product does not amplify', () => {
-  const { sublayers, left, gain } = of('mhc', { moved: true, layers: 24, lanes: 3 });
+  const stack = of('mhc', { moved: true, layers: 24, lanes: 3 });
+  const [sublayers, { left, gain }] = [lanes.numbers(stack), lanes.carried(stack)];
   const x = draw(6, 3);
   const { next } = lanes.step({ ...sublayers[5], write: [0, 0, 0] }, x, Float64Array.of(1, 1));
   for (const k of [0, 1])
@@ -88,7 +90,8 @@ test('a doubly stochastic carry keeps the mean, and its product does not amplify
   gain.forEach((v) => expect(v).toBeCloseTo(1, 9));
   expect(left[0]).toBeGreaterThan(0.5);
   expect(left.at(-1)).toBeLessThan(0.01);
-  expect(of('identity-hc', { moved: true }).left.every((v) => v === 1)).toBe(true);
+  const identity = lanes.carried(of('identity-hc', { moved: true }));
+  expect(identity.left.every((v) => v === 1)).toBe(true);
 });
 
 test.each(['hyper', 'mhc', 'identity-hc', 'wide', 'mhc-lite'])(
@@ -103,7 +106,7 @@ test.each(['hyper', 'mhc', 'identity-hc', 'wide', 'mhc-lite'])(
         JSON.parse(native('lab', figure, ...flags, '--out', path('out'))),
       );
       const { y } = panels.at(-1).predicted[0];
-      const found = of(name, { moved: true, layers: 5, seed: 7 })[values];
+      const found = lanes.carried(of(name, { moved: true, layers: 5, seed: 7 }))[values];
       expect(y).toHaveLength(found.length);
       found.forEach((v, l) => expect(v! / y[l]).toBeCloseTo(1, 5));
     }
@@ -141,9 +144,9 @@ describe('the gradient of A and of its logits', () => {
 });
 
 test('numbers beyond all bounds are null, and what cannot be is an error in the library’s words', () => {
-  const nothing = lanes.stack({ layers: 2, own: own([0, 0], [0, 0, 0, 0], [0, 0]) });
-  expect(nothing.mixing.at(-1)).toContain(null); // the final norm of a stream of 0
-  expect(() => of('mhc', { lanes: 99 })).toThrow(/lanes/);
-  expect(() => lanes.stack({ row: row('pre'), layers: 0 })).toThrow('cannot have 0 layers');
-  expect(of('mhc').sublayers).toHaveLength(6);
+  const nothing = lanes.mixing({ layers: 2, own: own([0, 0], [0, 0, 0, 0], [0, 0]) });
+  expect(nothing.at(-1)).toContain(null); // the final norm of a stream of 0
+  expect(() => lanes.mixing(of('mhc', { lanes: 99 }))).toThrow(/lanes/);
+  expect(() => lanes.mixing({ row: row('pre'), layers: 0 })).toThrow('cannot have 0 layers');
+  expect(lanes.numbers(of('mhc'))).toHaveLength(6);
 });

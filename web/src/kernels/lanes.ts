@@ -31,7 +31,8 @@ export interface LaneNumbers {
   write: readonly number[];
 }
 
-export interface LaneStackOptions {
+/** A stack's stream without its sublayers: of a row, or of numbers of one's own. */
+export interface LaneStack {
   layers: number;
   row?: LaneRow;
   lanes?: number; // where the row leaves them free
@@ -42,13 +43,12 @@ export interface LaneStackOptions {
   own?: LaneNumbers;
 }
 
-/** A stack's stream without its sublayers. null: not a finite number. */
-export interface LaneStack {
-  sublayers: LaneNumbers[];
-  /** What each sublayer, and last the exit, reads of x and of each sublayer. */
-  mixing: (number | null)[][];
-  /** What is left of a difference between lanes behind each sublayer, and by how much the product of
-   * all carries may amplify; empty where the carries are not all. */
+/** What each sublayer, and last the exit, reads of x and of each sublayer. null: not finite. */
+export type Mixing = (number | null)[][];
+
+/** What is left of a difference between lanes behind each sublayer, and by how much the product of all
+ * A may amplify; empty where matrices alone do not carry the lanes. null: not finite. */
+export interface Carried {
   left: (number | null)[];
   gain: (number | null)[];
 }
@@ -71,11 +71,24 @@ export class Lanes {
     return JSON.parse(this.#instance.text(this.#instance.exports.lane_rows()));
   }
 
-  stack({ row, layers, lanes = 0, moved = false, seed = 0, own }: LaneStackOptions): LaneStack {
+  /** The numbers of each sublayer. */
+  numbers(stack: LaneStack): LaneNumbers[] {
+    return this.#ask('lane_numbers', stack);
+  }
+
+  mixing(stack: LaneStack): Mixing {
+    return this.#ask('lane_mixing', stack);
+  }
+
+  carried(stack: LaneStack): Carried {
+    return this.#ask('lanes_carried', stack);
+  }
+
+  #ask(name: string, { row, layers, lanes = 0, moved = false, seed = 0, own }: LaneStack) {
     return this.#instance.call((arena) => {
       const place = { row: row?.row ?? 0, lanes: own?.lanes ?? lanes, layers, moved, seed };
       const asked = arena.struct('LaneStack', { ...place, ...addresses(arena, own) });
-      return JSON.parse(this.#instance.text(arena.exports.lane_stack(asked)));
+      return JSON.parse(this.#instance.text(arena.exports[name](asked)));
     });
   }
 

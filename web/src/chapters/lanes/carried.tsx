@@ -1,5 +1,7 @@
 // Whether lanes stay different on their way up, and whether the product of all A amplifies.
 
+import { kernels } from '../../kernels/current';
+import type { Carried } from '../../kernels/lanes';
 import { Button, Checkbox, Choice, Slider, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { roundNumber } from '../../ui/numbers';
@@ -15,13 +17,11 @@ const LOOKS = [
   { colour: 'var(--series-4)', dash: '3 4' },
 ];
 
-interface Carried {
+interface CarriedRow extends Carried {
   row: RowName;
   name: string;
   colour: string;
   dash?: string;
-  left: (number | null)[];
-  gain: (number | null)[];
 }
 
 export function CarriedLanes() {
@@ -58,9 +58,9 @@ function Answer() {
   const rows = COMPARED.includes(chosen) ? COMPARED : [...COMPARED, chosen];
   const choice = { layers: state.depth.value, moved: state.moved.value };
   const carried = rows
-    .map((row, i): Carried => {
-      const { left, gain } = stackOf(row, choice);
-      return { row, name: LABELS[row], ...LOOKS[i], left, gain };
+    .map((row, i): CarriedRow => {
+      const carried = kernels.lanes.carried(stackOf(row, choice));
+      return { row, name: LABELS[row], ...LOOKS[i], ...carried };
     })
     .filter(({ gain }) => gain.length > 0);
   const sublayers = Array.from({ length: 2 * choice.layers }, (_, l) => l + 1);
@@ -72,9 +72,7 @@ function Answer() {
         <Slider label="Layers" item={state.depth} />
         <Checkbox label="Learned numbers have moved" item={state.moved} />
         <TextField label="Seed" item={state.seed} />
-        <Button onClick={() => (state.seed.value = (state.seed.value + 1) % 10_000)}>
-          Move them another way
-        </Button>
+        <MoveAgain />
       </div>
       <div class="charts">
         <LineChart
@@ -115,9 +113,18 @@ function Answer() {
   );
 }
 
+export function MoveAgain() {
+  return (
+    <Button onClick={() => (state.seed.value = (state.seed.value + 1) % 10_000)}>
+      Move them another way
+    </Button>
+  );
+}
+
 /** Of moved numbers, as the question is about them. */
 function Reply() {
-  const left = stackOf('mhc', { layers: state.depth.value, moved: true }).left.at(-1)!;
+  const stack = stackOf('mhc', { layers: state.depth.value, moved: true });
+  const left = kernels.lanes.carried(stack).left.at(-1)!;
   const guess = state.guess.value;
   const truth = left > 0.75 ? 'most' : left > 0.25 ? 'half' : 'nothing';
   const isGuess = guess !== 'shown';

@@ -1,7 +1,7 @@
 // The depth-mixing matrix as a heat map: what each sublayer reads of x and of those before it.
 
 import { useState } from 'preact/hooks';
-import type { LaneStack } from '../../kernels/lanes';
+import type { Mixing } from '../../kernels/lanes';
 import { assign } from '../../state/store';
 import { Figure } from '../../ui/figure';
 import { type Box, Label } from '../../ui/marks';
@@ -12,8 +12,6 @@ import { largest } from '../../ui/vectors';
 import { tint } from './colours';
 import { state } from './state';
 import { cellWords, readerName, sourceName } from './words';
-
-type Mixing = LaneStack['mixing'];
 
 interface Cell {
   reader: number; // a row: a sublayer, or last the exit

@@ -45,16 +45,24 @@ export function hasFreeLanes(row: LaneRow): boolean {
 
 /** A stack of the row, with the lanes that the reader has chosen where they are free. */
 export function stackOf(name: RowName, { layers, moved }: StackChoice): LaneStack {
-  if (name === 'own') return kernels.lanes.stack({ layers, own: ownNumbers() });
+  if (name === 'own') return { layers, own: ownNumbers() };
   const row = rowOf(name)!;
   const lanes = hasFreeLanes(row) ? Number(state.lanes.value) : 0;
-  return kernels.lanes.stack({ row, layers, lanes, moved, seed: state.seed.value });
+  return { row, layers, lanes, moved, seed: state.seed.value };
 }
 
 /** The numbers of the chosen row at the chosen sublayer, at the start of training. */
 export function chosenNumbers(): LaneNumbers {
-  const { sublayers } = stackOf(state.row.value, { layers: 12, moved: false });
-  return sublayers[state.sublayer.value - 1];
+  const stack = stackOf(state.row.value, { layers: 12, moved: false });
+  return kernels.lanes.numbers(stack)[state.sublayer.value - 1];
+}
+
+/** Whether a row has learned numbers that training moves. */
+export function moves(name: RowName): boolean {
+  const [start, end] = [false, true].map((moved) =>
+    kernels.lanes.mixing(stackOf(name, { layers: 3, moved })),
+  );
+  return JSON.stringify(start) !== JSON.stringify(end);
 }
 
 export type Part = 'read' | 'carry' | 'write';

@@ -1,15 +1,15 @@
 // The chapter on streams of several lanes: read, carry, write.
 
-import { useMemo } from 'preact/hooks';
+import { kernels } from '../../kernels/current';
 import type { LaneNumbers, LaneRow } from '../../kernels/lanes';
 import type { ChoiceField } from '../../state/fields';
 import { Button, ChapterLink, Choice, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { DataTable } from '../../ui/table';
-import { CarriedLanes } from './carried';
+import { CarriedLanes, MoveAgain } from './carried';
 import { Matrices } from './matrices';
 import { MixingMap } from './mixing-map';
-import { chosenNumbers, hasFreeLanes, rowOf, stackOf, startOver, step } from './numbers';
+import { chosenNumbers, hasFreeLanes, moves, rowOf, stackOf, startOver, step } from './numbers';
 import { GROUPS, LABELS, ROWS } from './rows';
 import { MOST_LANES, state } from './state';
 import { laneCount, StepFigure } from './step-figure';
@@ -225,10 +225,7 @@ function LanesChoice({ row, lanes }: { row: LaneRow | undefined; lanes: number }
 function Mixing() {
   const name = state.row.value;
   const choice = { layers: state.layers.value, moved: state.learned.value === 'moved' };
-  const { mixing } = useMemo(
-    () => stackOf(name, choice),
-    [name, choice.layers, choice.moved, state.seed.value, state.lanes.value, ...ownParts()],
-  );
+  const mixing = kernels.lanes.mixing(stackOf(name, choice));
   return (
     <>
       <p>
@@ -242,13 +239,14 @@ function Mixing() {
       </p>
       <div class="controls">
         <Slider label="Layers" item={state.layers} />
-        {name !== 'own' && (
+        {moves(name) && (
           <Choice
             label="Learned numbers"
             item={state.learned}
             labels={{ start: 'at the start', moved: 'moved' }}
           />
         )}
+        {moves(name) && choice.moved && <MoveAgain />}
       </div>
       <div class="lanes-beside">
         <MixingMap mixing={mixing} title={`M of ${LABELS[name]}`} />
@@ -270,10 +268,6 @@ function Mixing() {
       </div>
     </>
   );
-}
-
-function ownParts(): readonly unknown[] {
-  return [state.read.value, state.carry.value, state.write.value];
 }
 
 const MIXING = String.raw`\begin{aligned}

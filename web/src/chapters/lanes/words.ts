@@ -1,10 +1,8 @@
 // The sentences of the chapter, made from the numbers.
 
-import type { LaneNumbers, LaneStack } from '../../kernels/lanes';
+import type { LaneNumbers, Mixing } from '../../kernels/lanes';
 import { roundNumber } from '../../ui/numbers';
 import { largest, sum } from '../../ui/vectors';
-
-type Mixing = LaneStack['mixing'];
 
 export function readerName(mixing: Mixing, row: number): string {
   return row + 1 === mixing.length ? 'the exit' : `sublayer ${row + 1}`;
