@@ -108,7 +108,7 @@ const SOURCES: Source[] = [
     title: 'More than one lane',
     formulas: true,
     state: lanes,
-    height: [6000, 3300],
+    height: [6700, 3800],
     load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {

@@ -1,6 +1,6 @@
 // The depth-mixing matrix as a heat map: what each sublayer reads of x and of those before it.
 
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { Mixing } from '../../kernels/lanes';
 import { assign } from '../../state/store';
 import { Figure } from '../../ui/figure';
@@ -22,6 +22,7 @@ export function MixingMap({ mixing, title }: { mixing: Mixing; title: string }) 
   const [pointed, setPointed] = useState<Cell | null>(null);
   const cell = within(mixing, pointed ?? chosenCell());
   const words = cellWords(mixing, cell.reader, cell.source);
+  const table = useMemo(() => <Table mixing={mixing} title={title} />, [mixing, title]);
   return (
     <div class="lanes-mixing">
       <Figure
@@ -34,21 +35,27 @@ export function MixingMap({ mixing, title }: { mixing: Mixing; title: string }) 
           <Cells mixing={mixing} cell={cell} words={words} width={width} point={setPointed} />
         )}
       >
-        <DataTable
-          caption={`${title}: M`}
-          columns={['reads', ...mixing.map((_, j) => sourceName(j))]}
-          rows={mixing.map((row, l) => ({
-            head: readerName(mixing, l),
-            cells: row.map((v, j) => (j <= l ? v : null)),
-            data: { mixing: String(l + 1) },
-          }))}
-          format={numberOrBlank}
-        />
+        {table}
       </Figure>
       <p class="lanes-words" data-words="cell">
         {words}
       </p>
     </div>
+  );
+}
+
+function Table({ mixing, title }: { mixing: Mixing; title: string }) {
+  return (
+    <DataTable
+      caption={`${title}: M`}
+      columns={['reads', ...mixing.map((_, j) => sourceName(j))]}
+      rows={mixing.map((row, l) => ({
+        head: readerName(mixing, l),
+        cells: row.map((v, j) => (j <= l ? v : null)),
+        data: { mixing: String(l + 1) },
+      }))}
+      format={numberOrBlank}
+    />
   );
 }
 
@@ -92,6 +99,11 @@ function Drawing({ mixing, cell, box }: DrawingProps) {
     width,
     height,
   });
+  const cells = useMemo(
+    () =>
+      mixing.map((row, l) => <RowCells key={l} row={row.slice(0, l + 1)} at={(j) => at(l, j)} />),
+    [mixing, width, height, box.x],
+  );
   const every = Math.ceil(LEAST_PITCH / Math.min(width, height));
   const isNamed = (i: number) => i === 0 || i === mixing.length || i % every === 0;
   const wide = box.x > 60;
@@ -109,7 +121,7 @@ function Drawing({ mixing, cell, box }: DrawingProps) {
           {isNamed(j) && (j === 0 ? 'x' : j)}
         </Label>
       ))}
-      {mixing.map((row, l) => (
+      {mixing.map((_, l) => (
         <g key={l}>
           <Label
             at={[box.x - 7, box.y + (l + 0.5) * height]}
@@ -120,9 +132,9 @@ function Drawing({ mixing, cell, box }: DrawingProps) {
               ? 'exit'
               : isNamed(l + 1) && `${wide ? 'sublayer ' : ''}${l + 1}`}
           </Label>
-          <RowCells row={row.slice(0, l + 1)} at={(j) => at(l, j)} />
         </g>
       ))}
+      {cells}
       <rect class="lanes-chosen" {...at(cell.reader, cell.source)} />
     </>
   );

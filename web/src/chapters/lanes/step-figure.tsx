@@ -245,17 +245,19 @@ function Paths({ numbers, layout }: { numbers: LaneNumbers; layout: Layout }) {
   links.sort((a, b) => Math.abs(a.number) - Math.abs(b.number));
   return links.map(({ number, kind, name, ...ends }) => {
     const part = Math.abs(number) / most;
+    const d = curve(kind, ends.from, ends.to);
     return (
-      <path
-        key={name}
-        class={`lanes-path ${kind}`}
-        d={curve(kind, ends.from, ends.to)}
-        stroke-width={Math.max(0.75, WIDEST * part)}
-        stroke-dasharray={number < 0 ? '7 5' : undefined}
-        style={{ opacity: 0.3 + 0.6 * Math.sqrt(part) }}
-      >
-        <title>{`${name}: ${roundNumber(number)}`}</title>
-      </path>
+      <g key={name} class={`lanes-path ${kind}`}>
+        <path
+          d={d}
+          stroke-width={Math.max(0.75, WIDEST * part)}
+          stroke-dasharray={number < 0 ? '7 5' : undefined}
+          style={{ opacity: 0.3 + 0.6 * Math.sqrt(part) }}
+        >
+          <title>{`${name}: ${roundNumber(number)}`}</title>
+        </path>
+        <path class="lanes-flow" d={d} style={{ opacity: Math.sqrt(part) }} />
+      </g>
     );
   });
 }

@@ -124,7 +124,10 @@ function OneSublayer() {
     <>
       <Rows row={row} numbers={numbers} />
       <div class="lanes-step">
-        <StepFigure numbers={numbers} row={row} step={step(numbers, row)} />
+        <div>
+          <StepFigure numbers={numbers} row={row} step={step(numbers, row)} />
+          <Values />
+        </div>
         <div>
           <Matrices numbers={numbers} />
           {row && <Formulas row={row} />}
@@ -135,10 +138,27 @@ function OneSublayer() {
           </ul>
         </div>
       </div>
+    </>
+  );
+}
+
+function Values() {
+  return (
+    <>
       <p class="hint">
         A path is as wide as its number; a dashed one is negative. F is not computed here: f stands
         for whatever it gives.
       </p>
+      <div class="controls">
+        <Choice
+          label="The lanes of X"
+          item={state.lanesAre}
+          labels={{ different: 'different', alike: 'all alike' }}
+        />
+        <Button onClick={() => (state.values.value = (state.values.value + 1) % 10_000)}>
+          Draw other values
+        </Button>
+      </div>
     </>
   );
 }
@@ -158,14 +178,6 @@ function Rows({ row, numbers }: { row: LaneRow | undefined; numbers: LaneNumbers
       <div class="controls">
         <LanesChoice row={row} lanes={numbers.lanes} />
         {row && <Slider label="Sublayer" item={state.sublayer} />}
-        <Choice
-          label="The lanes of X"
-          item={state.lanesAre}
-          labels={{ different: 'different', alike: 'all alike' }}
-        />
-        <Button onClick={() => (state.values.value = (state.values.value + 1) % 10_000)}>
-          Draw other values
-        </Button>
       </div>
     </>
   );
@@ -249,7 +261,10 @@ function Mixing() {
         {moves(name) && choice.moved && <MoveAgain />}
       </div>
       <div class="lanes-beside">
-        <MixingMap mixing={mixing} title={`M of ${LABELS[name]}`} />
+        <MixingMap
+          mixing={mixing}
+          title={`M of ${name === 'own' ? 'your own numbers' : LABELS[name]}`}
+        />
         <div>
           <p data-words="last">
             <strong>{LABELS[name]}.</strong> {lastWords(mixing)}
