@@ -29,8 +29,9 @@ export function CarriedLanes() {
     <>
       <p>
         In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and amplifies
-        nothing, and so does every product of them. Let training have moved the numbers: each lane
-        still keeps most of itself at every sublayer, and takes a little of the others.
+        nothing, and the same is true of a product of many. Suppose that training has moved the
+        numbers: at every sublayer each lane still keeps most of itself, and takes a little of the
+        others.
       </p>
       <Guess />
       {state.guess.value !== 'none' && <Answer />}
@@ -43,7 +44,7 @@ function Guess() {
   return (
     <div class="lanes-guess card">
       <Choice
-        label={`What is left of their difference behind ${2 * state.depth.value} sublayers?`}
+        label={`How much of a difference between lanes is left after ${2 * state.depth.value} sublayers?`}
         item={state.guess}
         values={['most', 'half', 'nothing']}
         labels={{ most: 'nearly all of it', half: 'about half', nothing: 'next to nothing' }}
@@ -100,7 +101,7 @@ function Answer() {
         ))}
       </ul>
       <p>
-        By this gain a stream, or a gradient, can grow. The paper of mHC measured about 3000 for
+        A stream, or a gradient, can grow by this factor. The paper of mHC measured about 3000 for
         hyper-connections in a trained model of 27 billion parameters, and 1.6 for mHC, where 20
         rounds of Sinkhorn’s iteration leave a little over.
       </p>

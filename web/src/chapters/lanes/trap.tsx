@@ -94,7 +94,7 @@ function words(part: number): string {
   }
   const size = `The largest gradient of a logit is ${roundNumber(part, 2)} of the largest of A.`;
   return part < 0.01
-    ? `${size} The lanes differ, but so far from the diagonal Sinkhorn hardly passes a gradient: A learns slowly.`
+    ? `${size} The lanes differ, but with such logits Sinkhorn hardly passes a gradient on: A learns slowly.`
     : `${size} The lanes differ, so A can learn.`;
 }
 

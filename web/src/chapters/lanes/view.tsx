@@ -40,14 +40,16 @@ export function LanesChapter() {
       <h3>The symmetry trap</h3>
       <p>
         All lanes begin as copies of the embedding. If they are read and written alike, they stay
-        equal, and then A has nothing to learn from. The gradient of an entry of A is the product of
-        what comes back to the lane that it writes and the lane that it reads.
+        equal, and then A has nothing to learn from. The gradient of one entry of A is the dot
+        product of two vectors: the gradient that comes back to the lane it writes to, and the lane
+        it reads from.
       </p>
       <Trap />
       <p>
-        Something must break the tie. Hyper-connections read one lane in turn. mHC also writes one
-        lane in turn more than the others, and a wide residual writes to each lane with another
-        weight. In your own numbers above, unequal <i>b</i> does it.
+        Something must break the tie. In hyper-connections sublayers take turns in reading single
+        lanes. mHC also writes to one lane more than to the others, in turn, and a wide residual
+        writes to each lane with a different weight. In your own numbers above, unequal <i>b</i>{' '}
+        does it.
       </p>
       <p class="hint">
         All numbers here come from the library: those of the rows at the start of training, M, and
@@ -68,15 +70,15 @@ function Reason() {
   return (
     <>
       <p>
-        Up to here a token had one stream of d_model numbers, and everything shares it: what the
-        first layer found, what the last one needs, and the way of the gradient. A wider stream
-        would have more room, but it makes every matrix of every sublayer larger. Several lanes give
-        room without that: the stream has n vectors of the old width, and a sublayer still reads one
-        vector and returns one.
+        So far each token has had one stream of d_model numbers, and everything shares it: what
+        early layers have found, what late layers need, and the path of the gradient. A wider stream
+        would have more room, but it would also enlarge every matrix of every sublayer. Several
+        lanes give room without that cost: the stream holds n vectors of the old width, while a
+        sublayer still reads one vector and returns one.
       </p>
       <p>
-        In 2026 two of the largest open models left the single stream, in different directions, and
-        others have tried:
+        In 2026 two of the largest open models left the single stream, each in its own direction,
+        and a third way came to Megatron-LM:
       </p>
       <div class="lanes-models">
         <DataTable
@@ -203,11 +205,17 @@ function Formulas({ row }: { row: LaneRow }) {
           <dt>
             <i>{letter}</i> {verb}
           </dt>
-          <dd>{row.formulas[part]}</dd>
+          <dd>{formula(row, part)}</dd>
         </div>
       ))}
     </dl>
   );
+}
+
+function formula({ grows, formulas }: LaneRow, part: (typeof PARTS)[number][0]): string {
+  if (!grows || part === 'read') return formulas[part];
+  if (part === 'write') return '1, into the last lane';
+  return formulas.carry === '0' ? 'I' : `I; the new lane: ${formulas.carry}`;
 }
 
 const OWN_LANES: ChoiceField<string> = {
@@ -241,13 +249,14 @@ function Mixing() {
   return (
     <>
       <p>
-        Put one sublayer behind the other, and all their small matrices multiply. What sublayer l
-        reads is in the end a sum of what the embedding and each sublayer before it have written:
+        In a stack of sublayers the small matrices multiply. In the end, what sublayer l reads is a
+        weighted sum of the embedding x and of what each earlier sublayer has written:
       </p>
       <Formula block tex={MIXING} />
       <p>
-        So any stream is one picture, M. A row is a sublayer that reads, a column what it reads; a
-        layer has two sublayers. Colours compare within a row, since F normalizes what it reads.
+        So every stream has one picture, the depth-mixing matrix M. A row is a sublayer that reads,
+        a column is what it reads; a layer has two sublayers. Colours compare within a row, because
+        F normalizes what it reads.
       </p>
       <div class="controls">
         <Slider label="Layers" item={state.layers} />
@@ -271,9 +280,11 @@ function Mixing() {
           </p>
           <p>Compare:</p>
           <ul>
-            <li>Pre-norm reads all that was ever written, alike: every entry is 1.</li>
-            <li>Post-norm divides the whole sum each time, so old entries fade.</li>
-            <li>mHC starts with stripes: one lane in turn is read and written most.</li>
+            <li>Pre-norm reads everything with the same weight: every entry is 1.</li>
+            <li>Post-norm divides the whole sum at every sublayer, so old entries fade.</li>
+            <li>
+              mHC starts with stripes, because lanes take turns at being read and written most.
+            </li>
             <li>
               ResiDual’s lane 1 is post-norm; its exit reads lane 2, which has kept everything.
             </li>

@@ -67,11 +67,12 @@ export function numbersWords(numbers: LaneNumbers): string[] {
   const { lanes, lanesAfter, read, carry, write } = numbers;
   if (lanes === 1 && lanesAfter === 1) return oneLaneWords(numbers);
   const isEven = largest(write.map((v) => v - write[0])) < NEAR;
+  const written = isEven
+    ? 'All lanes are written alike.'
+    : 'The lanes are not written alike, so they become different.';
   return [
     carryWords(lanes, lanesAfter, carry),
-    isEven && lanes === lanesAfter
-      ? 'All lanes are written alike.'
-      : 'The lanes are not written alike, so they become different.',
+    lanesAfter === lanes ? written : '',
     read.filter((v) => v !== 0).length === 1 ? 'Only one lane is read.' : '',
   ].filter(Boolean);
 }
