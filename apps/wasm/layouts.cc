@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "addnorm.h"
+#include "wasm/lanes.h"
 #include "wasm/module.h"
 #include "wasm/options.h"
 
@@ -77,6 +78,12 @@ ADDNORM_EXPORT(layouts) const char* layouts() {
              FIELD(norm)),
       STRUCT(Measurement, FIELD(stream), FIELD(gradient), FIELD(token_cosine)),
       STRUCT(TokenMeasurement, FIELD(stream), FIELD(gradient), FIELD(cosine)),
+      STRUCT(LaneStack, FIELD(row), FIELD(lanes), FIELD(layers), FIELD(moved), FIELD(seed),
+             FIELD(read), FIELD(carry), FIELD(write)),
+      STRUCT(LaneStep, FIELD(lanes), FIELD(lanes_after), FIELD(features), FIELD(x), FIELD(f),
+             FIELD(read), FIELD(carry), FIELD(write), FIELD(z), FIELD(next)),
+      STRUCT(LaneGradient, FIELD(lanes), FIELD(features), FIELD(x), FIELD(d_next), FIELD(logits),
+             FIELD(carry), FIELD(d_carry), FIELD(d_logits)),
   };
   static const std::string json = fmt::format("{{{}}}", fmt::join(structs, ","));
   return json.c_str();

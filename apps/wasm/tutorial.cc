@@ -1,4 +1,4 @@
-// What the tutorial has beside norms: placements, sessions and sentences.
+// What the tutorial has beside norms: placements, sessions, sentences and lanes.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "addnorm/nn/placement.h"
+#include "wasm/lanes.h"
 #include "wasm/module.h"
 #include "wasm/sentence.h"
 #include "wasm/session.h"
@@ -79,6 +80,35 @@ ADDNORM_EXPORT(sentence_measure)
 double sentence_measure(const Arrangement* arrangement, const SessionOptions* options,
                         const char* text, std::size_t bytes, const TokenMeasurement* to) {
   return measure_sentence(*arrangement, *options, {text, bytes}, *to);
+}
+
+// Streams of several lanes. A text is valid until the next call.
+
+ADDNORM_EXPORT(lane_rows) const char* lane_rows() {
+  static std::string json;
+  json = lane_rows_json();
+  return json.c_str();
+}
+ADDNORM_EXPORT(lane_numbers) const char* lane_numbers(const LaneStack* stack) {
+  static std::string json;
+  json = lane_numbers_json(*stack);
+  return json.c_str();
+}
+ADDNORM_EXPORT(lane_mixing) const char* lane_mixing(const LaneStack* stack) {
+  static std::string json;
+  json = lane_mixing_json(*stack);
+  return json.c_str();
+}
+ADDNORM_EXPORT(lanes_carried) const char* lanes_carried(const LaneStack* stack) {
+  static std::string json;
+  json = lanes_carried_json(*stack);
+  return json.c_str();
+}
+ADDNORM_EXPORT(lane_step) void lane_step(const LaneStep* step) {
+  take_lane_step(*step);
+}
+ADDNORM_EXPORT(lane_gradient) void lane_gradient(const LaneGradient* gradient) {
+  find_lane_gradient(*gradient);
 }
 
 }  // namespace addnorm

@@ -1,6 +1,7 @@
 #include "lab/carry_product.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -78,6 +79,35 @@ DrawnStack drawn_stack(std::vector<BlockPlacement> placements) {
   return {std::move(placements), 1};
 }
 
+std::vector<std::vector<double>> products(const std::vector<theory::LaneNumbers>& numbers) {
+  std::vector<std::vector<double>> all;
+  for (const theory::LaneNumbers& of_sublayer : numbers) {
+    all.push_back(all.empty() ? of_sublayer.carry
+                              : product(of_sublayer.carry, all.back(), of_sublayer.lanes));
+  }
+  return all;
+}
+
+double distance_from_mean(const std::vector<double>& matrix, std::size_t n) {
+  const double uniform = 1 / static_cast<double>(n);
+  double sum = 0;
+  for (const double entry : matrix) sum += (entry - uniform) * (entry - uniform);
+  return std::sqrt(sum / static_cast<double>(n - 1));
+}
+
+double largest_sum(const std::vector<double>& matrix, std::size_t n) {
+  double largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    double row = 0, column = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      row += std::abs(matrix[i * n + k]);
+      column += std::abs(matrix[k * n + i]);
+    }
+    largest = std::max({largest, row, column});
+  }
+  return largest;
+}
+
 CarryProducts carry_products(const std::vector<BlockPlacement>& placements, const MixDraw& draw,
                              const SilentBug* bug) {
   CarryProducts products{.lanes = lanes_before(placements, 0, 0)};
@@ -95,12 +125,11 @@ CarryProducts carry_products(const std::vector<BlockPlacement>& placements, cons
       std::ranges::copy(blocks.parts(behind.view().row(i)), std::back_inserter(of_sublayer));
     }
   }
-  for (const theory::LaneNumbers& numbers :
-       theory::lane_numbers({.placements = placements, .learned = stream.learned()})) {
-    products.carries.push_back(numbers.carry);
-    products.predicted.push_back(products.predicted.empty()
-                                     ? numbers.carry
-                                     : product(numbers.carry, products.predicted.back(), n));
+  const std::vector<theory::LaneNumbers> numbers =
+      theory::lane_numbers({.placements = placements, .learned = stream.learned()});
+  products.predicted = lab::products(numbers);
+  for (const theory::LaneNumbers& of_sublayer : numbers) {
+    products.carries.push_back(of_sublayer.carry);
   }
   return products;
 }

@@ -5,6 +5,7 @@
 
 #include "lab/bare_stream.h"
 #include "lab/figure.h"
+#include "theory/depth_mixing.h"
 
 namespace addnorm::lab {
 
@@ -19,6 +20,17 @@ struct CarryProducts {
 
 CarryProducts carry_products(const std::vector<BlockPlacement>& placements, const MixDraw& draw,
                              const SilentBug* bug);
+
+/// A_l … A_1 behind each sublayer, from what theory has of their numbers.
+std::vector<std::vector<double>> products(const std::vector<theory::LaneNumbers>& numbers);
+
+/// How far a product of carries is from the matrix of 1/n, which leaves the mean of all lanes in
+/// each: 1 for the identity, 0 where the lanes are one.
+double distance_from_mean(const std::vector<double>& matrix, std::size_t n);
+
+/// The largest sum of the absolute values of a row or a column: how much the product amplifies a
+/// stream, or a gradient, at most.
+double largest_sum(const std::vector<double>& matrix, std::size_t n);
 
 /// Why the placement has no such product; empty if it has.
 std::string has_no_product(const std::vector<BlockPlacement>& placements);

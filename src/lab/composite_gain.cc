@@ -12,21 +12,6 @@ namespace {
 
 using Draws = std::vector<std::vector<double>>;
 
-/// The largest sum of the absolute values of a row or a column: how much the product amplifies a
-/// stream, or a gradient, at most.
-double gain(const std::vector<double>& matrix, std::size_t n) {
-  double largest = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    double row = 0, column = 0;
-    for (std::size_t k = 0; k < n; ++k) {
-      row += std::abs(matrix[i * n + k]);
-      column += std::abs(matrix[k * n + i]);
-    }
-    largest = std::max({largest, row, column});
-  }
-  return largest;
-}
-
 struct Gains {
   std::size_t lanes = 0;
   std::vector<double> sublayers;
@@ -40,7 +25,7 @@ Gains gains_of(const DrawnStack& stack, const FigureOptions& options) {
         stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug);
     const auto of = [&](const Draws& matrices) {
       std::vector<double> gains;
-      for (const auto& matrix : matrices) gains.push_back(gain(matrix, products.lanes));
+      for (const auto& matrix : matrices) gains.push_back(largest_sum(matrix, products.lanes));
       return gains;
     };
     all.lanes = products.lanes;

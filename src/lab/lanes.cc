@@ -15,15 +15,6 @@ using Draws = std::vector<std::vector<double>>;
 
 constexpr double kLeast = 0.01;  // what 20 of Sinkhorn's iterations leave out
 
-/// How far a product of carries is from the matrix of 1/n, which leaves the mean of all lanes in
-/// each: 1 for the identity, 0 where the lanes are one.
-double distance(const std::vector<double>& matrix, std::size_t n) {
-  const double uniform = 1 / static_cast<double>(n);
-  double sum = 0;
-  for (const double entry : matrix) sum += (entry - uniform) * (entry - uniform);
-  return std::sqrt(sum / static_cast<double>(n - 1));
-}
-
 /// Π‖A − 11ᵀ/n‖₂ up to each sublayer: of doubly stochastic A the second singular values.
 std::vector<double> bounds(const CarryProducts& products) {
   std::vector<double> all;
@@ -49,7 +40,8 @@ Distances distances_of(const DrawnStack& stack, const FigureOptions& options) {
         stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug);
     const auto of = [&](const Draws& matrices) {
       std::vector<double> distances;
-      for (const auto& matrix : matrices) distances.push_back(distance(matrix, products.lanes));
+      for (const auto& matrix : matrices)
+        distances.push_back(distance_from_mean(matrix, products.lanes));
       return distances;
     };
     all.measured.push_back(of(products.measured));

@@ -17,6 +17,7 @@ const ids = [
   'geometry',
   'highway',
   'placement',
+  'lanes',
   'axes',
   'backward',
   'block',

@@ -13,6 +13,7 @@ import { state as block } from './block/state';
 import { state as geometry } from './geometry/state';
 import { state as highway } from './highway/state';
 import { state as lab } from './lab/state';
+import { state as lanes } from './lanes/state';
 import { state as placement } from './placement/state';
 import { state as quiz } from './quiz/state';
 import { state as stepByStep } from './step-by-step/state';
@@ -96,6 +97,14 @@ const SOURCES: Source[] = [
       ]);
       return { View: view.PlacementChapter, reset: train.resetTraining };
     },
+  },
+  {
+    id: 'lanes',
+    title: 'More than one lane',
+    formulas: true,
+    state: lanes,
+    height: [6700, 3800, 3800],
+    load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
     id: 'axes',

@@ -2,6 +2,7 @@
 
 import { AddNorm, type Initialization, INITIALIZATIONS, KernelError, KINDS } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
+import { Lanes } from './lanes';
 
 /** The norms' slots, and the factors. Each factor is named after a placement that has it. */
 export interface Arrangement {
@@ -55,10 +56,12 @@ export interface TokenMeasurement {
 /** The page’s kernels. */
 export class Kernels extends AddNorm {
   #instance: Instance;
+  readonly lanes: Lanes;
 
   constructor(module: WebAssembly.Module) {
     super(module);
     this.#instance = new Instance(module);
+    this.lanes = new Lanes(this.#instance);
   }
 
   /** The library's table of placements. */

@@ -18,7 +18,8 @@ const STYLES = [
   'transform',
 ];
 /** What is there for the pointer alone. */
-const UNSAVED = '[role="slider"], .plot-pointer, .reading, .selection, .an-spot, .an-values, style';
+const UNSAVED =
+  '[role="slider"], .plot-pointer, .reading, .selection, .an-spot, .an-values, .lanes-flow, style';
 
 export function svgOf(drawing: SVGSVGElement): string {
   const copy = drawing.cloneNode(true) as SVGSVGElement;

@@ -1,0 +1,140 @@
+// The three matrices as fields: a above A, b beside it, as lanes go from left to right.
+
+import { useId, useState } from 'preact/hooks';
+import type { LaneNumbers } from '../../kernels/lanes';
+import { tidy } from '../../state/fields';
+import { exactNumber, fixedNumber } from '../../ui/numbers';
+import { type Part, setNumber } from './numbers';
+import { LIMIT } from './state';
+
+export function Matrices({ numbers }: { numbers: LaneNumbers }) {
+  const { lanes, lanesAfter } = numbers;
+  const fixed = lanesAfter !== lanes; // a stream that grows cannot be the same at every sublayer
+  const before = Array.from({ length: lanes }, (_, j) => j);
+  const after = Array.from({ length: lanesAfter }, (_, i) => i);
+  const field = (part: Part, index: number, name: string) => (
+    <Cell
+      name={name}
+      part={part}
+      value={numbers[part][index]}
+      set={fixed ? undefined : (value) => setNumber(numbers, part, index, value)}
+    />
+  );
+  return (
+    <div class="lanes-matrices">
+      <table>
+        <caption>
+          {fixed ? 'The numbers of this sublayer' : 'The numbers, to be changed by hand'}
+        </caption>
+        <thead>
+          <tr>
+            <td />
+            {before.map((j) => (
+              <th scope="col" key={j}>
+                lane {j + 1}
+              </th>
+            ))}
+            <th scope="col" class="lanes-write">
+              <i>b</i> writes
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          <tr class="lanes-read">
+            <th scope="row">
+              <i>a</i> reads
+            </th>
+            {before.map((j) => (
+              <td key={j}>{field('read', j, `a, of lane ${j + 1}`)}</td>
+            ))}
+            <td />
+          </tr>
+          {after.map((i) => (
+            <tr key={i}>
+              <th scope="row">
+                <i>A</i> into {i + 1}
+              </th>
+              {before.map((j) => (
+                <td key={j}>
+                  {field('carry', i * lanes + j, `A, from lane ${j + 1} into lane ${i + 1}`)}
+                </td>
+              ))}
+              <td class="lanes-write">{field('write', i, `b, into lane ${i + 1}`)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="hint">
+        {fixed
+          ? 'Here the stream grows by a lane. Its numbers can be read, not changed.'
+          : `Type, or use the arrow keys: ±${STEP}; Page Up and Page Down: ±${10 * STEP}.`}
+      </p>
+    </div>
+  );
+}
+
+const STEP = 0.05;
+const DECIMALS = 3;
+
+interface CellProps {
+  name: string;
+  part: Part;
+  value: number;
+  set?(value: number): void; // absent: it cannot be changed
+}
+
+/** A number field that keeps what is typed as long as it is the value. */
+function Cell({ name, part, value, set }: CellProps) {
+  const id = useId();
+  const [typed, setTyped] = useState<string | null>(null);
+  const shown = shortened(value);
+  const isTyped = typed !== null && (parse(typed) === value || parse(typed) === null);
+  const change = (to: number) => set?.(tidy(Math.min(LIMIT, Math.max(-LIMIT, to))));
+  const press = (event: KeyboardEvent) => {
+    const steps: Record<string, number> = { ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    setTyped(null);
+    change(Math.round((value + steps[event.key] * STEP) / STEP) * STEP);
+  };
+  return (
+    <input
+      id={id}
+      class={`lanes-number ${part}`}
+      type="text"
+      inputMode="decimal"
+      role="spinbutton"
+      aria-label={name}
+      aria-valuenow={value}
+      aria-valuemin={-LIMIT}
+      aria-valuemax={LIMIT}
+      aria-invalid={typed !== null && parse(typed) === null}
+      title={exactNumber(value)}
+      readOnly={set === undefined}
+      aria-readonly={set === undefined}
+      style={{ '--part': `${Math.min(100, 100 * Math.abs(value)).toFixed(0)}%` }}
+      value={isTyped ? typed : shown}
+      onFocus={(event) => event.currentTarget.select()}
+      onBlur={() => setTyped(null)}
+      onKeyDown={set && press}
+      onInput={(event) => {
+        const text = event.currentTarget.value;
+        setTyped(text);
+        const number = parse(text);
+        if (number !== null) change(number);
+      }}
+    />
+  );
+}
+
+/** A number within the limits, also with the minus sign that the page shows. */
+function parse(text: string): number | null {
+  const value = Number(text.trim().replace('−', '-').replace(',', '.'));
+  return text.trim() !== '' && Math.abs(value) <= LIMIT ? value : null;
+}
+
+/** As few decimals as it needs, three at most, or one more where nothing else would be left. */
+function shortened(value: number): string {
+  const isSmall = Math.abs(value) < 0.001;
+  return fixedNumber(value, isSmall ? DECIMALS + 1 : DECIMALS).replace(/\.?0+$/, '');
+}

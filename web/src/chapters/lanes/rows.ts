@@ -1,0 +1,85 @@
+// The arrangements that a reader can choose, by what their stream is, each with a sentence.
+
+export const ROWS = {
+  own: {
+    label: 'your own',
+    words:
+      'The same numbers at every sublayer, as you set them. F reads through a norm, as in pre-norm.',
+  },
+  pre: {
+    label: 'pre-norm',
+    words: 'The ordinary residual connection: one lane, and all three numbers are 1.',
+  },
+  post: {
+    label: 'post-norm',
+    words: 'One lane, which goes through a norm after every sum, so that what is old gets fainter.',
+  },
+  x0: {
+    label: 'x₀ again',
+    words: 'Lane 2 keeps the embedding. Attention adds a part of it to lane 1 in every layer.',
+  },
+  'two-lanes': {
+    label: 'two lanes',
+    words: 'Attention reads lane 1, feed-forward lane 2, and both write to both.',
+  },
+  'residual-dual': {
+    label: 'ResiDual',
+    words: 'Lane 1 is post-norm and is read. Lane 2 only collects, so that the gradient has a way.',
+  },
+  siamese: {
+    label: 'SiameseNorm',
+    words: 'Lane 1 is post-norm, lane 2 pre-norm, and sublayers read both.',
+  },
+  hyper: {
+    label: 'hyper-connections',
+    words:
+      'All numbers are learned, without a bound. At the start sublayers read one lane in turn, and ' +
+      'each lane is a pre-norm stream.',
+  },
+  mhc: {
+    label: 'mHC',
+    words:
+      'Hyper-connections whose A is made doubly stochastic: no entry below 0, rows and columns with ' +
+      'the sum 1. So no product of them can amplify.',
+  },
+  'identity-hc': {
+    label: 'Identity-HC',
+    words: 'mHC with A = I: lanes are never mixed, only read and written together.',
+  },
+  wide: {
+    label: 'wide residual',
+    words: 'A = I. Sublayers read the mean of all lanes, and write more to some than to others.',
+  },
+  'dense-former': {
+    label: 'DenseFormer',
+    words: 'The stream grows: each layer keeps its output as a lane, and reads a learned average.',
+  },
+  'attention-residuals': {
+    label: 'Attention Residuals',
+    words:
+      'The stream grows by a lane for each sublayer. The next one reads an average of all lanes, ' +
+      'with weights by a softmax.',
+  },
+  'block-attention-residuals': {
+    label: 'Attention Residuals, in blocks',
+    words: 'The same with a lane for each block of layers, within which sublayers add to one lane.',
+  },
+} as const;
+
+export type RowName = keyof typeof ROWS;
+export const ROW_NAMES = Object.keys(ROWS) as RowName[];
+
+export const LABELS = Object.fromEntries(
+  ROW_NAMES.map((name) => [name, ROWS[name].label]),
+) as Record<RowName, string>;
+
+/** In the order in which they are shown. */
+export const GROUPS: { legend: string; names: readonly RowName[] }[] = [
+  { legend: 'One lane', names: ['pre', 'post'] },
+  { legend: 'Two lanes', names: ['x0', 'two-lanes', 'residual-dual', 'siamese'] },
+  { legend: 'Several lanes', names: ['hyper', 'mhc', 'identity-hc', 'wide', 'own'] },
+  {
+    legend: 'Memory over depth: the stream grows',
+    names: ['dense-former', 'attention-residuals', 'block-attention-residuals'],
+  },
+];

@@ -1,0 +1,35 @@
+// What a reader can change in the chapter on lanes.
+
+import { choice, flag, number, seed, vector } from '../../state/fields';
+import { defineState } from '../../state/store';
+import { ROW_NAMES } from './rows';
+
+export const MOST_LANES = 4;
+export const LIMIT = 9.99; // of a number of one's own, either way
+
+const bounds = { min: -LIMIT, max: LIMIT };
+
+export const state = defineState('ln', {
+  row: choice(ROW_NAMES, 'own'),
+  lanes: choice(['2', '3', '4'], '4'),
+  /** Your own numbers, of as many lanes as there are numbers in `read`. */
+  read: vector([1, 0.5], { ...bounds, minLength: 1, maxLength: MOST_LANES }),
+  carry: vector([0.8, 0.2, 0.2, 0.8], { ...bounds, minLength: 1, maxLength: MOST_LANES ** 2 }),
+  write: vector([1, 0.4], { ...bounds, minLength: 1, maxLength: MOST_LANES }),
+  sublayer: number({ min: 1, max: 4, step: 1, initial: 1 }),
+  lanesAre: choice(['different', 'alike'], 'different'),
+  values: seed(),
+
+  layers: number({ min: 1, max: 12, step: 1, initial: 6 }),
+  learned: choice(['start', 'moved'], 'start'),
+  reader: number({ min: 1, max: 25, step: 1, initial: 12 }),
+  source: number({ min: 0, max: 24, step: 1, initial: 3 }),
+
+  guess: choice(['none', 'most', 'half', 'nothing', 'shown'], 'none'),
+  depth: number({ min: 4, max: 48, step: 2, initial: 24 }),
+  moved: flag(true),
+  seed: seed(),
+
+  differ: number({ min: 0, max: 1, step: 0.05, initial: 0 }),
+  off: choice(['-1', '-3', '-8'], '-1'),
+});
