@@ -77,6 +77,10 @@ ADDNORM_EXPORT(layouts) const char* layouts() {
              FIELD(norm)),
       STRUCT(Measurement, FIELD(stream), FIELD(gradient), FIELD(token_cosine)),
       STRUCT(TokenMeasurement, FIELD(stream), FIELD(gradient), FIELD(cosine)),
+      STRUCT(TrainedOptions, FIELD(layers), FIELD(width), FIELD(heads), FIELD(d_ff), FIELD(context),
+             FIELD(epsilon)),
+      STRUCT(PromptMeasurement, FIELD(stream), FIELD(branch), FIELD(features)),
+      STRUCT(PromptPrediction, FIELD(next), FIELD(continuation), FIELD(length)),
   };
   static const std::string json = fmt::format("{{{}}}", fmt::join(structs, ","));
   return json.c_str();
