@@ -19,6 +19,7 @@ const ids = [
   'highway',
   'placement',
   'block',
+  'model',
   'quiz',
   'lab',
 ];
