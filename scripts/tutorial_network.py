@@ -42,14 +42,17 @@ def rounded(floats):
     return array("H", halves).tobytes()
 
 
+MASK = (1 << 64) - 1
+
+
 def fingerprint(data, seed=0):
     """As src/run/checkpoint.cc has it."""
+
     def mix(z):
         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
         z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
         return z ^ z >> 31
 
-    MASK = (1 << 64) - 1
     value = mix(seed + 0x9E3779B97F4A7C15 * (len(data) + 1) & MASK)
     for at in range(0, len(data), 8):
         value = mix(value + int.from_bytes(data[at:at + 8], "little") & MASK)
