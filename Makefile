@@ -8,7 +8,7 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve tutorial test test-all debian clang bench docs format lint package wheel sbom sanitize tsan valgrind clean mpi fuzz attack neon odr page module \
+.PHONY: help run serve tutorial network test test-all debian clang bench docs format lint package wheel sbom sanitize tsan valgrind clean mpi fuzz attack neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
@@ -28,6 +28,10 @@ serve: build/release/build.ninja page ## build the interactive tutorial and show
 tutorial: $(NODE_MODULES) module ## write the tutorial as one HTML file that needs no server, build/addnorm-tutorial.html
 	@$(NPM) run --silent build-single
 	@mv build/tutorial/index.html build/addnorm-tutorial.html
+
+network: build/release/build.ninja ## train the network of the tutorial's chapter "A real model" anew, some minutes
+	@cmake --build --preset release --target bin/addnorm
+	@scripts/tutorial_network.py web/src/chapters/model/network.safetensors
 
 test: packages-browser packages-python build/release/build.ninja page tutorial ## build everything and run all tests
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null

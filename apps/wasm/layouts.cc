@@ -84,6 +84,10 @@ ADDNORM_EXPORT(layouts) const char* layouts() {
              FIELD(read), FIELD(carry), FIELD(write), FIELD(z), FIELD(next)),
       STRUCT(LaneGradient, FIELD(lanes), FIELD(features), FIELD(x), FIELD(d_next), FIELD(logits),
              FIELD(carry), FIELD(d_carry), FIELD(d_logits)),
+      STRUCT(TrainedOptions, FIELD(layers), FIELD(width), FIELD(heads), FIELD(d_ff), FIELD(context),
+             FIELD(epsilon)),
+      STRUCT(PromptMeasurement, FIELD(stream), FIELD(branch), FIELD(features)),
+      STRUCT(PromptPrediction, FIELD(next), FIELD(continuation), FIELD(length)),
   };
   static const std::string json = fmt::format("{{{}}}", fmt::join(structs, ","));
   return json.c_str();

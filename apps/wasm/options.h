@@ -62,4 +62,28 @@ struct TokenMeasurement {
   double* cosine;
 };
 
+/// Sizes of a decoder that has been trained: pre-norm, GELU, a tied head.
+struct TrainedOptions {
+  std::size_t layers;
+  std::size_t width;
+  std::size_t heads;
+  std::size_t d_ff;
+  std::size_t context;
+  double epsilon;
+};
+
+/// Where the stream of a prompt goes, sublayer by sublayer.
+struct PromptMeasurement {
+  double* stream;    ///< RMS of what each sublayer reads, and of what the last one leaves
+  double* branch;    ///< RMS of what each sublayer adds
+  double* features;  ///< of the stream, at the same places: the RMS of each feature over the tokens
+};
+
+/// Where a prediction goes.
+struct PromptPrediction {
+  double* next;        ///< the probabilities of all 256 bytes that may follow the prompt
+  char* continuation;  ///< bytes after it, each the likeliest after those before
+  std::size_t length;  ///< how many, as far as the context has room
+};
+
 }  // namespace addnorm

@@ -1,4 +1,4 @@
-// What the tutorial has beside norms: placements, sessions, sentences and lanes.
+// What the tutorial has beside norms: placements, sessions, sentences, lanes and a trained decoder.
 
 #include <fmt/format.h>
 
@@ -12,6 +12,7 @@
 #include "wasm/module.h"
 #include "wasm/sentence.h"
 #include "wasm/session.h"
+#include "wasm/trained.h"
 
 namespace addnorm {
 namespace {
@@ -109,6 +110,30 @@ ADDNORM_EXPORT(lane_step) void lane_step(const LaneStep* step) {
 }
 ADDNORM_EXPORT(lane_gradient) void lane_gradient(const LaneGradient* gradient) {
   find_lane_gradient(*gradient);
+}
+
+// A TrainedDecoder reads prompts.
+
+ADDNORM_EXPORT(trained_create) TrainedDecoder* trained_create(const TrainedOptions* options) {
+  return std::make_unique<TrainedDecoder>(*options).release();
+}
+ADDNORM_EXPORT(trained_destroy) void trained_destroy(TrainedDecoder* decoder) {
+  const std::unique_ptr<TrainedDecoder> owner(decoder);
+}
+ADDNORM_EXPORT(trained_set)
+void trained_set(TrainedDecoder* decoder, const char* name, std::size_t bytes, const float* values,
+                 std::size_t count) {
+  decoder->set({name, bytes}, {values, count});
+}
+ADDNORM_EXPORT(trained_measure)
+void trained_measure(TrainedDecoder* decoder, const char* prompt, std::size_t bytes,
+                     const PromptMeasurement* to) {
+  decoder->measure({prompt, bytes}, *to);
+}
+ADDNORM_EXPORT(trained_predict)
+double trained_predict(TrainedDecoder* decoder, const char* prompt, std::size_t bytes,
+                       std::size_t first_skipped, std::size_t skipped, const PromptPrediction* to) {
+  return decoder->predict({prompt, bytes}, {first_skipped, skipped}, *to);
 }
 
 }  // namespace addnorm

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Plugin } from 'vite';
 
-const KINDS = /\.(html|js|css|wasm|svg)$/;
+const KINDS = /\.(html|js|css|wasm|svg|safetensors)$/;
 
 /** Writes FILE.gz and FILE.br beside each file that becomes smaller, for servers that send them. */
 export function compress(): Plugin {

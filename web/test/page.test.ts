@@ -21,6 +21,7 @@ const ids = [
   'axes',
   'backward',
   'block',
+  'model',
   'quiz',
   'lab',
 ];

@@ -10,7 +10,7 @@ const file =
   fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
 
 // `make tutorial` writes it; `make test` does before it tests.
-test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-norm'])(
+test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-norm', '#model'])(
   'works by itself at “%s”',
   async (hash) => {
     const page = await openPage(hash, { file });
@@ -22,6 +22,8 @@ test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-n
       await chapter(page, 'highway').getByText('four stacks of 6 layers').waitFor();
     } else if (hash === '#lab') {
       await chapter(page, 'lab').locator('[data-verdict]').first().waitFor();
+    } else if (hash === '#model') {
+      await chapter(page, 'model').getByText('does without the network').waitFor();
     } else {
       await chapter(page, 'add-norm').locator('.katex').first().waitFor();
     }

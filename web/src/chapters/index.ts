@@ -14,6 +14,7 @@ import { state as geometry } from './geometry/state';
 import { state as highway } from './highway/state';
 import { state as lab } from './lab/state';
 import { state as lanes } from './lanes/state';
+import { state as model } from './model/state';
 import { state as placement } from './placement/state';
 import { state as quiz } from './quiz/state';
 import { state as stepByStep } from './step-by-step/state';
@@ -128,6 +129,13 @@ const SOURCES: Source[] = [
     state: block,
     height: [3820, 2465, 2465],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
+  },
+  {
+    id: 'model',
+    title: 'A real model',
+    state: model,
+    height: [3800, 2600, 2600],
+    load: async () => ({ View: (await import('./model/view')).RealModel }),
   },
   {
     id: 'quiz',

@@ -46,3 +46,11 @@ export function labWorker(): Worker {
 export function bundledText(): Promise<string> {
   return embedded('genesis').text();
 }
+
+export const networkMissing =
+  'This one file does without the network: it would not stay below 2 MB. The tutorial that a ' +
+  'server gives, as make serve does, has it here.';
+
+export function networkFile(): Promise<ArrayBuffer> {
+  return Promise.reject(new Error(networkMissing));
+}

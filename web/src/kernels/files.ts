@@ -2,6 +2,7 @@
 // file's place where the page is one file.
 
 import labUrl from '#lab?url';
+import networkUrl from '../chapters/model/network.safetensors?url';
 import { compile } from 'addnorm/compile';
 import type { Portable } from './remote';
 
@@ -29,4 +30,13 @@ export function labWorker(): Worker {
 /** A text to train on: 200 KB of English that never change. */
 export async function bundledText(): Promise<string> {
   return (await import('virtual:genesis')).default;
+}
+
+/** Why the page does without the network of its chapter "A real model"; '' where it has one. */
+export const networkMissing: string = '';
+
+export async function networkFile(): Promise<ArrayBuffer> {
+  const response = await fetch(networkUrl);
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return response.arrayBuffer();
 }

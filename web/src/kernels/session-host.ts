@@ -9,6 +9,7 @@ import type {
   SessionOptions,
   TokenMeasurement,
 } from './kernels';
+import { type PromptReading, readPrompt } from './trained';
 
 export interface Stack {
   arrangement: Arrangement;
@@ -46,6 +47,13 @@ export class SessionHost {
     const start = performance.now();
     const tokens = this.#kernels.measureSentence(arrangement, options, text);
     return { ...tokens, milliseconds: performance.now() - start };
+  }
+
+  /** What the network of this file makes of a prompt. */
+  readPrompt(file: ArrayBuffer, prompt: Uint8Array): Timed<PromptReading> {
+    const start = performance.now();
+    const reading = readPrompt(this.#kernels, file, prompt);
+    return { ...reading, milliseconds: performance.now() - start };
   }
 
   /** Makes the stack for train() and validate(). */

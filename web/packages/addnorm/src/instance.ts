@@ -111,7 +111,11 @@ export class Arena {
     return this.put(new Uint8Array(view.buffer));
   }
   /** A copy of what stands at `address`, with the type of `like`, and its length if none is said. */
-  take<V extends Values | Uint32Array>(address: number, like: V, length = like.length): V {
+  take<V extends Values | Uint32Array | Uint8Array>(
+    address: number,
+    like: V,
+    length = like.length,
+  ): V {
     const begin = address >>> 0;
     const end = begin + length * like.BYTES_PER_ELEMENT;
     const buffer = this.exports.memory.buffer.slice(begin, end);

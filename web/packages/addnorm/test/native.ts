@@ -32,8 +32,12 @@ export function withFolder<R>(body: (path: (name: string) => string) => R): R {
 }
 
 /** Writes a NumPy file of this shape, as numpy.save does. */
-export function writeNpy(path: string, shape: readonly number[], values: Values): void {
-  const descr = values instanceof Float32Array ? '<f4' : '<f8';
+export function writeNpy(
+  path: string,
+  shape: readonly number[],
+  values: Values | Int32Array,
+): void {
+  const descr = `<${values instanceof Int32Array ? 'i' : 'f'}${values.BYTES_PER_ELEMENT}`;
   const dims = shape.join(', ') + (shape.length === 1 ? ',' : '');
   const text = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${dims}), }`;
   const header = text.padEnd(Math.ceil((text.length + 11) / 64) * 64 - 11) + '\n';

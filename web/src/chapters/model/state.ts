@@ -1,0 +1,49 @@
+// What a reader can change in the chapter about a trained network.
+
+import { choice, type Field, FieldError } from '../../state/fields';
+import { defineState } from '../../state/store';
+
+/** Of the network. */
+export const LAYERS = 8;
+export const CONTEXT = 128;
+
+/** A text of so many bytes that the network can read it and predict at least one. */
+function prompt(initial: string): Field<string> {
+  return {
+    initial,
+    write: (text) => text,
+    read(text) {
+      const { length } = new TextEncoder().encode(text);
+      if (length >= 2 && length <= CONTEXT) return text;
+      throw new FieldError(`has ${length} bytes, must have from 2 to ${CONTEXT}`);
+    },
+  };
+}
+
+export const PROMPTS = [
+  {
+    name: 'Revelation, never read',
+    prompt:
+      'And I saw a new heaven and a new earth: for the first heaven and the first earth were ',
+  },
+  {
+    name: 'Genesis, learned',
+    prompt: 'In the beginning God created the heaven and the earth. And the ',
+  },
+  {
+    name: 'English of today',
+    prompt: 'The train to Berlin was late again, so we had a coffee at the sta',
+  },
+  { name: 'One letter', prompt: 'a'.repeat(40) },
+];
+
+const layers = Array.from({ length: LAYERS }, (_, l) => String(l));
+
+export const state = defineState('rm', {
+  prompt: prompt(PROMPTS[0].prompt),
+  /** Where the layer stands that a reader thinks is missed most. */
+  guess: choice(['none', 'first', 'middle', 'last'], 'none'),
+  part: choice(['layer', 'sublayer'], 'layer'),
+  /** The layer that the second prediction does without. */
+  skip: choice(['none', ...layers], 'none'),
+});

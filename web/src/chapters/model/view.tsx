@@ -1,0 +1,131 @@
+// A small network that has been trained: what it makes of a prompt, layer by layer.
+
+import { networkMissing } from '../../kernels/files';
+import type { PromptReading } from '../../kernels/trained';
+import { ChapterLink, Failure, Presets, TextField } from '../../ui/controls';
+import { LineChart } from '../../ui/line-chart';
+import { useNear } from '../../ui/near';
+import { grouped } from '../../ui/numbers';
+import { FeatureMap } from './feature-map';
+import { GammaDots } from './gamma-dots';
+import { Continuation, NextBytes } from './next-bytes';
+import { ATTENTION, FEED_FORWARD } from './plot';
+import { problem, read, type Shown, shown } from './reading';
+import { Skipping } from './skipping';
+import { PROMPTS, state } from './state';
+import './style.css';
+import { featureWords, gammaWords, growthWords, shares } from './words';
+
+export function RealModel() {
+  const prompt = state.prompt.value;
+  const element = useNear<HTMLDivElement>(prompt, () => {
+    if (networkMissing === '') void read(prompt);
+  });
+  return (
+    <div ref={element}>
+      <p>
+        A stream that has grown, features that dwarf the others, layers that are hardly missed: what
+        one meets in trained models, and what makes them hard to quantize or easy to prune, is not
+        there at first. The stacks of the other chapters have their first weights, or were trained
+        for seconds. This network has been trained, byte by byte, on nine tenths of the King James
+        Bible. Give it a text, and see what training has made of stream and norms.
+      </p>
+      {networkMissing === '' ? <Prompted /> : <p>{networkMissing}</p>}
+    </div>
+  );
+}
+
+/** A prompt, and what the network makes of it. */
+function Prompted() {
+  return (
+    <>
+      <Presets label="Prompts" state={state} presets={PROMPTS} />
+      <TextField label="Prompt" item={state.prompt} rows={2} format={(text) => text} />
+      <Failure text={problem.value} />
+      {shown.value ? (
+        <Results {...shown.value} />
+      ) : (
+        <p class="wait">{problem.value === '' && 'The network is being loaded.'}</p>
+      )}
+    </>
+  );
+}
+
+function Results({ prompt, reading }: Shown) {
+  const { layers, width, context, parameters, gammas } = reading.network;
+  const rows = reading.features.filter((_, i) => i % 2 === 0); // what layers read, and the end
+  return (
+    <>
+      <p class="hint">
+        Pre-norm, {layers} layers, width {width}, {grouped(parameters)} weights, which see up to{' '}
+        {context} bytes: small enough for this page, and too small to write well. It goes on with
+        the likeliest byte each time:
+      </p>
+      <Continuation prompt={prompt} prediction={reading.whole} />
+      <NextBytes whole={reading.whole} />
+      <h3>The stream grows</h3>
+      <Growth reading={reading} />
+      <h3>A few features stand out</h3>
+      <p>
+        Training does not treat features alike. {featureWords(rows)} In large language models single
+        features are many times, some of them thousands of times, the rest. Numbers of few bits that
+        share one scale then have none left for the others: that is what makes such models hard to
+        quantize.
+      </p>
+      <FeatureMap rows={rows} />
+      <h3>What γ has learned</h3>
+      <p>
+        Every γ starts at 1, the dashed line. {gammaWords(gammas)} A sublayer hears less of a
+        feature whose γ is small; but what counts is γ times the weights behind it, so this is a
+        hint, not a proof.
+      </p>
+      <GammaDots gammas={gammas} />
+      <h3>Leave a layer out</h3>
+      <Skipping prompt={prompt} reading={reading} />
+      <p>
+        <ChapterLink to="lab">The lab</ChapterLink> measures such things on stacks of every kind.
+      </p>
+    </>
+  );
+}
+
+function Growth({ reading }: { reading: PromptReading }) {
+  const { stream, branch } = reading;
+  const share = shares(reading).map((part) => 100 * part);
+  const places = stream.map((_, i) => i / 2);
+  const every = (start: 0 | 1) => share.map((v, i) => (i % 2 === start ? v : undefined));
+  return (
+    <>
+      <p>
+        In a pre-norm stack no norm stands in the stream: each sublayer adds to it. What is added
+        may also cancel a part of it. {growthWords(reading)} A branch that is small beside the
+        stream turns it little: the price of pre-norm is that layers in a stream that has grown do
+        less.
+      </p>
+      <div class="charts">
+        <LineChart
+          name="Size of the stream, and of what is added to it"
+          xLabel="layer (½: after its attention)"
+          yLabel="RMS"
+          x={places}
+          curves={[
+            { name: 'Stream', colour: 'var(--stream)', values: stream },
+            { name: 'Branch', colour: 'var(--branch)', values: branch },
+          ]}
+          atLeast={[0, 0]}
+        />
+        <LineChart
+          name="Each branch, as a share of the stream"
+          xLabel="layer (½: after its attention)"
+          yLabel="%"
+          x={places}
+          curves={[
+            { name: ATTENTION.name, colour: ATTENTION.colour, values: every(0) },
+            { name: FEED_FORWARD.name, colour: FEED_FORWARD.colour, dash: '6 4', values: every(1) },
+          ]}
+          logarithmic
+        />
+      </div>
+    </>
+  );
+}
