@@ -1,18 +1,15 @@
 // The page: its head, its contents list, its chapters.
 
-import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { chapters } from './chapters';
 import { ChapterSection } from './chapters/section';
 import { Hero } from './hero/view';
+import { failure } from './kernels/current';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState } from './state/store';
 import { Button, ChapterLink, Failure } from './ui/controls';
 import { Page } from './ui/page';
 import { Toolbar } from './ui/toolbar';
-
-/** Why the page has no kernels. */
-export const failure = signal('');
 
 export function App() {
   useEffect(() => {
