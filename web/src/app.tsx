@@ -1,6 +1,6 @@
 // The page: its head, its contents list, its chapters.
 
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from './chapters';
 import { ChapterSection } from './chapters/section';
 import { Hero } from './hero/view';
@@ -8,6 +8,7 @@ import { failure } from './kernels/current';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState } from './state/store';
 import { Button, ChapterLink, Failure } from './ui/controls';
+import { chapterInView, watchChapters } from './ui/in-view';
 import { Page } from './ui/page';
 import { Toolbar } from './ui/toolbar';
 
@@ -16,6 +17,7 @@ export function App() {
     addEventListener('keydown', undoByKey);
     return () => removeEventListener('keydown', undoByKey);
   }, []);
+  useEffect(() => watchChapters(document.querySelectorAll('.chapter')), []);
 
   return (
     <>
@@ -67,12 +69,19 @@ function resetAll() {
 }
 
 function Contents() {
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    const link = list.current!.querySelector<HTMLElement>('[aria-current]');
+    if (link) list.current!.scrollTo({ left: link.offsetLeft - list.current!.clientWidth / 3 });
+  }, [chapterInView.value]);
   return (
     <nav class="contents" aria-label="Chapters">
-      <ol>
+      <ol ref={list}>
         {chapters.map(({ source: { id, title } }) => (
           <li key={id}>
-            <ChapterLink to={id}>{title}</ChapterLink>
+            <ChapterLink to={id} current={id === chapterInView.value}>
+              {title}
+            </ChapterLink>
           </li>
         ))}
       </ol>
