@@ -5,6 +5,7 @@ import { chapters } from './chapters';
 import { ChapterSection } from './chapters/section';
 import { Hero } from './hero/view';
 import { failure } from './kernels/current';
+import { present, presenter, presenting } from './present/start';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState } from './state/store';
 import { Button, ChapterLink, Failure } from './ui/controls';
@@ -18,6 +19,7 @@ export function App() {
     return () => removeEventListener('keydown', undoByKey);
   }, []);
   useEffect(() => watchChapters(document.querySelectorAll('.chapter')), []);
+  const Presenter = presenting.value ? presenter.value : undefined;
 
   return (
     <>
@@ -32,7 +34,7 @@ export function App() {
         }
       />
       <Page>
-        <Toolbar reset={resetAll}>
+        <Toolbar reset={resetAll} end={<Button onClick={present}>Present</Button>}>
           <Button onClick={undo} disabled={!canUndo.value}>
             Undo
           </Button>
@@ -47,6 +49,7 @@ export function App() {
             <ChapterSection key={chapter.source.id} chapter={chapter} number={i + 1} />
           ))}
         </main>
+        {Presenter && <Presenter />}
       </Page>
     </>
   );
