@@ -3,6 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from './chapters';
 import { ChapterSection } from './chapters/section';
+import { address, preparing, printHandout } from './handout/print';
 import { Hero } from './hero/view';
 import { failure } from './kernels/current';
 import { present, presenter, presenting } from './present/start';
@@ -34,7 +35,7 @@ export function App() {
         }
       />
       <Page>
-        <Toolbar reset={resetAll} end={<Button onClick={present}>Present</Button>}>
+        <Toolbar reset={resetAll} end={<Outputs />}>
           <Button onClick={undo} disabled={!canUndo.value}>
             Undo
           </Button>
@@ -50,7 +51,19 @@ export function App() {
           ))}
         </main>
         {Presenter && <Presenter />}
+        <p class="handout-source">This page, as it is here: {address}</p>
       </Page>
+    </>
+  );
+}
+
+function Outputs() {
+  return (
+    <>
+      <Button onClick={present}>Present</Button>
+      <Button onClick={printHandout} disabled={preparing.value}>
+        {preparing.value ? 'Preparing …' : 'Print'}
+      </Button>
     </>
   );
 }

@@ -3,6 +3,7 @@ import { App } from './app';
 import { chapters } from './chapters';
 import { embedded } from './embed/request';
 import { Embed } from './embed/view';
+import { prepareWhenAsked } from './handout/print';
 import { failure, loadKernels, ready, setKernels } from './kernels/current';
 import { preload } from './kernels/sessions';
 import { startHistory } from './state/history';
@@ -29,7 +30,9 @@ loadKernels().then(
     );
     startHistory();
     ready.value = true;
-    if (embedded === null) afterFirstInteraction(loadTheRest);
+    if (embedded !== null) return;
+    prepareWhenAsked();
+    afterFirstInteraction(loadTheRest);
   },
   (error) => (failure.value = error instanceof Error ? error.message : String(error)),
 );

@@ -37,7 +37,16 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         </div>
       </div>
       <Failure text={chapter.problem.value} />
-      {view ? <view.View /> : <Room height={chapter.source.height} />}
+      {view ? (
+        <view.View />
+      ) : (
+        <>
+          <Room height={chapter.source.height} />
+          <p class="handout-missing">
+            This chapter had not been loaded. The page’s own Print button loads all of them.
+          </p>
+        </>
+      )}
     </section>
   );
 }
