@@ -52,7 +52,9 @@ function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
   const isLast = place.value === chapters.length - 1 && shown === 1;
   return (
     <div class="presenter-bar" role="toolbar" aria-label="Presentation">
-      <progress aria-hidden="true" max={chapters.length} value={place.value + shown} />
+      <div class="presenter-progress" aria-hidden="true">
+        <div style={{ width: `${(100 * (place.value + shown)) / chapters.length}%` }} />
+      </div>
       <Button onClick={back} disabled={isFirst}>
         Back
       </Button>
