@@ -11,11 +11,12 @@ const single =
   fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
 
 const bar = (page: Page) => page.getByRole('toolbar', { name: 'Presentation' });
-const place = async (page: Page) => (await bar(page).getByRole('status').textContent())!;
+/** "Backward step 1 of 3". */
+const place = async (page: Page) =>
+  (await bar(page).getByRole('status').textContent())!.replace(/^\d+ /, '');
 
-/** The headings and questions in sight. */
-const headings = (page: Page) =>
-  page.locator('h2:visible, h3:visible, legend:visible').allTextContents();
+/** The headings in sight. */
+const headings = (page: Page) => page.locator('h2:visible, h3:visible').allTextContents();
 
 async function present(query = '', options: PageOptions = {}): Promise<Page> {
   const page = await openPage(`?present${query}`, { level: 0, ...options });
@@ -31,7 +32,7 @@ test('starts from the toolbar at the chapter in sight, and Escape goes back to t
   const button = page.getByRole('button', { name: 'Present', exact: true });
   const { x, y } = (await button.boundingBox())!;
   await page.mouse.click(x + 5, y + 5);
-  await expect.poll(() => place(page)).toBe('3 Backward step 1 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 1 of 3');
   expect(await page.locator('.hero').isVisible()).toBe(false);
   expect(await page.getByRole('navigation').count()).toBe(0);
   expect(await page.evaluate(() => document.fullscreenElement !== null)).toBe(true);
@@ -45,16 +46,16 @@ test('starts from the toolbar at the chapter in sight, and Escape goes back to t
 
 test('keys go on and back, over the ends of chapters', async () => {
   const page = await present('#backward');
-  expect(await headings(page)).toEqual(['3 Backward', 'Norm']);
+  expect((await headings(page)).join()).toMatch(/^\d+ Backward$/);
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => headings(page)).toEqual(['What is removed']);
   await page.keyboard.press('ArrowRight');
-  await expect.poll(() => place(page)).toBe('3 Backward step 3 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
   await page.keyboard.press('ArrowRight');
-  await expect.poll(() => place(page)).toBe('4 Which axes step 1 of 2');
-  expect(page.url()).toMatch(/\?present=1#axes$/);
+  await expect.poll(() => place(page)).toMatch(/^(?!Backward).* step 1 of \d+$/);
+  expect(page.url()).toMatch(/\?present=1#(?!backward)[\w-]+$/);
   await page.keyboard.press('ArrowLeft');
-  await expect.poll(() => place(page)).toBe('3 Backward step 3 of 3');
+  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
   await page.keyboard.press('Escape');
   await expect.poll(() => bar(page).count()).toBe(0);
   expect((await headings(page)).length).toBeGreaterThan(10);
@@ -133,7 +134,8 @@ test('every step shows something, and has a note', async () => {
     await expect.poll(() => place(page)).toContain('step');
     await page.waitForFunction(() => !document.querySelector('[data-on-stage] .wait'));
   }
-  expect(new Set(places.map((text) => text.replace(/ step.*/, ''))).size).toBe(9);
+  const chapters = new Set(places.map((text) => text.replace(/ step \d+ of.*/, '')));
+  expect(chapters.size).toBe(await page.locator('section.chapter').count());
   expect(places.length).toBeGreaterThan(30);
   expect(await bar(page).getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
 });
@@ -163,5 +165,5 @@ test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (th
 test.skipIf(!existsSync(single))('the one file presents as well', async () => {
   const page = await present('#quiz', { file: single });
   await page.keyboard.press('ArrowRight');
-  await expect.poll(() => place(page)).toContain('8 Quiz step 2 of 7');
+  await expect.poll(() => place(page)).toContain('Quiz step 2 of 7');
 });
