@@ -46,14 +46,14 @@ test('starts from the toolbar at the chapter in sight, and Escape goes back to t
 
 test('keys go on and back, over the ends of chapters', async () => {
   const page = await present('#backward');
-  expect((await headings(page)).join()).toMatch(/^\d+ Backward$/);
+  await expect.poll(async () => (await headings(page)).join()).toMatch(/^\d+ Backward$/);
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => headings(page)).toEqual(['What is removed']);
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
   await page.keyboard.press('ArrowRight');
   await expect.poll(() => place(page)).toMatch(/^(?!Backward).* step 1 of \d+$/);
-  expect(page.url()).toMatch(/\?present=1#(?!backward)[\w-]+$/);
+  await expect.poll(() => page.url()).toMatch(/\?present=1#(?!backward)[\w-]+$/);
   await page.keyboard.press('ArrowLeft');
   await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
   await page.keyboard.press('Escape');
