@@ -8,7 +8,7 @@ NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve tutorial network test test-all debian clang bench docs format lint package wheel sbom sanitize tsan valgrind clean mpi fuzz attack neon odr page module \
+.PHONY: help run serve tutorial network site test test-all debian clang bench docs format lint package wheel sbom sanitize tsan valgrind clean mpi fuzz attack neon odr page module \
         packages packages-bench packages-browser packages-deb packages-docs packages-lint packages-mpi \
         packages-neon packages-python packages-web packages-wheel
 .NOTPARALLEL:  # several goals build in one folder
@@ -33,16 +33,20 @@ network: build/release/build.ninja ## train the network of the tutorial's chapte
 	@cmake --build --preset release --target bin/addnorm
 	@scripts/tutorial_network.py web/src/chapters/model/network.safetensors
 
+site: page tutorial docs ## write tutorial and documentation as one static folder for any host, build/site
+	@$(NPM) run --silent build-site
+
 test: packages-browser packages-python build/release/build.ninja page tutorial ## build everything and run all tests
 	@cmake --preset release -DADDNORM_PYTHON=ON >/dev/null
 	@cmake --build --preset release
 	@ctest --preset release
 	@$(NPM) test
 
-test-all: test docs package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: three hours more
+test-all: test site package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: three hours more
 	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
 	@ADDNORM_WHOLE_ZOO=1 ctest --preset release -R '^python_(zoo|lanes_doctor)$$'
+	@$(NPM) exec --silent -- vitest run --project browser test/site.test.ts
 	@$(MAKE) --no-print-directory fuzz SECONDS=5
 	@$(MAKE) --no-print-directory debian
 

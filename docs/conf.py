@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -92,6 +93,20 @@ def keep_columns(app, what, name, object, options, lines):
         for paragraph in paragraphs).split("\n")
 
 
+def complete_theme(app, exception):
+    """Debian's furo looks for normalize.css at the root of the host, and imports into a plain script."""
+    if exception is not None:
+        return
+    static = Path(app.outdir) / "_static"
+    sheet, script = static / "styles/furo.css", static / "scripts/furo.js"
+    sheet.write_text(sheet.read_text().replace("/javascript/normalize.css/", ""))
+    shutil.copy("/usr/share/javascript/normalize.css/normalize.css", sheet.parent)
+    imported = 'import Gumshoe from "./gumshoe-patched.js";'
+    gumshoe = (script.parent / "gumshoe-patched.js").read_text()
+    script.write_text(script.read_text().replace(imported, gumshoe))
+
+
 def setup(app):
     app.connect("builder-inited", check_reference)
     app.connect("autodoc-process-docstring", keep_columns)
+    app.connect("build-finished", complete_theme)

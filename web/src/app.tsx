@@ -1,24 +1,26 @@
 // The page: its head, its contents list, its chapters.
 
-import { signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from './chapters';
 import { ChapterSection } from './chapters/section';
+import { address, preparing, printHandout } from './handout/print';
 import { Hero } from './hero/view';
+import { failure } from './kernels/current';
+import { present, presenter, presenting } from './present/start';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState } from './state/store';
 import { Button, ChapterLink, Failure } from './ui/controls';
+import { chapterInView, watchChapters } from './ui/in-view';
 import { Page } from './ui/page';
 import { Toolbar } from './ui/toolbar';
-
-/** Why the page has no kernels. */
-export const failure = signal('');
 
 export function App() {
   useEffect(() => {
     addEventListener('keydown', undoByKey);
     return () => removeEventListener('keydown', undoByKey);
   }, []);
+  useEffect(() => watchChapters(document.querySelectorAll('.chapter')), []);
+  const Presenter = presenting.value ? presenter.value : undefined;
 
   return (
     <>
@@ -33,7 +35,7 @@ export function App() {
         }
       />
       <Page>
-        <Toolbar reset={resetAll}>
+        <Toolbar reset={resetAll} end={<Outputs />}>
           <Button onClick={undo} disabled={!canUndo.value}>
             Undo
           </Button>
@@ -48,7 +50,20 @@ export function App() {
             <ChapterSection key={chapter.source.id} chapter={chapter} number={i + 1} />
           ))}
         </main>
+        {Presenter && <Presenter />}
+        <p class="handout-source">This page, as it is here: {address}</p>
       </Page>
+    </>
+  );
+}
+
+function Outputs() {
+  return (
+    <>
+      <Button onClick={present}>Present</Button>
+      <Button onClick={printHandout} disabled={preparing.value}>
+        {preparing.value ? 'Preparing …' : 'Print'}
+      </Button>
     </>
   );
 }
@@ -70,12 +85,19 @@ function resetAll() {
 }
 
 function Contents() {
+  const list = useRef<HTMLOListElement>(null);
+  useEffect(() => {
+    const link = list.current!.querySelector<HTMLElement>('[aria-current]');
+    if (link) list.current!.scrollTo({ left: link.offsetLeft - list.current!.clientWidth / 3 });
+  }, [chapterInView.value]);
   return (
     <nav class="contents" aria-label="Chapters">
-      <ol>
+      <ol ref={list}>
         {chapters.map(({ source: { id, title } }) => (
           <li key={id}>
-            <ChapterLink to={id}>{title}</ChapterLink>
+            <ChapterLink to={id} current={id === chapterInView.value}>
+              {title}
+            </ChapterLink>
           </li>
         ))}
       </ol>

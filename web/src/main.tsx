@@ -1,7 +1,10 @@
 import { hydrate, render } from 'preact';
-import { App, failure } from './app';
+import { App } from './app';
 import { chapters } from './chapters';
-import { loadKernels, ready, setKernels } from './kernels/current';
+import { embedded } from './embed/request';
+import { Embed } from './embed/view';
+import { prepareWhenAsked } from './handout/print';
+import { failure, loadKernels, ready, setKernels } from './kernels/current';
 import { preload } from './kernels/sessions';
 import { startHistory } from './state/history';
 import { currentChapter, startLink } from './state/link';
@@ -10,7 +13,11 @@ import { loadKatex } from './ui/formula';
 import './style.css';
 
 const root = document.getElementById('app')!;
-if (root.hasAttribute('data-prerendered')) hydrate(<App />, root);
+if (embedded !== null) {
+  root.replaceChildren(); // the first screen, which is prerendered
+  root.removeAttribute('data-prerendered');
+  render(<Embed />, root);
+} else if (root.hasAttribute('data-prerendered')) hydrate(<App />, root);
 else render(<App />, root);
 
 loadKernels().then(
@@ -18,10 +25,13 @@ loadKernels().then(
     setKernels(kernels);
     startLink(
       chapters.map(({ source }) => source.id),
-      (chapter) => requestAnimationFrame(() => showChapter(chapter)),
+      // In a frame that would scroll the page around it, and take its focus.
+      (chapter) => embedded === null && requestAnimationFrame(() => showChapter(chapter)),
     );
     startHistory();
     ready.value = true;
+    if (embedded !== null) return;
+    prepareWhenAsked();
     afterFirstInteraction(loadTheRest);
   },
   (error) => (failure.value = error instanceof Error ? error.message : String(error)),

@@ -304,6 +304,17 @@ test.each([
   },
 );
 
+test('the tour speaks of values of its own, and gives back the reader’s', async () => {
+  const [page, scope] = await open('an.x=0,0,0,0,0&an.branch=0,0,0,0,0&an.gamma=3&an.beta=2');
+  await scope.getByRole('button', { name: 'Start tour' }).click();
+  const tour = page.getByRole('dialog', { name: 'Guided tour' });
+  for (let step = 1; step < 8; ++step) await tour.getByRole('button', { name: 'Next' }).click();
+  await expectFormula(scope, {}); // σ is not 0, γ is 1
+  await tour.getByRole('button', { name: 'Leave' }).click();
+  expectClose(await vector(scope, 'x'), [0, 0, 0, 0, 0]);
+  expect(await slider(scope, 'Gamma (γ)').inputValue()).toBe('3');
+});
+
 test('what is changed at the last step of the tour stays', async () => {
   const [page, scope] = await open('an.tour=12&an.unstable=1&an.residual=0');
   const tour = page.getByRole('dialog', { name: 'Guided tour' });

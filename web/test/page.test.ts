@@ -117,6 +117,42 @@ test('a finger drags the end of a bar at once; a swipe over the rest of it scrol
   expect(Math.abs((await page.evaluate(() => scrollY)) - scrolled)).toBeLessThan(20);
 });
 
+test('the contents mark the chapter in sight, and stay at hand on phones', async () => {
+  const page = await openPage('#axes', { width: 390, touch: true });
+  const contents = page.getByRole('navigation', { name: 'Chapters' });
+  const current = contents.locator('[aria-current]');
+  await expect.poll(() => current.allTextContents()).toEqual(['Which axes']);
+  const isInSight = () =>
+    current.evaluate((link) => {
+      const { left, right, top } = link.getBoundingClientRect();
+      return left >= 0 && right <= innerWidth && top >= 0 && top < 60;
+    });
+  await expect.poll(isInSight).toBe(true);
+  await contents.getByRole('link', { name: 'Quiz' }).click();
+  await expect.poll(() => current.allTextContents()).toEqual(['Quiz']);
+});
+
+test.each([
+  [44, { width: 390, touch: true }],
+  [24, { width: 1280 }],
+])('what is pressed is at least %i pixels large', async (least, options) => {
+  const page = await openPage('', options);
+  await page.mouse.wheel(0, 1);
+  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+  const small = await page.evaluate((least) => {
+    const controls = 'button, input, select, summary, textarea, nav a, .diagram .slot';
+    return [...document.querySelectorAll(controls)]
+      .filter((element) => element.checkVisibility())
+      .map((element) => element.closest('label') ?? element)
+      .filter((element) => {
+        const { width, height } = element.getBoundingClientRect();
+        return Math.min(width, height) < least - 0.5;
+      })
+      .map((element) => element.outerHTML.slice(0, 120));
+  }, least);
+  expect(small).toEqual([]);
+});
+
 test('a figure is saved as SVG and PNG with its colours, and as CSV with its numbers', async () => {
   const page = await openPage('', { theme: 'dark' });
   const scope = chapter(page, 'add-norm');

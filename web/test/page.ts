@@ -21,6 +21,9 @@ export interface PageOptions {
   /** What to wait for: the page, or the sentence that says why there is none. */
   until?: 'heading' | 'alert';
   heading?: string;
+  level?: number; // of the heading; 2 where a chapter stands alone, 0 for none
+  /** Another address that may be loaded from: that of a page in a frame. */
+  framed?: string;
   /** What the page may complain of. */
   expected?: RegExp;
 }
@@ -48,14 +51,19 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
     hasTouch: options.touch ?? false,
   });
   const page = await context.newPage();
+  const isExpected = (text: string) => options.expected?.test(text) ?? false;
   page.on('console', (message) => {
-    const isExpected = options.expected?.test(message.text());
-    if (message.type() === 'error' && !isExpected) complaints.push(`console: ${message.text()}`);
+    if (message.type() === 'error' && !isExpected(message.text())) {
+      complaints.push(`console: ${message.text()}`);
+    }
   });
-  page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
+  page.on('pageerror', ({ message }) => {
+    if (!isExpected(message)) complaints.push(`uncaught: ${message}`);
+  });
   page.on('request', (request) => {
-    const own = request.url().startsWith(address) || /^(data|blob):/.test(request.url());
-    if (!own) complaints.push(`request to ${request.url()}`);
+    const url = request.url();
+    const own = [address, options.framed].some((from) => from && url.startsWith(from));
+    if (!own && !/^(data|blob):/.test(url)) complaints.push(`request to ${url}`);
   });
   if (options.before) await page.addInitScript(options.before);
   await page.goto(`${address}${options.file ? '' : '/'}${hash}`);
@@ -63,8 +71,9 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
     await page.getByRole('alert').waitFor();
     return page;
   }
-  await page.getByRole('heading', { name: options.heading ?? 'Add & Norm', level: 1 }).waitFor();
-  const [, id] = hash.match(/^#([\w-]+)/) ?? [];
+  const { heading = 'Add & Norm', level = 1 } = options;
+  if (level > 0) await page.getByRole('heading', { name: heading, level }).waitFor();
+  const [, id] = hash.match(/#([\w-]+)/) ?? [];
   if (id) await page.locator(`section#${id} .chapter-room`).waitFor({ state: 'detached' });
   return page;
 }

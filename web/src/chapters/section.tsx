@@ -1,14 +1,20 @@
 // A chapter's place on the page: its head at once, its view when a reader comes near.
 
 import type { FunctionComponent } from 'preact';
+import { embedded, iframeOf } from '../embed/request';
 import { ready } from '../kernels/current';
 import { resetState } from '../state/store';
-import { Button, Failure } from '../ui/controls';
+import { Button, CopyButton, Failure } from '../ui/controls';
 import { useNear } from '../ui/near';
 import { room } from '../ui/room';
 import type { Chapter } from '.';
 
-export function ChapterSection({ chapter, number }: { chapter: Chapter; number: number }) {
+interface ChapterSectionProps {
+  chapter: Chapter;
+  number?: number; // none where it stands alone
+}
+
+export function ChapterSection({ chapter, number }: ChapterSectionProps) {
   const { id, title, state } = chapter.source;
   const view = ready.value ? chapter.view.value : undefined;
   const element = useNear<HTMLElement>(ready.value, () => void chapter.load());
@@ -20,15 +26,28 @@ export function ChapterSection({ chapter, number }: { chapter: Chapter; number: 
     <section id={id} ref={element} class="chapter" tabIndex={-1} aria-labelledby={`${id}-title`}>
       <div class="chapter-head">
         <h2 id={`${id}-title`}>
-          <span class="number">{number}</span> {title}
+          {number && <span class="number">{number}</span>} {title}
         </h2>
-        <Button onClick={reset}>Reset chapter</Button>
+        <div class="chapter-buttons">
+          {embedded === null && (
+            <CopyButton
+              label="Copy embed"
+              text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}
+            />
+          )}
+          <Button onClick={reset}>Reset chapter</Button>
+        </div>
       </div>
       <Failure text={chapter.problem.value} />
       {view ? (
         <Shown {...view} />
       ) : (
-        <div class="chapter-room" style={room(chapter.source.height)} />
+        <>
+          <div class="chapter-room" style={room(chapter.source.height)} />
+          <p class="handout-missing">
+            This chapter had not been loaded. The page’s own Print button loads all of them.
+          </p>
+        </>
       )}
     </section>
   );

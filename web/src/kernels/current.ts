@@ -9,6 +9,9 @@ export let kernels: Kernels;
 /** Whether they are there, and the link has been read: then chapters can be shown. */
 export const ready = signal(false);
 
+/** Why the page has none. */
+export const failure = signal('');
+
 let loading: Promise<Kernels> | undefined;
 
 export function loadKernels(): Promise<Kernels> {

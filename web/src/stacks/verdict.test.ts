@@ -76,6 +76,14 @@ test('sentences say what the numbers say', () => {
   );
 });
 
+test('a gradient that lost most of itself does not arrive', () => {
+  const words = (ratio: number) => verdict(measurement([1, 1, 1], [ratio, 1, 1]));
+  expect(words(1 / 70)).toContain('0.014 times layer 1’s: most of it is lost on the way.');
+  expect(words(1 / 9)).toContain('it arrives');
+  expect(words(9)).toContain('it arrives');
+  expect(words(70)).toContain('70 times layer 1’s: it grows on the way.');
+});
+
 test('a stream that keeps its size is no signal where all tokens are alike', () => {
   const words = (cosine: number) => verdict(measurement([1, 1, 1], [1, 1, 1], [0, cosine]));
   const of = (shown: string) =>

@@ -78,8 +78,14 @@ function gradientSentence(ratio: number, layers: number): string {
         ? 'The gradient of layer 0 explodes: it is more than float32 can hold.'
         : `The gradient of layer 0 is ${round(ratio)} times ${last}: it explodes (${each}).`;
     default:
-      return `The gradient of layer 0 is ${round(ratio)} times ${last}: it arrives.`;
+      return `The gradient of layer 0 is ${round(ratio)} times ${last}: ${arrival(ratio)}.`;
   }
+}
+
+/** A tenth, and tenfold, are about what learning rates are tuned by. */
+function arrival(ratio: number): string {
+  if (ratio < 0.1) return 'most of it is lost on the way';
+  return ratio > 10 ? 'it grows on the way' : 'it arrives';
 }
 
 function round(value: number): string {

@@ -9,13 +9,13 @@ export const linkComplaints = signal<string[]>([]);
 /** Browsers limit how often the address may change. */
 const WRITE_MS = 300;
 
-let chapter = '';
+const chapter = signal('');
 let written = ''; // the hash that is ours
 let read = ''; // the state that the address gave
 
 /** The chapter that the address names. */
 export function currentChapter(): string {
-  return chapter;
+  return chapter.value;
 }
 
 /** The address of the state as it is, at this chapter. */
@@ -26,18 +26,18 @@ export function linkTo(id: string): string {
 
 /** Reads the address, and keeps state and address together from then on. `open` shows one of the
  * `chapters`. */
-export function startLink(chapters: string[], open: (chapter: string) => void): void {
+export function startLink(chapters: string[], open: (chapter: string) => unknown): void {
   const readAddress = () => {
     if (location.hash === written) return;
     const [id, query] = splitHash(location.hash);
     const known = id === '' || chapters.includes(id);
-    chapter = known ? id : '';
+    chapter.value = known ? id : '';
     const complaints = readState(query);
     read = stateText.peek();
     linkComplaints.value = known
       ? complaints
       : [`“${id.slice(0, 24)}” is not a chapter of this page`, ...complaints];
-    if (chapter !== '') open(chapter);
+    if (chapter.peek() !== '') open(chapter.peek());
   };
   readAddress();
   addEventListener('hashchange', readAddress);
@@ -52,13 +52,14 @@ export function startLink(chapters: string[], open: (chapter: string) => void): 
 
 /** Goes to a chapter and keeps the state. */
 export function goTo(id: string): void {
-  chapter = id;
+  chapter.value = id;
   write();
 }
 
 function write(): void {
-  if (linkTo(chapter) === (location.hash || '#')) return;
-  history.replaceState(null, '', linkTo(chapter));
+  const link = linkTo(chapter.peek());
+  if (link === (location.hash || '#')) return;
+  history.replaceState(null, '', link);
   written = location.hash;
 }
 

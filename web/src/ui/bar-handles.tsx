@@ -4,6 +4,7 @@ import { tidy } from '../state/fields';
 import type { Item } from '../state/store';
 import { type BarChart, column, heightScale } from './bars';
 import { exactNumber } from './numbers';
+import { pointIn } from './pointer';
 
 const TARGET = 44; // pixels that a finger needs
 
@@ -39,8 +40,7 @@ export function BarHandles(props: BarHandlesProps) {
       event.preventDefault();
     }
     if (!handle.hasPointerCapture(event.pointerId)) return;
-    const { top } = handle.ownerSVGElement!.getBoundingClientRect();
-    set(i, y.invert(event.clientY - top) / factor);
+    set(i, y.invert(pointIn(event)[1]) / factor);
   };
   return chart.values.map((v, i) => {
     const { x, width, ...rest } = column(chart, i);

@@ -4,7 +4,8 @@ import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
-import { goTo, linkTo } from '../state/link';
+import { embedded, tutorialAt } from '../embed/request';
+import { goTo, linkComplaints, linkTo } from '../state/link';
 import { assign, type Item, type Values } from '../state/store';
 import { plainNumber } from './numbers';
 
@@ -24,6 +25,19 @@ export function Failure({ text }: { text: string }) {
         {text}
       </p>
     )
+  );
+}
+
+/** What of the address could not be used. */
+export function LinkComplaints() {
+  const complaints = linkComplaints.value.join('; ');
+  return (
+    <Failure
+      text={
+        complaints &&
+        `Not everything in this link could be used: ${complaints}. The rest is as the link says.`
+      }
+    />
   );
 }
 
@@ -257,17 +271,31 @@ export function Button({ children, onClick, kind = 'plain', disabled, pressed }:
   );
 }
 
-/** A link to another chapter that keeps the state. */
-export function ChapterLink(props: { to: string; class?: string; children: ComponentChildren }) {
-  const { to, children } = props;
+interface ChapterLinkProps {
+  to: string;
+  class?: string;
+  current?: boolean;
+  children: ComponentChildren;
+}
+
+/** A link to another chapter that keeps the state. A chapter in a frame opens the others elsewhere. */
+export function ChapterLink({ to, class: name, current, children }: ChapterLinkProps) {
+  const away = embedded !== null && embedded !== to;
   const click = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
-    event.currentTarget.href = linkTo(to); // for a new tab
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.currentTarget.href = away ? tutorialAt(to) : linkTo(to); // for a new tab
+    if (away || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     showChapter(to);
   };
   return (
-    <a class={props.class} href={`#${to}`} onClick={click}>
+    <a
+      class={name}
+      href={away ? tutorialAt(to) : `#${to}`}
+      target={away ? '_blank' : undefined}
+      rel={away ? 'noopener' : undefined}
+      aria-current={current ? 'location' : undefined}
+      onClick={click}
+    >
       {children}
     </a>
   );

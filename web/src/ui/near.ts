@@ -1,7 +1,11 @@
 // Starts expensive work only when the reader scrolls near its result.
 
+import { signal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+
+/** Whether all of the page is to be there, wherever the reader is: for the printer. */
+export const everythingIsNear = signal(false);
 
 /** Calls `start` when the element is less than a screen away, and again when the input changes. */
 export function useNear<E extends Element>(input: unknown, start: () => void): RefObject<E | null> {
@@ -16,7 +20,7 @@ export function useNear<E extends Element>(input: unknown, start: () => void): R
     return () => observer.disconnect();
   }, []);
   useEffect(() => {
-    if (near) start();
-  }, [near, JSON.stringify(input)]);
+    if (near || everythingIsNear.value) start();
+  }, [near || everythingIsNear.value, JSON.stringify(input)]);
   return element;
 }

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import type { Curve, Interval, Layout } from './line-chart';
 import { Label, Line } from './marks';
 import { grouped, roundNumber } from './numbers';
+import { pointIn } from './pointer';
 import { textWidth } from './text-width';
 
 interface ReadingProps extends Layout {
@@ -20,8 +21,7 @@ export function Reading(props: ReadingProps) {
   const [at, setAt] = useState<number | null>(null); // x of the pointer, in pixels
   const [from, setFrom] = useState<number | null>(null); // where a drag began
   const place = (event: PointerEvent) => {
-    const { left } = (event.currentTarget as SVGElement).ownerSVGElement!.getBoundingClientRect();
-    return Math.min(plot.x + plot.width, Math.max(plot.x, event.clientX - left));
+    return Math.min(plot.x + plot.width, Math.max(plot.x, pointIn(event)[0]));
   };
   const begin = (event: PointerEvent) => {
     setAt(place(event));

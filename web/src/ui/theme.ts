@@ -1,6 +1,7 @@
 // The theme: light, dark, or that of the system.
 
 import { computed, effect, signal } from '@preact/signals';
+import { query } from '../state/query';
 
 export type Theme = 'system' | 'light' | 'dark';
 export const THEMES: Theme[] = ['system', 'light', 'dark'];
@@ -10,7 +11,10 @@ const media = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
 const systemIsDark = signal(media?.matches ?? false);
 media?.addEventListener('change', () => (systemIsDark.value = media.matches));
 
-export const theme = signal<Theme>(stored());
+/** What the address asks for: not the reader's choice, so it is not stored. */
+const asked = THEMES.find((t) => t === query.get('theme'));
+
+export const theme = signal<Theme>(asked ?? stored());
 export const isDark = computed(() =>
   theme.value === 'system' ? systemIsDark.value : theme.value === 'dark',
 );
@@ -18,6 +22,7 @@ export const isDark = computed(() =>
 effect(() => {
   if (media === undefined) return;
   document.documentElement.dataset.theme = isDark.value ? 'dark' : 'light';
+  if (theme.value === asked) return;
   try {
     localStorage.setItem('theme', theme.value);
   } catch {

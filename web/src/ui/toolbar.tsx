@@ -1,12 +1,18 @@
 // The toolbar above a page: buttons for its state and its tables, and the theme.
 
 import type { ComponentChildren } from 'preact';
-import { currentChapter, linkComplaints, linkTo } from '../state/link';
-import { Button, CopyButton } from './controls';
+import { currentChapter, linkTo } from '../state/link';
+import { Button, CopyButton, LinkComplaints } from './controls';
 import { showNumbers } from './table';
 import { THEMES, theme } from './theme';
 
-export function Toolbar({ reset, children }: { reset(): void; children?: ComponentChildren }) {
+interface ToolbarProps {
+  reset(): void;
+  children?: ComponentChildren; // at its beginning
+  end?: ComponentChildren; // before the theme
+}
+
+export function Toolbar({ reset, children, end }: ToolbarProps) {
   return (
     <div class="toolbar" role="toolbar" aria-label="Page">
       {children}
@@ -18,6 +24,7 @@ export function Toolbar({ reset, children }: { reset(): void; children?: Compone
       <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
         Show numbers
       </Button>
+      {end}
       <label class="theme">
         Theme{' '}
         <select
@@ -31,12 +38,7 @@ export function Toolbar({ reset, children }: { reset(): void; children?: Compone
           ))}
         </select>
       </label>
-      {linkComplaints.value.length > 0 && (
-        <p class="problem" role="alert">
-          Not everything in this link could be used: {linkComplaints.value.join('; ')}. The rest is
-          as the link says.
-        </p>
-      )}
+      <LinkComplaints />
     </div>
   );
 }

@@ -4,27 +4,34 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
-import { assign } from '../../state/store';
+import { assign, type Item, type Values } from '../../state/store';
 import { Button } from '../../ui/controls';
 import type { Box } from '../../ui/marks';
 import { state } from './state';
 import { type Part, TOUR } from './tour-steps';
 
-/** The reader's settings before the tour. The last step and leaving restore them. */
-let own = { unstable: state.unstable.field.initial, residual: state.residual.field.initial };
+const initial = valuesOf((item) => item.field.initial);
 
-/** Whether the tour sets instability and residual; at its last step the reader does again. */
+/** The reader's settings before the tour. The last step and leaving restore them. */
+let own = initial;
+
+/** All that the words of the tour depend on. */
+function valuesOf(read: (item: Item<any, any>) => unknown): Values<typeof state> {
+  const { tour: _, ...items } = state;
+  return Object.fromEntries(Object.entries(items).map(([name, item]) => [name, read(item)]));
+}
+
+/** Whether the tour sets the chapter's state; at its last step the reader does again. */
 function decides(step: number): boolean {
   return step > 0 && step < TOUR.length;
 }
 
 /** Steps count from 1; 0 ends the tour. */
 function goToStep(step: number): void {
-  if (!decides(state.tour.value)) {
-    own = { unstable: state.unstable.value, residual: state.residual.value };
-  }
-  const { unstable = false, residual = true } = decides(step) ? TOUR[step - 1] : own;
-  withoutHistory(() => assign(state, { tour: step, unstable, residual }));
+  if (!decides(state.tour.value)) own = valuesOf((item) => item.value);
+  const { unstable = false, residual = true } = TOUR[step - 1] ?? {};
+  const values = decides(step) ? { ...initial, unstable, residual } : own;
+  withoutHistory(() => assign(state, { ...values, tour: step }));
 }
 
 export function StartTour() {

@@ -6,6 +6,7 @@ import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { NORM_NAMES } from '../../ui/names';
+import { pointIn } from '../../ui/pointer';
 import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
 import { HeatMap } from './heat-map';
 import { cellAt, layoutOf } from './layout';
@@ -177,8 +178,7 @@ function Cells({ width, batch, cell, words, point }: CellsProps) {
     assign(state, { row: row + 1, column: column + 1 });
   };
   const at = (event: MouseEvent): Cell | null => {
-    const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
-    return cellAt(layout, batch, event.clientX - left, event.clientY - top);
+    return cellAt(layout, batch, ...pointIn(event));
   };
   const press = (event: KeyboardEvent) => {
     const { row, column } = cell;

@@ -67,7 +67,7 @@ export function Highway() {
 
 function Controls() {
   return (
-    <div class="controls">
+    <div class="controls" data-step>
       <Slider label="Layers" item={state.layers} />
       <Choice label="d_model" item={state.width} />
       <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />

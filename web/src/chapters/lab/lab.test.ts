@@ -7,7 +7,7 @@ import { native, root, withFolder } from '../../../packages/addnorm/test/native'
 import { loadKernels, setKernels } from '../../kernels/current';
 import { Lab, type LabCurve, type LabRun } from '../../kernels/lab';
 import { resetState } from '../../state/store';
-import { BUGS, command, FIGURES, request, state } from './state';
+import { BUGS, command, figureChoice, FIGURES, request, state } from './state';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -40,6 +40,12 @@ function expectSameCurves(found: LabCurve[], expected: LabCurve[]) {
     }
   });
 }
+
+test('a bug stays behind with the figure that it was put into', () => {
+  state.bug.value = 'no-residual';
+  figureChoice.value = 'variance';
+  expect([state.figure.value, state.bug.value]).toEqual(['variance', 'none']);
+});
 
 test('the page has the figures that train nothing, with their options, and all bugs', () => {
   const { figures, bugs } = lab.list();

@@ -10,7 +10,7 @@ import {
   subset,
   type SubsetField,
 } from '../../state/fields';
-import { defineState, type Item, type Items } from '../../state/store';
+import { assign, defineState, type Item, type Items } from '../../state/store';
 
 export const BUGS = [
   'none',
@@ -126,6 +126,18 @@ const own = defineState('lab', {
   bug: choice(BUGS, 'none'),
   seed: seed(),
 });
+
+/** The choice of a figure. A bug stays behind with the figure that it was put into. */
+export const figureChoice = {
+  field: own.figure.field,
+  problem: own.figure.problem,
+  get value() {
+    return own.figure.value;
+  },
+  set value(figure) {
+    assign(own, { figure, bug: 'none' });
+  },
+};
 
 /** Everything that Reset chapter resets. */
 export const state: typeof own & Record<string, Item<any, any>> = {

@@ -9,7 +9,16 @@ import { Wait } from '../../ui/room';
 import { SaveMenu } from '../../ui/save-menu';
 import { DataTable, numberOrBlank } from '../../ui/table';
 import { list, problem, type Ran, ran, run, running } from './runner';
-import { BUGS, chosenFigure, command, FIGURES, PROGRAM, request, state } from './state';
+import {
+  BUGS,
+  chosenFigure,
+  command,
+  figureChoice,
+  FIGURES,
+  PROGRAM,
+  request,
+  state,
+} from './state';
 import './style.css';
 
 export function LabChapter() {
@@ -51,7 +60,7 @@ function Controls() {
   const { layers, depths, stackWidth, rowWidth, seeds, placements } = chosenFigure();
   return (
     <>
-      <Choice label="Figure" item={state.figure} labels={spaced(FIGURES)} />
+      <Choice label="Figure" item={figureChoice} labels={spaced(FIGURES)} />
       <div class="controls">
         {layers && <Slider label="Layers" item={layers} />}
         {depths && (

@@ -34,7 +34,7 @@ function QuestionView({ question, number }: { question: Question; number: number
   const given = givenTo(question);
   const isRight = given === question.right;
   return (
-    <fieldset class="quiz-question" data-question={question.id}>
+    <fieldset class="quiz-question" data-question={question.id} data-step>
       <legend>
         {number}. {question.text}
         {question.tex && <Formula tex={question.tex} block />}

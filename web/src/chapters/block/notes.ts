@@ -1,0 +1,5 @@
+/** The speaker's notes, one for each step of a presentation. */
+export const notes = [
+  'Two sublayers, each with its own Add & Norm. The shape that goes in comes out. Press a model that they know and read its count of parameters: the norms have next to none.',
+  'Both programs print the same numbers. Show whichever language the room reads.',
+];

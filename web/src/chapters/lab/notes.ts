@@ -1,0 +1,6 @@
+/** The speaker's notes, one for each step of a presentation. */
+export const notes = [
+  'Everything so far was a claim. Choose a figure, then break the network with a bug that raises no error.',
+  'The pale line is theory, the line over it is measured. The verdict can fail: that is the point.',
+  'These run in the terminal, as they take minutes. Name the one on warm-up.',
+];

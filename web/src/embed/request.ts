@@ -1,0 +1,77 @@
+// A chapter in a frame of another page: ?embed=highway&hide=text,controls. docs/share.md describes it.
+
+import { linkTo } from '../state/link';
+import { query } from '../state/query';
+import { theme } from '../ui/theme';
+
+/** What can be hidden; style.css says which elements each of them is. */
+export const PARTS = [
+  'title',
+  'text',
+  'controls',
+  'figures',
+  'formulas',
+  'tables',
+  'code',
+  'source',
+] as const;
+
+/** The chapter that is to be shown alone; null for the whole page. */
+export const embedded = query.get('embed');
+
+export const hidden = (query.get('hide') ?? '').split(',').filter(Boolean);
+
+/** What of the request cannot be done, as one sentence; '' if all can. */
+export function complaint(chapters: readonly string[]): string {
+  if (!chapters.includes(embedded!)) {
+    return `${quoted(embedded!)} is not a chapter; there are ${chapters.join(', ')}.`;
+  }
+  const stranger = hidden.find((name) => !(PARTS as readonly string[]).includes(name));
+  return stranger === undefined
+    ? ''
+    : `${quoted(stranger)} cannot be hidden; there are ${PARTS.join(', ')}.`;
+}
+
+function quoted(name: string): string {
+  return `“${name.slice(0, 24)}”`;
+}
+
+/** The whole page at a chapter, in the state as it is. */
+export function tutorialAt(chapter: string): string {
+  const url = new URL(linkTo(chapter), location.href);
+  url.search = '';
+  return url.href;
+}
+
+/** HTML that shows a chapter in the state as it is. The script fits the frame to the chapter; where it
+ * is left out, the frame scrolls. */
+export function iframeOf(chapter: string, title: string, height: number): string {
+  const url = new URL(tutorialAt(chapter));
+  url.searchParams.set('embed', chapter);
+  if (theme.value !== 'system') url.searchParams.set('theme', theme.value);
+  return `<iframe src="${escaped(url.href)}" title="${escaped(title)}"
+  width="100%" height="${height}" style="border: 0" loading="lazy" allow="clipboard-write"></iframe>
+<script>
+addEventListener('message', ({ data, source }) => {
+  if (!data || data.type !== 'addnorm-height') return;
+  for (const frame of document.querySelectorAll('iframe'))
+    if (frame.contentWindow === source) frame.height = data.height;
+});
+</script>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
+}
+
+/** Tells the page around this one how high the element is, now and whenever it changes. */
+export function reportHeight(element: Element): () => void {
+  const tell = () => {
+    const height = Math.ceil(element.getBoundingClientRect().height);
+    parent.postMessage({ type: 'addnorm-height', chapter: embedded, height }, '*');
+  };
+  const observer = new ResizeObserver(tell);
+  observer.observe(element);
+  return () => observer.disconnect();
+}

@@ -1,0 +1,47 @@
+// One chapter without what is around it, for a frame of another page.
+
+import { useEffect, useRef } from 'preact/hooks';
+import { chapters } from '../chapters';
+import { ChapterSection } from '../chapters/section';
+import { failure } from '../kernels/current';
+import { Failure, LinkComplaints } from '../ui/controls';
+import { complaint, embedded, hidden, reportHeight, tutorialAt } from './request';
+import './style.css';
+
+export function Embed() {
+  const page = useRef<HTMLDivElement>(null);
+  useEffect(() => reportHeight(page.current!), []);
+  const chapter = chapters.find(({ source }) => source.id === embedded);
+  useEffect(() => {
+    if (chapter === undefined) return;
+    document.title = `${chapter.source.title} · Add & Norm`;
+    void chapter.load();
+  }, []);
+  return (
+    <div class="page embed" ref={page} data-hide={hidden.join(' ')}>
+      <main>
+        <Failure text={complaint(chapters.map(({ source }) => source.id))} />
+        <Failure text={failure.value} />
+        <LinkComplaints />
+        {chapter && <ChapterSection chapter={chapter} />}
+      </main>
+      {chapter && <Source of={chapter.source.id} />}
+    </div>
+  );
+}
+
+/** The address is made at the click, as the state may have changed. */
+function Source({ of: chapter }: { of: string }) {
+  return (
+    <p class="embed-source">
+      <a
+        href={tutorialAt(chapter)}
+        target="_blank"
+        rel="noopener"
+        onClick={(event) => (event.currentTarget.href = tutorialAt(chapter))}
+      >
+        Open in the tutorial Add &amp; Norm
+      </a>
+    </p>
+  );
+}

@@ -1,0 +1,63 @@
+// Keys, a presenter's remote, and swipes.
+
+export interface Moves {
+  next(): void;
+  back(): void;
+  leave(): void;
+  notes(): void;
+  fullScreen(): void;
+}
+
+/** Controls that use the arrow keys themselves, and those that use the space bar. */
+const ARROWS = 'input, select, textarea, [role=slider]';
+const SPACE = `${ARROWS}, button, summary, [role=button]`;
+
+export function press(event: KeyboardEvent, moves: Moves): void {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  const isFor = (controls: string) => (event.target as Element).matches?.(controls);
+  if (isFor('textarea, input[type=text]') && event.key !== 'Escape') return;
+  const forward = () => scrollBy(1) || moves.next();
+  const backward = () => scrollBy(-1) || moves.back();
+  const actions: Record<string, undefined | false | (() => void)> = {
+    PageDown: forward,
+    PageUp: backward,
+    ' ': !isFor(SPACE) && (event.shiftKey ? backward : forward),
+    ArrowRight: !isFor(ARROWS) && moves.next,
+    ArrowLeft: !isFor(ARROWS) && moves.back,
+    Escape: moves.leave,
+    n: moves.notes,
+    f: moves.fullScreen,
+  };
+  const action = actions[event.key];
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+/** Scrolls most of a screen up or down a step that is higher than it; false at its end. */
+function scrollBy(way: 1 | -1): boolean {
+  const before = scrollY;
+  window.scrollBy({ top: way * 0.8 * innerHeight, behavior: 'instant' });
+  return Math.abs(scrollY - before) > 1;
+}
+
+const SWIPE = 60; // pixels
+
+/** Swipes of one finger to the side, except over what it drags. */
+export function onSwipe({ next, back }: Moves, signal: AbortSignal): void {
+  const options = { passive: true, signal };
+  let from: Touch | undefined;
+  const begin = ({ target, touches }: TouchEvent) => {
+    const drags = (target as Element).closest('input, .scroll, [role=slider]');
+    from = drags || touches.length > 1 ? undefined : touches[0];
+  };
+  const end = ({ changedTouches: [to] }: TouchEvent) => {
+    if (from === undefined) return;
+    const [x, y] = [to.clientX - from.clientX, to.clientY - from.clientY];
+    if (Math.abs(x) < SWIPE || Math.abs(x) < 2 * Math.abs(y)) return;
+    if (x < 0) next();
+    else back();
+  };
+  addEventListener('touchstart', begin, options);
+  addEventListener('touchend', end, options);
+}

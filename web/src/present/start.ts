@@ -1,0 +1,32 @@
+// Whether the page is a presentation: full screen, one step of a chapter at a time.
+
+import { effect, signal } from '@preact/signals';
+import type { FunctionComponent } from 'preact';
+import { embedded } from '../embed/request';
+import { goTo } from '../state/link';
+import { query } from '../state/query';
+import { chapterInView } from '../ui/in-view';
+import './style.css';
+
+export const presenting = signal(query.has('present') && embedded === null);
+
+/** Loaded with the first presentation, together with the notes. */
+export const presenter = signal<FunctionComponent | undefined>(undefined);
+
+effect(() => {
+  if (!presenting.value || globalThis.document === undefined) return;
+  document.documentElement.dataset.view = 'present';
+  void import('./view').then(({ Presenter }) => (presenter.value = Presenter));
+  return () => delete document.documentElement.dataset.view;
+});
+
+/** From the chapter that is in sight. Only at a click may a page fill the screen. */
+export function present(): void {
+  if (chapterInView.value !== '') goTo(chapterInView.value);
+  presenting.value = true;
+  fillScreen();
+}
+
+export function fillScreen(): void {
+  void document.documentElement.requestFullscreen?.().catch(() => {}); // the window is enough
+}

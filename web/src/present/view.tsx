@@ -1,0 +1,131 @@
+// The presenter: a bar with the place and the buttons, and the speaker's notes.
+
+import { signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { type Chapter, chapters } from '../chapters';
+import { Button } from '../ui/controls';
+import { enlarge, keepFitting } from './fit';
+import { type Moves, onSwipe, press } from './keys';
+import { notesOf } from './notes';
+import { back, next, place, setSteps, step, steps, writeStep } from './place';
+import { fillScreen, presenting } from './start';
+import { putOnStage, stepsOf } from './steps';
+
+const notesShown = signal(false);
+
+const moves: Moves = {
+  next,
+  back,
+  leave,
+  notes: () => (notesShown.value = !notesShown.value),
+  fullScreen: () => (document.fullscreenElement ? document.exitFullscreen() : fillScreen()),
+};
+
+/** To the page as it was, at the chapter that was shown last. */
+function leave(): void {
+  presenting.value = false;
+  putOnStage([]);
+  setSteps([]);
+  writeStep(undefined);
+  if (document.fullscreenElement) void document.exitFullscreen();
+  sectionOf(chapters[place.value]).scrollIntoView({ behavior: 'instant' });
+}
+
+export function Presenter() {
+  const chapter = chapters[place.value];
+  const at = step.value;
+  useEffect(listen, []);
+  useEffect(() => follow(chapter), [chapter]);
+  useEffect(() => putOnStage(steps.value[at] ?? [sectionOf(chapter)]), [chapter, at, steps.value]);
+  useEffect(() => arrive(chapter, at), [chapter, at]);
+  return (
+    <div class="presenter">
+      {notesShown.value && <Notes text={notesOf(chapter.source.id)[at]} />}
+      <Bar chapter={chapter} at={at} />
+    </div>
+  );
+}
+
+function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
+  const shown = at < 0 ? 0 : (at + 1) / steps.value.length; // of the chapter
+  const isFirst = place.value === 0 && at <= 0;
+  const isLast = place.value === chapters.length - 1 && shown === 1;
+  return (
+    <div class="presenter-bar" role="toolbar" aria-label="Presentation">
+      <div class="presenter-progress" aria-hidden="true">
+        <div style={{ width: `${(100 * (place.value + shown)) / chapters.length}%` }} />
+      </div>
+      <Button onClick={back} disabled={isFirst}>
+        Back
+      </Button>
+      <Button kind="primary" onClick={next} disabled={isLast}>
+        Next
+      </Button>
+      <p role="status">
+        <strong>
+          {place.value + 1} {chapter.source.title}
+        </strong>{' '}
+        {at >= 0 && `step ${at + 1} of ${steps.value.length}`}
+        {chapter.problem.value}
+      </p>
+      <Button pressed={notesShown.value} onClick={moves.notes}>
+        Notes
+      </Button>
+      <Button onClick={moves.fullScreen}>Full screen</Button>
+      <Button onClick={leave}>Leave</Button>
+    </div>
+  );
+}
+
+function Notes({ text = 'There is no note for this step.' }: { text: string | undefined }) {
+  return (
+    <aside class="presenter-notes" aria-label="Speaker’s notes">
+      <p>{text}</p>
+    </aside>
+  );
+}
+
+function sectionOf(chapter: Chapter): HTMLElement {
+  return document.getElementById(chapter.source.id)!;
+}
+
+function listen(): () => void {
+  const ended = new AbortController();
+  const { signal } = ended;
+  addEventListener('keydown', (event) => press(event, moves), { signal });
+  // The browser itself takes Escape where the page fills the screen.
+  const left = () => document.fullscreenElement === null && leave();
+  document.addEventListener('fullscreenchange', left, { signal });
+  onSwipe(moves, signal);
+  return () => ended.abort();
+}
+
+/** Keeps the steps those of the chapter as it is: results come late, and change with the controls. */
+function follow(chapter: Chapter): () => void {
+  const section = sectionOf(chapter);
+  const read = () => {
+    const found = section.querySelector('.chapter-room') ? [] : stepsOf(section);
+    const known = steps.peek().flat();
+    const [now, isNew] = [found.flat(), (element: Element, i: number) => element !== known[i]];
+    if (now.length !== known.length || now.some(isNew)) setSteps(found);
+  };
+  const observer = new MutationObserver(read);
+  observer.observe(section, { childList: true, subtree: true });
+  read();
+  const end = keepFitting(section);
+  void chapter.load().then(() => chapters[chapters.indexOf(chapter) + 1]?.load());
+  return () => {
+    observer.disconnect();
+    end();
+  };
+}
+
+/** Keys then go to the step, not to a control that is no longer in sight. */
+function arrive(chapter: Chapter, at: number): void {
+  if (at < 0) return;
+  const focused = document.activeElement;
+  if (!focused?.closest('.presenter')) sectionOf(chapter).focus({ preventScroll: true });
+  scrollTo({ top: 0, behavior: 'instant' });
+  enlarge();
+  writeStep(at);
+}

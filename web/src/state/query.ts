@@ -1,0 +1,5 @@
+// What an address asks for before its '#': ?theme=dark, ?embed=highway, ?present. The state stands
+// after it (link.ts).
+
+/** Empty where the page is rendered without a browser. */
+export const query = new URLSearchParams(globalThis.location?.search);

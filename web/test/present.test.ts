@@ -1,0 +1,169 @@
+// The presenter: one step at a time.
+
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { chapter, openPage, type PageOptions, seriousFindings, vector } from './page';
+
+const single =
+  process.env.SINGLE_FILE ??
+  fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
+
+const bar = (page: Page) => page.getByRole('toolbar', { name: 'Presentation' });
+/** "Backward step 1 of 3". */
+const place = async (page: Page) =>
+  (await bar(page).getByRole('status').textContent())!.replace(/^\d+ /, '');
+
+/** The headings in sight. */
+const headings = (page: Page) => page.locator('h2:visible, h3:visible').allTextContents();
+
+async function present(query = '', options: PageOptions = {}): Promise<Page> {
+  const page = await openPage(`?present${query}`, { level: 0, ...options });
+  await expect.poll(() => bar(page).count()).toBe(1);
+  await expect.poll(() => place(page)).toContain('step');
+  return page;
+}
+
+test('starts from the toolbar at the chapter in sight, and Escape goes back to the page', async () => {
+  const page = await openPage('#backward');
+  await page.locator('nav [aria-current]', { hasText: 'Backward' }).waitFor();
+  // Playwright's own click would first scroll the page, as the toolbar sticks to its top.
+  const button = page.getByRole('button', { name: 'Present', exact: true });
+  const { x, y } = (await button.boundingBox())!;
+  await page.mouse.click(x + 5, y + 5);
+  await expect.poll(() => place(page)).toBe('Backward step 1 of 3');
+  expect(await page.locator('.hero').isVisible()).toBe(false);
+  expect(await page.getByRole('navigation').count()).toBe(0);
+  expect(await page.evaluate(() => document.fullscreenElement !== null)).toBe(true);
+  await page.evaluate(() => document.exitFullscreen()); // as the browser does at Escape
+  await expect.poll(() => bar(page).count()).toBe(0);
+  expect(await page.locator('.toolbar').isVisible()).toBe(true);
+  expect(page.url()).not.toContain('present');
+  const top = await chapter(page, 'backward').evaluate((e) => e.getBoundingClientRect().top);
+  expect(Math.abs(top)).toBeLessThan(150);
+});
+
+test('keys go on and back, over the ends of chapters', async () => {
+  const page = await present('#backward');
+  await expect.poll(async () => (await headings(page)).join()).toMatch(/^\d+ Backward$/);
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => headings(page)).toEqual(['What is removed']);
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => place(page)).toMatch(/^(?!Backward).* step 1 of \d+$/);
+  await expect.poll(() => page.url()).toMatch(/\?present=1#(?!backward)[\w-]+$/);
+  await page.keyboard.press('ArrowLeft');
+  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
+  await page.keyboard.press('Escape');
+  await expect.poll(() => bar(page).count()).toBe(0);
+  expect((await headings(page)).length).toBeGreaterThan(10);
+});
+
+test('page keys scroll a step that is higher than the screen before they go on', async () => {
+  const page = await present('=1#highway?hw.layers=3', { height: 400 });
+  const seen = [await place(page)];
+  for (let i = 0; i < 12 && seen.at(-1)!.includes('step 1'); i++) {
+    await page.keyboard.press('PageDown');
+    await page.waitForTimeout(100);
+    seen.push(await place(page));
+  }
+  expect(seen.length).toBeGreaterThan(2);
+  expect(seen.at(-1)).toContain('step 2');
+});
+
+test('an address opens at its step, and a reload stays there', async () => {
+  const page = await present('=4#step-by-step?st.x=5,6,9');
+  await expect.poll(() => headings(page)).toEqual(['3. Normalize']);
+  expect(await vector(chapter(page, 'step-by-step'), 'x')).toEqual([5, 6, 9]);
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => headings(page)).toEqual(['4. Scale and shift']);
+  await page.reload();
+  await expect.poll(() => headings(page)).toEqual(['4. Scale and shift']);
+});
+
+test('what is changed stays; controls keep their own keys', async () => {
+  const page = await present('=5#step-by-step');
+  const gamma = chapter(page, 'step-by-step').getByLabel('Scale γ');
+  await gamma.focus();
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => gamma.inputValue()).not.toBe('1');
+  const value = await gamma.inputValue();
+  expect(await place(page)).toContain('step 5');
+  await bar(page).getByRole('button', { name: 'Back' }).click();
+  await bar(page).getByRole('button', { name: 'Next' }).click();
+  expect(await gamma.inputValue()).toBe(value);
+  await bar(page).getByRole('button', { name: 'Leave' }).click();
+  expect(await gamma.inputValue()).toBe(value);
+});
+
+test('a bar follows the mouse where all is larger', async () => {
+  const page = await present('=2#add-norm', { width: 1920, height: 1080 });
+  const scope = chapter(page, 'add-norm');
+  const size = () =>
+    page.evaluate(() =>
+      Number(document.documentElement.style.getPropertyValue('--presenter-size')),
+    );
+  expect(await size()).toBeGreaterThan(1.2);
+  await page.waitForTimeout(300); // until the figure has its size
+  const grip = scope.getByRole('slider', { name: 'x 2', exact: true }).locator('.knob');
+  const { x, y, width, height } = (await grip.boundingBox())!;
+  const before = (await vector(scope, 'x'))[1];
+  await page.mouse.move(x + width / 2, y + height / 2);
+  await page.mouse.down();
+  await page.mouse.move(x + width / 2, y + height / 2);
+  await page.mouse.up();
+  expect((await vector(scope, 'x'))[1]).toBeCloseTo(before, 1);
+});
+
+test('every step shows something, and has a note', async () => {
+  const page = await present('', { width: 1600, height: 1000 });
+  await page.keyboard.press('n');
+  const note = page.getByRole('complementary', { name: 'Speaker’s notes' });
+  const places: string[] = [];
+  for (let i = 0; i < 80; i++) {
+    places.push(await place(page));
+    expect(await note.textContent(), places.at(-1)).not.toContain('There is no note');
+    const shown = chapter(page, (await page.evaluate(() => location.hash)).slice(1) || 'add-norm');
+    expect((await shown.boundingBox())!.height, places.at(-1)).toBeGreaterThan(30);
+    const next = bar(page).getByRole('button', { name: 'Next' });
+    if (await next.isDisabled()) break;
+    await next.click();
+    await expect.poll(() => place(page)).not.toBe(places.at(-1));
+    await expect.poll(() => place(page)).toContain('step');
+    await page.waitForFunction(() => !document.querySelector('[data-on-stage] .wait'));
+  }
+  const chapters = new Set(places.map((text) => text.replace(/ step \d+ of.*/, '')));
+  expect(chapters.size).toBe(await page.locator('section.chapter').count());
+  expect(places.length).toBeGreaterThan(30);
+  expect(await bar(page).getByRole('button', { name: 'Next' }).isDisabled()).toBe(true);
+});
+
+test('a swipe goes on and back', async () => {
+  const page = await present('#backward', { width: 390, height: 844, touch: true });
+  const touch = await page.context().newCDPSession(page);
+  const swipe = async (from: number, to: number) => {
+    const at = (x: number) => [{ x, y: 60 }];
+    await touch.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: at(from) });
+    await touch.send('Input.dispatchTouchEvent', { type: 'touchMove', touchPoints: at(to) });
+    await touch.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  };
+  await swipe(300, 100);
+  await expect.poll(() => place(page)).toContain('step 2');
+  await swipe(100, 300);
+  await expect.poll(() => place(page)).toContain('step 1');
+});
+
+test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (theme) => {
+  const page = await present('=2#add-norm', { theme, width: 390 });
+  await page.keyboard.press('n');
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  expect(await seriousFindings(page, '.presenter')).toEqual([]);
+});
+
+test.skipIf(!existsSync(single))('the one file presents as well', async () => {
+  const page = await present('#quiz', { file: single });
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => place(page)).toContain('Quiz step 2 of 7');
+});

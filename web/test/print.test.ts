@@ -1,0 +1,83 @@
+// The page on paper: what Print prepares, and the PDF that Chromium makes of it.
+
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { openPage, type PageOptions } from './page';
+
+const single =
+  process.env.SINGLE_FILE ??
+  fileURLToPath(new URL('../../build/addnorm-tutorial.html', import.meta.url));
+
+const WIDTH = (180 / 25.4) * 96; // of A4 between its margins, in pixels
+
+/** The page as it is when the browser is asked to print. */
+async function printed(options: PageOptions = {}): Promise<Page> {
+  const page = await openPage('#highway?hw.layers=6', {
+    ...options,
+    before: () => (window.print = () => (document.title = 'printed')),
+  });
+  await page.getByRole('button', { name: 'Print' }).click();
+  await page.waitForFunction(() => document.title === 'printed', undefined, { timeout: 60_000 });
+  return page;
+}
+
+async function expectHandout(page: Page): Promise<void> {
+  expect(await page.locator('.chapter-room, .wait').count()).toBe(0);
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await page.emulateMedia({ media: 'print' });
+  for (const selector of [
+    'nav',
+    '.toolbar',
+    'canvas',
+    '.button',
+    'input[type=range]',
+    '.save-menu',
+    '.handout-missing',
+  ]) {
+    expect(await page.locator(`${selector} >> visible=true`).count(), selector).toBe(0);
+  }
+  const ground = () => getComputedStyle(document.documentElement).getPropertyValue('--text');
+  expect(await page.evaluate(ground)).toBe('#172033'); // that of the light theme
+  const widths = await page
+    .locator('.figure svg')
+    .evaluateAll((all) => all.map((svg) => svg.getBoundingClientRect().width));
+  expect(widths.filter((width) => width > 0).length).toBeGreaterThan(15);
+  expect(Math.max(...widths)).toBeLessThanOrEqual(WIDTH + 1);
+  const breaks = await page
+    .locator('.figure')
+    .evaluateAll((all) => all.map((figure) => getComputedStyle(figure).breakInside));
+  expect(new Set(breaks)).toEqual(new Set(['avoid']));
+}
+
+test('all chapters are there, light, without controls, as wide as the paper', async () => {
+  const page = await printed({ theme: 'dark' });
+  await expectHandout(page);
+  const settings = page.locator('#highway .controls');
+  expect(await settings.innerText()).toMatch(/Layers\s*6/);
+  await page.emulateMedia({ media: null });
+  await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+  expect(await page.locator('nav').isVisible()).toBe(true);
+  expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark');
+});
+
+test('the PDF has every chapter and a moderate number of pages', async () => {
+  const page = await printed();
+  const pdf = (await page.pdf({ preferCSSPageSize: true, printBackground: true })).toString(
+    'latin1',
+  );
+  const pages = pdf.match(/\/Type \/Page\b/g)!.length;
+  expect(pages).toBeGreaterThan(12);
+  expect(pages).toBeLessThan(45);
+});
+
+test('the browser’s own command says what is missing', async () => {
+  const page = await openPage();
+  await page.emulateMedia({ media: 'print' });
+  expect(await page.locator('#lab .handout-missing').isVisible()).toBe(true);
+});
+
+test.skipIf(!existsSync(single))('the one file prints as well', async () => {
+  await expectHandout(await printed({ file: single }));
+});

@@ -1,0 +1,39 @@
+// Tutorial and documentation as one static folder: `make site`, which builds both first.
+
+import { cp, writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defineConfig, type Plugin } from 'vite';
+import { compressFolder } from './plugins/compress.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const outDir = `${root}build/site`;
+
+const PARTS = {
+  tutorial: `${root}web/dist`,
+  'addnorm-tutorial.html': `${root}build/addnorm-tutorial.html`,
+  docs: `${root}build/docs/html`,
+};
+
+/** Puts the parts beside the first page, and compresses what is not yet. */
+function parts(): Plugin {
+  return {
+    name: 'parts',
+    async writeBundle() {
+      for (const [name, from] of Object.entries(PARTS)) {
+        const isSeen = (file: string) => !basename(file).startsWith('.'); // not Sphinx's notes
+        await cp(from, `${outDir}/${name}`, { recursive: true, filter: isSeen });
+      }
+      await writeFile(`${outDir}/.nojekyll`, ''); // else GitHub Pages leaves _static out
+      await compressFolder(outDir);
+    },
+  };
+}
+
+export default defineConfig({
+  root: `${root}web/site`,
+  base: './',
+  publicDir: false,
+  plugins: [parts()],
+  build: { outDir, emptyOutDir: true },
+});
