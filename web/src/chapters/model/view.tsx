@@ -45,7 +45,7 @@ function Prompted() {
       {shown.value ? (
         <Results {...shown.value} />
       ) : (
-        <p class="wait">{problem.value === '' && 'The network is being loaded.'}</p>
+        <p class="model-wait">{problem.value === '' && 'The network is being loaded.'}</p>
       )}
     </>
   );
