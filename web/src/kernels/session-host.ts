@@ -9,6 +9,7 @@ import type {
   SessionOptions,
   TokenMeasurement,
 } from './kernels';
+import { turns, type TurnsOptions } from './turns';
 
 export interface Stack {
   arrangement: Arrangement;
@@ -46,6 +47,11 @@ export class SessionHost {
     const start = performance.now();
     const tokens = this.#kernels.measureSentence(arrangement, options, text);
     return { ...tokens, milliseconds: performance.now() - start };
+  }
+
+  /** How far each layer turns the stream. */
+  turns(options: TurnsOptions): number[] {
+    return turns(this.#kernels.module, options);
   }
 
   /** Makes the stack for train() and validate(). */
