@@ -204,3 +204,24 @@ test('narrow, light and dark: nothing sticks out, axe finds nothing serious', as
     expect(await seriousFindings(page, '#placement')).toEqual([]);
   }
 });
+
+test('how far each layer turns the stream, with these layers and first weights', async () => {
+  const page = await openPage('#placement?pl.layers=5&pl.first=xavier');
+  const scope = chapter(page, 'placement');
+  await scope.getByRole('heading', { name: 'The price of pre-norm' }).scrollIntoViewIfNeeded();
+  const angles = async (name: string) => {
+    const row = scope
+      .locator('figure', { hasText: 'How far each layer turns' })
+      .locator(`tr[data-curve="${name}"]`);
+    return (await row.locator('td').allTextContents()).map(Number);
+  };
+  await expect.poll(() => angles('pre-norm'), { timeout: 60_000 }).toHaveLength(5);
+  const [pre, post] = [await angles('pre-norm'), await angles('post-norm')];
+  for (const angle of [...pre, ...post]) expect(angle > 0 && angle < 180).toBe(true);
+  const words = await scope.locator('[data-verdict="turns"]').textContent();
+  expect(words).toContain(`${Number(pre[4].toPrecision(3))}° in the last; post-norm`);
+  await scope.getByRole('radio', { name: 'PyTorch’s' }).check();
+  await expect
+    .poll(async () => (await angles('pre-norm'))[0], { timeout: 60_000 })
+    .not.toBe(pre[0]);
+});

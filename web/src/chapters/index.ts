@@ -74,7 +74,7 @@ const SOURCES: Source[] = [
     title: 'The geometry of LayerNorm',
     formulas: true,
     state: geometry,
-    height: [4730, 2910, 2890],
+    height: [4580, 2910, 2890],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
@@ -90,7 +90,7 @@ const SOURCES: Source[] = [
     title: 'Where the norm goes',
     formulas: true,
     state: placement,
-    height: [4470, 2280, 2190],
+    height: [5515, 3000, 2915],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),

@@ -10,6 +10,7 @@ import type {
   TokenMeasurement,
 } from './kernels';
 import { type PromptReading, readPrompt } from './trained';
+import { turns, type TurnsOptions } from './turns';
 
 export interface Stack {
   arrangement: Arrangement;
@@ -54,6 +55,11 @@ export class SessionHost {
     const start = performance.now();
     const reading = readPrompt(this.#kernels, file, prompt);
     return { ...reading, milliseconds: performance.now() - start };
+  }
+
+  /** How far each layer turns the stream. */
+  turns(options: TurnsOptions): number[] {
+    return turns(this.#kernels.module, options);
   }
 
   /** Makes the stack for train() and validate(). */

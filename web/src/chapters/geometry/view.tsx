@@ -101,22 +101,22 @@ function Numbers() {
         rows={[
           row(
             'mean',
-            'taken away: μ',
+            'μ',
             moves.map((m) => m.mean),
           ),
           row(
             'deviation',
-            'divided by: σ',
+            'σ',
             moves.map((m) => m.deviation),
           ),
           row(
             'sum',
-            'sum of x̂, which is x̂ · 1',
+            'x̂ · 1',
             moves.map((m) => sum(m.normalized)),
           ),
           row(
             'length',
-            '|x̂|; √3 = 1.73',
+            '|x̂|',
             moves.map((m) => length(m.normalized)),
           ),
           {

@@ -2,6 +2,7 @@ import { useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { ChapterLink } from '../../ui/controls';
 import { Curves } from './curves';
+import { Price } from './price';
 import { Switchboard } from './switchboard';
 import { Train } from './train';
 import './style.css';
@@ -30,12 +31,28 @@ export function PlacementChapter() {
         stream: every branch adds to it, so it grows, and the gradient passes unchanged.
       </p>
       <Curves table={table} />
+      <h3>The price of pre-norm</h3>
+      <p>
+        Each branch of a pre-norm stack starts from a normalized input, so its output has about one
+        size. The stream that it is added to grows from layer to layer. So a later layer turns the
+        stream by a smaller angle than an earlier one, and has less say. In post-norm the stream is
+        brought back to one size before each layer, and every layer has the same say. Larger
+        branches pay more: compare Xavier’s first weights.
+      </p>
+      <Price />
       <h3>Train it here</h3>
       <p>
-        That signal and gradient arrive is not yet enough. Two decoders with the same first weights
-        learn to predict the next byte of a text: one at the full learning rate from the first step
-        on, one with warm-up, where the rate grows from almost nothing. Train post first, then pre,
-        and compare.
+        That signal and gradient arrive is not yet enough: twelve layers of post-norm pass their
+        gradient and still stall. Adam divides a gradient by its own size, so its first steps move
+        every weight by about the learning rate, however small or uncertain the gradient is. Liu et
+        al. 2020 find that this is what post-norm does not bear: every layer’s branch has its full
+        say in the output, so steps in all layers at once change the output too much; in pre-norm
+        the larger stream outweighs them. Warm-up begins with small steps.
+      </p>
+      <p>
+        Two decoders with the same first weights learn to predict the next byte of a text: one at
+        the full learning rate from the first step on, one with warm-up, where the rate grows from
+        almost nothing. Train post first, then pre, and compare.
       </p>
       <p>
         The loss is in nats a byte: the mean of −ln p, where p is the probability that the model
