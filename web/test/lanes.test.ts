@@ -89,6 +89,7 @@ test('a number is changed by keyboard, and what is shown becomes one’s own', a
   const before = await lanesOf(lanes, 'next', 2);
   const field = lanes.getByRole('spinbutton', { name: 'A, from lane 2 into lane 1' });
   expect(Number(await field.getAttribute('aria-valuenow'))).toBeCloseTo(Math.exp(-8), 4);
+  expect(await field.inputValue()).toBe('3e−4');
   await field.focus();
   await page.keyboard.press('PageUp');
   expect(await lanes.getByRole('radio', { name: 'your own' }).isChecked()).toBe(true);

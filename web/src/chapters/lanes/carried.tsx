@@ -102,8 +102,7 @@ function Answer() {
       </ul>
       <p>
         A stream, or a gradient, can grow by this factor. The paper of mHC measured about 3000 for
-        hyper-connections in a trained model of 27 billion parameters, and 1.6 for mHC, where 20
-        rounds of Sinkhorn’s iteration leave a little over.
+        hyper-connections in a trained model of 27 billion parameters, and 1.6 for mHC.
       </p>
       {!carried.some(({ row }) => row === chosen) && (
         <p>

@@ -3,7 +3,7 @@
 import { useId, useState } from 'preact/hooks';
 import type { LaneNumbers } from '../../kernels/lanes';
 import { tidy } from '../../state/fields';
-import { exactNumber, fixedNumber } from '../../ui/numbers';
+import { exactNumber, fixedNumber, powerNumber } from '../../ui/numbers';
 import { type Part, setNumber } from './numbers';
 import { LIMIT } from './state';
 
@@ -129,12 +129,12 @@ function Cell({ name, part, value, set }: CellProps) {
 
 /** A number within the limits, also with the minus sign that the page shows. */
 function parse(text: string): number | null {
-  const value = Number(text.trim().replace('−', '-').replace(',', '.'));
+  const value = Number(text.trim().replaceAll('−', '-').replace(',', '.'));
   return text.trim() !== '' && Math.abs(value) <= LIMIT ? value : null;
 }
 
-/** As few decimals as it needs, three at most, or one more where nothing else would be left. */
+/** As few decimals as it needs, three at most; what is smaller as a power of ten. */
 function shortened(value: number): string {
-  const isSmall = Math.abs(value) < 0.001;
-  return fixedNumber(value, isSmall ? DECIMALS + 1 : DECIMALS).replace(/\.?0+$/, '');
+  if (value !== 0 && Math.abs(value) < 10 ** -DECIMALS) return powerNumber(value, 0);
+  return fixedNumber(value, DECIMALS).replace(/\.?0+$/, '');
 }
