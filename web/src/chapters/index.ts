@@ -66,7 +66,7 @@ const SOURCES: Source[] = [
     title: 'Step by step',
     formulas: true,
     state: stepByStep,
-    height: [4010, 2570, 2030],
+    height: [3850, 2570, 2030],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
@@ -74,7 +74,7 @@ const SOURCES: Source[] = [
     title: 'The geometry of LayerNorm',
     formulas: true,
     state: geometry,
-    height: [4580, 2910, 2890],
+    height: [4480, 2910, 2890],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
@@ -82,7 +82,7 @@ const SOURCES: Source[] = [
     title: 'The highway',
     formulas: true,
     state: highway,
-    height: [4030, 2370, 1955],
+    height: [3970, 2405, 1970],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
@@ -90,7 +90,7 @@ const SOURCES: Source[] = [
     title: 'Where the norm goes',
     formulas: true,
     state: placement,
-    height: [5515, 3000, 2915],
+    height: [5300, 3015, 2930],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -104,14 +104,14 @@ const SOURCES: Source[] = [
     title: 'More than one lane',
     formulas: true,
     state: lanes,
-    height: [6700, 3800, 3800],
+    height: [6385, 3780, 3555],
     load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
     id: 'axes',
     title: 'Which axes',
     state: axes,
-    height: [2300, 1390, 1230],
+    height: [2220, 1385, 1230],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {
@@ -119,7 +119,7 @@ const SOURCES: Source[] = [
     title: 'Backward',
     formulas: true,
     state: backward,
-    height: [3470, 1465, 1435],
+    height: [3390, 1465, 1435],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
@@ -127,14 +127,14 @@ const SOURCES: Source[] = [
     title: 'The block',
     formulas: true,
     state: block,
-    height: [3820, 2465, 2465],
+    height: [3755, 2465, 2465],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
     id: 'model',
     title: 'A real model',
     state: model,
-    height: [3800, 2600, 2600],
+    height: [3660, 2460, 2460],
     load: async () => ({ View: (await import('./model/view')).RealModel }),
   },
   {
@@ -142,14 +142,14 @@ const SOURCES: Source[] = [
     title: 'Quiz',
     formulas: true,
     state: quiz,
-    height: [2020, 1665, 1665],
+    height: [2040, 1690, 1690],
     load: async () => ({ View: (await import('./quiz/view')).Quiz }),
   },
   {
     id: 'lab',
     title: 'The lab',
     state: lab,
-    height: [4820, 3240, 2580],
+    height: [4505, 3075, 2415],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),
   },
 ];

@@ -75,7 +75,7 @@ function Results({ prompt, reading }: Shown) {
       <FeatureMap rows={rows} />
       <h3>What γ has learned</h3>
       <p>
-        Every γ starts at 1, the dashed line. {gammaWords(gammas)} A sublayer hears less of a
+        Every γ starts at 1, the dashed line. {gammaWords(gammas)} A sublayer reads less of a
         feature whose γ is small; but what counts is γ times the weights behind it, so this is a
         hint, not a proof.
       </p>
