@@ -56,7 +56,7 @@ function gradientWords(ratio: number): string {
 
 function tokenWords(cosine: number): string {
   if (cosine >= ALIKE) return 'all tokens end as nearly the same vector';
-  return Number.isNaN(cosine) ? 'no token has a direction' : 'the tokens still differ';
+  return Number.isNaN(cosine) ? 'no token has a direction' : 'the tokens can still be told apart';
 }
 
 const round = (value: number) => roundNumber(value, 2);

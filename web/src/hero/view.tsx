@@ -34,8 +34,13 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
           <p>{introduction}</p>
         </div>
         <div class="hero-switches" role="group" aria-label="What the stack has">
-          <Switch label="Add" formula="x + F" item={state.add} />
-          <Switch label="Norm" formula={NORM_NAMES[OPTIONS.norm]} item={state.norm} />
+          <span class="hero-invitation">Switch one off:</span>
+          <Switch label="Add" formula={add ? 'x + F' : 'F alone'} item={state.add} />
+          <Switch
+            label="Norm"
+            formula={norm ? NORM_NAMES[OPTIONS.norm] : 'none'}
+            item={state.norm}
+          />
         </div>
       </div>
       <p class="hero-outcome" role="status">
@@ -50,9 +55,12 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
       <p class="hero-hint">
         Measured here{tokens && ` in ${Math.round(tokens.milliseconds)} ms`}: {OPTIONS.layers}{' '}
         layers, width {OPTIONS.width}, these {SENTENCE.length} bytes, forward and back once with
-        first weights ({FIRST_WEIGHTS[OPTIONS.initialization]}, seed {OPTIONS.seed}). A band’s width
-        is the signal’s RMS, its colour the direction: tokens whose vectors point the same way share
-        a colour and draw together. The thin lines are the gradient on its way down.
+        first weights ({FIRST_WEIGHTS[OPTIONS.initialization]}, seed {OPTIONS.seed}). The norm
+        stands before each sublayer, as in GPT-2, so the stream itself may grow; chapter 1 shows the
+        older order, after the sum. A band’s width grows with the signal’s RMS, though far more slowly; its
+        colour is the direction: tokens whose vectors point the same way share a colour and draw together. “Tokens
+        alike” is the mean cosine of their vectors: 1 where all point the same way. The thin lines
+        are the gradient on its way down.
       </p>
       {measured && <Numbers measured={measured} />}
     </header>

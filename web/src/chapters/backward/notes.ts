@@ -2,5 +2,5 @@
 export const notes = [
   'dy comes from above, dx goes on below. Press “dy along 1”: dx is zero. Ask why before you go on.',
   'A shift of x changes nothing above the norm, so the gradient has nothing to say along it. The same holds along x̂.',
-  'In post-norm this happens to the stream itself, once for each norm. In pre-norm the stream goes past. Keep this for the chapter on placements.',
+  'In post-norm this happens to the stream itself, once for each norm. In pre-norm the stream goes past. Remember the placements: that is why pre-norm trains without warm-up.',
 ];

@@ -2,5 +2,5 @@
 export const notes = [
   'One product without the residual, one with it. Multiply out the second with two factors on the board: the 1 stays.',
   'Ask for a guess: how much of the gradient is left after 24 layers? Then move Layers from 6 to 48. Look at the third chart too: without the residual all tokens become alike.',
-  'The first weights change the numbers, not the conclusion. The last sentence says which stacks keep their gradient with all three.',
+  'For “Norm only” and “Residual only” the answer depends on the first weights. “Neither” always fails, “Both” always keeps its gradient.',
 ];
