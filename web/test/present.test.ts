@@ -44,6 +44,21 @@ test('starts from the toolbar at the chapter in sight, and Escape goes back to t
   expect(Math.abs(top)).toBeLessThan(150);
 });
 
+test('f fills the screen, and leaves it without an end of the presentation', async () => {
+  const page = await present('#backward');
+  const filled = () => page.evaluate(() => document.fullscreenElement !== null);
+  for (const expected of [true, false, true, false]) {
+    await page.keyboard.press('f');
+    await expect.poll(filled).toBe(expected);
+    await page.waitForTimeout(200); // for what follows the change
+    expect(await place(page)).toBe('Backward step 1 of 3');
+  }
+  await page.keyboard.press('f');
+  await expect.poll(filled).toBe(true);
+  await page.evaluate(() => document.exitFullscreen()); // as the browser does at Escape
+  await expect.poll(() => bar(page).count()).toBe(0);
+});
+
 test('keys go on and back, over the ends of chapters', async () => {
   const page = await present('#backward');
   await expect.poll(async () => (await headings(page)).join()).toMatch(/^\d+ Backward$/);

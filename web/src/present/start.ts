@@ -30,3 +30,7 @@ export function present(): void {
 export function fillScreen(): void {
   void document.documentElement.requestFullscreen?.().catch(() => {}); // the window is enough
 }
+
+export function leaveFullScreen(): void {
+  if (document.fullscreenElement) void document.exitFullscreen().catch(() => {}); // left already
+}

@@ -8,7 +8,7 @@ import { enlarge, keepFitting } from './fit';
 import { type Moves, onSwipe, press } from './keys';
 import { notesOf } from './notes';
 import { back, next, place, setSteps, step, steps, writeStep } from './place';
-import { fillScreen, presenting } from './start';
+import { fillScreen, leaveFullScreen, presenting } from './start';
 import { putOnStage, stepsOf } from './steps';
 
 const notesShown = signal(false);
@@ -18,8 +18,16 @@ const moves: Moves = {
   back,
   leave,
   notes: () => (notesShown.value = !notesShown.value),
-  fullScreen: () => (document.fullscreenElement ? document.exitFullscreen() : fillScreen()),
+  fullScreen: toggleFullScreen,
 };
+
+let goesOn = false; // in the window, once the screen has been left
+
+function toggleFullScreen(): void {
+  goesOn = document.fullscreenElement !== null;
+  if (goesOn) leaveFullScreen();
+  else fillScreen();
+}
 
 /** To the page as it was, at the chapter that was shown last. */
 function leave(): void {
@@ -27,7 +35,7 @@ function leave(): void {
   putOnStage([]);
   setSteps([]);
   writeStep(undefined);
-  if (document.fullscreenElement) void document.exitFullscreen();
+  leaveFullScreen();
   sectionOf(chapters[place.value]).scrollIntoView({ behavior: 'instant' });
 }
 
@@ -94,8 +102,11 @@ function listen(): () => void {
   const { signal } = ended;
   addEventListener('keydown', (event) => press(event, moves), { signal });
   // The browser itself takes Escape where the page fills the screen.
-  const left = () => document.fullscreenElement === null && leave();
-  document.addEventListener('fullscreenchange', left, { signal });
+  const changed = () => {
+    if (document.fullscreenElement === null && !goesOn) leave();
+    goesOn = false;
+  };
+  document.addEventListener('fullscreenchange', changed, { signal });
   onSwipe(moves, signal);
   return () => ended.abort();
 }
