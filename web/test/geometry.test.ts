@@ -109,6 +109,46 @@ test('x is dragged parallel to the picture, and the rest follows; undo takes it 
   expect(await vector(scope, 'layer-x')).toEqual(before);
 });
 
+test('x and the view follow the pointer where a presentation makes all larger', async () => {
+  const page = await openPage('?present=1#geometry?ge.turn=0&ge.tilt=0', {
+    level: 0,
+    width: 1920,
+    height: 3000, // the step has room to be larger
+  });
+  const scope = chapter(page, ID);
+  const handle = scope.getByRole('slider', { name: 'x in LayerNorm' });
+  await handle.hover();
+  const scale = () =>
+    scope
+      .locator('.drawing')
+      .first()
+      .evaluate(
+        (e) => e.getBoundingClientRect().width / (e as SVGSVGElement).viewBox.baseVal.width,
+      );
+  expect(await scale()).toBeGreaterThan(1.2);
+  const centre = async () => {
+    const { x, y, width, height } = (await handle.locator('.geo-knob').boundingBox())!;
+    return [x + width / 2, y + height / 2];
+  };
+  const [x, y] = await centre();
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x + 80, y - 40, { steps: 4 });
+  await page.mouse.up();
+  const [movedX, movedY] = await centre();
+  expect(Math.abs(movedX - x - 80)).toBeLessThan(3); // x has two decimals
+  expect(Math.abs(movedY - y + 40)).toBeLessThan(3);
+
+  const ground = scope.getByRole('slider', { name: 'View of LayerNorm', exact: true });
+  const { x: left, y: top } = (await ground.boundingBox())!;
+  await page.mouse.move(left + 20, top + 20);
+  await page.mouse.down();
+  await page.mouse.move(left + 120, top + 20, { steps: 4 });
+  await page.mouse.up();
+  const turned = Number(await ground.getAttribute('aria-valuenow'));
+  expect(Math.abs(turned + 50 / (await scale()))).toBeLessThanOrEqual(1);
+});
+
 test('the ground turns the view; no number changes with it', async () => {
   const { page, scope } = await open();
   const ground = scope.getByRole('slider', { name: 'View of LayerNorm', exact: true });

@@ -4,14 +4,15 @@ import { useRef } from 'preact/hooks';
 import type { Item } from '../../state/store';
 import { assign } from '../../state/store';
 import { alignedNumbers } from '../../ui/numbers';
+import { pointIn } from '../../ui/pointer';
 import { length } from '../../ui/vectors';
 import { add, type Space, times, type Vector } from './space';
 import { LIMIT, state } from './state';
 
 type Drag = (dx: number, dy: number) => void;
 
-/** The pointer's handlers of an element; `begin` gives what follows the pointer, in pixels from where
- * it began. */
+/** The pointer's handlers of an element; `begin` gives what follows the pointer, in the drawing's pixels
+ * from where it began. */
 function useDrag(begin: () => Drag) {
   const follow = useRef<Drag | undefined>(undefined);
   const origin = useRef([0, 0]);
@@ -22,13 +23,13 @@ function useDrag(begin: () => Drag) {
       element.setPointerCapture(event.pointerId);
       element.focus({ preventScroll: true });
       event.preventDefault();
-      origin.current = [event.clientX, event.clientY];
+      origin.current = pointIn(event);
       follow.current = begin();
     },
     onPointerMove(event: PointerEvent) {
       if (!(event.currentTarget as SVGElement).hasPointerCapture(event.pointerId)) return;
-      const [x, y] = origin.current;
-      follow.current?.(event.clientX - x, event.clientY - y);
+      const [x, y] = pointIn(event);
+      follow.current?.(x - origin.current[0], y - origin.current[1]);
     },
   };
 }

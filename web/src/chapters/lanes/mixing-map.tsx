@@ -6,6 +6,7 @@ import { assign } from '../../state/store';
 import { Figure } from '../../ui/figure';
 import { type Box, Label } from '../../ui/marks';
 import { exactNumber, fixedNumber } from '../../ui/numbers';
+import { pointIn } from '../../ui/pointer';
 import { DataTable, numberOrBlank } from '../../ui/table';
 import { textWidth } from '../../ui/text-width';
 import { largest } from '../../ui/vectors';
@@ -176,14 +177,12 @@ function Cells({ mixing, cell, words, width, point }: CellsProps) {
     assign(state, { reader: reader + 1, source });
   };
   const at = (event: MouseEvent): Cell => {
-    const { left, top } = (
-      event.currentTarget as SVGElement
-    ).ownerSVGElement!.getBoundingClientRect();
+    const [x, y] = pointIn(event);
     const part = (position: number, from: number, length: number) =>
       Math.floor(((position - from) / length) * mixing.length);
     return {
-      reader: part(event.clientY - top, map.y, map.height),
-      source: part(event.clientX - left, map.x, map.width),
+      reader: part(y, map.y, map.height),
+      source: part(x, map.x, map.width),
     };
   };
   const press = (event: KeyboardEvent) => {
