@@ -25,6 +25,8 @@ async function printed(options: PageOptions = {}): Promise<Page> {
 
 async function expectHandout(page: Page): Promise<void> {
   expect(await page.locator('.chapter-room, .wait').count()).toBe(0);
+  const source = await page.locator('.handout-source').textContent();
+  expect(source).toBe(`This page, as it is here: ${new URL('#?hw.layers=6', page.url()).href}`);
   await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
   await page.emulateMedia({ media: 'print' });
   for (const selector of [
@@ -53,6 +55,7 @@ async function expectHandout(page: Page): Promise<void> {
 
 test('all chapters are there, light, without controls, as wide as the paper', async () => {
   const page = await printed({ theme: 'dark' });
+  expect(await page.locator('#model [data-byte]').count()).toBe(8); // what is loaded last
   await expectHandout(page);
   const settings = page.locator('#highway .controls');
   expect(await settings.innerText()).toMatch(/Layers\s*6/);

@@ -21,11 +21,16 @@ export async function printHandout(): Promise<void> {
   const { dataset } = document.documentElement;
   preparing.value = true;
   dataset.view = 'print';
+  tellAddress(); // at print() itself it would come too late to be drawn
   loadEverything();
   await quiet();
   preparing.value = false;
   addEventListener('afterprint', () => delete dataset.view, { once: true });
   print();
+}
+
+function tellAddress(): void {
+  address.value = new URL(linkTo(''), location.href).href;
 }
 
 function loadEverything(): void {
@@ -56,7 +61,7 @@ async function quiet(): Promise<void> {
 export function prepareWhenAsked(): void {
   const { dataset } = document.documentElement;
   addEventListener('beforeprint', () => {
-    address.value = new URL(linkTo(''), location.href).href;
+    tellAddress();
     dataset.theme = 'light';
     loadEverything();
   });

@@ -6,6 +6,7 @@ import { ChapterLink, Failure, Presets, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { useNear } from '../../ui/near';
 import { grouped } from '../../ui/numbers';
+import { Wait } from '../../ui/room';
 import { FeatureMap } from './feature-map';
 import { GammaDots } from './gamma-dots';
 import { Continuation, NextBytes } from './next-bytes';
@@ -45,7 +46,9 @@ function Prompted() {
       {shown.value ? (
         <Results {...shown.value} />
       ) : (
-        <p class="model-wait">{problem.value === '' && 'The network is being loaded.'}</p>
+        problem.value === '' && (
+          <Wait height={[3150, 2150, 2150]}>The network is being loaded.</Wait>
+        )
       )}
     </>
   );
