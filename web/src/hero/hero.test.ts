@@ -57,7 +57,9 @@ test('sentences say what the numbers say', () => {
     'It fades. One 1,000th of the signal is left, one 100,000th of the gradient, and all tokens ' +
       'end as nearly the same vector.',
   );
-  expect(words(1, 2e4, 0.98)).toContain('the gradient 20,000-fold, and the tokens can still be told apart.');
+  expect(words(1, 2e4, 0.98)).toContain(
+    'the gradient 20,000-fold, and the tokens can still be told apart.',
+  );
   expect(words(NaN, NaN, NaN)).toBe(
     'It explodes. The signal outgrows float32, there is no gradient, and no token has a direction.',
   );

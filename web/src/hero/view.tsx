@@ -57,10 +57,10 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
         layers, width {OPTIONS.width}, these {SENTENCE.length} bytes, forward and back once with
         first weights ({FIRST_WEIGHTS[OPTIONS.initialization]}, seed {OPTIONS.seed}). The norm
         stands before each sublayer, as in GPT-2, so the stream itself may grow; chapter 1 shows the
-        older order, after the sum. A band’s width grows with the signal’s RMS, though far more slowly; its
-        colour is the direction: tokens whose vectors point the same way share a colour and draw together. “Tokens
-        alike” is the mean cosine of their vectors: 1 where all point the same way. The thin lines
-        are the gradient on its way down.
+        older order, after the sum. A band’s width grows with the signal’s RMS, though far more
+        slowly; its colour is the direction: tokens whose vectors point the same way share a colour
+        and draw together. “Tokens alike” is the mean cosine of their vectors: 1 where all point the
+        same way. The thin lines are the gradient on its way down.
       </p>
       {measured && <Numbers measured={measured} />}
     </header>
