@@ -1,5 +1,6 @@
 // Two moves of x: the reader first says what x̂ will do, then sees it.
 
+import { type Signal, signal } from '@preact/signals';
 import { normalizeToken } from '../../kernels/token';
 import { Button, Choice } from '../../ui/controls';
 import { glide } from '../../ui/glide';
@@ -8,7 +9,17 @@ import { roundNumber } from '../../ui/numbers';
 import { largest, largestDifference } from '../../ui/vectors';
 import { LIMIT, state } from './state';
 
-type Change = (v: number) => number;
+interface Move {
+  name: string;
+  change(v: number): number;
+  words: string; // what x does
+}
+
+/** A move that the reader has made, and the x that it started from. */
+interface Made {
+  x: readonly number[];
+  move: Move;
+}
 
 interface Guess {
   item: typeof state.shifted;
@@ -16,9 +27,12 @@ interface Guess {
   answers: Record<'a' | 'b' | 'c', string>;
   right: 'a' | 'b' | 'c';
   /** x is moved by the first of these that stays in range; the reader can then do both. */
-  moves: { name: string; change: Change }[];
+  moves: readonly Move[];
+  made: Signal<Made | undefined>;
   reply(layer: string, rms: string): string;
 }
+
+const ON_LINE = 'along a line parallel to 1, and all of that line is projected onto one point.';
 
 const GUESSES: Guess[] = [
   {
@@ -27,11 +41,11 @@ const GUESSES: Guess[] = [
     answers: { a: 'It moves along 1 too', b: 'It turns', c: 'Nothing' },
     right: 'c',
     moves: [
-      { name: 'Add 1 to each', change: (v) => v + 1 },
-      { name: 'Take 1 from each', change: (v) => v - 1 },
+      { name: 'Add 1 to each', change: (v) => v + 1, words: `x slides ${ON_LINE}` },
+      { name: 'Take 1 from each', change: (v) => v - 1, words: `x slides back ${ON_LINE}` },
     ],
+    made: signal(undefined),
     reply: (layer, rms) =>
-      'x slides along a line parallel to 1, and all of that line is projected onto one point. ' +
       `LayerNorm’s x̂ changes by at most ${layer}. RMSNorm does not project: its x̂ changes by up to ${rms}.`,
   },
   {
@@ -44,12 +58,20 @@ const GUESSES: Guess[] = [
     },
     right: 'b',
     moves: [
-      { name: 'Times 2', change: (v) => 2 * v },
-      { name: 'Divided by 2', change: (v) => v / 2 },
+      {
+        name: 'Times 2',
+        change: (v) => 2 * v,
+        words: 'x moves away from 0 on its ray, and both norms divide by a σ that has doubled too.',
+      },
+      {
+        name: 'Divided by 2',
+        change: (v) => v / 2,
+        words: 'x moves towards 0 on its ray, and both norms divide by a σ that has halved too.',
+      },
     ],
+    made: signal(undefined),
     reply: (layer, rms) =>
-      'x moves away from 0 on its ray, and both norms divide by a σ that has doubled too. x̂ changes ' +
-      `by at most ${layer} in LayerNorm and ${rms} in RMSNorm: that is ε.`,
+      `x̂ changes by at most ${layer} in LayerNorm and ${rms} in RMSNorm: that is ε.`,
   },
 ];
 
@@ -57,10 +79,13 @@ export function Guesses() {
   return GUESSES.map((guess) => <GuessView key={guess.question} {...guess} />);
 }
 
-function GuessView({ item, question, answers, right, moves, reply }: Guess) {
+function GuessView({ item, question, answers, right, moves, made, reply }: Guess) {
   const x = state.x.value;
-  const fits = ({ change }: { change: Change }) => largest(x.map(change)) <= LIMIT;
-  const move = ({ change }: { change: Change }) => glide(state.x, x.map(change));
+  const fits = ({ change }: Move) => largest(x.map(change)) <= LIMIT;
+  const make = (move: Move) => {
+    made.value = { x, move };
+    glide(state.x, x.map(move.change));
+  };
   const answered = item.value !== 'none';
   const choice = {
     field: item.field,
@@ -71,10 +96,11 @@ function GuessView({ item, question, answers, right, moves, reply }: Guess) {
     set value(answer) {
       item.value = answer;
       const first = moves.find(fits);
-      if (first) move(first);
+      if (first) make(first);
     },
   };
-  const changed = (kind: TokenNorm) => roundNumber(changeOf(kind, x, moves[0].change), 2);
+  const last = made.value ?? { x, move: moves.find(fits) ?? moves[0] }; // none: a link has the answer
+  const changed = (kind: TokenNorm) => roundNumber(changeOf(kind, last), 2);
   return (
     <div class="card geo-guess">
       <Choice label={question} item={choice} values={['a', 'b', 'c']} labels={answers} />
@@ -84,14 +110,14 @@ function GuessView({ item, question, answers, right, moves, reply }: Guess) {
             <strong class={item.value === right ? 'good' : 'bad'}>
               {item.value === right ? 'Right.' : 'Not so.'}
             </strong>{' '}
-            {reply(changed('layer'), changed('rms'))}
+            {last.move.words} {reply(changed('layer'), changed('rms'))}
           </p>
         )}
       </div>
       {answered && (
         <div class="buttons">
           {moves.map((one) => (
-            <Button key={one.name} onClick={() => move(one)} disabled={!fits(one)}>
+            <Button key={one.name} onClick={() => make(one)} disabled={!fits(one)}>
               {one.name}
             </Button>
           ))}
@@ -102,7 +128,9 @@ function GuessView({ item, question, answers, right, moves, reply }: Guess) {
 }
 
 /** The largest change of any feature of x̂. */
-function changeOf(kind: TokenNorm, x: readonly number[], change: Change): number {
-  const [before, after] = [x, x.map(change)].map((v) => normalizeToken({ kind }, v).normalized);
+function changeOf(kind: TokenNorm, { x, move }: Made): number {
+  const [before, after] = [x, x.map(move.change)].map(
+    (v) => normalizeToken({ kind }, v).normalized,
+  );
   return largestDifference(before, after);
 }
