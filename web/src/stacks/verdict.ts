@@ -82,7 +82,7 @@ function gradientSentence(ratio: number, layers: number): string {
   }
 }
 
-/** A tenth, and tenfold, are about what learning rates are tuned by. */
+/** Learning rates are tuned in steps of about ten, so a ratio from a tenth to ten counts as arrived. */
 function arrival(ratio: number): string {
   if (ratio < 0.1) return 'most of it is lost on the way';
   return ratio > 10 ? 'it grows on the way' : 'it arrives';

@@ -37,11 +37,10 @@ export function Geometry() {
 
       <h3>Backward takes the same two directions away</h3>
       <p>
-        The loss sends back g, its gradient by x̂. (Of its gradient by the output, dy, that is g = γ
-        ⊙ dy.) Now the same thought as forward: x moved along 1 leaves x̂ where it is, and so, but
-        for ε, does x moved along x̂, which makes x − μ only longer. The loss cannot depend on
-        either, so the gradient of x must have no part along them. The norm’s backward takes both
-        parts from g: the two directions that forward projected out. Drag g.
+        The loss sends back g, its gradient by x̂ (g = γ ⊙ dy, where dy is its gradient by the
+        output). Think of forward again. Moving x along 1 leaves x̂ where it is. Moving x along x̂
+        only makes x − μ longer, so x̂ stays too, but for ε. The loss cannot depend on either move,
+        so the gradient of x has no part along them: backward takes both from g. Drag g.
       </p>
       <Backward />
       <p>

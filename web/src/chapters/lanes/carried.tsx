@@ -146,7 +146,7 @@ function Reply() {
 /** Both curves at their end. */
 function verdict({ left, gain }: Carried): string {
   const [difference, product] = [left.at(-1), gain.at(-1)];
-  if (product == null) return 'The numbers grow beyond all that can be computed.';
+  if (product == null) return 'The numbers overflow.';
   const size =
     product < 1.01
       ? 'The product amplifies nothing'

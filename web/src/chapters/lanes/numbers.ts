@@ -18,7 +18,7 @@ export function rowOf(name: RowName): LaneRow | undefined {
   return table.get(name);
 }
 
-/** The reader's own numbers. Of a link whose lists do not fit together, those that do. */
+/** The reader's own numbers. Lists of a link that do not fit together are cut, or filled with 0. */
 export function ownNumbers(): LaneNumbers {
   const read = state.read.value;
   const lanes = read.length;

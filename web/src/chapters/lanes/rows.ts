@@ -24,7 +24,8 @@ export const ROWS = {
   },
   'residual-dual': {
     label: 'ResiDual',
-    words: 'Lane 1 is post-norm and is read. Lane 2 only collects, so that the gradient has a way.',
+    words:
+      'Lane 1 is post-norm and is read. Lane 2 only collects, so the gradient has a path past the norms.',
   },
   siamese: {
     label: 'SiameseNorm',

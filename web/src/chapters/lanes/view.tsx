@@ -52,9 +52,11 @@ export function LanesChapter() {
         does it.
       </p>
       <p class="hint">
-        All numbers here come from the library: those of the rows at the start of training, M, and
-        the products of A from its theory, which <ChapterLink to="lab">the lab</ChapterLink>{' '}
-        compares with measured streams (depth-mixing, lanes, composite-gain).
+        The numbers of the rows, which are those at the start of training, M and the products of A
+        come from the library. <ChapterLink to="lab">The lab</ChapterLink> compares M and the
+        products with measured streams (depth-mixing, lanes, composite-gain). The results in the
+        first table, and the gains of mHC’s large model, come from the papers. The values moved
+        follow from the formulas, or come from the papers too.
       </p>
     </>
   );

@@ -25,10 +25,10 @@ export function RealModel() {
   return (
     <div ref={element}>
       <p>
-        A stream that has grown, features that dwarf the others, layers that are hardly missed: what
-        one meets in trained models, and what makes them hard to quantize or easy to prune, is not
-        there at first. The stacks of the other chapters have their first weights, or were trained
-        for seconds. This network has been trained, byte by byte, on nine tenths of the King James
+        In trained models the stream has grown, some features dwarf the others, and some layers are
+        hardly missed. This makes them hard to quantize and easy to prune, and none of it is there
+        at the start. The stacks of the other chapters have their first weights, or were trained for
+        seconds. This network has been trained, byte by byte, on nine tenths of the King James
         Bible. Give it a text, and see what training has made of stream and norms.
       </p>
       {networkMissing === '' ? <Prompted /> : <p>{networkMissing}</p>}
@@ -60,9 +60,9 @@ function Results({ prompt, reading }: Shown) {
   return (
     <>
       <p class="hint">
-        Pre-norm, {layers} layers, width {width}, {grouped(parameters)} weights, which see up to{' '}
-        {context} bytes: small enough for this page, and too small to write well. It goes on with
-        the likeliest byte each time:
+        Pre-norm, {layers} layers, width {width}, {grouped(parameters)} weights. It reads up to{' '}
+        {context} bytes: small enough for this page, too small to write well. It goes on with the
+        likeliest byte each time:
       </p>
       <Continuation prompt={prompt} prediction={reading.whole} />
       <NextBytes whole={reading.whole} />

@@ -45,6 +45,7 @@ export function Price() {
       ) : (
         <Wait height={[400, 375, 375]}>The turns are being measured.</Wait>
       )}
+      <p class="hint">Measured on stacks of the same size and recipe, which read random numbers.</p>
     </div>
   );
 }

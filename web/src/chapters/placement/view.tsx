@@ -36,18 +36,18 @@ export function PlacementChapter() {
         Each branch of a pre-norm stack starts from a normalized input, so its output has about one
         size. The stream that it is added to grows from layer to layer. So a later layer turns the
         stream by a smaller angle than an earlier one, and has less say. In post-norm the stream is
-        brought back to one size before each layer, and every layer has the same say. Larger
-        branches pay more: compare Xavier’s first weights.
+        brought back to one size before each layer, and every layer has the same say. The larger the
+        branches, the higher the price: compare Xavier’s first weights.
       </p>
       <Price />
       <h3>Train it here</h3>
       <p>
-        That signal and gradient arrive is not yet enough: twelve layers of post-norm pass their
-        gradient and still stall. Adam divides a gradient by its own size, so its first steps move
-        every weight by about the learning rate, however small or uncertain the gradient is. Liu et
-        al. 2020 find that this is what post-norm does not bear: every layer’s branch has its full
-        say in the output, so steps in all layers at once change the output too much; in pre-norm
-        the larger stream outweighs them. Warm-up begins with small steps.
+        It is not enough that signal and gradient arrive: a post-norm stack of twelve layers passes
+        its gradient and still stalls. Adam divides a gradient by its own size, so its first steps
+        move every weight by about the learning rate, however small or uncertain the gradient is.
+        Liu et al. 2020 find that this is what post-norm does not bear: every layer’s branch has its
+        full say in the output, so steps in all layers at once change the output too much; in
+        pre-norm the larger stream outweighs them. Warm-up begins with small steps.
       </p>
       <p>
         Two decoders with the same first weights learn to predict the next byte of a text: one at
@@ -56,9 +56,9 @@ export function PlacementChapter() {
       </p>
       <p>
         The loss is in nats a byte: the mean of −ln p, where p is the probability that the model
-        gave to the byte that came. All 256 bytes held equally likely make 5.55 nats; p = ½ each
-        time makes 0.69. A model that has learned only how often each byte occurs gets to the dashed
-        line.
+        gave to the byte that came. If all 256 bytes are held equally likely, the loss is 5.55 nats;
+        with p = ½ every time it is 0.69. A model that has learned only how often each byte occurs
+        gets to the dashed line.
       </p>
       <Train table={table} />
       <p class="hint">
