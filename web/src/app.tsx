@@ -3,6 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from './chapters';
 import { ChapterSection } from './chapters/section';
+import { Closing, Goals } from './closing';
 import { address, preparing, printHandout } from './handout/print';
 import { Hero } from './hero/view';
 import { failure } from './kernels/current';
@@ -30,8 +31,9 @@ export function App() {
       <Hero
         title="Add & Norm"
         introduction={
-          'The residual connections and norms of every Transformer, to see, touch and try. Every ' +
-          'number on this page is computed here, by the kernels of the addnorm library.'
+          'The residual connections and norms of every Transformer, to see, touch and try. The ' +
+          'kernels of the addnorm library compute the figures here, in your browser. Numbers from ' +
+          'elsewhere name their source.'
         }
       />
       <Page>
@@ -45,10 +47,12 @@ export function App() {
         </Toolbar>
         <Contents />
         <main>
+          <Goals />
           <Failure text={failure.value} />
           {chapters.map((chapter, i) => (
             <ChapterSection key={chapter.source.id} chapter={chapter} number={i + 1} />
           ))}
+          <Closing />
         </main>
         {Presenter && <Presenter />}
         <p class="handout-source">This page, as it is here: {address}</p>

@@ -27,6 +27,12 @@ export function Concepts() {
           next layer. With γ = σ and β = μ they would undo the norm for one vector.
         </p>
         <p>
+          BatchNorm’s authors gave a reason in 2015: less internal covariate shift, which is the
+          drift of a layer’s inputs while the layers below it learn. Santurkar et al. 2018 found
+          that BatchNorm helps without reducing that shift: norms keep the scale, and smooth the
+          loss.
+        </p>
+        <p>
           The gradient is divided by σ too: <ChapterLink to="backward">Backward</ChapterLink> shows
           it.
         </p>

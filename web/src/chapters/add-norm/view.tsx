@@ -12,6 +12,7 @@ export function AddNorm() {
   return (
     <>
       <Introduction />
+      <Colours />
       <div class="an-stages">
         <div>
           <h3 id="an-stage-a">Stage A: split and add</h3>
@@ -89,6 +90,29 @@ function Introduction() {
         <StartTour />
       </div>
     </div>
+  );
+}
+
+const COLOURS = {
+  stream: 'stream, x',
+  branch: 'branch, F(x)',
+  sum: 'sum, s',
+  normalized: 'normalized, x̂',
+  output: 'output, y',
+};
+
+/** What a colour means in the figures. */
+function Colours() {
+  return (
+    <p class="an-colours">
+      Colours:
+      {Object.entries(COLOURS).map(([name, words]) => (
+        <span key={name}>
+          <span class="an-swatch" style={{ background: `var(--${name})` }} aria-hidden="true" />{' '}
+          {words}
+        </span>
+      ))}
+    </p>
   );
 }
 

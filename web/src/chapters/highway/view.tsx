@@ -99,7 +99,9 @@ function Story() {
       </p>
       <p>
         A residual connection is a highway beside the sublayer: the signal goes on as it is, and the
-        sublayer only adds to it. In the derivative the highway is a 1:
+        sublayer only adds to it. It was invented against degradation: He et al. 2016 found that a
+        deeper plain network has a higher error, even on its training data. In the derivative the
+        highway is a 1:
       </p>
       <div class="highway-formulas">
         <Formula block tex="y = x + F(x)" />

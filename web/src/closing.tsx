@@ -1,0 +1,107 @@
+// What frames the chapters: the goals before them, and what to keep and the sources after them.
+
+import { ChapterLink } from './ui/controls';
+
+export function Goals() {
+  return (
+    <p class="goals">
+      By the end you can compute a norm by hand, say why a deep network needs both Add and Norm,
+      choose where the norm goes, and follow the gradient back through both.
+    </p>
+  );
+}
+
+export function Closing() {
+  return (
+    <section class="closing" aria-label="What to keep, and references">
+      <h2>What to keep</h2>
+      <ol>
+        <li>
+          Add keeps the original: <ChapterLink to="add-norm">a sublayer</ChapterLink> only says what
+          should change.
+        </li>
+        <li>
+          Norm subtracts the mean and divides by the deviation; γ and β set{' '}
+          <ChapterLink to="step-by-step">scale and offset</ChapterLink>.
+        </li>
+        <li>
+          So LayerNorm’s x̂ keeps only{' '}
+          <ChapterLink to="geometry">the direction of x − μ</ChapterLink>: but for ε, neither a
+          shift nor a positive scale of x changes it.
+        </li>
+        <li>
+          Residuals give the gradient{' '}
+          <ChapterLink to="highway">a path past every sublayer</ChapterLink>; norms keep the numbers
+          in range.
+        </li>
+        <li>
+          Pre-norm leaves the stream free, so it grows and late layers turn it less. Post-norm keeps
+          its size, but a deep stack{' '}
+          <ChapterLink to="placement">can stall without warm-up</ChapterLink>.
+        </li>
+        <li>
+          Several <ChapterLink to="lanes">lanes</ChapterLink> give the stream more room, but mixing
+          them can amplify the stream or make the lanes one.
+        </li>
+        <li>
+          LayerNorm and RMSNorm need{' '}
+          <ChapterLink to="axes">nothing but the token itself</ChapterLink>; BatchNorm in training
+          needs the batch.
+        </li>
+        <li>
+          On the way back LayerNorm takes the parts along 1 and x̂ from the gradient, and{' '}
+          <ChapterLink to="backward">divides it by σ</ChapterLink>.
+        </li>
+      </ol>
+      <h2>References</h2>
+      <ul class="closing-references">
+        {REFERENCES.map(([authors, title, where]) => (
+          <li key={title}>
+            {authors}: <cite>{title}</cite> ({where})
+          </li>
+        ))}
+      </ul>
+      <p class="hint">
+        The tables of placements and lanes, and <ChapterLink to="lab">the lab</ChapterLink>, name
+        further sources.
+      </p>
+    </section>
+  );
+}
+
+const REFERENCES = [
+  [
+    'Ioffe and Szegedy',
+    'Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift',
+    'ICML 2015, arXiv 1502.03167',
+  ],
+  ['He et al.', 'Deep Residual Learning for Image Recognition', 'CVPR 2016, arXiv 1512.03385'],
+  ['Ba, Kiros and Hinton', 'Layer Normalization', '2016, arXiv 1607.06450'],
+  ['Vaswani et al.', 'Attention Is All You Need', 'NeurIPS 2017, arXiv 1706.03762'],
+  [
+    'Santurkar et al.',
+    'How Does Batch Normalization Help Optimization?',
+    'NeurIPS 2018, arXiv 1805.11604',
+  ],
+  ['Zhang and Sennrich', 'Root Mean Square Layer Normalization', 'NeurIPS 2019, arXiv 1910.07467'],
+  [
+    'Xu et al.',
+    'Understanding and Improving Layer Normalization',
+    'NeurIPS 2019, arXiv 1911.07013',
+  ],
+  [
+    'Xiong et al.',
+    'On Layer Normalization in the Transformer Architecture',
+    'ICML 2020, arXiv 2002.04745',
+  ],
+  [
+    'Liu et al.',
+    'Understanding the Difficulty of Training Transformers',
+    'EMNLP 2020, arXiv 2004.08249',
+  ],
+  ['Wang et al.', 'DeepNet: Scaling Transformers to 1,000 Layers', '2022, arXiv 2203.00555'],
+  ['Xie et al.', 'ResiDual: Transformer with Dual Residual Connections', '2023, arXiv 2304.14802'],
+  ['Zhu et al.', 'Hyper-Connections', '2024, arXiv 2409.19606'],
+  ['Xie et al.', 'mHC: Manifold-Constrained Hyper-Connections', '2025, arXiv 2512.24880'],
+  ['Kimi Team', 'Attention Residuals', '2026, arXiv 2603.15031'],
+];
