@@ -44,6 +44,7 @@ export function LineChart(props: LineChartProps) {
   const counted = useMemo(() => Array.from({ length }, (_, i) => i), [length]);
   const x = props.x ?? counted;
   const [zoom, setZoom] = useState<Interval | null>(null);
+  const drawable = { ...props, x, curves: props.logarithmic ? curves.map(withoutZeros) : curves };
   return (
     <div class="line-chart">
       <Figure
@@ -51,11 +52,11 @@ export function LineChart(props: LineChartProps) {
         title={name}
         height={height}
         draw={(width) => {
-          const drawn = layout({ ...props, x }, zoom, { width, height });
+          const drawn = layout(drawable, zoom, { width, height });
           return (
             <>
-              <Plot {...props} {...drawn} x={x} />
-              <Reading {...drawn} x={x} curves={curves} label={xLabel} zoom={setZoom} />
+              <Plot {...drawable} {...drawn} />
+              <Reading {...drawn} x={x} curves={drawable.curves} label={xLabel} zoom={setZoom} />
             </>
           );
         }}
@@ -74,6 +75,11 @@ export function LineChart(props: LineChartProps) {
       {zoom && <Button onClick={() => setZoom(null)}>Show all of it</Button>}
     </div>
   );
+}
+
+/** A logarithmic axis has no place for them. */
+function withoutZeros(curve: Curve): Curve {
+  return { ...curve, values: curve.values.map((v) => (v != null && v <= 0 ? null : v)) };
 }
 
 export interface Layout {
