@@ -183,6 +183,7 @@ function Rows({ row, numbers }: { row: LaneRow | undefined; numbers: LaneNumbers
         <LanesChoice row={row} lanes={numbers.lanes} />
         {row && <Slider label="Sublayer" item={state.sublayer} />}
       </div>
+      {row && <p class="hint">The numbers are those of a stack of 12 layers.</p>}
     </>
   );
 }
