@@ -1,4 +1,5 @@
-// The package's kernels, and the placements and sessions that the tutorial's module adds to them.
+// The package's kernels, and what the tutorial's module adds to them: placements, the matrices of lanes,
+// sessions that train, and networks that have been trained.
 
 import { AddNorm, type Initialization, INITIALIZATIONS, KernelError, KINDS } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';

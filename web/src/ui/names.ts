@@ -1,4 +1,4 @@
-// Names of norms, placements and first weights.
+// Names of norms, placements and first weights, and how a name begins a sentence.
 
 import type { Initialization, Kind } from 'addnorm';
 
@@ -22,3 +22,7 @@ export const FIRST_WEIGHTS: Record<Initialization, string> = {
   xavier: 'Xavier',
   gpt2: 'GPT-2’s',
 };
+
+export function capital(name: string): string {
+  return name[0].toUpperCase() + name.slice(1);
+}

@@ -47,6 +47,11 @@ export function roundNumber(v: number, digits = 4): string {
   return minus(String(Number(v.toPrecision(digits))));
 }
 
+/** A part of a whole, with `digits` significant digits. */
+export function percent(share: number, digits = 3): string {
+  return `${roundNumber(100 * share, digits)} %`;
+}
+
 /** As many digits as it has, up to six. */
 export function plainNumber(v: number): string {
   return minus(String(Number(v.toPrecision(6))).replace('e+', 'e'));

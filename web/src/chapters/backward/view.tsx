@@ -5,7 +5,7 @@ import { tidy } from '../../state/fields';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES, type TokenNorm } from '../../ui/names';
-import { roundNumber } from '../../ui/numbers';
+import { percent, roundNumber } from '../../ui/numbers';
 import { Rounded, Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
 import { dot, length, sum } from '../../ui/vectors';
@@ -138,7 +138,7 @@ function Checks({ gradient, rms }: PartProps) {
   const whole = dot(g, g);
   const share = (part: readonly number[]) => {
     const kept = withoutRounding(part, g);
-    return whole === 0 ? 'none' : `${roundNumber((100 * dot(kept, kept)) / whole, 3)} %`;
+    return whole === 0 ? 'none' : percent(dot(kept, kept) / whole);
   };
   const rows: [id: string, name: string, value: ComponentChildren][] = [
     ['sum', 'Σ dx', <Rounded value={sum(dx)} />],
@@ -172,7 +172,7 @@ function verdict({ g, remainder, deviation, dx, normalized }: Gradient, rms: boo
   const removed =
     kept < 1e-4
       ? 'Nearly all of this gradient points where x̂ cannot change: next to nothing is left.'
-      : `Of |g|², ${roundNumber(100 * (1 - kept), 3)} % are removed. Dividing by ` +
+      : `Of |g|², ${percent(1 - kept)} are removed. Dividing by ` +
         `σ = ${roundNumber(deviation, 3)} then makes the rest ${deviation > 1 ? 'smaller' : 'larger'}.`;
   const why = flat
     ? ` Here x has no ${rms ? 'size' : 'spread'}: only ε keeps σ from being 0, and 1/σ is at its largest.`

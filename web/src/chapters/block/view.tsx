@@ -4,7 +4,7 @@ import { ChapterLink, Choice, Code, Presets, TextField } from '../../ui/controls
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
 import { PLACEMENT_NAMES } from '../../ui/names';
-import { grouped, roundNumber } from '../../ui/numbers';
+import { grouped, percent, roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { cppCode, pythonCode } from './code';
 import { BlockDiagram, HEIGHT } from './diagram';
@@ -103,7 +103,7 @@ function Parts() {
   const layers = state.layers.value;
   const parts = partsOf(sizes);
   const one = blockParameters(sizes);
-  const shares = parts.map(({ parameters }) => share(parameters / one));
+  const shares = parts.map(({ parameters }) => percent(parameters / one));
   return (
     <>
       <div class="block-parts">
@@ -155,10 +155,6 @@ function Parts() {
       </p>
     </>
   );
-}
-
-function share(part: number): string {
-  return `${roundNumber(100 * part, 3)} %`;
 }
 
 function memory(bytes: number): string {

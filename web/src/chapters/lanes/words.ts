@@ -1,6 +1,7 @@
 // The sentences of the chapter, made from the numbers.
 
 import type { LaneNumbers, Mixing } from '../../kernels/lanes';
+import { capital } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
 import { largest, sum } from '../../ui/vectors';
 
@@ -9,10 +10,6 @@ export function readerName(mixing: Mixing, row: number): string {
 }
 export function sourceName(column: number): string {
   return column === 0 ? 'x' : `sublayer ${column}`;
-}
-
-function capital(text: string): string {
-  return text[0].toUpperCase() + text.slice(1);
 }
 
 /** One entry of M, in a sentence. */

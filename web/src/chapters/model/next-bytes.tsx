@@ -4,7 +4,7 @@ import { scaleLinear } from 'd3-scale';
 import type { Prediction } from '../../kernels/kernels';
 import { Figure } from '../../ui/figure';
 import { Label } from '../../ui/marks';
-import { exactNumber, fixedNumber } from '../../ui/numbers';
+import { exactNumber, percent } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { textWidth } from '../../ui/text-width';
 import { EDGE, LINE, Names } from './plot';
@@ -57,7 +57,7 @@ export function NextBytes({ whole, without, skipped }: NextBytesProps) {
                       fill={colour}
                     />
                     <Label at={[x(next[byte]) + 6, 6]} anchor="start">
-                      {percent(next[byte])}
+                      {chance(next[byte])}
                     </Label>
                   </g>
                 ))}
@@ -81,8 +81,8 @@ export function NextBytes({ whole, without, skipped }: NextBytesProps) {
   );
 }
 
-function percent(share: number): string {
-  return share < 0.001 ? '< 0.1 %' : `${fixedNumber(100 * share, 1)} %`;
+function chance(share: number): string {
+  return share < 0.001 ? '< 0.1 %' : percent(share);
 }
 
 /** The prompt, and how the network goes on. */

@@ -2,9 +2,8 @@
 
 import type { Prediction } from '../../kernels/kernels';
 import type { PromptReading } from '../../kernels/trained';
-import { fixedNumber, roundNumber } from '../../ui/numbers';
-
-const percent = (share: number) => `${roundNumber(100 * share, 2)} %`;
+import { capital } from '../../ui/names';
+import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
 
 /** Each sublayer's branch over the stream that it is added to, as RMS. */
 export function shares({ stream, branch }: Pick<PromptReading, 'stream' | 'branch'>): number[] {
@@ -18,7 +17,7 @@ export function growthWords(reading: Pick<PromptReading, 'stream' | 'branch'>): 
   const change = ratio > 1.05 ? `grows ${roundNumber(ratio, 2)}-fold` : 'does not grow';
   const share = shares(reading);
   const [least, most] = [Math.min(...share), Math.max(...share)];
-  const named = (v: number) => `${percent(v)} (${sublayerName(share.indexOf(v))})`;
+  const named = (v: number) => `${percent(v, 2)} (${sublayerName(share.indexOf(v))})`;
   return (
     `On this prompt the stream ${change}, from an RMS of ${roundNumber(first, 3)} to ` +
     `${roundNumber(last, 3)}. A branch has from ${named(least)} to ${named(most)} of the size of ` +
@@ -69,8 +68,6 @@ export function normName(norm: number, norms: number): string {
 export function sublayerName(sublayer: number): string {
   return `${sublayer % 2 === 0 ? 'attention' : 'feed-forward'} ${sublayer >> 1}`;
 }
-
-const capital = (text: string) => text[0].toUpperCase() + text.slice(1);
 
 /** The layers whose loss is the highest and the lowest. */
 export function extremes(without: readonly Prediction[]): { worst: number; least: number } {
