@@ -113,6 +113,23 @@ test('what is changed stays; controls keep their own keys', async () => {
   expect(await gamma.inputValue()).toBe(value);
 });
 
+test('an arrow goes on behind a click, and leaves what was chosen as it is', async () => {
+  const page = await present('=2#highway');
+  const seen = await place(page);
+  const label = chapter(page, 'highway').locator('.choice label:visible').last();
+  const choice = (await label.getByRole('radio').elementHandle())!; // wherever it is shown
+  await label.click();
+  expect(await choice.isChecked()).toBe(true);
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => place(page)).not.toBe(seen);
+  expect(await choice.isChecked()).toBe(true);
+});
+
+test('a step that comes with a result is reached by its address', async () => {
+  const page = await present('=5#model');
+  await expect.poll(() => place(page), { timeout: 60_000 }).toBe('A real model step 5 of 5');
+});
+
 test('a bar follows the mouse where all is larger', async () => {
   const page = await present('=2#add-norm', { width: 1920, height: 1080 });
   const scope = chapter(page, 'add-norm');

@@ -12,18 +12,31 @@ export interface Moves {
 const ARROWS = 'input, select, textarea, [role=slider]';
 const SPACE = `${ARROWS}, button, summary, [role=button]`;
 
+/** Whether the control with the focus was clicked. Its arrows then go on: a lecturer who has just
+ * answered a question does not mean to change the answer. With Tab a control gets its arrows. */
+let wasClicked = false;
+
+export function watchClicks(signal: AbortSignal): void {
+  addEventListener('pointerdown', () => (wasClicked = true), { signal, capture: true });
+  addEventListener('keydown', ({ key }) => (wasClicked &&= key !== 'Tab'), {
+    signal,
+    capture: true,
+  });
+}
+
 export function press(event: KeyboardEvent, moves: Moves): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   const isFor = (controls: string) => (event.target as Element).matches?.(controls);
   if (isFor('textarea, input[type=text]') && event.key !== 'Escape') return;
+  const hasArrows = isFor(ARROWS) && !wasClicked;
   const forward = () => scrollBy(1) || moves.next();
   const backward = () => scrollBy(-1) || moves.back();
   const actions: Record<string, undefined | false | (() => void)> = {
     PageDown: forward,
     PageUp: backward,
     ' ': !isFor(SPACE) && (event.shiftKey ? backward : forward),
-    ArrowRight: !isFor(ARROWS) && moves.next,
-    ArrowLeft: !isFor(ARROWS) && moves.back,
+    ArrowRight: !hasArrows && moves.next,
+    ArrowLeft: !hasArrows && moves.back,
     Escape: moves.leave,
     n: moves.notes,
     f: moves.fullScreen,

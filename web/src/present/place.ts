@@ -28,9 +28,13 @@ export const step = computed(() => {
   return Math.min(chapter === place.value ? step : 0, steps.value.length - 1);
 });
 
+/** A step that is not there yet may come with a result: it stays asked for, but for “the last”. */
 export function setSteps(found: Element[][]): void {
   steps.value = found;
-  if (found.length > 0) asked.value = { chapter: place.value, step: step.value };
+  if (found.length === 0) return;
+  const { chapter = place.value, step: wanted } = asked.value;
+  const isHere = chapter === place.value && Number.isFinite(wanted);
+  asked.value = { chapter: place.value, step: isHere ? wanted : step.value };
 }
 
 export function goToStep(chapter: number, step: number): void {

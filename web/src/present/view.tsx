@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { type Chapter, chapters } from '../chapters';
 import { Button } from '../ui/controls';
 import { enlarge, keepFitting } from './fit';
-import { type Moves, onSwipe, press } from './keys';
+import { type Moves, onSwipe, press, watchClicks } from './keys';
 import { notesOf } from './notes';
 import { back, next, place, setSteps, step, steps, writeStep } from './place';
 import { fillScreen, leaveFullScreen, presenting } from './start';
@@ -108,6 +108,7 @@ function listen(): () => void {
   };
   document.addEventListener('fullscreenchange', changed, { signal });
   onSwipe(moves, signal);
+  watchClicks(signal);
   return () => ended.abort();
 }
 
