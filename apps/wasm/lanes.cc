@@ -165,7 +165,7 @@ std::string lanes_carried_json(const LaneStack& asked) {
     const std::vector<theory::LaneNumbers> numbers = theory::lane_numbers(stack);
     const std::size_t n = numbers.front().lanes;
     for (const Numbers& product : lab::products(numbers)) {
-      left.push_back(lab::distance_from_mean(product, n));
+      left.push_back(lab::difference_left(product, n));
       gain.push_back(lab::largest_sum(product, n));
     }
   }

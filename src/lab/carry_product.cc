@@ -88,10 +88,13 @@ std::vector<std::vector<double>> products(const std::vector<theory::LaneNumbers>
   return all;
 }
 
-double distance_from_mean(const std::vector<double>& matrix, std::size_t n) {
-  const double uniform = 1 / static_cast<double>(n);
+double difference_left(const std::vector<double>& matrix, std::size_t n) {
+  std::vector<double> without_mean(n * n, -1 / static_cast<double>(n));
+  for (std::size_t i = 0; i < n; ++i) without_mean[i * n + i] += 1;
   double sum = 0;
-  for (const double entry : matrix) sum += (entry - uniform) * (entry - uniform);
+  for (const double entry : product(product(without_mean, matrix, n), without_mean, n)) {
+    sum += entry * entry;
+  }
   return std::sqrt(sum / static_cast<double>(n - 1));
 }
 

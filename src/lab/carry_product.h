@@ -24,9 +24,10 @@ CarryProducts carry_products(const std::vector<BlockPlacement>& placements, cons
 /// A_l … A_1 behind each sublayer, from what theory has of their numbers.
 std::vector<std::vector<double>> products(const std::vector<theory::LaneNumbers>& numbers);
 
-/// How far a product of carries is from the matrix of 1/n, which leaves the mean of all lanes in
-/// each: 1 for the identity, 0 where the lanes are one.
-double distance_from_mean(const std::vector<double>& matrix, std::size_t n);
+/// What a product of carries leaves of the differences between lanes: ‖C·P·C‖_F/√(n − 1), where
+/// C = I − 11ᵀ/n takes away the mean of the lanes. 1 for the identity, 0 where the lanes become
+/// one.
+double difference_left(const std::vector<double>& matrix, std::size_t n);
 
 /// The largest sum of the absolute values of a row or a column: how much the product amplifies a
 /// stream, or a gradient, at most.

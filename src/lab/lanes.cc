@@ -27,22 +27,22 @@ std::vector<double> bounds(const CarryProducts& products) {
   return all;
 }
 
-/// The distances behind each sublayer, seed by seed.
-struct Distances {
+/// What is left of the differences behind each sublayer, seed by seed.
+struct Differences {
   std::vector<double> sublayers;
   Draws measured, predicted, bounds;
 };
 
-Distances distances_of(const DrawnStack& stack, const FigureOptions& options) {
-  Distances all;
+Differences differences_of(const DrawnStack& stack, const FigureOptions& options) {
+  Differences all;
   for (std::size_t i = 0; i < options.seeds; ++i) {
     const CarryProducts products = carry_products(
         stack.placements, {.spread = stack.spread, .seed = options.seed + i}, options.bug);
     const auto of = [&](const Draws& matrices) {
-      std::vector<double> distances;
+      std::vector<double> differences;
       for (const auto& matrix : matrices)
-        distances.push_back(distance_from_mean(matrix, products.lanes));
-      return distances;
+        differences.push_back(difference_left(matrix, products.lanes));
+      return differences;
     };
     all.measured.push_back(of(products.measured));
     all.predicted.push_back(of(products.predicted));
@@ -54,23 +54,23 @@ Distances distances_of(const DrawnStack& stack, const FigureOptions& options) {
   return all;
 }
 
-Series agreeing(const std::string& name, const Distances& distances) {
-  const Series mean = mean_curve(name, distances.sublayers, distances.predicted);
+Series agreeing(const std::string& name, const Differences& differences) {
+  const Series mean = mean_curve(name, differences.sublayers, differences.predicted);
   std::vector<double> tolerance;
   for (const double y : mean.y) tolerance.push_back(0.03 * y + kLeast);
   return within(name, mean.x, mean.y, tolerance);
 }
 
-/// The largest of each distance over its bound.
-Check check_bound(const std::string& name, const Distances& distances) {
+/// The largest of each difference over its bound.
+Check check_bound(const std::string& name, const Differences& differences) {
   Check check{
       .claim = fmt::format("{}: differences shrink at least as the product of all σ₂(A)", name),
       .source = "docs/theory.md",
       .high = 1.02};
-  for (std::size_t i = 0; i < distances.measured.size(); ++i) {
-    for (std::size_t l = 0; l < distances.sublayers.size(); ++l) {
-      check.measured =
-          std::max(check.measured, distances.measured[i][l] / (distances.bounds[i][l] + kLeast));
+  for (std::size_t i = 0; i < differences.measured.size(); ++i) {
+    for (std::size_t l = 0; l < differences.sublayers.size(); ++l) {
+      check.measured = std::max(check.measured,
+                                differences.measured[i][l] / (differences.bounds[i][l] + kLeast));
     }
   }
   return check;
@@ -128,11 +128,11 @@ FigureResult lanes(const FigureOptions& options) {
   const Axis sublayers{"sublayers"};
   Panel start{.title = "At the start",
               .x = sublayers,
-              .y = {"distance from the mean", AxisScale::kLinear, 0},
-              .caption = "1: each lane still has what it began with. 0: all lanes are one."};
+              .y = {"difference left", AxisScale::kLinear, 0},
+              .caption = "1: lanes differ as they did at first. 0: all lanes are one."};
   Panel drawn{.title = "Of drawn numbers",
               .x = sublayers,
-              .y = {"distance from the mean", AxisScale::kLog, 1e-3},
+              .y = {"difference left", AxisScale::kLog, 1e-3},
               .caption =
                   "Doubly stochastic matrices, one after the other, make all lanes one. "
                   "A = I keeps them apart; so do numbers without a bound, which amplify."};
@@ -140,13 +140,13 @@ FigureResult lanes(const FigureOptions& options) {
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
     const auto add = [&](Panel& panel, const char* when, const DrawnStack& stack) {
-      const Distances distances = distances_of(stack, options);
-      panel.measured.push_back(mean_curve(name, distances.sublayers, distances.measured));
-      panel.predicted.push_back(agreeing(name, distances));
+      const Differences differences = differences_of(stack, options);
+      panel.measured.push_back(mean_curve(name, differences.sublayers, differences.measured));
+      panel.predicted.push_back(agreeing(name, differences));
       result.checks.push_back(
           check_curve(fmt::format("{}: lanes differ as theory says, {}", name, when),
                       "docs/theory.md", panel.measured.back(), panel.predicted.back()));
-      return distances;
+      return differences;
     };
     const std::string unmet = has_no_product(placements);
     if (!unmet.empty()) {
@@ -157,9 +157,9 @@ FigureResult lanes(const FigureOptions& options) {
     }
     const DrawnStack trained = drawn_stack(placements);
     add(start, "at the start", {placements});
-    const Distances distances = add(drawn, "of drawn numbers", trained);
+    const Differences differences = add(drawn, "of drawn numbers", trained);
     if (carry_kind(placements) != CarryKind::kDoublyStochastic) continue;
-    result.checks.push_back(check_bound(name, distances));
+    result.checks.push_back(check_bound(name, differences));
     result.checks.push_back(check_trap(name, trained, options));
   }
   if (!start.measured.empty()) result.panels = {start, drawn};
