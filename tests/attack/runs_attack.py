@@ -18,8 +18,11 @@ SMALL = ["--layers", "2", "--width", "16", "--heads", "2", "--context", "16", "-
 
 
 def children(pid):
-    return [int(child) for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-            for child in task.read_text().split()]
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError):  # its thread has ended
+            found += map(int, task.read_text().split())
+    return found
 
 
 class RunsAttack(Attack):
@@ -38,6 +41,7 @@ class RunsAttack(Attack):
         begin = time.monotonic()
         self.assertEqual(self.train("--out", "whole").returncode, 0)
         took = time.monotonic() - begin
+        killed = 0
         for _ in self.rounds(0.4):
             shutil.rmtree(self.folder / "run", ignore_errors=True)
             for _ in range(self.random.randrange(1, 4)):
@@ -47,14 +51,15 @@ class RunsAttack(Attack):
                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 time.sleep(self.random.uniform(0, took))
                 victims = children(process.pid) if LAUNCHER else [process.pid]
-                if victims:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(self.random.choice(victims), signal.SIGKILL)
-                process.wait()
+                with contextlib.suppress(IndexError, ProcessLookupError):  # it has ended, or not begun
+                    os.kill(self.random.choice(victims), signal.SIGKILL)
+                    killed += 1
+                process.wait(timeout=60)
             resume = ["--resume"] if (self.folder / "run/checkpoint.safetensors").exists() else []
             ended = self.train("--out", "run", *resume)
             self.assertEqual(ended.returncode, 0, ended.stderr)
             self.assertEqual(self.checkpoint("run"), self.checkpoint("whole"))
+        self.assertGreater(killed, 0)
 
     def test_full_disks(self):
         """Where a file cannot grow: one line, and what was there before is whole."""
