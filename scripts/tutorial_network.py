@@ -11,6 +11,7 @@ the same kind of processor: the matrix products differ from one to the other.
 import json
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -26,12 +27,13 @@ DIGITS = 5  # binary, of each parameter; bfloat16 has 8
 
 
 def train():
-    RUN.mkdir(parents=True, exist_ok=True)
-    text = RUN / "bible.txt"
-    text.write_bytes(subprocess.run(["bible", "-f", "Gen1:1-Rev22:21"], check=True, stdout=subprocess.PIPE).stdout)
-    flags = [text for name, value in SETTINGS.items() for text in (f"--{name}", str(value))]
-    subprocess.run([ROOT / "build/release/bin/addnorm", "train", "--resume", "--text", text, "--out", RUN, *flags], check=True,
-                   env={**os.environ, "OMP_NUM_THREADS": "1"})
+    shutil.rmtree(RUN, ignore_errors=True)
+    RUN.mkdir(parents=True)
+    bible = RUN / "bible.txt"
+    bible.write_bytes(subprocess.run(["bible", "-f", "Gen1:1-Rev22:21"], check=True, stdout=subprocess.PIPE).stdout)
+    flags = [word for name, value in SETTINGS.items() for word in (f"--{name}", str(value))]
+    subprocess.run([ROOT / "build/release/bin/addnorm", "train", "--text", bible, "--out", RUN / "run", *flags],
+                   check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 def rounded(floats):
@@ -94,4 +96,4 @@ def pack(source, target):
 
 if __name__ == "__main__":
     train()
-    pack(RUN / "best.safetensors", pathlib.Path(sys.argv[1]))
+    pack(RUN / "run/best.safetensors", pathlib.Path(sys.argv[1]))
