@@ -103,13 +103,14 @@ ExitStatus run(std::vector<std::string> arguments) {
   CLI::App program(kDescription, "addnorm");
   program.set_version_flag("--version", "addnorm " ADDNORM_VERSION);
   program
-      .add_option_function<std::uint64_t>("--pipe-limit", io::limit_pipes,
-                                          "how much to read of a pipe or device (default 1GiB)")
+      .add_option_function<std::uint64_t>(
+          "--pipe-limit", io::limit_pipes,
+          "how much to read of a pipe or device at most (default 1GiB)")
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(false))
-      ->transform([](const std::string& size) {  // comes before the other
-        return require(!size.starts_with('-'), "--pipe-limit: is {}; expected 0 or more", size),
-               size;
+      ->transform([](const std::string& size) {  // CLI11 runs the last one first
+        require(!size.starts_with('-'), "--pipe-limit: is {}; expected 0 or more", size);
+        return size;
       });
   program.require_subcommand(0, 1);
   program.get_formatter()->column_width(32);

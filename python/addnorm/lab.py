@@ -51,7 +51,7 @@ def _asked(name: str, value: int | None) -> int:
 
 
 def _numbers(values: float | Iterable[float]) -> list[float]:
-    if isinstance(values, Iterable):
+    if _is_row(values):
         return [float(value) for value in values]
     return [float(values)]
 
@@ -59,9 +59,14 @@ def _numbers(values: float | Iterable[float]) -> list[float]:
 def _lanes(x: Iterable[Any]) -> list[list[float]]:
     """The rows of several lanes, or those of one."""
     rows = list(x)
-    if rows and all(isinstance(row, Iterable) for row in rows):
+    if rows and all(_is_row(row) for row in rows):
         return [_numbers(row) for row in rows]
     return [_numbers(rows)]
+
+
+def _is_row(values: Any) -> bool:
+    """A tensor's numbers are tensors without dimensions, which say that they can be iterated over."""
+    return isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
 
 
 def trace(x: Sequence[float] | Sequence[Sequence[float]], branch: Sequence[float] = (),
@@ -84,7 +89,8 @@ def trace(x: Sequence[float] | Sequence[Sequence[float]], branch: Sequence[float
     in which layer, from 1, of how many layers; None: the first. lanes is the number of lanes, where the
     placement lets one choose.
 
-    Of one lane, all steps stand beside the keys above: "placement", "layer", "layers", "sublayer", "skip",
+    Where the placement there is post, pre or none, the result is the one above. For any other of one lane,
+    these keys stand beside it: "placement", "layer", "layers", "sublayer", "skip",
     "gain", "norms" (of "before", "inside" and "after"), "h", what F sees, "f" and "u". Of several:
     "lanes" X, "read" a, "carry" A, "write" b, "read_from", what a reads, "z" = a·X, "norms", "h", "branch",
     "f", "u", "carried" A·X, "written" b ⊗ u, "sum" and "output" X′.

@@ -217,9 +217,8 @@ std::string read_file(const std::string& file) {
     got = std::fread(bytes.data() + end, 1, kChunk, stream.get());
     bytes.resize(end + got);
     require(!no_size || bytes.size() <= most_of_a_pipe,
-            "{}: gives more than {} bytes; expected a regular file for so much, or a higher "
-            "--pipe-limit",
-            file, most_of_a_pipe);
+            "{}: gives more than {} bytes; expected a regular file for so much", file,
+            most_of_a_pipe);
   } while (got == kChunk);
   const int reason = errno;
   require(std::ferror(stream.get()) == 0, "{}: cannot be read: {}", file, std::strerror(reason));

@@ -9,7 +9,8 @@
 
 namespace addnorm::io {
 
-/// The bytes of a whole file, or of a pipe or device up to its end, which must come within the limit.
+/// The bytes of a whole file, or of a pipe or device up to its end, which must come within the
+/// limit.
 std::string read_file(const std::string& file);
 
 /// How much is read of a pipe or device, from here on: 1 GiB at first.

@@ -74,7 +74,7 @@ DEFENDED: dict[tuple[str, str], str] = {
                                          "parameters with other values",
     ("cpmant", "gradient-explodes"): "its weights are drawn from N(0, 1)",
     ("cpmant", "initial-loss"): "its weights are drawn from N(0, 1)",
-    ("mt5", "initial-loss"): "its head is tied to embeddings of N(0, 1), and nothing makes smaller what it reads",
+    ("mt5", "initial-loss"): "its head is tied to embeddings of N(0, 1), and nothing scales down what it reads",
     ("fsmt", "future-leak"): "with a cache, which is the default, its decoder masks nothing",
     ("mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",
     ("falcon_mamba", "cache-mismatch"): "behind a cache it can read one token at a time, and no more",

@@ -24,6 +24,15 @@ def test_trace_is_add_and_norm_by_hand():
         addnorm.trace([None])
 
 
+def test_trace_takes_arrays_and_tensors():
+    plain = addnorm.trace([1, 2, 4], gamma=[2, 1, 1])
+    assert addnorm.trace(np.array([1., 2, 4]), gamma=np.array([2., 1, 1])) == plain
+    assert addnorm.trace([np.array(1.), np.array(2.), 4], gamma=[2, 1, 1]) == plain
+    torch = pytest.importorskip("torch")
+    assert addnorm.trace(torch.tensor([1., 2, 4]), gamma=torch.tensor([2., 1, 1])) == plain
+    assert addnorm.trace(torch.tensor([1., 2, 4]), gamma=torch.tensor(2.)) == addnorm.trace([1, 2, 4], gamma=2)
+
+
 def test_trace_of_lanes_is_their_formula():
     x, f = rng.standard_normal((3, 4)), rng.standard_normal(4)
     for placement in "mhc", "hyper", "wide":

@@ -44,14 +44,14 @@ struct InitialMixes {
 };
 ADDNORM_API InitialMixes initial_mixes(const Placement& placement, const Place& place);
 
-/// What a mix is made of: its columns of a LaneHead's products, and the norms that these are still
-/// to be divided by. In backward, the gradients of both.
+/// What a mix is made of: its columns of a LaneHead's products, and the reciprocal norms that they
+/// are multiplied with. In backward, the gradients of both.
 template <typename V>
 struct MixInputs {
   MatrixView<V> products;     ///< a row for each token; absent: the mix is made of nothing
   MatrixView<V> reciprocals;  ///< 1/√(mean of squares + ε) of each token, or of each of its lanes
   std::size_t first = 0;      ///< column of the products
-  std::size_t lane_step = 0;  ///< columns from one lane's products to the next's; 0: of all lanes
+  std::size_t lane_step = 0;  ///< of Source::kLane: columns from a lane's products to the next's
 };
 
 /// The to × from numbers of one mix (MixForm), with their parameters and their backward: the

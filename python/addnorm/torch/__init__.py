@@ -8,8 +8,8 @@ copied, as PyTorch's own norms do. γ and β may have any of these types too. Th
 torch.set_num_threads.
 
 Since PyTorch 2.4 torch.compile and torch.export see an operator, `addnorm::norm` or `addnorm::add_norm`.
-While a model is traced, as for ONNX, and in second derivatives PyTorch's own functions compute the norm;
-so they do for DyT and Derf while a compiler or exporter looks on.
+While a model is traced, as for ONNX, and in second derivatives PyTorch's own functions compute the norm.
+They also compute DyT and Derf while a model is compiled or exported.
 torch.jit.script is refused: script a model before it is converted.
 """
 
