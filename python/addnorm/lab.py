@@ -51,9 +51,8 @@ def _asked(name: str, value: int | None) -> int:
 
 
 def _numbers(values: float | Iterable[float]) -> list[float]:
-    if _is_row(values):
-        return [float(value) for value in values]
-    return [float(values)]
+    row: Any = values
+    return [float(value) for value in (row if _is_row(row) else [row])]
 
 
 def _lanes(x: Iterable[Any]) -> list[list[float]]:

@@ -167,8 +167,10 @@ class Report:
 
 def _finding(document: dict[str, Any]) -> Finding:
     keys = {"seen": "what", "expected": "because"}
-    values = {field.name: document[keys.get(field.name, field.name)] for field in dataclasses.fields(Finding)}
-    return Finding(**{**values, "leads_to": tuple(values["leads_to"])})
+    values: dict[str, Any] = {field.name: document[keys.get(field.name, field.name)]
+                              for field in dataclasses.fields(Finding)}
+    values["leads_to"] = tuple(values["leads_to"])
+    return Finding(**values)
 
 
 def _coverage(document: dict[str, Any]) -> Coverage:

@@ -22,5 +22,6 @@ def wandb(run: Any) -> Log:
     run.define_metric("addnorm/*", step_metric="addnorm/step")
 
     def log(numbers: dict[str, float], step: int) -> None:
-        run.log({**numbers, "addnorm/step": step})
+        row: dict[str, float] = {"addnorm/step": step}
+        run.log(row | numbers)
     return log
