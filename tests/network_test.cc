@@ -32,16 +32,6 @@ constexpr std::string_view kUnread =
 /// As the run that the script makes has it. Another processor's products differ by less than 0.001.
 constexpr double kLossOnUnread = 1.4738;
 
-Decoder<float> load(const run::Checkpoint& checkpoint) {
-  Decoder<float> decoder(run::decoder_options(checkpoint.state().config));
-  std::vector<NamedMatrix<float>> matrices;
-  for (const auto& [name, parameter] : decoder.parameters()) {
-    matrices.push_back({name, &parameter->value});
-  }
-  checkpoint.restore(matrices);
-  return decoder;
-}
-
 /// In nats a byte, in windows as long as the context.
 double loss_on(Decoder<float>& decoder, std::string_view text) {
   std::vector<std::int32_t> bytes;
@@ -82,7 +72,7 @@ TEST(TutorialNetwork, HasFiveDigitsOfEachParameter) {
 }
 
 TEST(TutorialNetwork, PredictsTextThatItHasNotRead) {
-  Decoder<float> decoder = load(run::Checkpoint(kFile));
+  Decoder<float> decoder = run::load_decoder(run::Checkpoint(kFile));
   EXPECT_NEAR(loss_on(decoder, kUnread), kLossOnUnread, 1e-3);
   Decoder<float> untrained = run::draw_decoder<float>(run::Checkpoint(kFile).state().config);
   EXPECT_NEAR(loss_on(untrained, kUnread), std::log(256), 0.1);

@@ -26,13 +26,7 @@ Decoder<float> load(const std::string& run) {
   const bool is_folder = std::filesystem::is_directory(run);
   const run::Checkpoint checkpoint(is_folder ? run::RunFiles(run).checkpoint : run);
   check(checkpoint.state().config);
-  Decoder<float> decoder(run::decoder_options(checkpoint.state().config));
-  std::vector<NamedMatrix<float>> matrices;
-  for (const auto& [name, parameter] : decoder.parameters()) {
-    matrices.push_back({name, &parameter->value});
-  }
-  checkpoint.restore(matrices);
-  return decoder;
+  return run::load_decoder(checkpoint);
 }
 
 ExitStatus generate(const GenerateFlags& flags) {

@@ -126,4 +126,14 @@ void Checkpoint::restore(std::span<const NamedMatrix<float>> matrices) const {
   }
 }
 
+Decoder<float> load_decoder(const Checkpoint& checkpoint) {
+  Decoder<float> decoder(decoder_options(checkpoint.state().config));
+  std::vector<NamedMatrix<float>> matrices;
+  for (const auto& [name, parameter] : decoder.parameters()) {
+    matrices.push_back({name, &parameter->value});
+  }
+  checkpoint.restore(matrices);
+  return decoder;
+}
+
 }  // namespace addnorm::run

@@ -45,4 +45,7 @@ class Checkpoint {
   RunState state_;
 };
 
+/// The decoder of a checkpoint, with its parameters.
+Decoder<float> load_decoder(const Checkpoint& checkpoint);
+
 }  // namespace addnorm::run
