@@ -5,6 +5,7 @@ import { type Box, Label } from '../../ui/marks';
 import { alignedNumbers, exactNumber, fixedNumber, shortNumber } from '../../ui/numbers';
 import { textWidth } from '../../ui/text-width';
 import { largest } from '../../ui/vectors';
+import { tint } from '../../ui/tint';
 import { cellBox, LABELS, TITLE } from './layout';
 import { type Batch, type Cell, featuresOf, setOf } from './sets';
 
@@ -30,7 +31,7 @@ export function HeatMap(props: HeatMapProps) {
         const place = cellBox(box, batch, one);
         return (
           <g key={i} class={isLit(one) ? 'axes-lit' : 'axes-unlit'}>
-            <rect {...place} style={{ fill: colourOf(values[i] / most) }}>
+            <rect {...place} style={{ fill: tint(values[i] / most) }}>
               <title>{exactNumber(values[i])}</title>
             </rect>
             {texts && (
@@ -58,12 +59,6 @@ function cellsOf(batch: Batch): Cell[] {
 function textsIn(width: number, values: number[]): string[] | undefined {
   const forms = [alignedNumbers(values), values.map((v) => fixedNumber(v, 1))];
   return forms.find((texts) => Math.max(...texts.map((text) => textWidth(text, 600))) < width - 2);
-}
-
-/** Blue and orange can be told apart with every kind of colour vision. */
-function colourOf(part: number): string {
-  const strength = 100 * Math.abs(part) ** 0.75; // so that small values still differ
-  return `color-mix(in srgb, var(--${part < 0 ? 'negative' : 'positive'}) ${strength}%, var(--nothing))`;
 }
 
 function Names({ box, title, batch }: HeatMapProps) {
@@ -142,7 +137,7 @@ function Legend({ box, most }: { box: Box; most: number }) {
           y={y - 4}
           width={STRIP}
           height={8}
-          style={{ fill: colourOf((2 * i) / (STRIPS - 1) - 1) }}
+          style={{ fill: tint((2 * i) / (STRIPS - 1) - 1) }}
         />
       ))}
       <Label at={[x - 6, y]} anchor="end" class="faint">

@@ -10,7 +10,7 @@ import { pointIn } from '../../ui/pointer';
 import { DataTable, numberOrBlank } from '../../ui/table';
 import { textWidth } from '../../ui/text-width';
 import { largest } from '../../ui/vectors';
-import { tint } from './colours';
+import { tint } from '../../ui/tint';
 import { state } from './state';
 import { cellWords, readerName, sourceName } from './words';
 

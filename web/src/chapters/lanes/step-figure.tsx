@@ -6,7 +6,7 @@ import { type Box, Label, Line, type Point } from '../../ui/marks';
 import { alignedNumbers, exactNumber, fixedNumber, roundNumber } from '../../ui/numbers';
 import { textWidth } from '../../ui/text-width';
 import { largest } from '../../ui/vectors';
-import { tint } from './colours';
+import { tint } from '../../ui/tint';
 import { FEATURES, type Step } from './numbers';
 
 interface StepFigureProps {

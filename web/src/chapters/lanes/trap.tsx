@@ -8,7 +8,7 @@ import { exactNumber, roundNumber, shortNumber } from '../../ui/numbers';
 import { normal } from '../../ui/random';
 import { DataTable } from '../../ui/table';
 import { largest } from '../../ui/vectors';
-import { tint } from './colours';
+import { tint } from '../../ui/tint';
 import { state } from './state';
 
 const LANES = 3;

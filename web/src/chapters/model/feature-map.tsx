@@ -4,6 +4,7 @@ import { Figure } from '../../ui/figure';
 import { Label } from '../../ui/marks';
 import { exactNumber, shortNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
+import { tint } from '../../ui/tint';
 import { EDGE } from './plot';
 import { ranked } from './words';
 
@@ -43,7 +44,7 @@ export function FeatureMap({ rows }: { rows: readonly number[][] }) {
                       y={y}
                       width={cell + 0.3}
                       height={ROW + 0.3}
-                      style={{ fill: heat(row[f] / most) }}
+                      style={{ fill: tint(row[f] / most, 1) }}
                     >
                       <title>{`${nameOf(l)}, feature ${f}: ${exactNumber(row[f])}`}</title>
                     </rect>
@@ -81,10 +82,6 @@ export function FeatureMap({ rows }: { rows: readonly number[][] }) {
   );
 }
 
-function heat(part: number): string {
-  return `color-mix(in srgb, var(--positive) ${(100 * part).toFixed(1)}%, var(--nothing))`;
-}
-
 /** What the colours of the map mean. */
 function Scale({ x, y, most }: { x: number; y: number; most: number }) {
   const steps = Array.from({ length: 20 }, (_, i) => i / 19);
@@ -100,7 +97,7 @@ function Scale({ x, y, most }: { x: number; y: number; most: number }) {
           y={y - 5}
           width={5.3}
           height={10}
-          style={{ fill: heat(part) }}
+          style={{ fill: tint(part, 1) }}
         />
       ))}
       <Label at={[x + 120, y]} anchor="start" class="faint">
