@@ -90,7 +90,7 @@ sanitize: build/asan-ubsan/build.ninja build/asan-avx512/build.ninja ## run all 
 	@cmake --build --preset asan-avx512
 	@ctest --preset asan-avx512
 
-tsan: packages-lint build/tsan/build.ninja ## run the loop over threads, and calls at the same time, under the thread sanitizer
+tsan: packages-lint build/tsan/build.ninja ## run the loop over threads and the C interface under the thread sanitizer
 	@cmake --build --preset tsan
 	@ctest --preset tsan
 
