@@ -116,7 +116,7 @@ struct StudyFinding {
   Strength stream = Strength::kKeeps;
   Strength gradient = Strength::kKeeps;
   std::size_t diverged = 0;  ///< runs whose loss became infinite or NaN
-  Spread without_warm_up;    ///< validation loss in nats a byte
+  Spread without_warm_up;    ///< validation loss in nats per byte
   Spread with_warm_up;
   Training training = Training::kTrains;
   std::string verdict;                ///< one sentence, made from the numbers
