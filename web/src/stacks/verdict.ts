@@ -1,17 +1,25 @@
-// How a stack changes signal and gradient, in numbers and in words. The bounds are those of
-// `addnorm study`: a signal below a hundredth or above a hundredfold is of no use to a layer.
+// How a stack changes signal and gradient, in numbers and in words.
 
 import type { Measurement } from '../kernels/kernels';
 import { roundNumber } from '../ui/numbers';
 
-/** `addnorm study` counts NaN as vanished; here it is called an overflow. */
-type Fate = 'vanishes' | 'keeps' | 'explodes' | 'overflows';
+type Fate = 'vanishes' | 'shrinks' | 'arrives' | 'grows' | 'explodes' | 'overflows';
 
+/** What becomes of a signal or a gradient, by its size at the end over that at its start. The outer
+ * bounds are those of `addnorm study`, which counts NaN as vanished: beyond them it is of no use to a
+ * layer. The inner ones are a learning rate's next step down and up. */
 export function fateOf(ratio: number): Fate {
   if (Number.isNaN(ratio)) return 'overflows';
   if (ratio < 1e-2) return 'vanishes';
-  return ratio > 1e2 ? 'explodes' : 'keeps';
+  if (ratio < 0.1) return 'shrinks';
+  if (ratio <= 10) return 'arrives';
+  return ratio <= 1e2 ? 'grows' : 'explodes';
 }
+
+/** What the words of fateOf() mean. */
+export const SCALE =
+  'Arrives: from a tenth to tenfold. Shrinks or grows: by more than that. Vanishes: to less than a ' +
+  'hundredth. Explodes: more than a hundredfold. Overflows: beyond float32.';
 
 interface Ends {
   stream: number; // what the last layer leaves, over what layer 0 reads
@@ -44,6 +52,10 @@ function streamWords(ratio: number, { stream }: Measurement): string {
       return ratio === 0
         ? 'The stream vanishes: what is left is too small for float32'
         : `The stream vanishes: ${round(ratio)} of its size is left`;
+    case 'shrinks':
+      return `The stream shrinks: ${round(ratio)} of its size is left`;
+    case 'grows':
+      return `The stream grows ${round(ratio)}-fold`;
     case 'explodes':
       return `The stream explodes: it grows ${round(ratio)}-fold`;
     default:
@@ -66,7 +78,8 @@ function alikeWords({ tokenCosine }: Measurement): string {
 function gradientSentence(ratio: number, layers: number): string {
   const last = `layer ${layers - 1}’s`;
   const each = `each layer multiplies it by ${round(ratio ** (1 / (layers - 1)))} on average`;
-  switch (fateOf(ratio)) {
+  const fate = fateOf(ratio);
+  switch (fate) {
     case 'overflows':
       return 'So there is no gradient: it is not a number.';
     case 'vanishes':
@@ -77,15 +90,11 @@ function gradientSentence(ratio: number, layers: number): string {
       return ratio === Infinity
         ? 'The gradient of layer 0 explodes: it is more than float32 can hold.'
         : `The gradient of layer 0 is ${round(ratio)} times ${last}: it explodes (${each}).`;
+    case 'arrives':
+      return `The gradient of layer 0 is ${round(ratio)} times ${last}: it arrives.`;
     default:
-      return `The gradient of layer 0 is ${round(ratio)} times ${last}: ${arrival(ratio)}.`;
+      return `The gradient of layer 0 is ${round(ratio)} times ${last}: it ${fate} on the way.`;
   }
-}
-
-/** Learning rates are tuned in steps of about ten, so a ratio from a tenth to ten counts as arrived. */
-function arrival(ratio: number): string {
-  if (ratio < 0.1) return 'most of it is lost on the way';
-  return ratio > 10 ? 'it grows on the way' : 'it arrives';
 }
 
 function round(value: number): string {

@@ -3,7 +3,7 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
-import { curve, endsOf, fateOf, verdict } from '../../stacks/verdict';
+import { curve, endsOf, fateOf, SCALE, verdict } from '../../stacks/verdict';
 import { ChapterLink, Choice, Failure, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LineChart } from '../../ui/line-chart';
@@ -206,9 +206,8 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
       />
       <p>{isWanted ? summary(gradients) : 'The other first weights are being measured.'}</p>
       <p class="hint">
-        Vanishes: below a hundredth. Explodes: above a hundredfold. Overflows: beyond float32.
-        PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
-        GPT-2’s are N(0, 0.02²), smaller still into the stream.
+        {SCALE} PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in +
+        out)); GPT-2’s are N(0, 0.02²), smaller still into the stream.
       </p>
     </div>
   );
@@ -217,7 +216,7 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
 function Gradient({ ratio }: { ratio: number }) {
   const fate = fateOf(ratio);
   return (
-    <span class={fate === 'keeps' ? 'good' : 'bad'} data-fate={fate}>
+    <span class={fate === 'arrives' ? 'good' : 'bad'} data-fate={fate}>
       {Number.isFinite(ratio) && `${roundNumber(ratio, 2)} · `}
       {fate}
     </span>
