@@ -53,7 +53,7 @@ export class SessionHost {
   /** What the network of this file makes of a prompt. */
   readPrompt(file: ArrayBuffer, prompt: Uint8Array): Timed<PromptReading> {
     const start = performance.now();
-    const reading = readPrompt(this.#kernels, file, prompt);
+    const reading = readPrompt(this.#kernels.module, file, prompt);
     return { ...reading, milliseconds: performance.now() - start };
   }
 

@@ -1,7 +1,7 @@
 // What may follow the prompt.
 
 import { scaleLinear } from 'd3-scale';
-import type { Prediction } from '../../kernels/kernels';
+import type { Prediction } from '../../kernels/trained';
 import { Figure } from '../../ui/figure';
 import { Label } from '../../ui/marks';
 import { exactNumber, percent } from '../../ui/numbers';

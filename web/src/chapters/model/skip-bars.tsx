@@ -5,7 +5,7 @@ import { Figure } from '../../ui/figure';
 import { Across, Label } from '../../ui/marks';
 import { exactNumber, fixedNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
-import type { Prediction } from '../../kernels/kernels';
+import type { Prediction } from '../../kernels/trained';
 import { ATTENTION, columns, EDGE, FEED_FORWARD, LayerNames, Names, partOf } from './plot';
 import { sublayerName } from './words';
 

@@ -1,7 +1,6 @@
 // What a reading shows, in sentences.
 
-import type { Prediction } from '../../kernels/kernels';
-import type { PromptReading } from '../../kernels/trained';
+import type { Prediction, PromptReading } from '../../kernels/trained';
 import { capital } from '../../ui/names';
 import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
 
