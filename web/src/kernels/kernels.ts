@@ -45,6 +45,11 @@ export interface Measurement {
   tokenCosine: number[];
 }
 
+/** Of a session's stack, also the angle between what each layer reads and what it leaves, in degrees. */
+export interface StackMeasurement extends Measurement {
+  turn: number[];
+}
+
 /** The tokens of one sentence: for each layer and the end, a value of every token, or of every two. */
 export interface TokenMeasurement {
   tokens: number;
@@ -96,16 +101,18 @@ export class Kernels extends AddNorm {
       unigramLoss: home.session_unigram_loss(handle),
       measure: () =>
         call((arena) => {
-          const [stream, gradient, tokenCosine] = [1, 2, 3].map(() => arena.reserve(8 * places));
-          const to = arena.struct('Measurement', { stream, gradient, tokenCosine });
+          const reserve = () => arena.reserve(8 * places);
+          const [stream, gradient, tokenCosine, turn] = [1, 2, 3, 4].map(reserve);
+          const to = arena.struct('Measurement', { stream, gradient, tokenCosine, turn });
           const loss = home.session_measure(handle, to);
-          const values = (address: number) =>
-            Array.from(arena.take(address, new Float64Array(places)));
+          const values = (address: number, length = places) =>
+            Array.from(arena.take(address, new Float64Array(length)));
           return {
             loss,
             stream: values(stream),
             gradient: values(gradient),
             tokenCosine: values(tokenCosine),
+            turn: values(turn, options.layers),
           };
         }),
       step: () => call(() => home.session_step(handle)),
@@ -174,7 +181,7 @@ export class Kernels extends AddNorm {
 export interface Session {
   readonly parameters: number;
   readonly unigramLoss: number; // nats a byte that the bytes' frequencies alone give
-  measure(): Measurement;
+  measure(): StackMeasurement;
   step(): number; // one step of training; the loss before it, in nats a byte
   validate(batches: number): number;
   destroy(): void;

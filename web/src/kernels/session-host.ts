@@ -4,13 +4,12 @@
 import type {
   Arrangement,
   Kernels,
-  Measurement,
   Session,
   SessionOptions,
+  StackMeasurement,
   TokenMeasurement,
 } from './kernels';
 import { type PromptReading, readPrompt } from './trained';
-import { turns, type TurnsOptions } from './turns';
 
 export interface Stack {
   arrangement: Arrangement;
@@ -33,7 +32,7 @@ export class SessionHost {
   }
 
   /** A stack with its first weights. */
-  measure({ arrangement, options }: Stack, text: Uint8Array): Timed<Measurement> {
+  measure({ arrangement, options }: Stack, text: Uint8Array): Timed<StackMeasurement> {
     const start = performance.now();
     const session = this.#kernels.session(arrangement, options, text);
     try {
@@ -57,11 +56,6 @@ export class SessionHost {
     return { ...reading, milliseconds: performance.now() - start };
   }
 
-  /** How far each layer turns the stream. */
-  turns(options: TurnsOptions): number[] {
-    return turns(this.#kernels.module, options);
-  }
-
   /** Makes the stack for train() and validate(). */
   open({ arrangement, options }: Stack, text: Uint8Array): Opened {
     this.#session?.destroy();
@@ -81,6 +75,11 @@ export class SessionHost {
       spent = performance.now() - start;
     }
     return { losses, milliseconds: spent };
+  }
+
+  /** The stack as it has been trained so far. */
+  measureTrained(): StackMeasurement {
+    return this.#opened().measure();
   }
 
   validate(batches: number): number {

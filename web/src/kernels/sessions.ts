@@ -3,7 +3,7 @@
 import { batch, signal } from '@preact/signals';
 import { loadKernels } from './current';
 import { bundledText, portable, sessionWorker } from './files';
-import type { Measurement } from './kernels';
+import type { StackMeasurement } from './kernels';
 import { connect, newest, type Remote } from './remote';
 import type { SessionHost, Stack, Timed } from './session-host';
 
@@ -38,7 +38,7 @@ export interface MeasureJob {
 
 export interface Measured<J> {
   job: J;
-  measurements: Measurement[]; // one for each stack
+  measurements: StackMeasurement[]; // one for each stack
   milliseconds: number; // of the measuring alone
 }
 
@@ -58,7 +58,7 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly request = newest(async (job: J, isNewest) => {
     try {
       const text = await textBytes(job.text);
-      const measurements: Timed<Measurement>[] = [];
+      const measurements: Timed<StackMeasurement>[] = [];
       for (const stack of job.stacks) {
         measurements.push(await measurer().call('measure', stack, text));
         if (!isNewest()) return;

@@ -99,16 +99,22 @@ interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> 
   values?: readonly V[];
 }
 
+interface RadioProps<V extends string> extends ChoiceProps<V> {
+  /** Of a question: what is right. On paper it stands below the answers. */
+  right?: V;
+}
+
 /** A choice of one of a few values, all visible. */
 export function Choice<V extends string>({
   label,
   item,
   labels = {},
   values = item.field.values,
-}: ChoiceProps<V>) {
+  right,
+}: RadioProps<V>) {
   const name = useId();
   return (
-    <fieldset class="control choice">
+    <fieldset class={`control choice ${right === undefined ? '' : 'question'}`}>
       <legend>{label}</legend>
       {values.map((value) => (
         <label key={value}>
@@ -122,6 +128,7 @@ export function Choice<V extends string>({
           <span>{labels[value] ?? value}</span>
         </label>
       ))}
+      {right !== undefined && <p class="handout-answer">Answer: {labels[right] ?? right}</p>}
       <Problem text={item.problem.value} />
     </fieldset>
   );

@@ -6,6 +6,9 @@ import type { TokenNorm } from '../../ui/names';
 import { factor, type FactorName, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
 
+/** The name of an arrangement that has none. */
+export const OWN = 'your own';
+
 /** The arrangement that the switches are set to. */
 export function chosenArrangement(): Arrangement {
   return {

@@ -1,61 +1,41 @@
-// Stream and gradient by layer at initialization: this arrangement beside post and pre.
+// Stream and gradient by layer with first weights: this arrangement beside post and pre.
 
 import type { Placement } from '../../kernels/kernels';
-import type { Stack } from '../../kernels/session-host';
-import { type MeasureJob, Measurer } from '../../kernels/sessions';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
-import { curve, verdict } from '../../stacks/verdict';
-import { Choice, Slider, TextField } from '../../ui/controls';
+import { curve, SCALE, verdict } from '../../stacks/verdict';
+import { Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Wait } from '../../ui/room';
 import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
-import { chosenArrangement, rowOf } from './arrangement';
+import { jobOf, measured, measureProblem, request, shownStacks } from './measured';
+import { PlacementList } from './placement-list';
 import { state } from './state';
 
-const LOOKS = [
-  { colour: 'var(--series-2)' },
-  { colour: 'var(--series-1)', dash: '10 4' },
-  { colour: 'var(--series-3)', dash: '3 4' },
-];
+const BARE = {
+  before: false,
+  inside: false,
+  after: false,
+  final: false,
+  skip: 'none',
+  gain: 'none',
+  scale: 'none',
+  weights: 'none',
+} as const;
 
-interface NamedJob extends MeasureJob {
-  names: string[];
-}
-
-const measurer = new Measurer<NamedJob>();
-
-/** What is wrong with the text or the stack, in the kernels' words. */
-export const measureProblem = measurer.problem;
-
-export function chosenText(): string | undefined {
-  return state.source.value === 'pasted' ? state.text.value : undefined;
-}
-
-/** The stack of the switchboard. The options of training do not affect its first weights. */
-export function chosenStack(): Stack {
-  return {
-    arrangement: chosenArrangement(),
-    options: {
-      layers: state.layers.value,
-      width: 32,
-      heads: 2,
-      context: 32,
-      batch: 8,
-      learningRate: 1e-3,
-      warmUp: 0,
-      seed: state.seed.value,
-      initialization: state.first.value,
-      norm: state.norm.value,
-    },
-  };
-}
+const EXPERIMENTS = [
+  { name: 'Break it: no norm', ...BARE, first: 'xavier', layers: 24 },
+  { name: 'Repair it: pre-norm', ...BARE, before: true, final: true, first: 'xavier', layers: 24 },
+  { name: 'Repair it: post-norm', ...BARE, after: true, first: 'xavier', layers: 24 },
+] as const;
 
 export function Curves({ table }: { table: Placement[] }) {
   const job = jobOf(table);
-  const element = useNear<HTMLDivElement>(job, () => measurer.request(job));
+  const element = useNear<HTMLDivElement>(job, () => request(job));
   return (
     <div ref={element}>
+      <Presets label="Experiments" state={state} presets={EXPERIMENTS} />
       <div class="controls">
+        <PlacementList table={table} />
         <Slider label="Layers" item={state.layers} />
         <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
         <TextField label="Seed" item={state.seed} />
@@ -69,26 +49,16 @@ function Measured() {
   if (measureProblem.value) {
     return <p>These stacks cannot be measured; the reason stands beside the text.</p>;
   }
-  if (measurer.measured.value) return <Charts />;
+  if (measured.value) return <Charts />;
   return <Wait height={[860, 455, 455]}>The stacks are being measured.</Wait>;
 }
 
-function jobOf(table: Placement[]): NamedJob {
-  const { arrangement, options } = chosenStack();
-  const row = rowOf(arrangement, table);
-  const others = table.filter((p) => ['post', 'pre'].includes(p.name) && p !== row);
-  return {
-    names: [row ? `${row.name} (this one)` : 'your own', ...others.map(({ name }) => name)],
-    stacks: [arrangement, ...others].map((a) => ({ arrangement: a, options })),
-    text: chosenText(),
-  };
-}
-
 function Charts() {
-  const { job, measurements, milliseconds } = measurer.measured.value!;
-  const { layers } = job.stacks[0].options;
+  const { job, milliseconds } = measured.value!;
+  const stacks = shownStacks()!;
   const curves = (of: Signal) =>
-    measurements.map((m, i) => ({ name: job.names[i], ...LOOKS[i], values: curve(m[of]) }));
+    stacks.map(({ measurement, ...shown }) => ({ ...shown, values: curve(measurement[of]) }));
+  const [{ name, measurement }] = stacks;
   return (
     <>
       <div class="charts">
@@ -96,9 +66,11 @@ function Charts() {
         <LayerChart of="gradient" curves={curves('gradient')} />
       </div>
       <p data-verdict="measured">
-        <strong>{job.names[0]}.</strong> {verdict(measurements[0])}
+        <strong>{name}.</strong> {verdict(measurement)}
       </p>
-      <LayerHint last={layers}>Measured in {Math.round(milliseconds)} ms.</LayerHint>
+      <LayerHint last={job.stacks[0].options.layers}>
+        {SCALE} Measured in {Math.round(milliseconds)} ms.
+      </LayerHint>
     </>
   );
 }

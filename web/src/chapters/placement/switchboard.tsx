@@ -4,7 +4,7 @@ import type { Arrangement, Placement } from '../../kernels/kernels';
 import { Button, Checkbox, Choice } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
-import { chosenArrangement, choose, equation, rowOf } from './arrangement';
+import { chosenArrangement, choose, equation, OWN, rowOf } from './arrangement';
 import { Diagram } from './diagram';
 import { factor, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
@@ -36,7 +36,7 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
   return (
     <div class="placement-named" role="status">
       <p>
-        <strong data-name>{row?.name ?? 'your own'}</strong>
+        <strong data-name>{row?.name ?? OWN}</strong>
         {row ? ` · ${row.usedBy}` : ' · no row of the library’s table; it runs all the same'}
       </p>
       <Formula block tex={equation(arrangement, state.norm.value)} />
@@ -105,19 +105,31 @@ function Switches() {
         <Checkbox label="after the sum" item={state.after} />
         <Checkbox label="final, after the last layer" item={state.final} />
       </fieldset>
-      <Choice label="Kind of norm" item={state.norm} labels={NORM_NAMES} />
-      <Choice label="Skip" item={state.skip} labels={labels('skip')} />
-      <Choice label="Gain" item={state.gain} labels={labels('gain')} />
-      <Choice
-        label="Scale of the norm before F"
-        item={state.scale}
-        labels={labels('beforeScale')}
-      />
-      {state.scale.value !== 'none' && !state.before.value && (
-        <p class="hint">There is no norm before F that this could scale.</p>
-      )}
-      <Choice label="First weights of F" item={state.weights} labels={labels('initialGain')} />
+      <Factors />
     </div>
+  );
+}
+
+/** What most placements leave as it is. */
+function Factors() {
+  return (
+    <details>
+      <summary>Factors, and the kind of norm</summary>
+      <div class="placement-switches">
+        <Choice label="Kind of norm" item={state.norm} labels={NORM_NAMES} />
+        <Choice label="Skip" item={state.skip} labels={labels('skip')} />
+        <Choice label="Gain" item={state.gain} labels={labels('gain')} />
+        <Choice
+          label="Scale of the norm before F"
+          item={state.scale}
+          labels={labels('beforeScale')}
+        />
+        {state.scale.value !== 'none' && !state.before.value && (
+          <p class="hint">There is no norm before F that this could scale.</p>
+        )}
+        <Choice label="First weights of F" item={state.weights} labels={labels('initialGain')} />
+      </div>
+    </details>
   );
 }
 

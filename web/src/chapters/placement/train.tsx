@@ -3,14 +3,19 @@
 import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Placement } from '../../kernels/kernels';
-import { Button, Choice, Problem, TextField } from '../../ui/controls';
+import { Button, Choice, Problem, Slider, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
+import { FIRST_WEIGHTS } from '../../ui/names';
 import { grouped, roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
-import { rowOf } from './arrangement';
-import { chosenStack, chosenText, measureProblem } from './curves';
+import { OWN, rowOf } from './arrangement';
+import { measureProblem } from './measured';
+import { HealthChart, healthWords } from './health';
 import { IN_LINK } from './long-text';
+import { PlacementList } from './placement-list';
+import { chosenStack, chosenText } from './stack';
 import { state } from './state';
+import { TrainGuess } from './train-guess';
 import { runningMeans, type Setup, Training } from './training';
 import { lossText, type Outcome, verdict } from './verdict';
 
@@ -52,7 +57,7 @@ function chosenSetup(table: Placement[]): Setup {
   const { arrangement, options } = chosenStack();
   const learningRate = Number(state.rate.value);
   const stack = { arrangement, options: { ...options, learningRate, warmUp: state.warmup.value } };
-  const name = rowOf(arrangement, table)?.name ?? 'your own';
+  const name = rowOf(arrangement, table)?.name ?? OWN;
   return { name, stack, steps: state.steps.value, text: chosenText() };
 }
 
@@ -63,8 +68,32 @@ export function Train({ table }: { table: Placement[] }) {
   }, [JSON.stringify(setup)]);
   return (
     <>
+      <TrainGuess outcome={finished.value.find(({ setup }) => setup.name === 'post')?.outcome} />
       <div class="controls">
+        <PlacementList table={table} />
         <Choice label="Learning rate" item={state.rate} />
+      </div>
+      <More />
+      {measureProblem.value && <Problem text={`This does not work: ${measureProblem.value}.`} />}
+      <Buttons setup={setup} />
+      <Problem text={measureProblem.value ? '' : training.problem.value} />
+      {training.setup.value && <Progress shown={training.setup.value} chosen={setup} />}
+      {finished.value.length > 0 && <FinishedTable />}
+    </>
+  );
+}
+
+/** What a first reader leaves as it is. */
+function More() {
+  return (
+    <details>
+      <summary>Layers, first weights, steps and text</summary>
+      <div class="controls">
+        <Slider label="Layers" item={state.layers} />
+        <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
+        <TextField label="Seed" item={state.seed} />
+      </div>
+      <div class="controls">
         <TextField label="Steps" item={state.steps} />
         <TextField label="Warm-up steps" item={state.warmup} />
       </div>
@@ -75,11 +104,7 @@ export function Train({ table }: { table: Placement[] }) {
         </p>
       )}
       <TextChoice />
-      <Buttons setup={setup} />
-      <Problem text={measureProblem.value ? '' : training.problem.value} />
-      {training.setup.value && <Progress shown={training.setup.value} chosen={setup} />}
-      {finished.value.length > 0 && <FinishedTable />}
-    </>
+    </details>
   );
 }
 
@@ -107,7 +132,6 @@ function TextChoice() {
           hint={HINT}
         />
       )}
-      {measureProblem.value && <Problem text={`This does not work: ${measureProblem.value}.`} />}
     </>
   );
 }
@@ -166,11 +190,20 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
           labels={{ mean: `mean of the last ${WINDOW} steps`, each: 'each step' }}
         />
       </div>
-      <Losses setup={shown} />
+      <div class="charts">
+        <Losses setup={shown} />
+        <HealthChart
+          runs={runs.map((run, i) => ({
+            name: namesOf(shown)[i],
+            colour: COLOURS[i],
+            health: run.health.value,
+          }))}
+        />
+      </div>
       <div role="status" class="placement-verdict">
         {outcome && (
           <p class="remark" data-verdict="trained">
-            {verdict(outcome)}
+            {verdict(outcome)} {healthWords(runs[0].health.value, runs[1].health.value)}
           </p>
         )}
       </div>
@@ -181,26 +214,29 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
   );
 }
 
+function namesOf({ stack }: Setup): string[] {
+  return ['without warm-up', `warm-up over ${stack.options.warmUp} steps`];
+}
+
 const COLOURS = ['var(--series-2)', 'var(--series-1)']; // without, with warm-up
 
 function Losses({ setup }: { setup: Setup }) {
   const { name, steps, stack } = setup;
-  const { layers, learningRate, seed, warmUp } = stack.options;
+  const { layers, learningRate, seed } = stack.options;
   const x = useMemo(() => Array.from({ length: steps }, (_, step) => step + 1), [steps]);
   const unigram = training.opened.value?.unigramLoss ?? null;
   const values = (losses: readonly number[]) => {
     const shown = state.curves.value === 'mean' ? runningMeans(losses, WINDOW) : losses;
     return x.map((_, i) => (Number.isFinite(shown[i]) ? shown[i] : null));
   };
-  const names = (warmUp: number) => ['without warm-up', `warm-up over ${warmUp} steps`];
   const curves = training.runs.value.map((run, i) => ({
-    name: names(warmUp)[i],
+    name: namesOf(setup)[i],
     colour: COLOURS[i],
     values: values(run.losses.value),
   }));
   const before = finished.value.find((other) => other.setup !== setup);
   const faint = before?.losses.map((losses, i) => ({
-    name: `${before.setup.name}, ${names(before.setup.stack.options.warmUp)[i]} (before)`,
+    name: `${before.setup.name}, ${namesOf(before.setup)[i]} (before)`,
     colour: COLOURS[i],
     dash: '3 4',
     width: 1,

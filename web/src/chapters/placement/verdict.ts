@@ -11,22 +11,33 @@ export interface Outcome {
   with: number;
 }
 
-export function verdict({ steps, unigram, without, with: warmed }: Outcome): string {
-  const trains = (loss: number) => loss < unigram - LEARNED;
-  const a = lossText(without);
-  const b = lossText(warmed);
+function trains(loss: number, unigram: number): boolean {
+  return loss < unigram - LEARNED;
+}
+
+/** What becomes of the loss without warm-up. */
+export function coldFate({ without, unigram }: Outcome): 'trains' | 'stalls' | 'diverges' {
+  if (trains(without, unigram)) return 'trains';
+  return Number.isFinite(without) ? 'stalls' : 'diverges';
+}
+
+export function verdict(outcome: Outcome): string {
+  const { steps, unigram, without, with: warmed } = outcome;
+  const warmedTrains = trains(warmed, unigram);
+  const cold = coldFate(outcome);
+  const [a, b] = [without, warmed].map(lossText);
   const rest = `byte frequencies alone give ${unigram.toFixed(2)}`;
-  if (!trains(without) && !trains(warmed)) {
+  if (cold !== 'trains' && !warmedTrains) {
     return `In ${steps} steps it does not train: the loss is ${a} without and ${b} with warm-up; ${rest}.`;
   }
-  if (!trains(without)) {
-    const stalls = Number.isFinite(without) ? `it stalls: the loss stays at ${a}` : 'it diverges';
-    return `Without warm-up ${stalls}, and ${rest}. With warm-up it trains: ${b}.`;
+  if (cold !== 'trains') {
+    const fate = cold === 'stalls' ? `it stalls: the loss stays at ${a}` : 'it diverges';
+    return `Without warm-up ${fate}, and ${rest}. With warm-up it trains: ${b}.`;
   }
   if (warmed < without - LEARNED) {
     return `It trains better with warm-up: the loss is ${a} without and ${b} with it; ${rest}.`;
   }
-  const also = trains(warmed) ? `with warm-up ${b}` : `with warm-up only ${b} so far`;
+  const also = warmedTrains ? `with warm-up ${b}` : `with warm-up only ${b} so far`;
   return `It trains without warm-up: the loss is ${a}, ${also}; ${rest}.`;
 }
 

@@ -2,6 +2,7 @@ import { useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { ChapterLink } from '../../ui/controls';
 import { Curves } from './curves';
+import { DepthGuess } from './depth-guess';
 import { Price } from './price';
 import { Switchboard } from './switchboard';
 import { Train } from './train';
@@ -28,31 +29,42 @@ export function PlacementChapter() {
         A decoder of such layers with its first weights processes a batch of text, forward and
         backward. In post-norm every sum goes through a norm: the stream keeps its size, and the
         gradient meets each of these norms on its way back. In pre-norm nothing stands on the
-        stream: every branch adds to it, so it grows, and the gradient passes unchanged.
+        stream: every branch adds to it, and the gradient has a way past all norms but the last.
+      </p>
+      <DepthGuess table={table} />
+      <p>
+        Now break a stack. Without a norm each branch adds to a stream that nothing holds: with
+        large first weights both stream and gradient explode. Then repair it with one norm, before F
+        or after the sum, and compare.
       </p>
       <Curves table={table} />
       <h3>The price of pre-norm</h3>
       <p>
         Each branch of a pre-norm stack starts from a normalized input, so its output has about one
-        size. The stream that it is added to grows from layer to layer. So a later layer turns the
-        stream by a smaller angle than an earlier one, and has less say. In post-norm the stream is
-        brought back to one size before each layer, and every layer has the same say. The larger the
-        branches, the higher the price: compare Xavier’s first weights.
+        size. Where the stream has grown, such a branch turns it by a smaller angle: later layers
+        have less say. Post-norm brings the stream back to one size before each layer. How high the
+        price is depends on how large branches are beside the stream, and that on the first weights.
       </p>
-      <Price />
+      <Price table={table} />
       <h3>Train it here</h3>
       <p>
-        It is not enough that signal and gradient arrive: a post-norm stack of twelve layers passes
-        its gradient and still stalls. Adam divides a gradient by its own size, so its first steps
-        move every weight by about the learning rate, however small or uncertain the gradient is.
-        Liu et al. 2020 find that this is what post-norm does not bear: every layer’s branch has its
-        full say in the output, so steps in all layers at once change the output too much; in
-        pre-norm the larger stream outweighs them. Warm-up begins with small steps.
+        It is not enough that the gradient arrives with the first weights. Adam divides a gradient
+        by its own size, so its first steps move every weight by about the learning rate, however
+        small or uncertain the gradient is. Liu et al. 2020 find that this is what post-norm does
+        not bear: every layer’s branch has its full say in the output, so steps in all layers at
+        once change the output too much; in pre-norm the larger stream outweighs them.
+      </p>
+      <p>
+        What goes wrong can be seen here. Within a few such steps the tokens of a post-norm stack of
+        twelve layers become alike, and as they do, less and less of the gradient comes back to
+        layer 0: the way that was open at the start closes. What is left to learn is how often each
+        byte occurs. Warm-up begins with small steps, and the way stays open.
       </p>
       <p>
         Two decoders with the same first weights learn to predict the next byte of a text: one at
         the full learning rate from the first step on, one with warm-up, where the rate grows from
-        almost nothing. Train post first, then pre, and compare.
+        almost nothing. Train post first, then pre, and compare: in pre the gradient has a way past
+        the norms at every step.
       </p>
       <p>
         The loss is in nats a byte: the mean of −ln p, where p is the probability that the model

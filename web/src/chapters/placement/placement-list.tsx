@@ -1,0 +1,22 @@
+// The named placements as a list.
+
+import type { Placement } from '../../kernels/kernels';
+import { NameList } from '../../ui/name-list';
+import { chosenArrangement, choose, OWN, rowOf } from './arrangement';
+
+export function PlacementList({ table }: { table: Placement[] }) {
+  return (
+    <NameList
+      label="Placement"
+      names={table.map(({ name }) => name)}
+      chosen={rowOf(chosenArrangement(), table)?.name}
+      own={OWN}
+      choose={(name) =>
+        choose(
+          table.find((row) => row.name === name)!,
+          table,
+        )
+      }
+    />
+  );
+}
