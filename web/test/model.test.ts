@@ -8,7 +8,7 @@ import { chapter, openPage, read, seriousFindings } from './page';
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#model${query && `?${query}`}`, options);
   const part = chapter(page, 'model');
-  await part.getByRole('heading', { name: 'The stream grows' }).waitFor();
+  await part.getByRole('heading', { name: 'The size of the stream' }).waitFor();
   return [page, part];
 }
 

@@ -1,17 +1,16 @@
 // What becomes of the network where a layer is left out: a guess first, then the measurement.
 
-import type { PromptReading } from '../../kernels/trained';
-import { Choice } from '../../ui/controls';
+import { ChapterLink, Choice } from '../../ui/controls';
+import { Guess } from '../../ui/guess';
 import { Continuation, NextBytes } from './next-bytes';
+import { PromptList } from './prompt-list';
 import type { Shown } from './reading';
 import { SkipBars } from './skip-bars';
 import { state } from './state';
 import { extremes, placeOf, skipWords } from './words';
 
-const PLACES = { first: 'the first', middle: 'one in between', last: 'the last' };
-
 export function Skipping({ prompt, reading }: Shown) {
-  const guess = state.guess.value;
+  const { worst } = extremes(reading.withoutLayer);
   return (
     <>
       <p>
@@ -19,32 +18,16 @@ export function Skipping({ prompt, reading }: Shown) {
         still brings all that was there before. Without the residual nothing would come through. So
         every layer can be taken out, to see what is missed. Guess first.
       </p>
-      <Choice
-        label="Without which layer does the network predict worst?"
+      <Guess
+        question="Without which layer does the network predict worst?"
+        answers={{ first: 'the first', middle: 'one in between', last: 'the last' }}
+        right={placeOf(worst, reading.network.layers)}
         item={state.guess}
-        values={['first', 'middle', 'last']}
-        labels={PLACES}
-      />
-      <div aria-live="polite">{guess !== 'none' && <Reply reading={reading} guess={guess} />}</div>
-      {guess !== 'none' && <Skipped prompt={prompt} reading={reading} />}
+      >
+        {skipWords(reading)}
+      </Guess>
+      {state.guess.value !== 'none' && <Skipped prompt={prompt} reading={reading} />}
     </>
-  );
-}
-
-interface ReplyProps {
-  reading: PromptReading;
-  guess: keyof typeof PLACES;
-}
-
-function Reply({ reading, guess }: ReplyProps) {
-  const { layers } = reading.network;
-  const { worst } = extremes(reading.withoutLayer);
-  const isRight = placeOf(worst, layers) === guess;
-  return (
-    <p>
-      <strong class={isRight ? 'good' : 'bad'}>{isRight ? 'Right.' : 'Not so.'}</strong>{' '}
-      {skipWords(reading)}
-    </p>
   );
 }
 
@@ -55,6 +38,7 @@ function Skipped({ prompt, reading }: Shown) {
   const chosen = skip === 'none' ? -1 : Number(skip);
   return (
     <>
+      <PromptList />
       <div class="controls">
         <Choice
           label="Skip"
@@ -69,8 +53,8 @@ function Skipped({ prompt, reading }: Shown) {
         chosen={chosen}
       />
       <p class="hint">
-        The dashed line is the whole network. Guessing blindly among 256 bytes costs ln 256 ≈ 5.55
-        nats a byte.
+        The dashed line is the whole network. The loss is in{' '}
+        <ChapterLink to="placement">nats a byte</ChapterLink>: 5.55 for a blind guess among 256.
       </p>
       <div class="controls">
         <Choice label="Predict without layer" item={state.skip} />

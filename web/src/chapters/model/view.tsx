@@ -11,11 +11,12 @@ import { FeatureMap } from './feature-map';
 import { GammaDots } from './gamma-dots';
 import { Continuation, NextBytes } from './next-bytes';
 import { ATTENTION, FEED_FORWARD } from './plot';
+import { PromptList } from './prompt-list';
 import { problem, read, type Shown, shown } from './reading';
 import { Skipping } from './skipping';
 import { PROMPTS, state } from './state';
 import './style.css';
-import { featureWords, gammaWords, growthWords, shares } from './words';
+import { featureWords, gammaWords, growthWords, priceWords, shares } from './words';
 
 export function RealModel() {
   const prompt = state.prompt.value;
@@ -66,7 +67,7 @@ function Results({ prompt, reading }: Shown) {
       </p>
       <Continuation prompt={prompt} prediction={reading.whole} />
       <NextBytes whole={reading.whole} />
-      <h3>The stream grows</h3>
+      <h3>The size of the stream</h3>
       <Growth reading={reading} />
       <h3>A few features stand out</h3>
       <p>
@@ -75,6 +76,7 @@ function Results({ prompt, reading }: Shown) {
         share one scale then have none left for the others: that is what makes such models hard to
         quantize.
       </p>
+      <PromptList />
       <FeatureMap rows={rows} />
       <h3>What γ has learned</h3>
       <p>
@@ -100,11 +102,12 @@ function Growth({ reading }: { reading: PromptReading }) {
   return (
     <>
       <p>
-        In a pre-norm stack no norm stands in the stream: each sublayer adds to it. What is added
-        may also cancel a part of it. {growthWords(reading)} A branch that is small beside the
-        stream turns it little: the price of pre-norm is that layers in a stream that has grown do
-        less.
+        In a pre-norm stack no norm stands in the stream: each sublayer adds to it, and what is
+        added may also cancel a part of it. {growthWords(reading)} The larger the stream, the less a
+        branch of one size turns it: <ChapterLink to="placement">the price of pre-norm</ChapterLink>
+        . {priceWords(reading)}
       </p>
+      <PromptList />
       <div class="charts">
         <LineChart
           name="Size of the stream, and of what is added to it"

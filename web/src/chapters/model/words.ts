@@ -3,25 +3,47 @@
 import type { Prediction, PromptReading } from '../../kernels/trained';
 import { capital } from '../../ui/names';
 import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
+import { mean } from '../../ui/vectors';
 
 /** Each sublayer's branch over the stream that it is added to, as RMS. */
 export function shares({ stream, branch }: Pick<PromptReading, 'stream' | 'branch'>): number[] {
   return branch.map((b, i) => b / stream[i]);
 }
 
-export function growthWords(reading: Pick<PromptReading, 'stream' | 'branch'>): string {
-  const { stream } = reading;
-  const [first, last] = [stream[0], stream.at(-1)!];
-  const ratio = last / first;
-  const change = ratio > 1.05 ? `grows ${roundNumber(ratio, 2)}-fold` : 'does not grow';
+type Growth = Pick<PromptReading, 'stream' | 'branch'>;
+
+/** Where the stream is largest, and how it ends. */
+export function growthWords({ stream }: Pick<Growth, 'stream'>): string {
+  const last = stream.length - 1;
+  const top = stream.indexOf(Math.max(...stream));
+  const [start, most, end] = [0, top, last].map((i) => roundNumber(stream[i], 3));
+  const begins = `On this prompt the stream begins with an RMS of ${start}`;
+  if (top === last) return `${begins} and is largest at the end, with ${end}.`;
+  if (top === 0) return `${begins}, its largest, and ends with ${end}.`;
+  return `${begins}, is largest ${placeName(top)}, with ${most}, and ends with ${end}.`;
+}
+
+/** A place of the stream, of those before each sublayer. */
+function placeName(place: number): string {
+  return place % 2 === 0 ? `before layer ${place / 2}` : `in layer ${(place - 1) / 2}`;
+}
+
+/** How much the first layer, those between and the last add. */
+export function priceWords(reading: Growth): string {
   const share = shares(reading);
-  const [least, most] = [Math.min(...share), Math.max(...share)];
-  const named = (v: number) => `${percent(v, 2)} (${sublayerName(share.indexOf(v))})`;
-  return (
-    `On this prompt the stream ${change}, from an RMS of ${roundNumber(first, 3)} to ` +
-    `${roundNumber(last, 3)}. A branch has from ${named(least)} to ${named(most)} of the size of ` +
-    'what it is added to.'
-  );
+  const of = (from: number, to?: number) => mean(share.slice(from, to));
+  const [first, between, last] = [of(0, 2), of(2, -2), of(-2)];
+  const shown = [first, between, last].map((part) => percent(part, 2));
+  const size = `${shown[0]} of its size in the first layer, ${shown[1]} in those between and ${shown[2]} in the last`;
+  return `A branch adds to the stream, on average, ${size}. ${trendWords(first, between, last)}`;
+}
+
+function trendWords(first: number, between: number, last: number): string {
+  if (between >= first)
+    return 'Here later layers do not do less: they have learned larger branches.';
+  return last > between
+    ? 'The layers between pay the price; the last one has learned a branch large enough not to.'
+    : 'So each layer has less say than those before it.';
 }
 
 /** The features by their size at the end, the largest first. */
