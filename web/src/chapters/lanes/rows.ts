@@ -40,8 +40,8 @@ export const ROWS = {
   mhc: {
     label: 'mHC',
     words:
-      'Hyper-connections whose A is made doubly stochastic: no entry below 0, rows and columns with ' +
-      'the sum 1. So no product of them can amplify.',
+      'Hyper-connections whose A can only average: no entry is below 0, and all rows and columns have ' +
+      'the sum 1 (A is doubly stochastic). So no product of them can amplify.',
   },
   'identity-hc': {
     label: 'Identity-HC',
@@ -76,11 +76,12 @@ export const LABELS = Object.fromEntries(
 
 /** In the order in which they are shown. */
 export const GROUPS: { legend: string; names: readonly RowName[] }[] = [
+  { legend: 'By hand', names: ['own'] },
   { legend: 'One lane', names: ['pre', 'post'] },
   { legend: 'Two lanes', names: ['x0', 'two-lanes', 'residual-dual', 'siamese'] },
-  { legend: 'Several lanes', names: ['hyper', 'mhc', 'identity-hc', 'wide', 'own'] },
+  { legend: 'Several lanes', names: ['hyper', 'mhc', 'identity-hc', 'wide'] },
   {
-    legend: 'Memory over depth: the stream grows',
+    legend: 'The stream grows: memory over depth',
     names: ['dense-former', 'attention-residuals', 'block-attention-residuals'],
   },
 ];

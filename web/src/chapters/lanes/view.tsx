@@ -10,7 +10,8 @@ import { CarriedLanes, MoveAgain } from './carried';
 import { Matrices } from './matrices';
 import { MixingMap } from './mixing-map';
 import { chosenNumbers, hasFreeLanes, moves, rowOf, stackOf, startOver, step } from './numbers';
-import { GROUPS, LABELS, ROWS } from './rows';
+import { RowList } from './row-list';
+import { LABELS, ROWS } from './rows';
 import { MOST_LANES, state } from './state';
 import { laneCount, StepFigure } from './step-figure';
 import { Trap } from './trap';
@@ -23,21 +24,31 @@ export function LanesChapter() {
       <Reason />
       <h3>Read, carry, write</h3>
       <p>
-        X has n lanes for each token. A sublayer reads one vector from them, runs, and writes its
-        result back, while a small matrix carries the lanes past it:
+        X has n lanes for each token. Three small tables of numbers say what a sublayer does with
+        them: <i>a</i> how much it reads of each lane, <i>b</i> how much of its result it writes to
+        each, and the matrix <i>A</i> what of each lane goes on into which.
       </p>
       <Formula block tex={FORMULA} />
       <p>
         One lane with <i>a</i> = 1, <i>A</i> = skip and <i>b</i> = gain is{' '}
-        <ChapterLink to="placement">the formula of one stream</ChapterLink>. Choose an arrangement,
-        or set the numbers yourself.
+        <ChapterLink to="placement">the formula of one stream</ChapterLink>. Change a number and
+        watch its path, or choose an arrangement from a paper.
       </p>
       <OneSublayer />
-      <h3>What each sublayer reads in the end</h3>
+      <h3>Who does this</h3>
+      <Models />
+      <Advanced />
+      <h3>
+        <AdvancedMark /> What each sublayer reads in the end
+      </h3>
       <Mixing />
-      <h3>Do the lanes stay different?</h3>
+      <h3>
+        <AdvancedMark /> Do the lanes stay different?
+      </h3>
       <CarriedLanes />
-      <h3>The symmetry trap</h3>
+      <h3>
+        <AdvancedMark /> The symmetry trap
+      </h3>
       <p>
         All lanes begin as copies of the embedding. If they are read and written alike, they stay
         equal, and then A has nothing to learn from. The gradient of one entry of A is the dot
@@ -55,10 +66,25 @@ export function LanesChapter() {
         The numbers of the rows, which are those at the start of training, M and the products of A
         come from the library. <ChapterLink to="lab">The lab</ChapterLink> compares M and the
         products with measured streams (depth-mixing, lanes, composite-gain). The results in the
-        first table, and the gains of mHC’s large model, come from the papers. The values moved
+        first table, and the gains of mHC’s test model, come from the papers. The values moved
         follow from the formulas, or come from the papers too.
       </p>
     </>
+  );
+}
+
+function AdvancedMark() {
+  return <span class="lanes-advanced">Advanced</span>;
+}
+
+/** What stands before the advanced part. */
+function Advanced() {
+  return (
+    <p class="card">
+      <AdvancedMark /> The rest of this chapter is for readers who are at home with products of
+      matrices. It asks what many sublayers make of these numbers together. The tutorial goes on
+      without it: <ChapterLink to="axes">which axes a norm averages over</ChapterLink>.
+    </p>
   );
 }
 
@@ -72,27 +98,40 @@ function Reason() {
   return (
     <>
       <p>
-        So far each token has had one stream of d_model numbers, and everything shares it: what
-        early layers have found, what late layers need, and the path of the gradient. A wider stream
-        would have more room, but it would also enlarge every matrix of every sublayer. Several
-        lanes give room without that cost: the stream holds n vectors of the old width, while a
-        sublayer still reads one vector and returns one.
+        So far each token has had one stream of d_model numbers, and all layers share it. What early
+        layers have found, what late layers need, the path of the gradient: everything is one sum. A
+        wider stream would have more room, but it would also enlarge every matrix of every sublayer.
       </p>
       <p>
+        Several lanes give room without that cost. Imagine n copies of the stream side by side. A
+        sublayer reads one blend of them, a vector of the old width, and computes as before. It adds
+        its result to every lane, to some more than to others. Meanwhile the lanes go on past it,
+        and may be mixed.
+      </p>
+    </>
+  );
+}
+
+function Models() {
+  return (
+    <>
+      <p>
         In 2026 two of the largest open models left the single stream, each in its own direction,
-        and a third way came to Megatron-LM:
+        and a third way came to Megatron-LM. The papers measured the gain on smaller test models,
+        with and without the new stream:
       </p>
       <div class="lanes-models">
         <DataTable
           caption="What they do, and what it costs"
           visible
-          columns={['model', 'its stream', 'values moved / d', 'its paper reports']}
+          columns={['model', 'its stream', 'values moved / d', 'its paper’s test model']}
           rows={MODELS.map(([model, ...cells]) => ({ head: model, cells }))}
         />
       </div>
       <p class="hint">
         Values moved: what an Add &amp; Norm reads and writes for each token and sublayer, in one
-        pass over memory, in units of the width d.
+        pass over memory, in units of the width d. BBH is a collection of reasoning tasks, GPQA of
+        questions in science; both give percent of right answers.
       </p>
     </>
   );
@@ -101,21 +140,21 @@ function Reason() {
 const MODELS = [
   [
     'DeepSeek-V4',
-    'mHC: 4 lanes, mixed by doubly stochastic matrices',
+    'mHC: 4 lanes, mixed by averages that cannot amplify',
     '10 to 14',
-    'BBH from 43.8 to 51.0 with 27 billion parameters; 6.7 % more training time',
+    '27 billion parameters: BBH from 43.8 to 51.0; 6.7 % more training time',
   ],
   [
     'Kimi K3',
     'Attention Residuals: a lane for each block of layers, at most 9 to read',
     'about 5.5',
-    'GPQA from 36.9 to 44.4 with 48 billion parameters; less than 4 % more training time',
+    '48 billion parameters: GPQA from 36.9 to 44.4; less than 4 % more training time',
   ],
   [
     'Megatron-LM, by NVIDIA and Mistral',
     'wide residual: lanes that are never mixed',
     '10 with 4 lanes',
-    'no figures yet',
+    'none published yet',
   ],
   ['Llama, GPT-2 and most others', 'one lane, pre-norm', '4', 'what the others compare with'],
 ];
@@ -170,19 +209,15 @@ function Values() {
 function Rows({ row, numbers }: { row: LaneRow | undefined; numbers: LaneNumbers }) {
   return (
     <>
-      <div class="controls lanes-rows">
-        {GROUPS.map(({ legend, names }) => (
-          <Choice key={legend} label={legend} item={state.row} values={names} labels={LABELS} />
-        ))}
+      <div class="controls">
+        <RowList />
+        <LanesChoice row={row} lanes={numbers.lanes} />
+        {row && <Slider label="Sublayer" item={state.sublayer} />}
       </div>
       <p class="lanes-row" role="status">
         <strong>{LABELS[state.row.value]}</strong>
         {row && origin(row, LABELS[state.row.value])}. {ROWS[state.row.value].words}
       </p>
-      <div class="controls">
-        <LanesChoice row={row} lanes={numbers.lanes} />
-        {row && <Slider label="Sublayer" item={state.sublayer} />}
-      </div>
       {row && <p class="hint">The numbers are those of a stack of 12 layers.</p>}
     </>
   );
@@ -261,7 +296,13 @@ function Mixing() {
         a column is what it reads; a layer has two sublayers. Colours compare within a row, because
         F normalizes what it reads.
       </p>
+      <p>
+        A norm in the stream is no matrix: its divisor differs from token to token. M has one factor
+        in its place, the divisor for an x and f’s that are uncorrelated and of one size. In
+        post-norm this is √2 at every sublayer.
+      </p>
       <div class="controls">
+        <RowList />
         <Slider label="Layers" item={state.layers} />
         {moves(name) && (
           <Choice
@@ -284,7 +325,9 @@ function Mixing() {
           <p>Compare:</p>
           <ul>
             <li>Pre-norm reads everything with the same weight: every entry is 1.</li>
-            <li>Post-norm divides the whole sum at every sublayer, so old entries fade.</li>
+            <li>
+              Post-norm divides the whole sum at every sublayer, by √2 here, so old entries fade.
+            </li>
             <li>
               mHC starts with stripes, because lanes take turns at being read and written most.
             </li>
