@@ -229,7 +229,7 @@ test('how far each layer turns the stream, in numbers and in words', async () =>
   for (const angle of [...pre, ...post]) expect(angle > 0 && angle < 180).toBe(true);
   const words = await part.locator('[data-verdict="turns"]').textContent();
   expect(words).toContain(`by ${Number(pre[4].toPrecision(3))}° in the last`);
-  await part.getByRole('radio', { name: 'PyTorch’s' }).check();
+  await part.getByRole('radio', { name: 'PyTorch’s' }).last().check();
   await expect.poll(async () => (await angles('pre'))[0], { timeout: 60_000 }).not.toBe(pre[0]);
 });
 
@@ -252,7 +252,7 @@ test('guesses: how deep a gradient gets, and how post-norm trains', async () => 
   await part.getByText('Not so. With PyTorch’s first weights').waitFor();
   await deep.getByRole('radio', { name: 'in both' }).check();
   await part.getByText('Right. With PyTorch’s first weights').waitFor();
-  const cold = part.getByRole('group', { name: 'Post-norm, 12 layers' });
+  const cold = part.getByRole('group', { name: 'Post-norm, at the full learning rate' });
   await cold.getByRole('radio', { name: 'It stalls' }).check();
   await part.getByText('Now start the training').waitFor();
   await part.getByRole('button', { name: 'Start training' }).click();

@@ -1,11 +1,15 @@
 // Pre-norm's price, drawn: where the stream grows, later layers turn it less.
 
 import type { Placement } from '../../kernels/kernels';
+import { Choice, Slider } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
+import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
 import { jobOf, measureProblem, request, type Shown, shownStacks } from './measured';
+import { PlacementList } from './placement-list';
+import { state } from './state';
 
 export function Price({ table }: { table: Placement[] }) {
   const job = jobOf(table);
@@ -13,6 +17,11 @@ export function Price({ table }: { table: Placement[] }) {
   const stacks = measureProblem.value === '' ? shownStacks() : undefined;
   return (
     <div ref={element}>
+      <div class="controls">
+        <PlacementList table={table} />
+        <Slider label="Layers" item={state.layers} />
+        <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
+      </div>
       {stacks && <Turns stacks={stacks} />}
       {measureProblem.value === '' && !stacks && (
         <Wait height={[400, 375, 375]}>The turns are being measured.</Wait>

@@ -9,8 +9,8 @@ import { longText } from './long-text';
 
 const MOST_CHARACTERS = 50_000;
 
-/** The initial settings quickly show that post-norm stalls: without warm-up 15 of 16 runs stayed at
- * byte frequencies, with warm-up all 16 trained. */
+/** The initial settings show that post-norm stalls: without warm-up 12 of 12 runs stayed at byte
+ * frequencies, with warm-up all 12 trained. */
 export const state = defineState('pl', {
   before: flag(false),
   inside: flag(false),

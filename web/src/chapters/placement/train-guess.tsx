@@ -16,7 +16,7 @@ export function TrainGuess({ outcome }: { outcome: Outcome | undefined }) {
   return (
     <div class="card guess">
       <Choice
-        label="Post-norm, 12 layers, the full learning rate from the first step on: what does the loss do?"
+        label="Post-norm, at the full learning rate from the first step on: what does the loss do?"
         item={state.cold}
         values={['trains', 'stalls', 'diverges']}
         labels={ANSWERS}

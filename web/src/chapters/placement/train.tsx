@@ -200,11 +200,14 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
           }))}
         />
       </div>
-      <div role="status" class="placement-verdict">
+      <div role="status">
         {outcome && (
-          <p class="remark" data-verdict="trained">
-            {verdict(outcome)} {healthWords(runs[0].health.value, runs[1].health.value)}
-          </p>
+          <div class="remark">
+            <p class="placement-verdict" data-verdict="trained">
+              {verdict(outcome)}
+            </p>
+            <p>{healthWords(runs[0].health.value, runs[1].health.value)}</p>
+          </div>
         )}
       </div>
       {JSON.stringify(shown) !== JSON.stringify(chosen) && (

@@ -48,23 +48,9 @@ export function PlacementChapter() {
       <Price table={table} />
       <h3>Train it here</h3>
       <p>
-        It is not enough that the gradient arrives with the first weights. Adam divides a gradient
-        by its own size, so its first steps move every weight by about the learning rate, however
-        small or uncertain the gradient is. Liu et al. 2020 find that this is what post-norm does
-        not bear: every layer’s branch has its full say in the output, so steps in all layers at
-        once change the output too much; in pre-norm the larger stream outweighs them.
-      </p>
-      <p>
-        What goes wrong can be seen here. Within a few such steps the tokens of a post-norm stack of
-        twelve layers become alike, and as they do, less and less of the gradient comes back to
-        layer 0: the way that was open at the start closes. What is left to learn is how often each
-        byte occurs. Warm-up begins with small steps, and the way stays open.
-      </p>
-      <p>
-        Two decoders with the same first weights learn to predict the next byte of a text: one at
-        the full learning rate from the first step on, one with warm-up, where the rate grows from
-        almost nothing. Train post first, then pre, and compare: in pre the gradient has a way past
-        the norms at every step.
+        With their first weights both pass their gradient. Now let them learn: two decoders with the
+        same first weights predict the next byte of a text, one at the full learning rate from the
+        first step on, one with warm-up, where the rate grows from almost nothing.
       </p>
       <p>
         The loss is in nats a byte: the mean of −ln p, where p is the probability that the model
@@ -73,6 +59,23 @@ export function PlacementChapter() {
         gets to the dashed line.
       </p>
       <Train table={table} />
+      <details>
+        <summary>Why post-norm stalls, though its gradient arrives at first</summary>
+        <p>
+          Adam divides a gradient by its own size, so its first steps move every weight by about the
+          learning rate, however small or uncertain the gradient is. Liu et al. 2020 find that this
+          is what post-norm does not bear: every layer’s branch has its full say in the output, so
+          steps in all layers at once change the output too much; in pre-norm the larger stream
+          outweighs them.
+        </p>
+        <p>
+          Train post, and see it happen in the second chart. Within a few such steps the tokens
+          become alike, and as they do, less and less of the gradient comes back to layer 0: the way
+          that was open at the start closes. What is left to learn is how often each byte occurs.
+          With PyTorch’s first weights warm-up keeps the way open, as its first steps are small.
+          Then train pre, where the gradient has a way past the norms at every step.
+        </p>
+      </details>
       <p class="hint">
         d_model 32, 2 heads, d_ff 128, context 32, 8 windows a step, AdamW; each run has a thread of
         its own. A loss 0.1 below byte frequencies counts as trained, and a difference of 0.1 as a
