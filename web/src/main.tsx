@@ -1,13 +1,13 @@
 import { hydrate, render } from 'preact';
 import { App } from './app';
 import { chapters } from './chapters';
-import { embedded } from './embed/request';
 import { Embed } from './embed/view';
 import { prepareWhenAsked } from './handout/print';
 import { failure, loadKernels, ready, setKernels } from './kernels/current';
 import { preload } from './kernels/sessions';
 import { startHistory } from './state/history';
 import { currentChapter, startLink } from './state/link';
+import { embedded } from './state/query';
 import { showChapter } from './ui/controls';
 import { loadKatex } from './ui/formula';
 import './style.css';

@@ -1,8 +1,9 @@
 // A chapter's place on the page: its head at once, its view when a reader comes near.
 
 import type { FunctionComponent } from 'preact';
-import { embedded, iframeOf } from '../embed/request';
+import { iframeOf } from '../embed/request';
 import { ready } from '../kernels/current';
+import { embedded } from '../state/query';
 import { resetState } from '../state/store';
 import { Button, CopyButton, Failure } from '../ui/controls';
 import { useNear } from '../ui/near';

@@ -24,6 +24,13 @@ export function linkTo(id: string): string {
   return `#${id}${query && `?${query}`}`;
 }
 
+/** The whole page at a chapter, in the state as it is. */
+export function wholePageAt(id: string): string {
+  const url = new URL(linkTo(id), location.href);
+  url.search = '';
+  return url.href;
+}
+
 /** Reads the address, and keeps state and address together from then on. `open` shows one of the
  * `chapters`. */
 export function startLink(chapters: string[], open: (chapter: string) => unknown): void {

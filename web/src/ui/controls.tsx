@@ -4,8 +4,8 @@ import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
-import { embedded, tutorialAt } from '../embed/request';
-import { goTo, linkComplaints, linkTo } from '../state/link';
+import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
+import { embedded } from '../state/query';
 import { assign, type Item, type Values } from '../state/store';
 import { plainNumber } from './numbers';
 
@@ -282,7 +282,7 @@ interface ChapterLinkProps {
 export function ChapterLink({ to, class: name, current, children }: ChapterLinkProps) {
   const away = embedded !== null && embedded !== to;
   const click = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
-    event.currentTarget.href = away ? tutorialAt(to) : linkTo(to); // for a new tab
+    event.currentTarget.href = away ? wholePageAt(to) : linkTo(to); // for a new tab
     if (away || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     showChapter(to);
@@ -290,7 +290,7 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
   return (
     <a
       class={name}
-      href={away ? tutorialAt(to) : `#${to}`}
+      href={away ? wholePageAt(to) : `#${to}`}
       target={away ? '_blank' : undefined}
       rel={away ? 'noopener' : undefined}
       aria-current={current ? 'location' : undefined}
