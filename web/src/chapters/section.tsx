@@ -3,6 +3,7 @@
 import type { FunctionComponent } from 'preact';
 import { iframeOf } from '../embed/request';
 import { ready } from '../kernels/current';
+import { t } from '../language/text';
 import { embedded } from '../state/query';
 import { resetState } from '../state/store';
 import { Button, CopyButton, Failure } from '../ui/controls';
@@ -32,11 +33,11 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         <div class="chapter-buttons">
           {embedded === null && (
             <CopyButton
-              label="Copy embed"
+              label={t`Copy embed`}
               text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}
             />
           )}
-          <Button onClick={reset}>Reset chapter</Button>
+          <Button onClick={reset}>{t`Reset chapter`}</Button>
         </div>
       </div>
       <Failure text={chapter.problem.value} />
@@ -46,7 +47,7 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         <>
           <div class="chapter-room" style={room(chapter.source.height)} />
           <p class="handout-missing">
-            This chapter had not been loaded. The page’s own Print button loads all of them.
+            {t`This chapter had not been loaded. The page’s own Print button loads all of them.`}
           </p>
         </>
       )}
