@@ -3,6 +3,7 @@
 
 import { AddNorm, type Initialization, INITIALIZATIONS, KernelError, KINDS } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
+import { msg } from '../language/template';
 import { Lanes } from './lanes';
 
 /** The norms' slots, and the factors. Each factor is named after a placement that has it. */
@@ -93,7 +94,7 @@ export class Kernels extends AddNorm {
     const home = this.#instance.exports;
     const isAlive = () => home === this.#instance.exports;
     const call = <R>(body: (arena: Arena) => R): R => {
-      if (!isAlive()) throw new KernelError('the session ended with an earlier error');
+      if (!isAlive()) throw new KernelError(msg`the session ended with an earlier error`);
       return this.#instance.call(body);
     };
     return {

@@ -1,6 +1,7 @@
 // Measures stacks and trains one, in a worker. Each call is short, so that the caller can stop
 // between two of them.
 
+import { msg } from '../language/template';
 import type {
   Arrangement,
   Kernels,
@@ -87,7 +88,7 @@ export class SessionHost {
   }
 
   #opened(): Session {
-    if (this.#session === undefined) throw new Error('There is no stack to train.');
+    if (this.#session === undefined) throw new Error(msg`There is no stack to train.`);
     return this.#session;
   }
 }

@@ -1,6 +1,7 @@
 // Stacks that are measured and trained in workers, so that the page never waits for them.
 
 import { batch, signal } from '@preact/signals';
+import { t } from '../language/text';
 import { loadKernels } from './current';
 import { bundledText, portable, sessionWorker } from './files';
 import type { StackMeasurement } from './kernels';
@@ -81,6 +82,6 @@ export async function textBytes(text: string | undefined): Promise<Uint8Array> {
 
 async function loadBundledText(): Promise<string> {
   return bundledText().catch(() => {
-    throw new Error('The bundled text could not be loaded; is the server still there?');
+    throw new Error(t`The bundled text could not be loaded; is the server still there?`);
   });
 }

@@ -2,6 +2,7 @@
 
 import { KernelError } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
+import { msg } from '../language/template';
 import { parseSafetensors } from './safetensors';
 
 const BYTES = 256;
@@ -58,7 +59,7 @@ export class TrainedDecoder {
 
   #call<R>(body: (arena: Arena) => R): R {
     if (this.#home === this.#instance.exports) return this.#instance.call(body);
-    throw new KernelError('the decoder ended with an earlier error');
+    throw new KernelError(msg`the decoder ended with an earlier error`);
   }
 
   #set(name: Uint8Array, values: Float32Array): void {

@@ -2,6 +2,7 @@
 
 import { kernels } from '../../kernels/current';
 import type { Carried } from '../../kernels/lanes';
+import { t, Trans } from '../../language/text';
 import { Button, Checkbox, Slider, TextField } from '../../ui/controls';
 import { Guess } from '../../ui/guess';
 import { LineChart } from '../../ui/line-chart';
@@ -38,11 +39,10 @@ export function CarriedLanes() {
   return (
     <>
       <p>
-        In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and amplifies
-        nothing, and the same is true of a product of many. Suppose that training has moved the
-        numbers of mHC, so that at each sublayer a lane takes{' '}
-        {percent(taken(kernels.lanes.numbers(moved)), 2)} from the others, on average over the
-        numbers that are drawn here.
+        {t`In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and amplifies
+          nothing, and the same is true of a product of many. Suppose that training has moved the numbers
+          of mHC, so that at each sublayer a lane takes ${percent(taken(kernels.lanes.numbers(moved)), 2)}
+          from the others, on average over the numbers that are drawn here.`}
       </p>
       <DifferenceGuess left={kernels.lanes.carried(moved).left} />
       {state.guess.value !== 'none' && <Answer />}
@@ -55,12 +55,12 @@ function DifferenceGuess({ left }: { left: Carried['left'] }) {
   const end = left.at(-1)!;
   return (
     <Guess
-      question={`How much of a difference between lanes is left after ${left.length} sublayers?`}
-      answers={{ most: 'nearly all of it', half: 'about half', nothing: 'next to nothing' }}
+      question={t`How much of a difference between lanes is left after ${left.length} sublayers?`}
+      answers={{ most: t`nearly all of it`, half: t`about half`, nothing: t`next to nothing` }}
       right={end > 0.75 ? 'most' : end > 0.25 ? 'half' : 'nothing'}
       item={state.guess}
     >
-      {leftWords(left)} No A can undo what another one has mixed.
+      {leftWords(left)} {t`No A can undo what another one has mixed.`}
     </Guess>
   );
 }
@@ -69,8 +69,8 @@ function DifferenceGuess({ left }: { left: Carried['left'] }) {
 function leftWords(left: Carried['left']): string {
   const one = left.findIndex((v) => v !== null && v <= ONE);
   return one === -1
-    ? `After ${left.length} sublayers ${percent(left.at(-1) ?? NaN, 2)} of a difference is left.`
-    : `From sublayer ${one + 1} on less than a hundredth of a difference is left: the lanes have become one.`;
+    ? t`After ${left.length} sublayers ${percent(left.at(-1) ?? NaN, 2)} of a difference is left.`
+    : t`From sublayer ${one + 1} on less than a hundredth of a difference is left: the lanes have become one.`;
 }
 
 function Answer() {
@@ -81,14 +81,14 @@ function Answer() {
     <>
       <div class="controls">
         <RowList />
-        <Slider label="Layers" item={state.depth} />
-        <Slider label="Even mixing" item={state.even} format={(share) => percent(share)} />
-        <Checkbox label="Learned numbers have moved" item={state.moved} />
-        <TextField label="Seed" item={state.seed} />
+        <Slider label={t`Layers`} item={state.depth} />
+        <Slider label={t`Even mixing`} item={state.even} format={(share) => percent(share)} />
+        <Checkbox label={t`Learned numbers have moved`} item={state.moved} />
+        <TextField label={t`Seed`} item={state.seed} />
         <MoveAgain />
       </div>
       <Charts
-        curves={[...rows, { ...even, name: 'even mixing', colour: 'var(--theory)', dash: '2 3' }]}
+        curves={[...rows, { ...even, name: t`even mixing`, colour: 'var(--theory)', dash: '2 3' }]}
       />
       <ul class="plain-list">
         {rows.map((row) => (
@@ -102,22 +102,27 @@ function Answer() {
           </li>
         ))}
         <li class="remark" style={{ borderColor: 'var(--theory)' }} data-carried="even">
-          <strong>Even mixing.</strong> Each lane takes {percent(state.even.value)} at each
-          sublayer, as much from every other. {leftWords(even.left)}
+          <strong>{t`Even mixing.`}</strong>{' '}
+          {t`Each lane takes ${percent(state.even.value)} at each sublayer, as much from every other.`}{' '}
+          {leftWords(even.left)}
         </li>
       </ul>
       <p>
-        So how soon lanes become one depends on how much each A mixes. mHC starts with hardly any
-        mixing (take back the move to see it). A report on Identity-HC of 2026 found both in trained
-        models: single A near the identity, and products near the even mean.
+        <Trans>
+          So how soon lanes become one depends on how much each A mixes. mHC starts with hardly any
+          mixing (take back the move to see it). A report on Identity-HC of 2026 found both in
+          trained models: single A near the identity, and products near the even mean.
+        </Trans>
       </p>
       <p>
-        By the gain a stream, or a gradient, can grow. The paper of mHC measured about 3000 for
-        hyper-connections in its test model of 27 billion parameters, and 1.6 for mHC.
+        <Trans>
+          By the gain a stream, or a gradient, can grow. The paper of mHC measured about 3000 for
+          hyper-connections in its test model of 27 billion parameters, and 1.6 for mHC.
+        </Trans>
       </p>
       {!rows.some(({ row }) => row === chosen) && (
         <p>
-          The stream of {LABELS[chosen]} is not carried by matrices alone, so it has no curve here.
+          {t`The stream of ${LABELS[chosen]} is not carried by matrices alone, so it has no curve here.`}
         </p>
       )}
     </>
@@ -144,17 +149,17 @@ function Charts({ curves }: { curves: readonly CarriedCurves[] }) {
   return (
     <div class="charts">
       <LineChart
-        name="What is left of a difference between lanes"
-        xLabel="sublayers"
-        yLabel="1: all, 0: the lanes are one"
+        name={t`What is left of a difference between lanes`}
+        xLabel={t`sublayers`}
+        yLabel={t`1: all, 0: the lanes are one`}
         x={sublayers}
         curves={of('left')}
         atLeast={[0, 1]}
       />
       <LineChart
-        name="Gain of the product of all A"
-        xLabel="sublayers"
-        yLabel="largest sum of a row or column"
+        name={t`Gain of the product of all A`}
+        xLabel={t`sublayers`}
+        yLabel={t`largest sum of a row or column`}
         x={sublayers}
         curves={of('gain')}
         logarithmic
@@ -166,7 +171,7 @@ function Charts({ curves }: { curves: readonly CarriedCurves[] }) {
 export function MoveAgain() {
   return (
     <Button onClick={() => (state.seed.value = (state.seed.value + 1) % 10_000)}>
-      Move them another way
+      {t`Move them another way`}
     </Button>
   );
 }
@@ -174,16 +179,16 @@ export function MoveAgain() {
 /** Both curves at their end. */
 function verdict({ left, gain, taken }: CarriedRow): string {
   const [difference, product] = [left.at(-1), gain.at(-1)];
-  if (product == null) return 'The numbers overflow.';
+  if (product == null) return t`The numbers overflow.`;
   const size =
     product < 1.01
-      ? 'The product amplifies nothing.'
-      : `The product amplifies up to ${roundNumber(product, 3)}-fold.`;
-  if (difference == null) return `${size} With one lane there is no difference.`;
-  const mixing = `Each lane takes ${percent(taken, 2)} from the others at each sublayer.`;
+      ? t`The product amplifies nothing.`
+      : t`The product amplifies up to ${roundNumber(product, 3)}-fold.`;
+  if (difference == null) return `${size} ${t`With one lane there is no difference.`}`;
+  const mixing = t`Each lane takes ${percent(taken, 2)} from the others at each sublayer.`;
   const end =
     difference > 1
-      ? `A difference need not shrink: it is ${roundNumber(difference, 3)} times as large in the end.`
+      ? t`A difference need not shrink: it is ${roundNumber(difference, 3)} times as large in the end.`
       : leftWords(left);
   return `${mixing} ${size} ${end}`;
 }

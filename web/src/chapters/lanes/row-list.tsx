@@ -1,6 +1,7 @@
 // The arrangements as a list, to stand beside what they change.
 
 import { useId } from 'preact/hooks';
+import { t } from '../../language/text';
 import { Problem } from '../../ui/controls';
 import { GROUPS, LABELS, type RowName } from './rows';
 import { state } from './state';
@@ -9,7 +10,7 @@ export function RowList() {
   const id = useId();
   return (
     <div class="control select">
-      <label for={id}>Arrangement</label>
+      <label for={id}>{t`Arrangement`}</label>
       <select
         id={id}
         value={state.row.value}

@@ -1,5 +1,6 @@
 // The size of each feature of the stream, layer by layer.
 
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { type Box, Label } from '../../ui/marks';
 import { exactNumber, shortNumber } from '../../ui/numbers';
@@ -20,18 +21,18 @@ interface FeatureMapProps {
 
 export function FeatureMap({ rows }: FeatureMapProps) {
   const order = ranked(rows.at(-1)!); // the largest at the end first
-  const title = 'RMS of each feature of the stream';
-  const nameOf = (row: number) => (row === rows.length - 1 ? 'the end' : `layer ${row}`);
+  const title = t`RMS of each feature of the stream`;
+  const nameOf = (row: number) => (row === rows.length - 1 ? t`the end` : t`layer ${row}`);
   return (
     <Figure
-      name={`${title}: a row for what each layer reads, from below. The table that follows has the numbers.`}
+      name={t`${title}: a row for what each layer reads, from below. The table that follows has the numbers.`}
       title={title}
       height={HEAD + ROW * rows.length + FOOT}
       draw={(width) => <Map rows={rows} order={order} nameOf={nameOf} width={width} />}
     >
       <DataTable
         caption={title}
-        columns={['feature', ...order]}
+        columns={[t`feature`, ...order]}
         rows={rows.map((row, l) => ({
           head: nameOf(l),
           cells: order.map((f) => row[f]),
@@ -66,7 +67,7 @@ function Map({ rows, order, nameOf, width }: MapProps) {
               key={f}
               box={{ x: SIDE + i * cell, y: top(l), width: cell, height: ROW }}
               part={row[f] / most}
-              name={`${nameOf(l)}, feature ${f}: ${exactNumber(row[f])}`}
+              name={t`${nameOf(l)}, feature ${f}: ${exactNumber(row[f])}`}
             />
           ))}
         </g>
@@ -82,7 +83,7 @@ function FeatureNames({ order, cell }: { order: readonly number[]; cell: number 
   return (
     <>
       <Label at={[SIDE - 16, HEAD - 10]} anchor="end" class="faint">
-        feature
+        {t`feature`}
       </Label>
       {order.map(
         (f, i) =>

@@ -1,5 +1,6 @@
 // What each norm has learned of γ.
 
+import { t } from '../../language/text';
 import { linearTicks, YAxis } from '../../ui/axes';
 import { Figure } from '../../ui/figure';
 import { Across, Line } from '../../ui/marks';
@@ -16,17 +17,17 @@ interface GammaDotsProps {
 
 /** Every γ as a dot, norm by norm, and each norm's median. */
 export function GammaDots({ gammas }: GammaDotsProps) {
-  const title = 'γ of every norm';
+  const title = t`γ of every norm`;
   return (
     <Figure
-      name={`${title}, a dot for each feature. The table that follows has the least, the median and the largest.`}
+      name={t`${title}, a dot for each feature. The table that follows has the least, the median and the largest.`}
       title={title}
       height={HEIGHT}
       draw={(width) => <Plot gammas={gammas} width={width} />}
     >
       <DataTable
         caption={title}
-        columns={['norm', 'least', 'median', 'largest']}
+        columns={[t`norm`, t`least`, t`median`, t`largest`]}
         rows={gammas.map((gamma, i) => ({
           head: normName(i, gammas.length),
           cells: [Math.min(...gamma), median(gamma), Math.max(...gamma)],
@@ -73,7 +74,7 @@ function Norm({ gamma, colour, x, half, y }: NormProps) {
     <g>
       {Array.from(gamma, (v, f) => (
         <circle key={f} cx={x} cy={y(v)} r={3} fill={colour} fill-opacity={0.45}>
-          <title>{`feature ${f}: ${exactNumber(v)}`}</title>
+          <title>{t`feature ${f}: ${exactNumber(v)}`}</title>
         </circle>
       ))}
       <Line points={ends} width={3} colour={colour} />

@@ -2,6 +2,7 @@
 
 import { scaleLinear } from 'd3-scale';
 import type { Prediction } from '../../kernels/trained';
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { Label } from '../../ui/marks';
 import { exactNumber, percent } from '../../ui/numbers';
@@ -29,23 +30,23 @@ const PITCH = 13; // of the bars of one byte
 export function NextBytes({ whole, without, skipped }: NextBytesProps) {
   const bytes = ranked([...whole.next]).slice(0, SHOWN);
   const networks: Chances[] = [
-    { name: 'whole network', colour: 'var(--output)', next: whole.next },
+    { name: t`whole network`, colour: 'var(--output)', next: whole.next },
   ];
   if (without) {
-    networks.push({ name: `without ${skipped}`, colour: 'var(--broken)', next: without.next });
+    networks.push({ name: t`without ${skipped}`, colour: 'var(--broken)', next: without.next });
   }
-  const title = 'The next byte';
+  const title = t`The next byte`;
   return (
     <Figure
-      name={`${title}: the likeliest ${SHOWN} and their probabilities, as in the table that follows.`}
+      name={t`${title}: the likeliest ${SHOWN} and their probabilities, as in the table that follows.`}
       title={title}
       width={640}
       height={topOf(networks) + pitchOf(networks) * SHOWN + EDGE}
       draw={(width) => <Bars bytes={bytes} networks={networks} width={width} />}
     >
       <DataTable
-        caption={`${title}, and its probability`}
-        columns={['byte', ...networks.map(({ name }) => name)]}
+        caption={t`${title}, and its probability`}
+        columns={[t`byte`, ...networks.map(({ name }) => name)]}
         rows={bytes.map((byte) => ({
           head: byteName(byte),
           cells: networks.map(({ next }) => next[byte]),

@@ -1,5 +1,6 @@
 // The prompts as a list, to stand beside what they change.
 
+import { t } from '../../language/text';
 import { NameList } from '../../ui/name-list';
 import { PROMPTS, state } from './state';
 
@@ -7,10 +8,10 @@ export function PromptList() {
   return (
     <div class="controls">
       <NameList
-        label="Prompt read"
+        label={t`Prompt read`}
         names={PROMPTS.map(({ name }) => name)}
         chosen={PROMPTS.find(({ prompt }) => prompt === state.prompt.value)?.name}
-        own="your own"
+        own={t`your own`}
         choose={(name) => (state.prompt.value = PROMPTS.find((p) => p.name === name)!.prompt)}
       />
     </div>

@@ -1,6 +1,7 @@
 // What becomes of the loss where a layer or a sublayer is skipped.
 
 import type { Prediction } from '../../kernels/trained';
+import { t } from '../../language/text';
 import { linearTicks, YAxis } from '../../ui/axes';
 import { Figure } from '../../ui/figure';
 import { Across, Label } from '../../ui/marks';
@@ -21,19 +22,19 @@ const HEIGHT = 280;
 /** The loss without each layer or sublayer. */
 export function SkipBars(props: SkipBarsProps) {
   const { whole, without, part } = props;
-  const title = `Loss without each ${part}`;
+  const title = part === 'layer' ? t`Loss without each layer` : t`Loss without each sublayer`;
   return (
     <Figure
-      name={`${title}, in nats a byte. The table that follows has the numbers.`}
+      name={t`${title}, in nats a byte. The table that follows has the numbers.`}
       title={title}
       height={HEIGHT}
       draw={(width) => <Plot {...props} width={width} />}
     >
       <DataTable
-        caption={`${title}, in nats a byte`}
-        columns={['without', 'loss', 'more than the whole network']}
+        caption={t`${title}, in nats a byte`}
+        columns={[t`without`, t`loss`, t`more than the whole network`]}
         rows={[
-          { head: 'nothing', cells: [whole.loss, 0], data: { without: 'nothing' } },
+          { head: t`nothing`, cells: [whole.loss, 0], data: { without: 'nothing' } },
           ...without.map(({ loss }, i) => ({
             head: nameOf(part, i),
             cells: [loss, loss - whole.loss],
@@ -47,7 +48,7 @@ export function SkipBars(props: SkipBarsProps) {
 }
 
 function nameOf(part: SkipBarsProps['part'], i: number): string {
-  return part === 'layer' ? `layer ${i}` : sublayerName(i);
+  return part === 'layer' ? t`layer ${i}` : sublayerName(i);
 }
 
 function Plot({ whole, without, part, chosen, width }: SkipBarsProps & { width: number }) {
@@ -61,7 +62,7 @@ function Plot({ whole, without, part, chosen, width }: SkipBarsProps & { width: 
   return (
     <>
       <Label at={[box.x + box.width, EDGE + 4]} anchor="end" class="faint">
-        nats a byte
+        {t`nats a byte`}
       </Label>
       <Names names={part === 'layer' ? [] : [ATTENTION, FEED_FORWARD]} />
       <YAxis plot={box} scale={y} ticks={linearTicks(y, 5)} />
@@ -94,7 +95,7 @@ function Bar({ plot: { y, step, centre }, loss, i, colour, name }: BarProps) {
         height={y(0) - y(loss)}
         fill={colour}
       >
-        <title>{`without ${name}: ${exactNumber(loss)}`}</title>
+        <title>{t`without ${name}: ${exactNumber(loss)}`}</title>
       </rect>
       {step > 26 && (
         <Label at={[centre(i), y(loss) - 9]} class="halo">

@@ -1,5 +1,6 @@
 // What becomes of the network where a layer is left out: a guess first, then the measurement.
 
+import { t, Trans } from '../../language/text';
 import { ChapterLink, Choice } from '../../ui/controls';
 import { Guess } from '../../ui/guess';
 import { Continuation, NextBytes } from './next-bytes';
@@ -14,13 +15,15 @@ export function Skipping({ prompt, reading }: Shown) {
   return (
     <>
       <p>
-        A residual network works without one of its layers: where F is skipped, s = x + 0 · F(x) = x
-        still brings all that was there before. Without the residual nothing would come through. So
-        every layer can be taken out, to see what is missed. Guess first.
+        <Trans>
+          A residual network works without one of its layers: where F is skipped, s = x + 0 · F(x) =
+          x still brings all that was there before. Without the residual nothing would come through.
+          So every layer can be taken out, to see what is missed. Guess first.
+        </Trans>
       </p>
       <Guess
-        question="Without which layer does the network predict worst?"
-        answers={{ first: 'the first', middle: 'one in between', last: 'the last' }}
+        question={t`Without which layer does the network predict worst?`}
+        answers={{ first: t`the first`, middle: t`one in between`, last: t`the last` }}
         right={placeOf(worst, reading.network.layers)}
         item={state.guess}
       >
@@ -41,9 +44,9 @@ function Skipped({ prompt, reading }: Shown) {
       <PromptList />
       <div class="controls">
         <Choice
-          label="Skip"
+          label={t`Skip`}
           item={state.part}
-          labels={{ layer: 'whole layers', sublayer: 'sublayers' }}
+          labels={{ layer: t`whole layers`, sublayer: t`sublayers` }}
         />
       </div>
       <SkipBars
@@ -53,16 +56,18 @@ function Skipped({ prompt, reading }: Shown) {
         chosen={chosen}
       />
       <p class="hint">
-        The dashed line is the whole network. The loss is in{' '}
-        <ChapterLink to="placement">nats a byte</ChapterLink>: 5.55 for a blind guess among 256.
+        <Trans>
+          The dashed line is the whole network. The loss is in{' '}
+          <ChapterLink to="placement">nats a byte</ChapterLink>: 5.55 for a blind guess among 256.
+        </Trans>
       </p>
       <div class="controls">
-        <Choice label="Predict without layer" item={state.skip} />
+        <Choice label={t`Predict without layer`} item={state.skip} />
       </div>
       {chosen >= 0 && (
         <>
           <Continuation prompt={prompt} prediction={withoutLayer[chosen]} />
-          <NextBytes whole={whole} without={withoutLayer[chosen]} skipped={`layer ${skip}`} />
+          <NextBytes whole={whole} without={withoutLayer[chosen]} skipped={t`layer ${skip}`} />
         </>
       )}
     </>

@@ -1,6 +1,7 @@
 // Stream and gradient by layer with first weights: this arrangement beside post and pre.
 
 import type { Placement } from '../../kernels/kernels';
+import { t } from '../../language/text';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
 import { curve, SCALE, verdict } from '../../stacks/verdict';
 import { Choice, Presets, Slider, TextField } from '../../ui/controls';
@@ -23,9 +24,9 @@ const BARE = {
 } as const;
 
 const EXPERIMENTS = [
-  { name: 'Break it: no norm', ...BARE, first: 'xavier', layers: 24 },
-  { name: 'Repair it: pre-norm', ...BARE, before: true, final: true, first: 'xavier', layers: 24 },
-  { name: 'Repair it: post-norm', ...BARE, after: true, first: 'xavier', layers: 24 },
+  { name: t`Break it: no norm`, ...BARE, first: 'xavier', layers: 24 },
+  { name: t`Repair it: pre-norm`, ...BARE, before: true, final: true, first: 'xavier', layers: 24 },
+  { name: t`Repair it: post-norm`, ...BARE, after: true, first: 'xavier', layers: 24 },
 ] as const;
 
 export function Curves({ table }: { table: Placement[] }) {
@@ -33,12 +34,12 @@ export function Curves({ table }: { table: Placement[] }) {
   const element = useNear<HTMLDivElement>(job, () => request(job));
   return (
     <div ref={element}>
-      <Presets label="Experiments" state={state} presets={EXPERIMENTS} />
+      <Presets label={t`Experiments`} state={state} presets={EXPERIMENTS} />
       <div class="controls">
         <PlacementList table={table} />
-        <Slider label="Layers" item={state.layers} />
-        <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
-        <TextField label="Seed" item={state.seed} />
+        <Slider label={t`Layers`} item={state.layers} />
+        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+        <TextField label={t`Seed`} item={state.seed} />
       </div>
       <Measured />
     </div>
@@ -47,10 +48,10 @@ export function Curves({ table }: { table: Placement[] }) {
 
 function Measured() {
   if (measureProblem.value) {
-    return <p>These stacks cannot be measured; the reason stands beside the text.</p>;
+    return <p>{t`These stacks cannot be measured; the reason stands beside the text.`}</p>;
   }
   if (measured.value) return <Charts />;
-  return <Wait height={[860, 455, 455]}>The stacks are being measured.</Wait>;
+  return <Wait height={[860, 455, 455]}>{t`The stacks are being measured.`}</Wait>;
 }
 
 function Charts() {
@@ -69,7 +70,7 @@ function Charts() {
         <strong>{name}.</strong> {verdict(measurement)}
       </p>
       <LayerHint last={job.stacks[0].options.layers}>
-        {SCALE} Measured in {Math.round(milliseconds)} ms.
+        {SCALE} {t`Measured in ${Math.round(milliseconds)} ms.`}
       </LayerHint>
     </>
   );

@@ -2,6 +2,7 @@
 
 import type { Placement } from '../../kernels/kernels';
 import { Measurer } from '../../kernels/sessions';
+import { t } from '../../language/text';
 import { endsOf, fateOf } from '../../stacks/verdict';
 import { Guess } from '../../ui/guess';
 import { useNear } from '../../ui/near';
@@ -28,7 +29,9 @@ export function DepthGuess({ table }: { table: Placement[] }) {
       {gradients ? (
         <Question pre={gradients[0]} post={gradients[1]} />
       ) : (
-        <Wait height={[230, 130, 130]}>Two stacks of {LAYERS} layers are being measured.</Wait>
+        <Wait
+          height={[230, 130, 130]}
+        >{t`Two stacks of ${LAYERS} layers are being measured.`}</Wait>
       )}
     </div>
   );
@@ -40,18 +43,18 @@ function Question({ pre, post }: { pre: number; post: number }) {
   const one = arrives(pre) ? 'pre' : arrives(post) ? 'post' : 'neither';
   return (
     <Guess
-      question={`Post-norm and pre-norm, ${LAYERS} layers each: where does the gradient arrive at layer 0?`}
+      question={t`Post-norm and pre-norm, ${LAYERS} layers each: where does the gradient arrive at layer 0?`}
       answers={{
-        pre: 'in pre-norm alone',
-        post: 'in post-norm alone',
-        both: 'in both',
-        neither: 'in neither',
+        pre: t`in pre-norm alone`,
+        post: t`in post-norm alone`,
+        both: t`in both`,
+        neither: t`in neither`,
       }}
       right={arrives(pre) && arrives(post) ? 'both' : one}
       item={state.deep}
     >
-      With PyTorch’s first weights layer 0 gets {roundNumber(pre, 2)} of the last layer’s gradient
-      in pre-norm, and {roundNumber(post, 2)} in post-norm, where it meets {2 * LAYERS} norms.
+      {t`With PyTorch’s first weights layer 0 gets ${roundNumber(pre, 2)} of the last layer’s gradient in
+        pre-norm, and ${roundNumber(post, 2)} in post-norm, where it meets ${2 * LAYERS} norms.`}
     </Guess>
   );
 }

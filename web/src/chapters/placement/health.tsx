@@ -1,5 +1,6 @@
 // Whether the gradient still arrives while a stack trains.
 
+import { t } from '../../language/text';
 import { LineChart } from '../../ui/line-chart';
 import { roundNumber } from '../../ui/numbers';
 import type { Health } from './training';
@@ -13,9 +14,9 @@ export function HealthChart({ runs }: HealthChartProps) {
   const longest = runs[measured.indexOf(Math.max(...measured))].health;
   return (
     <LineChart
-      name="Layer 0’s gradient over the last layer’s"
-      xLabel="step"
-      yLabel="1: as large"
+      name={t`Layer 0’s gradient over the last layer’s`}
+      xLabel={t`step`}
+      yLabel={t`1: as large`}
       x={longest.map(({ step }) => step)}
       curves={runs.map(({ health, ...run }) => ({
         ...run,
@@ -33,7 +34,8 @@ export function healthWords(without: readonly Health[], warmed: readonly Health[
   const [a, b, cosine] = [cold.gradient, warm.gradient, cold.tokenCosine].map((v) =>
     roundNumber(v, 2),
   );
-  return `Without warm-up layer 0’s gradient sinks to ${a} of the last layer’s, at step ${cold.step}, where the mean cosine of two tokens is ${cosine}. With warm-up the least is ${b}.`;
+  return t`Without warm-up layer 0’s gradient sinks to ${a} of the last layer’s, at step ${cold.step}, where the
+    mean cosine of two tokens is ${cosine}. With warm-up the least is ${b}.`;
 }
 
 function least(health: readonly Health[]): Health {

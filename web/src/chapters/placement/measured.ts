@@ -2,6 +2,7 @@
 
 import type { Placement, StackMeasurement } from '../../kernels/kernels';
 import { type MeasureJob, Measurer } from '../../kernels/sessions';
+import { t } from '../../language/text';
 import { type Look, lookOf } from '../../stacks/looks';
 import { OWN, rowOf } from './arrangement';
 import { chosenStack, chosenText } from './stack';
@@ -50,7 +51,7 @@ export function shownStacks(): Shown[] | undefined {
     return {
       ...lookOf(placement),
       placement,
-      name: isRow ? `${placement} (this one)` : placement,
+      name: isRow ? t`${placement} (this one)` : placement,
       measurement,
     };
   });

@@ -1,13 +1,14 @@
 // The named placements as a list.
 
 import type { Placement } from '../../kernels/kernels';
+import { t } from '../../language/text';
 import { NameList } from '../../ui/name-list';
 import { chosenArrangement, choose, OWN, rowOf } from './arrangement';
 
 export function PlacementList({ table }: { table: Placement[] }) {
   return (
     <NameList
-      label="Placement"
+      label={t`Placement`}
       names={table.map(({ name }) => name)}
       chosen={rowOf(chosenArrangement(), table)?.name}
       own={OWN}

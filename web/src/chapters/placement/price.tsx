@@ -1,6 +1,7 @@
 // Pre-norm's price, drawn: where the stream grows, later layers turn it less.
 
 import type { Placement } from '../../kernels/kernels';
+import { t } from '../../language/text';
 import { Choice, Slider } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { FIRST_WEIGHTS } from '../../ui/names';
@@ -19,12 +20,12 @@ export function Price({ table }: { table: Placement[] }) {
     <div ref={element}>
       <div class="controls">
         <PlacementList table={table} />
-        <Slider label="Layers" item={state.layers} />
-        <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
+        <Slider label={t`Layers`} item={state.layers} />
+        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
       </div>
       {stacks && <Turns stacks={stacks} />}
       {measureProblem.value === '' && !stacks && (
-        <Wait height={[400, 375, 375]}>The turns are being measured.</Wait>
+        <Wait height={[400, 375, 375]}>{t`The turns are being measured.`}</Wait>
       )}
     </div>
   );
@@ -35,9 +36,9 @@ function Turns({ stacks }: { stacks: readonly Shown[] }) {
     <>
       <div class="charts">
         <LineChart
-          name="How far each layer turns the stream"
-          xLabel="layer"
-          yLabel="degrees"
+          name={t`How far each layer turns the stream`}
+          xLabel={t`layer`}
+          yLabel={t`degrees`}
           curves={stacks.map(({ measurement, ...shown }) => ({
             ...shown,
             values: measurement.turn.map((v) => (Number.isFinite(v) ? v : null)),
@@ -56,23 +57,24 @@ const FROM_ZERO = [0, 0] as const;
 export function priceWords(stacks: readonly Pick<Shown, 'placement' | 'measurement'>[]): string {
   const of = (name: string) => stacks.find(({ placement }) => placement === name)!.measurement.turn;
   const [pre, post] = [of('pre'), of('post')];
-  if (pre.length === 1) return 'One layer has no later ones to compare with.';
-  const shown = `Pre-norm turns the stream by ${ends(pre)}. Post-norm turns it by ${ends(post)}.`;
+  if (pre.length === 1) return t`One layer has no later ones to compare with.`;
+  const [a, b, c, d] = [pre[0], pre.at(-1)!, post[0], post.at(-1)!].map(degrees);
+  const shown = t`Pre-norm turns the stream by ${a} in the first layer and by ${b} in the last. Post-norm turns it
+    by ${c} in the first layer and by ${d} in the last.`;
   return `${shown} ${conclusion(left(pre), left(post))}`;
 }
+
+const degrees = (angle: number) => `${roundNumber(angle, 3)}°`;
 
 /** The last layer's turn over the first one's. */
 const left = (turn: readonly number[]) => turn.at(-1)! / turn[0];
 
-function ends(turn: readonly number[]): string {
-  const [first, last] = [turn[0], turn.at(-1)!].map((angle) => `${roundNumber(angle, 3)}°`);
-  return `${first} in the first layer and by ${last} in the last`;
-}
-
 function conclusion(pre: number, post: number): string {
   if (pre > 0.8 * post) {
-    return 'So there is hardly a price here: with these first weights branches are small beside the stream, or the stack has few layers.';
+    return t`So there is hardly a price here: with these first weights branches are small beside the stream,
+      or the stack has few layers.`;
   }
   const [a, b] = [pre, post].map((ratio) => roundNumber(ratio, 2));
-  return `This is the price: pre-norm’s last layer turns the stream ${a} times as far as its first, post-norm’s ${b} times.`;
+  return t`This is the price: pre-norm’s last layer turns the stream ${a} times as far as its first, post-norm’s
+    ${b} times.`;
 }

@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Placement } from '../../kernels/kernels';
+import { t, translated } from '../../language/text';
 import { Button, Choice, Problem, Slider, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { FIRST_WEIGHTS } from '../../ui/names';
@@ -71,10 +72,12 @@ export function Train({ table }: { table: Placement[] }) {
       <TrainGuess outcome={finished.value.find(({ setup }) => setup.name === 'post')?.outcome} />
       <div class="controls">
         <PlacementList table={table} />
-        <Choice label="Learning rate" item={state.rate} />
+        <Choice label={t`Learning rate`} item={state.rate} />
       </div>
       <More />
-      {measureProblem.value && <Problem text={`This does not work: ${measureProblem.value}.`} />}
+      {measureProblem.value && (
+        <Problem text={t`This does not work: ${translated(measureProblem.value)}.`} />
+      )}
       <Buttons setup={setup} />
       <Problem text={measureProblem.value ? '' : training.problem.value} />
       {training.setup.value && <Progress shown={training.setup.value} chosen={setup} />}
@@ -87,20 +90,19 @@ export function Train({ table }: { table: Placement[] }) {
 function More() {
   return (
     <details>
-      <summary>Layers, first weights, steps and text</summary>
+      <summary>{t`Layers, first weights, steps and text`}</summary>
       <div class="controls">
-        <Slider label="Layers" item={state.layers} />
-        <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
-        <TextField label="Seed" item={state.seed} />
+        <Slider label={t`Layers`} item={state.layers} />
+        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+        <TextField label={t`Seed`} item={state.seed} />
       </div>
       <div class="controls">
-        <TextField label="Steps" item={state.steps} />
-        <TextField label="Warm-up steps" item={state.warmup} />
+        <TextField label={t`Steps`} item={state.steps} />
+        <TextField label={t`Warm-up steps`} item={state.warmup} />
       </div>
       {state.warmup.value > state.steps.value && (
         <p class="hint">
-          The warm-up is longer than the training: its learning rate never gets to{' '}
-          {state.rate.value}.
+          {t`The warm-up is longer than the training: its learning rate never gets to ${state.rate.value}.`}
         </p>
       )}
       <TextChoice />
@@ -108,9 +110,8 @@ function More() {
   );
 }
 
-const HINT =
-  `A text of more than ${grouped(IN_LINK)} characters is not kept in the link. ` +
-  'It never leaves this page.';
+const HINT = t`A text of more than ${grouped(IN_LINK)} characters is not kept in the link. It never leaves
+  this page.`;
 
 function TextChoice() {
   const pasted = state.source.value === 'pasted';
@@ -118,14 +119,14 @@ function TextChoice() {
     <>
       <div class="controls">
         <Choice
-          label="Text to train on"
+          label={t`Text to train on`}
           item={state.source}
-          labels={{ bundled: 'Genesis, in the King James Version', pasted: 'my own' }}
+          labels={{ bundled: t`Genesis, in the King James Version`, pasted: t`my own` }}
         />
       </div>
       {pasted && (
         <TextField
-          label="Your text"
+          label={t`Your text`}
           item={state.text}
           rows={6}
           format={(text) => text}
@@ -150,23 +151,23 @@ function Buttons({ setup }: { setup: Setup }) {
     <div class="buttons">
       {status === 'running' && (
         <Button kind="danger" onClick={() => training.stop()}>
-          Stop
+          {t`Stop`}
         </Button>
       )}
       {status === 'stopped' && (
         <Button kind="primary" onClick={() => train(training.goOn())}>
-          Go on
+          {t`Go on`}
         </Button>
       )}
       {(status === 'idle' || status === 'done') && (
         <Button kind="primary" disabled={refused} onClick={() => train(training.start(setup))}>
-          Start training
+          {t`Start training`}
         </Button>
       )}
       <Button disabled={status === 'idle'} onClick={() => training.reset()}>
-        Reset training
+        {t`Reset training`}
       </Button>
-      <Problem text={refused ? 'A field above has an invalid value: correct it to start.' : ''} />
+      <Problem text={refused ? t`A field above has an invalid value: correct it to start.` : ''} />
     </div>
   );
 }
@@ -175,19 +176,19 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
   const { steps } = shown;
   const runs = training.runs.value;
   const [a, b] = runs.map((run) => run.losses.value.length);
-  const times = runs.map((run) => Math.round(run.stepMilliseconds)).join(' and ');
+  const milliseconds = runs.map((run) => Math.round(run.stepMilliseconds));
   const outcome = outcomeOf(training);
   return (
     <>
       <label class="placement-progress">
-        <progress max={2 * steps} value={a + b} /> step {Math.min(a, b)} of {steps}
-        {a > 0 && b > 0 && `, ${times} ms a step`}
+        <progress max={2 * steps} value={a + b} /> {t`step ${Math.min(a, b)} of ${steps}`}
+        {a > 0 && b > 0 && t`, ${milliseconds[0]} and ${milliseconds[1]} ms a step`}
       </label>
       <div class="controls">
         <Choice
-          label="Loss shown"
+          label={t`Loss shown`}
           item={state.curves}
-          labels={{ mean: `mean of the last ${WINDOW} steps`, each: 'each step' }}
+          labels={{ mean: t`mean of the last ${WINDOW} steps`, each: t`each step` }}
         />
       </div>
       <div class="charts">
@@ -211,14 +212,14 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
         )}
       </div>
       {JSON.stringify(shown) !== JSON.stringify(chosen) && (
-        <p class="hint">The switches or controls have changed since this training began.</p>
+        <p class="hint">{t`The switches or controls have changed since this training began.`}</p>
       )}
     </>
   );
 }
 
 function namesOf({ stack }: Setup): string[] {
-  return ['without warm-up', `warm-up over ${stack.options.warmUp} steps`];
+  return [t`without warm-up`, t`warm-up over ${stack.options.warmUp} steps`];
 }
 
 const COLOURS = ['var(--series-2)', 'var(--series-1)']; // without, with warm-up
@@ -239,7 +240,7 @@ function Losses({ setup }: { setup: Setup }) {
   }));
   const before = finished.value.find((other) => other.setup !== setup);
   const faint = before?.losses.map((losses, i) => ({
-    name: `${before.setup.name}, ${namesOf(before.setup)[i]} (before)`,
+    name: t`${before.setup.name}, ${namesOf(before.setup)[i]} (before)`,
     colour: COLOURS[i],
     dash: '3 4',
     width: 1,
@@ -247,15 +248,15 @@ function Losses({ setup }: { setup: Setup }) {
   }));
   return (
     <LineChart
-      name={`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
-      xLabel="step"
-      yLabel="nats a byte"
+      name={t`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
+      xLabel={t`step`}
+      yLabel={t`nats a byte`}
       x={x}
       curves={[
         ...curves,
         ...(faint ?? []),
         {
-          name: 'byte frequencies alone',
+          name: t`byte frequencies alone`,
           colour: 'var(--theory)',
           dash: '6 5',
           values: x.map(() => unigram),
@@ -267,14 +268,14 @@ function Losses({ setup }: { setup: Setup }) {
 }
 
 const COLUMNS = [
-  'placement',
-  'layers',
-  'rate',
-  'steps',
-  'seed',
-  'without',
-  'with warm-up',
-  'byte frequencies',
+  t`placement`,
+  t`layers`,
+  t`rate`,
+  t`steps`,
+  t`seed`,
+  t`without`,
+  t`with warm-up`,
+  t`byte frequencies`,
 ];
 
 function FinishedTable() {
@@ -290,12 +291,12 @@ function FinishedTable() {
   return (
     <div class="placement-finished">
       <DataTable
-        caption="Trained so far: loss on text kept aside, in nats a byte"
+        caption={t`Trained so far: loss on text kept aside, in nats a byte`}
         visible
         columns={COLUMNS}
         rows={rows}
       />
-      <Button onClick={() => (finished.value = [])}>Clear the table</Button>
+      <Button onClick={() => (finished.value = [])}>{t`Clear the table`}</Button>
     </div>
   );
 }
