@@ -59,7 +59,8 @@ export function LanesChapter() {
           All lanes begin as copies of the embedding. If they are read and written alike, they stay
           equal, and then A has nothing to learn from. The gradient of one entry of A is the dot
           product of two vectors: the gradient that comes back to the lane it writes to, and the
-          lane it reads from.
+          lane it reads from. mHC makes A of learned numbers, its logits, by Sinkhorn’s iteration,
+          which divides rows and columns by their sums in turn.
         </Trans>
       </p>
       <Trap />

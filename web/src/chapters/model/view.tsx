@@ -51,7 +51,7 @@ function Prompted() {
         <Results {...shown.value} />
       ) : (
         problem.value === '' && (
-          <Wait height={[3150, 2150, 2150]}>{t`The network is being loaded.`}</Wait>
+          <Wait height={[3385, 2370, 2370]}>{t`The network is being loaded.`}</Wait>
         )
       )}
     </>
