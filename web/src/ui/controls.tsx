@@ -7,6 +7,7 @@ import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from
 import { embedded, tutorialAt } from '../embed/request';
 import { goTo, linkComplaints, linkTo } from '../state/link';
 import { assign, type Item, type Values } from '../state/store';
+import { copyText } from './copy';
 import { plainNumber } from './numbers';
 
 export function Problem({ id, text }: { id?: string; text: string }) {
@@ -99,16 +100,22 @@ interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> 
   values?: readonly V[];
 }
 
+interface RadioProps<V extends string> extends ChoiceProps<V> {
+  /** Of a question: what is right. On paper it stands below the answers. */
+  right?: V;
+}
+
 /** A choice of one of a few values, all visible. */
 export function Choice<V extends string>({
   label,
   item,
   labels = {},
   values = item.field.values,
-}: ChoiceProps<V>) {
+  right,
+}: RadioProps<V>) {
   const name = useId();
   return (
-    <fieldset class="control choice">
+    <fieldset class={`control choice ${right === undefined ? '' : 'question'}`}>
       <legend>{label}</legend>
       {values.map((value) => (
         <label key={value}>
@@ -122,6 +129,7 @@ export function Choice<V extends string>({
           <span>{labels[value] ?? value}</span>
         </label>
       ))}
+      {right !== undefined && <p class="handout-answer">Answer: {labels[right] ?? right}</p>}
       <Problem text={item.problem.value} />
     </fieldset>
   );
@@ -324,11 +332,7 @@ export function Code({ name, text }: { name: string; text: string }) {
 export function CopyButton({ label, text }: { label: string; text(): string }) {
   const [result, setResult] = useState<'' | 'copied' | 'refused'>('');
   const copy = async () => {
-    const copied = await navigator.clipboard?.writeText(text()).then(
-      () => true,
-      () => false,
-    );
-    setResult(copied ? 'copied' : 'refused');
+    setResult((await copyText(text())) ? 'copied' : 'refused');
     setTimeout(() => setResult(''), 3000);
   };
   return (

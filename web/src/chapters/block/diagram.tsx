@@ -5,12 +5,14 @@ import { grouped } from '../../ui/numbers';
 import { textWidth } from '../../ui/text-width';
 import type { Step } from './model';
 
-export const HEIGHT = 632;
-
 const TOP = 28; // where x stands
 const PITCH = 50;
 const BOX = 30; // the height of one
 const RADIUS = 12; // of a sum
+
+export function heightOf(halves: readonly Step[][]): number {
+  return TOP + halves.flat().length * PITCH + 54;
+}
 
 interface Columns {
   skip: number;

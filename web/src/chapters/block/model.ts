@@ -58,11 +58,12 @@ export interface Step {
 }
 
 /** The two halves of a block: the steps of the sublayer, the residual sum, and the norm. */
-export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[]] {
+export function stepsOf(sizes: BlockSizes, placement: BlockNorm, causal = false): [Step[], Step[]] {
   const { dModel: d, dFf, heads } = sizes;
   const ofHead = headSize(sizes);
   const stream = `B × T × ${grouped(d)}`;
   const hidden = `B × T × ${grouped(dFf)}`;
+  const weights = `B × ${heads} × T × T`;
   const branch = (name: string, shape: string, parameters = 0): Step => ({
     kind: 'branch',
     name,
@@ -76,7 +77,9 @@ export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[
   return [
     arranged([
       branch('query, key, value', `3 × B × ${heads} × T × ${ofHead}`, 3 * (d * d + d)),
-      branch('softmax(q·kᵀ / √d_head)', `B × ${heads} × T × T`),
+      branch('q·kᵀ / √d_head', weights),
+      ...(causal ? [branch('later tokens: −∞', weights)] : []),
+      branch('softmax', weights),
       branch('weights · value, joined', stream),
       branch('output', stream, d * d + d),
     ]),

@@ -1,13 +1,14 @@
 // The block: one block, its shapes, its parameters, its code.
 
-import { ChapterLink, Choice, Code, Presets, TextField } from '../../ui/controls';
+import { ChapterLink, Checkbox, Choice, Code, Presets, TextField } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
 import { PLACEMENT_NAMES } from '../../ui/names';
 import { grouped, percent, roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
-import { cppCode, pythonCode } from './code';
-import { BlockDiagram, HEIGHT } from './diagram';
+import { CODE } from './code';
+import { BlockDiagram, heightOf } from './diagram';
+import { CausalMask } from './masked';
 import { blockParameters, type BlockNorm, headSize, headsProblem, partsOf, stepsOf } from './model';
 import { MODELS, state } from './state';
 import './style.css';
@@ -20,11 +21,6 @@ const EQUATIONS: Record<BlockNorm, string> = {
     '\\begin{aligned}h &= \\mathrm{LN}(x + \\mathrm{MHA}(x))\\\\' +
     'y &= \\mathrm{LN}(h + \\mathrm{FFN}(h))\\end{aligned}',
 };
-
-const CPP_COMMANDS = `cmake --preset release
-cmake --build --preset release \\
-  --target addnorm_example_block
-build/release/bin/addnorm_example_block`;
 
 export function BlockChapter() {
   const placement = state.placement.value;
@@ -44,6 +40,7 @@ export function BlockChapter() {
           <Parts />
         </div>
       </div>
+      <CausalMask />
       <Example />
     </>
   );
@@ -63,6 +60,7 @@ function Controls() {
         <TextField label="d_ff" item={state.dFf} />
         <TextField label="Layers N" item={state.layers} />
         <Choice label="Placement" item={state.placement} labels={PLACEMENT_NAMES} />
+        <Checkbox label="Causal mask" item={state.causal} />
       </div>
     </>
   );
@@ -70,13 +68,13 @@ function Controls() {
 
 function Diagram() {
   const placement = state.placement.value;
-  const halves = stepsOf(currentSizes(), placement);
+  const halves = stepsOf(currentSizes(), placement, state.causal.value);
   return (
     <div>
       <Figure
         name={`A ${placement}-norm block, its shapes and parameters, as in the table that follows.`}
         width={460}
-        height={HEIGHT}
+        height={heightOf(halves)}
         draw={(width) => <BlockDiagram width={width} halves={halves} />}
       >
         <DataTable
@@ -162,33 +160,59 @@ function memory(bytes: number): string {
   return `${roundNumber(bytes / 1000 ** power, 3)} ${['bytes', 'kB', 'MB', 'GB', 'TB'][power]}`;
 }
 
+const LANGUAGE_NAMES = {
+  cpp: 'C++ with addnorm',
+  python: 'Python with PyTorch',
+  js: 'JavaScript with addnorm',
+};
+
+const FILES = { cpp: 'block.cc', python: 'block.py', js: 'block.mjs' };
+
+const COMMANDS = {
+  cpp: `cmake --preset release
+cmake --build --preset release \\
+  --target addnorm_example_block
+build/release/bin/addnorm_example_block`,
+  python: 'python3 examples/block.py',
+  js: `make page
+npm pack ./web/packages/addnorm --pack-destination build
+npm install build/addnorm-*.tgz
+node examples/block.mjs`,
+};
+
 function Example() {
-  const isCpp = state.language.value === 'cpp';
-  const file = isCpp ? 'block.cc' : 'block.py';
-  const code = (isCpp ? cppCode : pythonCode)(currentSizes(), state.placement.value);
+  const language = state.language.value;
+  const file = FILES[language];
+  const code = CODE[language](currentSizes(), state.placement.value, state.causal.value);
   return (
     <>
       <h3>The same block as code</h3>
       <p>
-        Both programs make this block, draw its weights with seed 0 and run it on a random x of two
-        sequences of ten tokens. The library draws PyTorch’s random numbers in PyTorch’s order. So
-        for 512, 8, 2048 and pre-norm both print 3152384 parameters and a mean |y&nbsp;−&nbsp;x| of
-        0.2057.
+        Each program makes this block, draws its weights with seed 0, runs it on a random x of two
+        sequences of ten tokens, and prints the shape of y, the number of parameters and the mean
+        |y&nbsp;−&nbsp;x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for
+        512, 8, 2048, pre-norm and no mask C++ and Python both print 2 x 10 x 512, 3152384 and
+        0.2057. JavaScript draws the same weights, but another x: its mean is close to that.
       </p>
       <div class="controls">
-        <Choice
-          label="Language"
-          item={state.language}
-          labels={{ cpp: 'C++ with addnorm', python: 'Python with PyTorch' }}
-        />
+        <Choice label="Language" item={state.language} labels={LANGUAGE_NAMES} />
+        <Choice label="Placement" item={state.placement} labels={PLACEMENT_NAMES} />
+        <Checkbox label="Causal mask" item={state.causal} />
       </div>
       <Code name={file} text={code} />
       <p>
         In the repository this is <code>examples/{file}</code>. To run it:
       </p>
       <pre class="block-command">
-        <code>{isCpp ? CPP_COMMANDS : 'python3 examples/block.py'}</code>
+        <code>{COMMANDS[language]}</code>
       </pre>
+      <p>
+        While a model is trained, dropout often stands at the end of each branch, before the sum: x
+        + Dropout(F(LN(x))). In PyTorch’s own words a post-norm sublayer with it is{' '}
+        <code>norm(x + dropout(sublayer(x)))</code>, with <code>norm = nn.LayerNorm(64)</code> and{' '}
+        <code>dropout = nn.Dropout(0.1)</code>. It changes no shape, and in evaluation it does
+        nothing.
+      </p>
     </>
   );
 }
