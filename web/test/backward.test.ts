@@ -82,11 +82,11 @@ test('a bar of dy moves dx, by keyboard and by dragging; undo takes it back', as
 
 test('the examples: what is along 1 or along x̂ does not come through', async () => {
   const { scope, statistic } = await open();
-  await scope.getByRole('button', { name: 'dy along 1' }).click();
+  await scope.getByRole('button', { name: 'dy = (1, …, 1)' }).click();
   expectClose(await vector(scope, 'dx'), [0, 0, 0, 0, 0, 0]);
   await scope.getByLabel('RMSNorm').check();
   expect(await statistic('length-dx')).toBeGreaterThan(0.1);
-  await scope.getByRole('button', { name: 'dy along x̂' }).click();
+  await scope.getByRole('button', { name: 'dy = x̂' }).click();
   expect(await statistic('length-dx')).toBeLessThan(1e-4);
   await scope.getByRole('button', { name: 'dy of one feature' }).click();
   expect(await vector(scope, 'dy')).toEqual([0, 0, 1, 0, 0, 0]);
@@ -94,6 +94,18 @@ test('the examples: what is along 1 or along x̂ does not come through', async (
   await expectGradient(scope, 1, true);
   await scope.getByRole('button', { name: 'Reset chapter' }).click();
   expect((await vector(scope, 'dy'))[0]).toBe(1);
+});
+
+test('a guess shows what was asked, whatever the figure was set to', async () => {
+  const { scope } = await open('bw.norm=rms&bw.gamma=2');
+  const guess = scope.getByRole('group', { name: /^LayerNorm gets dy/ });
+  await guess.getByRole('radio', { name: '(1, …, 1) ÷ σ' }).check();
+  expect(await scope.locator('.guess').innerText()).toMatch(/Not so\. The largest \|dx\| is 0\./);
+  expect(await vector(scope, 'dy')).toEqual([1, 1, 1, 1, 1, 1]);
+  expect(await scope.getByLabel('LayerNorm').isChecked()).toBe(true);
+  await expectGradient(scope, 2);
+  await guess.getByRole('radio', { name: 'Zero' }).check();
+  expect(await scope.locator('.guess').innerText()).toContain('Right.');
 });
 
 test('a larger x: dx shrinks as 1/σ', async () => {

@@ -66,7 +66,7 @@ test('the causal mask: in the drawing, the code, the weights and what an output 
     expect(sum(await weights(row))).toBeCloseTo(1, 5);
     expect((await weights(row)).every((weight) => weight > 0)).toBe(true);
   }
-  await block.getByText('Its own alone').click();
+  await block.getByRole('radio', { name: 'Its own alone' }).check();
   expect(await block.locator('.guess').innerText()).toContain('Not so. 3 of 6 outputs change');
   expect(await block.getByRole('checkbox', { name: 'Causal mask' }).first().isChecked()).toBe(true);
   expect(await steps()).toHaveLength(before + 1);
@@ -84,7 +84,7 @@ test('the causal mask: in the drawing, the code, the weights and what an output 
     [1, 2, 3, 4, 5, 6].map((token) => token >= 4),
   );
   expect(await block.locator('[data-verdict=mask]').innerText()).toContain(
-    'not changed by a single bit',
+    'did not change by a single bit',
   );
 });
 

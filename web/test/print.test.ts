@@ -47,6 +47,10 @@ async function expectHandout(page: Page): Promise<void> {
     .evaluateAll((all) => all.map((svg) => svg.getBoundingClientRect().width));
   expect(widths.filter((width) => width > 0).length).toBeGreaterThan(15);
   expect(Math.max(...widths)).toBeLessThanOrEqual(WIDTH + 1);
+  const question = page.locator('#backward .question');
+  expect(await question.locator('label >> visible=true').count()).toBe(3);
+  expect(await question.innerText()).toContain('Answer: Zero');
+  expect(await page.locator('#quiz').innerText()).toContain('Answers: 1 b, 2 d');
   const breaks = await page
     .locator('.figure')
     .evaluateAll((all) => all.map((figure) => getComputedStyle(figure).breakInside));

@@ -48,8 +48,8 @@ export function bundledText(): Promise<string> {
 }
 
 export const networkMissing =
-  'This one file does without the network: it would not stay below 2 MB. The tutorial that a ' +
-  'server gives, as make serve does, has it here.';
+  'The trained network of this chapter is not in this file, which is to stay below 2 MB. The ' +
+  'tutorial as a folder, which make serve and make site give, has it.';
 
 export function networkFile(): Promise<ArrayBuffer> {
   return Promise.reject(new Error(networkMissing));

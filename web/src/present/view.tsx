@@ -1,23 +1,34 @@
-// The presenter: a bar with the place and the buttons, and the speaker's notes.
+// The presenter: a bar with the place and the buttons; above it notes, all steps, or the keys.
 
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Chapter, chapters } from '../chapters';
 import { Button } from '../ui/controls';
 import { enlarge, keepFitting } from './fit';
+import { Help } from './help';
+import { Jump } from './jump';
 import { type Moves, onSwipe, press, watchClicks } from './keys';
 import { notesOf } from './notes';
 import { back, next, place, setSteps, step, steps, writeStep } from './place';
+import { closeSpeaker, openSpeaker, speakerShown } from './speaker';
 import { fillScreen, leaveFullScreen, presenting } from './start';
 import { putOnStage, stepsOf } from './steps';
 
-const notesShown = signal(false);
+type Panel = 'none' | 'notes' | 'jump' | 'help';
+
+/** What stands above the bar. */
+const panel = signal<Panel>('none');
+const toggle = (which: Panel) => () => (panel.value = panel.value === which ? 'none' : which);
+const close = () => (panel.value = 'none');
 
 const moves: Moves = {
   next,
   back,
-  leave,
-  notes: () => (notesShown.value = !notesShown.value),
+  leave: () => (panel.value === 'jump' || panel.value === 'help' ? close() : leave()),
+  notes: toggle('notes'),
+  speaker: showSpeaker,
+  jump: toggle('jump'),
+  help: toggle('help'),
   fullScreen: toggleFullScreen,
 };
 
@@ -29,9 +40,19 @@ function toggleFullScreen(): void {
   else fillScreen();
 }
 
+/** A browser leaves the full screen for a new window, which is no reason to end. Where it allows none,
+ * the notes stand below the step. */
+function showSpeaker(): void {
+  goesOn = document.fullscreenElement !== null;
+  if (goesOn) leaveFullScreen();
+  if (!openSpeaker(moves)) panel.value = 'notes';
+}
+
 /** To the page as it was, at the chapter that was shown last. */
 function leave(): void {
   presenting.value = false;
+  close();
+  closeSpeaker();
   putOnStage([]);
   setSteps([]);
   writeStep(undefined);
@@ -48,7 +69,9 @@ export function Presenter() {
   useEffect(() => arrive(chapter, at), [chapter, at]);
   return (
     <div class="presenter">
-      {notesShown.value && <Notes text={notesOf(chapter.source.id)[at]} />}
+      {panel.value === 'notes' && <Notes text={notesOf(chapter.source.id)[at]} />}
+      {panel.value === 'jump' && <Jump close={close} />}
+      {panel.value === 'help' && <Help />}
       <Bar chapter={chapter} at={at} />
     </div>
   );
@@ -76,10 +99,19 @@ function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
         {at >= 0 && `step ${at + 1} of ${steps.value.length}`}
         {chapter.problem.value}
       </p>
-      <Button pressed={notesShown.value} onClick={moves.notes}>
+      <Button pressed={panel.value === 'jump'} onClick={moves.jump}>
+        Go to …
+      </Button>
+      <Button pressed={panel.value === 'notes'} onClick={moves.notes}>
         Notes
       </Button>
+      <Button pressed={speakerShown.value} onClick={moves.speaker}>
+        Notes window
+      </Button>
       <Button onClick={moves.fullScreen}>Full screen</Button>
+      <Button pressed={panel.value === 'help'} onClick={moves.help}>
+        Keys
+      </Button>
       <Button onClick={leave}>Leave</Button>
     </div>
   );
@@ -87,7 +119,7 @@ function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
 
 function Notes({ text = 'There is no note for this step.' }: { text: string | undefined }) {
   return (
-    <aside class="presenter-notes" aria-label="Speaker’s notes">
+    <aside class="presenter-panel presenter-notes" aria-label="Speaker’s notes">
       <p>{text}</p>
     </aside>
   );

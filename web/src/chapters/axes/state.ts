@@ -12,6 +12,7 @@ export const state = defineState('ax', {
   channels: choice(['2', '4', '6', '8'], '6'),
   positions: choice(['1', '2', '4'], '1'),
   groups: choice(['1', '2', '3', '4', '6', '8'], '2'),
+  guess: choice(['none', 'a', 'b', 'c'], 'none'),
   /** The seeds of the first sample, and of all others. */
   seed: seed(),
   others: seed(),

@@ -5,7 +5,9 @@ import { useState } from 'preact/hooks';
 import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
+import { Guess } from '../../ui/guess';
 import { NORM_NAMES } from '../../ui/names';
+import { roundNumber } from '../../ui/numbers';
 import { pointIn } from '../../ui/pointer';
 import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
 import { HeatMap } from './heat-map';
@@ -48,16 +50,19 @@ export function Axes() {
             <li key={words}>{words}</li>
           ))}
       </ul>
+      <BatchOfOne batch={batch} />
       <h3>The five norms on this batch</h3>
       <Norms batch={batch} />
       <p>
-        In a Transformer a row is a token, and its features are the d_model numbers of the residual
-        stream. Sequences differ in length, batches can be small, and text is written one token at a
-        time. LayerNorm and RMSNorm need nothing but the token itself, so a token gets the same
-        output whatever the other tokens are. BatchNorm’s output depends on the rest of the batch.
-        After training it uses running averages instead, so it computes something else then; shown
-        here is BatchNorm as it trains. γ = 1 and β = 0 for all five, ε = 10⁻⁵.{' '}
-        <ChapterLink to="step-by-step">Step by step</ChapterLink> has the arithmetic.
+        Images come as [N, C, H, W]: N samples of C channels, with H × W positions in each. Text
+        comes as [batch, tokens, d_model]. In a Transformer a row is a token, and its features are
+        the d_model numbers of the residual stream. Sequences differ in length, batches can be
+        small, and text is written one token at a time. LayerNorm and RMSNorm need nothing but the
+        token itself, so a token gets the same output whatever the other tokens are. BatchNorm’s
+        output depends on the rest of the batch. After training it uses running averages instead, so
+        it computes something else then; shown here is BatchNorm as it trains. γ = 1 and β = 0 for
+        all five, ε = 10⁻⁵. <ChapterLink to="step-by-step">Step by step</ChapterLink> has the
+        arithmetic.
       </p>
     </>
   );
@@ -225,6 +230,25 @@ function rowsOf(id: string, batch: Batch, values: Float64Array): VectorRow[] {
     name: `sample ${row + 1}`,
     values: Array.from(values.subarray(row * features, (row + 1) * features)),
   }));
+}
+
+/** The answer sets the figure to what the question is about. */
+function BatchOfOne({ batch }: { batch: Batch }) {
+  const one = { ...batch, positions: 1 };
+  const { aloneLargest } = behaviourOf('batch', one, state.seed.value, state.others.value);
+  return (
+    <Guess
+      question="BatchNorm gets a batch of one sample, with one position in each channel. What comes out?"
+      answers={{ a: 'The same as from LayerNorm', b: 'The input, unchanged', c: 'Zeros' }}
+      right="c"
+      item={state.guess}
+      onAnswer={() => assign(state, { kind: 'batch', samples: 1, positions: '1' })}
+    >
+      The largest output is {roundNumber(aloneLargest, 3)}. The mean of a channel is then its only
+      value, so nothing is left of it, whatever came in. The figure above now shows this batch. Text
+      that is written one token at a time has just such a batch.
+    </Guess>
+  );
 }
 
 const COLUMNS = [

@@ -23,11 +23,11 @@ export const SETS: Record<Kind, string> = {
 };
 
 export const USES: Record<Kind, string> = {
-  batch: 'convolutional networks on images, with large batches',
-  layer: 'Transformers, recurrent networks',
-  rms: 'Transformers such as T5, Llama, Qwen',
-  instance: 'style transfer between images',
-  group: 'detection and segmentation, with small batches',
+  batch: 'images [N, C, H, W] in large batches: convolutional networks',
+  layer: 'text [batch, tokens, d_model]: Transformers, recurrent networks',
+  rms: 'text [batch, tokens, d_model]: T5, Llama, Qwen',
+  instance: 'images [N, C, H, W]: style transfer',
+  group: 'images [N, C, H, W] in small batches: detection, segmentation',
 };
 
 /** Outputs that differ by less than this are the same up to rounding. */

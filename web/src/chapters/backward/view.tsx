@@ -2,13 +2,15 @@
 
 import type { ComponentChildren } from 'preact';
 import { tidy } from '../../state/fields';
+import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
+import { Guess } from '../../ui/guess';
 import { NORM_NAMES, type TokenNorm } from '../../ui/names';
 import { percent, roundNumber } from '../../ui/numbers';
 import { Rounded, Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
-import { dot, length, sum } from '../../ui/vectors';
+import { dot, largest, length, sum } from '../../ui/vectors';
 import { Parts, Through } from './figures';
 import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradient';
 import { FEATURES, state } from './state';
@@ -26,6 +28,7 @@ export function Backward() {
         <ChapterLink to="geometry">The geometry</ChapterLink> showed what it takes away; here are
         six features, and the formula. Drag the bars of x and dy.
       </p>
+      <Question />
       <Controls gradient={gradient} />
       <LinkProblems />
       <Through gradient={gradient} factor={factor} />
@@ -64,6 +67,27 @@ const WHY: Record<TokenNorm, string> = {
     'so the mean of the gradient stays.',
 };
 
+const ONES: readonly number[] = Array(FEATURES).fill(1);
+
+/** Asked of LayerNorm; the answer sets the figure to it. */
+function Question() {
+  const { dx, g, deviation } = gradientOf('layer', state.x.value, state.gamma.value, ONES);
+  const most = largest(withoutRounding(dx, g, deviation));
+  return (
+    <Guess
+      question="LayerNorm gets dy = (1, …, 1): the loss grows with every number of y, by the same amount. What is dx?"
+      answers={{ a: '(1, …, 1) as well', b: '(1, …, 1) ÷ σ', c: 'Zero' }}
+      right="c"
+      item={state.guess}
+      onAnswer={() => assign(state, { norm: 'layer', dy: ONES })}
+    >
+      The largest |dx| is {roundNumber(most, 3)}. With such a dy the loss changes as the sum of y
+      does. But the numbers of x̂ add up to 0 for every x, as its mean is subtracted. So no change of
+      x changes that sum, nor the loss, and there is nothing to send back.
+    </Guess>
+  );
+}
+
 /** Problems of x and dy in a link. They have no text fields that could show them. */
 function LinkProblems() {
   return (['x', 'dy'] as const).map((name) => {
@@ -82,9 +106,14 @@ function Controls({ gradient }: { gradient: Gradient }) {
   const random = () => Math.round(40 * Math.random() - 20) / 10;
   return (
     <>
+      <p>
+        Two directions are special. <b>1</b> = (1, …, 1) is the one in which all features grow by
+        the same amount: a shift of x. x̂ is the one in which x, less its mean, is scaled. Let dy
+        point along each:
+      </p>
       <div class="buttons" role="group" aria-label="Examples">
-        <Button onClick={() => (state.dy.value = Array(FEATURES).fill(1))}>dy along 1</Button>
-        <Button onClick={() => (state.dy.value = gradient.normalized.map(tidy))}>dy along x̂</Button>
+        <Button onClick={() => (state.dy.value = ONES)}>dy = (1, …, 1)</Button>
+        <Button onClick={() => (state.dy.value = gradient.normalized.map(tidy))}>dy = x̂</Button>
         <Button onClick={() => (state.dy.value = [0, 0, 1, 0, 0, 0])}>dy of one feature</Button>
         <Button onClick={() => (state.dy.value = Array.from({ length: FEATURES }, random))}>
           Random dy

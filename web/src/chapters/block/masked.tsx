@@ -40,9 +40,9 @@ export function CausalMask() {
       <p data-verdict="mask">{verdict(causal ? masked : open, causal, replaced)}</p>
       <p class="hint">
         Measured in a block of d_model {WIDTH} and one head with first weights, on {TOKENS} random
-        tokens. Row t of the weights has what token t reads. The second token reads the first with{' '}
-        {weight(open, 1, 0)} without the mask and with {weight(masked, 1, 0)} with it, which also
-        takes over what later tokens had.
+        tokens. A row of the weights is a token that reads, and adds up to 1. Without the mask token
+        2 gives {weight(open, 1, 0)} of its attention to token 1; with it only tokens 1 and 2 share
+        all of it, and token 1 gets {weight(masked, 1, 0)}.
       </p>
     </>
   );
@@ -78,8 +78,9 @@ function verdict({ weights, changes }: Attention, causal: boolean, replaced: num
     ? `The weights of later tokens add up to ${roundNumber(largest(later), 3)}.`
     : `On average ${share} of what a token reads comes from later ones.`;
   if (earlier.length === 0) return `${seen} Token 1 has no token before it.`;
-  const before = earlier.length === 1 ? 'Token 1' : `Tokens 1 to ${replaced}`;
+  const before =
+    earlier.length === 1 ? 'the output of token 1' : `the outputs of tokens 1 to ${replaced}`;
   return earlier.every((change) => change === 0)
-    ? `${seen} ${before}: the output has not changed by a single bit.`
-    : `${seen} ${before} changed by up to ${roundNumber(largest(earlier), 3)}, though only a later token did.`;
+    ? `${seen} Token ${replaced + 1} has other values, and ${before} did not change by a single bit.`
+    : `${seen} Token ${replaced + 1} has other values, and ${before}, changed by up to ${roundNumber(largest(earlier), 3)}.`;
 }

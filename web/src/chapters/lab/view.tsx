@@ -104,7 +104,7 @@ function Result({ run, request, milliseconds }: Ran) {
       <h3 data-figure={run.figure}>{run.title}</h3>
       <p>{run.question}</p>
       <p class="lab-sum" data-verdict={run.verdict} role="status">
-        <Mark verdict={run.verdict} /> {run.tally}.
+        <Mark verdict={run.verdict} /> {inWords(run.tally)}.
         {unseen && ' This figure does not detect the bug.'}
       </p>
       <div class="lab-panels">
@@ -116,7 +116,7 @@ function Result({ run, request, milliseconds }: Ran) {
       <ul>
         {run.checks.map(({ verdict, text }, i) => (
           <li key={i} data-check={verdict}>
-            <Mark verdict={verdict} /> {text}
+            <Mark verdict={verdict} /> {inWords(text)}
           </li>
         ))}
       </ul>
@@ -127,6 +127,11 @@ function Result({ run, request, milliseconds }: Ran) {
       <Code name="command" text={command(request)} />
     </>
   );
+}
+
+/** The program's sentences, where a bug has left no number. */
+function inWords(text: string): string {
+  return text.replace(/-?\bnan\b/g, 'not a number').replace(/(-?)\binf\b/g, '$1∞');
 }
 
 function PanelFigure({ panel }: { panel: LabPanel }) {
@@ -175,9 +180,14 @@ function Numbers({ panel }: { panel: LabPanel }) {
         cells: places.map((x) => at.get(x)),
         data: { curve: name },
       }))}
-      format={numberOrBlank}
+      format={cellOf}
     />
   );
+}
+
+/** Blank where a curve has no such place; JSON has null for what is not finite. */
+function cellOf(value: number | null | undefined): string {
+  return value === null ? 'not finite' : numberOrBlank(value);
 }
 
 /** A table for each heat map. */

@@ -3,6 +3,6 @@ const everyQuestion =
   'Let them vote before you click. Click a wrong answer first if many chose it: each has a reply of its own.';
 
 export const notes = [
-  'Six questions. A show of hands for each answer works well.',
-  ...Array<string>(6).fill(everyQuestion),
+  'Seven questions. A show of hands for each answer works well.',
+  ...Array<string>(7).fill(everyQuestion),
 ];

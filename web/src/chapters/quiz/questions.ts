@@ -1,14 +1,15 @@
-// The six questions, with a reply to each answer.
+// The questions, with a reply to each answer.
 
 export interface Answer {
   text?: string;
   tex?: string; // after the text
+  end?: string; // after the formula
   spoken?: string; // the formula, for screen readers
   reply: string;
 }
 
 export interface Question {
-  id: 'q1' | 'q2' | 'q3' | 'q4' | 'q5' | 'q6';
+  id: 'q1' | 'q2' | 'q3' | 'q4' | 'q5' | 'q6' | 'q7';
   text: string;
   tex?: string; // below the text
   answers: readonly Answer[];
@@ -194,5 +195,44 @@ export const questions: readonly Question[] = [
     right: 3,
     chapter: 'placement',
     link: 'Where the norm goes: see the stream grow by layer',
+  },
+  {
+    id: 'q7',
+    text:
+      'With the same assumption: by what factor do L sublayers change the gradient that takes the ' +
+      'skip connections alone, past every F?',
+    answers: [
+      {
+        text: 'By 1 in both.',
+        reply:
+          'In pre-norm it is 1. In post-norm that way goes through every norm, which divides the ' +
+          'gradient by the deviation of its input.',
+      },
+      {
+        text: 'By about',
+        tex: '(1 + \\sigma^2)^{-L/2}',
+        spoken: '1 plus σ squared, to the power of minus L over 2',
+        end: 'in post-norm, by 1 in pre-norm.',
+        reply:
+          'Each sum of post-norm has variance 1 + σ², so its norm divides the gradient by the root of ' +
+          'that, L times. In pre-norm the skip connections are sums alone: the factor is 1 for every L.',
+      },
+      {
+        text: 'By 1 in post-norm, by about',
+        tex: '(1 + \\sigma^2)^{-L/2}',
+        spoken: '1 plus σ squared, to the power of minus L over 2',
+        end: 'in pre-norm.',
+        reply:
+          'It is the other way round: the norms stand in the stream in post-norm, not in pre-norm.',
+      },
+      {
+        text: 'By L in both, as gradients add up.',
+        reply:
+          'Gradients of several ways add up. This is a single way: its factors are multiplied.',
+      },
+    ],
+    right: 1,
+    chapter: 'placement',
+    link: 'Where the norm goes: compare the gradients of post and pre',
   },
 ];

@@ -1,4 +1,4 @@
-// The quiz: six questions, with an immediate reply to each answer.
+// The quiz: questions, with an immediate reply to each answer.
 
 import { useId } from 'preact/hooks';
 import { ChapterLink, Problem } from '../../ui/controls';
@@ -10,7 +10,7 @@ import './style.css';
 export function Quiz() {
   return (
     <>
-      <p>Six questions. Each answer gets a reply at once, and you can change it.</p>
+      <p>Seven questions. Each answer gets a reply at once, and you can change it.</p>
       <ol class="plain-list">
         {questions.map((question, i) => (
           <li key={question.id}>
@@ -19,6 +19,9 @@ export function Quiz() {
         ))}
       </ol>
       <Score />
+      <p class="handout-answer">
+        Answers: {questions.map(({ right }, i) => `${i + 1} ${LETTERS[right]}`).join(', ')}.
+      </p>
     </>
   );
 }
@@ -39,21 +42,22 @@ function QuestionView({ question, number }: { question: Question; number: number
         {number}. {question.text}
         {question.tex && <Formula tex={question.tex} block />}
       </legend>
-      {question.answers.map(({ text, tex, spoken }, i) => (
+      {question.answers.map(({ text, tex, spoken, end }, i) => (
         <label
           key={i}
           class={`card quiz-answer ${i === given ? (isRight ? 'right' : 'wrong') : ''}`}
+          data-letter={LETTERS[i]}
         >
           <input
             type="radio"
             name={name}
             value={LETTERS[i]}
             checked={i === given}
-            aria-label={spoken && [text, spoken].filter(Boolean).join(' ')}
+            aria-label={spoken && [text, spoken, end].filter(Boolean).join(' ')}
             onChange={() => (state[question.id].value = LETTERS[i])}
           />
           <span>
-            {text} {tex && <Formula tex={tex} />}
+            {text} {tex && <Formula tex={tex} />} {end}
           </span>
         </label>
       ))}
