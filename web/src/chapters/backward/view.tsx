@@ -108,8 +108,8 @@ function Controls({ gradient }: { gradient: Gradient }) {
     <>
       <p>
         Two directions are special. <b>1</b> = (1, …, 1) is the one in which all features grow by
-        the same amount: a shift of x. x̂ is the one in which x, less its mean, is scaled. Let dy
-        point along each:
+        the same amount: a shift of x. x̂ is the one in which x, less its mean, is scaled. Try a dy
+        that points along one of them.
       </p>
       <div class="buttons" role="group" aria-label="Examples">
         <Button onClick={() => (state.dy.value = ONES)}>dy = (1, …, 1)</Button>

@@ -103,7 +103,13 @@ function GuessView({ item, question, answers, right, moves, made, reply }: Guess
   const changed = (kind: TokenNorm) => roundNumber(changeOf(kind, last), 2);
   return (
     <div class="card geo-guess">
-      <Choice label={question} item={choice} values={['a', 'b', 'c']} labels={answers} />
+      <Choice
+        label={question}
+        item={choice}
+        values={['a', 'b', 'c']}
+        labels={answers}
+        right={right}
+      />
       <div aria-live="polite" class="geo-reply">
         {answered && (
           <p>

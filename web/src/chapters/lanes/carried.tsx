@@ -48,6 +48,7 @@ function Guess() {
         item={state.guess}
         values={['most', 'half', 'nothing']}
         labels={{ most: 'nearly all of it', half: 'about half', nothing: 'next to nothing' }}
+        right={truth().share}
       />
       {isOpen && <Button onClick={() => (state.guess.value = 'shown')}>Show me</Button>}
     </div>
@@ -122,22 +123,27 @@ export function MoveAgain() {
 }
 
 /** Of moved numbers, as the question is about them. */
-function Reply() {
+function truth() {
   const stack = stackOf('mhc', { layers: state.depth.value, moved: true });
   const left = kernels.lanes.carried(stack).left.at(-1)!;
+  const share = left > 0.75 ? 'most' : left > 0.25 ? 'half' : 'nothing';
+  return { left, share } as const;
+}
+
+function Reply() {
+  const { left, share } = truth();
   const guess = state.guess.value;
-  const truth = left > 0.75 ? 'most' : left > 0.25 ? 'half' : 'nothing';
   const isGuess = guess !== 'shown';
   return (
-    <p role="status" data-reply={guess === truth}>
+    <p role="status" data-reply={guess === share}>
       {isGuess && (
-        <strong class={guess === truth ? 'good' : 'bad'}>
-          {guess === truth ? 'Right. ' : 'Not so. '}
+        <strong class={guess === share ? 'good' : 'bad'}>
+          {guess === share ? 'Right. ' : 'Not so. '}
         </strong>
       )}
       Of the difference{' '}
       {left < 0.01 ? 'less than a hundredth is' : `${roundNumber(100 * left, 2)} % is`} left.{' '}
-      {truth === 'nothing' &&
+      {share === 'nothing' &&
         'Each A mixes a little, and no A can undo what another one has mixed: the lanes have become one.'}
     </p>
   );

@@ -24,6 +24,7 @@ export function Skipping({ prompt, reading }: Shown) {
         item={state.guess}
         values={['first', 'middle', 'last']}
         labels={PLACES}
+        right={placeOf(extremes(reading.withoutLayer).worst, reading.network.layers)}
       />
       <div aria-live="polite">{guess !== 'none' && <Reply reading={reading} guess={guess} />}</div>
       {guess !== 'none' && <Skipped prompt={prompt} reading={reading} />}
