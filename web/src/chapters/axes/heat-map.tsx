@@ -58,7 +58,7 @@ function cellsOf(batch: Batch): Cell[] {
 /** The numbers, if they fit into cells of this width, with fewer decimals where they must. */
 function textsIn(width: number, values: number[]): string[] | undefined {
   const forms = [alignedNumbers(values), values.map((v) => fixedNumber(v, 1))];
-  return forms.find((texts) => Math.max(...texts.map((text) => textWidth(text, 600))) < width - 12);
+  return forms.find((texts) => Math.max(...texts.map((text) => textWidth(text, 600))) < width - 8);
 }
 
 function Names({ box, title, batch }: HeatMapProps) {
