@@ -111,3 +111,5 @@ const inputs = computed<Inputs>(() => ({
 
 export const result = computed(() => addNorm(inputs.value));
 export const comparison = computed(() => compare(inputs.value));
+/** … and as it is, or would be, when F(x) is multiplied by INJECTED. */
+export const injected = computed(() => compare({ ...inputs.value, factor: INJECTED }));
