@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import {
   chapter,
+  dragByFinger,
   openPage,
   type PageOptions,
   read,
@@ -284,7 +285,7 @@ test('the keyboard reaches and moves everything', async () => {
   const [page, scope] = await open();
   await scope.getByRole('button', { name: 'Start tour' }).focus();
   const reached: string[] = [];
-  for (let i = 0; i < 31; ++i) {
+  for (let i = 0; i < 32; ++i) {
     await page.keyboard.press('Tab');
     reached.push(
       await page.evaluate(() => {
@@ -312,6 +313,7 @@ test('the keyboard reaches and moves everything', async () => {
     ...[1, 2, 3, 4, 5].map((i) => `the token’s x ${i}`),
     'Save “Three arrangements of one sublayer”',
     'What leaves. x and x′ are 1.41 apart',
+    'Where the norm goes',
     'Why add',
   ]);
   await slider(scope, 'x 3').press('ArrowUp');
@@ -440,6 +442,22 @@ test('fits a page of 360 pixels, in every state', async () => {
   await page.getByRole('button', { name: 'Show numbers' }).click();
   for (const summary of await scope.locator('summary').all()) await summary.click();
   expect(await width()).toBeLessThanOrEqual(360);
+});
+
+test('a finger drags bars at once, and presses boxes', async () => {
+  const [page, scope] = await open('', { width: 360, height: 740, touch: true });
+  for (const [i, name] of ['x 1', 'the token’s x 2'].entries()) {
+    const before = (await vector(scope, 'x'))[i];
+    await dragByFinger(slider(scope, name).locator('.knob'), 0, 12);
+    expect((await vector(scope, 'x'))[i]).toBeLessThan(before);
+  }
+  const boxes = scope.getByRole('button', { name: /^Add & Norm after/ });
+  for (const box of await boxes.all()) {
+    expect((await box.boundingBox())!.height).toBeGreaterThanOrEqual(44);
+  }
+  await page.evaluate(() => scrollTo(0, 0));
+  await boxes.first().tap();
+  await expect.poll(() => isInSight(scope.locator('#an-stage-a'))).toBe(true);
 });
 
 test.each(['light', 'dark'] as const)('axe finds nothing serious: %s', async (theme) => {

@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, seriousFindings, vector } from './page';
+import { chapter, dragByFinger, openPage, read, seriousFindings, vector } from './page';
 
 const ID = 'geometry';
 const EPSILON = 1e-5;
@@ -294,4 +294,9 @@ test('fits 360 px, with handles for a finger', async () => {
     const { width, height } = (await scope.getByRole('slider', { name }).boundingBox())!;
     expect(Math.min(width, height)).toBeGreaterThanOrEqual(44);
   }
+  const [x, g] = [await vector(scope, 'layer-x'), await vector(scope, 'layer-g')];
+  await dragByFinger(scope.getByRole('slider', { name: 'x in LayerNorm' }), 30, 30);
+  expect(await vector(scope, 'layer-x')).not.toEqual(x);
+  await dragByFinger(scope.getByRole('slider', { name: 'g in LayerNorm' }), -30, -30);
+  expect(await vector(scope, 'layer-g')).not.toEqual(g);
 });

@@ -12,7 +12,7 @@ export const EPSILON = 1e-8;
 /** Inject Instability multiplies F(x) by this factor. */
 export const INJECTED = 10;
 
-const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
+export const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
 
 export interface Inputs {
   x: readonly number[];

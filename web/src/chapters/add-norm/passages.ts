@@ -1,10 +1,11 @@
-// One token through one sublayer that reads it, in three arrangements: computed by the library's block,
-// whose attention is made to add nothing and whose feed-forward network is F.
+// One token through one sublayer that reads it, in three arrangements. F is the feed-forward network of
+// the library's block.
 
 import type { Block } from 'addnorm';
 import { kernels } from '../../kernels/current';
+import { addNormToken } from '../../kernels/token';
 import { length } from '../../ui/vectors';
-import { EPSILON, layerNorm } from './compute';
+import { LAYER_NORM, layerNorm } from './compute';
 import { FEATURES } from './state';
 
 export const ARRANGEMENTS = ['plain', 'post', 'pre'] as const;
@@ -19,18 +20,12 @@ const DOWN = [0.6, -0.4, 0.3, -0.3, 0.8, -0.5, 0.4, 0.5, 0.6, 0.7, -0.2, -0.6, -
 /** The features that F does not read, from 0. */
 export const UNREAD = [3, 4];
 
-const blocks = new Map<Arrangement, Block>();
+let block: Block | undefined;
 
-function blockOf(arrangement: Arrangement): Block {
-  const known = blocks.get(arrangement);
-  if (known) return known;
-  const block = kernels.block({
-    dModel: FEATURES,
-    heads: 1,
-    dFf: HIDDEN,
-    placement: `none/${arrangement}`,
-    norm: { kind: 'layer', epsilon: EPSILON },
-  });
+/** A block whose attention adds nothing, and whose feed-forward network has neither residual nor norm. */
+function sublayer(): Block {
+  if (block) return block;
+  block = kernels.block({ dModel: FEATURES, heads: 1, dFf: HIDDEN, placement: 'none/plain' });
   block.setParameters({
     'attention.output.weight': new Float32Array(FEATURES * FEATURES),
     'attention.output.bias': new Float32Array(FEATURES),
@@ -39,12 +34,11 @@ function blockOf(arrangement: Arrangement): Block {
     'feed_forward.down.weight': Float32Array.from(DOWN),
     'feed_forward.down.bias': new Float32Array(FEATURES),
   });
-  blocks.set(arrangement, block);
   return block;
 }
 
-function through(arrangement: Arrangement, x: Vector): number[] {
-  return Array.from(blockOf(arrangement).forward(Float32Array.from(x)));
+function f(x: Vector): number[] {
+  return Array.from(sublayer().forward(Float32Array.from(x)));
 }
 
 /** A token on its way: what F reads, what F gives, what leaves the sublayer. */
@@ -56,7 +50,9 @@ export interface Passage {
 
 export function passage(arrangement: Arrangement, x: Vector): Passage {
   const reads = arrangement === 'pre' ? layerNorm(x) : x;
-  return { reads, gives: through('plain', reads), leaves: through(arrangement, x) };
+  const gives = f(reads);
+  const { sum, output } = addNormToken(LAYER_NORM, x, gives, 1, 0);
+  return { reads, gives, leaves: { plain: gives, post: output, pre: sum }[arrangement] };
 }
 
 /** Another token: the same but for what F does not read. */

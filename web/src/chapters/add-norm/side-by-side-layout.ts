@@ -9,21 +9,25 @@ export interface Column {
   width: number;
 }
 
+const CHART = 140; // so that the bars of all rows have one scale
+
 export const ROWS = {
-  x: { y: 20, height: 130 },
-  split: 162, // where x goes to the columns
-  title: 186,
-  formula: 204,
-  fork: 222, // where the residual path leaves
-  before: 234, // the slot of a norm
-  sublayer: 274,
-  gives: { y: 306, height: 150 },
-  plus: 482,
-  after: 508,
-  leaves: { y: 552, height: 170 },
+  x: { y: 6, height: CHART },
+  split: 144, // where x goes to the columns
+  title: 166,
+  formula: 184,
+  fork: 202, // where the residual path leaves
+  before: 214, // the slot of a norm
+  sublayer: 252,
+  gives: { y: 268, height: CHART },
+  plus: 420,
+  after: 442,
+  leaves: { y: 466, height: CHART },
 } as const;
 
-export const HEIGHT = ROWS.leaves.y + ROWS.leaves.height;
+/** Between the edge of a chart and the lines that end at its bars. */
+export const AIR = 17;
+export const HEIGHT = ROWS.leaves.y + CHART - 6;
 export const SLOT = { width: 76, height: 26 };
 
 export function columnsOf(width: number, count: number): Column[] {

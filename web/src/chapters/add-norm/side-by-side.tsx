@@ -9,6 +9,7 @@ import { DataTable, Rounded } from '../../ui/table';
 import { normalizeToken } from '../../kernels/token';
 import { ARRANGEMENTS, type Arrangement, distance, other, type Passage, passage } from './passages';
 import {
+  AIR,
   chartIn,
   type Column,
   columnsOf,
@@ -24,7 +25,7 @@ import { LIMIT, state } from './state';
 const WIDTH = 860;
 /** Sums of an x within ±1 and such an F are within it, nearly always. */
 const RANGE = 2.5;
-const ROUNDING = 1e-6; // of float32
+const ROUNDING = 1e-12;
 
 const NAMES: Record<Arrangement, string> = {
   plain: 'no residual',
@@ -110,24 +111,26 @@ function Numbers({ apart, pairs }: { apart: number; pairs: Pair[] }) {
     data: { arrangement: id },
   });
   return (
-    <DataTable
-      caption={`What leaves. x and x′ are ${roundNumber(apart, 3)} apart`}
-      visible
-      columns={['', ...ARRANGEMENTS.map((a) => NAMES[a])]}
-      rows={[
-        row(
-          'apart',
-          'x and x′ apart',
-          pairs.map(({ of, ofOther }) => distance(of.leaves, ofOther.leaves)),
-        ),
-        row('mean', 'mean', means),
-        row(
-          'deviation',
-          'deviation',
-          statistics.map(({ deviation }) => deviation),
-        ),
-      ]}
-    />
+    <div class="an-table">
+      <DataTable
+        caption={`What leaves. x and x′ are ${roundNumber(apart, 3)} apart`}
+        visible
+        columns={['', ...ARRANGEMENTS.map((a) => NAMES[a])]}
+        rows={[
+          row(
+            'apart',
+            'x and x′ apart',
+            pairs.map(({ of, ofOther }) => distance(of.leaves, ofOther.leaves)),
+          ),
+          row('mean', 'mean', means),
+          row(
+            'deviation',
+            'deviation',
+            statistics.map(({ deviation }) => deviation),
+          ),
+        ]}
+      />
+    </div>
   );
 }
 
@@ -140,7 +143,7 @@ interface DrawingProps {
 
 function Drawing({ width, x, x2, pairs }: DrawingProps) {
   const input = inputChart(width);
-  const foot: Point = [width / 2, input.y + input.height - 10];
+  const foot: Point = [width / 2, input.y + input.height - AIR];
   return (
     <>
       <Label at={[width / 2, 11]} class="strong" colour="var(--stream)">
@@ -166,7 +169,7 @@ function Sublayer({
   const [gives, leaves] = [chartIn(column, ROWS.gives), chartIn(column, ROWS.leaves)];
   const colour = COLOURS[arrangement];
   const hasResidual = arrangement !== 'plain';
-  const bend = ROWS.gives.y + ROWS.gives.height;
+  const end = ROWS.gives.y + ROWS.gives.height - AIR; // of what F gives
   return (
     <>
       <Line
@@ -187,7 +190,7 @@ function Sublayer({
         points={[
           [stream, ROWS.fork],
           [centre, ROWS.fork],
-          [centre, ROWS.gives.y],
+          [centre, ROWS.gives.y + AIR],
         ]}
         colour="var(--branch)"
       />
@@ -197,8 +200,8 @@ function Sublayer({
       <Both box={gives} colour="var(--branch)" values={of.gives} others={ofOther.gives} />
       <Line
         points={[
-          [centre, bend],
-          [centre, hasResidual ? ROWS.plus - PLUS : ROWS.leaves.y],
+          [centre, end],
+          [centre, hasResidual ? ROWS.plus - PLUS : ROWS.leaves.y + AIR],
         ]}
         colour="var(--branch)"
         arrow={9}
@@ -207,7 +210,7 @@ function Sublayer({
         <Line
           points={[
             [centre, ROWS.plus + PLUS],
-            [centre, ROWS.leaves.y],
+            [centre, ROWS.leaves.y + AIR],
           ]}
           colour="var(--sum)"
           arrow={9}

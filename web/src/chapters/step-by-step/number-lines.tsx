@@ -25,6 +25,7 @@ export interface Place {
   measured: Measured;
 }
 
+const WIDTH = 960;
 const ROW = 104;
 const PLOT = 52; // of a row: above its axis, below its name
 const BINS = 32;
@@ -44,6 +45,7 @@ export function NumberLines({ places }: { places: Place[] }) {
   return (
     <Figure
       name={name}
+      width={WIDTH}
       height={ROW * places.length}
       draw={(width) =>
         places.map((place, i) => (
