@@ -1,25 +1,40 @@
-// A question before a result: the reader says what will happen, then sees it.
+// A guess before the answer: the reader first says what will happen, then sees it.
 
+import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import type { ChoiceField } from '../state/fields';
-import type { Item } from '../state/store';
+import type { ChoiceField, Guess } from '../state/fields';
 import { Choice } from './controls';
 
-interface GuessProps<A extends string> {
+export type Answer = Exclude<Guess, 'none'>;
+
+interface GuessProps {
   question: string;
-  answers: Record<A, string>;
-  right: A;
-  item: Item<A | 'none', ChoiceField<A | 'none'>>;
-  onAnswer?(): void; // shows what the question is about
-  children: ComponentChildren; // why, for once there is an answer
+  answers: Record<Answer, string>;
+  right: Answer;
+  item: {
+    value: Guess;
+    readonly problem: ReadonlySignal<string>;
+    readonly field: ChoiceField<Guess>;
+  };
+  /** Makes happen what was asked about. */
+  onAnswer?(): void;
+  reply: string; // after "Right." or "Not so."
+  children?: ComponentChildren; // below the reply
 }
 
-export function Guess<A extends string>(props: GuessProps<A>) {
-  const { question, answers, right, item, onAnswer, children } = props;
-  const isRight = item.value === right;
+export function GuessCard({
+  question,
+  answers,
+  right,
+  item,
+  onAnswer,
+  reply,
+  children,
+}: GuessProps) {
+  const { field, problem, value } = item;
   const asked = {
-    field: item.field,
-    problem: item.problem,
+    field,
+    problem,
     get value() {
       return item.value;
     },
@@ -33,18 +48,21 @@ export function Guess<A extends string>(props: GuessProps<A>) {
       <Choice
         label={question}
         item={asked}
-        values={Object.keys(answers) as A[]}
-        labels={answers as Partial<Record<A | 'none', string>>}
+        values={['a', 'b', 'c']}
+        labels={answers}
         right={right}
       />
       <div aria-live="polite">
-        {item.value !== 'none' && (
+        {value !== 'none' && (
           <p>
-            <strong class={isRight ? 'good' : 'bad'}>{isRight ? 'Right.' : 'Not so.'}</strong>{' '}
-            {children}
+            <strong class={value === right ? 'good' : 'bad'}>
+              {value === right ? 'Right.' : 'Not so.'}
+            </strong>{' '}
+            {reply}
           </p>
         )}
       </div>
+      {value !== 'none' && children}
     </div>
   );
 }

@@ -27,14 +27,24 @@ export function Concepts() {
           next layer. With γ = σ and β = μ they would undo the norm for one vector.
         </p>
         <p>
-          BatchNorm’s authors gave a reason in 2015: less internal covariate shift, which is the
-          drift of a layer’s inputs while the layers below it learn. Santurkar et al. 2018 found
-          that BatchNorm helps without reducing that shift: norms keep the scale, and smooth the
-          loss.
-        </p>
-        <p>
           The gradient is divided by σ too: <ChapterLink to="backward">Backward</ChapterLink> shows
           it.
+        </p>
+      </Idea>
+      <Idea title="Internal covariate shift: a reason that was tested">
+        <p>
+          BatchNorm’s authors gave a reason in 2015: while the layers below learn, the inputs of a
+          layer drift (internal covariate shift), and a norm stops the drift. It is often repeated
+          for LayerNorm. Santurkar et al. 2018 tested it: they added noise behind each BatchNorm, so
+          that the inputs drifted more than without any norm, and the network still trained nearly
+          as fast as with BatchNorm alone. What they found instead is a smoother loss. Of LayerNorm,
+          Xu et al. 2019 found that what it does to the gradient matters more than what it does to
+          the values.
+        </p>
+        <p>
+          A second reason is often given with it, regularization. BatchNorm’s statistics vary with
+          the batch, and that noise can act so. LayerNorm takes its statistics from the token itself
+          and has no such noise.
         </p>
       </Idea>
       <Idea title="Where it stands">
@@ -43,7 +53,8 @@ export function Concepts() {
         <p>
           So it is LayerNorm(x + Attention(x)) after attention, and LayerNorm(x + FFN(x)) after the
           feed-forward network. This order is called post-norm. Most models now put the norm before
-          the sublayer: <ChapterLink to="placement">Where the norm goes</ChapterLink>.
+          the sublayer, as in the third column above:{' '}
+          <ChapterLink to="placement">Where the norm goes</ChapterLink>.
         </p>
       </Idea>
       <Idea title="The formula, and its ε">

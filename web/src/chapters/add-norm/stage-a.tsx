@@ -4,7 +4,7 @@ import { YAxis } from '../../ui/axes';
 import { BarHandles } from '../../ui/bar-handles';
 import { Bars, heightScale } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
-import { Label, Line } from '../../ui/marks';
+import { Label, Line, type Point } from '../../ui/marks';
 import { type AddNorm, INJECTED, result } from './compute';
 import { type Layout, layoutOf, PLUS, WIDTH } from './stage-a-layout';
 import { LIMIT, state } from './state';
@@ -27,7 +27,7 @@ function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
   };
 }
 
-function sumColour(): string {
+export function sumColour(): string {
   return state.unstable.value ? 'var(--broken)' : 'var(--sum)';
 }
 
@@ -86,7 +86,7 @@ function Drawing(layout: Layout) {
       <Paths {...layout} />
       <Sublayer {...layout} />
       <Input {...layout} />
-      <Plus {...layout} />
+      <Plus at={layout.plus} />
       <Labels {...layout} />
       {(state.residual.value ? [x, branch, sum] : [branch, sum]).map((chart) => (
         <g key={chart.colour}>
@@ -156,7 +156,7 @@ function Sublayer({ sublayer }: Layout) {
   );
 }
 
-function Plus({ plus: [x, y] }: Layout) {
+export function Plus({ at: [x, y] }: { at: Point }) {
   return (
     <g class="an-plus" transform={`translate(${x} ${y})`}>
       <circle r={PLUS} />

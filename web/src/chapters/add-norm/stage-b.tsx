@@ -10,6 +10,7 @@ import { Label } from '../../ui/marks';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
 import { Rounded, type VectorRow } from '../../ui/table';
 import { result } from './compute';
+import { sumColour } from './stage-a';
 import { state } from './state';
 import { TourPart } from './tour';
 
@@ -122,7 +123,7 @@ function StatisticsChart() {
     3,
   );
   const box = boxFrom(48);
-  const chart: BarChart = { box, values: sum, colour: 'var(--branch)', range, mean };
+  const chart: BarChart = { box, values: sum, colour: sumColour(), range, mean };
   const scale = heightScale(chart);
   return (
     <>

@@ -2,6 +2,8 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { embedded } from '../../embed/request';
+import { presenting } from '../../present/start';
 import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
 import { assign, type Item, type Values } from '../../state/store';
@@ -34,7 +36,13 @@ function goToStep(step: number): void {
   withoutHistory(() => assign(state, { ...values, tour: step }));
 }
 
+/** The step that is shown. A frame or a presentation has no place for the tour. */
+function shownStep(): number {
+  return embedded === null && !presenting.value ? state.tour.value : 0;
+}
+
 export function StartTour() {
+  if (embedded !== null || presenting.value) return null;
   return (
     <Button kind="primary" onClick={() => goToStep(1)}>
       Start tour
@@ -59,7 +67,7 @@ function leave(): void {
 }
 
 export function Tour() {
-  const step = state.tour.value;
+  const step = shownStep();
   const box = useRef<HTMLDivElement>(null);
   const last = useRef<number | undefined>(undefined);
 
@@ -116,7 +124,7 @@ export function Tour() {
 }
 
 function isLit(part: Part): boolean {
-  const step = state.tour.value;
+  const step = shownStep();
   return step > 0 && TOUR[step - 1].part === part;
 }
 

@@ -5,6 +5,7 @@ import { pressable } from '../../ui/marks';
 const BOX = { width: 128, height: 24 };
 const EMBEDDING_TOP = 300;
 const PAIR_TOPS = [244, 170, 96]; // of the sublayers, from below
+const FINGER = 44; // what a finger needs
 const GAP = 6; // between a sublayer and its Add & Norm
 
 interface Stack {
@@ -35,7 +36,12 @@ const STACKS: Stack[] = [
   },
 ];
 
-export function Transformer({ onOpen }: { onOpen(): void }) {
+interface TransformerProps {
+  /** What a press on an Add & Norm box does; they are a picture if it is missing. */
+  onOpen?(): void;
+}
+
+export function Transformer({ onOpen }: TransformerProps) {
   return (
     <svg
       class="diagram an-transformer"
@@ -56,7 +62,7 @@ export function Transformer({ onOpen }: { onOpen(): void }) {
   );
 }
 
-function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
+function StackPicture({ stack, onOpen }: TransformerProps & { stack: Stack }) {
   const { name, centre, frame, loop, times, sublayers } = stack;
   const left = centre - BOX.width / 2;
   const top = name === 'Decoder' ? 34 : PAIR_TOPS[1] - GAP - BOX.height;
@@ -76,7 +82,11 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
           <g key={text}>
             <path d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`} />
             <Labelled x={left} y={y} text={text} />
-            <g class="marked" {...pressable(`Add & Norm after ${text}, ${name}`, onOpen)}>
+            <g
+              class="marked"
+              {...(onOpen && pressable(`Add & Norm after ${text}, ${name}`, onOpen))}
+            >
+              <rect class="target" x={left} y={normTop - 10} width={BOX.width} height={FINGER} />
               <Labelled x={left} y={normTop} text="Add & Norm" />
             </g>
           </g>

@@ -5,6 +5,11 @@ import { type Comparison, EPSILON, INJECTED } from './compute';
 
 /** Differences below this come from ε and rounding alone. */
 const SAME = 1e-4;
+
+export function isSame({ difference }: Comparison): boolean {
+  return difference < SAME;
+}
+
 const NO_DIRECTION =
   'One of these vectors has equal values everywhere. The norm makes it zero, and ' +
   'zero has no cosine.';
@@ -13,7 +18,7 @@ export function verdict(c: Comparison, unstable: boolean, residual: boolean): st
   const cosines = [c.withStable, c.withX, c.withBranch, c.stableWithX, c.stableWithBranch];
   if (cosines.some(Number.isNaN)) return `${NO_DIRECTION} ${unstable ? scale(c) : ''}`;
   if (!unstable) return residual ? bothPaths(c) : branchOnly(c);
-  return `${c.difference < SAME ? same(c, residual) : changed(c)} ${scale(c)}`;
+  return `${isSame(c) ? same(c, residual) : changed(c)} ${scale(c)}`;
 }
 
 function scale({ deviationRatio, gradientRatio }: Comparison): string {

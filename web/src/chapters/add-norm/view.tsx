@@ -1,6 +1,9 @@
-import { Button, Checkbox, TextField } from '../../ui/controls';
+import { presenting } from '../../present/start';
+import { Button, ChapterLink, Checkbox, TextField } from '../../ui/controls';
 import { Comparison } from './comparison';
 import { Concepts } from './concepts';
+import { InjectionGuess } from './injection-guess';
+import { SideBySide } from './side-by-side';
 import { StageA } from './stage-a';
 import { StageB } from './stage-b';
 import { drawValues, state } from './state';
@@ -39,9 +42,24 @@ export function AddNorm() {
         </div>
       </div>
       <h3>Is x̂ the same after F × 10?</h3>
+      <InjectionGuess />
       <TourPart part="comparison" name="x̂ compared">
         <Comparison />
       </TourPart>
+      <h3>One x, one sublayer, three arrangements</h3>
+      <p>
+        So far F(x) was set by hand. Here F is a small feed-forward network that reads x, but only
+        its features 1 to 3: the weights of 4 and 5 are 0. x′, the outlines, differs from x in just
+        these two. Without a residual x and x′ come out as the same vector: what F does not read is
+        lost. With a residual it goes on, wherever the norm stands. Drag a bar of x.
+      </p>
+      <SideBySide />
+      <p>
+        In post-norm what leaves is normalized: its mean is 0, its deviation 1. In pre-norm F reads
+        a normalized vector, and what leaves is the sum itself, of any size.{' '}
+        <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what follows from that
+        in a stack.
+      </p>
       <h3>Key ideas</h3>
       <Concepts />
       <Tour />
@@ -50,22 +68,17 @@ export function AddNorm() {
 }
 
 function Introduction() {
-  const open = () => document.getElementById('an-stage-a')!.scrollIntoView();
+  // A presentation has stage A on a screen of its own.
+  const open = presenting.value
+    ? undefined
+    : () => document.getElementById('an-stage-a')!.scrollIntoView();
   return (
     <div class="an-introduction">
       <TourPart part="picture" name="The Transformer">
         <Transformer onOpen={open} />
         <p class="an-legend">
           <span class="an-swatch" aria-hidden="true" /> This chapter is{' '}
-          <a
-            href="#an-stage-a"
-            onClick={(event) => {
-              event.preventDefault();
-              open();
-            }}
-          >
-            these boxes
-          </a>
+          {open ? <BoxesLink open={open} /> : 'these boxes'}
         </p>
       </TourPart>
       <div>
@@ -90,6 +103,20 @@ function Introduction() {
         <StartTour />
       </div>
     </div>
+  );
+}
+
+function BoxesLink({ open }: { open(): void }) {
+  return (
+    <a
+      href="#an-stage-a"
+      onClick={(event) => {
+        event.preventDefault();
+        open();
+      }}
+    >
+      these boxes
+    </a>
   );
 }
 

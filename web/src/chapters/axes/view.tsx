@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks';
 import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
-import { Guess } from '../../ui/guess';
+import { GuessCard } from '../../ui/guess';
 import { NORM_NAMES } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
 import { pointIn } from '../../ui/pointer';
@@ -237,17 +237,18 @@ function BatchOfOne({ batch }: { batch: Batch }) {
   const one = { ...batch, positions: 1 };
   const { aloneLargest } = behaviourOf('batch', one, state.seed.value, state.others.value);
   return (
-    <Guess
+    <GuessCard
       question="BatchNorm gets a batch of one sample, with one position in each channel. What comes out?"
       answers={{ a: 'The same as from LayerNorm', b: 'The input, unchanged', c: 'Zeros' }}
       right="c"
       item={state.guess}
       onAnswer={() => assign(state, { kind: 'batch', samples: 1, positions: '1' })}
-    >
-      The largest output is {roundNumber(aloneLargest, 3)}. The mean of a channel is then its only
-      value, so nothing is left of it, whatever came in. The figure above now shows this batch. Text
-      that is written one token at a time has just such a batch.
-    </Guess>
+      reply={
+        `The largest output is ${roundNumber(aloneLargest, 3)}. The mean of a channel is then its ` +
+        'only value, so nothing is left of it, whatever came in. The figure above now shows this ' +
+        'batch. Text that is written one token at a time has just such a batch.'
+      }
+    />
   );
 }
 

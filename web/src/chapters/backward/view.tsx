@@ -5,7 +5,7 @@ import { tidy } from '../../state/fields';
 import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
-import { Guess } from '../../ui/guess';
+import { GuessCard } from '../../ui/guess';
 import { NORM_NAMES, type TokenNorm } from '../../ui/names';
 import { percent, roundNumber } from '../../ui/numbers';
 import { Rounded, Statistics } from '../../ui/table';
@@ -74,17 +74,18 @@ function Question() {
   const { dx, g, deviation } = gradientOf('layer', state.x.value, state.gamma.value, ONES);
   const most = largest(withoutRounding(dx, g, deviation));
   return (
-    <Guess
+    <GuessCard
       question="LayerNorm gets dy = (1, …, 1): the loss grows with every number of y, by the same amount. What is dx?"
       answers={{ a: '(1, …, 1) as well', b: '(1, …, 1) ÷ σ', c: 'Zero' }}
       right="c"
       item={state.guess}
       onAnswer={() => assign(state, { norm: 'layer', dy: ONES })}
-    >
-      The largest |dx| is {roundNumber(most, 3)}. With such a dy the loss changes as the sum of y
-      does. But the numbers of x̂ add up to 0 for every x, as its mean is subtracted. So no change of
-      x changes that sum, nor the loss, and there is nothing to send back.
-    </Guess>
+      reply={
+        `The largest |dx| is ${roundNumber(most, 3)}. With such a dy the loss changes as the sum of ` +
+        'y does. But the numbers of x̂ add up to 0 for every x, as its mean is subtracted. So no ' +
+        'change of x changes that sum, nor the loss, and there is nothing to send back.'
+      }
+    />
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { useMemo } from 'preact/hooks';
 import { Checkbox, Slider } from '../../ui/controls';
-import { Guess } from '../../ui/guess';
+import { GuessCard } from '../../ui/guess';
 import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
 import { largest } from '../../ui/vectors';
 import { type Attention, attentionOf, WIDTH } from './mask';
@@ -56,17 +56,18 @@ function weight({ weights }: Attention, reader: number, read: number): string {
 function Question({ masked }: { masked: Attention }) {
   const changed = masked.changes.filter((change) => change > 0).length;
   return (
-    <Guess
+    <GuessCard
       question={`The mask is on, and token ${state.token.value} gets other values. Whose outputs change?`}
       item={state.guess}
       answers={{ a: 'Its own alone', b: 'Its own and those of later tokens', c: 'All' }}
       right="b"
       onAnswer={() => (state.causal.value = true)}
-    >
-      {changed} of {TOKENS} outputs change: its own, and those of all tokens after it, as they may
-      look back. So a decoder can keep what it has computed for the tokens so far, whatever comes
-      next. Try it without the mask.
-    </Guess>
+      reply={
+        `${changed} of ${TOKENS} outputs change: its own, and those of all tokens after it, as they ` +
+        'may look back. So a decoder can keep what it has computed for the tokens so far, whatever ' +
+        'comes next. Try it without the mask.'
+      }
+    />
   );
 }
 

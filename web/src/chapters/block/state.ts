@@ -1,6 +1,6 @@
 // What a reader can change in “The block”.
 
-import { choice, flag, number } from '../../state/fields';
+import { choice, flag, guess, number } from '../../state/fields';
 import { defineState } from '../../state/store';
 
 export const TOKENS = 6; // in the measurement of the mask
@@ -15,7 +15,7 @@ export const state = defineState('bl', {
   causal: flag(false),
   /** The token that gets other values, from 1. */
   token: number({ min: 1, max: TOKENS, step: 1, initial: 4 }),
-  guess: choice(['none', 'a', 'b', 'c'], 'none'),
+  guess: guess(),
   language: choice(LANGUAGES, 'cpp'),
 });
 

@@ -18,12 +18,14 @@ const currentGradient = (kind: TokenNorm) => gradientOf(kind, state.x.value, 1, 
 
 export function Backward() {
   const gradients = TOKEN_NORMS.map((kind) => ({ kind, gradient: currentGradient(kind) }));
+  const tips = gradients.map(({ gradient: { normalized, g } }) => add(normalized, g));
+  const spaceFor = (width: number) => currentSpace(width, tips);
   return (
     <>
       <Controls normalized={gradients[0].gradient.normalized} />
       <div class="charts">
         {gradients.map(({ kind, gradient }) => (
-          <BackwardFigure key={kind} kind={kind} gradient={gradient} />
+          <BackwardFigure key={kind} {...{ kind, gradient, spaceFor }} />
         ))}
       </div>
       <Numbers gradients={gradients.map(({ gradient }) => gradient)} />
@@ -55,7 +57,13 @@ export function written(values: readonly number[]): string {
   return values.map((v) => Number(v.toFixed(4))).join(', ');
 }
 
-function BackwardFigure({ kind, gradient }: { kind: TokenNorm; gradient: Gradient }) {
+interface BackwardFigureProps {
+  kind: TokenNorm;
+  gradient: Gradient;
+  spaceFor(width: number): Space;
+}
+
+function BackwardFigure({ kind, gradient, spaceFor }: BackwardFigureProps) {
   const name = NORM_NAMES[kind];
   const { g, alongOnes, alongNormalized, remainder, normalized, dx } = gradient;
   return (
@@ -65,12 +73,12 @@ function BackwardFigure({ kind, gradient }: { kind: TokenNorm; gradient: Gradien
         name={`The gradient g at x̂ of ${name}, and its parts. The table that follows has the numbers.`}
         width={WIDTH}
         height={heightOf}
-        draw={(width) => <Marks space={currentSpace(width)} kind={kind} gradient={gradient} />}
+        draw={(width) => <Marks space={spaceFor(width)} kind={kind} gradient={gradient} />}
         handles={(width) => (
           <>
             <ViewHandle name={`View of ${name}, backward`} width={width} height={heightOf(width)} />
             <PointHandle
-              space={currentSpace(width)}
+              space={spaceFor(width)}
               name={`g in ${name}`}
               item={state.g}
               from={normalized}

@@ -15,6 +15,7 @@ import {
   type Space,
   spaceOf,
   UNCHANGED,
+  type Vector,
 } from './space';
 import { state, type Step, STEPS } from './state';
 import { stepWords } from './words';
@@ -23,13 +24,17 @@ export const WIDTH = 640;
 export const heightOf = (width: number) => Math.min(440, Math.round(0.88 * width));
 
 const REACH = 2.45;
+const EDGE = 28; // pixels between a handle and the edge: for its name
 
-/** Far enough for every y, so that the picture stays the same while x moves within it. */
-export function currentSpace(width: number): Space {
+/** Far enough for every y, so that the picture stays the same while x moves within it; and for the points
+ * that can be dragged. */
+export function currentSpace(width: number, points: readonly Vector[] = [state.x.value]): Space {
+  const height = heightOf(width);
+  const half = Math.min(width, height) / 2;
   const ofOutputs = state.gamma.value.map((v, i) => RADIUS * v + Math.abs(state.beta.value[i]));
-  const reach = Math.max(REACH, ...ofOutputs, 1.05 * length(state.x.value));
+  const ofPoints = points.map((point) => (length(point) * half) / (half - EDGE));
   const view = { turn: state.turn.value, tilt: state.tilt.value };
-  return spaceOf(view, width, heightOf(width), reach);
+  return spaceOf(view, width, height, Math.max(REACH, ...ofOutputs, ...ofPoints));
 }
 
 export function currentMoves(kind: TokenNorm): Moves {

@@ -2,8 +2,9 @@
 
 import { type Signal, signal } from '@preact/signals';
 import { normalizeToken } from '../../kernels/token';
-import { Button, Choice } from '../../ui/controls';
+import { Button } from '../../ui/controls';
 import { glide } from '../../ui/glide';
+import { type Answer, GuessCard } from '../../ui/guess';
 import type { TokenNorm } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
 import { largest, largestDifference } from '../../ui/vectors';
@@ -21,11 +22,11 @@ interface Made {
   move: Move;
 }
 
-interface Guess {
+interface Question {
   item: typeof state.shifted;
   question: string;
-  answers: Record<'a' | 'b' | 'c', string>;
-  right: 'a' | 'b' | 'c';
+  answers: Record<Answer, string>;
+  right: Answer;
   /** x is moved by the first of these that stays in range; the reader can then do both. */
   moves: readonly Move[];
   made: Signal<Made | undefined>;
@@ -34,7 +35,7 @@ interface Guess {
 
 const ON_LINE = 'along a line parallel to 1, and all of that line is projected onto one point.';
 
-const GUESSES: Guess[] = [
+const QUESTIONS: Question[] = [
   {
     item: state.shifted,
     question: 'x moves along 1: each feature grows by 1. What does LayerNorm’s x̂ do?',
@@ -76,60 +77,35 @@ const GUESSES: Guess[] = [
 ];
 
 export function Guesses() {
-  return GUESSES.map((guess) => <GuessView key={guess.question} {...guess} />);
+  return QUESTIONS.map((one) => <QuestionView key={one.question} {...one} />);
 }
 
-function GuessView({ item, question, answers, right, moves, made, reply }: Guess) {
+function QuestionView({ item, question, answers, right, moves, made, reply }: Question) {
   const x = state.x.value;
   const fits = ({ change }: Move) => largest(x.map(change)) <= LIMIT;
   const make = (move: Move) => {
     made.value = { x, move };
     glide(state.x, x.map(move.change));
   };
-  const answered = item.value !== 'none';
-  const choice = {
-    field: item.field,
-    problem: item.problem,
-    get value() {
-      return item.value;
-    },
-    set value(answer) {
-      item.value = answer;
-      const first = moves.find(fits);
-      if (first) make(first);
-    },
-  };
   const last = made.value ?? { x, move: moves.find(fits) ?? moves[0] }; // none: a link has the answer
   const changed = (kind: TokenNorm) => roundNumber(changeOf(kind, last), 2);
   return (
-    <div class="card geo-guess">
-      <Choice
-        label={question}
-        item={choice}
-        values={['a', 'b', 'c']}
-        labels={answers}
-        right={right}
-      />
-      <div aria-live="polite" class="geo-reply">
-        {answered && (
-          <p>
-            <strong class={item.value === right ? 'good' : 'bad'}>
-              {item.value === right ? 'Right.' : 'Not so.'}
-            </strong>{' '}
-            {last.move.words} {reply(changed('layer'), changed('rms'))}
-          </p>
-        )}
+    <GuessCard
+      {...{ item, question, answers, right }}
+      onAnswer={() => {
+        const first = moves.find(fits);
+        if (first) make(first);
+      }}
+      reply={`${last.move.words} ${reply(changed('layer'), changed('rms'))}`}
+    >
+      <div class="buttons">
+        {moves.map((one) => (
+          <Button key={one.name} onClick={() => make(one)} disabled={!fits(one)}>
+            {one.name}
+          </Button>
+        ))}
       </div>
-      {answered && (
-        <div class="buttons">
-          {moves.map((one) => (
-            <Button key={one.name} onClick={() => make(one)} disabled={!fits(one)}>
-              {one.name}
-            </Button>
-          ))}
-        </div>
-      )}
-    </div>
+    </GuessCard>
   );
 }
 

@@ -14,6 +14,7 @@ import { currentMoves, Forward } from './forward';
 import { Guesses } from './guesses';
 import { near } from './moves';
 import { state } from './state';
+import { nearWords } from './words';
 import './style.css';
 
 export function Geometry() {
@@ -27,10 +28,10 @@ export function Geometry() {
       </p>
       <Controls />
       <Forward />
-      <Numbers />
 
       <h3>First guess, then see</h3>
       <Guesses />
+      <Numbers />
 
       <h3>Near the dashed line</h3>
       <NearTheLine />
@@ -168,6 +169,9 @@ function NearTheLine() {
         </Button>
         <Button onClick={() => glide(state.x, state.x.field.initial)}>Bring x back</Button>
       </div>
+      <p data-words="near" role="status">
+        {nearWords(currentMoves('layer'))}
+      </p>
     </>
   );
 }

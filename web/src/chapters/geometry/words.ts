@@ -49,6 +49,14 @@ function rmsWords({ x, deviation, normalized }: Moves): Record<Step, string> {
   };
 }
 
+/** Where x is beside the line, and what is left of x̂. */
+export function nearWords({ centred, normalized }: Moves): string {
+  return (
+    `Now x is ${round(length(centred))} from the dashed line, and LayerNorm’s x̂ is ` +
+    `${round(length(normalized))} long.`
+  );
+}
+
 /** What becomes of g. */
 export function gradientWords(kind: TokenNorm, gradient: Gradient): string {
   const { g, alongOnes, alongNormalized, remainder, deviation, dx } = gradient;

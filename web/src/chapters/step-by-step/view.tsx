@@ -17,6 +17,7 @@ import { HISTOGRAM_FROM } from './distribution';
 import { conventions, features512, wideSpread } from './examples';
 import { NumberLines } from './number-lines';
 import { LIMIT, state } from './state';
+import { StepCode } from './step-code';
 import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 import './style.css';
 
@@ -142,6 +143,7 @@ function Cards({ options, steps, output }: ResultsProps) {
     <div class="st-cards">
       <Card
         title="1. Mean"
+        code={<StepCode step={1} options={options} />}
         tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
         statistics={[['mean', 'mean μ', mean]]}
         chart={<InputChart x={x} mean={rms ? undefined : mean} />}
@@ -152,6 +154,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       </Card>
       <Card
         title={rms ? '2. Root mean square' : '2. Variance and deviation'}
+        code={<StepCode step={2} options={options} />}
         tex={arithmetic.deviationFormula(options, steps)}
         statistics={[
           ['variance', rms ? 'mean square' : 'variance', variance],
@@ -173,6 +176,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       </Card>
       <Card
         title="3. Normalize"
+        code={<StepCode step={3} options={options} />}
         tex={arithmetic.normalizeFormula(options, steps)}
         chart={
           <StepChart
@@ -187,6 +191,7 @@ function Cards({ options, steps, output }: ResultsProps) {
       </Card>
       <Card
         title="4. Scale and shift"
+        code={<StepCode step={4} options={options} />}
         tex={arithmetic.outputFormula(gamma, beta, normalized, output)}
         chart={
           <StepChart
@@ -214,26 +219,32 @@ function Cards({ options, steps, output }: ResultsProps) {
 interface CardProps {
   title: string;
   tex: string;
+  code: ComponentChildren;
   statistics?: [id: string, name: string, value: number][];
   chart: ComponentChildren;
   controls?: ComponentChildren; // of what the chart shows
   children: ComponentChildren;
 }
 
-function Card({ title, tex, statistics, chart, controls, children }: CardProps) {
+function Card({ title, tex, code, statistics, chart, controls, children }: CardProps) {
   return (
     <article class="card st-card">
       <h3>{title}</h3>
-      {chart}
-      {controls}
-      <p>{children}</p>
-      <Formula tex={tex} block />
-      {statistics && (
-        <Statistics
-          look="inline"
-          rows={statistics.map(([id, name, value]) => [id, name, <Rounded value={value} />])}
-        />
-      )}
+      <div>
+        {chart}
+        {controls}
+        <p>{children}</p>
+      </div>
+      <div>
+        <Formula tex={tex} block />
+        {statistics && (
+          <Statistics
+            look="inline"
+            rows={statistics.map(([id, name, value]) => [id, name, <Rounded value={value} />])}
+          />
+        )}
+        {code}
+      </div>
     </article>
   );
 }
@@ -252,7 +263,9 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
     <>
       <h3>Before and after</h3>
       <p>
-        {many ? 'Each column counts values. ' : 'Each dot is one value. '}
+        {many
+          ? 'Each column counts values. '
+          : 'Each dot is one value, and the curve smooths them. '}
         The dashed line is the mean; the band reaches one deviation to either side. x has a scale of
         its own, x̂ and y share one. The shape stays: for one vector a norm moves and stretches, and
         does nothing else.
