@@ -37,7 +37,7 @@ const inWideLetters: PageOptions = {
 async function plainTexts(part: Locator): Promise<string[]> {
   const texts = await part.evaluateAll((parts) => {
     const isCode = (element: Element) =>
-      element.closest('code, pre, .katex, .closing-references, option[lang]');
+      element.closest('code, pre, style, .katex, .closing-references, option[lang]');
     const ATTRIBUTES = ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'alt'];
     return parts.flatMap((part) =>
       [part, ...part.querySelectorAll('*')]
@@ -55,7 +55,7 @@ async function plainTexts(part: Locator): Promise<string[]> {
 
 /** What has no translation. */
 const NAMES =
-  /\b(What does a deep network forget|LayerNorm|RMSNorm|BatchNorm|InstanceNorm|GroupNorm|Xavier|d_model|Add|Norm|SVG|PNG|CSV|RMS)\b/g;
+  /\b(What does a deep network forget|LayerNorm|RMSNorm|BatchNorm|InstanceNorm|GroupNorm|Xavier|d_model|Add|Norm|SVG|PNG|CSV|RMS|n_heads|d_head|softmax|ReLU|Transformer base|GPT-2 small|GPT-3|mean\(g|block\.cc|docs\/theory\.md)\b/g;
 
 test('the page frame has no text that is not translated', async () => {
   const page = await openPage('?lang=de', inWideLetters);
@@ -69,7 +69,7 @@ test('the page frame has no text that is not translated', async () => {
 });
 
 /** The chapters whose text is in the catalogue. */
-const TRANSLATED: string[] = [];
+const TRANSLATED = ['axes', 'backward', 'block', 'quiz', 'lab'];
 
 test.each(TRANSLATED)('%s has no text that is not translated', async (id) => {
   const page = await openPage(`?lang=de#${id}`, inWideLetters);

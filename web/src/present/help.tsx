@@ -1,19 +1,23 @@
+import { t } from '../language/text';
 // The keys of a presentation, in words.
 
 const KEYS: [keys: string[], does: string][] = [
-  [['→', '←'], 'next step, step before'],
-  [['Page Down', 'Page Up', 'Space'], 'the same, but first to the end of a step that is too high'],
-  [['G'], 'go to any step'],
-  [['N'], 'speaker’s notes below the step'],
-  [['W'], 'speaker’s notes in a window of their own'],
-  [['F'], 'fill the screen, or leave it'],
-  [['?'], 'these keys'],
-  [['Escape'], 'back to the page'],
+  [['→', '←'], t`next step, step before`],
+  [
+    [t`Page Down`, t`Page Up`, t`Space`],
+    t`the same, but first to the end of a step that is too high`,
+  ],
+  [['G'], t`go to any step`],
+  [['N'], t`speaker’s notes below the step`],
+  [['W'], t`speaker’s notes in a window of their own`],
+  [['F'], t`fill the screen, or leave it`],
+  [['?'], t`these keys`],
+  [[t`Escape`], t`back to the page`],
 ];
 
 export function Help() {
   return (
-    <aside class="presenter-panel presenter-help" aria-label="Keys">
+    <aside class="presenter-panel presenter-help" aria-label={t`Keys`}>
       <dl>
         {KEYS.map(([keys, does]) => (
           <div key={does}>

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from '../chapters';
+import { t } from '../language/text';
 import { notesOf } from './notes';
 import { goToStep, place, step, steps } from './place';
 
@@ -19,7 +20,12 @@ export function Jump({ close }: { close(): void }) {
     goToStep(chapter, to);
   };
   return (
-    <nav class="presenter-panel presenter-jump" aria-label="All steps" ref={list} onKeyDown={walk}>
+    <nav
+      class="presenter-panel presenter-jump"
+      aria-label={t`All steps`}
+      ref={list}
+      onKeyDown={walk}
+    >
       <ol>
         {chapters.map(({ source: { id, title } }, c) => (
           <li key={id}>
@@ -30,7 +36,7 @@ export function Jump({ close }: { close(): void }) {
                   key={i}
                   type="button"
                   class="button"
-                  aria-label={`${title}, step ${i + 1}`}
+                  aria-label={t`${title}, step ${i + 1}`}
                   aria-current={c === place.value && i === step.value ? 'step' : undefined}
                   onClick={() => go(c, i)}
                 >

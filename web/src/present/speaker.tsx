@@ -5,6 +5,8 @@ import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { chapters } from '../chapters';
+import { language } from '../language/language';
+import { t } from '../language/text';
 import { Button } from '../ui/controls';
 import { isDark } from '../ui/theme';
 import { type Moves, press } from './keys';
@@ -12,7 +14,6 @@ import { notesOf } from './notes';
 import { place, step, steps } from './place';
 
 const NAME = 'addnorm-speaker';
-const TITLE = 'Speaker’s notes';
 
 let speaker: Window | null = null;
 
@@ -41,9 +42,10 @@ export function closeSpeaker(): void {
 function fill(opened: Window, moves: Moves): void {
   const { document: page } = opened;
   page.open(); // else Firefox would put its own empty page in the place of this one
-  page.write('<!doctype html><html lang="en"><head></head><body></body></html>');
+  page.write('<!doctype html><html><head></head><body></body></html>');
   page.close();
-  page.title = TITLE;
+  page.documentElement.lang = language;
+  page.title = t`Speaker’s notes`;
   for (const style of document.querySelectorAll('style, link[rel=stylesheet]')) {
     const copy = page.importNode(style, true);
     if (style instanceof HTMLLinkElement) (copy as HTMLLinkElement).href = style.href;
@@ -72,15 +74,15 @@ function Speaker({ moves }: { moves: Moves }) {
         <strong>
           {place.value + 1} {title}
         </strong>{' '}
-        {at >= 0 && `step ${at + 1} of ${steps.value.length}`} <Clock />
+        {at >= 0 && t`step ${at + 1} of ${steps.value.length}`} <Clock />
       </p>
-      <p class="speaker-note">{notes[at] ?? 'There is no note for this step.'}</p>
-      <h2>Then</h2>
-      <p class="faint">{notes[at + 1] ?? chapters[place.value + 1]?.source.title ?? 'The end.'}</p>
+      <p class="speaker-note">{notes[at] ?? t`There is no note for this step.`}</p>
+      <h2>{t`Then`}</h2>
+      <p class="faint">{notes[at + 1] ?? chapters[place.value + 1]?.source.title ?? t`The end.`}</p>
       <div class="buttons">
-        <Button onClick={moves.back}>Back</Button>
+        <Button onClick={moves.back}>{t`Back`}</Button>
         <Button kind="primary" onClick={moves.next}>
-          Next
+          {t`Next`}
         </Button>
       </div>
     </main>

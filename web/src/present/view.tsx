@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Chapter, chapters } from '../chapters';
+import { t } from '../language/text';
 import { Button } from '../ui/controls';
 import { enlarge, keepFitting } from './fit';
 import { Help } from './help';
@@ -82,44 +83,44 @@ function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
   const isFirst = place.value === 0 && at <= 0;
   const isLast = place.value === chapters.length - 1 && shown === 1;
   return (
-    <div class="presenter-bar" role="toolbar" aria-label="Presentation">
+    <div class="presenter-bar" role="toolbar" aria-label={t`Presentation`}>
       <div class="presenter-progress" aria-hidden="true">
         <div style={{ width: `${(100 * (place.value + shown)) / chapters.length}%` }} />
       </div>
       <Button onClick={back} disabled={isFirst}>
-        Back
+        {t`Back`}
       </Button>
       <Button kind="primary" onClick={next} disabled={isLast}>
-        Next
+        {t`Next`}
       </Button>
       <p role="status">
         <strong>
           {place.value + 1} {chapter.source.title}
         </strong>{' '}
-        {at >= 0 && `step ${at + 1} of ${steps.value.length}`}
+        {at >= 0 && t`step ${at + 1} of ${steps.value.length}`}
         {chapter.problem.value}
       </p>
       <Button pressed={panel.value === 'jump'} onClick={moves.jump}>
-        Go to …
+        {t`Go to …`}
       </Button>
       <Button pressed={panel.value === 'notes'} onClick={moves.notes}>
-        Notes
+        {t`Notes`}
       </Button>
       <Button pressed={speakerShown.value} onClick={moves.speaker}>
-        Notes window
+        {t`Notes window`}
       </Button>
-      <Button onClick={moves.fullScreen}>Full screen</Button>
+      <Button onClick={moves.fullScreen}>{t`Full screen`}</Button>
       <Button pressed={panel.value === 'help'} onClick={moves.help}>
-        Keys
+        {t`Keys`}
       </Button>
-      <Button onClick={leave}>Leave</Button>
+      <Button onClick={leave}>{t`Leave`}</Button>
     </div>
   );
 }
 
-function Notes({ text = 'There is no note for this step.' }: { text: string | undefined }) {
+function Notes({ text = t`There is no note for this step.` }: { text: string | undefined }) {
   return (
-    <aside class="presenter-panel presenter-notes" aria-label="Speaker’s notes">
+    <aside class="presenter-panel presenter-notes" aria-label={t`Speaker’s notes`}>
       <p>{text}</p>
     </aside>
   );

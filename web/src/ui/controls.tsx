@@ -3,8 +3,8 @@
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { t, translated } from '../language/text';
+import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
 import { embedded } from '../state/query';
 import { assign, type Item, type Values } from '../state/store';
@@ -130,7 +130,7 @@ export function Choice<V extends string>({
           <span>{labels[value] ?? value}</span>
         </label>
       ))}
-      {right !== undefined && <p class="handout-answer">Answer: {labels[right] ?? right}</p>}
+      {right !== undefined && <p class="handout-answer">{t`Answer: ${labels[right] ?? right}`}</p>}
       <Problem text={item.problem.value} />
     </fieldset>
   );

@@ -1,5 +1,6 @@
 // The block from top to bottom: the stream on the left, the branches beside it.
 
+import { t } from '../../language/text';
 import { Label, Line, type Point } from '../../ui/marks';
 import { grouped } from '../../ui/numbers';
 import { textWidth } from '../../ui/text-width';
@@ -128,7 +129,7 @@ function StepBox({ columns, y, step }: { columns: Columns; y: number; step: Step
       </Label>
       {parameters > 0 && (
         <Label at={[words, y + 8]} anchor="start" class="faint">
-          {grouped(parameters)} parameters
+          {t`${grouped(parameters)} parameters`}
         </Label>
       )}
     </g>

@@ -1,5 +1,6 @@
 // The attention weights as a heat map, and in line with its rows how far each output changes.
 
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { type Box, Label, Line } from '../../ui/marks';
 import { exactNumber, fixedNumber, roundNumber } from '../../ui/numbers';
@@ -34,6 +35,8 @@ function layoutOf(width: number): Layout {
   return { map, bars, height: TOP + height + 10 };
 }
 
+const tokenName = (i: number) => t`token ${i + 1}`;
+
 interface MaskFigureProps {
   attention: Attention;
   replaced: number;
@@ -43,29 +46,35 @@ interface MaskFigureProps {
 
 export function MaskFigure(props: MaskFigureProps) {
   const { attention, masked } = props;
-  const names = Array.from({ length: TOKENS }, (_, s) => `token ${s + 1}`);
+  const names = Array.from({ length: TOKENS }, (_, s) => tokenName(s));
   return (
     <Figure
-      name={`Attention weights ${masked ? 'with' : 'without'} the causal mask, and the change of each output. The tables that follow have the numbers.`}
-      caption="Attention weights"
+      name={
+        masked
+          ? t`Attention weights with the causal mask, and the change of each output. The tables that
+              follow have the numbers.`
+          : t`Attention weights without the causal mask, and the change of each output. The tables that
+              follow have the numbers.`
+      }
+      caption={t`Attention weights`}
       width={860}
       height={(width) => layoutOf(width).height}
       draw={(width) => <Drawing {...props} layout={layoutOf(width)} />}
     >
       <DataTable
-        caption="Attention weights: each row is a token that reads"
-        columns={['reads', ...names]}
-        rows={attention.weights.map((row, t) => ({
-          head: names[t],
+        caption={t`Attention weights: each row is a token that reads`}
+        columns={[t`reads`, ...names]}
+        rows={attention.weights.map((row, reader) => ({
+          head: names[reader],
           cells: row,
-          data: { weights: String(t + 1) },
+          data: { weights: String(reader + 1) },
         }))}
         format={exactNumber}
       />
       <DataTable
-        caption="RMS change of the outputs"
+        caption={t`RMS change of the outputs`}
         columns={['', ...names]}
-        rows={[{ head: 'change', cells: attention.changes, data: { vector: 'changes' } }]}
+        rows={[{ head: t`change`, cells: attention.changes, data: { vector: 'changes' } }]}
         format={exactNumber}
       />
     </Figure>
@@ -83,22 +92,29 @@ function Drawing({
   return (
     <>
       <Label at={[map.x, 12]} anchor="start" class="strong">
-        Attention weights
+        {t`Attention weights`}
       </Label>
-      {attention.weights.map((row, t) => (
-        <WeightRow key={t} row={row} t={t} map={map} replaced={replaced} masked={masked} />
+      {attention.weights.map((row, reader) => (
+        <WeightRow
+          key={reader}
+          row={row}
+          reader={reader}
+          map={map}
+          replaced={replaced}
+          masked={masked}
+        />
       ))}
       <Label at={[bars.x, bars.y - TOP + 12]} anchor="start" class="strong">
-        Change of the output
+        {t`Change of the output`}
       </Label>
       <Label at={[bars.x, bars.y - 14]} anchor="start" class="faint">
-        token {replaced + 1} has other values
+        {t`token ${replaced + 1} has other values`}
       </Label>
-      {attention.changes.map((change, t) => (
+      {attention.changes.map((change, reader) => (
         <ChangeBar
-          key={t}
+          key={reader}
           change={change}
-          t={t}
+          reader={reader}
           box={bars}
           part={change / most}
           named={bars.y > TOP}
@@ -110,27 +126,27 @@ function Drawing({
 
 interface WeightRowProps {
   row: readonly number[];
-  t: number;
+  reader: number;
   map: Box;
   replaced: number;
   masked: boolean;
 }
 
-function WeightRow({ row, t, map, replaced, masked }: WeightRowProps) {
+function WeightRow({ row, reader, map, replaced, masked }: WeightRowProps) {
   const width = map.width / TOKENS;
-  const y = map.y + t * ROW;
+  const y = map.y + reader * ROW;
   return (
     <>
       <Label
-        at={[map.x + (t + 0.5) * width, map.y - 14]}
-        class={t === replaced ? 'strong' : 'faint'}
+        at={[map.x + (reader + 0.5) * width, map.y - 14]}
+        class={reader === replaced ? 'strong' : 'faint'}
       >
-        {width > 60 ? `token ${t + 1}` : t + 1}
+        {width > 60 ? tokenName(reader) : reader + 1}
       </Label>
-      <Name at={y + ROW / 2} x={map.x} t={t} />
+      <Name at={y + ROW / 2} x={map.x} reader={reader} />
       {row.map((weight, s) => {
         const x = map.x + s * width;
-        const isHidden = masked && s > t;
+        const isHidden = masked && s > reader;
         return (
           <g key={s} class={isHidden ? 'block-hidden' : 'block-weight'}>
             <rect
@@ -152,28 +168,28 @@ function WeightRow({ row, t, map, replaced, masked }: WeightRowProps) {
   );
 }
 
-function Name({ at, x, t }: { at: number; x: number; t: number }) {
+function Name({ at, x, reader }: { at: number; x: number; reader: number }) {
   return (
     <Label at={[x - 8, at]} anchor="end" class="faint">
-      {`token ${t + 1}`}
+      {tokenName(reader)}
     </Label>
   );
 }
 
 interface ChangeBarProps {
   change: number;
-  t: number;
+  reader: number;
   box: Box;
   part: number; // of the longest
   named: boolean;
 }
 
-function ChangeBar({ change, t, box, part, named }: ChangeBarProps) {
-  const y = box.y + (t + 0.5) * ROW;
+function ChangeBar({ change, reader, box, part, named }: ChangeBarProps) {
+  const y = box.y + (reader + 0.5) * ROW;
   const end = box.x + part * box.width;
   return (
     <>
-      {named && <Name at={y} x={box.x} t={t} />}
+      {named && <Name at={y} x={box.x} reader={reader} />}
       <Line
         points={[
           [box.x, y - ROW / 2],

@@ -1,6 +1,7 @@
 // The quiz: questions, with an immediate reply to each answer.
 
 import { useId } from 'preact/hooks';
+import { t } from '../../language/text';
 import { ChapterLink, Problem } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LETTERS, type Question, questions } from './questions';
@@ -10,7 +11,7 @@ import './style.css';
 export function Quiz() {
   return (
     <>
-      <p>Seven questions. Each answer gets a reply at once, and you can change it.</p>
+      <p>{t`Seven questions. Each answer gets a reply at once, and you can change it.`}</p>
       <ol class="plain-list">
         {questions.map((question, i) => (
           <li key={question.id}>
@@ -19,11 +20,14 @@ export function Quiz() {
         ))}
       </ol>
       <Score />
-      <p class="handout-answer">
-        Answers: {questions.map(({ right }, i) => `${i + 1} ${LETTERS[right]}`).join(', ')}.
-      </p>
+      <p class="handout-answer">{t`Answers: ${rightLetters()}.`}</p>
     </>
   );
+}
+
+/** "1 b, 2 d, …" */
+function rightLetters(): string {
+  return questions.map(({ right }, i) => `${i + 1} ${LETTERS[right]}`).join(', ');
 }
 
 /** The index of the given answer; −1 if there is none. */
@@ -64,12 +68,12 @@ function QuestionView({ question, number }: { question: Question; number: number
       <div class="quiz-reply" aria-live="polite">
         {given >= 0 && (
           <p>
-            <strong class={isRight ? 'good' : 'bad'}>{isRight ? 'Right.' : 'Not so.'}</strong>{' '}
+            <strong class={isRight ? 'good' : 'bad'}>{isRight ? t`Right.` : t`Not so.`}</strong>{' '}
             {question.answers[given].reply}{' '}
             <ChapterLink to={question.chapter}>{question.link}</ChapterLink>.
           </p>
         )}
-        <Problem text={state[question.id].problem.value && 'The link’s answer cannot be used.'} />
+        <Problem text={state[question.id].problem.value && t`The link’s answer cannot be used.`} />
       </div>
     </fieldset>
   );
@@ -82,8 +86,8 @@ function Score() {
   return (
     <p role="status" data-stat="score">
       {answered === 0
-        ? 'No question answered yet.'
-        : `${right} of ${questions.length} right, ${answered} answered.`}
+        ? t`No question answered yet.`
+        : t`${right} of ${questions.length} right, ${answered} answered.`}
     </p>
   );
 }
