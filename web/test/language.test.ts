@@ -79,6 +79,20 @@ test.each(TRANSLATED)('%s has no text that is not translated', async (id) => {
   expect(await seriousFindings(page, `#${id}`)).toEqual([]);
 });
 
+test('a presentation has no text that is not translated', async () => {
+  const page = await openPage('?lang=de&present#backward', { ...inWideLetters, level: 0 });
+  await page.getByText(wide('Notes window')).waitFor();
+  for (const key of ['n', 'g', '?']) {
+    await page.keyboard.press(key);
+    expect(await plainTexts(page.locator('.presenter')), key).toEqual([]);
+  }
+  const opened = page.context().waitForEvent('page');
+  await page.keyboard.press('w');
+  const speaker = await opened;
+  await speaker.locator('.speaker-note').waitFor();
+  expect(await plainTexts(speaker.locator('.speaker'))).toEqual([]);
+});
+
 test('the menu offers the languages, and keeps the state', async () => {
   const page = await openPage('?lang=de#highway?hw.layers=6', inWideLetters);
   const menu = page.getByLabel(wide('Language'));

@@ -112,7 +112,7 @@ const SOURCES: Source[] = [
     id: 'axes',
     title: t`Which axes`,
     state: axes,
-    height: [2220, 1385, 1230],
+    height: [2500, 1555, 1420],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {
@@ -120,7 +120,7 @@ const SOURCES: Source[] = [
     title: t`Backward`,
     formulas: true,
     state: backward,
-    height: [3390, 1465, 1435],
+    height: [3915, 1755, 1725],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
@@ -128,7 +128,7 @@ const SOURCES: Source[] = [
     title: t`The block`,
     formulas: true,
     state: block,
-    height: [3755, 2465, 2465],
+    height: [5880, 3650, 3530],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
@@ -143,7 +143,7 @@ const SOURCES: Source[] = [
     title: t`Quiz`,
     formulas: true,
     state: quiz,
-    height: [2040, 1690, 1690],
+    height: [2445, 1995, 1995],
     load: async () => ({ View: (await import('./quiz/view')).Quiz }),
   },
   {

@@ -42,6 +42,7 @@ export function Backward() {
 
       <h3>{t`What is removed`}</h3>
       <p>{WHY[kind]}</p>
+      <Settings />
       <Parts gradient={gradient} rms={kind === 'rms'} />
       <BackwardFormula gradient={gradient} rms={kind === 'rms'} />
       <Checks gradient={gradient} rms={kind === 'rms'} />
@@ -127,16 +128,23 @@ function Controls({ gradient }: { gradient: Gradient }) {
           {t`Random dy`}
         </Button>
       </div>
-      <div class="controls">
-        <Choice label={t`Norm`} item={state.norm} labels={NORM_NAMES} />
-        <Slider
-          label={t`Size of x`}
-          item={state.size}
-          format={(power) => `× ${roundNumber(10 ** power, 3)}`}
-        />
-        <Slider label={t`Scale γ`} item={state.gamma} />
-      </div>
+      <Settings />
     </>
+  );
+}
+
+/** They stand at both figures, which are a screen apart. */
+function Settings() {
+  return (
+    <div class="controls">
+      <Choice label={t`Norm`} item={state.norm} labels={NORM_NAMES} />
+      <Slider
+        label={t`Size of x`}
+        item={state.size}
+        format={(power) => `× ${roundNumber(10 ** power, 3)}`}
+      />
+      <Slider label={t`Scale γ`} item={state.gamma} />
+    </div>
   );
 }
 

@@ -26,7 +26,7 @@ function layoutOf(width: number): Layout {
   if (width < NARROW) {
     const left = 66;
     const map = { x: left, y: TOP, width: width - left - 6, height };
-    const bars = { x: left, y: 2 * TOP + height, width: width - left - WORDS, height };
+    const bars = { x: left, y: 2 * TOP + height + 14, width: width - left - WORDS, height };
     return { map, bars, height: bars.y + height + 10 };
   }
   const map = { x: 66, y: TOP, width: 0.52 * width, height };

@@ -184,7 +184,7 @@ export const questions: readonly Question[] = [
   },
   {
     id: 'q7',
-    text: t`With the same assumption: by what factor do L sublayers change the gradient that takes the skip connections alone, past every F?`,
+    text: t`With the same assumption: by what factor do L sublayers of post-norm and of pre-norm change the gradient that takes the skip connections alone, past every F?`,
     answers: [
       {
         text: t`By 1 in both.`,
