@@ -28,8 +28,7 @@ export function Geometry() {
       </p>
       <Controls />
       <Forward />
-
-      <h3>First guess, then see</h3>
+      <p>First guess, then see:</p>
       <Guesses />
       <Numbers />
 
