@@ -3,6 +3,7 @@ import type { UserConfig } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { compress } from './plugins/compress.ts';
 import { genesis } from './plugins/genesis.ts';
+import { po } from './plugins/po.ts';
 import { preloadKernels, prerender } from './plugins/prerender.ts';
 import { woff2 } from './plugins/woff2.ts';
 
@@ -19,7 +20,7 @@ const inBrowser = {
 
 /** What every build of the sources needs. */
 export const sources: UserConfig = {
-  plugins: [genesis(), woff2()],
+  plugins: [genesis(), po(), woff2()],
   resolve: {
     alias: [
       { find: /^#root/, replacement: root.slice(0, -1) },
@@ -44,7 +45,7 @@ export default defineConfig({
   test: {
     maxWorkers: 2, // a page waits about as long as it computes
     projects: [
-      { extends: true, test: { ...inNode, name: 'unit', include: ['src/**/*.test.ts'] } },
+      { extends: true, test: { ...inNode, name: 'unit', include: ['src/**/*.test.{ts,tsx}'] } },
       { extends: true, test: { ...inNode, name: 'package', include: ['packages/**/*.test.ts'] } },
       { extends: true, test: { ...inBrowser, name: 'browser', include: ['test/*.test.ts'] } },
       {

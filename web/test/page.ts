@@ -24,6 +24,8 @@ export interface PageOptions {
   level?: number; // of the heading; 2 where a chapter stands alone, 0 for none
   /** Another address that may be loaded from: that of a page in a frame. */
   framed?: string;
+  /** Files that come changed: a pattern of their addresses, and what becomes of their text. */
+  changed?: Record<string, (text: string) => string>;
   /** What the page may complain of. */
   expected?: RegExp;
 }
@@ -66,6 +68,12 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
     if (!own && !/^(data|blob):/.test(url)) complaints.push(`request to ${url}`);
   });
   if (options.before) await page.addInitScript(options.before);
+  for (const [pattern, change] of Object.entries(options.changed ?? {})) {
+    await page.route(pattern, async (route) => {
+      const text = await (await route.fetch()).text();
+      await route.fulfill({ contentType: 'text/javascript', body: change(text) });
+    });
+  }
   await page.goto(`${address}${options.file ? '' : '/'}${hash}`);
   if (options.until === 'alert') {
     await page.getByRole('alert').waitFor();

@@ -3,6 +3,7 @@
 
 import { signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
+import { t } from '../language/text';
 import type { Item } from '../state/store';
 import { loadKatex } from '../ui/formula';
 import type { Height } from '../ui/room';
@@ -48,7 +49,7 @@ export class Chapter {
       this.view.value = view;
       this.problem.value = '';
     } catch {
-      this.problem.value = 'This chapter could not be loaded; is the server still there?';
+      this.problem.value = t`This chapter could not be loaded; is the server still there?`;
     }
   }
 }
@@ -56,14 +57,14 @@ export class Chapter {
 const SOURCES: Source[] = [
   {
     id: 'add-norm',
-    title: 'Add & Norm',
+    title: t`Add & Norm`,
     state: addNorm,
     height: [6160, 3530, 3030],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {
     id: 'step-by-step',
-    title: 'Step by step',
+    title: t`Step by step`,
     formulas: true,
     state: stepByStep,
     height: [5420, 3195, 2520],
@@ -71,7 +72,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'geometry',
-    title: 'The geometry of LayerNorm',
+    title: t`The geometry of LayerNorm`,
     formulas: true,
     state: geometry,
     height: [4485, 2935, 2915],
@@ -79,7 +80,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'highway',
-    title: 'The highway',
+    title: t`The highway`,
     formulas: true,
     state: highway,
     height: [3970, 2405, 1970],
@@ -87,7 +88,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'placement',
-    title: 'Where the norm goes',
+    title: t`Where the norm goes`,
     formulas: true,
     state: placement,
     height: [5300, 3015, 2930],
@@ -101,7 +102,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'lanes',
-    title: 'More than one lane',
+    title: t`More than one lane`,
     formulas: true,
     state: lanes,
     height: [6385, 3780, 3555],
@@ -109,14 +110,14 @@ const SOURCES: Source[] = [
   },
   {
     id: 'axes',
-    title: 'Which axes',
+    title: t`Which axes`,
     state: axes,
     height: [2220, 1385, 1230],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {
     id: 'backward',
-    title: 'Backward',
+    title: t`Backward`,
     formulas: true,
     state: backward,
     height: [3390, 1465, 1435],
@@ -124,7 +125,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'block',
-    title: 'The block',
+    title: t`The block`,
     formulas: true,
     state: block,
     height: [3755, 2465, 2465],
@@ -132,14 +133,14 @@ const SOURCES: Source[] = [
   },
   {
     id: 'model',
-    title: 'A real model',
+    title: t`A real model`,
     state: model,
     height: [3660, 2460, 2460],
     load: async () => ({ View: (await import('./model/view')).RealModel }),
   },
   {
     id: 'quiz',
-    title: 'Quiz',
+    title: t`Quiz`,
     formulas: true,
     state: quiz,
     height: [2040, 1690, 1690],
@@ -147,7 +148,7 @@ const SOURCES: Source[] = [
   },
   {
     id: 'lab',
-    title: 'The lab',
+    title: t`The lab`,
     state: lab,
     height: [4505, 3075, 2415],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),

@@ -4,8 +4,9 @@ import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
-import { embedded, tutorialAt } from '../embed/request';
-import { goTo, linkComplaints, linkTo } from '../state/link';
+import { t, translated } from '../language/text';
+import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
+import { embedded } from '../state/query';
 import { assign, type Item, type Values } from '../state/store';
 import { plainNumber } from './numbers';
 
@@ -17,12 +18,12 @@ export function Problem({ id, text }: { id?: string; text: string }) {
   );
 }
 
-/** What failed, instead of a result. */
+/** What failed, instead of a result. A worker says it in English. */
 export function Failure({ text }: { text: string }) {
   return (
     text && (
       <p class="problem" role="alert">
-        {text}
+        {translated(text)}
       </p>
     )
   );
@@ -35,7 +36,7 @@ export function LinkComplaints() {
     <Failure
       text={
         complaints &&
-        `Not everything in this link could be used: ${complaints}. The rest is as the link says.`
+        t`Not everything in this link could be used: ${complaints}. The rest is as the link says.`
       }
     />
   );
@@ -226,7 +227,7 @@ export function TextField<T>(props: TextFieldProps<T>) {
   // The text stays as typed until the value is changed elsewhere: by dragging, a reset or undo.
   const [typed, setTyped] = useState({ text: shown, shown });
   const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
-  const kept = item.refused.value ? ' The last one that could be used stays in use.' : '';
+  const kept = item.refused.value ? t`The last one that could be used stays in use.` : '';
   const attributes = {
     id,
     value: text,
@@ -244,7 +245,10 @@ export function TextField<T>(props: TextFieldProps<T>) {
       <label for={id}>{label}</label>
       {rows > 1 ? <textarea {...attributes} rows={rows} /> : <input type="text" {...attributes} />}
       {hint && <span class="hint">{hint}</span>}
-      <Problem id={`${id}-problem`} text={problem ? `${label} ${problem}.${kept}` : ''} />
+      <Problem
+        id={`${id}-problem`}
+        text={problem ? `${t`${label} ${problem}.`} ${kept}`.trim() : ''}
+      />
     </div>
   );
 }
@@ -282,7 +286,7 @@ interface ChapterLinkProps {
 export function ChapterLink({ to, class: name, current, children }: ChapterLinkProps) {
   const away = embedded !== null && embedded !== to;
   const click = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
-    event.currentTarget.href = away ? tutorialAt(to) : linkTo(to); // for a new tab
+    event.currentTarget.href = away ? wholePageAt(to) : linkTo(to); // for a new tab
     if (away || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     showChapter(to);
@@ -290,7 +294,7 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
   return (
     <a
       class={name}
-      href={away ? tutorialAt(to) : `#${to}`}
+      href={away ? wholePageAt(to) : `#${to}`}
       target={away ? '_blank' : undefined}
       rel={away ? 'noopener' : undefined}
       aria-current={current ? 'location' : undefined}
@@ -313,7 +317,7 @@ export function showChapter(id: string): void {
 export function Code({ name, text }: { name: string; text: string }) {
   return (
     <div class="code">
-      <CopyButton label={`Copy ${name}`} text={() => text} />
+      <CopyButton label={t`Copy ${name}`} text={() => text} />
       <pre class="card" tabIndex={0} role="region" aria-label={name}>
         <code>{text}</code>
       </pre>
@@ -335,9 +339,9 @@ export function CopyButton({ label, text }: { label: string; text(): string }) {
     <span class="copy">
       <Button onClick={copy}>{label}</Button>
       <span class="good" role="status">
-        {result === 'copied' && 'Copied'}
+        {result === 'copied' && t`Copied`}
       </span>
-      <Problem text={result === 'refused' ? 'The browser did not allow it' : ''} />
+      <Problem text={result === 'refused' ? t`The browser did not allow it` : ''} />
     </span>
   );
 }

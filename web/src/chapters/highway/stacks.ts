@@ -3,6 +3,7 @@
 import type { Initialization } from 'addnorm';
 import type { Arrangement, Placement, SessionOptions } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
+import { t } from '../../language/text';
 
 interface Lane {
   name: string;
@@ -12,10 +13,10 @@ interface Lane {
 
 /** In the order of `stacks`. */
 export const LANES: Lane[] = [
-  { name: 'Neither', colour: 'var(--series-2)' },
-  { name: 'Norm only', colour: 'var(--series-4)', dash: '10 4' },
-  { name: 'Residual only', colour: 'var(--series-3)', dash: '3 4' },
-  { name: 'Both', colour: 'var(--series-1)' },
+  { name: t`Neither`, colour: 'var(--series-2)' },
+  { name: t`Norm only`, colour: 'var(--series-4)', dash: '10 4' },
+  { name: t`Residual only`, colour: 'var(--series-3)', dash: '3 4' },
+  { name: t`Both`, colour: 'var(--series-1)' },
 ];
 
 export interface Choice {
