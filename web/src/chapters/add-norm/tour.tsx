@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { embedded } from '../../embed/request';
+import { embedded } from '../../state/query';
 import { presenting } from '../../present/start';
 import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
