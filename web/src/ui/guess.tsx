@@ -2,6 +2,7 @@
 
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { t } from '../language/text';
 import type { ChoiceField, Guess } from '../state/fields';
 import { Choice } from './controls';
 
@@ -50,7 +51,7 @@ export function GuessCard({
         {value !== 'none' && (
           <p>
             <strong class={value === right ? 'good' : 'bad'}>
-              {value === right ? 'Right.' : 'Not so.'}
+              {value === right ? t`Right.` : t`Not so.`}
             </strong>{' '}
             {reply}
           </p>
