@@ -60,7 +60,7 @@ export function SideBySide() {
     ofOther: passage(arrangement, x2),
   }));
   return (
-    <>
+    <div class="an-arrangements">
       <Figure
         name={t`The same x through the same sublayer F in three arrangements: without a residual, in
           post-norm and in pre-norm. Bars show x, what F gives and what leaves; outlines show the
@@ -97,7 +97,7 @@ export function SideBySide() {
         ]}
       />
       <Numbers apart={distance(x, x2)} pairs={pairs} />
-    </>
+    </div>
   );
 }
 
