@@ -29,7 +29,7 @@ const catalogue = () => {
 const inWideLetters: PageOptions = {
   changed: {
     '**/first.js': (text) => text.replace(/LANGUAGES = \[.*\]/, "LANGUAGES = ['en', 'de']"),
-    '**/de-*.js': () => `export default ${JSON.stringify(catalogue())}`,
+    '**/locales/de.js': () => `globalThis.catalogue = ${JSON.stringify(catalogue())}`,
   },
 };
 
