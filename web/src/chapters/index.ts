@@ -59,7 +59,7 @@ const SOURCES: Source[] = [
     id: 'add-norm',
     title: t`Add & Norm`,
     state: addNorm,
-    height: [6160, 3530, 3030],
+    height: [6175, 3545, 2880],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {

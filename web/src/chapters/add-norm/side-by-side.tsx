@@ -1,5 +1,6 @@
 // The same token through the same sublayer: without a residual, in post-norm and in pre-norm.
 
+import { t } from '../../language/text';
 import { BarHandles } from '../../ui/bar-handles';
 import { type BarChart, Bars } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
@@ -28,9 +29,9 @@ const RANGE = 2.5;
 const ROUNDING = 1e-12;
 
 const NAMES: Record<Arrangement, string> = {
-  plain: 'no residual',
-  post: 'post-norm',
-  pre: 'pre-norm',
+  plain: t`no residual`,
+  post: t`post-norm`,
+  pre: t`pre-norm`,
 };
 const FORMULAS: Record<Arrangement, string> = {
   plain: 'F(x)',
@@ -59,13 +60,11 @@ export function SideBySide() {
     ofOther: passage(arrangement, x2),
   }));
   return (
-    <>
+    <div class="an-arrangements">
       <Figure
-        name={
-          'The same x through the same sublayer F in three arrangements: without a residual, in ' +
-          'post-norm and in pre-norm. Bars show x, what F gives and what leaves; outlines show the ' +
-          'same for x′. The table that follows has the numbers.'
-        }
+        name={t`The same x through the same sublayer F in three arrangements: without a residual, in
+          post-norm and in pre-norm. Bars show x, what F gives and what leaves; outlines show the
+          same for x′. The table that follows has the numbers.`}
         width={WIDTH}
         height={HEIGHT}
         draw={(width) => <Drawing width={width} x={x} x2={x2} pairs={pairs} />}
@@ -73,23 +72,23 @@ export function SideBySide() {
           <BarHandles
             chart={{ box: inputChart(width), values: x, range: RANGE }}
             item={state.x}
-            name="the token’s x"
+            name={t`the token’s x`}
             limit={LIMIT}
             step={0.05}
           />
         )}
-        caption="Three arrangements of one sublayer"
+        caption={t`Three arrangements of one sublayer`}
         rows={[
           { name: 'x', id: 'token', values: x },
           { name: 'x′', id: 'token-2', values: x2 },
           ...pairs.flatMap(({ arrangement, of, ofOther }) => {
             const name = NAMES[arrangement];
             return [
-              { name: `${name}: F reads`, id: `${arrangement}-reads`, values: of.reads },
-              { name: `${name}: F gives`, id: `${arrangement}-gives`, values: of.gives },
-              { name: `${name}: leaves`, id: `${arrangement}-leaves`, values: of.leaves },
+              { name: t`${name}: F reads`, id: `${arrangement}-reads`, values: of.reads },
+              { name: t`${name}: F gives`, id: `${arrangement}-gives`, values: of.gives },
+              { name: t`${name}: leaves`, id: `${arrangement}-leaves`, values: of.leaves },
               {
-                name: `${name}: leaves, of x′`,
+                name: t`${name}: leaves, of x′`,
                 id: `${arrangement}-leaves-2`,
                 values: ofOther.leaves,
               },
@@ -98,7 +97,7 @@ export function SideBySide() {
         ]}
       />
       <Numbers apart={distance(x, x2)} pairs={pairs} />
-    </>
+    </div>
   );
 }
 
@@ -113,19 +112,19 @@ function Numbers({ apart, pairs }: { apart: number; pairs: Pair[] }) {
   return (
     <div class="an-table">
       <DataTable
-        caption={`What leaves. x and x′ are ${roundNumber(apart, 3)} apart`}
+        caption={t`What leaves. x and x′ are ${roundNumber(apart, 3)} apart`}
         visible
         columns={['', ...ARRANGEMENTS.map((a) => NAMES[a])]}
         rows={[
           row(
             'apart',
-            'x and x′ apart',
+            t`x and x′ apart`,
             pairs.map(({ of, ofOther }) => distance(of.leaves, ofOther.leaves)),
           ),
-          row('mean', 'mean', means),
+          row('mean', t`mean`, means),
           row(
             'deviation',
-            'deviation',
+            t`deviation`,
             statistics.map(({ deviation }) => deviation),
           ),
         ]}
@@ -147,7 +146,7 @@ function Drawing({ width, x, x2, pairs }: DrawingProps) {
   return (
     <>
       <Label at={[width / 2, 11]} class="strong" colour="var(--stream)">
-        x, and outlined x′
+        {t`x, and outlined x′`}
       </Label>
       <Both box={input} colour="var(--stream)" values={x} others={x2} />
       <Line points={[foot, [foot[0], ROWS.split]]} colour="var(--stream)" />
@@ -195,7 +194,7 @@ function Sublayer({
         colour="var(--branch)"
       />
       {hasResidual && <Residual {...column} />}
-      {arrangement === 'pre' && <Slot at={[centre, ROWS.before]} name="Norm" kind="an-norm" />}
+      {arrangement === 'pre' && <Slot at={[centre, ROWS.before]} name={t`Norm`} kind="an-norm" />}
       <Slot at={[centre, ROWS.sublayer]} name="F" kind="an-sublayer" />
       <Both box={gives} colour="var(--branch)" values={of.gives} others={ofOther.gives} />
       <Line
@@ -216,7 +215,7 @@ function Sublayer({
           arrow={9}
         />
       )}
-      {arrangement === 'post' && <Slot at={[centre, ROWS.after]} name="Norm" kind="an-norm" />}
+      {arrangement === 'post' && <Slot at={[centre, ROWS.after]} name={t`Norm`} kind="an-norm" />}
       <Both box={leaves} colour={colour} values={of.leaves} others={ofOther.leaves} />
     </>
   );

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { t } from '../../language/text';
 import { embedded } from '../../state/query';
 import { presenting } from '../../present/start';
 import { withoutHistory } from '../../state/history';
@@ -45,7 +46,7 @@ export function StartTour() {
   if (embedded !== null || presenting.value) return null;
   return (
     <Button kind="primary" onClick={() => goToStep(1)}>
-      Start tour
+      {t`Start tour`}
     </Button>
   );
 }
@@ -97,27 +98,24 @@ export function Tour() {
       class="card an-tour"
       ref={box}
       role="dialog"
-      aria-label="Guided tour"
+      aria-label={t`Guided tour`}
       aria-describedby="an-tour-text"
       tabIndex={-1}
     >
       <div id="an-tour-text" aria-live="polite">
         <p class="an-tour-title">
-          <span class="an-tour-step">
-            {step} of {TOUR.length}
-          </span>{' '}
-          {title}
+          <span class="an-tour-step">{t`${step} of ${TOUR.length}`}</span> {title}
         </p>
         <p>{text}</p>
       </div>
       <div class="buttons">
         <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>
-          Back
+          {t`Back`}
         </Button>
         <Button kind="primary" onClick={() => goToStep(step + 1)} disabled={atEnd}>
-          Next
+          {t`Next`}
         </Button>
-        <Button onClick={leave}>{atEnd ? 'Finish' : 'Leave'}</Button>
+        <Button onClick={leave}>{atEnd ? t`Finish` : t`Leave`}</Button>
       </div>
     </div>
   );

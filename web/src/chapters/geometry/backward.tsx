@@ -1,5 +1,6 @@
 // Backward: g at x̂, the parts of it that the norm removes, and what remains.
 
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradient';
 import { Button, TextField } from '../../ui/controls';
@@ -41,11 +42,11 @@ function Controls({ normalized }: { normalized: Vector }) {
   return (
     <div class="controls geo-fields">
       <TextField label="g" item={state.g} format={written} />
-      <div class="buttons" role="group" aria-label="Examples">
-        <Button onClick={along(ONES)}>g along 1</Button>
-        <Button onClick={along(normalized)}>g along x̂</Button>
+      <div class="buttons" role="group" aria-label={t`Examples`}>
+        <Button onClick={along(ONES)}>{t`g along 1`}</Button>
+        <Button onClick={along(normalized)}>{t`g along x̂`}</Button>
         <Button onClick={along(times(cross(ONES, normalized), 1 / length(ONES)))}>
-          g along the circle
+          {t`g along the circle`}
         </Button>
       </div>
     </div>
@@ -69,30 +70,34 @@ function BackwardFigure({ kind, gradient, spaceFor }: BackwardFigureProps) {
   return (
     <div>
       <Figure
-        title={`${name}, backward`}
-        name={`The gradient g at x̂ of ${name}, and its parts. The table that follows has the numbers.`}
+        title={t`${name}, backward`}
+        name={t`The gradient g at x̂ of ${name}, and its parts. The table that follows has the numbers.`}
         width={WIDTH}
         height={heightOf}
         draw={(width) => <Marks space={spaceFor(width)} kind={kind} gradient={gradient} />}
         handles={(width) => (
           <>
-            <ViewHandle name={`View of ${name}, backward`} width={width} height={heightOf(width)} />
+            <ViewHandle
+              name={t`View of ${name}, backward`}
+              width={width}
+              height={heightOf(width)}
+            />
             <PointHandle
               space={spaceFor(width)}
-              name={`g in ${name}`}
+              name={t`g in ${name}`}
               item={state.g}
               from={normalized}
               colour="var(--gradient)"
             />
           </>
         )}
-        caption={`The gradient of ${name} in parts`}
+        caption={t`The gradient of ${name} in parts`}
         rows={[
           { name: 'x̂', id: `${kind}-at`, values: normalized },
           { name: 'g', id: `${kind}-g`, values: g },
-          { name: 'along 1', id: `${kind}-along-1`, values: alongOnes },
-          { name: 'along x̂', id: `${kind}-along-normalized`, values: alongNormalized },
-          { name: 'remains: σ · dx', id: `${kind}-remainder`, values: remainder },
+          { name: t`along 1`, id: `${kind}-along-1`, values: alongOnes },
+          { name: t`along x̂`, id: `${kind}-along-normalized`, values: alongNormalized },
+          { name: t`remains: σ · dx`, id: `${kind}-remainder`, values: remainder },
           { name: 'dx', id: `${kind}-dx`, values: dx },
         ]}
       />
@@ -131,11 +136,11 @@ function Marks({ space, kind, gradient }: MarksProps) {
         x̂
       </Name>
       <Taken space={space} from={ends[0]} to={ends[1]} colour={colour}>
-        along x̂
+        {t`along x̂`}
       </Taken>
       {kind === 'layer' && (
         <Taken space={space} from={ends[1]} to={top} colour={colour}>
-          along 1
+          {t`along 1`}
         </Taken>
       )}
       <Tip space={space} from={normalized} to={top} colour={colour} width={2}>
@@ -170,7 +175,7 @@ function Numbers({ gradients }: { gradients: Gradient[] }) {
   return (
     <div class="geo-table">
       <DataTable
-        caption="What is left along the two directions"
+        caption={t`What is left along the two directions`}
         visible
         columns={['', ...TOKEN_NORMS.map((kind) => NORM_NAMES[kind])]}
         rows={[

@@ -1,5 +1,6 @@
 // Forward: x on its way to y, in LayerNorm and beside it in RMSNorm.
 
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
 import { length } from '../../ui/vectors';
@@ -63,7 +64,7 @@ function ForwardFigure({ kind, moves }: { kind: TokenNorm; moves: Moves }) {
     <div>
       <Figure
         title={name}
-        name={`The steps of ${name} in space. The table that follows has the numbers.`}
+        name={t`The steps of ${name} in space. The table that follows has the numbers.`}
         width={WIDTH}
         height={heightOf}
         draw={(width) => (
@@ -71,16 +72,16 @@ function ForwardFigure({ kind, moves }: { kind: TokenNorm; moves: Moves }) {
         )}
         handles={(width) => (
           <>
-            <ViewHandle name={`View of ${name}`} width={width} height={heightOf(width)} />
+            <ViewHandle name={t`View of ${name}`} width={width} height={heightOf(width)} />
             <PointHandle
               space={currentSpace(width)}
-              name={`x in ${name}`}
+              name={t`x in ${name}`}
               item={state.x}
               colour="var(--stream)"
             />
           </>
         )}
-        caption={`${name}, step by step`}
+        caption={t`${name}, step by step`}
         rows={rows}
       />
       <p data-words={kind}>{stepWords(kind, moves, last)}</p>

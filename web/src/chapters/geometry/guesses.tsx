@@ -2,6 +2,7 @@
 
 import { type Signal, signal } from '@preact/signals';
 import { normalizeToken } from '../../kernels/token';
+import { t } from '../../language/text';
 import { Button } from '../../ui/controls';
 import { glide } from '../../ui/glide';
 import { type Answer, GuessCard } from '../../ui/guess';
@@ -33,46 +34,53 @@ interface Question {
   reply(layer: string, rms: string): string;
 }
 
-const ON_LINE = 'along a line parallel to 1, and all of that line is projected onto one point.';
-
 const QUESTIONS: Question[] = [
   {
     item: state.shifted,
-    question: 'x moves along 1: each feature grows by 1. What does LayerNorm’s x̂ do?',
-    answers: { a: 'It moves along 1 too', b: 'It turns', c: 'Nothing' },
+    question: t`x moves along 1: each feature grows by 1. What does LayerNorm’s x̂ do?`,
+    answers: { a: t`It moves along 1 too`, b: t`It turns`, c: t`Nothing` },
     right: 'c',
     moves: [
-      { name: 'Add 1 to each', change: (v) => v + 1, words: `x slides ${ON_LINE}` },
-      { name: 'Take 1 from each', change: (v) => v - 1, words: `x slides back ${ON_LINE}` },
+      {
+        name: t`Add 1 to each`,
+        change: (v) => v + 1,
+        words: t`x slides along a line parallel to 1, and all of that line is projected onto one point.`,
+      },
+      {
+        name: t`Take 1 from each`,
+        change: (v) => v - 1,
+        words: t`x slides back along a line parallel to 1, and all of that line is projected onto one point.`,
+      },
     ],
     made: signal(undefined),
     reply: (layer, rms) =>
-      `LayerNorm’s x̂ changes by at most ${layer}. RMSNorm does not project: its x̂ changes by up to ${rms}.`,
+      t`LayerNorm’s x̂ changes by at most ${layer}. RMSNorm does not project: its x̂ changes by up
+        to ${rms}.`,
   },
   {
     item: state.doubled,
-    question: 'x is doubled. What does x̂ do?',
+    question: t`x is doubled. What does x̂ do?`,
     answers: {
-      a: 'It is doubled in both norms',
-      b: 'Nothing, in both norms',
-      c: 'Nothing in LayerNorm; in RMSNorm it is doubled',
+      a: t`It is doubled in both norms`,
+      b: t`Nothing, in both norms`,
+      c: t`Nothing in LayerNorm; in RMSNorm it is doubled`,
     },
     right: 'b',
     moves: [
       {
-        name: 'Times 2',
+        name: t`Times 2`,
         change: (v) => 2 * v,
-        words: 'x moves away from 0 on its ray, and both norms divide by a σ that has doubled too.',
+        words: t`x moves away from 0 on its ray, and both norms divide by a σ that has doubled too.`,
       },
       {
-        name: 'Divided by 2',
+        name: t`Divided by 2`,
         change: (v) => v / 2,
-        words: 'x moves towards 0 on its ray, and both norms divide by a σ that has halved too.',
+        words: t`x moves towards 0 on its ray, and both norms divide by a σ that has halved too.`,
       },
     ],
     made: signal(undefined),
     reply: (layer, rms) =>
-      `x̂ changes by at most ${layer} in LayerNorm and ${rms} in RMSNorm: that is ε.`,
+      t`x̂ changes by at most ${layer} in LayerNorm and ${rms} in RMSNorm: that is ε.`,
   },
 ];
 

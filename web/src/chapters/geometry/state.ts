@@ -17,7 +17,7 @@ export const state = defineState('ge', {
   step: choice(STEPS, 'normalized'),
   shifted: guess(),
   doubled: guess(),
-  g: vector([0.4, 1.3, -0.5], { min: -LIMIT, max: LIMIT }),
+  g: vector([0.6, 1.2, -0.9], { min: -LIMIT, max: LIMIT }),
   /** The view: around the axis of feature 3, and from above. */
   turn: number({ min: -180, max: 180, step: 1, initial: -10 }),
   tilt: number({ min: -90, max: 90, step: 1, initial: 12 }),

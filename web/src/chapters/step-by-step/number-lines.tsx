@@ -1,6 +1,7 @@
 // x, x̂ and the output on number lines: dots and a curve for a few values, a histogram for many.
 
 import { scaleLinear } from 'd3-scale';
+import { t } from '../../language/text';
 import { linearTicks, type Scale, XAxis } from '../../ui/axes';
 import { Figure } from '../../ui/figure';
 import { type Box, Label, Line, type Point } from '../../ui/marks';
@@ -40,8 +41,8 @@ export function NumberLines({ places }: { places: Place[] }) {
   const shared = intervalOf(after.flatMap(reach), { low: -2, high: 2 });
   const intervals = [intervalOf(reach(before)), ...after.map(() => shared)];
   const name = many
-    ? 'Histograms before and after'
-    : 'The values on number lines, before and after';
+    ? t`Histograms before and after`
+    : t`The values on number lines, before and after`;
   return (
     <Figure
       name={name}
@@ -95,7 +96,7 @@ function NumberLine({ place, plot, interval, many }: NumberLineProps) {
           {name}
         </tspan>
         <tspan class="faint">
-          {`  mean ${roundNumber(mean, 3)}, deviation ${roundNumber(measured.deviation, 3)}`}
+          {`  ${t`mean ${roundNumber(mean, 3)}, deviation ${roundNumber(measured.deviation, 3)}`}`}
         </tspan>
       </text>
       {values.some(Number.isNaN) ? (
@@ -221,9 +222,9 @@ function HistogramTable({ place, interval }: { place: Place; interval: Interval 
   const counts = histogram(place.values, interval, BINS);
   return (
     <DataTable
-      caption={`Histogram of ${place.name}`}
-      columns={['from', ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
-      rows={[{ head: 'values', cells: counts }]}
+      caption={t`Histogram of ${place.name}`}
+      columns={[t`from`, ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
+      rows={[{ head: t`values`, cells: counts }]}
     />
   );
 }

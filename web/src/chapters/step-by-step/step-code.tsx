@@ -1,6 +1,7 @@
 // The code of all steps, with the lines of one step lit.
 
 import type { NormOptions } from 'addnorm';
+import { t } from '../../language/text';
 import { Choice, CopyButton } from '../../ui/controls';
 import { LANGUAGE_NAMES, listing, textOf } from './code';
 import { state } from './state';
@@ -17,10 +18,10 @@ export function StepCode({ step, options }: StepCodeProps) {
   return (
     <div class="code st-code">
       <div class="controls">
-        <Choice label="From scratch in" item={state.language} labels={LANGUAGE_NAMES} />
-        <CopyButton label="Copy" text={() => textOf(code)} />
+        <Choice label={t`From scratch in`} item={state.language} labels={LANGUAGE_NAMES} />
+        <CopyButton label={t`Copy`} text={() => textOf(code)} />
       </div>
-      <pre class="card" tabIndex={0} role="region" aria-label={`Step ${step} in ${name}`}>
+      <pre class="card" tabIndex={0} role="region" aria-label={t`Step ${step} in ${name}`}>
         <code>
           {code.flatMap((lines, i) =>
             lines.map((line) => (i === step ? <Lit line={line} /> : `${line}\n`)),
