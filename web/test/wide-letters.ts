@@ -37,7 +37,7 @@ export const inWideLetters: PageOptions = {
 export async function plainTexts(part: Locator): Promise<string[]> {
   const texts = await part.evaluateAll((parts) => {
     const isCode = (element: Element) =>
-      element.closest('code, pre, .katex, .closing-references, option[lang]');
+      element.closest('code, pre, style, .katex, .formula, .closing-references, option[lang]');
     const ATTRIBUTES = ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'alt'];
     return parts.flatMap((part) =>
       [part, ...part.querySelectorAll('*')]
@@ -54,5 +54,36 @@ export async function plainTexts(part: Locator): Promise<string[]> {
 }
 
 /** What has no translation. */
-const NAMES =
-  /\b(What does a deep network forget|LayerNorm|RMSNorm|BatchNorm|InstanceNorm|GroupNorm|Xavier|d_model|Add|Norm|SVG|PNG|CSV|RMS)\b/g;
+const WORDS = [
+  'Add',
+  'BatchNorm',
+  'BERT',
+  'block.cc',
+  'CSV',
+  'd_head',
+  'd_model',
+  'docs/theory.md',
+  'GPT-2 small',
+  'GPT-3',
+  'GroupNorm',
+  'InstanceNorm',
+  'JavaScript',
+  'LayerNorm',
+  'Llama',
+  'mean\\(g',
+  'n_heads',
+  'Norm',
+  'PNG',
+  'Python',
+  'PyTorch',
+  'ReLU',
+  'RMS',
+  'RMSNorm',
+  'softmax',
+  'SVG',
+  'Transformer base',
+  'Var',
+  'What does a deep network forget',
+  'Xavier',
+];
+const NAMES = new RegExp(`\\b(${WORDS.join('|')})\\b`, 'g');

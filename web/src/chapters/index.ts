@@ -59,7 +59,7 @@ const SOURCES: Source[] = [
     id: 'add-norm',
     title: t`Add & Norm`,
     state: addNorm,
-    height: [4710, 2300, 1800],
+    height: [6175, 3545, 2880],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {
@@ -67,7 +67,7 @@ const SOURCES: Source[] = [
     title: t`Step by step`,
     formulas: true,
     state: stepByStep,
-    height: [3850, 2570, 2030],
+    height: [5420, 3195, 2520],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
@@ -75,7 +75,7 @@ const SOURCES: Source[] = [
     title: t`The geometry of LayerNorm`,
     formulas: true,
     state: geometry,
-    height: [4480, 2910, 2890],
+    height: [4485, 2935, 2915],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
