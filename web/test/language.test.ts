@@ -1,61 +1,8 @@
-// The page in another language, which stands here for all: each letter of a translation is a wide one,
-// so that a text in plain letters has not been translated.
+// The page in another language.
 
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { parsePo } from '../plugins/po';
-import { chapter, openPage, type PageOptions, seriousFindings } from './page';
-
-const list = fileURLToPath(new URL('../src/locales/en.po', import.meta.url));
-
-/** ａ for a, without the values and elements of a message. */
-function wide(message: string): string {
-  const letter = (c: string) => String.fromCharCode(c.charCodeAt(0) + 0xfee0);
-  return message
-    .split(/(\{\w+\}|<\/?\d+\/?>)/)
-    .map((part, i) => (i % 2 ? part : part.replace(/[a-z]/gi, letter)))
-    .join('');
-}
-
-const catalogue = () => {
-  const entries = parsePo(readFileSync(list, 'utf8'));
-  return Object.fromEntries(
-    entries.map(({ id, plural }) => [id, plural ? [wide(id), wide(plural)] : [wide(id)]]),
-  );
-};
-
-const inWideLetters: PageOptions = {
-  changed: {
-    '**/first.js': (text) => text.replace(/LANGUAGES = \[.*\]/, "LANGUAGES = ['en', 'de']"),
-    '**/locales/de.js': () => `globalThis.catalogue = ${JSON.stringify(catalogue())}`,
-  },
-};
-
-/** What a reader sees or hears there in plain words, but for names and code. */
-async function plainTexts(part: Locator): Promise<string[]> {
-  const texts = await part.evaluateAll((parts) => {
-    const isCode = (element: Element) =>
-      element.closest('code, pre, style, .katex, .formula, .closing-references, option[lang]');
-    const ATTRIBUTES = ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'alt'];
-    return parts.flatMap((part) =>
-      [part, ...part.querySelectorAll('*')]
-        .filter((element) => !isCode(element))
-        .flatMap((element) => [
-          ...ATTRIBUTES.map((name) => element.getAttribute(name) ?? ''),
-          ...[...element.childNodes].map((node) =>
-            node.nodeType === Node.TEXT_NODE ? node.textContent! : '',
-          ),
-        ]),
-    );
-  });
-  return [...new Set(texts)].filter((text) => /[a-z]{3}/i.test(text.replace(NAMES, '')));
-}
-
-/** What has no translation. */
-const NAMES =
-  /\b(What does a deep network forget|LayerNorm|RMSNorm|BatchNorm|InstanceNorm|GroupNorm|Xavier|d_model|Add|Norm|SVG|PNG|CSV|RMS|n_heads|d_head|softmax|ReLU|Transformer base|GPT-2 small|GPT-3|mean\(g|block\.cc|docs\/theory\.md|PyTorch|BERT|Llama|Python|JavaScript|Var)\b/g;
+import { chapter, openPage, seriousFindings } from './page';
+import { inWideLetters, plainTexts, wide } from './wide-letters';
 
 test('the page frame has no text that is not translated', async () => {
   const page = await openPage('?lang=de', inWideLetters);
