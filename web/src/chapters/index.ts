@@ -83,7 +83,7 @@ const SOURCES: Source[] = [
     title: t`The highway`,
     formulas: true,
     state: highway,
-    height: [3970, 2405, 1970],
+    height: [4045, 2455, 2020],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
@@ -91,7 +91,7 @@ const SOURCES: Source[] = [
     title: t`Where the norm goes`,
     formulas: true,
     state: placement,
-    height: [5300, 3015, 2930],
+    height: [5600, 3250, 3205],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -105,7 +105,7 @@ const SOURCES: Source[] = [
     title: t`More than one lane`,
     formulas: true,
     state: lanes,
-    height: [6385, 3780, 3555],
+    height: [6885, 4020, 3870],
     load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
@@ -135,7 +135,7 @@ const SOURCES: Source[] = [
     id: 'model',
     title: t`A real model`,
     state: model,
-    height: [3660, 2460, 2460],
+    height: [3900, 2650, 2650],
     load: async () => ({ View: (await import('./model/view')).RealModel }),
   },
   {

@@ -1,8 +1,8 @@
 // Modules, workers and text out of the page itself, where the single-file build has put them.
 
 import { compile } from 'addnorm/compile';
-import { t } from '../language/text';
 import LabWorker from './lab-worker?worker&inline';
+import { t } from '../language/text';
 import type { Portable } from './remote';
 import SessionWorker from './worker?worker&inline';
 
@@ -48,8 +48,8 @@ export function bundledText(): Promise<string> {
   return embedded('genesis').text();
 }
 
-export const networkMissing = t`The trained network of this chapter is not in this file, which is to stay below 2 MB. The tutorial
-    as a folder, which make serve and make site give, has it.`;
+export const networkMissing = t`The trained network of this chapter is not in this file, which is to stay
+  below 2 MB. The tutorial as a folder, which make serve and make site give, has it.`;
 
 export function networkFile(): Promise<ArrayBuffer> {
   return Promise.reject(new Error(networkMissing));

@@ -52,7 +52,8 @@ export interface Port {
   terminate(): void;
 }
 
-const NO_WORKER = msg`The page’s worker could not be started. If the page comes from a server, is that still there?`;
+const NO_WORKER = msg`The page’s worker could not be started. If the page comes from a server, is that
+  still there?`;
 
 /** The page's side of a host H: the same methods, as promises that reject where the host throws. */
 export class Remote<H extends object> {
