@@ -3,7 +3,7 @@ import type { UserConfig } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { compress } from './plugins/compress.ts';
 import { genesis } from './plugins/genesis.ts';
-import { po } from './plugins/po.ts';
+import { catalogues } from './plugins/po.ts';
 import { preloadKernels, prerender } from './plugins/prerender.ts';
 import { woff2 } from './plugins/woff2.ts';
 
@@ -20,7 +20,7 @@ const inBrowser = {
 
 /** What every build of the sources needs. */
 export const sources: UserConfig = {
-  plugins: [genesis(), po(), woff2()],
+  plugins: [genesis(), woff2()],
   resolve: {
     alias: [
       { find: /^#root/, replacement: root.slice(0, -1) },
@@ -33,7 +33,7 @@ export const sources: UserConfig = {
 export default defineConfig({
   base: './', // so that web/dist works from any folder of any server
   ...sources,
-  plugins: [sources.plugins, prerender(sources), preloadKernels(), compress()],
+  plugins: [sources.plugins, prerender(sources), preloadKernels(), catalogues(), compress()],
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,

@@ -1,5 +1,8 @@
 // Catalogues of messages in gettext's format.
 
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'vite';
 
 export interface Entry {
@@ -10,20 +13,38 @@ export interface Entry {
   comments?: string[];
 }
 
-/** `import('./de.po')` gives the translated messages, with their forms. */
-export function po(): Plugin {
+const folder = fileURLToPath(new URL('../src/locales', import.meta.url));
+
+/** Those that have a catalogue: all but English. */
+export const translatedLanguages = readdirSync(folder)
+  .map((file) => file.replace('.po', ''))
+  .filter((language) => language !== 'en');
+
+/** Gives the page `locales/de.js`, which has the German catalogue. */
+export function catalogues(): Plugin {
+  const scriptOf = async (language: string) =>
+    `globalThis.catalogue=${await catalogueOf(language)}`;
   return {
-    name: 'po',
-    transform(text, id) {
-      if (!id.endsWith('.po')) return undefined;
-      return { code: `export default ${catalogueOf(text)}`, map: null, moduleType: 'js' };
+    name: 'catalogues',
+    configureServer({ middlewares }) {
+      middlewares.use('/locales', async ({ url }, response) => {
+        response.setHeader('Content-Type', 'text/javascript');
+        response.end(await scriptOf(url!.slice(1).replace('.js', '')));
+      });
+    },
+    async generateBundle() {
+      for (const language of translatedLanguages) {
+        const source = await scriptOf(language);
+        this.emitFile({ type: 'asset', fileName: `locales/${language}.js`, source });
+      }
     },
   };
 }
 
 /** The translated messages with their forms, as JSON. */
-export function catalogueOf(text: string): string {
-  const translated = parsePo(text).filter(({ forms }) => forms.every(Boolean));
+export async function catalogueOf(language: string): Promise<string> {
+  const entries = parsePo(await readFile(`${folder}/${language}.po`, 'utf8'));
+  const translated = entries.filter(({ forms }) => forms.every(Boolean));
   return JSON.stringify(Object.fromEntries(translated.map(({ id, forms }) => [id, forms])));
 }
 

@@ -18,8 +18,13 @@ dataset.theme = dark ? 'dark' : 'light';
 
 const wanted = [asked.get('lang') ?? '', ...navigator.languages];
 const known = wanted.map((tag) => tag.split('-')[0].toLowerCase());
-document.documentElement.lang = known.find((name) => LANGUAGES.includes(name)) ?? 'en';
+const language = known.find((name) => LANGUAGES.includes(name)) ?? 'en';
+document.documentElement.lang = language;
 dataset.languages = LANGUAGES.join(' ');
+// Its catalogue runs before the page's script. Where this is no file, the page has the catalogue in itself.
+if (language !== 'en' && document.currentScript.src) {
+  document.write(`<script defer src="./locales/${language}.js"><\/script>`);
+}
 
 const view = ['embed', 'present'].find((name) => asked.has(name));
 if (view) dataset.view = view;

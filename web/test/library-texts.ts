@@ -3,7 +3,8 @@
 import { pathToFileURL } from 'node:url';
 import { compile } from 'addnorm/compile';
 import { root } from '../packages/addnorm/test/native';
-import { FIGURES, request, state } from '../src/chapters/lab/state';
+import { chosenFigure, FIGURES, request, state } from '../src/chapters/lab/state';
+import type { Item } from '../src/state/store';
 import { kernels, loadKernels, setKernels } from '../src/kernels/current';
 import { withLabels } from '../src/language/drawing';
 import { pieces, withoutNumbers } from '../src/language/template';
@@ -32,18 +33,16 @@ async function libraryTexts(): Promise<string[]> {
   ];
 }
 
-/** The figure as the page first has it, and with so few layers and seeds that claims do not apply, and
- * a bug. */
+/** The figure as the page first has it; and with the least of each option, where claims do not apply,
+ * and a bug. */
 function requestsOf(figure: string): LabRequest[] {
   state.figure.read(figure);
-  const { layers, seeds, ...others } = request();
-  const small = {
-    ...others,
-    ...(layers && { layers: layers.map((_, i) => i + 2) }),
-    ...(seeds && { seeds: 1 }),
-    bug: 'no-residual',
-  };
-  return [request(), small];
+  const first = request();
+  for (const item of Object.values<Item<any, any>>(chosenFigure())) {
+    const { min, values } = item.field;
+    item.value = min ?? values?.[0] ?? item.value;
+  }
+  return [first, { ...request(), bug: 'no-residual' }];
 }
 
 function textsOf({ title, question, source, setting, panels, checks, verdict, tally }: LabRun) {

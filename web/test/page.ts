@@ -107,6 +107,25 @@ export async function vector(scope: Locator, id: string): Promise<number[]> {
   return (await cells.allTextContents()).map(read);
 }
 
+/** Drags the middle of an element by a finger that was not on the page before. */
+export async function dragByFinger(target: Locator, dx: number, dy: number): Promise<void> {
+  await target.scrollIntoViewIfNeeded();
+  const page = target.page();
+  const { x, y, width, height } = (await target.boundingBox())!;
+  const touch = await page.context().newCDPSession(page);
+  const send = (type: 'touchStart' | 'touchMove' | 'touchEnd', part: number) =>
+    touch.send('Input.dispatchTouchEvent', {
+      type,
+      touchPoints:
+        type === 'touchEnd'
+          ? []
+          : [{ x: x + width / 2 + part * dx, y: y + height / 2 + part * dy }],
+    });
+  await send('touchStart', 0);
+  for (const part of [0.25, 0.5, 0.75, 1]) await send('touchMove', part);
+  await send('touchEnd', 1);
+}
+
 /** Findings of axe-core that are serious or critical, in the part of the page that a selector gives.
  * Takes the other chapters away, which axe would look through for seconds. */
 export async function seriousFindings(page: Page, selector: string): Promise<string[]> {

@@ -59,7 +59,7 @@ const SOURCES: Source[] = [
     id: 'add-norm',
     title: t`Add & Norm`,
     state: addNorm,
-    height: [4710, 2300, 1800],
+    height: [6175, 3545, 2880],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {
@@ -67,7 +67,7 @@ const SOURCES: Source[] = [
     title: t`Step by step`,
     formulas: true,
     state: stepByStep,
-    height: [3850, 2570, 2030],
+    height: [5420, 3195, 2520],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
@@ -75,7 +75,7 @@ const SOURCES: Source[] = [
     title: t`The geometry of LayerNorm`,
     formulas: true,
     state: geometry,
-    height: [4480, 2910, 2890],
+    height: [4485, 2935, 2915],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
@@ -112,7 +112,7 @@ const SOURCES: Source[] = [
     id: 'axes',
     title: t`Which axes`,
     state: axes,
-    height: [2220, 1385, 1230],
+    height: [2500, 1555, 1420],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {
@@ -120,7 +120,7 @@ const SOURCES: Source[] = [
     title: t`Backward`,
     formulas: true,
     state: backward,
-    height: [3390, 1465, 1435],
+    height: [3915, 1755, 1725],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
@@ -128,7 +128,7 @@ const SOURCES: Source[] = [
     title: t`The block`,
     formulas: true,
     state: block,
-    height: [3755, 2465, 2465],
+    height: [5880, 3650, 3530],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
@@ -143,7 +143,7 @@ const SOURCES: Source[] = [
     title: t`Quiz`,
     formulas: true,
     state: quiz,
-    height: [2040, 1690, 1690],
+    height: [2445, 1995, 1995],
     load: async () => ({ View: (await import('./quiz/view')).Quiz }),
   },
   {

@@ -1,13 +1,7 @@
-// The catalogue of the page's language. Modules with texts wait for it, so that a text may stand
-// anywhere in them. catalogue-embedded.ts takes this file's place where the page is one file.
-
-import { language } from './language';
+// The catalogue of the page's language. A script before the page's own has put it there: the one that
+// public/first.js asks for, or the single file's first. English needs none.
 
 /** The forms of each message; several where a number decides. */
 export type Catalogue = Record<string, string[]>;
 
-const catalogues = import.meta.glob<{ default: Catalogue }>('../locales/*.po');
-
-/** English needs none. */
-export const catalogue: Catalogue =
-  language === 'en' ? {} : await catalogues[`../locales/${language}.po`]().then((m) => m.default);
+export const catalogue = (globalThis as { catalogue?: Catalogue }).catalogue ?? {};

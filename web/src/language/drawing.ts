@@ -1,8 +1,8 @@
 // The labels in a drawing of the library, which is SVG as text.
 
-/** A label; lines of text below each other are one. */
+/** A label. Lines of text below each other are one, but for those before the ticks of an axis. */
 const LABEL =
-  /<(text|title|desc)\b((?:(?! y=")[^>])*)(?: y="[^"]*")?([^>]*)>[^<]*<\/\1>(?:<\1\2(?: y="[^"]*")?\3>[^<]*<\/\1>)*/g;
+  /<(text|title|desc)\b((?:(?! y=")[^>])*)(?: y="[^"]*")?([^>]*)>[^<]*<\/\1>(?:<\1\2(?: y="[^"]*")?(?! text-anchor="end")\3>[^<]*<\/\1>)*/g;
 const CONTENT = /(?<=>)[^<]+(?=<)/g;
 
 /** The drawing with each label changed; one of several lines is broken into as many again. */

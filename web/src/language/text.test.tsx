@@ -76,6 +76,11 @@ test('labels in drawings of the library are translated, also those of several li
   expect(translatedSvg(text('layer 3') + text('of all', 4))).toBe(
     text('von allen die') + text('Schicht 3', 4),
   );
+  const tick = (words: string, y: number) =>
+    `<text x="1" y="${y}" text-anchor="end">${words}</text>`;
+  expect(translatedSvg(tick('layer 3', 1) + tick('of all', 2))).toBe(
+    tick('layer 3', 1) + tick('of all', 2),
+  );
 });
 
 test('sources are read by the same rules', async () => {

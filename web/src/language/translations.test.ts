@@ -16,7 +16,7 @@ function chosen(search: string, languages: string[]) {
     URLSearchParams,
     location: { search },
     navigator: { languages },
-    document: { documentElement: root },
+    document: { documentElement: root, currentScript: { src: '' } },
     localStorage: { getItem: () => null },
     matchMedia: () => ({ matches: false }),
   });

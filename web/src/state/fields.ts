@@ -41,6 +41,14 @@ export function choice<V extends string>(values: readonly V[], initial: V): Choi
   };
 }
 
+const GUESSES = ['none', 'a', 'b', 'c'] as const;
+export type Guess = (typeof GUESSES)[number];
+
+/** A reader's guess among three answers; none yet at first. */
+export function guess(): ChoiceField<Guess> {
+  return choice(GUESSES, 'none');
+}
+
 export interface SubsetField extends Field<readonly string[]> {
   known(): readonly string[];
 }

@@ -3,11 +3,12 @@
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { t, translated } from '../language/text';
+import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
 import { embedded } from '../state/query';
 import { assign, type Item, type Values } from '../state/store';
+import { copyText } from './copy';
 import { plainNumber } from './numbers';
 
 export function Problem({ id, text }: { id?: string; text: string }) {
@@ -129,7 +130,7 @@ export function Choice<V extends string>({
           <span>{labels[value] ?? value}</span>
         </label>
       ))}
-      {right !== undefined && <p class="handout-answer">Answer: {labels[right] ?? right}</p>}
+      {right !== undefined && <p class="handout-answer">{t`Answer: ${labels[right] ?? right}`}</p>}
       <Problem text={item.problem.value} />
     </fieldset>
   );
@@ -335,11 +336,7 @@ export function Code({ name, text }: { name: string; text: string }) {
 export function CopyButton({ label, text }: { label: string; text(): string }) {
   const [result, setResult] = useState<'' | 'copied' | 'refused'>('');
   const copy = async () => {
-    const copied = await navigator.clipboard?.writeText(text()).then(
-      () => true,
-      () => false,
-    );
-    setResult(copied ? 'copied' : 'refused');
+    setResult((await copyText(text())) ? 'copied' : 'refused');
     setTimeout(() => setResult(''), 3000);
   };
   return (

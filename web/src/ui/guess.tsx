@@ -1,25 +1,35 @@
-// A question before a result: the reader says what will happen, then sees it.
+// A guess before the answer: the reader first says what will happen, then sees it.
 
+import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import type { ChoiceField } from '../state/fields';
-import type { Item } from '../state/store';
+import { t } from '../language/text';
+import type { ChoiceField, Guess } from '../state/fields';
 import { Choice } from './controls';
+
+/** An answer where a question has three that are named by letters. */
+export type Answer = Exclude<Guess, 'none'>;
 
 interface GuessProps<A extends string> {
   question: string;
   answers: Record<A, string>;
   right: A;
-  item: Item<A | 'none', ChoiceField<A | 'none'>>;
-  onAnswer?(): void; // shows what the question is about
-  children: ComponentChildren; // why, for once there is an answer
+  item: {
+    value: A | 'none';
+    readonly problem: ReadonlySignal<string>;
+    readonly field: ChoiceField<A | 'none'>;
+  };
+  /** Makes happen what was asked about. */
+  onAnswer?(): void;
+  reply: ComponentChildren; // after "Right." or "Not so."
+  children?: ComponentChildren; // below the reply
 }
 
-export function Guess<A extends string>(props: GuessProps<A>) {
-  const { question, answers, right, item, onAnswer, children } = props;
-  const isRight = item.value === right;
+export function GuessCard<A extends string>(props: GuessProps<A>) {
+  const { question, answers, right, item, onAnswer, reply, children } = props;
+  const { field, problem, value } = item;
   const asked = {
-    field: item.field,
-    problem: item.problem,
+    field,
+    problem,
     get value() {
       return item.value;
     },
@@ -38,13 +48,16 @@ export function Guess<A extends string>(props: GuessProps<A>) {
         right={right}
       />
       <div aria-live="polite">
-        {item.value !== 'none' && (
+        {value !== 'none' && (
           <p>
-            <strong class={isRight ? 'good' : 'bad'}>{isRight ? 'Right.' : 'Not so.'}</strong>{' '}
-            {children}
+            <strong class={value === right ? 'good' : 'bad'}>
+              {value === right ? t`Right.` : t`Not so.`}
+            </strong>{' '}
+            {reply}
           </p>
         )}
       </div>
+      {value !== 'none' && children}
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { kernels } from '../../kernels/current';
 import type { Carried } from '../../kernels/lanes';
 import { t, Trans } from '../../language/text';
 import { Button, Checkbox, Slider, TextField } from '../../ui/controls';
-import { Guess } from '../../ui/guess';
+import { GuessCard } from '../../ui/guess';
 import { LineChart } from '../../ui/line-chart';
 import { percent, roundNumber } from '../../ui/numbers';
 import { evenStack, stackOf, taken } from './numbers';
@@ -54,14 +54,13 @@ export function CarriedLanes() {
 function DifferenceGuess({ left }: { left: Carried['left'] }) {
   const end = left.at(-1)!;
   return (
-    <Guess
+    <GuessCard
       question={t`How much of a difference between lanes is left after ${left.length} sublayers?`}
       answers={{ most: t`nearly all of it`, half: t`about half`, nothing: t`next to nothing` }}
       right={end > 0.75 ? 'most' : end > 0.25 ? 'half' : 'nothing'}
       item={state.guess}
-    >
-      {leftWords(left)} {t`No A can undo what another one has mixed.`}
-    </Guess>
+      reply={`${leftWords(left)} ${t`No A can undo what another one has mixed.`}`}
+    />
   );
 }
 

@@ -101,17 +101,18 @@ function words(part: number): string {
 
 const TITLE = 26;
 const LABELS = 20;
+const LEFT = 46; // for the names of rows
 
 function layoutOf(width: number): { boxes: Box[]; height: number } {
   const narrow = width < 560;
-  const cell = { width: narrow ? 74 : 66, height: narrow ? 30 : 34 };
+  const beside = Math.min(66, (width - 3 * LEFT - 16) / (3 * LANES)); // with room for names
+  const cell = { width: narrow ? 74 : beside, height: narrow ? 30 : 34 };
   const size = { width: LANES * cell.width, height: LANES * cell.height };
   const full = TITLE + LABELS + size.height + 18;
-  const left = 46;
-  const gap = narrow ? 0 : (width - left - 3 * size.width) / 2;
+  const gap = narrow ? 0 : (width - LEFT - 3 * size.width) / 2;
   const boxes = lanes().map((i) => ({
     ...size,
-    x: narrow ? left : left + i * (size.width + Math.min(gap, 90)),
+    x: narrow ? LEFT : LEFT + i * (size.width + Math.min(gap, 90)),
     y: TITLE + LABELS + (narrow ? i * full : 0),
   }));
   return { boxes, height: narrow ? 3 * full : full };

@@ -2,7 +2,7 @@
 
 import { t, Trans } from '../../language/text';
 import { ChapterLink, Choice } from '../../ui/controls';
-import { Guess } from '../../ui/guess';
+import { GuessCard } from '../../ui/guess';
 import { Continuation, NextBytes } from './next-bytes';
 import { PromptList } from './prompt-list';
 import type { Shown } from './reading';
@@ -21,14 +21,13 @@ export function Skipping({ prompt, reading }: Shown) {
           So every layer can be taken out, to see what is missed. Guess first.
         </Trans>
       </p>
-      <Guess
+      <GuessCard
         question={t`Without which layer does the network predict worst?`}
         answers={{ first: t`the first`, middle: t`one in between`, last: t`the last` }}
         right={placeOf(worst, reading.network.layers)}
         item={state.guess}
-      >
-        {skipWords(reading)}
-      </Guess>
+        reply={skipWords(reading)}
+      />
       {state.guess.value !== 'none' && <Skipped prompt={prompt} reading={reading} />}
     </>
   );

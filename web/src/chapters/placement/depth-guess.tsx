@@ -4,7 +4,7 @@ import type { Placement } from '../../kernels/kernels';
 import { Measurer } from '../../kernels/sessions';
 import { t } from '../../language/text';
 import { endsOf, fateOf } from '../../stacks/verdict';
-import { Guess } from '../../ui/guess';
+import { GuessCard } from '../../ui/guess';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
@@ -42,7 +42,7 @@ function Question({ pre, post }: { pre: number; post: number }) {
   const arrives = (ratio: number) => fateOf(ratio) === 'arrives';
   const one = arrives(pre) ? 'pre' : arrives(post) ? 'post' : 'neither';
   return (
-    <Guess
+    <GuessCard
       question={t`Post-norm and pre-norm, ${LAYERS} layers each: where does the gradient arrive at layer 0?`}
       answers={{
         pre: t`in pre-norm alone`,
@@ -52,9 +52,8 @@ function Question({ pre, post }: { pre: number; post: number }) {
       }}
       right={arrives(pre) && arrives(post) ? 'both' : one}
       item={state.deep}
-    >
-      {t`With PyTorch’s first weights layer 0 gets ${roundNumber(pre, 2)} of the last layer’s gradient in
+      reply={t`With PyTorch’s first weights layer 0 gets ${roundNumber(pre, 2)} of the last layer’s gradient in
         pre-norm, and ${roundNumber(post, 2)} in post-norm, where it meets ${2 * LAYERS} norms.`}
-    </Guess>
+    />
   );
 }
