@@ -3,6 +3,7 @@ import type { UserConfig } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { compress } from './plugins/compress.ts';
 import { genesis } from './plugins/genesis.ts';
+import { catalogues } from './plugins/po.ts';
 import { preloadKernels, prerender } from './plugins/prerender.ts';
 import { woff2 } from './plugins/woff2.ts';
 
@@ -32,7 +33,7 @@ export const sources: UserConfig = {
 export default defineConfig({
   base: './', // so that web/dist works from any folder of any server
   ...sources,
-  plugins: [sources.plugins, prerender(sources), preloadKernels(), compress()],
+  plugins: [sources.plugins, prerender(sources), preloadKernels(), catalogues(), compress()],
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,
@@ -44,7 +45,7 @@ export default defineConfig({
   test: {
     maxWorkers: 2, // a page waits about as long as it computes
     projects: [
-      { extends: true, test: { ...inNode, name: 'unit', include: ['src/**/*.test.ts'] } },
+      { extends: true, test: { ...inNode, name: 'unit', include: ['src/**/*.test.{ts,tsx}'] } },
       { extends: true, test: { ...inNode, name: 'package', include: ['packages/**/*.test.ts'] } },
       { extends: true, test: { ...inBrowser, name: 'browser', include: ['test/*.test.ts'] } },
       {

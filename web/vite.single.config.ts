@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 import { genesis, genesisText } from './plugins/genesis.ts';
+import { catalogueOf, translatedLanguages } from './plugins/po.ts';
 import { prerender } from './plugins/prerender.ts';
 import { singleFile } from './plugins/single-file.ts';
 import { woff2 } from './plugins/woff2.ts';
@@ -23,6 +24,9 @@ export default defineConfig({
       'addnorm.wasm': () => readFile(`${built}/addnorm.wasm`),
       'lab.wasm': () => readFile(`${built}/lab.wasm`),
       genesis: genesisText,
+      ...Object.fromEntries(
+        translatedLanguages.map((name) => [`${name}.po`, () => catalogueOf(name)]),
+      ),
     }),
     {
       name: 'embedded-files',

@@ -7,6 +7,7 @@ import { Closing, Goals } from './closing';
 import { address, preparing, printHandout } from './handout/print';
 import { Hero } from './hero/view';
 import { failure } from './kernels/current';
+import { t, Trans } from './language/text';
 import { present, presenter, presenting } from './present/start';
 import { canRedo, canUndo, redo, undo } from './state/history';
 import { readState } from './state/store';
@@ -26,23 +27,21 @@ export function App() {
   return (
     <>
       <ChapterLink class="skip" to="add-norm">
-        Skip to the first chapter
+        {t`Skip to the first chapter`}
       </ChapterLink>
       <Hero
         title="Add & Norm"
-        introduction={
-          'The residual connections and norms of every Transformer, to see, touch and try. The ' +
-          'kernels of the addnorm library compute the figures here, in your browser. Numbers from ' +
-          'elsewhere name their source.'
-        }
+        introduction={t`The residual connections and norms of every Transformer, to see, touch and try. The
+            kernels of the addnorm library compute the figures here, in your browser. Numbers from
+            elsewhere name their source.`}
       />
       <Page>
         <Toolbar reset={resetAll} end={<Outputs />}>
           <Button onClick={undo} disabled={!canUndo.value}>
-            Undo
+            {t`Undo`}
           </Button>
           <Button onClick={redo} disabled={!canRedo.value}>
-            Redo
+            {t`Redo`}
           </Button>
         </Toolbar>
         <Contents />
@@ -55,7 +54,9 @@ export function App() {
           <Closing />
         </main>
         {Presenter && <Presenter />}
-        <p class="handout-source">This page, as it is here: {address}</p>
+        <p class="handout-source">
+          <Trans>This page, as it is here: {{ address }}</Trans>
+        </p>
       </Page>
     </>
   );
@@ -64,9 +65,9 @@ export function App() {
 function Outputs() {
   return (
     <>
-      <Button onClick={present}>Present</Button>
+      <Button onClick={present}>{t`Present`}</Button>
       <Button onClick={printHandout} disabled={preparing.value}>
-        {preparing.value ? 'Preparing …' : 'Print'}
+        {preparing.value ? t`Preparing …` : t`Print`}
       </Button>
     </>
   );
@@ -95,7 +96,7 @@ function Contents() {
     if (link) list.current!.scrollTo({ left: link.offsetLeft - list.current!.clientWidth / 3 });
   }, [chapterInView.value]);
   return (
-    <nav class="contents" aria-label="Chapters">
+    <nav class="contents" aria-label={t`Chapters`}>
       <ol ref={list}>
         {chapters.map(({ source: { id, title } }) => (
           <li key={id}>

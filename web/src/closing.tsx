@@ -1,59 +1,78 @@
 // What frames the chapters: the goals before them, and what to keep and the sources after them.
 
+import { t, Trans } from './language/text';
 import { ChapterLink } from './ui/controls';
 
 export function Goals() {
   return (
     <p class="goals">
-      By the end you can compute a norm by hand, say why a deep network needs both Add and Norm,
-      choose where the norm goes, and follow the gradient back through both.
+      <Trans>
+        By the end you can compute a norm by hand, say why a deep network needs both Add and Norm,
+        choose where the norm goes, and follow the gradient back through both.
+      </Trans>
     </p>
   );
 }
 
 export function Closing() {
   return (
-    <section class="closing" aria-label="What to keep, and references">
-      <h2>What to keep</h2>
+    <section class="closing" aria-label={t`What to keep, and references`}>
+      <h2>{t`What to keep`}</h2>
       <ol>
         <li>
-          Add keeps the original: <ChapterLink to="add-norm">a sublayer</ChapterLink> only says what
-          should change.
+          <Trans>
+            Add keeps the original: <ChapterLink to="add-norm">a sublayer</ChapterLink> only says
+            what should change.
+          </Trans>
         </li>
         <li>
-          Norm subtracts the mean and divides by the deviation; γ and β set{' '}
-          <ChapterLink to="step-by-step">scale and offset</ChapterLink>.
+          <Trans>
+            Norm subtracts the mean and divides by the deviation; γ and β set{' '}
+            <ChapterLink to="step-by-step">scale and offset</ChapterLink>.
+          </Trans>
         </li>
         <li>
-          So LayerNorm’s x̂ keeps only{' '}
-          <ChapterLink to="geometry">the direction of x − μ</ChapterLink>: but for ε, neither a
-          shift nor a positive scale of x changes it.
+          <Trans>
+            So LayerNorm’s x̂ keeps only{' '}
+            <ChapterLink to="geometry">the direction of x − μ</ChapterLink>: but for ε, neither a
+            shift nor a positive scale of x changes it.
+          </Trans>
         </li>
         <li>
-          Residuals give the gradient{' '}
-          <ChapterLink to="highway">a path past every sublayer</ChapterLink>; norms keep the numbers
-          in range.
+          <Trans>
+            Residuals give the gradient{' '}
+            <ChapterLink to="highway">a path past every sublayer</ChapterLink>; norms keep the
+            numbers in range.
+          </Trans>
         </li>
         <li>
-          Pre-norm leaves the stream free, so it grows and late layers turn it less. Post-norm keeps
-          its size, but a deep stack{' '}
-          <ChapterLink to="placement">can stall without warm-up</ChapterLink>.
+          <Trans>
+            Pre-norm leaves the stream free, so it grows and late layers turn it less. Post-norm
+            keeps its size, but a deep stack{' '}
+            <ChapterLink to="placement">can stall without warm-up</ChapterLink>.
+          </Trans>
         </li>
         <li>
-          Several <ChapterLink to="lanes">lanes</ChapterLink> give the stream more room, but mixing
-          them can amplify the stream or make the lanes one.
+          <Trans>
+            Several <ChapterLink to="lanes">lanes</ChapterLink> give the stream more room, but
+            mixing them can amplify the stream or make the lanes one.
+          </Trans>
         </li>
         <li>
-          LayerNorm and RMSNorm need{' '}
-          <ChapterLink to="axes">nothing but the token itself</ChapterLink>; BatchNorm in training
-          needs the batch.
+          <Trans>
+            LayerNorm and RMSNorm need{' '}
+            <ChapterLink to="axes">nothing but the token itself</ChapterLink>; BatchNorm in training
+            needs the batch.
+          </Trans>
         </li>
         <li>
-          On the way back LayerNorm takes the parts along 1 and x̂ from the gradient, and{' '}
-          <ChapterLink to="backward">divides it by σ</ChapterLink>.
+          <Trans>
+            On the way back LayerNorm takes the parts along 1 and x̂ from the gradient, and{' '}
+            <ChapterLink to="backward">divides it by σ</ChapterLink>.
+          </Trans>
         </li>
       </ol>
-      <h2>References</h2>
+      <h2>{t`References`}</h2>
       <ul class="closing-references">
         {REFERENCES.map(([authors, title, where]) => (
           <li key={title}>
@@ -62,8 +81,10 @@ export function Closing() {
         ))}
       </ul>
       <p class="hint">
-        The tables of placements and lanes, and <ChapterLink to="lab">the lab</ChapterLink>, name
-        further sources.
+        <Trans>
+          The tables of placements and lanes, and <ChapterLink to="lab">the lab</ChapterLink>, name
+          further sources.
+        </Trans>
       </p>
     </section>
   );

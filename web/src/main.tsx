@@ -1,24 +1,28 @@
 import { hydrate, render } from 'preact';
 import { App } from './app';
 import { chapters } from './chapters';
-import { embedded } from './embed/request';
 import { Embed } from './embed/view';
 import { prepareWhenAsked } from './handout/print';
 import { failure, loadKernels, ready, setKernels } from './kernels/current';
 import { preload } from './kernels/sessions';
+import { language } from './language/language';
+import { t } from './language/text';
 import { startHistory } from './state/history';
 import { currentChapter, startLink } from './state/link';
+import { embedded } from './state/query';
 import { showChapter } from './ui/controls';
 import { loadKatex } from './ui/formula';
 import './style.css';
 
 const root = document.getElementById('app')!;
-if (embedded !== null) {
-  root.replaceChildren(); // the first screen, which is prerendered
+const isPrerendered = root.hasAttribute('data-prerendered');
+document.title = t`Add & Norm, to see, touch and try`;
+if (isPrerendered && embedded === null && language === 'en') hydrate(<App />, root);
+else {
+  root.replaceChildren();
   root.removeAttribute('data-prerendered');
-  render(<Embed />, root);
-} else if (root.hasAttribute('data-prerendered')) hydrate(<App />, root);
-else render(<App />, root);
+  render(embedded === null ? <App /> : <Embed />, root);
+}
 
 loadKernels().then(
   (kernels) => {

@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import {
   chapter,
+  dragByFinger,
   openPage,
   type PageOptions,
   read,
@@ -167,6 +168,69 @@ test('tells what becomes of x̂ after F × 10, with and without the residual', a
   expect(await sentence.textContent()).toContain('x̂ is the stable x̂');
 });
 
+test('a guess is answered by injecting, and the answer depends on the residual', async () => {
+  const [, scope] = await open();
+  const guess = scope.locator('.guess');
+  const reply = () => guess.locator('[aria-live]').innerText();
+  await guess.getByRole('radio', { name: 'It stays as it is' }).check();
+  expect(await reply()).toMatch(/^Not so\..* turns towards LayerNorm\(F\)/);
+  await scope.getByRole('button', { name: 'Reset Stability' }).waitFor();
+  await guess.getByRole('radio', { name: 'It keeps its size' }).check();
+  expect(await reply()).toMatch(/^Right\./);
+  await residual(scope).uncheck();
+  expect(await reply()).toMatch(/^Not so\..* does not see the scale/);
+});
+
+test('three arrangements: without a residual x and x′ come out alike', async () => {
+  const [page, scope] = await open();
+  const expectArrangements = async (x: number[]) => {
+    expectClose(await vector(scope, 'token'), x);
+    expectClose(await vector(scope, 'plain-leaves'), await vector(scope, 'post-gives'));
+    expectClose(await vector(scope, 'plain-leaves'), await vector(scope, 'plain-leaves-2'));
+    const sum = x.map((v, i) => v + plain[i]);
+    const mean = sum.reduce((a, b) => a + b) / 5;
+    const deviation = Math.sqrt(sum.reduce((t, v) => t + (v - mean) ** 2, 0) / 5 + 1e-8);
+    const post = await vector(scope, 'post-leaves');
+    sum.forEach((v, i) => expect(post[i]).toBeCloseTo((v - mean) / deviation, 4));
+    const gives = await vector(scope, 'pre-gives');
+    expectClose(
+      await vector(scope, 'pre-leaves'),
+      x.map((v, i) => v + gives[i]),
+    );
+  };
+  let plain = await vector(scope, 'plain-leaves');
+  await expectArrangements(X);
+  const apart = async (column: number) =>
+    Number(
+      await scope.locator('[data-arrangement="apart"] data').nth(column).getAttribute('value'),
+    );
+  expect(await apart(0)).toBe(0);
+  expect(await apart(1)).toBeGreaterThan(0.5);
+  expect(await apart(2)).toBeGreaterThan(0.5);
+
+  await slider(scope, 'the token’s x 5').focus(); // F does not read it
+  await page.keyboard.press('Home');
+  expect(await vector(scope, 'plain-leaves')).toEqual(plain);
+  await slider(scope, 'the token’s x 1').focus();
+  await page.keyboard.press('Home');
+  const changed = await vector(scope, 'plain-leaves');
+  expect(changed).not.toEqual(plain);
+  plain = changed;
+  await expectArrangements([-1, -0.4, 0.3, -0.7, -1]);
+});
+
+test.each(['?present#add-norm?an.tour=3', '?embed=add-norm#add-norm?an.tour=3'])(
+  'no tour where it has no place: %s',
+  async (link) => {
+    const page = await openPage(link, { level: 0 });
+    const scope = chapter(page, 'add-norm');
+    await scope.locator('.an-transformer').waitFor();
+    expect(await scope.getByRole('button', { name: 'Start tour' }).count()).toBe(0);
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    expect(await scope.locator('.an-lit').count()).toBe(0);
+  },
+);
+
 test('a link keeps the state, and reset and undo give the old one back', async () => {
   const [page, scope] = await open();
   await slider(scope, 'Gamma (γ)').fill('1.7');
@@ -221,7 +285,7 @@ test('the keyboard reaches and moves everything', async () => {
   const [page, scope] = await open();
   await scope.getByRole('button', { name: 'Start tour' }).focus();
   const reached: string[] = [];
-  for (let i = 0; i < 23; ++i) {
+  for (let i = 0; i < 32; ++i) {
     await page.keyboard.press('Tab');
     reached.push(
       await page.evaluate(() => {
@@ -243,8 +307,13 @@ test('the keyboard reaches and moves everything', async () => {
     'Save “B3”',
     'Gamma (γ)',
     'Beta (β)',
+    'It stays as it is',
     'Save “x̂, feature by feature …”',
     'Save “… and as a direction”',
+    ...[1, 2, 3, 4, 5].map((i) => `the token’s x ${i}`),
+    'Save “Three arrangements of one sublayer”',
+    'What leaves. x and x′ are 1.41 apart',
+    'Where the norm goes',
     'Why add',
   ]);
   await slider(scope, 'x 3').press('ArrowUp');
@@ -373,6 +442,22 @@ test('fits a page of 360 pixels, in every state', async () => {
   await page.getByRole('button', { name: 'Show numbers' }).click();
   for (const summary of await scope.locator('summary').all()) await summary.click();
   expect(await width()).toBeLessThanOrEqual(360);
+});
+
+test('a finger drags bars at once, and presses boxes', async () => {
+  const [page, scope] = await open('', { width: 360, height: 740, touch: true });
+  for (const [i, name] of ['x 1', 'the token’s x 2'].entries()) {
+    const before = (await vector(scope, 'x'))[i];
+    await dragByFinger(slider(scope, name).locator('.knob'), 0, 12);
+    expect((await vector(scope, 'x'))[i]).toBeLessThan(before);
+  }
+  const boxes = scope.getByRole('button', { name: /^Add & Norm after/ });
+  for (const box of await boxes.all()) {
+    expect((await box.boundingBox())!.height).toBeGreaterThanOrEqual(44);
+  }
+  await page.evaluate(() => scrollTo(0, 0));
+  await boxes.first().tap();
+  await expect.poll(() => isInSight(scope.locator('#an-stage-a'))).toBe(true);
 });
 
 test.each(['light', 'dark'] as const)('axe finds nothing serious: %s', async (theme) => {

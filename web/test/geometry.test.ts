@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, seriousFindings, vector } from './page';
+import { chapter, dragByFinger, openPage, read, seriousFindings, vector } from './page';
 
 const ID = 'geometry';
 const EPSILON = 1e-5;
@@ -193,7 +193,7 @@ test('a guess is answered and shown: LayerNorm sees no shift, neither norm sees 
     layer: await vector(scope, 'layer-normalized'),
     rms: await vector(scope, 'rms-normalized'),
   };
-  const [shift, double] = await scope.locator('.geo-guess').all();
+  const [shift, double] = await scope.locator('.guess').all();
   expect(await shift.getByRole('button').count()).toBe(0);
   await shift.getByRole('radio', { name: 'It turns' }).check();
   await expect.poll(() => shift.locator('[aria-live]').innerText()).toMatch(/^Not so\./);
@@ -234,6 +234,7 @@ test('near the line x̂ leaves the circle, by as much as ε says; on it, it is 0
     Math.sqrt((3 * variance) / (variance + EPSILON)),
     7,
   );
+  expect(await scope.locator('[data-words="near"]').innerText()).toContain('0.002 from the dashed');
   await expectSteps(scope, GAMMA, BETA, 1e-4); // the table has seven digits of x, and 1/σ is large
   await scope.getByRole('textbox', { name: 'x' }).fill('1, 1, 1');
   expect(await vector(scope, 'layer-normalized')).toEqual([0, 0, 0]);
@@ -253,6 +254,24 @@ test('g along 1 or along x̂ is removed; along the circle it passes', async () =
   const g = await vector(scope, 'layer-g');
   expect((await size(0)) * deviation).toBeCloseTo(Math.sqrt(dot(g, g)), 4);
   await expectGradient(scope);
+});
+
+test('each label is there once, and g never leaves the picture', async () => {
+  for (const width of [360, 1280]) {
+    const { scope } = await open('ge.g=3,3,3&ge.x=3,-3,3', { width });
+    for (const figure of await scope.locator('.drawing').all()) {
+      const labels = await figure.locator('text').allTextContents();
+      expect(new Set(labels).size, labels.join()).toBe(labels.length);
+      const frame = (await figure.boundingBox())!;
+      for (const grip of await figure.locator('.geo-grip').all()) {
+        const { x, y, width, height } = (await grip.boundingBox())!;
+        expect(x).toBeGreaterThanOrEqual(frame.x);
+        expect(y).toBeGreaterThanOrEqual(frame.y);
+        expect(x + width).toBeLessThanOrEqual(frame.x + frame.width);
+        expect(y + height).toBeLessThanOrEqual(frame.y + frame.height);
+      }
+    }
+  }
 });
 
 test('a hand-mangled link: a word, and the rest of it', async () => {
@@ -275,4 +294,9 @@ test('fits 360 px, with handles for a finger', async () => {
     const { width, height } = (await scope.getByRole('slider', { name }).boundingBox())!;
     expect(Math.min(width, height)).toBeGreaterThanOrEqual(44);
   }
+  const [x, g] = [await vector(scope, 'layer-x'), await vector(scope, 'layer-g')];
+  await dragByFinger(scope.getByRole('slider', { name: 'x in LayerNorm' }), 30, 30);
+  expect(await vector(scope, 'layer-x')).not.toEqual(x);
+  await dragByFinger(scope.getByRole('slider', { name: 'g in LayerNorm' }), -30, -30);
+  expect(await vector(scope, 'layer-g')).not.toEqual(g);
 });

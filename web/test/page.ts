@@ -24,6 +24,8 @@ export interface PageOptions {
   level?: number; // of the heading; 2 where a chapter stands alone, 0 for none
   /** Another address that may be loaded from: that of a page in a frame. */
   framed?: string;
+  /** Files that come changed: a pattern of their addresses, and what becomes of their text. */
+  changed?: Record<string, (text: string) => string>;
   /** What the page may complain of. */
   expected?: RegExp;
 }
@@ -66,6 +68,12 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
     if (!own && !/^(data|blob):/.test(url)) complaints.push(`request to ${url}`);
   });
   if (options.before) await page.addInitScript(options.before);
+  for (const [pattern, change] of Object.entries(options.changed ?? {})) {
+    await page.route(pattern, async (route) => {
+      const text = await (await route.fetch()).text();
+      await route.fulfill({ contentType: 'text/javascript', body: change(text) });
+    });
+  }
   await page.goto(`${address}${options.file ? '' : '/'}${hash}`);
   if (options.until === 'alert') {
     await page.getByRole('alert').waitFor();
@@ -97,6 +105,25 @@ export async function statistic(scope: Locator, name: string): Promise<number> {
 export async function vector(scope: Locator, id: string): Promise<number[]> {
   const cells = scope.locator(`tr[data-vector="${id}"]`).first().locator('td');
   return (await cells.allTextContents()).map(read);
+}
+
+/** Drags the middle of an element by a finger that was not on the page before. */
+export async function dragByFinger(target: Locator, dx: number, dy: number): Promise<void> {
+  await target.scrollIntoViewIfNeeded();
+  const page = target.page();
+  const { x, y, width, height } = (await target.boundingBox())!;
+  const touch = await page.context().newCDPSession(page);
+  const send = (type: 'touchStart' | 'touchMove' | 'touchEnd', part: number) =>
+    touch.send('Input.dispatchTouchEvent', {
+      type,
+      touchPoints:
+        type === 'touchEnd'
+          ? []
+          : [{ x: x + width / 2 + part * dx, y: y + height / 2 + part * dy }],
+    });
+  await send('touchStart', 0);
+  for (const part of [0.25, 0.5, 0.75, 1]) await send('touchMove', part);
+  await send('touchEnd', 1);
 }
 
 /** Findings of axe-core that are serious or critical, in the part of the page that a selector gives.

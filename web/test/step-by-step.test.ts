@@ -131,6 +131,44 @@ test('bars move by keyboard and by dragging, and the scale stays while they are 
   expectClose(await vector(scope, 'normalized'), norm(await vector(scope, 'x')).normalized);
 });
 
+test('the code of each step is lit in its card, in the language and the convention chosen', async () => {
+  const { page, scope } = await open();
+  const lit = (step: number, language: string) =>
+    scope
+      .getByRole('region', { name: `Step ${step} in ${language}`, exact: true })
+      .locator('mark')
+      .allTextContents();
+  expect(await lit(1, 'Python')).toEqual(['mean = sum(x) / n']);
+  expect(await lit(2, 'Python')).toEqual([
+    'squares = sum((v - mean) ** 2 for v in x)',
+    'variance = squares / n',
+    'deviation = sqrt(variance + epsilon)',
+  ]);
+  expect(await lit(3, 'Python')).toEqual(['x_hat = [(v - mean) / deviation for v in x]']);
+  expect((await lit(4, 'Python'))[0]).toBe('return [g * v + b');
+
+  const last = scope.locator('.st-card').nth(3);
+  await last.getByRole('radio', { name: 'JavaScript' }).focus();
+  await page.keyboard.press('Space');
+  expect(await lit(1, 'JavaScript')).toEqual(['const mean = sum(x) / n;']); // in all cards
+  await scope.getByLabel('÷ (n − 1)').check();
+  await scope.getByLabel('√Var + ε').check();
+  expect((await lit(2, 'JavaScript')).slice(1)).toEqual([
+    'const variance = squares / (n - 1);',
+    'const deviation = Math.sqrt(variance) + epsilon;',
+  ]);
+  await scope.getByLabel('RMSNorm').check();
+  expect(await lit(1, 'JavaScript')).toEqual([]);
+  expect(await lit(3, 'JavaScript')).toEqual(['const xHat = x.map((v) => v / deviation);']);
+  await page.waitForURL(/st\.language=javascript/);
+
+  const presented = await openPage('?present=5#step-by-step?st.language=cpp', { level: 0 });
+  const shown = chapter(presented, ID).locator('mark:visible');
+  await expect
+    .poll(() => shown.allTextContents())
+    .toEqual(['for (int i = 0; i < n; ++i)', 'x[i] = gamma[i] * x[i] + beta[i];']);
+});
+
 test('says what the norm does not see', async () => {
   const { scope } = await open();
   const change = async (name: string) =>

@@ -3,6 +3,7 @@
 
 import { signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
+import { t } from '../language/text';
 import type { Item } from '../state/store';
 import { loadKatex } from '../ui/formula';
 import type { Height } from '../ui/room';
@@ -48,7 +49,7 @@ export class Chapter {
       this.view.value = view;
       this.problem.value = '';
     } catch {
-      this.problem.value = 'This chapter could not be loaded; is the server still there?';
+      this.problem.value = t`This chapter could not be loaded; is the server still there?`;
     }
   }
 }
@@ -56,41 +57,41 @@ export class Chapter {
 const SOURCES: Source[] = [
   {
     id: 'add-norm',
-    title: 'Add & Norm',
+    title: t`Add & Norm`,
     state: addNorm,
-    height: [4710, 2300, 1800],
+    height: [6175, 3545, 2880],
     load: async () => ({ View: (await import('./add-norm/view')).AddNorm }),
   },
   {
     id: 'step-by-step',
-    title: 'Step by step',
+    title: t`Step by step`,
     formulas: true,
     state: stepByStep,
-    height: [3850, 2570, 2030],
+    height: [5420, 3195, 2520],
     load: async () => ({ View: (await import('./step-by-step/view')).StepByStep }),
   },
   {
     id: 'geometry',
-    title: 'The geometry of LayerNorm',
+    title: t`The geometry of LayerNorm`,
     formulas: true,
     state: geometry,
-    height: [4480, 2910, 2890],
+    height: [4485, 2935, 2915],
     load: async () => ({ View: (await import('./geometry/view')).Geometry }),
   },
   {
     id: 'highway',
-    title: 'The highway',
+    title: t`The highway`,
     formulas: true,
     state: highway,
-    height: [3970, 2405, 1970],
+    height: [4045, 2455, 2020],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
     id: 'placement',
-    title: 'Where the norm goes',
+    title: t`Where the norm goes`,
     formulas: true,
     state: placement,
-    height: [5300, 3015, 2930],
+    height: [5600, 3250, 3205],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -101,53 +102,53 @@ const SOURCES: Source[] = [
   },
   {
     id: 'lanes',
-    title: 'More than one lane',
+    title: t`More than one lane`,
     formulas: true,
     state: lanes,
-    height: [6385, 3780, 3555],
+    height: [6885, 4020, 3870],
     load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
     id: 'axes',
-    title: 'Which axes',
+    title: t`Which axes`,
     state: axes,
-    height: [2220, 1385, 1230],
+    height: [2500, 1555, 1420],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {
     id: 'backward',
-    title: 'Backward',
+    title: t`Backward`,
     formulas: true,
     state: backward,
-    height: [3390, 1465, 1435],
+    height: [3915, 1755, 1725],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
     id: 'block',
-    title: 'The block',
+    title: t`The block`,
     formulas: true,
     state: block,
-    height: [3755, 2465, 2465],
+    height: [5880, 3650, 3530],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
     id: 'model',
-    title: 'A real model',
+    title: t`A real model`,
     state: model,
-    height: [3660, 2460, 2460],
+    height: [3900, 2650, 2650],
     load: async () => ({ View: (await import('./model/view')).RealModel }),
   },
   {
     id: 'quiz',
-    title: 'Quiz',
+    title: t`Quiz`,
     formulas: true,
     state: quiz,
-    height: [2040, 1690, 1690],
+    height: [2445, 1995, 1995],
     load: async () => ({ View: (await import('./quiz/view')).Quiz }),
   },
   {
     id: 'lab',
-    title: 'The lab',
+    title: t`The lab`,
     state: lab,
     height: [4505, 3075, 2415],
     load: async () => ({ View: (await import('./lab/view')).LabChapter }),

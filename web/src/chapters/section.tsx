@@ -1,8 +1,10 @@
 // A chapter's place on the page: its head at once, its view when a reader comes near.
 
 import type { FunctionComponent } from 'preact';
-import { embedded, iframeOf } from '../embed/request';
+import { iframeOf } from '../embed/request';
 import { ready } from '../kernels/current';
+import { t } from '../language/text';
+import { embedded } from '../state/query';
 import { resetState } from '../state/store';
 import { Button, CopyButton, Failure } from '../ui/controls';
 import { useNear } from '../ui/near';
@@ -31,11 +33,11 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         <div class="chapter-buttons">
           {embedded === null && (
             <CopyButton
-              label="Copy embed"
+              label={t`Copy embed`}
               text={() => iframeOf(id, `${title} · Add & Norm`, element.current!.offsetHeight)}
             />
           )}
-          <Button onClick={reset}>Reset chapter</Button>
+          <Button onClick={reset}>{t`Reset chapter`}</Button>
         </div>
       </div>
       <Failure text={chapter.problem.value} />
@@ -45,7 +47,7 @@ export function ChapterSection({ chapter, number }: ChapterSectionProps) {
         <>
           <div class="chapter-room" style={room(chapter.source.height)} />
           <p class="handout-missing">
-            This chapter had not been loaded. The page’s own Print button loads all of them.
+            {t`This chapter had not been loaded. The page’s own Print button loads all of them.`}
           </p>
         </>
       )}

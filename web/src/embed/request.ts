@@ -1,7 +1,8 @@
 // A chapter in a frame of another page: ?embed=highway&hide=text,controls. docs/share.md describes it.
 
-import { linkTo } from '../state/link';
-import { query } from '../state/query';
+import { t } from '../language/text';
+import { wholePageAt } from '../state/link';
+import { embedded, query } from '../state/query';
 import { theme } from '../ui/theme';
 
 /** What can be hidden; style.css says which elements each of them is. */
@@ -16,37 +17,27 @@ export const PARTS = [
   'source',
 ] as const;
 
-/** The chapter that is to be shown alone; null for the whole page. */
-export const embedded = query.get('embed');
-
 export const hidden = (query.get('hide') ?? '').split(',').filter(Boolean);
 
 /** What of the request cannot be done, as one sentence; '' if all can. */
 export function complaint(chapters: readonly string[]): string {
   if (!chapters.includes(embedded!)) {
-    return `${quoted(embedded!)} is not a chapter; there are ${chapters.join(', ')}.`;
+    return t`${quoted(embedded!)} is not a chapter; there are ${chapters.join(', ')}.`;
   }
   const stranger = hidden.find((name) => !(PARTS as readonly string[]).includes(name));
   return stranger === undefined
     ? ''
-    : `${quoted(stranger)} cannot be hidden; there are ${PARTS.join(', ')}.`;
+    : t`${quoted(stranger)} cannot be hidden; there are ${PARTS.join(', ')}.`;
 }
 
 function quoted(name: string): string {
   return `“${name.slice(0, 24)}”`;
 }
 
-/** The whole page at a chapter, in the state as it is. */
-export function tutorialAt(chapter: string): string {
-  const url = new URL(linkTo(chapter), location.href);
-  url.search = '';
-  return url.href;
-}
-
 /** HTML that shows a chapter in the state as it is. The script fits the frame to the chapter; where it
  * is left out, the frame scrolls. */
 export function iframeOf(chapter: string, title: string, height: number): string {
-  const url = new URL(tutorialAt(chapter));
+  const url = new URL(wholePageAt(chapter));
   url.searchParams.set('embed', chapter);
   if (theme.value !== 'system') url.searchParams.set('theme', theme.value);
   return `<iframe src="${escaped(url.href)}" title="${escaped(title)}"

@@ -4,8 +4,11 @@ import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from '../chapters';
 import { ChapterSection } from '../chapters/section';
 import { failure } from '../kernels/current';
+import { t } from '../language/text';
+import { wholePageAt } from '../state/link';
+import { embedded } from '../state/query';
 import { Failure, LinkComplaints } from '../ui/controls';
-import { complaint, embedded, hidden, reportHeight, tutorialAt } from './request';
+import { complaint, hidden, reportHeight } from './request';
 import './style.css';
 
 export function Embed() {
@@ -35,12 +38,12 @@ function Source({ of: chapter }: { of: string }) {
   return (
     <p class="embed-source">
       <a
-        href={tutorialAt(chapter)}
+        href={wholePageAt(chapter)}
         target="_blank"
         rel="noopener"
-        onClick={(event) => (event.currentTarget.href = tutorialAt(chapter))}
+        onClick={(event) => (event.currentTarget.href = wholePageAt(chapter))}
       >
-        Open in the tutorial Add &amp; Norm
+        {t`Open in the tutorial Add & Norm`}
       </a>
     </p>
   );

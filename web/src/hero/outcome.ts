@@ -2,6 +2,7 @@
 // of stacks/verdict.ts.
 
 import type { Measurement } from '../kernels/kernels';
+import { t } from '../language/text';
 import { ALIKE, fateOf } from '../stacks/verdict';
 import { grouped, powerNumber, roundNumber } from '../ui/numbers';
 
@@ -14,7 +15,7 @@ export function outcome({ stream, gradient, tokenCosine }: Measurement): Outcome
   const signal = ratio(stream.at(-1)!, stream[0]);
   const back = ratio(gradient[0], gradient.at(-1)!);
   const cosine = tokenCosine.at(-1)!;
-  const reason = `${signalWords(signal)}, ${gradientWords(back)}, and ${tokenWords(cosine)}.`;
+  const reason = t`${signalWords(signal)}, ${gradientWords(back)}, and ${tokenWords(cosine)}.`;
   return { verdict: verdictOn([signal, back].map(fateOf), cosine), reason };
 }
 
@@ -23,54 +24,53 @@ function ratio(a: number, b: number): number {
 }
 
 function verdictOn(fates: ReturnType<typeof fateOf>[], cosine: number): string {
-  if (fates.some((fate) => fate === 'explodes' || fate === 'overflows')) return 'It explodes.';
-  if (fates.includes('vanishes')) return 'It fades.';
-  return cosine >= ALIKE ? 'It collapses.' : 'It carries.';
+  if (fates.some((fate) => fate === 'explodes' || fate === 'overflows')) return t`It explodes.`;
+  if (fates.includes('vanishes')) return t`It fades.`;
+  return cosine >= ALIKE ? t`It collapses.` : t`It carries.`;
 }
 
 function signalWords(ratio: number): string {
   switch (fateOf(ratio)) {
     case 'overflows':
-      return 'The signal outgrows float32';
+      return t`The signal outgrows float32`;
     case 'vanishes':
-      return `${part(ratio)} of the signal is left`;
+      return ratio === 0
+        ? t`Nothing of the signal is left`
+        : t`One ${large(1 / ratio)}th of the signal is left`;
     case 'explodes':
-      return `The signal grows ${times(ratio)}`;
+      return Number.isFinite(ratio)
+        ? t`The signal grows ${large(ratio)}-fold`
+        : t`The signal grows beyond float32`;
     default:
-      return `The signal arrives at ${round(ratio)} times its size`;
+      return t`The signal arrives at ${round(ratio)} times its size`;
   }
 }
 
 function gradientWords(ratio: number): string {
   switch (fateOf(ratio)) {
     case 'overflows':
-      return 'there is no gradient';
+      return t`there is no gradient`;
     case 'vanishes':
-      return `${part(ratio).toLowerCase()} of the gradient`;
+      return ratio === 0
+        ? t`nothing of the gradient`
+        : t`one ${large(1 / ratio)}th of the gradient`;
     case 'explodes':
-      return `the gradient ${times(ratio)}`;
+      return Number.isFinite(ratio)
+        ? t`the gradient ${large(ratio)}-fold`
+        : t`the gradient beyond float32`;
     default:
-      return `the gradient comes back at ${round(ratio)} times its own`;
+      return t`the gradient comes back at ${round(ratio)} times its own`;
   }
 }
 
 function tokenWords(cosine: number): string {
-  if (cosine >= ALIKE) return 'all tokens end as nearly the same vector';
-  return Number.isNaN(cosine) ? 'no token has a direction' : 'the tokens can still be told apart';
+  if (cosine >= ALIKE) return t`all tokens end as nearly the same vector`;
+  return Number.isNaN(cosine) ? t`no token has a direction` : t`the tokens can still be told apart`;
 }
 
 const round = (value: number) => roundNumber(value, 2);
 
-/** 140,000-fold. */
-function times(ratio: number): string {
-  return Number.isFinite(ratio) ? `${large(ratio)}-fold` : 'beyond float32';
-}
-
-/** One 1,900,000th. */
-function part(ratio: number): string {
-  return ratio === 0 ? 'Nothing' : `One ${large(1 / ratio)}th`;
-}
-
+/** 1,900,000. */
 function large(value: number): string {
   return value < 1e9 ? grouped(Number(value.toPrecision(2))) : powerNumber(value, 1);
 }

@@ -5,6 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import { ready } from '../kernels/current';
 import type { Measurement } from '../kernels/kernels';
+import { t, Trans } from '../language/text';
 import type { Item } from '../state/store';
 import { Failure } from '../ui/controls';
 import { FIRST_WEIGHTS, NORM_NAMES } from '../ui/names';
@@ -33,19 +34,19 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
           <h1>{title}</h1>
           <p>{introduction}</p>
         </div>
-        <div class="hero-switches" role="group" aria-label="What the stack has">
-          <span class="hero-invitation">Switch one off:</span>
-          <Switch label="Add" formula={add ? 'x + F' : 'F alone'} item={state.add} />
+        <div class="hero-switches" role="group" aria-label={t`What the stack has`}>
+          <span class="hero-invitation">{t`Switch one off:`}</span>
+          <Switch label={t`Add`} formula={add ? 'x + F' : t`F alone`} item={state.add} />
           <Switch
-            label="Norm"
-            formula={norm ? NORM_NAMES[OPTIONS.norm] : 'none'}
+            label={t`Norm`}
+            formula={norm ? NORM_NAMES[OPTIONS.norm] : t`none`}
             item={state.norm}
           />
         </div>
       </div>
       <p class="hero-outcome" role="status">
         {words && <strong>{words.verdict}</strong>}{' '}
-        {words ? words.reason : `A sentence goes up ${OPTIONS.layers} layers and back …`}
+        {words ? words.reason : t`A sentence goes up ${OPTIONS.layers} layers and back …`}
       </p>
       <Failure text={ready.value ? problem.value : ''} />
       <Place of={OPTIONS.layers} measured={measured} />
@@ -53,23 +54,34 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
       <Sentence />
       <Place of={0} measured={measured} />
       <p class="hero-hint">
-        Measured here{tokens && ` in ${Math.round(tokens.milliseconds)} ms`}: {OPTIONS.layers}{' '}
-        layers, width {OPTIONS.width}, these {SENTENCE.length} bytes, forward and back once with
-        first weights ({FIRST_WEIGHTS[OPTIONS.initialization]}, seed {OPTIONS.seed}). The norm
-        stands before each sublayer, as in GPT-2, so the stream itself may grow; chapter 1 shows the
-        older order, after the sum. A band’s width grows with the signal’s RMS, though far more
-        slowly; its colour is the direction: tokens whose vectors point the same way share a colour
-        and draw together. “Tokens alike” is the mean cosine of their vectors: 1 where all point the
-        same way. The thin lines are the gradient on its way down.
+        <Hint milliseconds={tokens?.milliseconds} />
       </p>
       {measured && <Numbers measured={measured} />}
     </header>
   );
 }
 
-const NAME =
-  `Lanes from layer 0, below, to layer ${OPTIONS.layers}, above: one for each byte of ` +
-  `“${SENTENCE}”. The sentence above it and the table that follows say what they show.`;
+const NAME = t`Lanes from layer 0, below, to layer ${OPTIONS.layers}, above: one for each byte of
+  “${SENTENCE}”. The sentence above it and the table that follows say what they show.`;
+
+function Hint({ milliseconds }: { milliseconds: number | undefined }) {
+  const measured =
+    milliseconds === undefined
+      ? t`Measured here`
+      : t`Measured here in ${Math.round(milliseconds)} ms`;
+  return (
+    <Trans>
+      {{ measured }}: {{ layers: OPTIONS.layers }} layers, width {{ width: OPTIONS.width }}, these{' '}
+      {{ bytes: SENTENCE.length }} bytes, forward and back once with first weights (
+      {{ weights: FIRST_WEIGHTS[OPTIONS.initialization] }}, seed {{ seed: OPTIONS.seed }}). The norm
+      stands before each sublayer, as in GPT-2, so the stream itself may grow; chapter 1 shows the
+      older order, after the sum. A band’s width grows with the signal’s RMS, though far more
+      slowly; its colour is the direction: tokens whose vectors point the same way share a colour
+      and draw together. “Tokens alike” is the mean cosine of their vectors: 1 where all point the
+      same way. The thin lines are the gradient on its way down.
+    </Trans>
+  );
+}
 
 function Switch({ label, formula, item }: { label: string; formula: string; item: Item<boolean> }) {
   return (
@@ -91,16 +103,16 @@ function Place({ of: place, measured }: { of: number; measured: Measurement | un
   const rms = (values?: number[]) => (values ? roundNumber(values[place], 3) : '…');
   return (
     <div class="hero-place">
-      <strong class="hero-layer">{isEnd ? `layer ${place}, out` : 'layer 0, in'}</strong>
+      <strong class="hero-layer">{isEnd ? t`layer ${place}, out` : t`layer 0, in`}</strong>
       <dl>
         <div>
-          <dt class="stream">signal ↑</dt> <dd>{rms(measured?.stream)}</dd>
+          <dt class="stream">{t`signal ↑`}</dt> <dd>{rms(measured?.stream)}</dd>
         </div>
         <div>
-          <dt class="gradient">gradient ↓</dt> <dd>{rms(measured?.gradient)}</dd>
+          <dt class="gradient">{t`gradient ↓`}</dt> <dd>{rms(measured?.gradient)}</dd>
         </div>
         <div>
-          <dt>tokens alike</dt>{' '}
+          <dt>{t`tokens alike`}</dt>{' '}
           <dd>{measured ? fixedNumber(measured.tokenCosine[place], 2) : '…'}</dd>
         </div>
       </dl>
@@ -125,19 +137,19 @@ function Sentence() {
   );
 }
 
-const LAYERS = ['layer', ...Array.from({ length: OPTIONS.layers + 1 }, (_, l) => l)];
+const LAYERS = [t`layer`, ...Array.from({ length: OPTIONS.layers + 1 }, (_, l) => l)];
 
 function Numbers({ measured }: { measured: Measurement }) {
   return (
     <div class="numbers">
       <DataTable
-        caption="What is measured, by layer"
+        caption={t`What is measured, by layer`}
         columns={LAYERS}
         rows={[
-          { head: 'RMS of the signal', cells: measured.stream, data: { curve: 'stream' } },
-          { head: 'RMS of the gradient', cells: measured.gradient, data: { curve: 'gradient' } },
+          { head: t`RMS of the signal`, cells: measured.stream, data: { curve: 'stream' } },
+          { head: t`RMS of the gradient`, cells: measured.gradient, data: { curve: 'gradient' } },
           {
-            head: 'mean cosine of two tokens',
+            head: t`mean cosine of two tokens`,
             cells: measured.tokenCosine,
             data: { curve: 'cosine' },
           },

@@ -2,9 +2,8 @@
 
 import { effect, signal } from '@preact/signals';
 import type { FunctionComponent } from 'preact';
-import { embedded } from '../embed/request';
 import { goTo } from '../state/link';
-import { query } from '../state/query';
+import { embedded, query } from '../state/query';
 import { chapterInView } from '../ui/in-view';
 import './style.css';
 

@@ -1,5 +1,8 @@
 // The page of training runs: their list, and curves of those that are shown.
 
+import { language } from '../language/language';
+import { t, Trans } from '../language/text';
+import { query } from '../state/query';
 import { readState } from '../state/store';
 import { Page } from '../ui/page';
 import { Toolbar } from '../ui/toolbar';
@@ -9,13 +12,18 @@ import { problem, runs, shownRuns } from './feed';
 import { RunList } from './run-list';
 import './style.css';
 
+const tutorial = `./${query.has('lang') ? `?lang=${language}` : ''}`;
+
 export function App() {
   return (
     <Page class="runs">
       <header class="head">
-        <h1>Training runs</h1>
+        <h1>{t`Training runs`}</h1>
         <p>
-          What addnorm train writes, while it writes it. <a href="./">The tutorial</a> explains it.
+          <Trans>
+            What addnorm train writes, while it writes it. <a href={tutorial}>The tutorial</a>{' '}
+            explains it.
+          </Trans>
         </p>
       </header>
       <Toolbar reset={() => readState('')} />
@@ -34,8 +42,10 @@ function Runs() {
   if (runs.value.length === 0) {
     return (
       <p>
-        There are no runs in this folder yet. This starts one:{' '}
-        <code>addnorm train --text FILE --out DIR/NAME</code>
+        <Trans>
+          There are no runs in this folder yet. This starts one:{' '}
+          <code>addnorm train --text FILE --out DIR/NAME</code>
+        </Trans>
       </p>
     );
   }

@@ -1,6 +1,7 @@
 // The stream and its gradient by layer, at a step at which the runs were profiled.
 
 import { useMemo } from 'preact/hooks';
+import { t } from '../language/text';
 import { LayerChart, LayerHint, type Signal } from '../stacks/charts';
 import { Slider } from '../ui/controls';
 import { grouped } from '../ui/numbers';
@@ -18,9 +19,9 @@ export function ByLayer() {
   const curves = useMemo(() => curvesAt(shown, step), [looks, step, changes.value]);
   return (
     <section aria-labelledby="by-layer">
-      <h2 id="by-layer">By layer</h2>
+      <h2 id="by-layer">{t`By layer`}</h2>
       {steps.length === 0 ? (
-        <p>None of these runs has been profiled yet.</p>
+        <p>{t`None of these runs has been profiled yet.`}</p>
       ) : (
         <>
           <div class="controls">
@@ -30,8 +31,8 @@ export function ByLayer() {
             <LayerChart of="stream" curves={curves.stream} />
             <LayerChart of="gradient" curves={curves.gradient} />
           </div>
-          <LayerHint last="the right end">
-            Each run is shown as it was last profiled, at this step or before it.
+          <LayerHint last={t`the right end`}>
+            {t`Each run is shown as it was last profiled, at this step or before it.`}
           </LayerHint>
         </>
       )}
@@ -56,7 +57,7 @@ function StepSlider({ steps }: { steps: readonly number[] }) {
     problem: profiled.problem,
     field: { min: 0, max: last, step: 1 },
   };
-  return <Slider label="Step" item={item} format={(i) => grouped(steps[i])} />;
+  return <Slider label={t`Step`} item={item} format={(i) => grouped(steps[i])} />;
 }
 
 function profiledSteps(shown: readonly Run[]): number[] {

@@ -1,6 +1,7 @@
 // Loss, gradient norm and learning rate over the steps.
 
 import { useMemo } from 'preact/hooks';
+import { t } from '../language/text';
 import { Choice, Slider } from '../ui/controls';
 import { LineChart } from '../ui/line-chart';
 import { grouped } from '../ui/numbers';
@@ -36,33 +37,37 @@ export function Curves() {
   );
   return (
     <section aria-labelledby="curves">
-      <h2 id="curves">Over the steps</h2>
+      <h2 id="curves">{t`Over the steps`}</h2>
       <div class="controls">
-        <Slider label="Smoothing" item={state.smoothing} />
-        <Choice label="Scale of the loss" item={state.scale} />
+        <Slider label={t`Smoothing`} item={state.smoothing} />
+        <Choice
+          label={t`Scale of the loss`}
+          item={state.scale}
+          labels={{ linear: t`linear`, logarithmic: t`logarithmic` }}
+        />
       </div>
       <LineChart
-        name="Loss in training, and of validation (dots)"
-        xLabel="step"
-        yLabel="nats a byte"
+        name={t`Loss in training, and of validation (dots)`}
+        xLabel={t`step`}
+        yLabel={t`nats a byte`}
         {...charts.loss}
         logarithmic={logarithmic}
         height={340}
       />
       <div class="charts">
         <LineChart
-          name="Gradient norm"
-          xLabel="step"
-          yLabel="norm"
+          name={t`Gradient norm`}
+          xLabel={t`step`}
+          yLabel={t`norm`}
           {...charts.gradient}
           logarithmic
         />
-        <LineChart name="Learning rate" xLabel="step" yLabel="rate" {...charts.rate} />
+        <LineChart name={t`Learning rate`} xLabel={t`step`} yLabel={t`rate`} {...charts.rate} />
       </div>
       {each > 1 && (
         <p class="hint">
-          One point stands for {grouped(each)} steps: for the mean of their smoothed losses, the
-          largest of their gradient norms, the last of their learning rates.
+          {t`One point stands for ${grouped(each)} steps: for the mean of their smoothed losses, the
+            largest of their gradient norms, the last of their learning rates.`}
         </p>
       )}
     </section>
@@ -78,7 +83,7 @@ function curvesOf(shown: readonly Run[], smoothing: number, logarithmic: boolean
   const dots = shown.flatMap((run, i) => {
     const { name, colour } = looksOf(run);
     const points = thin(metrics[i].validation, stepsPerPoint(lastStep, MOST_DOTS), last);
-    return points.length ? { name: `${name}, validation`, colour, dots: true, points } : [];
+    return points.length ? { name: t`${name}, validation`, colour, dots: true, points } : [];
   });
   const loss = lines((of) => smooth(pointsOf(of, 'loss'), smoothing), mean);
   const gradient = lines((of) => pointsOf(of, 'gradient_norm'), largest);

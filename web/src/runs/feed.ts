@@ -1,6 +1,7 @@
 // The runs, polled from the server.
 
 import { computed, effect, signal } from '@preact/signals';
+import { t } from '../language/text';
 import { addMetrics, type Metrics, noMetrics } from './metrics';
 import { addProfile, noProfile, type Profile } from './profile';
 import { NEWEST, state } from './state';
@@ -80,11 +81,11 @@ export function logOf({ name }: Run): Log {
 
 async function get(path: string): Promise<Response> {
   const response = await fetch(path).catch(() => {
-    throw new Error('The server does not answer. The page goes on when it is back.');
+    throw new Error(t`The server does not answer. The page goes on when it is back.`);
   });
   if (response.ok) return response;
   throw new Error(
-    `The server has no ${path}. Runs are shown by addnorm serve --runs DIR, with their folder.`,
+    t`The server has no ${path}. Runs are shown by addnorm serve --runs DIR, with their folder.`,
   );
 }
 

@@ -1,3 +1,4 @@
+import { t } from '../language/text';
 import { tidy } from '../state/fields';
 import { grouped, roundNumber } from '../ui/numbers';
 import { DataTable } from '../ui/table';
@@ -11,13 +12,13 @@ export function RunList({ runs }: { runs: readonly Run[] }) {
   return (
     <div class="run-list">
       <DataTable
-        caption="Runs, the newest first"
+        caption={t`Runs, the newest first`}
         visible
-        columns={['run', 'state', 'step', 'loss', 'bits a byte', 'tokens/s', ...settings]}
+        columns={[t`run`, t`state`, t`step`, t`loss`, t`bits a byte`, t`tokens/s`, ...settings]}
         rows={runs.map((run) => ({
           head: <Name run={run} />,
           cells: [
-            <span class={MARKS[run.state]}>{run.state}</span>,
+            <span class={MARKS[run.state]}>{STATES[run.state]}</span>,
             progress(run),
             lossOf(run),
             run.validation_loss === null ? '–' : roundNumber(run.validation_loss / Math.LN2),
@@ -31,7 +32,7 @@ export function RunList({ runs }: { runs: readonly Run[] }) {
         ({ name, stopped }) =>
           stopped && (
             <p key={name} class="problem">
-              {name} has stopped: {stopped}.
+              {t`${name} has stopped: ${stopped}.`}
             </p>
           ),
       )}
@@ -39,6 +40,11 @@ export function RunList({ runs }: { runs: readonly Run[] }) {
   );
 }
 
+const STATES: Record<Run['state'], string> = {
+  running: t`running`,
+  finished: t`finished`,
+  stopped: t`stopped`,
+};
 const MARKS: Record<Run['state'], string> = { running: 'good', finished: '', stopped: 'bad' };
 
 function Name({ run }: { run: Run }) {
@@ -60,7 +66,7 @@ function Name({ run }: { run: Run }) {
 
 function lossOf({ step, loss }: Run): string {
   if (loss !== null) return roundNumber(loss);
-  return step === null ? '–' : 'not finite';
+  return step === null ? '–' : t`not finite`;
 }
 
 function written(setting: unknown): string {
@@ -69,5 +75,5 @@ function written(setting: unknown): string {
 
 function progress({ step, config }: Run): string {
   const done = grouped(step ?? 0);
-  return typeof config.steps === 'number' ? `${done} of ${grouped(config.steps)}` : done;
+  return typeof config.steps === 'number' ? t`${done} of ${grouped(config.steps)}` : done;
 }

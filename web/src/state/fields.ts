@@ -1,5 +1,7 @@
 // The values of the page's state: their form in a link, and which are valid.
 
+import { plural, t } from '../language/text';
+
 /** What is wrong with a text, as the end of a sentence: "must be a number from 0.1 to 3". */
 export class FieldError extends Error {}
 
@@ -16,7 +18,7 @@ export function flag(initial: boolean): Field<boolean> {
     write: (value) => (value ? '1' : '0'),
     read(text) {
       if (text !== '0' && text !== '1')
-        throw new FieldError(`is “${shorten(text)}”, must be 0 or 1`);
+        throw new FieldError(t`is “${shorten(text)}”, must be 0 or 1`);
       return text === '1';
     },
   };
@@ -34,9 +36,17 @@ export function choice<V extends string>(values: readonly V[], initial: V): Choi
     read(text) {
       const found = values.find((value) => value === text);
       if (found !== undefined) return found;
-      throw new FieldError(`is “${shorten(text)}”, must be one of ${values.join(', ')}`);
+      throw new FieldError(t`is “${shorten(text)}”, must be one of ${values.join(', ')}`);
     },
   };
+}
+
+const GUESSES = ['none', 'a', 'b', 'c'] as const;
+export type Guess = (typeof GUESSES)[number];
+
+/** A reader's guess among three answers; none yet at first. */
+export function guess(): ChoiceField<Guess> {
+  return choice(GUESSES, 'none');
 }
 
 export interface SubsetField extends Field<readonly string[]> {
@@ -53,7 +63,7 @@ export function subset(known: () => readonly string[], initial: readonly string[
       const names = text.split(',').map((name) => name.trim());
       const stranger = names.find((name) => !known().includes(name));
       if (stranger !== undefined) {
-        throw new FieldError(`has “${shorten(stranger)}”, must be of ${known().join(', ')}`);
+        throw new FieldError(t`has “${shorten(stranger)}”, must be of ${known().join(', ')}`);
       }
       return known().filter((name) => names.includes(name));
     },
@@ -75,9 +85,12 @@ export function number(range: Range & { initial: number }): NumberField {
     write: (value) => String(tidy(value)),
     read(text) {
       const value = readNumber(text);
-      const whole = step === 1 ? 'a whole number' : 'a number';
       if (value < min || value > max || (step === 1 && !Number.isInteger(value))) {
-        throw new FieldError(`is ${shorten(text)}, must be ${whole} from ${min} to ${max}`);
+        throw new FieldError(
+          step === 1
+            ? t`is ${shorten(text)}, must be a whole number from ${min} to ${max}`
+            : t`is ${shorten(text)}, must be a number from ${min} to ${max}`,
+        );
       }
       return step === 1 ? value : tidy(min + Math.round((value - min) / step) * step);
     },
@@ -113,19 +126,27 @@ export function vector(
 export function readVector(text: string, limits: VectorLimits): number[] {
   const { minLength, maxLength, min = -Infinity, max = Infinity } = limits;
   const words = listed(text);
-  if (words.length === 0) throw new FieldError('is empty, must have numbers such as 1, 2, 3, 4');
+  if (words.length === 0) throw new FieldError(t`is empty, must have numbers such as 1, 2, 3, 4`);
   if (words.length < minLength || words.length > maxLength) {
-    const bounds = minLength === maxLength ? `${minLength}` : `from ${minLength} to ${maxLength}`;
-    const values = words.length === 1 ? 'value' : 'values';
-    throw new FieldError(`has ${words.length.toLocaleString('en')} ${values}, must have ${bounds}`);
+    const bounds = minLength === maxLength ? `${minLength}` : t`from ${minLength} to ${maxLength}`;
+    throw new FieldError(
+      plural(
+        words.length,
+        'has {length} value, must have {bounds}',
+        'has {length} values, must have {bounds}',
+        { length: words.length.toLocaleString('en'), bounds },
+      ),
+    );
   }
   return words.map((word, i) => {
     const value = parse(word);
     if (!Number.isFinite(value)) {
-      throw new FieldError(`has “${shorten(word)}” in place ${i + 1}, must be a finite number`);
+      throw new FieldError(t`has “${shorten(word)}” in place ${i + 1}, must be a finite number`);
     }
     if (value < min || value > max) {
-      throw new FieldError(`has ${shorten(word)} in place ${i + 1}, must be from ${min} to ${max}`);
+      throw new FieldError(
+        t`has ${shorten(word)} in place ${i + 1}, must be from ${min} to ${max}`,
+      );
     }
     return value;
   });
@@ -139,7 +160,7 @@ function listed(text: string): string[] {
     .replace(/^[a-z_.]*\s*[[({]+/i, '')
     .replace(/[\])}]+$/, '');
   if (inside.includes(';') && /\d,\d/.test(inside)) {
-    throw new FieldError('has decimal commas, must have points, as in 1.5; 2');
+    throw new FieldError(t`has decimal commas, must have points, as in 1.5; 2`);
   }
   return inside.split(/[\s,;]+/).filter(Boolean);
 }
@@ -151,7 +172,7 @@ function parse(word: string): number {
 
 function readNumber(text: string): number {
   const value = text.trim() === '' ? NaN : parse(text);
-  if (!Number.isFinite(value)) throw new FieldError(`is “${shorten(text)}”, must be a number`);
+  if (!Number.isFinite(value)) throw new FieldError(t`is “${shorten(text)}”, must be a number`);
   return value;
 }
 

@@ -1,6 +1,8 @@
 // The state in the address: #chapter?an.gamma=1.5&… A link reopens exactly this.
 
 import { effect, signal } from '@preact/signals';
+import { t } from '../language/text';
+import { query } from './query';
 import { readState, stateText } from './store';
 
 /** The parts of a link that the page could not use. Cleared at the reader's next change. */
@@ -24,19 +26,27 @@ export function linkTo(id: string): string {
   return `#${id}${query && `?${query}`}`;
 }
 
+/** The whole page at a chapter, in the state as it is and in the language that was asked for. */
+export function wholePageAt(id: string): string {
+  const url = new URL(linkTo(id), location.href);
+  const language = query.get('lang');
+  url.search = language === null ? '' : new URLSearchParams({ lang: language }).toString();
+  return url.href;
+}
+
 /** Reads the address, and keeps state and address together from then on. `open` shows one of the
  * `chapters`. */
 export function startLink(chapters: string[], open: (chapter: string) => unknown): void {
   const readAddress = () => {
     if (location.hash === written) return;
-    const [id, query] = splitHash(location.hash);
+    const [id, text] = splitHash(location.hash);
     const known = id === '' || chapters.includes(id);
     chapter.value = known ? id : '';
-    const complaints = readState(query);
+    const complaints = readState(text);
     read = stateText.peek();
     linkComplaints.value = known
       ? complaints
-      : [`“${id.slice(0, 24)}” is not a chapter of this page`, ...complaints];
+      : [t`“${id.slice(0, 24)}” is not a chapter of this page`, ...complaints];
     if (chapter.peek() !== '') open(chapter.peek());
   };
   readAddress();

@@ -3,3 +3,6 @@
 
 /** Empty where the page is rendered without a browser. */
 export const query = new URLSearchParams(globalThis.location?.search);
+
+/** The chapter that is to be shown alone; null for the whole page. */
+export const embedded = query.get('embed');

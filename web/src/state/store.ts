@@ -1,6 +1,7 @@
 // The state of the page: every value that a reader can change and a link keeps.
 
 import { batch, computed, signal } from '@preact/signals';
+import { t } from '../language/text';
 import { type Field, FieldError } from './fields';
 
 /** One value. A component or an effect that reads `.value` runs again when it changes. */
@@ -102,6 +103,7 @@ export function readState(text: string): string[] {
       if (value !== null && !item.read(value)) complaints.push(`${key} ${item.problem.value}`);
     }
   });
-  for (const key of query.keys()) complaints.push(`“${key.slice(0, 24)}” is nothing this page has`);
+  for (const key of query.keys())
+    complaints.push(t`“${key.slice(0, 24)}” is nothing this page has`);
   return complaints;
 }

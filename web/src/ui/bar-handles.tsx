@@ -1,5 +1,6 @@
 // The handles with which the bars of a chart are dragged, or moved with the arrow keys.
 
+import { t } from '../language/text';
 import { tidy } from '../state/fields';
 import type { Item } from '../state/store';
 import { type BarChart, column, heightScale } from './bars';
@@ -57,7 +58,7 @@ export function BarHandles(props: BarHandlesProps) {
         aria-valuemin={-limit}
         aria-valuemax={limit}
         aria-valuenow={item.value[i]}
-        aria-valuetext={factor === 1 ? undefined : `${item.value[i]}, times ${factor}`}
+        aria-valuetext={factor === 1 ? undefined : t`${item.value[i]}, times ${factor}`}
         onPointerDown={drag(i)}
         onPointerMove={drag(i)}
         onKeyDown={(event) => press(event, item.value[i], props, (value) => set(i, value))}

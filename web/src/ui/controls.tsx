@@ -3,10 +3,12 @@
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
+import { t, translated } from '../language/text';
 import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
-import { embedded, tutorialAt } from '../embed/request';
-import { goTo, linkComplaints, linkTo } from '../state/link';
+import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
+import { embedded } from '../state/query';
 import { assign, type Item, type Values } from '../state/store';
+import { copyText } from './copy';
 import { plainNumber } from './numbers';
 
 export function Problem({ id, text }: { id?: string; text: string }) {
@@ -17,12 +19,12 @@ export function Problem({ id, text }: { id?: string; text: string }) {
   );
 }
 
-/** What failed, instead of a result. */
+/** What failed, instead of a result. A worker says it in English. */
 export function Failure({ text }: { text: string }) {
   return (
     text && (
       <p class="problem" role="alert">
-        {text}
+        {translated(text)}
       </p>
     )
   );
@@ -35,7 +37,7 @@ export function LinkComplaints() {
     <Failure
       text={
         complaints &&
-        `Not everything in this link could be used: ${complaints}. The rest is as the link says.`
+        t`Not everything in this link could be used: ${complaints}. The rest is as the link says.`
       }
     />
   );
@@ -99,16 +101,22 @@ interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> 
   values?: readonly V[];
 }
 
+interface RadioProps<V extends string> extends ChoiceProps<V> {
+  /** Of a question: what is right. On paper it stands below the answers. */
+  right?: V;
+}
+
 /** A choice of one of a few values, all visible. */
 export function Choice<V extends string>({
   label,
   item,
   labels = {},
   values = item.field.values,
-}: ChoiceProps<V>) {
+  right,
+}: RadioProps<V>) {
   const name = useId();
   return (
-    <fieldset class="control choice">
+    <fieldset class={`control choice ${right === undefined ? '' : 'question'}`}>
       <legend>{label}</legend>
       {values.map((value) => (
         <label key={value}>
@@ -122,6 +130,7 @@ export function Choice<V extends string>({
           <span>{labels[value] ?? value}</span>
         </label>
       ))}
+      {right !== undefined && <p class="handout-answer">{t`Answer: ${labels[right] ?? right}`}</p>}
       <Problem text={item.problem.value} />
     </fieldset>
   );
@@ -226,7 +235,7 @@ export function TextField<T>(props: TextFieldProps<T>) {
   // The text stays as typed until the value is changed elsewhere: by dragging, a reset or undo.
   const [typed, setTyped] = useState({ text: shown, shown });
   const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
-  const kept = item.refused.value ? ' The last one that could be used stays in use.' : '';
+  const kept = item.refused.value ? t`The last one that could be used stays in use.` : '';
   const attributes = {
     id,
     value: text,
@@ -244,7 +253,10 @@ export function TextField<T>(props: TextFieldProps<T>) {
       <label for={id}>{label}</label>
       {rows > 1 ? <textarea {...attributes} rows={rows} /> : <input type="text" {...attributes} />}
       {hint && <span class="hint">{hint}</span>}
-      <Problem id={`${id}-problem`} text={problem ? `${label} ${problem}.${kept}` : ''} />
+      <Problem
+        id={`${id}-problem`}
+        text={problem ? `${t`${label} ${problem}.`} ${kept}`.trim() : ''}
+      />
     </div>
   );
 }
@@ -282,7 +294,7 @@ interface ChapterLinkProps {
 export function ChapterLink({ to, class: name, current, children }: ChapterLinkProps) {
   const away = embedded !== null && embedded !== to;
   const click = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
-    event.currentTarget.href = away ? tutorialAt(to) : linkTo(to); // for a new tab
+    event.currentTarget.href = away ? wholePageAt(to) : linkTo(to); // for a new tab
     if (away || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     showChapter(to);
@@ -290,7 +302,7 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
   return (
     <a
       class={name}
-      href={away ? tutorialAt(to) : `#${to}`}
+      href={away ? wholePageAt(to) : `#${to}`}
       target={away ? '_blank' : undefined}
       rel={away ? 'noopener' : undefined}
       aria-current={current ? 'location' : undefined}
@@ -313,7 +325,7 @@ export function showChapter(id: string): void {
 export function Code({ name, text }: { name: string; text: string }) {
   return (
     <div class="code">
-      <CopyButton label={`Copy ${name}`} text={() => text} />
+      <CopyButton label={t`Copy ${name}`} text={() => text} />
       <pre class="card" tabIndex={0} role="region" aria-label={name}>
         <code>{text}</code>
       </pre>
@@ -324,20 +336,16 @@ export function Code({ name, text }: { name: string; text: string }) {
 export function CopyButton({ label, text }: { label: string; text(): string }) {
   const [result, setResult] = useState<'' | 'copied' | 'refused'>('');
   const copy = async () => {
-    const copied = await navigator.clipboard?.writeText(text()).then(
-      () => true,
-      () => false,
-    );
-    setResult(copied ? 'copied' : 'refused');
+    setResult((await copyText(text())) ? 'copied' : 'refused');
     setTimeout(() => setResult(''), 3000);
   };
   return (
     <span class="copy">
       <Button onClick={copy}>{label}</Button>
       <span class="good" role="status">
-        {result === 'copied' && 'Copied'}
+        {result === 'copied' && t`Copied`}
       </span>
-      <Problem text={result === 'refused' ? 'The browser did not allow it' : ''} />
+      <Problem text={result === 'refused' ? t`The browser did not allow it` : ''} />
     </span>
   );
 }

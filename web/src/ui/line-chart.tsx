@@ -3,6 +3,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { line } from 'd3-shape';
 import { useMemo, useState } from 'preact/hooks';
+import { t } from '../language/text';
 import { linearTicks, logDomain, logTicks, type Scale, type Tick, XAxis, YAxis } from './axes';
 import { Button } from './controls';
 import { CurveNames, namesBeside, namesHeight } from './curve-names';
@@ -48,7 +49,7 @@ export function LineChart(props: LineChartProps) {
   return (
     <div class="line-chart">
       <Figure
-        name={`${name}. The table that follows has the numbers.`}
+        name={t`${name}. The table that follows has the numbers.`}
         title={name}
         height={height}
         draw={(width) => {
@@ -72,7 +73,7 @@ export function LineChart(props: LineChartProps) {
           format={numberOrBlank}
         />
       </Figure>
-      {zoom && <Button onClick={() => setZoom(null)}>Show all of it</Button>}
+      {zoom && <Button onClick={() => setZoom(null)}>{t`Show all of it`}</Button>}
     </div>
   );
 }

@@ -1,6 +1,7 @@
 // Names of norms, placements and first weights, and how a name begins a sentence.
 
 import type { Initialization, Kind } from 'addnorm';
+import { t } from '../language/text';
 
 export const NORM_NAMES: Record<Kind, string> = {
   layer: 'LayerNorm',
@@ -14,13 +15,13 @@ export const NORM_NAMES: Record<Kind, string> = {
 export const TOKEN_NORMS = ['layer', 'rms'] as const;
 export type TokenNorm = (typeof TOKEN_NORMS)[number];
 
-export const PLACEMENT_NAMES = { pre: 'pre-norm', post: 'post-norm' };
+export const PLACEMENT_NAMES = { pre: t`pre-norm`, post: t`post-norm` };
 
 /** The ways to draw a stack's first weights. */
 export const FIRST_WEIGHTS: Record<Initialization, string> = {
-  torch: 'PyTorch’s',
+  torch: t`PyTorch’s`,
   xavier: 'Xavier',
-  gpt2: 'GPT-2’s',
+  gpt2: t`GPT-2’s`,
 };
 
 export function capital(name: string): string {

@@ -1,6 +1,7 @@
 // What both pages have: a column from the toolbar to the foot.
 
 import type { ComponentChildren } from 'preact';
+import { t } from '../language/text';
 import { showNumbers } from './table';
 
 interface PageProps {
@@ -13,7 +14,7 @@ export function Page({ class: name = '', children }: PageProps) {
     <div class={`page ${name} ${showNumbers.value ? 'numbers-shown' : ''}`}>
       {children}
       <footer>
-        <p>addnorm, Apache-2.0. The page loads nothing from anywhere else.</p>
+        <p>{t`addnorm, Apache-2.0. The page loads nothing from anywhere else.`}</p>
       </footer>
     </div>
   );

@@ -1,5 +1,6 @@
 // A menu that saves a figure as SVG, PNG or CSV.
 
+import { t } from '../language/text';
 import { Button } from './controls';
 import { csvOf, download, pngOf, svgOf } from './picture';
 
@@ -21,7 +22,7 @@ export function SaveMenu({ name, figure }: SaveMenuProps) {
   };
   return (
     <details class="save-menu" onFocusOut={closeOutside}>
-      <summary aria-label={`Save “${name}”`} title="Save the figure">
+      <summary aria-label={t`Save “${name}”`} title={t`Save the figure`}>
         ⤓
       </summary>
       <div class="buttons">

@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { t } from '../language/text';
 import { exactNumber, roundNumber } from './numbers';
 
 /** Whether the tables of every figure are in sight. Screen readers have them always. */
@@ -108,7 +109,7 @@ export interface VectorRow {
 /** One row a vector, one cell a value. */
 export function VectorTable({ caption, rows }: { caption: string; rows: VectorRow[] }) {
   const length = Math.max(...rows.map((row) => row.values.length));
-  const columns = useMemo(() => ['vector', ...Array.from({ length }, (_, i) => i + 1)], [length]);
+  const columns = useMemo(() => [t`vector`, ...Array.from({ length }, (_, i) => i + 1)], [length]);
   return (
     <DataTable
       caption={caption}

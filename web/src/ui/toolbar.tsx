@@ -1,44 +1,78 @@
-// The toolbar above a page: buttons for its state and its tables, and the theme.
+// The toolbar above a page: buttons for its state and its tables, the language and the theme.
 
 import type { ComponentChildren } from 'preact';
+import { language, LANGUAGE_NAMES, languages } from '../language/language';
+import { t } from '../language/text';
 import { currentChapter, linkTo } from '../state/link';
 import { Button, CopyButton, LinkComplaints } from './controls';
 import { showNumbers } from './table';
-import { THEMES, theme } from './theme';
+import { THEMES, type Theme, theme } from './theme';
 
 interface ToolbarProps {
   reset(): void;
   children?: ComponentChildren; // at its beginning
-  end?: ComponentChildren; // before the theme
+  end?: ComponentChildren; // before the language and the theme
 }
+
+const THEME_NAMES: Record<Theme, string> = {
+  system: t`system`,
+  light: t`light`,
+  dark: t`dark`,
+};
 
 export function Toolbar({ reset, children, end }: ToolbarProps) {
   return (
-    <div class="toolbar" role="toolbar" aria-label="Page">
+    <div class="toolbar" role="toolbar" aria-label={t`Page`}>
       {children}
-      <Button onClick={reset}>Reset all</Button>
-      <CopyButton
-        label="Copy link"
-        text={() => new URL(linkTo(currentChapter()), location.href).href}
-      />
+      <Button onClick={reset}>{t`Reset all`}</Button>
+      <CopyButton label={t`Copy link`} text={() => here().href} />
       <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
-        Show numbers
+        {t`Show numbers`}
       </Button>
       {end}
-      <label class="theme">
-        Theme{' '}
-        <select
-          value={theme.value}
-          onChange={(event) => (theme.value = THEMES[event.currentTarget.selectedIndex])}
-        >
-          {THEMES.map((t) => (
-            <option key={t} value={t}>
-              {t}
-            </option>
-          ))}
-        </select>
-      </label>
+      <div class="settings">
+        {languages.length > 1 && <LanguageMenu />}
+        <label>
+          {t`Theme`}{' '}
+          <select
+            value={theme.value}
+            onChange={(event) => (theme.value = THEMES[event.currentTarget.selectedIndex])}
+          >
+            {THEMES.map((name) => (
+              <option key={name} value={name}>
+                {THEME_NAMES[name]}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
       <LinkComplaints />
     </div>
+  );
+}
+
+/** The page in the state as it is. */
+function here(): URL {
+  return new URL(linkTo(currentChapter()), location.href);
+}
+
+/** Each language by its own name. The page is loaded again in the one that is chosen. */
+function LanguageMenu() {
+  const choose = (name: string) => {
+    const url = here();
+    url.searchParams.set('lang', name);
+    location.href = url.href;
+  };
+  return (
+    <label>
+      {t`Language`}{' '}
+      <select value={language} onChange={(event) => choose(event.currentTarget.value)}>
+        {languages.map((name) => (
+          <option key={name} value={name} lang={name}>
+            {LANGUAGE_NAMES[name]}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

@@ -1,5 +1,6 @@
 // How Inject Instability changes x̂: x̂ stays in range, but it is a different vector.
 
+import { t } from '../../language/text';
 import { type BarChart, Bars } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
 import { Across, type Box, Label } from '../../ui/marks';
@@ -21,28 +22,28 @@ export function Comparison() {
       <Statistics
         look="cards"
         rows={[
-          ['with-stable', 'cosine of x̂ with the stable x̂', cosineText(c.withStable)],
-          ['with-branch', 'cosine of x̂ with LayerNorm(F)', cosineText(c.withBranch)],
-          ['with-x', 'cosine of x̂ with LayerNorm(x)', cosineText(c.withX)],
-          ['deviation-ratio', 'σ now ÷ stable σ', roundNumber(c.deviationRatio, 5)],
+          ['with-stable', t`cosine of x̂ with the stable x̂`, cosineText(c.withStable)],
+          ['with-branch', t`cosine of x̂ with LayerNorm(F)`, cosineText(c.withBranch)],
+          ['with-x', t`cosine of x̂ with LayerNorm(x)`, cosineText(c.withX)],
+          ['deviation-ratio', t`σ now ÷ stable σ`, roundNumber(c.deviationRatio, 5)],
           [
             'gradient-ratio',
-            'gradient through the norm, now ÷ stable',
+            t`gradient through the norm, now ÷ stable`,
             roundNumber(c.gradientRatio, 5),
           ],
         ]}
       />
       <div class="an-compared">
         <Figure
-          title="x̂, feature by feature …"
-          name="For each of the five features three bars: the stable x̂, x̂ now, and LayerNorm(F)."
+          title={t`x̂, feature by feature …`}
+          name={t`For each of the five features three bars: the stable x̂, x̂ now, and LayerNorm(F).`}
           width={560}
           height={HEIGHT}
           draw={(width) => <Groups width={width} />}
-          caption="x̂ compared"
+          caption={t`x̂ compared`}
           rows={[
-            { name: 'stable x̂', id: 'stable-normalized', values: c.stable },
-            { name: 'x̂ now', id: 'normalized-now', values: result.value.normalized },
+            { name: t`stable x̂`, id: 'stable-normalized', values: c.stable },
+            { name: t`x̂ now`, id: 'normalized-now', values: result.value.normalized },
             { name: 'LayerNorm(F)', id: 'branch-normalized', values: c.ofBranch },
             { name: 'LayerNorm(x)', id: 'x-normalized', values: c.ofX },
           ]}
@@ -57,8 +58,8 @@ type Series = Pick<BarChart, 'values' | 'colour' | 'ghost'> & { name: string };
 
 function Groups({ width }: { width: number }) {
   const series: Series[] = [
-    { name: 'stable x̂', colour: 'var(--axis)', values: comparison.value.stable, ghost: true },
-    { name: 'x̂ now', colour: 'var(--normalized)', values: result.value.normalized },
+    { name: t`stable x̂`, colour: 'var(--axis)', values: comparison.value.stable, ghost: true },
+    { name: t`x̂ now`, colour: 'var(--normalized)', values: result.value.normalized },
     { name: 'LayerNorm(F)', colour: 'var(--branch)', values: comparison.value.ofBranch },
   ];
   const all: Box = { x: 8, y: 24, width: width - 16, height: HEIGHT - 44 };

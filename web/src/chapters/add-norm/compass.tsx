@@ -1,6 +1,7 @@
 // The directions of x̂, LayerNorm(x) and LayerNorm(F). All have one length, and x̂ lies in the plane
 // of the other two and between them, as the centred s is a sum of theirs. So a picture is exact.
 
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { Line } from '../../ui/marks';
 import { comparison, cosine } from './compute';
@@ -20,8 +21,8 @@ export function Compass() {
   const [, branch, now, stable] = angles;
   return (
     <Figure
-      title="… and as a direction"
-      name="Arrows of one length from one point: LayerNorm(x), LayerNorm(F), and x̂ between them."
+      title={t`… and as a direction`}
+      name={t`Arrows of one length from one point: LayerNorm(x), LayerNorm(F), and x̂ between them.`}
       width={WIDTH}
       height={HEIGHT}
       draw={() => (
@@ -33,10 +34,10 @@ export function Compass() {
           <Needle angle={now} name="x̂" colour="var(--normalized)" strong />
         </g>
       )}
-      caption="Angles from LayerNorm(x), in degrees"
+      caption={t`Angles from LayerNorm(x), in degrees`}
       rows={[
-        { name: 'stable x̂', id: 'stable-angle', values: [stable] },
-        { name: 'x̂ now', id: 'angle', values: [now] },
+        { name: t`stable x̂`, id: 'stable-angle', values: [stable] },
+        { name: t`x̂ now`, id: 'angle', values: [now] },
         { name: 'LayerNorm(F)', id: 'branch-angle', values: [branch] },
       ]}
     />

@@ -12,7 +12,7 @@ export const EPSILON = 1e-8;
 /** Inject Instability multiplies F(x) by this factor. */
 export const INJECTED = 10;
 
-const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
+export const LAYER_NORM: NormOptions = { kind: 'layer', epsilon: EPSILON };
 
 export interface Inputs {
   x: readonly number[];
@@ -111,3 +111,5 @@ const inputs = computed<Inputs>(() => ({
 
 export const result = computed(() => addNorm(inputs.value));
 export const comparison = computed(() => compare(inputs.value));
+/** … and as it is, or would be, when F(x) is multiplied by INJECTED. */
+export const injected = computed(() => compare({ ...inputs.value, factor: INJECTED }));

@@ -1,10 +1,11 @@
 // Stage A: the split, the two paths, the addition.
 
+import { t } from '../../language/text';
 import { YAxis } from '../../ui/axes';
 import { BarHandles } from '../../ui/bar-handles';
 import { Bars, heightScale } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
-import { Label, Line } from '../../ui/marks';
+import { Label, Line, type Point } from '../../ui/marks';
 import { type AddNorm, INJECTED, result } from './compute';
 import { type Layout, layoutOf, PLUS, WIDTH } from './stage-a-layout';
 import { LIMIT, state } from './state';
@@ -27,7 +28,7 @@ function chartsOf({ charts }: Layout, { identity, branch, sum }: AddNorm) {
   };
 }
 
-function sumColour(): string {
+export function sumColour(): string {
   return state.unstable.value ? 'var(--broken)' : 'var(--sum)';
 }
 
@@ -44,19 +45,17 @@ export function StageA() {
   const { identity, branch, sum } = result.value;
   return (
     <Figure
-      name={
-        'Stage A. The input x goes two ways: unchanged along the identity path, and through ' +
-        'attention or feed-forward network, which makes F(x) of it. A plus adds the two. ' +
-        'Bars show x, F(x) and their sum s.'
-      }
+      name={t`Stage A. The input x goes two ways: unchanged along the identity path, and through
+        attention or feed-forward network, which makes F(x) of it. A plus adds the two. Bars show x,
+        F(x) and their sum s.`}
       width={WIDTH}
       height={(width) => layoutOf(width).height}
       draw={(width) => <Drawing {...layoutOf(width)} />}
       handles={(width) => <Handles {...layoutOf(width)} />}
-      caption="Stage A: the addition"
+      caption={t`Stage A: the addition`}
       rows={[
         { name: 'x', id: 'x', values: state.x.value },
-        { name: 'identity path', id: 'identity', values: identity },
+        { name: t`identity path`, id: 'identity', values: identity },
         { name: branchName(), id: 'branch', values: branch },
         { name: sumName(), id: 'sum', values: sum },
       ]}
@@ -86,7 +85,7 @@ function Drawing(layout: Layout) {
       <Paths {...layout} />
       <Sublayer {...layout} />
       <Input {...layout} />
-      <Plus {...layout} />
+      <Plus at={layout.plus} />
       <Labels {...layout} />
       {(state.residual.value ? [x, branch, sum] : [branch, sum]).map((chart) => (
         <g key={chart.colour}>
@@ -139,7 +138,7 @@ function Input({ input: [x, y] }: Layout) {
     <g class="an-input">
       <circle cx={x} cy={y} r={22} />
       <Label at={[x, y]} class="strong">
-        Input
+        {t`Input`}
       </Label>
     </g>
   );
@@ -151,12 +150,12 @@ function Sublayer({ sublayer }: Layout) {
     <g class="an-sublayer">
       <rect {...sublayer} class="behind" />
       <rect {...sublayer} />
-      <Label at={[x + width / 2, y + height / 2]}>Attention / FFN</Label>
+      <Label at={[x + width / 2, y + height / 2]}>{t`Attention / FFN`}</Label>
     </g>
   );
 }
 
-function Plus({ plus: [x, y] }: Layout) {
+export function Plus({ at: [x, y] }: { at: Point }) {
   return (
     <g class="an-plus" transform={`translate(${x} ${y})`}>
       <circle r={PLUS} />
@@ -172,19 +171,19 @@ function Labels({ labels, titles }: Layout) {
   return (
     <>
       <Label {...labels.identity} {...identity}>
-        Identity (Residual)
+        {t`Identity (Residual)`}
       </Label>
       <Label {...labels.highway} class="faint">
-        {on ? 'the highway' : 'off: zeros'}
+        {on ? t`the highway` : t`off: zeros`}
       </Label>
       <Label {...labels.transformation} {...branch}>
-        Transformation
+        {t`Transformation`}
       </Label>
       <Label {...labels.diversion} class="faint">
-        the diversion
+        {t`the diversion`}
       </Label>
       <Label {...labels.next} class="faint">
-        to the norm
+        {t`to the norm`}
       </Label>
       <Label {...titles.x} {...identity}>
         {on ? 'x' : '0'}

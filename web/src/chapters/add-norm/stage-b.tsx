@@ -1,6 +1,7 @@
 // Stage B: statistics, normalize, scale and shift. Each step is a chart, with arrows between.
 
 import type { ComponentChildren } from 'preact';
+import { t } from '../../language/text';
 import { linearTicks, YAxis } from '../../ui/axes';
 import { type BarChart, Bars, heightScale, symmetricRange } from '../../ui/bars';
 import { Slider } from '../../ui/controls';
@@ -10,6 +11,7 @@ import { Label } from '../../ui/marks';
 import { fixedNumber, shortNumber } from '../../ui/numbers';
 import { Rounded, type VectorRow } from '../../ui/table';
 import { result } from './compute';
+import { sumColour } from './stage-a';
 import { state } from './state';
 import { TourPart } from './tour';
 
@@ -24,36 +26,36 @@ export function StageB() {
     <div class="an-steps">
       <Step
         part="b1"
-        title="B1: Calculate stats"
+        title={t`B1: Calculate stats`}
         head={<MeanAndDeviation mean={mean} deviation={deviation} />}
-        name="Step B1. Bars of s, with its mean as a dashed line."
+        name={t`Step B1. Bars of s, with its mean as a dashed line.`}
         row={{ name: 's', id: 'norm-input', values: sum }}
         drawing={<StatisticsChart />}
       >
-        <p class="hint">Bars of s. The scale follows them, from ±3 up.</p>
+        <p class="hint">{t`Bars of s. The scale follows them, from ±3 up.`}</p>
       </Step>
       <Arrow />
       <Step
         part="b2"
-        title="B2: Normalize"
+        title={t`B2: Normalize`}
         head={<Formula tex="\hat x = (s - \mu) / \sigma" />}
-        name="Step B2. Bars of the normalized vector, about a zero line."
+        name={t`Step B2. Bars of the normalized vector, about a zero line.`}
         row={{ name: 'x̂', id: 'normalized', values: normalized }}
         drawing={<CentredChart values={normalized} colour="var(--normalized)" />}
       >
-        <p class="hint">x̂ has mean 0, deviation 1.</p>
+        <p class="hint">{t`x̂ has mean 0, deviation 1.`}</p>
       </Step>
       <Arrow />
       <Step
         part="b3"
-        title="B3: Scale & shift"
+        title={t`B3: Scale & shift`}
         head={<Formula tex="y = \gamma \hat x + \beta" />}
-        name="Step B3. Bars of the output, about a zero line."
+        name={t`Step B3. Bars of the output, about a zero line.`}
         row={{ name: 'y', id: 'output', values: output }}
         drawing={<CentredChart values={output} colour="var(--output)" />}
       >
-        <Slider label="Gamma (γ)" item={state.gamma} format={oneDecimal} />
-        <Slider label="Beta (β)" item={state.beta} format={oneDecimal} />
+        <Slider label={t`Gamma (γ)`} item={state.gamma} format={oneDecimal} />
+        <Slider label={t`Beta (β)`} item={state.beta} format={oneDecimal} />
       </Step>
     </div>
   );
@@ -122,7 +124,7 @@ function StatisticsChart() {
     3,
   );
   const box = boxFrom(48);
-  const chart: BarChart = { box, values: sum, colour: 'var(--branch)', range, mean };
+  const chart: BarChart = { box, values: sum, colour: sumColour(), range, mean };
   const scale = heightScale(chart);
   return (
     <>

@@ -1,6 +1,6 @@
 // What a reader can change in “Add & Norm”.
 
-import { flag, number, vector } from '../../state/fields';
+import { flag, guess, number, vector } from '../../state/fields';
 import { assign, defineState } from '../../state/store';
 import { TOUR } from './tour-steps';
 
@@ -15,6 +15,8 @@ export const state = defineState('an', {
   branch: values([0.2, 0.6, -0.5, -0.3, 0.9]),
   unstable: flag(false),
   residual: flag(true),
+  /** What x̂ does when F is multiplied by ten. */
+  guess: guess(),
   gamma: number({ min: 0.1, max: 3, step: 0.1, initial: 1 }),
   beta: number({ min: -2, max: 2, step: 0.1, initial: 0 }),
   tour: number({ min: 0, max: TOUR.length, step: 1, initial: 0 }), // 0: not on tour

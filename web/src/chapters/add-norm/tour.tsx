@@ -2,6 +2,9 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { t } from '../../language/text';
+import { embedded } from '../../state/query';
+import { presenting } from '../../present/start';
 import { withoutHistory } from '../../state/history';
 import { currentChapter } from '../../state/link';
 import { assign, type Item, type Values } from '../../state/store';
@@ -34,10 +37,16 @@ function goToStep(step: number): void {
   withoutHistory(() => assign(state, { ...values, tour: step }));
 }
 
+/** The step that is shown. A frame or a presentation has no place for the tour. */
+function shownStep(): number {
+  return embedded === null && !presenting.value ? state.tour.value : 0;
+}
+
 export function StartTour() {
+  if (embedded !== null || presenting.value) return null;
   return (
     <Button kind="primary" onClick={() => goToStep(1)}>
-      Start tour
+      {t`Start tour`}
     </Button>
   );
 }
@@ -59,7 +68,7 @@ function leave(): void {
 }
 
 export function Tour() {
-  const step = state.tour.value;
+  const step = shownStep();
   const box = useRef<HTMLDivElement>(null);
   const last = useRef<number | undefined>(undefined);
 
@@ -89,34 +98,31 @@ export function Tour() {
       class="card an-tour"
       ref={box}
       role="dialog"
-      aria-label="Guided tour"
+      aria-label={t`Guided tour`}
       aria-describedby="an-tour-text"
       tabIndex={-1}
     >
       <div id="an-tour-text" aria-live="polite">
         <p class="an-tour-title">
-          <span class="an-tour-step">
-            {step} of {TOUR.length}
-          </span>{' '}
-          {title}
+          <span class="an-tour-step">{t`${step} of ${TOUR.length}`}</span> {title}
         </p>
         <p>{text}</p>
       </div>
       <div class="buttons">
         <Button onClick={() => goToStep(step - 1)} disabled={step === 1}>
-          Back
+          {t`Back`}
         </Button>
         <Button kind="primary" onClick={() => goToStep(step + 1)} disabled={atEnd}>
-          Next
+          {t`Next`}
         </Button>
-        <Button onClick={leave}>{atEnd ? 'Finish' : 'Leave'}</Button>
+        <Button onClick={leave}>{atEnd ? t`Finish` : t`Leave`}</Button>
       </div>
     </div>
   );
 }
 
 function isLit(part: Part): boolean {
-  const step = state.tour.value;
+  const step = shownStep();
   return step > 0 && TOUR[step - 1].part === part;
 }
 

@@ -1,10 +1,12 @@
 // The whole Transformer, small, with its Add & Norm boxes marked.
 
+import { t } from '../../language/text';
 import { pressable } from '../../ui/marks';
 
 const BOX = { width: 128, height: 24 };
 const EMBEDDING_TOP = 300;
 const PAIR_TOPS = [244, 170, 96]; // of the sublayers, from below
+const FINGER = 44; // what a finger needs
 const GAP = 6; // between a sublayer and its Add & Norm
 
 interface Stack {
@@ -18,48 +20,51 @@ interface Stack {
 
 const STACKS: Stack[] = [
   {
-    name: 'Encoder',
+    name: t`Encoder`,
     centre: 84,
     frame: { x: 8, y: 126 },
     loop: 14,
     times: 28,
-    sublayers: ['Self-attention', 'Feed-forward'],
+    sublayers: [t`Self-attention`, t`Feed-forward`],
   },
   {
-    name: 'Decoder',
+    name: t`Decoder`,
     centre: 244,
     frame: { x: 168, y: 52 },
     loop: 314,
     times: 304,
-    sublayers: ['Masked attention', 'Cross-attention', 'Feed-forward'],
+    sublayers: [t`Masked attention`, t`Cross-attention`, t`Feed-forward`],
   },
 ];
 
-export function Transformer({ onOpen }: { onOpen(): void }) {
+interface TransformerProps {
+  /** What a press on an Add & Norm box does; they are a picture if it is missing. */
+  onOpen?(): void;
+}
+
+export function Transformer({ onOpen }: TransformerProps) {
   return (
     <svg
       class="diagram an-transformer"
       viewBox="0 0 328 350"
       role="group"
-      aria-label={
-        'The Transformer: an encoder of attention and feed-forward network and a decoder of two ' +
-        'attentions and feed-forward network, each repeated N times. Each of these five has a ' +
-        'residual path around it and an Add & Norm box after it.'
-      }
+      aria-label={t`The Transformer: an encoder of attention and feed-forward network and a decoder of two
+        attentions and feed-forward network, each repeated N times. Each of these five has a
+        residual path around it and an Add & Norm box after it.`}
     >
       <path d="M84 140V108H164V182H180" />
       {STACKS.map((stack) => (
         <StackPicture key={stack.name} stack={stack} onOpen={onOpen} />
       ))}
-      <Labelled x={180} y={10} text="Linear, softmax" />
+      <Labelled x={180} y={10} text={t`Linear, softmax`} />
     </svg>
   );
 }
 
-function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
+function StackPicture({ stack, onOpen }: TransformerProps & { stack: Stack }) {
   const { name, centre, frame, loop, times, sublayers } = stack;
   const left = centre - BOX.width / 2;
-  const top = name === 'Decoder' ? 34 : PAIR_TOPS[1] - GAP - BOX.height;
+  const top = stack === STACKS[1] ? 34 : PAIR_TOPS[1] - GAP - BOX.height;
   return (
     <g>
       <rect class="frame" {...frame} width={152} height={282 - frame.y} rx={8} />
@@ -76,13 +81,17 @@ function StackPicture({ stack, onOpen }: { stack: Stack; onOpen(): void }) {
           <g key={text}>
             <path d={`M${centre} ${from}H${loop}V${normTop + BOX.height / 2}H${edge}`} />
             <Labelled x={left} y={y} text={text} />
-            <g class="marked" {...pressable(`Add & Norm after ${text}, ${name}`, onOpen)}>
-              <Labelled x={left} y={normTop} text="Add & Norm" />
+            <g
+              class="marked"
+              {...(onOpen && pressable(t`Add & Norm after ${text}, ${name}`, onOpen))}
+            >
+              <rect class="target" x={left} y={normTop - 10} width={BOX.width} height={FINGER} />
+              <Labelled x={left} y={normTop} text={t`Add & Norm`} />
             </g>
           </g>
         );
       })}
-      <Labelled x={left} y={EMBEDDING_TOP} text="Embedding" />
+      <Labelled x={left} y={EMBEDDING_TOP} text={t`Embedding`} />
       <text x={centre} y={343}>
         {name}
       </text>

@@ -1,65 +1,63 @@
 // The comparison of x̂ in sentences.
 
+import { t } from '../../language/text';
 import { fixedNumber, roundNumber } from '../../ui/numbers';
 import { type Comparison, EPSILON, INJECTED } from './compute';
 
 /** Differences below this come from ε and rounding alone. */
 const SAME = 1e-4;
-const NO_DIRECTION =
-  'One of these vectors has equal values everywhere. The norm makes it zero, and ' +
-  'zero has no cosine.';
+
+export function isSame({ difference }: Comparison): boolean {
+  return difference < SAME;
+}
+
+const NO_DIRECTION = t`One of these vectors has equal values everywhere. The norm makes it zero, and
+  zero has no cosine.`;
 
 export function verdict(c: Comparison, unstable: boolean, residual: boolean): string {
   const cosines = [c.withStable, c.withX, c.withBranch, c.stableWithX, c.stableWithBranch];
   if (cosines.some(Number.isNaN)) return `${NO_DIRECTION} ${unstable ? scale(c) : ''}`;
   if (!unstable) return residual ? bothPaths(c) : branchOnly(c);
-  return `${c.difference < SAME ? same(c, residual) : changed(c)} ${scale(c)}`;
+  return `${isSame(c) ? same(c, residual) : changed(c)} ${scale(c)}`;
 }
 
 function scale({ deviationRatio, gradientRatio }: Comparison): string {
-  return (
-    `σ is ${roundNumber(deviationRatio, 3)} times what it was, and the gradient through the ` +
-    `norm ${roundNumber(gradientRatio, 3)} times.`
-  );
+  return t`σ is ${roundNumber(deviationRatio, 3)} times what it was, and the gradient through the norm
+    ${roundNumber(gradientRatio, 3)} times.`;
 }
 
 function bothPaths(c: Comparison): string {
-  return (
-    `Nothing is injected. The cosine of x̂ is ${cosineText(c.withX)} with LayerNorm(x) and ` +
-    `${cosineText(c.withBranch)} with LayerNorm(F). Inject instability, and see which of the two ` +
-    'x̂ follows.'
-  );
+  return t`Nothing is injected. The cosine of x̂ is ${cosineText(c.withX)} with LayerNorm(x) and
+    ${cosineText(c.withBranch)} with LayerNorm(F). Inject instability, and see which of the two x̂
+    follows.`;
 }
 
 function branchOnly(c: Comparison): string {
-  return (
-    'The residual is off: x does not reach s. The cosine of x̂ with LayerNorm(F) is ' +
-    `${cosineText(c.withBranch)}, whatever x is.`
-  );
+  return t`The residual is off: x does not reach s. The cosine of x̂ with LayerNorm(F) is
+    ${cosineText(c.withBranch)}, whatever x is.`;
 }
 
 function same(c: Comparison, residual: boolean): string {
-  const found =
-    `F is ${INJECTED} times as large, and x̂ is the stable x̂: no value differs by more ` +
-    `than ${roundNumber(c.difference, 2)}.`;
+  const found = t`F is ${INJECTED} times as large, and x̂ is the stable x̂: no value differs by more than
+    ${roundNumber(c.difference, 2)}.`;
   if (residual) return found;
-  return (
-    `${found} With the residual off, all that is normalized was scaled, and ` +
-    `LayerNorm(${INJECTED}·F) = LayerNorm(F), but for ε = ${roundNumber(EPSILON, 1)}.`
-  );
+  const why = t`With the residual off, all that is normalized was scaled, and
+    LayerNorm(${INJECTED}·F) = LayerNorm(F), but for ε = ${roundNumber(EPSILON, 1)}.`;
+  return `${found} ${why}`;
 }
 
 function changed(c: Comparison): string {
   const [stable, branch] = [cosineText(c.withStable), cosineText(c.withBranch)];
-  const found =
-    `x̂ is in range, but it is not the stable x̂: their cosine is ${stable}. Only F was ` +
-    `scaled, not x. The cosine with LayerNorm(F) went from ${cosineText(c.stableWithBranch)} to ` +
-    `${branch}, with LayerNorm(x) from ${cosineText(c.stableWithX)} to ${cosineText(c.withX)}`;
+  const [branchBefore, xBefore] = [cosineText(c.stableWithBranch), cosineText(c.stableWithX)];
+  const found = t`x̂ is in range, but it is not the stable x̂: their cosine is ${stable}. Only F was
+    scaled, not x. The cosine with LayerNorm(F) went from ${branchBefore} to ${branch}, with
+    LayerNorm(x) from ${xBefore} to ${cosineText(c.withX)}.`;
   const left = Math.abs(c.withX / c.stableWithX);
-  return `${found}${left < 0.5 ? ': x has little effect.' : left < 1 ? ': x has less effect.' : '.'}`;
+  if (!(left < 1)) return found;
+  return `${found} ${left < 0.5 ? t`So x has little effect.` : t`So x has less effect.`}`;
 }
 
 /** Four decimals; a vector of zeros has no direction. */
 export function cosineText(v: number): string {
-  return Number.isNaN(v) ? 'none' : fixedNumber(v, 4);
+  return Number.isNaN(v) ? t`none` : fixedNumber(v, 4);
 }

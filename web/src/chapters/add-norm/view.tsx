@@ -1,6 +1,10 @@
-import { Button, Checkbox, TextField } from '../../ui/controls';
+import { t, Trans } from '../../language/text';
+import { presenting } from '../../present/start';
+import { Button, ChapterLink, Checkbox, TextField } from '../../ui/controls';
 import { Comparison } from './comparison';
 import { Concepts } from './concepts';
+import { InjectionGuess } from './injection-guess';
+import { SideBySide } from './side-by-side';
 import { StageA } from './stage-a';
 import { StageB } from './stage-b';
 import { drawValues, state } from './state';
@@ -15,34 +19,47 @@ export function AddNorm() {
       <Colours />
       <div class="an-stages">
         <div>
-          <h3 id="an-stage-a">Stage A: split and add</h3>
-          <TourPart part="controls" name="Controls">
+          <h3 id="an-stage-a">{t`Stage A: split and add`}</h3>
+          <TourPart part="controls" name={t`Controls`}>
             <Controls />
           </TourPart>
-          <div class="an-stage-a" role="group" aria-label="Stage A" tabIndex={-1}>
+          <div class="an-stage-a" role="group" aria-label={t`Stage A`} tabIndex={-1}>
             <StageA />
           </div>
-          <p>
-            Drag a bar of x or F(x), with a finger at its end, or move it with the arrow keys. F(x)
+          <p>{t`Drag a bar of x or F(x), with a finger at its end, or move it with the arrow keys. F(x)
             stands for whatever a sublayer gives: here it is set by hand, so it does not follow x.
-            The three charts have one scale, from −2 to 2.
-          </p>
+            The three charts have one scale, from −2 to 2.`}</p>
           <details>
-            <summary>Type the values</summary>
+            <summary>{t`Type the values`}</summary>
             <TextField label="x" item={state.x} />
-            <TextField label="F(x)" item={state.branch} hint="Five numbers from −1 to 1." />
+            <TextField label="F(x)" item={state.branch} hint={t`Five numbers from −1 to 1.`} />
           </details>
         </div>
         <div>
-          <h3>Stage B: normalize</h3>
+          <h3>{t`Stage B: normalize`}</h3>
           <StageB />
         </div>
       </div>
-      <h3>Is x̂ the same after F × 10?</h3>
-      <TourPart part="comparison" name="x̂ compared">
+      <h3>{t`Is x̂ the same after F × 10?`}</h3>
+      <InjectionGuess />
+      <TourPart part="comparison" name={t`x̂ compared`}>
         <Comparison />
       </TourPart>
-      <h3>Key ideas</h3>
+      <h3>{t`One x, one sublayer, three arrangements`}</h3>
+      <p>{t`So far F(x) was set by hand. Here F is a small feed-forward network that reads x, but only
+        its features 1 to 3: the weights of 4 and 5 are 0. x′, the outlines, differs from x in just
+        these two. Without a residual x and x′ come out as the same vector: what F does not read is
+        lost. With a residual it goes on, wherever the norm stands. Drag a bar of x.`}</p>
+      <SideBySide />
+      <p>
+        <Trans>
+          In post-norm what leaves is normalized: its mean is 0, its deviation 1. In pre-norm F
+          reads a normalized vector, and what leaves is the sum itself, of any size.{' '}
+          <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what follows from that
+          in a stack.
+        </Trans>
+      </p>
+      <h3>{t`Key ideas`}</h3>
       <Concepts />
       <Tour />
     </>
@@ -50,41 +67,44 @@ export function AddNorm() {
 }
 
 function Introduction() {
-  const open = () => document.getElementById('an-stage-a')!.scrollIntoView();
+  // A presentation has stage A on a screen of its own.
+  const open = presenting.value
+    ? undefined
+    : () => document.getElementById('an-stage-a')!.scrollIntoView();
   return (
     <div class="an-introduction">
-      <TourPart part="picture" name="The Transformer">
+      <TourPart part="picture" name={t`The Transformer`}>
         <Transformer onOpen={open} />
         <p class="an-legend">
-          <span class="an-swatch" aria-hidden="true" /> This chapter is{' '}
-          <a
-            href="#an-stage-a"
-            onClick={(event) => {
-              event.preventDefault();
-              open();
-            }}
-          >
-            these boxes
-          </a>
+          <span class="an-swatch" aria-hidden="true" />{' '}
+          <Trans>
+            This chapter is {{ boxes: open ? <BoxesLink open={open} /> : t`these boxes` }}
+          </Trans>
         </p>
       </TourPart>
       <div>
-        <p>
-          Attention and feed-forward networks change the data. Add &amp; Norm stands around each of
-          them: it keeps the original, and keeps the numbers in range.
-        </p>
+        <p>{t`Attention and feed-forward networks change the data. Add & Norm stands around each of
+          them: it keeps the original, and keeps the numbers in range.`}</p>
         <ul>
           <li>
-            <strong>The highway</strong>: a path past the sublayer. x goes along unchanged.
+            <Trans>
+              <strong>The highway</strong>: a path past the sublayer. x goes along unchanged.
+            </Trans>
           </li>
           <li>
-            <strong>The diversion</strong>: through the sublayer, which makes F(x) of x.
+            <Trans>
+              <strong>The diversion</strong>: through the sublayer, which makes F(x) of x.
+            </Trans>
           </li>
           <li>
-            <strong>The merge</strong>: Add. s = x + F(x), number by number.
+            <Trans>
+              <strong>The merge</strong>: Add. s = x + F(x), number by number.
+            </Trans>
           </li>
           <li>
-            <strong>The stabilizer</strong>: Norm. s gets mean 0 and deviation 1.
+            <Trans>
+              <strong>The stabilizer</strong>: Norm. s gets mean 0 and deviation 1.
+            </Trans>
           </li>
         </ul>
         <StartTour />
@@ -93,19 +113,33 @@ function Introduction() {
   );
 }
 
+function BoxesLink({ open }: { open(): void }) {
+  return (
+    <a
+      href="#an-stage-a"
+      onClick={(event) => {
+        event.preventDefault();
+        open();
+      }}
+    >
+      {t`these boxes`}
+    </a>
+  );
+}
+
 const COLOURS = {
-  stream: 'stream, x',
-  branch: 'branch, F(x)',
-  sum: 'sum, s',
-  normalized: 'normalized, x̂',
-  output: 'output, y',
+  stream: t`stream, x`,
+  branch: t`branch, F(x)`,
+  sum: t`sum, s`,
+  normalized: t`normalized, x̂`,
+  output: t`output, y`,
 };
 
 /** What a colour means in the figures. */
 function Colours() {
   return (
     <p class="an-colours">
-      Colours:
+      {t`Colours:`}
       {Object.entries(COLOURS).map(([name, words]) => (
         <span key={name}>
           <span class="an-swatch" style={{ background: `var(--${name})` }} aria-hidden="true" />{' '}
@@ -124,10 +158,10 @@ function Controls() {
         kind={unstable ? 'danger' : 'plain'}
         onClick={() => (state.unstable.value = !unstable)}
       >
-        {unstable ? 'Reset Stability' : 'Inject Instability'}
+        {unstable ? t`Reset Stability` : t`Inject Instability`}
       </Button>
-      <Button onClick={() => drawValues()}>Draw new values</Button>
-      <Checkbox label="Enable Residual Connection" item={state.residual} />
+      <Button onClick={() => drawValues()}>{t`Draw new values`}</Button>
+      <Checkbox label={t`Enable Residual Connection`} item={state.residual} />
     </div>
   );
 }

@@ -1,5 +1,6 @@
 // Forward: x on its way to y, in LayerNorm and beside it in RMSNorm.
 
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
 import { length } from '../../ui/vectors';
@@ -15,6 +16,7 @@ import {
   type Space,
   spaceOf,
   UNCHANGED,
+  type Vector,
 } from './space';
 import { state, type Step, STEPS } from './state';
 import { stepWords } from './words';
@@ -23,13 +25,17 @@ export const WIDTH = 640;
 export const heightOf = (width: number) => Math.min(440, Math.round(0.88 * width));
 
 const REACH = 2.45;
+const EDGE = 28; // pixels between a handle and the edge: for its name
 
-/** Far enough for every y, so that the picture stays the same while x moves within it. */
-export function currentSpace(width: number): Space {
+/** Far enough for every y, so that the picture stays the same while x moves within it; and for the points
+ * that can be dragged. */
+export function currentSpace(width: number, points: readonly Vector[] = [state.x.value]): Space {
+  const height = heightOf(width);
+  const half = Math.min(width, height) / 2;
   const ofOutputs = state.gamma.value.map((v, i) => RADIUS * v + Math.abs(state.beta.value[i]));
-  const reach = Math.max(REACH, ...ofOutputs, 1.05 * length(state.x.value));
+  const ofPoints = points.map((point) => (length(point) * half) / (half - EDGE));
   const view = { turn: state.turn.value, tilt: state.tilt.value };
-  return spaceOf(view, width, heightOf(width), reach);
+  return spaceOf(view, width, height, Math.max(REACH, ...ofOutputs, ...ofPoints));
 }
 
 export function currentMoves(kind: TokenNorm): Moves {
@@ -58,7 +64,7 @@ function ForwardFigure({ kind, moves }: { kind: TokenNorm; moves: Moves }) {
     <div>
       <Figure
         title={name}
-        name={`The steps of ${name} in space. The table that follows has the numbers.`}
+        name={t`The steps of ${name} in space. The table that follows has the numbers.`}
         width={WIDTH}
         height={heightOf}
         draw={(width) => (
@@ -66,16 +72,16 @@ function ForwardFigure({ kind, moves }: { kind: TokenNorm; moves: Moves }) {
         )}
         handles={(width) => (
           <>
-            <ViewHandle name={`View of ${name}`} width={width} height={heightOf(width)} />
+            <ViewHandle name={t`View of ${name}`} width={width} height={heightOf(width)} />
             <PointHandle
               space={currentSpace(width)}
-              name={`x in ${name}`}
+              name={t`x in ${name}`}
               item={state.x}
               colour="var(--stream)"
             />
           </>
         )}
-        caption={`${name}, step by step`}
+        caption={t`${name}, step by step`}
         rows={rows}
       />
       <p data-words={kind}>{stepWords(kind, moves, last)}</p>

@@ -2,8 +2,10 @@
 
 import { type Signal, signal } from '@preact/signals';
 import { normalizeToken } from '../../kernels/token';
-import { Button, Choice } from '../../ui/controls';
+import { t } from '../../language/text';
+import { Button } from '../../ui/controls';
 import { glide } from '../../ui/glide';
+import { type Answer, GuessCard } from '../../ui/guess';
 import type { TokenNorm } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
 import { largest, largestDifference } from '../../ui/vectors';
@@ -21,109 +23,97 @@ interface Made {
   move: Move;
 }
 
-interface Guess {
+interface Question {
   item: typeof state.shifted;
   question: string;
-  answers: Record<'a' | 'b' | 'c', string>;
-  right: 'a' | 'b' | 'c';
+  answers: Record<Answer, string>;
+  right: Answer;
   /** x is moved by the first of these that stays in range; the reader can then do both. */
   moves: readonly Move[];
   made: Signal<Made | undefined>;
   reply(layer: string, rms: string): string;
 }
 
-const ON_LINE = 'along a line parallel to 1, and all of that line is projected onto one point.';
-
-const GUESSES: Guess[] = [
+const QUESTIONS: Question[] = [
   {
     item: state.shifted,
-    question: 'x moves along 1: each feature grows by 1. What does LayerNorm’s x̂ do?',
-    answers: { a: 'It moves along 1 too', b: 'It turns', c: 'Nothing' },
+    question: t`x moves along 1: each feature grows by 1. What does LayerNorm’s x̂ do?`,
+    answers: { a: t`It moves along 1 too`, b: t`It turns`, c: t`Nothing` },
     right: 'c',
     moves: [
-      { name: 'Add 1 to each', change: (v) => v + 1, words: `x slides ${ON_LINE}` },
-      { name: 'Take 1 from each', change: (v) => v - 1, words: `x slides back ${ON_LINE}` },
+      {
+        name: t`Add 1 to each`,
+        change: (v) => v + 1,
+        words: t`x slides along a line parallel to 1, and all of that line is projected onto one point.`,
+      },
+      {
+        name: t`Take 1 from each`,
+        change: (v) => v - 1,
+        words: t`x slides back along a line parallel to 1, and all of that line is projected onto one point.`,
+      },
     ],
     made: signal(undefined),
     reply: (layer, rms) =>
-      `LayerNorm’s x̂ changes by at most ${layer}. RMSNorm does not project: its x̂ changes by up to ${rms}.`,
+      t`LayerNorm’s x̂ changes by at most ${layer}. RMSNorm does not project: its x̂ changes by up
+        to ${rms}.`,
   },
   {
     item: state.doubled,
-    question: 'x is doubled. What does x̂ do?',
+    question: t`x is doubled. What does x̂ do?`,
     answers: {
-      a: 'It is doubled in both norms',
-      b: 'Nothing, in both norms',
-      c: 'Nothing in LayerNorm; in RMSNorm it is doubled',
+      a: t`It is doubled in both norms`,
+      b: t`Nothing, in both norms`,
+      c: t`Nothing in LayerNorm; in RMSNorm it is doubled`,
     },
     right: 'b',
     moves: [
       {
-        name: 'Times 2',
+        name: t`Times 2`,
         change: (v) => 2 * v,
-        words: 'x moves away from 0 on its ray, and both norms divide by a σ that has doubled too.',
+        words: t`x moves away from 0 on its ray, and both norms divide by a σ that has doubled too.`,
       },
       {
-        name: 'Divided by 2',
+        name: t`Divided by 2`,
         change: (v) => v / 2,
-        words: 'x moves towards 0 on its ray, and both norms divide by a σ that has halved too.',
+        words: t`x moves towards 0 on its ray, and both norms divide by a σ that has halved too.`,
       },
     ],
     made: signal(undefined),
     reply: (layer, rms) =>
-      `x̂ changes by at most ${layer} in LayerNorm and ${rms} in RMSNorm: that is ε.`,
+      t`x̂ changes by at most ${layer} in LayerNorm and ${rms} in RMSNorm: that is ε.`,
   },
 ];
 
 export function Guesses() {
-  return GUESSES.map((guess) => <GuessView key={guess.question} {...guess} />);
+  return QUESTIONS.map((one) => <QuestionView key={one.question} {...one} />);
 }
 
-function GuessView({ item, question, answers, right, moves, made, reply }: Guess) {
+function QuestionView({ item, question, answers, right, moves, made, reply }: Question) {
   const x = state.x.value;
   const fits = ({ change }: Move) => largest(x.map(change)) <= LIMIT;
   const make = (move: Move) => {
     made.value = { x, move };
     glide(state.x, x.map(move.change));
   };
-  const answered = item.value !== 'none';
-  const choice = {
-    field: item.field,
-    problem: item.problem,
-    get value() {
-      return item.value;
-    },
-    set value(answer) {
-      item.value = answer;
-      const first = moves.find(fits);
-      if (first) make(first);
-    },
-  };
   const last = made.value ?? { x, move: moves.find(fits) ?? moves[0] }; // none: a link has the answer
   const changed = (kind: TokenNorm) => roundNumber(changeOf(kind, last), 2);
   return (
-    <div class="card geo-guess">
-      <Choice label={question} item={choice} values={['a', 'b', 'c']} labels={answers} />
-      <div aria-live="polite" class="geo-reply">
-        {answered && (
-          <p>
-            <strong class={item.value === right ? 'good' : 'bad'}>
-              {item.value === right ? 'Right.' : 'Not so.'}
-            </strong>{' '}
-            {last.move.words} {reply(changed('layer'), changed('rms'))}
-          </p>
-        )}
+    <GuessCard
+      {...{ item, question, answers, right }}
+      onAnswer={() => {
+        const first = moves.find(fits);
+        if (first) make(first);
+      }}
+      reply={`${last.move.words} ${reply(changed('layer'), changed('rms'))}`}
+    >
+      <div class="buttons">
+        {moves.map((one) => (
+          <Button key={one.name} onClick={() => make(one)} disabled={!fits(one)}>
+            {one.name}
+          </Button>
+        ))}
       </div>
-      {answered && (
-        <div class="buttons">
-          {moves.map((one) => (
-            <Button key={one.name} onClick={() => make(one)} disabled={!fits(one)}>
-              {one.name}
-            </Button>
-          ))}
-        </div>
-      )}
-    </div>
+    </GuessCard>
   );
 }
 

@@ -1,6 +1,7 @@
 // What can be dragged in a drawing of space, or moved with the arrow keys: points, and the view.
 
 import { useRef } from 'preact/hooks';
+import { t } from '../../language/text';
 import type { Item } from '../../state/store';
 import { assign } from '../../state/store';
 import { alignedNumbers } from '../../ui/numbers';
@@ -126,7 +127,7 @@ export function ViewHandle({
       aria-valuemin={-180}
       aria-valuemax={180}
       aria-valuenow={turn.value}
-      aria-valuetext={`${turn.value}° around, ${tilt.value}° above`}
+      aria-valuetext={t`${turn.value}° around, ${tilt.value}° above`}
       {...drag}
       onKeyDown={onKeys({
         ArrowRight: step(-DEGREES, 0),

@@ -6,6 +6,7 @@ import { add, type Curve, ONES, type Space, times, type Vector } from './space';
 
 const ORIGIN: Vector = [0, 0, 0];
 const AXIS = 2.1; // how long an axis is
+const SUBSCRIPTS = '₁₂₃';
 
 /** The axes of the three features, and the line along 1. */
 export function Axes({ space }: { space: Space }) {
@@ -17,7 +18,7 @@ export function Axes({ space }: { space: Space }) {
           <g key={i}>
             <Line points={[ORIGIN, end].map(space.place)} width={1} class="zero" />
             <Name space={space} at={end} class="faint">
-              {i + 1}
+              {`x${SUBSCRIPTS[i]}`}
             </Name>
           </g>
         );
@@ -44,7 +45,7 @@ interface NameProps {
   clear?: Vector;
   colour?: string;
   class?: string;
-  children: string | number;
+  children: string;
 }
 
 export function Name({ space, at, from = ORIGIN, clear, class: name, ...rest }: NameProps) {
@@ -56,7 +57,7 @@ export function Name({ space, at, from = ORIGIN, clear, class: name, ...rest }: 
   if (clear) {
     const [cx, cy] = space.place(clear);
     const side = dx * (cy - y) > dy * (cx - x) ? -1 : 1;
-    const away = 0.5 * textWidth(String(rest.children), 600) * Math.abs(dy) + 11;
+    const away = 0.5 * textWidth(rest.children, 600) * Math.abs(dy) + 11;
     place = [x - side * away * dy, y + side * away * dx];
   }
   return <Label {...rest} at={place} class={`halo ${name ?? ''}`} />;

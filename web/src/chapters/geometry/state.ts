@@ -1,6 +1,6 @@
 // What a reader can change in “The geometry of LayerNorm”.
 
-import { choice, number, vector } from '../../state/fields';
+import { choice, guess, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
 
 /** Of x, β and g. */
@@ -9,17 +9,15 @@ export const LIMIT = 3;
 export const STEPS = ['x', 'centred', 'normalized', 'scaled', 'output'] as const;
 export type Step = (typeof STEPS)[number];
 
-const GUESSES = ['none', 'a', 'b', 'c'] as const;
-
 export const state = defineState('ge', {
   x: vector([0.9, 0.5, -0.2], { min: -LIMIT, max: LIMIT }),
   gamma: vector([1.3, 0.8, 0.5], { min: 0, max: 2 }),
   beta: vector([0.4, 0.1, 0.6], { min: -LIMIT, max: LIMIT }),
   /** The last step that is drawn. */
   step: choice(STEPS, 'normalized'),
-  shifted: choice(GUESSES, 'none'),
-  doubled: choice(GUESSES, 'none'),
-  g: vector([0.4, 1.3, -0.5], { min: -LIMIT, max: LIMIT }),
+  shifted: guess(),
+  doubled: guess(),
+  g: vector([0.6, 1.2, -0.9], { min: -LIMIT, max: LIMIT }),
   /** The view: around the axis of feature 3, and from above. */
   turn: number({ min: -180, max: 180, step: 1, initial: -10 }),
   tilt: number({ min: -90, max: 90, step: 1, initial: 12 }),

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { normalizeToken } from '../../kernels/token';
+import { t, Trans } from '../../language/text';
 import { Button, ChapterLink, Choice, Presets, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES, TOKEN_NORMS, type TokenNorm } from '../../ui/names';
@@ -14,40 +15,38 @@ import { currentMoves, Forward } from './forward';
 import { Guesses } from './guesses';
 import { near } from './moves';
 import { state } from './state';
+import { nearWords } from './words';
 import './style.css';
 
 export function Geometry() {
   return (
     <>
-      <p>
-        With three features a token is a point in space, and each step of the norm is a move that
+      <p>{t`With three features a token is a point in space, and each step of the norm is a move that
         one can see. The dashed line is the direction 1 = (1, 1, 1), along which all features are
         equal. Drag x, or type it; drag the ground to turn the view. A model’s space has hundreds of
-        dimensions, and √n where √3 stands here.
-      </p>
+        dimensions, and √n where √3 stands here.`}</p>
       <Controls />
       <Forward />
+      <p>{t`First guess, then see:`}</p>
+      <Guesses />
       <Numbers />
 
-      <h3>First guess, then see</h3>
-      <Guesses />
-
-      <h3>Near the dashed line</h3>
+      <h3>{t`Near the dashed line`}</h3>
       <NearTheLine />
 
-      <h3>Backward takes the same two directions away</h3>
-      <p>
-        The loss sends back g, its gradient by x̂ (g = γ ⊙ dy, where dy is its gradient by the
+      <h3>{t`Backward takes the same two directions away`}</h3>
+      <p>{t`The loss sends back g, its gradient by x̂ (g = γ ⊙ dy, where dy is its gradient by the
         output). Think of forward again. Moving x along 1 leaves x̂ where it is. Moving x along x̂
         only makes x − μ longer, so x̂ stays too, but for ε. The loss cannot depend on either move,
-        so the gradient of x has no part along them: backward takes both from g. Drag g.
-      </p>
+        so the gradient of x has no part along them: backward takes both from g. Drag g.`}</p>
       <Backward />
       <p>
-        This is all that the formula of a norm’s backward says.{' '}
-        <ChapterLink to="backward">Backward</ChapterLink> has it for six features, with what 1/σ
-        does to the size of the gradient. But first: why a stack of sublayers needs a norm at all,{' '}
-        <ChapterLink to="highway">the highway</ChapterLink>.
+        <Trans>
+          This is all that the formula of a norm’s backward says.{' '}
+          <ChapterLink to="backward">Backward</ChapterLink> has it for six features, with what 1/σ
+          does to the size of the gradient. But first: why a stack of sublayers needs a norm at all,{' '}
+          <ChapterLink to="highway">the highway</ChapterLink>.
+        </Trans>
       </p>
     </>
   );
@@ -62,9 +61,9 @@ const STEP_LABELS = {
 };
 
 const VIEWS = [
-  { name: 'Aslant', turn: state.turn.field.initial, tilt: state.tilt.field.initial },
-  { name: 'Along 1', turn: 45, tilt: 35 },
-  { name: 'From the side', turn: -45, tilt: 0 },
+  { name: t`Aslant`, turn: state.turn.field.initial, tilt: state.tilt.field.initial },
+  { name: t`Along 1`, turn: 45, tilt: 35 },
+  { name: t`From the side`, turn: -45, tilt: 0 },
 ];
 
 function Controls() {
@@ -72,14 +71,14 @@ function Controls() {
   return (
     <>
       <div class="controls geo-fields">
-        <Choice label="Steps drawn, up to" item={state.step} labels={STEP_LABELS} />
+        <Choice label={t`Steps drawn, up to`} item={state.step} labels={STEP_LABELS} />
         <TextField label="x" item={state.x} format={written} />
         {(last === 'scaled' || last === 'output') && (
           <TextField label="γ" item={state.gamma} format={written} />
         )}
         {last === 'output' && <TextField label="β" item={state.beta} format={written} />}
       </div>
-      <Presets label="View" state={state} presets={VIEWS} />
+      <Presets label={t`View`} state={state} presets={VIEWS} />
     </>
   );
 }
@@ -94,7 +93,7 @@ function Numbers() {
   return (
     <div class="geo-table">
       <DataTable
-        caption="In numbers"
+        caption={t`In numbers`}
         visible
         columns={['', ...TOKEN_NORMS.map((kind) => NORM_NAMES[kind])]}
         rows={[
@@ -139,11 +138,9 @@ function NearTheLine() {
     );
   return (
     <>
-      <p>
-        On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0. And a
+      <p>{t`On the line x − μ is 0 and has no direction: without ε the norm would divide 0 by 0. And a
         little beside it the least change of x would throw x̂ across the whole circle. With ε = 10⁻⁵
-        under the root, x̂ leaves the circle there and goes to 0:
-      </p>
+        under the root, x̂ leaves the circle there and goes to 0:`}</p>
       <Formula
         block
         tex={String.raw`|\hat x|^2 = 3\,\frac{\sigma_0^2}{\sigma_0^2 + \varepsilon},
@@ -151,9 +148,9 @@ function NearTheLine() {
       />
       <div class="geo-table">
         <DataTable
-          caption="|x̂| by distance: in LayerNorm from the dashed line, in RMSNorm from 0"
+          caption={t`|x̂| by distance: in LayerNorm from the dashed line, in RMSNorm from 0`}
           visible
-          columns={['distance', ...DISTANCES.map((distance) => plainNumber(distance))]}
+          columns={[t`distance`, ...DISTANCES.map((distance) => plainNumber(distance))]}
           rows={TOKEN_NORMS.map((kind) => ({
             head: NORM_NAMES[kind],
             cells: cells(kind),
@@ -164,10 +161,13 @@ function NearTheLine() {
       </div>
       <div class="buttons">
         <Button onClick={() => glide(state.x, near('layer', x, 0.002))}>
-          Bring x to 0.002 from the line
+          {t`Bring x to 0.002 from the line`}
         </Button>
-        <Button onClick={() => glide(state.x, state.x.field.initial)}>Bring x back</Button>
+        <Button onClick={() => glide(state.x, state.x.field.initial)}>{t`Bring x back`}</Button>
       </div>
+      <p data-words="near" role="status">
+        {nearWords(currentMoves('layer'))}
+      </p>
     </>
   );
 }

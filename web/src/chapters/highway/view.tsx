@@ -2,8 +2,9 @@ import { INITIALIZATIONS } from 'addnorm';
 import { useEffect, useMemo } from 'preact/hooks';
 import { kernels } from '../../kernels/current';
 import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
+import { t, Trans } from '../../language/text';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
-import { curve, endsOf, fateOf, verdict } from '../../stacks/verdict';
+import { curve, endsOf, fateOf, SCALE, verdict } from '../../stacks/verdict';
 import { ChapterLink, Choice, Failure, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LineChart } from '../../ui/line-chart';
@@ -13,7 +14,7 @@ import { roundNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
 import { DataTable } from '../../ui/table';
 import { state } from './state';
-import { LANES, stacks } from './stacks';
+import { LANES, lanesOf, stacks } from './stacks';
 import { summary } from './summary';
 import './style.css';
 
@@ -50,16 +51,18 @@ export function Highway() {
       {measured ? (
         <Results measured={measured} />
       ) : (
-        <Wait height={[1640, 1040, 700]}>The four stacks are being measured.</Wait>
+        <Wait height={[1640, 1040, 700]}>{t`The four stacks are being measured.`}</Wait>
       )}
       {measured && others.measured.value ? (
         <OtherWeights measured={others.measured.value} wanted={measured.job} />
       ) : (
-        <Wait height={[540, 360, 340]}>The other first weights are measured after them.</Wait>
+        <Wait height={[540, 360, 340]}>{t`The other first weights are measured after them.`}</Wait>
       )}
       <p>
-        Transformers have both. The next question is{' '}
-        <ChapterLink to="placement">where the norm goes</ChapterLink>.
+        <Trans>
+          Transformers have both. The next question is{' '}
+          <ChapterLink to="placement">where the norm goes</ChapterLink>.
+        </Trans>
       </p>
     </div>
   );
@@ -68,23 +71,23 @@ export function Highway() {
 function Controls() {
   return (
     <div class="controls" data-step>
-      <Slider label="Layers" item={state.layers} />
+      <Slider label={t`Layers`} item={state.layers} />
       <Choice label="d_model" item={state.width} />
-      <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
-      <Choice label="Norm, where there are both" item={state.both} labels={PLACEMENT_NAMES} />
+      <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+      <Choice label={t`Norm, where there are both`} item={state.both} labels={PLACEMENT_NAMES} />
       <Choice
-        label="Curves"
+        label={t`Curves`}
         item={state.scale}
-        labels={{ absolute: 'as measured', relative: 'relative to their start' }}
+        labels={{ absolute: t`as measured`, relative: t`relative to their start` }}
       />
-      <TextField label="Seed" item={state.seed} />
+      <TextField label={t`Seed`} item={state.seed} />
     </div>
   );
 }
 
-const WITHOUT = String.raw`\text{without: }
+const WITHOUT = String.raw`\text{${t`without:`} }
   \frac{\partial x_N}{\partial x_0} = \prod_{l=1}^{N} F'_l`;
-const WITH = String.raw`\begin{aligned} \text{with: }
+const WITH = String.raw`\begin{aligned} \text{${t`with:`} }
   \frac{\partial x_N}{\partial x_0} &= \prod_{l=1}^{N} \bigl(1 + F'_l\bigr) \\
   &= 1 + \sum_{l} F'_l + \cdots \end{aligned}`;
 
@@ -92,42 +95,52 @@ function Story() {
   return (
     <>
       <p>
-        A Transformer is a stack of sublayers. The signal goes up through all of them; the gradient
-        comes back down through all of them. Without a residual connection both are multiplied at
-        every sublayer on the way, and a product of many factors soon becomes very small or very
-        large.
+        <Trans>
+          A Transformer is a stack of sublayers. The signal goes up through all of them; the
+          gradient comes back down through all of them. Without a residual connection both are
+          multiplied at every sublayer on the way, and a product of many factors soon becomes very
+          small or very large.
+        </Trans>
       </p>
       <p>
-        A residual connection is a highway beside the sublayer: the signal goes on as it is, and the
-        sublayer only adds to it. It was invented against degradation: He et al. 2016 found that a
-        deeper plain network has a higher error, even on its training data. In the derivative the
-        highway is a 1:
+        <Trans>
+          A residual connection is a highway beside the sublayer: the signal goes on as it is, and
+          the sublayer only adds to it. It was invented against degradation: He et al. 2016 found
+          that a deeper plain network has a higher error, even on its training data. In the
+          derivative the highway is a 1:
+        </Trans>
       </p>
       <div class="highway-formulas">
         <Formula block tex="y = x + F(x)" />
         <Formula block tex={String.raw`\frac{\partial y}{\partial x} = 1 + F'(x)`} />
       </div>
-      <p>Over a whole stack the chain rule multiplies these:</p>
+      <p>{t`Over a whole stack the chain rule multiplies these:`}</p>
       <div class="highway-formulas">
         <Formula block tex={WITHOUT} />
         <Formula block tex={WITH} />
       </div>
       <p>
-        Multiplied out, the second product has a term 1 that no sublayer can touch: the gradient has
-        a way to layer 0 that shrinks nothing. The other terms may still make it grow. For that
-        there is the norm.
+        <Trans>
+          Multiplied out, the second product has a term 1 that no sublayer can touch: the gradient
+          has a way to layer 0 that shrinks nothing. The other terms may still make it grow. For
+          that there is the norm.
+        </Trans>
       </p>
       <p>
-        Below are four real decoders: with neither residuals nor norms, with one of the two, and
-        with both, where the norm stands before each sublayer (pre-norm) or after each sum
-        (post-norm). Each reads the same 32 bytes of text, goes forward and back once, and shows the
-        root mean square (RMS) of what passes. Nothing has been learned yet: these are a network’s
-        first weights, random numbers whose size is a matter of the recipe, and a network whose
-        gradient is lost with them hardly begins to learn.
+        <Trans>
+          Below are four real decoders: with neither residuals nor norms, with one of the two, and
+          with both, where the norm stands before each sublayer (pre-norm) or after each sum
+          (post-norm). Each reads the same 32 bytes of text, goes forward and back once, and shows
+          the root mean square (RMS) of what passes. Nothing has been learned yet: these are a
+          network’s first weights, random numbers whose size is a matter of the recipe, and a
+          network whose gradient is lost with them hardly begins to learn.
+        </Trans>
       </p>
       <p>
-        Size alone is no signal: where all tokens carry the same vector, they cannot be
-        distinguished. So the third chart shows how alike they are.
+        <Trans>
+          Size alone is no signal: where all tokens carry the same vector, they cannot be
+          distinguished. So the third chart shows how alike they are.
+        </Trans>
       </p>
     </>
   );
@@ -139,10 +152,11 @@ const finite = (v: number) => (Number.isFinite(v) ? v : null);
 function Results({ measured }: { measured: Measured<MeasureJob> }) {
   const { job, measurements, milliseconds } = measured;
   const { layers } = job.stacks[0].options;
+  const lanes = lanesOf(job.stacks);
   const relative = state.scale.value === 'relative';
   const curves = (of: Signal, start: number) =>
     measurements.map((m, i) => ({
-      ...LANES[i],
+      ...lanes[i],
       values: curve(m[of], relative ? start : undefined),
     }));
   return (
@@ -151,26 +165,26 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
         <LayerChart of="gradient" curves={curves('gradient', -1)} relative={relative} />
         <LayerChart of="stream" curves={curves('stream', 0)} relative={relative} />
         <LineChart
-          name="Tokens alike: mean cosine of two tokens"
-          xLabel="layer"
-          yLabel="cosine"
-          curves={measurements.map((m, i) => ({ ...LANES[i], values: m.tokenCosine.map(finite) }))}
+          name={t`Tokens alike: mean cosine of two tokens`}
+          xLabel={t`layer`}
+          yLabel={t`cosine`}
+          curves={measurements.map((m, i) => ({ ...lanes[i], values: m.tokenCosine.map(finite) }))}
           atLeast={COSINES}
         />
       </div>
       <LayerHint last={layers}>
-        Measured in {Math.round(milliseconds)} ms: four stacks of {layers} layers, forward and
-        backward.
+        {t`Measured in ${Math.round(milliseconds)} ms: four stacks of ${layers} layers, forward and
+          backward.`}
       </LayerHint>
       <ul class="plain-list">
         {measurements.map((m, i) => (
           <li
             key={i}
             class="remark"
-            data-stack={LANES[i].name}
-            style={{ borderColor: LANES[i].colour }}
+            data-stack={lanes[i].name}
+            style={{ borderColor: lanes[i].colour }}
           >
-            <strong>{LANES[i].name}.</strong> {verdict(m)}
+            <strong>{lanes[i].name}.</strong> {verdict(m)}
           </li>
         ))}
       </ul>
@@ -191,11 +205,11 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
   );
   return (
     <div class="highway-others">
-      <h3>How much depends on the first weights</h3>
+      <h3>{t`How much depends on the first weights`}</h3>
       <DataTable
-        caption={`Layer 0’s gradient over layer ${layers - 1}’s, by first weights`}
+        caption={t`Layer 0’s gradient over layer ${layers - 1}’s, by first weights`}
         visible
-        columns={['stack', ...INITIALIZATIONS.map((first) => FIRST_WEIGHTS[first])]}
+        columns={[t`stack`, ...INITIALIZATIONS.map((first) => FIRST_WEIGHTS[first])]}
         rows={LANES.map(({ name }, lane) => ({
           head: name,
           cells: gradients[lane].map((gradient) =>
@@ -204,22 +218,31 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
           data: { gradient: name },
         }))}
       />
-      <p>{isWanted ? summary(gradients) : 'The other first weights are being measured.'}</p>
+      <p>{isWanted ? summary(gradients) : t`The other first weights are being measured.`}</p>
       <p class="hint">
-        Vanishes: below a hundredth. Explodes: above a hundredfold. Overflows: beyond float32.
-        PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
-        GPT-2’s are N(0, 0.02²), smaller still into the stream.
+        {SCALE}{' '}
+        {t`PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
+          GPT-2’s are N(0, 0.02²), smaller still into the stream.`}
       </p>
     </div>
   );
 }
 
+const FATES: Record<ReturnType<typeof fateOf>, string> = {
+  vanishes: t`vanishes`,
+  shrinks: t`shrinks`,
+  arrives: t`arrives`,
+  grows: t`grows`,
+  explodes: t`explodes`,
+  overflows: t`overflows`,
+};
+
 function Gradient({ ratio }: { ratio: number }) {
   const fate = fateOf(ratio);
   return (
-    <span class={fate === 'keeps' ? 'good' : 'bad'} data-fate={fate}>
+    <span class={fate === 'arrives' ? 'good' : 'bad'} data-fate={fate}>
       {Number.isFinite(ratio) && `${roundNumber(ratio, 2)} · `}
-      {fate}
+      {FATES[fate]}
     </span>
   );
 }

@@ -1,6 +1,7 @@
 // The bar charts of the steps.
 
 import { useMemo, useRef, useState } from 'preact/hooks';
+import { t } from '../../language/text';
 import { BarHandles } from '../../ui/bar-handles';
 import { type BarChart, Bars, heightScale, symmetricRange } from '../../ui/bars';
 import { Figure, type FigureProps } from '../../ui/figure';
@@ -12,7 +13,7 @@ const WIDTH = 480;
 const HEIGHT = 200;
 const TARGET = 24; // pixels that a finger needs
 const LABEL = 32; // and that a label needs
-export const NOT_A_NUMBER = 'NaN: 0 ÷ 0';
+export const NOT_A_NUMBER = 'NaN: 0 ÷ 0'; // in every language
 
 interface StepChartProps {
   name: string;
@@ -84,13 +85,13 @@ export function InputChart({ x, mean }: { x: readonly number[]; mean?: number })
   if (!dragged) held.current = fitting;
   const range = held.current;
   const row = { name: 'x', id: 'x', values: x };
-  const chart = { name: 'The values', row, colour: 'var(--stream)', range, mean };
+  const chart = { name: t`The values`, row, colour: 'var(--stream)', range, mean };
   const handles = (width: number) =>
     fits(width) && (
       <BarHandles
         chart={chartOf(width, chart)}
         item={state.x}
-        name="value"
+        name={t`value`}
         limit={range}
         step={10 ** Math.floor(Math.log10(range / 50))}
       />
@@ -103,7 +104,7 @@ export function InputChart({ x, mean }: { x: readonly number[]; mean?: number })
       <StepChart
         {...chart}
         handles={handles}
-        rows={[row, { name: 's = x: no branch here', id: 'sum', values: x }]}
+        rows={[row, { name: t`s = x: no branch here`, id: 'sum', values: x }]}
       />
     </div>
   );

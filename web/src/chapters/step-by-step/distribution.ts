@@ -1,4 +1,4 @@
-// The distribution of values: dots on a number line for a few, a histogram for many.
+// The distribution of values: dots on a number line and a smooth curve for a few, a histogram for many.
 
 export const HISTOGRAM_FROM = 20;
 
@@ -24,4 +24,15 @@ export function histogram(values: readonly number[], { low, high }: Interval, bi
     counts[Math.min(bins - 1, Math.max(0, bin))]++;
   }
   return counts;
+}
+
+/** How wide the normal curve about each value is, by Silverman’s rule. */
+export function smoothing(count: number, deviation: number): number {
+  return 1.06 * deviation * count ** -0.2;
+}
+
+/** The density at a place: the mean of a normal curve about each value. */
+export function density(values: readonly number[], width: number, at: number): number {
+  const heights = values.map((v) => Math.exp(-0.5 * ((at - v) / width) ** 2));
+  return heights.reduce((a, b) => a + b, 0) / (values.length * width * Math.sqrt(2 * Math.PI));
 }

@@ -1,5 +1,6 @@
 // Example vectors, and the conventions of several libraries.
 
+import { t } from '../../language/text';
 import { normal } from '../../ui/random';
 
 /** 512 features of a word after attention, with mean 0.135 and deviation 0.048. */
@@ -14,8 +15,8 @@ export const conventions = [
   { name: 'PyTorch', ...root, epsilon: '1e-5' },
   { name: 'BERT', ...root, epsilon: '1e-12' },
   { name: 'Llama 3', ...root, norm: 'rms', epsilon: '1e-5' },
-  { name: 'From scratch', ...beside, epsilon: '1e-6' },
-  { name: 'Chapter 1', ...root, epsilon: '1e-8' },
+  { name: t`From scratch`, ...beside, epsilon: '1e-6' },
+  { name: t`Chapter 1`, ...root, epsilon: '1e-8' },
 ] as const;
 
 function wordFeatures(): number[] {

@@ -1,13 +1,21 @@
-// x, x̂ and the output on number lines: dots for a few values, a histogram for many.
+// x, x̂ and the output on number lines: dots and a curve for a few values, a histogram for many.
 
 import { scaleLinear } from 'd3-scale';
+import { t } from '../../language/text';
 import { linearTicks, type Scale, XAxis } from '../../ui/axes';
 import { Figure } from '../../ui/figure';
-import { type Box, Label, Line } from '../../ui/marks';
+import { type Box, Label, Line, type Point } from '../../ui/marks';
 import { exactNumber, roundNumber, shortNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { NOT_A_NUMBER } from './charts';
-import { histogram, HISTOGRAM_FROM, type Interval, intervalOf } from './distribution';
+import {
+  density,
+  histogram,
+  HISTOGRAM_FROM,
+  type Interval,
+  intervalOf,
+  smoothing,
+} from './distribution';
 import type { Measured } from './steps';
 
 export interface Place {
@@ -18,26 +26,27 @@ export interface Place {
   measured: Measured;
 }
 
+const WIDTH = 960;
 const ROW = 104;
 const PLOT = 52; // of a row: above its axis, below its name
 const BINS = 32;
 const RADIUS = 5; // of a dot
+const PARTS = 120; // of a curve
 
 /** The last two are on the same number line. */
 export function NumberLines({ places }: { places: Place[] }) {
   const [before, ...after] = places;
-  const shared = intervalOf(
-    after.flatMap((p) => p.values),
-    { low: -2, high: 2 },
-  );
-  const intervals = [intervalOf(before.values), ...after.map(() => shared)];
   const many = before.values.length >= HISTOGRAM_FROM;
+  const reach = (place: Place) => (many ? [...place.values] : withTails(place));
+  const shared = intervalOf(after.flatMap(reach), { low: -2, high: 2 });
+  const intervals = [intervalOf(reach(before)), ...after.map(() => shared)];
   const name = many
-    ? 'Histograms before and after'
-    : 'The values on number lines, before and after';
+    ? t`Histograms before and after`
+    : t`The values on number lines, before and after`;
   return (
     <Figure
       name={name}
+      width={WIDTH}
       height={ROW * places.length}
       draw={(width) =>
         places.map((place, i) => (
@@ -58,6 +67,12 @@ export function NumberLines({ places }: { places: Place[] }) {
         ))}
     </Figure>
   );
+}
+
+/** The ends of the curve. */
+function withTails({ values, measured }: Place): number[] {
+  const tail = 2 * smoothing(values.length, measured.deviation);
+  return [Math.min(...values) - tail, Math.max(...values) + tail];
 }
 
 interface NumberLineProps {
@@ -81,7 +96,7 @@ function NumberLine({ place, plot, interval, many }: NumberLineProps) {
           {name}
         </tspan>
         <tspan class="faint">
-          {`  mean ${roundNumber(mean, 3)}, deviation ${roundNumber(measured.deviation, 3)}`}
+          {`  ${t`mean ${roundNumber(mean, 3)}, deviation ${roundNumber(measured.deviation, 3)}`}`}
         </tspan>
       </text>
       {values.some(Number.isNaN) ? (
@@ -92,7 +107,10 @@ function NumberLine({ place, plot, interval, many }: NumberLineProps) {
           {many ? (
             <Histogram plot={plot} interval={interval} values={values} colour={colour} />
           ) : (
-            <Dots at={at} floor={plot.y + PLOT} values={values} colour={colour} />
+            <>
+              <Curve at={at} plot={plot} place={place} />
+              <Dots at={at} floor={plot.y + PLOT} values={values} colour={colour} />
+            </>
           )}
           <MeanLine x={at(measured.mean)} plot={plot} />
           <XAxis plot={plot} scale={at} ticks={linearTicks(at, plot.width / 90)} />
@@ -148,6 +166,28 @@ function Histogram({ plot, interval, values, colour }: HistogramProps) {
   });
 }
 
+/** The values, smoothed; the height of its highest place is the plot's. */
+function Curve({ at, plot, place }: { at: Scale; plot: Box; place: Place }) {
+  const { values, measured, colour } = place;
+  const width = smoothing(values.length, measured.deviation);
+  if (!(width > 0)) return null; // all values are one
+  const floor = plot.y + PLOT;
+  const places = Array.from({ length: PARTS + 1 }, (_, i) => plot.x + (plot.width * i) / PARTS);
+  const heights = places.map((x) => density(values, width, at.invert(x)));
+  const most = Math.max(...heights);
+  const points = places.map((x, i): Point => [x, floor - (heights[i] / most) * PLOT]);
+  return (
+    <>
+      <path
+        class="st-density"
+        d={`M${plot.x} ${floor}L${points.map((point) => point.join(' ')).join('L')}V${floor}Z`}
+        fill={colour}
+      />
+      <Line points={points} colour={colour} width={1.5} />
+    </>
+  );
+}
+
 interface DotsProps {
   at: Scale;
   floor: number;
@@ -182,9 +222,9 @@ function HistogramTable({ place, interval }: { place: Place; interval: Interval 
   const counts = histogram(place.values, interval, BINS);
   return (
     <DataTable
-      caption={`Histogram of ${place.name}`}
-      columns={['from', ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
-      rows={[{ head: 'values', cells: counts }]}
+      caption={t`Histogram of ${place.name}`}
+      columns={[t`from`, ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
+      rows={[{ head: t`values`, cells: counts }]}
     />
   );
 }

@@ -4,6 +4,7 @@ import { EPSILON_AT, VARIANCES } from 'addnorm';
 import { choice, type Field, number, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { TOKEN_NORMS } from '../../ui/names';
+import { LANGUAGES } from './code';
 import { features512 } from './examples';
 
 const EPSILONS = ['0', '1e-12', '1e-8', '1e-6', '1e-5', '1e-3', '0.1'] as const;
@@ -29,4 +30,5 @@ export const state = defineState('st', {
   epsilonAt: choice(EPSILON_AT, 'variance'),
   gamma: number({ min: 0, max: 3, step: 0.1, initial: 1 }),
   beta: number({ min: -3, max: 3, step: 0.1, initial: 0 }),
+  language: choice(LANGUAGES, 'python'),
 });

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';
 import { addNormToken } from '../../kernels/token';
 import { deviationFormula, meanFormula, normalizeFormula, texSum } from './arithmetic';
-import { histogram, intervalOf } from './distribution';
+import { density, histogram, intervalOf, smoothing } from './distribution';
 import { features512 } from './examples';
 import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 
@@ -98,4 +98,17 @@ test('a histogram counts every value', () => {
   expect(counts.reduce((a, b) => a + b)).toBe(5);
   expect(counts[0]).toBe(2);
   expect(counts.at(-1)).toBe(1);
+});
+
+test('the curve has area 1, and is moved and stretched with its values', () => {
+  const x = [1, 2, 3, 4];
+  const width = smoothing(4, Math.sqrt(1.25));
+  const places = Array.from({ length: 2000 }, (_, i) => -10 + 0.0125 * i);
+  const area = places.reduce((sum, at) => sum + 0.0125 * density(x, width, at), 0);
+  expect(area).toBeCloseTo(1, 6);
+  const moved = x.map((v) => 3 * v - 7);
+  for (const at of [-1, 1.5, 2, 4.7]) {
+    const there = density(moved, smoothing(4, 3 * Math.sqrt(1.25)), 3 * at - 7);
+    expect(3 * there).toBeCloseTo(density(x, width, at), 12);
+  }
 });

@@ -2,6 +2,7 @@
 
 import { KernelError, type NormOptions } from 'addnorm';
 import { normalizeToken } from '../../kernels/token';
+import { t } from '../../language/text';
 import type { TokenNorm } from '../../ui/names';
 import { largestDifference } from '../../ui/vectors';
 
@@ -72,36 +73,36 @@ export function remarks(options: NormOptions, steps: Steps): string[] {
   const found: string[] = [];
   if (normalized.some(Number.isNaN)) {
     return [
-      'The deviation is 0 and ε is 0: 0 ÷ 0 is not a number (NaN). ε is there to prevent this.',
+      t`The deviation is 0 and ε is 0: 0 ÷ 0 is not a number (NaN). ε is there to prevent this.`,
     ];
   }
   if (x.length === 1) {
     found.push(
       layer
-        ? 'One value is its own mean, so x̂ is 0 whatever the value was. A norm needs several features.'
-        : 'One value is its own RMS, so only its sign is left, reduced a little by ε.',
+        ? t`One value is its own mean, so x̂ is 0 whatever the value was. A norm needs several features.`
+        : t`One value is its own RMS, so only its sign is left, reduced a little by ε.`,
     );
   } else if (layer && x.every((v) => v === x[0])) {
     found.push(
-      'All values are equal: nothing deviates from the mean, so x̂ is 0 everywhere. ' +
-        'Without ε it would be 0 ÷ 0.',
+      t`All values are equal: nothing deviates from the mean, so x̂ is 0 everywhere. Without ε it
+        would be 0 ÷ 0.`,
     );
   } else if (!layer && x.every((v) => v === 0)) {
-    found.push('All values are 0, so x̂ is 0. Without ε it would be 0 ÷ 0.');
+    found.push(t`All values are 0, so x̂ is 0. Without ε it would be 0 ÷ 0.`);
   }
   if (varianceIs === 'too large') {
     found.push(
-      'The variance is too large for a 64-bit number. The kernels scale the values by a ' +
-        'power of two before they square them, so the deviation is right all the same.',
+      t`The variance is too large for a 64-bit number. The kernels scale the values by a power of two
+        before they square them, so the deviation is right all the same.`,
     );
   } else if (varianceIs === 'too small') {
-    found.push('The variance is too small for a 64-bit number and shows as 0.');
+    found.push(t`The variance is too small for a 64-bit number and shows as 0.`);
   }
   const data = options.epsilonAt === 'variance' ? variance : Math.sqrt(variance);
   if (normalized.some((v) => v !== 0) && epsilon > data) {
     found.push(
-      'Here ε is larger than what the values give, so ε decides the deviation, and x̂ ' +
-        'comes out small.',
+      t`Here ε is larger than what the values give, so ε decides the deviation, and x̂ comes out
+        small.`,
     );
   }
   return found;

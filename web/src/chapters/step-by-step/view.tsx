@@ -4,6 +4,7 @@ import type { NormOptions } from 'addnorm';
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { addNormToken } from '../../kernels/token';
+import { t, Trans, translated } from '../../language/text';
 import { symmetricRange } from '../../ui/bars';
 import { Button, Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
@@ -17,6 +18,7 @@ import { HISTOGRAM_FROM } from './distribution';
 import { conventions, features512, wideSpread } from './examples';
 import { NumberLines } from './number-lines';
 import { LIMIT, state } from './state';
+import { StepCode } from './step-code';
 import { changeOfNormalized, measure, remarks, type Steps, takeSteps } from './steps';
 import './style.css';
 
@@ -31,10 +33,12 @@ export function StepByStep() {
   return (
     <>
       <p>
-        A norm processes the features of one token in four small steps. Type or paste your own
-        numbers, or drag the bars; everything below follows.
+        {t`A norm processes the features of one token in four small steps. Type or paste your own
+        numbers, or drag the bars; everything below follows.`}
       </p>
-      <VectorControls problem={typeof steps === 'string' ? `cannot be used: ${steps}` : ''} />
+      <VectorControls
+        problem={typeof steps === 'string' ? t`cannot be used: ${translated(steps)}` : ''}
+      />
       <NormControls />
       {typeof steps === 'string' ? (
         <DeviationControls />
@@ -49,19 +53,19 @@ function VectorControls({ problem }: { problem: string }) {
   return (
     <>
       <TextField
-        label="Vector"
+        label={t`Vector`}
         item={state.x}
         rows={2}
-        hint="1 to 1024 numbers, between commas or blanks, in brackets or not."
+        hint={t`1 to 1024 numbers, between commas or blanks, in brackets or not.`}
         format={(values) => values.join(', ')}
         problem={problem}
       />
-      <div class="buttons" role="group" aria-label="Examples">
+      <div class="buttons" role="group" aria-label={t`Examples`}>
         <Button onClick={() => (state.x.value = state.x.field.initial)}>1, 2, 3, 4</Button>
-        <Button onClick={() => (state.x.value = wideSpread)}>Wide spread</Button>
-        <Button onClick={() => (state.x.value = features512)}>512 features</Button>
-        <Button onClick={() => (state.x.value = [3, 3, 3, 3])}>Equal values</Button>
-        <Button onClick={() => (state.x.value = [5])}>One value</Button>
+        <Button onClick={() => (state.x.value = wideSpread)}>{t`Wide spread`}</Button>
+        <Button onClick={() => (state.x.value = features512)}>{t`512 features`}</Button>
+        <Button onClick={() => (state.x.value = [3, 3, 3, 3])}>{t`Equal values`}</Button>
+        <Button onClick={() => (state.x.value = [5])}>{t`One value`}</Button>
       </div>
     </>
   );
@@ -71,15 +75,15 @@ function NormControls() {
   return (
     <>
       <div class="controls">
-        <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
+        <Choice label={t`Norm`} item={state.norm} labels={NORM_NAMES} />
       </div>
       <details>
-        <summary>As in PyTorch, BERT, Llama 3 …</summary>
-        <Presets label="Conventions" state={state} presets={conventions} />
+        <summary>{t`As in PyTorch, BERT, Llama 3 …`}</summary>
+        <Presets label={t`Conventions`} state={state} presets={conventions} />
         <p class="hint">
-          They differ in ε, in its place, and in what the variance is divided by: the controls of
+          {t`They differ in ε, in its place, and in what the variance is divided by: the controls of
           step 2. Code written from scratch with torch.std divides by n − 1, and often adds ε beside
-          the root.
+          the root.`}
         </p>
       </details>
     </>
@@ -90,12 +94,12 @@ function DeviationControls() {
   return (
     <div class="controls">
       <Choice
-        label="Variance"
+        label={t`Variance`}
         item={state.variance}
         labels={{ population: '÷ n', unbiased: '÷ (n − 1)' }}
       />
       <Choice
-        label="Place of ε"
+        label={t`Place of ε`}
         item={state.epsilonAt}
         labels={{ variance: '√(Var + ε)', deviation: '√Var + ε' }}
       />
@@ -141,25 +145,27 @@ function Cards({ options, steps, output }: ResultsProps) {
   return (
     <div class="st-cards">
       <Card
-        title="1. Mean"
+        title={t`1. Mean`}
+        code={<StepCode step={1} options={options} />}
         tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-        statistics={[['mean', 'mean μ', mean]]}
+        statistics={[['mean', t`mean μ`, mean]]}
         chart={<InputChart x={x} mean={rms ? undefined : mean} />}
       >
         {rms
-          ? 'RMSNorm skips this step: it subtracts no mean.'
-          : 'The centre of the values: the dashed line.'}
+          ? t`RMSNorm skips this step: it subtracts no mean.`
+          : t`The centre of the values: the dashed line.`}
       </Card>
       <Card
-        title={rms ? '2. Root mean square' : '2. Variance and deviation'}
+        title={rms ? t`2. Root mean square` : t`2. Variance and deviation`}
+        code={<StepCode step={2} options={options} />}
         tex={arithmetic.deviationFormula(options, steps)}
         statistics={[
-          ['variance', rms ? 'mean square' : 'variance', variance],
-          ['deviation', 'deviation σ', deviation],
+          ['variance', rms ? t`mean square` : t`variance`, variance],
+          ['deviation', t`deviation σ`, deviation],
         ]}
         chart={
           <StepChart
-            name={rms ? 'The values and their root mean square' : 'Deviations from the mean'}
+            name={rms ? t`The values and their root mean square` : t`Deviations from the mean`}
             row={{ name: rms ? 'x' : 'x − μ', id: 'centred', values: centred }}
             colour="var(--stream)"
             range={spread}
@@ -168,29 +174,32 @@ function Cards({ options, steps, output }: ResultsProps) {
         }
         controls={<DeviationControls />}
       >
-        {rms ? 'How large the values are: ' : 'How far the values lie from the mean: '}
-        the dotted lines stand at ±σ.
+        {rms
+          ? t`How large the values are: the dotted lines stand at ±σ.`
+          : t`How far the values lie from the mean: the dotted lines stand at ±σ.`}
       </Card>
       <Card
-        title="3. Normalize"
+        title={t`3. Normalize`}
+        code={<StepCode step={3} options={options} />}
         tex={arithmetic.normalizeFormula(options, steps)}
         chart={
           <StepChart
-            name="The normalized values"
+            name={t`The normalized values`}
             row={{ name: 'x̂', id: 'normalized', values: normalized }}
             colour="var(--normalized)"
             range={range}
           />
         }
       >
-        {rms ? 'Divide by σ.' : 'Subtract the mean, divide by σ.'}
+        {rms ? t`Divide by σ.` : t`Subtract the mean, divide by σ.`}
       </Card>
       <Card
-        title="4. Scale and shift"
+        title={t`4. Scale and shift`}
+        code={<StepCode step={4} options={options} />}
         tex={arithmetic.outputFormula(gamma, beta, normalized, output)}
         chart={
           <StepChart
-            name="The output"
+            name={t`The output`}
             row={{ name: 'y', id: 'output', values: output }}
             colour="var(--output)"
             range={range}
@@ -198,14 +207,14 @@ function Cards({ options, steps, output }: ResultsProps) {
         }
         controls={
           <div class="controls">
-            <Slider label="Scale γ" item={state.gamma} />
-            <Slider label="Shift β" item={state.beta} />
+            <Slider label={t`Scale γ`} item={state.gamma} />
+            <Slider label={t`Shift β`} item={state.beta} />
           </div>
         }
       >
-        Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
-        The scale of the picture is that of step 3.
-        {rms && ' RMSNorm has no β in most models: leave it at 0 for theirs.'}
+        {t`Times γ, plus β. A model learns one γ and one β for each feature; here one pair serves all.
+        The scale of the picture is that of step 3.`}
+        {rms && ` ${t`RMSNorm has no β in most models: leave it at 0 for theirs.`}`}
       </Card>
     </div>
   );
@@ -214,26 +223,32 @@ function Cards({ options, steps, output }: ResultsProps) {
 interface CardProps {
   title: string;
   tex: string;
+  code: ComponentChildren;
   statistics?: [id: string, name: string, value: number][];
   chart: ComponentChildren;
   controls?: ComponentChildren; // of what the chart shows
   children: ComponentChildren;
 }
 
-function Card({ title, tex, statistics, chart, controls, children }: CardProps) {
+function Card({ title, tex, code, statistics, chart, controls, children }: CardProps) {
   return (
     <article class="card st-card">
       <h3>{title}</h3>
-      {chart}
-      {controls}
-      <p>{children}</p>
-      <Formula tex={tex} block />
-      {statistics && (
-        <Statistics
-          look="inline"
-          rows={statistics.map(([id, name, value]) => [id, name, <Rounded value={value} />])}
-        />
-      )}
+      <div>
+        {chart}
+        {controls}
+        <p>{children}</p>
+      </div>
+      <div>
+        <Formula tex={tex} block />
+        {statistics && (
+          <Statistics
+            look="inline"
+            rows={statistics.map(([id, name, value]) => [id, name, <Rounded value={value} />])}
+          />
+        )}
+        {code}
+      </div>
     </article>
   );
 }
@@ -250,18 +265,20 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
   const many = steps.x.length >= HISTOGRAM_FROM;
   return (
     <>
-      <h3>Before and after</h3>
+      <h3>{t`Before and after`}</h3>
       <p>
-        {many ? 'Each column counts values. ' : 'Each dot is one value. '}
-        The dashed line is the mean; the band reaches one deviation to either side. x has a scale of
+        {many
+          ? t`Each column counts values.`
+          : t`Each dot is one value, and the curve smooths them.`}{' '}
+        {t`The dashed line is the mean; the band reaches one deviation to either side. x has a scale of
         its own, x̂ and y share one. The shape stays: for one vector a norm moves and stretches, and
-        does nothing else.
+        does nothing else.`}
       </p>
       <NumberLines places={places} />
       <DataTable
-        caption="Measured, without ε"
+        caption={t`Measured, without ε`}
         visible
-        columns={['values', 'mean', 'deviation', 'RMS']}
+        columns={[t`values`, t`mean`, t`deviation`, t`RMS`]}
         rows={places.map(({ name, id }, i) => ({
           head: name,
           cells: columns.map((texts) => texts[i]),
@@ -273,8 +290,8 @@ function BeforeAndAfter({ options, steps, output }: ResultsProps) {
 }
 
 const CHANGES = [
-  { name: 'x + 10', button: 'Add 10', change: (v: number) => v + 10 },
-  { name: '10 · x', button: 'Times 10', change: (v: number) => 10 * v },
+  { name: 'x + 10', button: t`Add 10`, change: (v: number) => v + 10 },
+  { name: '10 · x', button: t`Times 10`, change: (v: number) => 10 * v },
 ];
 
 /** The changes of x that the norm removes. */
@@ -283,13 +300,13 @@ function Blindness({ options, steps }: StepsProps) {
   const rms = options.kind === 'rms';
   return (
     <>
-      <h3>What the norm does not see</h3>
+      <h3>{t`What the norm does not see`}</h3>
       <p>
         {rms
-          ? 'RMSNorm does not see the scale of its input: what is left below is ε and rounding. It ' +
-            'does see a shift, as it subtracts no mean.'
-          : 'LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and ' +
-            'rounding.'}
+          ? t`RMSNorm does not see the scale of its input: what is left below is ε and rounding. It
+              does see a shift, as it subtracts no mean.`
+          : t`LayerNorm sees neither a shift nor the scale of its input: what is left below is ε and
+              rounding.`}
       </p>
       <ul class="plain-list">
         {CHANGES.map(({ name, button, change }) => (
@@ -301,8 +318,14 @@ function Blindness({ options, steps }: StepsProps) {
               {button}
             </Button>
             <span data-change={name}>
-              {name} changes x̂ by at most{' '}
-              <Formula tex={texNumber(changeOfNormalized(options, steps, change), 2)} />
+              <Trans>
+                {{ name }} changes x̂ by at most{' '}
+                {{
+                  change: (
+                    <Formula tex={texNumber(changeOfNormalized(options, steps, change), 2)} />
+                  ),
+                }}
+              </Trans>
             </span>
           </li>
         ))}

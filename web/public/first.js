@@ -1,0 +1,30 @@
+// What must be known before anything is shown: the theme (src/ui/theme.ts has the rest), the language
+// (src/language/), and whether the page is a chapter in a frame or a presentation.
+const LANGUAGES = ['en']; // those whose translation is complete
+const asked = new URLSearchParams(location.search);
+const { dataset } = document.documentElement;
+
+const themes = ['system', 'light', 'dark'];
+let theme = asked.get('theme');
+if (!themes.includes(theme)) {
+  theme = 'system';
+  try {
+    theme = localStorage.getItem('theme') ?? theme;
+  } catch {}
+}
+const dark =
+  theme === 'dark' || (theme !== 'light' && matchMedia('(prefers-color-scheme: dark)').matches);
+dataset.theme = dark ? 'dark' : 'light';
+
+const wanted = [asked.get('lang') ?? '', ...navigator.languages];
+const known = wanted.map((tag) => tag.split('-')[0].toLowerCase());
+const language = known.find((name) => LANGUAGES.includes(name)) ?? 'en';
+document.documentElement.lang = language;
+dataset.languages = LANGUAGES.join(' ');
+// Its catalogue runs before the page's script. Where this is no file, the page has the catalogue in itself.
+if (language !== 'en' && document.currentScript.src) {
+  document.write(`<script defer src="./locales/${language}.js"><\/script>`);
+}
+
+const view = ['embed', 'present'].find((name) => asked.has(name));
+if (view) dataset.view = view;

@@ -1,0 +1,32 @@
+// What the reader expects of x̂ before F is multiplied by ten.
+
+import { t } from '../../language/text';
+import { GuessCard } from '../../ui/guess';
+import { INJECTED, injected } from './compute';
+import { state } from './state';
+import { isSame } from './verdict';
+
+const ANSWERS = {
+  a: t`It stays as it is`,
+  b: t`It becomes ten times as large`,
+  c: t`It keeps its size, but turns`,
+};
+
+export function InjectionGuess() {
+  const same = isSame(injected.value);
+  return (
+    <GuessCard
+      question={t`F(x) is multiplied by ${INJECTED}. What does x̂ do?`}
+      answers={ANSWERS}
+      right={same ? 'a' : 'c'}
+      item={state.guess}
+      onAnswer={() => (state.unstable.value = true)}
+      reply={
+        same
+          ? t`All that is normalized was scaled, and a norm does not see the scale.`
+          : t`The norm brings the sum back into range. But only F was scaled, so x̂ turns towards
+            LayerNorm(F).`
+      }
+    />
+  );
+}

@@ -1,0 +1,65 @@
+// One token through one sublayer that reads it, in three arrangements. F is the feed-forward network of
+// the library's block.
+
+import type { Block } from 'addnorm';
+import { kernels } from '../../kernels/current';
+import { addNormToken } from '../../kernels/token';
+import { length } from '../../ui/vectors';
+import { LAYER_NORM, layerNorm } from './compute';
+import { FEATURES } from './state';
+
+export const ARRANGEMENTS = ['plain', 'post', 'pre'] as const;
+export type Arrangement = (typeof ARRANGEMENTS)[number];
+
+type Vector = readonly number[];
+
+/** F has three hidden features. Its weights are set by hand; those of the last two features are 0. */
+const HIDDEN = 3;
+const UP = [1, -1, 0.5, 0, 0, -0.5, 1, 1, 0, 0, 0.5, 0.5, -1, 0, 0];
+const DOWN = [0.6, -0.4, 0.3, -0.3, 0.8, -0.5, 0.4, 0.5, 0.6, 0.7, -0.2, -0.6, -0.5, 0.6, 0.4];
+/** The features that F does not read, from 0. */
+export const UNREAD = [3, 4];
+
+let block: Block | undefined;
+
+/** A block whose attention adds nothing, and whose feed-forward network has neither residual nor norm. */
+function sublayer(): Block {
+  if (block) return block;
+  block = kernels.block({ dModel: FEATURES, heads: 1, dFf: HIDDEN, placement: 'none/plain' });
+  block.setParameters({
+    'attention.output.weight': new Float32Array(FEATURES * FEATURES),
+    'attention.output.bias': new Float32Array(FEATURES),
+    'feed_forward.up.weight': Float32Array.from(UP),
+    'feed_forward.up.bias': new Float32Array(HIDDEN),
+    'feed_forward.down.weight': Float32Array.from(DOWN),
+    'feed_forward.down.bias': new Float32Array(FEATURES),
+  });
+  return block;
+}
+
+function f(x: Vector): number[] {
+  return Array.from(sublayer().forward(Float32Array.from(x)));
+}
+
+/** A token on its way: what F reads, what F gives, what leaves the sublayer. */
+export interface Passage {
+  reads: Vector;
+  gives: Vector;
+  leaves: Vector;
+}
+
+export function passage(arrangement: Arrangement, x: Vector): Passage {
+  const reads = arrangement === 'pre' ? layerNorm(x) : x;
+  const gives = f(reads);
+  const { sum, output } = addNormToken(LAYER_NORM, x, gives, 1, 0);
+  return { reads, gives, leaves: { plain: gives, post: output, pre: sum }[arrangement] };
+}
+
+/** Another token: the same but for what F does not read. */
+export function other(x: Vector): number[] {
+  return x.map((v, i) => (UNREAD.includes(i) ? v + (v > 0 ? -1 : 1) : v));
+}
+
+export function distance(a: Vector, b: Vector): number {
+  return length(a.map((v, i) => v - b[i]));
+}

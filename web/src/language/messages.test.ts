@@ -1,0 +1,61 @@
+// The catalogues have every text of the page, each beside the others of its file. `npm run messages`
+// brings them up to date.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { messagesOf } from '../../plugins/messages';
+import { type Entry, formatPo, parsePo } from '../../plugins/po';
+import { libraryMessages } from '../../test/library-texts';
+
+const sources = fileURLToPath(new URL('..', import.meta.url));
+const fileOf = (language: string) => `${sources}locales/${language}.po`;
+
+const PLURALS: Record<string, string> = {
+  en: 'nplurals=2; plural=(n != 1);',
+  de: 'nplurals=2; plural=(n != 1);',
+  es: 'nplurals=2; plural=(n != 1);',
+  zh: 'nplurals=1; plural=0;',
+};
+
+test('each catalogue has every message', { timeout: 300_000 }, async () => {
+  const messages = await allMessages();
+  for (const [language, plurals] of Object.entries(PLURALS)) {
+    const file = fileOf(language);
+    const entries = language === 'en' ? messages : inLanguage(messages, file, plurals);
+    await expect(formatPo(language, plurals, entries)).toMatchFileSnapshot(file);
+  }
+});
+
+/** Each once, in the order of files and of places in them. */
+async function allMessages(): Promise<Entry[]> {
+  const entries = new Map<string, Required<Entry>>();
+  const add = (origin: string, id: string, plural = '', comments: string[] = []) => {
+    const entry = entries.get(id) ?? { id, plural, forms: [], origins: [], comments };
+    if (entry.plural !== plural) throw new Error(`${origin}: “${id}” has two plurals`);
+    if (!entry.origins.includes(origin)) entry.origins.push(origin);
+    entries.set(id, { ...entry, forms: plural ? ['', ''] : [''] });
+  };
+  for (const file of sourceFiles()) {
+    const found = await messagesOf(readFileSync(`${sources}${file}`, 'utf8'), file);
+    for (const { id, plural, comments } of found) add(`src/${file}`, id, plural, comments);
+  }
+  for (const message of await libraryMessages()) add('the library', message);
+  return [...entries.values()];
+}
+
+function sourceFiles(): string[] {
+  const files = readdirSync(sources, { recursive: true, encoding: 'utf8' });
+  return files.filter((file) => /(?<!\.test)\.tsx?$/.test(file)).sort();
+}
+
+/** The messages with the translations that the file has. */
+function inLanguage(messages: readonly Entry[], file: string, plurals: string): Entry[] {
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  const known = new Map(parsePo(text).map(({ id, plural, forms }) => [`${id}|${plural}`, forms]));
+  const count = Number(/nplurals=(\d)/.exec(plurals)![1]);
+  return messages.map((entry) => ({
+    ...entry,
+    forms: known.get(`${entry.id}|${entry.plural}`) ?? Array(entry.plural ? count : 1).fill(''),
+  }));
+}

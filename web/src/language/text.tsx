@@ -1,0 +1,93 @@
+// The page's texts. English stands in the code; a catalogue gives the other languages.
+
+import {
+  cloneElement,
+  type ComponentChild,
+  type ComponentChildren,
+  isValidElement,
+  type VNode,
+} from 'preact';
+import { catalogue } from './catalogue';
+import { withLabels } from './drawing';
+import { language } from './language';
+import { filled, pieces, PLACES, tagged, templateOf, withoutNumbers } from './template';
+
+/** t`A stack of ${n} layers`, as the reader's language has it. */
+export function t(parts: TemplateStringsArray, ...values: unknown[]): string {
+  return filled(found(templateOf(parts)), values);
+}
+
+const CATEGORIES = ['zero', 'one', 'two', 'few', 'many', 'other'] as const;
+const rules = new Intl.PluralRules(language);
+const categories = CATEGORIES.filter((c) => rules.resolvedOptions().pluralCategories.includes(c));
+
+/** plural(n, '{n} layer', '{n} layers'). Further values have names, too. */
+export function plural(n: number, one: string, other: string, values: object = {}): string {
+  const forms = catalogue[one] ?? [one, other];
+  const form = Math.min(categories.indexOf(rules.select(n)), forms.length - 1);
+  return filled(forms[form], { n, ...values });
+}
+
+/** A text of the library, or one that msg`…` marks. What has no translation stays as it is. */
+export function translated(text: string): string {
+  if (language === 'en') return text;
+  return catalogue[text]?.[0] ?? pieces(text).map(piece).join('');
+}
+
+/** A drawing of the library with its labels. */
+export function translatedSvg(svg: string): string {
+  return language === 'en' ? svg : withLabels(svg, translated);
+}
+
+function piece(text: string): string {
+  const [message, numbers] = withoutNumbers(text);
+  return filled(found(message), numbers);
+}
+
+/** <Trans>See <a href="…">the lab</a> for {{ n }} more.</Trans>: text with elements and values, of which
+ * each has a name. */
+export function Trans({ children }: { children: ComponentChildren }) {
+  const elements: VNode<any>[] = [];
+  const values: Record<string, ComponentChild> = {};
+  const message = messageOf(children, elements, values);
+  return <>{built(found(message), elements, values)}</>;
+}
+
+function found(message: string): string {
+  return catalogue[message]?.[0] ?? message;
+}
+
+function messageOf(
+  child: ComponentChildren,
+  elements: VNode<any>[],
+  values: Record<string, ComponentChild>,
+): string {
+  if (Array.isArray(child)) return child.map((c) => messageOf(c, elements, values)).join('');
+  if (isValidElement(child)) {
+    const number = elements.push(child) - 1;
+    return tagged(number, messageOf((child.props as any).children ?? '', elements, values));
+  }
+  if (typeof child !== 'object' || child === null) return String(child ?? '');
+  Object.assign(values, child);
+  return `{${Object.keys(child)[0]}}`;
+}
+
+function built(
+  message: string,
+  elements: VNode<any>[],
+  values: Record<string, ComponentChild>,
+): ComponentChild[] {
+  const parts: ComponentChild[] = [];
+  let end = 0;
+  for (const { 0: whole, index, ...place } of message.matchAll(PLACES)) {
+    if (index > end) parts.push(message.slice(end, index));
+    end = index + whole.length;
+    const { 1: value, 2: element, 3: content, 4: alone } = place;
+    if (value !== undefined) parts.push(value in values ? values[value] : whole);
+    else if (alone !== undefined) parts.push(elements[Number(alone)]);
+    else
+      parts.push(cloneElement(elements[Number(element)], {}, ...built(content, elements, values)));
+  }
+  if (end < message.length) parts.push(message.slice(end));
+  return parts;
+}

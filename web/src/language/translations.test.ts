@@ -1,0 +1,55 @@
+// A language that the page offers has every text, and a translation keeps what stands in the text.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, test } from 'vitest';
+import { parsePo } from '../../plugins/po';
+
+const web = fileURLToPath(new URL('../..', import.meta.url));
+const files = readdirSync(`${web}src/locales`).filter((file) => file !== 'en.po');
+
+/** What public/first.js makes of an address and of a browser's languages. */
+function chosen(search: string, languages: string[]) {
+  const root = { lang: '', dataset: {} as Record<string, string> };
+  runInNewContext(readFileSync(`${web}public/first.js`, 'utf8'), {
+    URLSearchParams,
+    location: { search },
+    navigator: { languages },
+    document: { documentElement: root, currentScript: { src: '' } },
+    localStorage: { getItem: () => null },
+    matchMedia: () => ({ matches: false }),
+  });
+  return { language: root.lang, offered: root.dataset.languages.split(' ') };
+}
+
+describe('the language', () => {
+  const { offered } = chosen('', []);
+  test.each(offered)('%s is the one that the address names, else the browser’s first', (name) => {
+    expect(chosen(`?lang=${name}`, ['en']).language).toBe(name);
+    expect(chosen('', ['xx', `${name}-XX`, 'en']).language).toBe(name);
+    expect(chosen('?lang=xx', [name.toUpperCase()]).language).toBe(name);
+  });
+  test('is English where there is no other', () => {
+    expect(chosen('?lang=xx', []).language).toBe('en');
+    expect(offered[0]).toBe('en');
+  });
+  test.each(offered.slice(1))('%s is complete', (name) => {
+    const entries = parsePo(readFileSync(`${web}src/locales/${name}.po`, 'utf8'));
+    const missing = entries.filter(({ forms }) => forms.length === 0 || forms.includes(''));
+    expect(missing.map(({ id }) => id)).toEqual([]);
+  });
+});
+
+/** Values and elements of a message, in any order. */
+const places = (message: string) => (message.match(/\{\w+\}|<\/?\d+\/?>/g) ?? []).sort();
+
+test.each(files)('%s keeps the values and elements of each text', (file) => {
+  const text = readFileSync(`${web}src/locales/${file}`, 'utf8');
+  for (const { id, plural, forms } of parsePo(text)) {
+    for (const form of forms.filter(Boolean)) {
+      const expected = plural ? [places(id), places(plural)] : [places(id)];
+      expect(expected, form).toContainEqual(places(form));
+    }
+  }
+});

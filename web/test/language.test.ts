@@ -1,0 +1,89 @@
+// The page in another language.
+
+import { expect, test } from 'vitest';
+import { chapter, openPage, seriousFindings } from './page';
+import { offered, translation } from './offered';
+import { inWideLetters, plainTexts, wide } from './wide-letters';
+
+test.each(offered)('the page is there in %s, also on a phone', async (language) => {
+  const page = await openPage(`?lang=${language}`, { width: 360 });
+  await page.getByText(translation(language, 'It carries.')).waitFor();
+  const root = page.locator('html');
+  expect(await root.getAttribute('lang')).toBe(language);
+  expect(await root.evaluate(({ scrollWidth }) => scrollWidth)).toBeLessThanOrEqual(360);
+  expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
+});
+
+test('the page frame has no text that is not translated', async () => {
+  const page = await openPage('?lang=de', inWideLetters);
+  await page.getByText(wide('It carries.')).waitFor();
+  expect(await page.evaluate(() => document.documentElement.lang)).toBe('de');
+  expect(await page.title()).toBe(wide('Add & Norm, to see, touch and try'));
+  expect(await plainTexts(page.locator('header, [role=toolbar], nav, .closing, footer'))).toEqual(
+    [],
+  );
+  expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
+});
+
+/** The chapters whose text is in the catalogue. */
+const TRANSLATED = [
+  'add-norm',
+  'step-by-step',
+  'geometry',
+  'axes',
+  'backward',
+  'block',
+  'quiz',
+  'lab',
+];
+
+test.each(TRANSLATED)('%s has no text that is not translated', async (id) => {
+  const page = await openPage(`?lang=de#${id}`, inWideLetters);
+  const section = chapter(page, id);
+  await section.locator('.wait, [aria-busy=true]').first().waitFor({ state: 'detached' });
+  expect(await plainTexts(section)).toEqual([]);
+  expect(await seriousFindings(page, `#${id}`)).toEqual([]);
+});
+
+test('a presentation has no text that is not translated', async () => {
+  const page = await openPage('?lang=de&present#backward', { ...inWideLetters, level: 0 });
+  await page.getByText(wide('Notes window')).waitFor();
+  for (const key of ['n', 'g', '?']) {
+    await page.keyboard.press(key);
+    expect(await plainTexts(page.locator('.presenter')), key).toEqual([]);
+  }
+  const opened = page.context().waitForEvent('page');
+  await page.keyboard.press('w');
+  const speaker = await opened;
+  await speaker.locator('.speaker-note').waitFor();
+  expect(await plainTexts(speaker.locator('.speaker'))).toEqual([]);
+});
+
+test('the menu offers the languages, and keeps the state', async () => {
+  const page = await openPage('?lang=de#highway?hw.layers=6', inWideLetters);
+  const menu = page.getByLabel(wide('Language'));
+  expect(await menu.locator('option').allTextContents()).toEqual(['English', 'Deutsch']);
+  expect(await menu.inputValue()).toBe('de');
+  await menu.selectOption('English');
+  await page.getByRole('heading', { name: 'The highway' }).waitFor();
+  expect(page.url()).toMatch(/\?lang=en#highway\?hw.layers=6$/);
+  expect(await page.evaluate(() => document.documentElement.lang)).toBe('en');
+});
+
+test('an embedded chapter and its link to the whole page keep the language', async () => {
+  const page = await openPage('?lang=de&embed=highway#highway', {
+    ...inWideLetters,
+    heading: wide('The highway'),
+    level: 2,
+  });
+  expect(await plainTexts(page.locator('.embed-source'))).toEqual([]);
+  const href = await page.locator('.embed-source a').getAttribute('href');
+  expect(new URL(href!).search).toBe('?lang=de');
+});
+
+test('the browser’s language is taken where the address names none', async () => {
+  const before = () =>
+    Object.defineProperty(navigator, 'languages', { get: () => ['fr', 'de-AT', 'en'] });
+  const page = await openPage('', { ...inWideLetters, before });
+  expect(await page.evaluate(() => document.documentElement.lang)).toBe('de');
+});
