@@ -1,61 +1,18 @@
-// The page in another language, which stands here for all: each letter of a translation is a wide one,
-// so that a text in plain letters has not been translated.
+// The page in another language.
 
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { parsePo } from '../plugins/po';
-import { chapter, openPage, type PageOptions, seriousFindings } from './page';
+import { chapter, openPage, seriousFindings } from './page';
+import { offered, translation } from './offered';
+import { inWideLetters, plainTexts, wide } from './wide-letters';
 
-const list = fileURLToPath(new URL('../src/locales/en.po', import.meta.url));
-
-/** ａ for a, without the values and elements of a message. */
-function wide(message: string): string {
-  const letter = (c: string) => String.fromCharCode(c.charCodeAt(0) + 0xfee0);
-  return message
-    .split(/(\{\w+\}|<\/?\d+\/?>)/)
-    .map((part, i) => (i % 2 ? part : part.replace(/[a-z]/gi, letter)))
-    .join('');
-}
-
-const catalogue = () => {
-  const entries = parsePo(readFileSync(list, 'utf8'));
-  return Object.fromEntries(
-    entries.map(({ id, plural }) => [id, plural ? [wide(id), wide(plural)] : [wide(id)]]),
-  );
-};
-
-const inWideLetters: PageOptions = {
-  changed: {
-    '**/first.js': (text) => text.replace(/LANGUAGES = \[.*\]/, "LANGUAGES = ['en', 'de']"),
-    '**/locales/de.js': () => `globalThis.catalogue = ${JSON.stringify(catalogue())}`,
-  },
-};
-
-/** What a reader sees or hears there in plain words, but for names and code. */
-async function plainTexts(part: Locator): Promise<string[]> {
-  const texts = await part.evaluateAll((parts) => {
-    const isCode = (element: Element) =>
-      element.closest('code, pre, .katex, .formula, .closing-references, option[lang]');
-    const ATTRIBUTES = ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'alt'];
-    return parts.flatMap((part) =>
-      [part, ...part.querySelectorAll('*')]
-        .filter((element) => !isCode(element))
-        .flatMap((element) => [
-          ...ATTRIBUTES.map((name) => element.getAttribute(name) ?? ''),
-          ...[...element.childNodes].map((node) =>
-            node.nodeType === Node.TEXT_NODE ? node.textContent! : '',
-          ),
-        ]),
-    );
-  });
-  return [...new Set(texts)].filter((text) => /[a-z]{3}/i.test(text.replace(NAMES, '')));
-}
-
-/** What has no translation. */
-const NAMES =
-  /\b(What does a deep network forget|LayerNorm|RMSNorm|BatchNorm|InstanceNorm|GroupNorm|Xavier|d_model|Add|Norm|SVG|PNG|CSV|RMS|PyTorch|BERT|Llama|Python|JavaScript|Var)\b/g;
+test.each(offered)('the page is there in %s, also on a phone', async (language) => {
+  const page = await openPage(`?lang=${language}`, { width: 360 });
+  await page.getByText(translation(language, 'It carries.')).waitFor();
+  const root = page.locator('html');
+  expect(await root.getAttribute('lang')).toBe(language);
+  expect(await root.evaluate(({ scrollWidth }) => scrollWidth)).toBeLessThanOrEqual(360);
+  expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
+});
 
 test('the page frame has no text that is not translated', async () => {
   const page = await openPage('?lang=de', inWideLetters);
@@ -69,7 +26,7 @@ test('the page frame has no text that is not translated', async () => {
 });
 
 /** The chapters whose text is in the catalogue. */
-const TRANSLATED: string[] = ['add-norm', 'step-by-step', 'geometry'];
+const TRANSLATED = ['add-norm', 'step-by-step', 'geometry'];
 
 test.each(TRANSLATED)('%s has no text that is not translated', async (id) => {
   const page = await openPage(`?lang=de#${id}`, inWideLetters);
@@ -96,6 +53,7 @@ test('an embedded chapter and its link to the whole page keep the language', asy
     heading: wide('The highway'),
     level: 2,
   });
+  expect(await plainTexts(page.locator('.embed-source'))).toEqual([]);
   const href = await page.locator('.embed-source a').getAttribute('href');
   expect(new URL(href!).search).toBe('?lang=de');
 });

@@ -8,6 +8,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { MadeRun } from './made-run';
 import { openPage, type PageOptions, read, seriousFindings } from './page';
 import { type Server, startServer } from './serve';
+import { inWideLetters, plainTexts, wide } from './wide-letters';
 
 let folder: string;
 let server: Server;
@@ -69,6 +70,16 @@ test('lists runs with what they differ in, and draws their curves', async () => 
   expect(gradients[99]).toBeCloseTo(done.step(100).gradient_norm, 5);
   const rates = await curve(page, 'Learning rate', 'done');
   expect(rates[49]).toBeCloseTo(done.step(50).learning_rate, 8);
+});
+
+test('has no text that is not translated', async () => {
+  twoRuns();
+  const page = await openRuns('?lang=de', { ...inWideLetters, heading: wide('Training runs') });
+  await page.locator('tr[data-curve="sweep/other"]').first().waitFor({ state: 'attached' });
+  const parts = page.locator('header, [role=toolbar], .run-list, [aria-labelledby=curves], footer');
+  const ofRuns = /^(done|sweep\/other)|^(lr|steps)$/;
+  expect((await plainTexts(parts)).filter((text) => !ofRuns.test(text))).toEqual([]);
+  expect(await seriousFindings(page, 'body')).toEqual([]);
 });
 
 test('shows the stream by layer at each step that was profiled', async () => {

@@ -1,0 +1,89 @@
+// A language that stands for all: each letter of a translation is a wide one, so that a text in plain
+// letters has not been translated.
+
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Locator } from 'playwright-core';
+import { parsePo } from '../plugins/po';
+import type { PageOptions } from './page';
+
+const list = fileURLToPath(new URL('../src/locales/en.po', import.meta.url));
+
+/** ａ for a, without the values and elements of a message. */
+export function wide(message: string): string {
+  const letter = (c: string) => String.fromCharCode(c.charCodeAt(0) + 0xfee0);
+  return message
+    .split(/(\{\w+\}|<\/?\d+\/?>)/)
+    .map((part, i) => (i % 2 ? part : part.replace(/[a-z]/gi, letter)))
+    .join('');
+}
+
+const catalogue = () => {
+  const entries = parsePo(readFileSync(list, 'utf8'));
+  return Object.fromEntries(
+    entries.map(({ id, plural }) => [id, plural ? [wide(id), wide(plural)] : [wide(id)]]),
+  );
+};
+
+/** The page as German shows it, were its catalogue this one. */
+export const inWideLetters: PageOptions = {
+  changed: {
+    '**/first.js': (text) => text.replace(/LANGUAGES = \[.*\]/, "LANGUAGES = ['en', 'de']"),
+    '**/locales/de.js': () => `globalThis.catalogue = ${JSON.stringify(catalogue())}`,
+  },
+};
+
+/** What a reader sees or hears there in plain words, but for names and code. */
+export async function plainTexts(part: Locator): Promise<string[]> {
+  const texts = await part.evaluateAll((parts) => {
+    const isCode = (element: Element) =>
+      element.closest('code, pre, style, .katex, .formula, .closing-references, option[lang]');
+    const ATTRIBUTES = ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'alt'];
+    return parts.flatMap((part) =>
+      [part, ...part.querySelectorAll('*')]
+        .filter((element) => !isCode(element))
+        .flatMap((element) => [
+          ...ATTRIBUTES.map((name) => element.getAttribute(name) ?? ''),
+          ...[...element.childNodes].map((node) =>
+            node.nodeType === Node.TEXT_NODE ? node.textContent! : '',
+          ),
+        ]),
+    );
+  });
+  return [...new Set(texts)].filter((text) => /[a-z]{3}/i.test(text.replace(NAMES, '')));
+}
+
+/** What has no translation. */
+const WORDS = [
+  'Add',
+  'BatchNorm',
+  'BERT',
+  'block.cc',
+  'CSV',
+  'd_head',
+  'd_model',
+  'docs/theory.md',
+  'GPT-2 small',
+  'GPT-3',
+  'GroupNorm',
+  'InstanceNorm',
+  'JavaScript',
+  'LayerNorm',
+  'Llama',
+  'mean\\(g',
+  'n_heads',
+  'Norm',
+  'PNG',
+  'Python',
+  'PyTorch',
+  'ReLU',
+  'RMS',
+  'RMSNorm',
+  'softmax',
+  'SVG',
+  'Transformer base',
+  'Var',
+  'What does a deep network forget',
+  'Xavier',
+];
+const NAMES = new RegExp(`\\b(${WORDS.join('|')})\\b`, 'g');
