@@ -11,6 +11,7 @@ constexpr std::size_t d_model = 512;
 constexpr std::size_t n_heads = 8;
 constexpr std::size_t d_ff = 2048;
 constexpr std::size_t batch = 2, length = 10;
+constexpr bool causal = false;
 
 // Divides by the unbiased deviation + epsilon; the default, {}, by √(variance + 1e-5).
 constexpr NormOptions norm{
@@ -33,7 +34,9 @@ int main() {
 
   ResidualStream<float> stream(x);
   Scratch<float> scratch;
-  block.forward(stream, {.batch = batch, .length = length, .scratch = &scratch});
+  const auto order = causal ? AttentionMask::Order::kCausal : AttentionMask::Order::kAny;
+  block.forward(stream,
+                {.batch = batch, .length = length, .mask = {.order = order}, .scratch = &scratch});
   const MatrixView<const float> y = stream.value();
 
   double difference = 0;

@@ -7,6 +7,7 @@ d_model = 512
 n_heads = 8
 d_ff = 2048
 batch, length = 2, 10
+causal = False
 
 
 class LayerNorm(nn.Module):
@@ -40,7 +41,11 @@ class Block(nn.Module):
             linear(x).unflatten(-1, (n_heads, d_head)).transpose(1, 2)
             for linear in (self.query, self.key, self.value)
         )
-        weights = torch.softmax(q @ k.transpose(-2, -1) / d_head**0.5, dim=-1)
+        scores = q @ k.transpose(-2, -1) / d_head**0.5
+        if causal:  # no token sees a later one
+            later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, -torch.inf)
+        weights = torch.softmax(scores, dim=-1)
         return self.output((weights @ v).transpose(1, 2).flatten(2))
 
     def feed_forward(self, x):

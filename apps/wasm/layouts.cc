@@ -76,7 +76,7 @@ ADDNORM_EXPORT(layouts) const char* layouts() {
       STRUCT(SessionOptions, FIELD(layers), FIELD(width), FIELD(heads), FIELD(context),
              FIELD(batch), FIELD(learning_rate), FIELD(warm_up), FIELD(seed), FIELD(initialization),
              FIELD(norm)),
-      STRUCT(Measurement, FIELD(stream), FIELD(gradient), FIELD(token_cosine)),
+      STRUCT(Measurement, FIELD(stream), FIELD(gradient), FIELD(token_cosine), FIELD(turn)),
       STRUCT(TokenMeasurement, FIELD(stream), FIELD(gradient), FIELD(cosine)),
       STRUCT(LaneStack, FIELD(row), FIELD(lanes), FIELD(layers), FIELD(moved), FIELD(seed),
              FIELD(read), FIELD(carry), FIELD(write)),

@@ -48,11 +48,12 @@ struct SessionOptions {
   NormKind norm;  ///< kLayer or kRms
 };
 
-/// Where a measurement goes, layers + 1 values each.
+/// Where a measurement goes, layers + 1 values each, but for the turns.
 struct Measurement {
   double* stream;
   double* gradient;
   double* token_cosine;
+  double* turn;  ///< layers values
 };
 
 /// Where the tokens of a sentence go, layers + 1 times one value for each token, and for every two.

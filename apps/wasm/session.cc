@@ -1,5 +1,8 @@
 #include "wasm/session.h"
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -24,6 +27,16 @@ Placement placement_of(const Arrangement& a) {
           .before_scale = row(a.before_scale).before_scale,
           .initial_gain = row(a.initial_gain).initial_gain,
           .final_norm = a.final_norm};
+}
+
+/// The angle between what a layer reads and what it leaves, in degrees, by the mean cosine of its
+/// tokens.
+double turn(const std::vector<probe::ProfileEntry>& profile, std::size_t layer) {
+  constexpr auto kLast = SublayerKind::kFeedForward;
+  const probe::ProfileEntry* end = probe::find_entry(profile, {layer, kLast, Point::kAfter});
+  if (end == nullptr) end = probe::find_entry(profile, {layer, kLast, Point::kSum});
+  require(end != nullptr, "layer {} has no end", layer);
+  return std::acos(std::clamp(end->layer_cosine, -1.0, 1.0)) * 180 / std::numbers::pi;
 }
 
 }  // namespace
@@ -54,13 +67,14 @@ Session::Session(const Arrangement& arrangement, const SessionOptions& options, 
                 .seed = options.seed + 1}) {}
 
 double Session::measure(const Measurement& to) {
-  probe::Profiler<float> profiler(options_.context);
+  probe::Profiler<float> profiler(options_.context, 0, probe::Detail::kTurns);
   const double loss = trainer_.probe(profiler);
   for (std::size_t l = 0; l <= options_.layers; ++l) {
     const probe::ProfileEntry& stream = probe::stream_entry(profiler.entries(), l, options_.layers);
     to.stream[l] = stream.rms;
     to.gradient[l] = stream.grad_rms;
     to.token_cosine[l] = stream.token_cosine;
+    if (l < options_.layers) to.turn[l] = turn(profiler.entries(), l);
   }
   return loss;
 }

@@ -20,8 +20,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   std::size_t parameters() { return count_parameters(decoder_.parameters()); }
-  /// Measures the stream (stream_entry()) on one batch: its RMS, the RMS of its gradient and its
-  /// token cosine; returns the batch's loss.
+  /// Measures the stream (stream_entry()) on one batch: its RMS, the RMS of its gradient, its token
+  /// cosine, and how far each layer turns it; returns the batch's loss.
   double measure(const Measurement& to);
   double step() { return trainer_.step(); }
   double validate(std::size_t batches) { return trainer_.validate(batches); }

@@ -50,24 +50,13 @@ void Profiler<T>::forward(const Site& site, MatrixView<const T> values) {
   e.std = std::sqrt(std::max(0.0, squares / n - e.mean * e.mean));
   e.abs_max = finite ? abs_max : std::numeric_limits<double>::infinity();
   if (values.cols > 1) e.token_cosine = mean_token_cosine(values, length_);
+  if (detail_ != Detail::kBrief) add_layer_cosine(site, values);
   if (detail_ == Detail::kFull) add_detail(site, values);
 }
 
-/// The median, the peak, and at the end of a layer its cosine with what the layer has read.
+/// At the end of a layer, its cosine with what the layer has read.
 template <typename T>
-void Profiler<T>::add_detail(const Site& site, MatrixView<const T> values) {
-  std::vector<T> sizes(values.size());
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    sizes[i] = std::abs(values(i / values.cols, i % values.cols));
-  }
-  ProfileEntry& e = entry(site);
-  const auto peak = std::size_t(std::ranges::max_element(sizes) - sizes.begin());
-  e.peak_feature = static_cast<double>(peak % values.cols);
-  e.peak_token = static_cast<double>(peak / values.cols % length_);
-  const auto middle = sizes.begin() + std::ptrdiff_t(sizes.size() / 2);
-  std::ranges::nth_element(sizes, middle);
-  e.abs_median = *middle;
-
+void Profiler<T>::add_layer_cosine(const Site& site, MatrixView<const T> values) {
   if (site.sublayer == SublayerKind::kAttention && site.point == Point::kX) {
     layer_input_.resize(values.rows, values.cols);
     for (std::size_t r = 0; r < values.rows; ++r) {
@@ -82,6 +71,22 @@ void Profiler<T>::add_detail(const Site& site, MatrixView<const T> values) {
   if (layer_input_.rows() == values.rows && layer_input_.cols() == values.cols) {
     entry(site).layer_cosine = mean_cosine<T>(layer_input_, values);
   }
+}
+
+/// The median and the peak.
+template <typename T>
+void Profiler<T>::add_detail(const Site& site, MatrixView<const T> values) {
+  std::vector<T> sizes(values.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    sizes[i] = std::abs(values(i / values.cols, i % values.cols));
+  }
+  ProfileEntry& e = entry(site);
+  const auto peak = std::size_t(std::ranges::max_element(sizes) - sizes.begin());
+  e.peak_feature = static_cast<double>(peak % values.cols);
+  e.peak_token = static_cast<double>(peak / values.cols % length_);
+  const auto middle = sizes.begin() + std::ptrdiff_t(sizes.size() / 2);
+  std::ranges::nth_element(sizes, middle);
+  e.abs_median = *middle;
 }
 
 /// Entropy counts the queries that see two keys or more.

@@ -81,8 +81,9 @@ struct PartialSums {
   double rows = 0, entropy = 0;
 };
 
-/// kFull adds attention's scores, medians, peaks and the layers' cosines.
-enum class Detail { kBrief, kFull };
+/// Each adds to the one before: kTurns the layers' cosines, kFull attention's scores, medians and
+/// peaks.
+enum class Detail { kBrief, kTurns, kFull };
 
 /// A probe that measures every site that it observes. Sums are in float64, in a fixed order.
 template <typename T>
@@ -101,6 +102,7 @@ class Profiler : public Probe<T> {
   const std::vector<ProfileEntry>& entries() const { return entries_; }
 
  private:
+  void add_layer_cosine(const Site& site, MatrixView<const T> values);
   void add_detail(const Site& site, MatrixView<const T> values);
   void add_scores(const Site& site, MatrixView<const T> scores);
   ProfileEntry& entry(const Site& site);

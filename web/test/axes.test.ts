@@ -38,7 +38,7 @@ test('each norm’s output is what the formula gives', async () => {
     GroupNorm: x.map((row) => halves(row).flatMap((half) => normalized(half))),
   };
   for (const [name, output] of Object.entries(expected)) {
-    await axes.getByRole('radio', { name }).check();
+    await axes.getByRole('radio', { name, exact: true }).check();
     expectClose(await matrix(axes, 'output', 4), output);
   }
 });
@@ -65,6 +65,15 @@ test('BatchNorm depends on its neighbours, and gives 0 for a batch of one', asyn
   expect(await others.isDisabled()).toBe(true);
   await axes.getByRole('radio', { name: '4', exact: true }).last().check();
   expect(await axes.innerText()).toContain('The same output here: InstanceNorm.');
+});
+
+test('a guess about a batch of one shows that batch', async () => {
+  const page = await openPage('#axes?ax.positions=4');
+  const axes = chapter(page, 'axes');
+  await axes.getByRole('radio', { name: 'The input, unchanged' }).check();
+  expect(await axes.locator('.guess').innerText()).toContain('Not so. The largest output is 0.');
+  expect((await vector(axes, 'output-1')).every((v) => v === 0)).toBe(true);
+  expect(await axes.locator('tr[data-vector="row-2"]').count()).toBe(0);
 });
 
 test('the cells by keyboard, and a link reopens them', async () => {

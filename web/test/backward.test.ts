@@ -50,9 +50,9 @@ test('dx follows the formula: at first, with γ, with RMSNorm, and from its link
   await expectGradient(scope);
   expect(Math.abs(await statistic('sum'))).toBeLessThan(1e-12);
   expect(Math.abs(await statistic('sum-normalized'))).toBeLessThan(1e-4);
-  await scope.getByRole('slider', { name: 'Scale γ' }).fill('2.5');
+  await scope.getByRole('slider', { name: 'Scale γ' }).first().fill('2.5');
   await expectGradient(scope, 2.5);
-  await scope.getByLabel('RMSNorm').check();
+  await scope.getByLabel('RMSNorm').first().check();
   await expectGradient(scope, 2.5, true);
   expect(Math.abs(await statistic('sum'))).toBeGreaterThan(0.1);
   await page.waitForURL(/bw\.norm=rms/);
@@ -82,11 +82,11 @@ test('a bar of dy moves dx, by keyboard and by dragging; undo takes it back', as
 
 test('the examples: what is along 1 or along x̂ does not come through', async () => {
   const { scope, statistic } = await open();
-  await scope.getByRole('button', { name: 'dy along 1' }).click();
+  await scope.getByRole('button', { name: 'dy = (1, …, 1)' }).click();
   expectClose(await vector(scope, 'dx'), [0, 0, 0, 0, 0, 0]);
-  await scope.getByLabel('RMSNorm').check();
+  await scope.getByLabel('RMSNorm').first().check();
   expect(await statistic('length-dx')).toBeGreaterThan(0.1);
-  await scope.getByRole('button', { name: 'dy along x̂' }).click();
+  await scope.getByRole('button', { name: 'dy = x̂' }).click();
   expect(await statistic('length-dx')).toBeLessThan(1e-4);
   await scope.getByRole('button', { name: 'dy of one feature' }).click();
   expect(await vector(scope, 'dy')).toEqual([0, 0, 1, 0, 0, 0]);
@@ -96,11 +96,23 @@ test('the examples: what is along 1 or along x̂ does not come through', async (
   expect((await vector(scope, 'dy'))[0]).toBe(1);
 });
 
+test('a guess shows what was asked, whatever the figure was set to', async () => {
+  const { scope } = await open('bw.norm=rms&bw.gamma=2');
+  const guess = scope.getByRole('group', { name: /^LayerNorm gets dy/ });
+  await guess.getByRole('radio', { name: '(1, …, 1) ÷ σ' }).check();
+  expect(await scope.locator('.guess').innerText()).toMatch(/Not so\. The largest \|dx\| is 0\./);
+  expect(await vector(scope, 'dy')).toEqual([1, 1, 1, 1, 1, 1]);
+  expect(await scope.getByLabel('LayerNorm').first().isChecked()).toBe(true);
+  await expectGradient(scope, 2);
+  await guess.getByRole('radio', { name: 'Zero' }).check();
+  expect(await scope.locator('.guess').innerText()).toContain('Right.');
+});
+
 test('a larger x: dx shrinks as 1/σ', async () => {
   const { scope, statistic } = await open();
   const product = async () => (await statistic('length-dx')) * (await statistic('deviation'));
   const [length, kept] = [await statistic('length-dx'), await product()];
-  await scope.getByRole('slider', { name: 'Size of x' }).fill('2');
+  await scope.getByRole('slider', { name: 'Size of x' }).first().fill('2');
   expect(length / (await statistic('length-dx'))).toBeCloseTo(100, 2);
   expect(await product()).toBeCloseTo(kept, 4);
   await expectGradient(scope);

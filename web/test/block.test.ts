@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings } from './page';
+import { chapter, openPage, read, seriousFindings, vector } from './page';
 
 function count(d: number, ff: number): number {
   return 4 * (d * d + d) + (d * ff + ff) + (ff * d + d) + 2 * 2 * d;
@@ -35,10 +35,10 @@ test('counts the parameters of the reader’s block', async () => {
 test('post-norm changes diagram, equation and code, not the count; a link keeps it', async () => {
   const page = await openPage('#block?bl.dModel=64&bl.heads=4&bl.dFf=100');
   const block = chapter(page, 'block');
-  const steps = () => block.locator('.figure tbody th').allTextContents();
+  const steps = () => block.locator('.figure').first().locator('tbody th').allTextContents();
   expect((await steps())[0]).toBe('LayerNorm');
   expect(await block.getByRole('region', { name: 'block.cc' }).innerText()).toContain('("pre")');
-  await block.getByRole('radio', { name: 'post-norm' }).check();
+  await block.getByRole('radio', { name: 'post-norm' }).first().check();
   expect((await steps()).at(-1)).toBe('LayerNorm');
   expect(await parameters(block, 'block')).toBe(count(64, 100));
   expect(await block.getByRole('region', { name: 'block.cc' }).innerText()).toContain('("post")');
@@ -49,8 +49,43 @@ test('post-norm changes diagram, equation and code, not the count; a link keeps 
 
   await expect.poll(() => page.url()).toContain('bl.language=python');
   const again = chapter(await openPage(new URL(page.url()).hash), 'block');
-  expect(await again.getByRole('radio', { name: 'post-norm' }).isChecked()).toBe(true);
+  expect(await again.getByRole('radio', { name: 'post-norm' }).first().isChecked()).toBe(true);
   expect(await again.getByRole('region', { name: 'block.py' }).isVisible()).toBe(true);
+});
+
+test('the causal mask: in the drawing, the code, the weights and what an output depends on', async () => {
+  const page = await openPage('#block');
+  const block = chapter(page, 'block');
+  const steps = () => block.locator('.figure').first().locator('tbody th').allTextContents();
+  const weights = async (row: number) =>
+    (await block.locator(`tr[data-weights="${row}"] td`).allTextContents()).map(read);
+  const sum = (values: number[]) => values.reduce((a, b) => a + b, 0);
+  const before = (await steps()).length;
+  expect((await vector(block, 'changes')).every((change) => change > 0)).toBe(true);
+  for (const row of [1, 4, 6]) {
+    expect(sum(await weights(row))).toBeCloseTo(1, 5);
+    expect((await weights(row)).every((weight) => weight > 0)).toBe(true);
+  }
+  await block.getByRole('radio', { name: 'Its own alone' }).check();
+  expect(await block.locator('.guess').innerText()).toContain('Not so. 3 of 6 outputs change');
+  expect(await block.getByRole('checkbox', { name: 'Causal mask' }).first().isChecked()).toBe(true);
+  expect(await steps()).toHaveLength(before + 1);
+  expect(await steps()).toContain('later tokens: −∞');
+  expect(await block.getByRole('region', { name: 'block.cc' }).innerText()).toContain(
+    'causal = true',
+  );
+  for (const row of [1, 4, 6]) {
+    expect(sum(await weights(row))).toBeCloseTo(1, 5);
+    expect((await weights(row)).map((weight) => weight > 0)).toEqual(
+      [1, 2, 3, 4, 5, 6].map((column) => column <= row),
+    );
+  }
+  expect((await vector(block, 'changes')).map((change) => change > 0)).toEqual(
+    [1, 2, 3, 4, 5, 6].map((token) => token >= 4),
+  );
+  expect(await block.locator('[data-verdict=mask]').innerText()).toContain(
+    'did not change by a single bit',
+  );
 });
 
 test('heads that do not divide d_model, and text that is no number, get a word', async () => {
@@ -76,7 +111,7 @@ test('by keyboard alone', async () => {
   for (let i = 0; i < 4; i++) await page.keyboard.press('Tab');
   await page.keyboard.press('ArrowRight');
   expect(await parameters(block, 'block')).toBe(count(768, 2048));
-  expect(await block.getByRole('radio', { name: 'post-norm' }).isChecked()).toBe(true);
+  expect(await block.getByRole('radio', { name: 'post-norm' }).first().isChecked()).toBe(true);
 });
 
 test('fits 360 px, and has no serious accessibility finding', async () => {

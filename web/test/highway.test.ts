@@ -95,7 +95,7 @@ test('first weights decide what a residual without a norm does', async () => {
   const row = part.locator('tr[data-gradient="Residual only"] [data-fate]');
   await expect.poll(() => row.count(), { timeout: 30_000 }).toBe(3); // twelve stacks
   const fates = await row.evaluateAll((cells) => cells.map((c) => c.getAttribute('data-fate')));
-  expect(fates).toEqual(['keeps', 'explodes', 'keeps']);
+  expect(fates).toEqual(['arrives', 'explodes', 'arrives']);
   await part.getByRole('radio', { name: 'Xavier' }).check();
   const verdict = part.locator('[data-stack="Residual only"]');
   await expect.poll(() => verdict.textContent()).toContain('it explodes');

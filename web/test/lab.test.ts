@@ -46,6 +46,23 @@ test('a bug turns the verdict, with what it is beside it', async () => {
   await part.locator('[data-verdict="inside"]').waitFor();
 });
 
+test('what a bug leaves without a number is told in words', async () => {
+  const query = 'lab.figure=lanes&lab.lanes.layers=8&lab.lanes.seeds=2&lab.bug=lanes-folded';
+  const [, part] = await open(query, 'lanes');
+  const text = await part.innerText();
+  expect(text).toContain('measured not a number');
+  expect(text).not.toMatch(/\bnan\b|NaN/);
+});
+
+test('a bug stays behind with its figure', async () => {
+  const [, part] = await open('lab.bug=no-residual', 'gradient-flow');
+  await part.locator('[data-verdict="outside"]').waitFor();
+  await part.getByRole('radio', { name: 'layernorm', exact: true }).check();
+  await part.locator('h3[data-figure="layernorm"]').waitFor();
+  expect(await part.getByLabel('Break it').inputValue()).toBe('none');
+  await part.locator('[data-verdict="inside"]').waitFor();
+});
+
 test('a link carries figure and options; the command is the same run', async () => {
   const query =
     'lab.figure=variance&lab.variance.layers=6&lab.variance.placements=post,pre&lab.seed=3';

@@ -23,6 +23,10 @@ async function mixing(lanes: Locator): Promise<number[][]> {
   );
 }
 
+/** The list beside the first figure. */
+const arrangement = (lanes: Locator) =>
+  lanes.getByRole('combobox', { name: 'Arrangement' }).first();
+
 async function open(query = '', more = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#lanes${query && `?${query}`}`, more);
   return [page, chapter(page, 'lanes')];
@@ -92,7 +96,7 @@ test('a number is changed by keyboard, and what is shown becomes one’s own', a
   expect(await field.inputValue()).toBe('3e−4');
   await field.focus();
   await page.keyboard.press('PageUp');
-  expect(await lanes.getByRole('radio', { name: 'your own' }).isChecked()).toBe(true);
+  expect(await arrangement(lanes).inputValue()).toBe('own');
   expect(await field.inputValue()).toBe('0.5');
   const [x, after] = [await lanesOf(lanes, 'x', 2), await lanesOf(lanes, 'next', 2)];
   const change = 0.5 - Math.exp(-8);
@@ -110,7 +114,7 @@ test('a number is changed by keyboard, and what is shown becomes one’s own', a
 
 test('rows bring their numbers, norms and lanes', async () => {
   const [, lanes] = await open('ln.layers=3');
-  const choose = (name: string) => lanes.getByRole('radio', { name, exact: true }).check();
+  const choose = (label: string) => arrangement(lanes).selectOption({ label });
   await choose('post-norm');
   const [next] = await lanesOf(lanes, 'next', 1);
   expect(sum(next)).toBeCloseTo(0, 5);
@@ -159,7 +163,8 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
     lanes.locator(`.line-chart >> nth=${chart} >> tr[data-curve="${name}"] td`);
   expect(await lanes.locator('.line-chart').count()).toBe(0);
   await lanes.getByRole('radio', { name: 'about half' }).check();
-  expect(await lanes.locator('[data-reply]').innerText()).toContain('Not so.');
+  const reply = await lanes.locator('.guess [aria-live]').innerText();
+  expect(reply).toMatch(/^Not so\. From sublayer \d+ on .* the lanes have become one/);
   const last = async (name: string, chart: number) =>
     read((await curve(name, chart).allTextContents()).at(-1)!);
   expect(await last('mHC', 0)).toBeLessThan(0.01);
@@ -170,6 +175,12 @@ test('a guess opens the curves: mHC’s lanes melt, hyper-connections amplify', 
   await lanes.getByRole('checkbox', { name: 'Learned numbers have moved' }).uncheck();
   expect(await last('hyper-connections', 1)).toBe(1);
   expect(await last('mHC', 0)).toBeGreaterThan(0.8);
+  expect(await last('even mixing', 0)).toBeCloseTo((1 - 0.05 * (4 / 3)) ** 48, 6);
+  const even = lanes.locator('[data-carried="even"]');
+  expect(await even.innerText()).toContain('% of a difference is left');
+  await lanes.getByRole('slider', { name: 'Even mixing' }).focus();
+  await page.keyboard.press('PageUp');
+  await expect.poll(() => even.innerText()).toContain('the lanes have become one');
   await expect.poll(() => page.url()).toContain('ln.guess=half');
   await lanes.getByRole('button', { name: 'Reset chapter' }).click();
   expect(await lanes.locator('.line-chart').count()).toBe(0);
@@ -199,7 +210,7 @@ test('a mangled link gets a word, and numbers that do not fit together are fille
 });
 
 test('fits 360 px, and has no serious accessibility finding', async () => {
-  const query = 'ln.row=mhc&ln.layers=12&ln.guess=shown';
+  const query = 'ln.row=mhc&ln.layers=12&ln.guess=nothing';
   const [narrow, lanes] = await open(query, { width: 360, touch: true });
   const width = await narrow.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);

@@ -25,15 +25,41 @@ test('the page frame has no text that is not translated', async () => {
   expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
 });
 
-/** The chapters whose text is in the catalogue. */
-const TRANSLATED = ['add-norm', 'step-by-step', 'geometry'];
+const CHAPTERS = [
+  'add-norm',
+  'step-by-step',
+  'geometry',
+  'highway',
+  'placement',
+  'lanes',
+  'axes',
+  'backward',
+  'block',
+  'model',
+  'quiz',
+  'lab',
+];
 
-test.each(TRANSLATED)('%s has no text that is not translated', async (id) => {
+test.each(CHAPTERS)('%s has no text that is not translated', async (id) => {
   const page = await openPage(`?lang=de#${id}`, inWideLetters);
   const section = chapter(page, id);
   await section.locator('.wait, [aria-busy=true]').first().waitFor({ state: 'detached' });
   expect(await plainTexts(section)).toEqual([]);
   expect(await seriousFindings(page, `#${id}`)).toEqual([]);
+});
+
+test('a presentation has no text that is not translated', async () => {
+  const page = await openPage('?lang=de&present#backward', { ...inWideLetters, level: 0 });
+  await page.getByText(wide('Notes window')).waitFor();
+  for (const key of ['n', 'g', '?']) {
+    await page.keyboard.press(key);
+    expect(await plainTexts(page.locator('.presenter')), key).toEqual([]);
+  }
+  const opened = page.context().waitForEvent('page');
+  await page.keyboard.press('w');
+  const speaker = await opened;
+  await speaker.locator('.speaker-note').waitFor();
+  expect(await plainTexts(speaker.locator('.speaker'))).toEqual([]);
 });
 
 test('the menu offers the languages, and keeps the state', async () => {

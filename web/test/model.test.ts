@@ -8,7 +8,7 @@ import { chapter, openPage, read, seriousFindings } from './page';
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#model${query && `?${query}`}`, options);
   const part = chapter(page, 'model');
-  await part.getByRole('heading', { name: 'The stream grows' }).waitFor();
+  await part.getByRole('heading', { name: 'The size of the stream' }).waitFor();
   return [page, part];
 }
 
@@ -75,7 +75,7 @@ test('reads one’s own prompt, by keyboard; the link keeps it', async () => {
   await part.getByRole('button', { name: 'One letter' }).click();
   await expect.poll(loss).not.toBe(mine);
   await box.fill('x');
-  await part.getByText('Prompt has 1 bytes, must have from 2 to 128.').waitFor();
+  await part.getByText('Prompt has 1 byte, must have from 2 to 128.').waitFor();
 });
 
 test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {

@@ -363,3 +363,21 @@ test('no file of the build names another host to load from', () => {
     expect(readFileSync(file, 'utf8')).not.toMatch(/(?:src|href|url)\s*[=(]\s*["']?https?:/);
   }
 });
+
+test('a link is copied where the page has no clipboard, as on http', async () => {
+  const page = await openPage('#quiz?qz.q1=b', {
+    before: () => Object.defineProperty(navigator, 'clipboard', { value: undefined }),
+  });
+  const button = page.getByRole('button', { name: 'Copy link' });
+  await button.click();
+  await page.getByText('Copied').waitFor();
+  expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+  await page.evaluate(() => {
+    const field = document.createElement('textarea');
+    field.id = 'pasted';
+    document.body.append(field);
+    field.focus();
+  });
+  await page.keyboard.press('Control+v');
+  expect(await page.locator('#pasted').inputValue()).toMatch(/#quiz\?qz\.q1=b$/);
+});

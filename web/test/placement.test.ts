@@ -9,6 +9,9 @@ async function open(query = '', options = {}): Promise<[Page, Locator]> {
   return [page, chapter(page, 'placement')];
 }
 
+const openDrawer = (part: Locator) =>
+  part.getByText('Layers, first weights, steps and text').click();
+
 const nameOf = (part: Locator) => part.locator('[data-name]').textContent();
 const tex = (part: Locator) =>
   part.locator('.placement-named div.formula annotation').textContent();
@@ -54,6 +57,8 @@ test('the switchboard by keyboard; the link reopens it', async () => {
   await page.keyboard.press('Space');
   expect(await nameOf(part)).toBe('none');
   await page.keyboard.press('Tab'); // final
+  await page.keyboard.press('Tab'); // the drawer
+  await page.keyboard.press('Enter');
   await page.keyboard.press('Tab'); // kind of norm
   await page.keyboard.press('Tab'); // skip
   await page.keyboard.press('ArrowRight');
@@ -101,8 +106,12 @@ test('trains two runs to their end, and says what they show', async () => {
   expect(unigram).toBeLessThan(4);
   const rest = `byte frequencies alone give ${unigram.toFixed(2)}`;
   expect(await verdict.textContent()).toContain(rest);
+  const health = part.locator('figure', { hasText: 'Layer 0’s gradient over' });
+  const steps = (await health.locator('thead th').allTextContents()).slice(1).map(Number);
+  expect(steps).toEqual([0, 1, 2, 3, 5, 6]);
+  expect(await health.locator('tr[data-curve="without warm-up"] td').count()).toBe(6);
   const trained = await part.locator('tr[data-trained="post"] td').allTextContents();
-  expect(trained.slice(0, 4)).toEqual(['2', '0.003', '6', '0']);
+  expect(trained.slice(0, 4)).toEqual(['2', '0.005', '6', '0']);
   await part.getByRole('button', { name: 'Reset training' }).click();
   expect(await part.locator('tr[data-curve="without warm-up"]').count()).toBe(0);
   expect(await part.locator('tr[data-trained]').count()).toBe(1);
@@ -148,6 +157,7 @@ test('Reset chapter and Reset all end the training and clear what it left', asyn
 
 test('a text of one’s own: too short, long enough, too long for the link', async () => {
   const [page, part] = await open('pl.steps=2&pl.layers=1&pl.warmup=1');
+  await openDrawer(part);
   await part.getByRole('radio', { name: 'my own' }).check();
   const box = part.getByRole('textbox', { name: 'Your text' });
   await box.fill('too short');
@@ -179,6 +189,7 @@ test('the longest equation fits the narrowest page', async () => {
 
 test('numbers that cannot be are refused beside their fields', async () => {
   const [, part] = await open();
+  await openDrawer(part);
   await part.getByRole('textbox', { name: 'Steps', exact: true }).fill('1e9');
   await part.getByText('Steps is 1e9, must be a whole number from 2 to 1000.').waitFor();
   const start = part.getByRole('button', { name: 'Start training' });
@@ -193,6 +204,7 @@ test('numbers that cannot be are refused beside their fields', async () => {
 test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {
   const options = { width: 360, touch: true };
   const [page, part] = await open('pl.steps=4&pl.layers=2&pl.source=pasted', options);
+  await openDrawer(part);
   await part.getByRole('radio', { name: 'Genesis, in the King James Version' }).check();
   await part.getByRole('button', { name: 'admin', exact: true }).click();
   await part.getByRole('button', { name: 'Start training' }).click();
@@ -205,23 +217,57 @@ test('narrow, light and dark: nothing sticks out, axe finds nothing serious', as
   }
 });
 
-test('how far each layer turns the stream, with these layers and first weights', async () => {
-  const page = await openPage('#placement?pl.layers=5&pl.first=xavier');
-  const scope = chapter(page, 'placement');
-  await scope.getByRole('heading', { name: 'The price of pre-norm' }).scrollIntoViewIfNeeded();
+test('how far each layer turns the stream, in numbers and in words', async () => {
+  const [, part] = await open('pl.layers=5&pl.first=xavier');
+  const figure = part.locator('figure', { hasText: 'How far each layer turns' });
   const angles = async (name: string) => {
-    const row = scope
-      .locator('figure', { hasText: 'How far each layer turns' })
-      .locator(`tr[data-curve="${name}"]`);
-    return (await row.locator('td').allTextContents()).map(Number);
+    const cells = await figure.locator(`tr[data-curve="${name}"] td`).allTextContents();
+    return cells.map(read);
   };
-  await expect.poll(() => angles('pre-norm'), { timeout: 60_000 }).toHaveLength(5);
-  const [pre, post] = [await angles('pre-norm'), await angles('post-norm')];
+  await expect.poll(() => angles('pre'), { timeout: 60_000 }).toHaveLength(5);
+  const [pre, post] = [await angles('pre'), await angles('post (this one)')];
   for (const angle of [...pre, ...post]) expect(angle > 0 && angle < 180).toBe(true);
-  const words = await scope.locator('[data-verdict="turns"]').textContent();
-  expect(words).toContain(`${Number(pre[4].toPrecision(3))}° in the last; post-norm`);
-  await scope.getByRole('radio', { name: 'PyTorch’s' }).check();
+  const words = await part.locator('[data-verdict="turns"]').textContent();
+  expect(words).toContain(`by ${Number(pre[4].toPrecision(3))}° in the last`);
+  await part.getByRole('radio', { name: 'PyTorch’s' }).last().check();
+  await expect.poll(async () => (await angles('pre'))[0], { timeout: 60_000 }).not.toBe(pre[0]);
+});
+
+test('a placement has one colour, whichever is chosen', async () => {
+  const [, part] = await open('pl.layers=3');
+  const chart = part.locator('figure', { hasText: 'Stream RMS' });
+  const colour = (name: string) => chart.locator('text', { hasText: name }).getAttribute('fill');
+  await chart.locator('tr[data-curve="pre"]').waitFor({ state: 'attached' });
+  const [pre, post] = [await colour('pre'), await colour('post')];
+  expect(pre).not.toBe(post);
+  await part.getByRole('combobox', { name: 'Placement' }).first().selectOption('pre');
+  await chart.locator('tr[data-curve="pre (this one)"]').waitFor({ state: 'attached' });
+  expect([await colour('pre'), await colour('post')]).toEqual([pre, post]);
+});
+
+test('guesses: how deep a gradient gets, and how post-norm trains', async () => {
+  const [, part] = await open('pl.steps=3&pl.layers=1');
+  const deep = part.getByRole('group', { name: 'Post-norm and pre-norm, 48 layers each' });
+  await deep.getByRole('radio', { name: 'in pre-norm alone' }).check();
+  await part.getByText('Not so. With PyTorch’s first weights').waitFor();
+  await deep.getByRole('radio', { name: 'in both' }).check();
+  await part.getByText('Right. With PyTorch’s first weights').waitFor();
+  const cold = part.getByRole('group', { name: 'Post-norm, at the full learning rate' });
+  await cold.getByRole('radio', { name: 'It stalls' }).check();
+  await part.getByText('Now start the training').waitFor();
+  await part.getByRole('button', { name: 'Start training' }).click();
+  await part.getByText('Right. In 3 steps it does not train').waitFor();
+});
+
+test('a stack is broken and repaired by one press', async () => {
+  const [, part] = await open();
+  await part.getByRole('button', { name: 'Break it' }).click();
+  const verdict = part.locator('[data-verdict="measured"]');
   await expect
-    .poll(async () => (await angles('pre-norm'))[0], { timeout: 60_000 })
-    .not.toBe(pre[0]);
+    .poll(() => verdict.textContent(), { timeout: 20_000 })
+    .toMatch(/none \(this one\)\..*explodes/);
+  await part.getByRole('button', { name: 'Repair it: pre-norm' }).click();
+  await expect
+    .poll(() => verdict.textContent(), { timeout: 20_000 })
+    .toMatch(/pre \(this one\)\..*it arrives/);
 });

@@ -76,6 +76,87 @@ test('keys go on and back, over the ends of chapters', async () => {
   expect((await headings(page)).length).toBeGreaterThan(10);
 });
 
+test('g lists every step, and a button of it goes there', async () => {
+  const page = await present('=2#backward');
+  await page.keyboard.press('g');
+  const all = page.getByRole('navigation', { name: 'All steps' });
+  expect(await all.getByRole('group').count()).toBe(await page.locator('section.chapter').count());
+  const current = all.locator('[aria-current]');
+  expect(await current.getAttribute('aria-label')).toBe('Backward, step 2');
+  expect(await current.evaluate((button) => button === document.activeElement)).toBe(true);
+  await page.keyboard.press('ArrowUp');
+  await page.keyboard.press('ArrowRight');
+  expect(await place(page)).toBe('Backward step 2 of 3');
+  await page.keyboard.press('Escape');
+  expect(await all.count()).toBe(0);
+  expect(await bar(page).count()).toBe(1);
+  await bar(page).getByRole('button', { name: 'Go to …' }).click();
+  await all.getByRole('button', { name: 'Step by step, step 4' }).click();
+  await expect.poll(() => headings(page)).toEqual(['3. Normalize']);
+  expect(await all.count()).toBe(0);
+});
+
+test('the list has as many steps as each chapter', async () => {
+  const page = await present('#backward');
+  await page.keyboard.press('g');
+  const listed = page.getByRole('group', { name: 'Quiz' }).getByRole('button');
+  const count = await listed.count();
+  await listed.first().click();
+  await expect.poll(() => place(page)).toBe(`Quiz step 1 of ${count}`);
+});
+
+test('? shows the keys', async () => {
+  const page = await present('#backward');
+  await page.keyboard.press('?');
+  const keys = page.getByRole('complementary', { name: 'Keys' });
+  await keys.getByText('go to any step').waitFor();
+  await page.keyboard.press('?');
+  expect(await keys.count()).toBe(0);
+});
+
+/** The window of notes follows the presentation, leads it, and goes with it. */
+async function expectSpeaker(page: Page): Promise<void> {
+  const opened = page.context().waitForEvent('page');
+  await page.keyboard.press('w');
+  const speaker = await opened;
+  await expect.poll(() => speaker.title()).toBe('Speaker’s notes');
+  const note = speaker.locator('.speaker-note');
+  const first = await note.textContent();
+  expect(first!.length).toBeGreaterThan(20);
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => note.textContent()).not.toBe(first);
+  await expect.poll(() => speaker.getByRole('status').textContent()).toContain('step 2 of 3');
+  await speaker.getByRole('button', { name: 'Next' }).click();
+  await expect.poll(() => place(page)).toBe('Backward step 3 of 3');
+  await speaker.keyboard.press('ArrowLeft');
+  await expect.poll(() => place(page)).toBe('Backward step 2 of 3');
+  expect(await speaker.evaluate(() => getComputedStyle(document.body).color)).toBe(
+    await page.evaluate(() => getComputedStyle(document.body).color),
+  );
+  await bar(page).getByRole('button', { name: 'Leave' }).click();
+  await expect.poll(() => speaker.isClosed()).toBe(true);
+}
+
+test('w opens the notes in a window of their own', async () => {
+  await expectSpeaker(await present('#backward', { theme: 'dark' }));
+});
+
+test('a full screen is left for the window, and the presentation goes on', async () => {
+  const page = await present('#backward');
+  await page.keyboard.press('f');
+  await expect.poll(() => page.evaluate(() => document.fullscreenElement !== null)).toBe(true);
+  await page.keyboard.press('w');
+  await expect.poll(() => page.evaluate(() => document.fullscreenElement)).toBe(null);
+  await page.waitForTimeout(300);
+  expect(await place(page)).toBe('Backward step 1 of 3');
+});
+
+test('where no window is allowed the notes stand below the step', async () => {
+  const page = await present('#backward', { before: () => (window.open = () => null) });
+  await page.keyboard.press('w');
+  expect(await page.getByRole('complementary', { name: 'Speaker’s notes' }).count()).toBe(1);
+});
+
 test('page keys scroll a step that is higher than the screen before they go on', async () => {
   const page = await present('=1#highway?hw.layers=3', { height: 400 });
   const seen = [await place(page)];
@@ -189,13 +270,20 @@ test('a swipe goes on and back', async () => {
 
 test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (theme) => {
   const page = await present('=2#add-norm', { theme, width: 390 });
-  await page.keyboard.press('n');
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
-  expect(await seriousFindings(page, '.presenter')).toEqual([]);
+  for (const key of ['n', 'g', '?']) {
+    await page.keyboard.press(key);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(width, key).toBeLessThanOrEqual(390);
+    expect(await seriousFindings(page, '.presenter'), key).toEqual([]);
+  }
 });
 
 test.skipIf(!existsSync(single))('the one file presents as well', async () => {
   const page = await present('#quiz', { file: single });
   await page.keyboard.press('ArrowRight');
-  await expect.poll(() => place(page)).toContain('Quiz step 2 of 7');
+  await expect.poll(() => place(page)).toContain('Quiz step 2 of 8');
+});
+
+test.skipIf(!existsSync(single))('the one file has a window of notes as well', async () => {
+  await expectSpeaker(await present('#backward', { file: single }));
 });

@@ -47,6 +47,16 @@ async function expectHandout(page: Page): Promise<void> {
     .evaluateAll((all) => all.map((svg) => svg.getBoundingClientRect().width));
   expect(widths.filter((width) => width > 0).length).toBeGreaterThan(15);
   expect(Math.max(...widths)).toBeLessThanOrEqual(WIDTH + 1);
+  for (const question of await page.locator('.question').all()) {
+    expect(await question.locator('label >> visible=true').count()).toBe(3);
+    expect(await question.innerText()).toMatch(/Answer: \S/);
+  }
+  const asked = page.locator(
+    ['backward', 'geometry', 'lanes', 'model'].map((id) => `#${id} .question`).join(),
+  );
+  expect(await asked.count()).toBe(5);
+  expect(await page.locator('#backward .question').innerText()).toContain('Answer: Zero');
+  expect(await page.locator('#quiz').innerText()).toContain('Answers: 1 b, 2 d');
   const breaks = await page
     .locator('.figure')
     .evaluateAll((all) => all.map((figure) => getComputedStyle(figure).breakInside));
@@ -72,7 +82,7 @@ test('the PDF has every chapter and a moderate number of pages', async () => {
   );
   const pages = pdf.match(/\/Type \/Page\b/g)!.length;
   expect(pages).toBeGreaterThan(12);
-  expect(pages).toBeLessThan(45);
+  expect(pages).toBeLessThan(60);
 });
 
 test('the browser’s own command says what is missing', async () => {

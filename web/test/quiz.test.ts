@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { chapter, openPage, seriousFindings } from './page';
 
-const RIGHT = { q1: 'b', q2: 'd', q3: 'a', q4: 'c', q5: 'b', q6: 'd' };
+const RIGHT = { q1: 'b', q2: 'd', q3: 'a', q4: 'c', q5: 'b', q6: 'd', q7: 'b' };
 const ALL_RIGHT = Object.entries(RIGHT)
   .map(([id, letter]) => `qz.${id}=${letter}`)
   .join('&');
@@ -32,14 +32,14 @@ test('replies to every answer, and only one of each question is right', async ()
     await radio(right).check();
   }
   expect(await chapter(page, 'quiz').locator('[data-stat=score]').innerText()).toBe(
-    '6 of 6 right, 6 answered.',
+    '7 of 7 right, 7 answered.',
   );
 });
 
 test('answers point to the chapter that shows them, and a link keeps them', async () => {
   const page = await openPage(`#quiz?${ALL_RIGHT}`);
   const score = chapter(page, 'quiz').locator('[data-stat=score]');
-  expect(await score.innerText()).toBe('6 of 6 right, 6 answered.');
+  expect(await score.innerText()).toBe('7 of 7 right, 7 answered.');
   for (const [id, target] of [
     ['q1', 'axes'],
     ['q2', 'highway'],
@@ -47,6 +47,7 @@ test('answers point to the chapter that shows them, and a link keeps them', asyn
     ['q4', 'step-by-step'],
     ['q5', 'placement'],
     ['q6', 'placement'],
+    ['q7', 'placement'],
   ]) {
     await question(page, id).link.click();
     expect(new URL(page.url()).hash).toMatch(new RegExp(`^#${target}\\?`));

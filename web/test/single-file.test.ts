@@ -24,7 +24,7 @@ test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-n
     } else if (hash === '#lab') {
       await chapter(page, 'lab').locator('[data-verdict]').first().waitFor();
     } else if (hash === '#model') {
-      await chapter(page, 'model').getByText('does without the network').waitFor();
+      await chapter(page, 'model').getByText('is not in this file').waitFor();
     } else {
       await chapter(page, 'add-norm').locator('.katex').first().waitFor();
     }

@@ -83,7 +83,7 @@ const SOURCES: Source[] = [
     title: t`The highway`,
     formulas: true,
     state: highway,
-    height: [3970, 2405, 1970],
+    height: [4045, 2455, 2020],
     load: async () => ({ View: (await import('./highway/view')).Highway }),
   },
   {
@@ -91,7 +91,7 @@ const SOURCES: Source[] = [
     title: t`Where the norm goes`,
     formulas: true,
     state: placement,
-    height: [5300, 3015, 2930],
+    height: [5600, 3250, 3205],
     load: async () => {
       const [view, train] = await Promise.all([
         import('./placement/view'),
@@ -105,14 +105,14 @@ const SOURCES: Source[] = [
     title: t`More than one lane`,
     formulas: true,
     state: lanes,
-    height: [6385, 3780, 3555],
+    height: [6885, 4020, 3870],
     load: async () => ({ View: (await import('./lanes/view')).LanesChapter }),
   },
   {
     id: 'axes',
     title: t`Which axes`,
     state: axes,
-    height: [2220, 1385, 1230],
+    height: [2500, 1555, 1420],
     load: async () => ({ View: (await import('./axes/view')).Axes }),
   },
   {
@@ -120,7 +120,7 @@ const SOURCES: Source[] = [
     title: t`Backward`,
     formulas: true,
     state: backward,
-    height: [3390, 1465, 1435],
+    height: [3915, 1755, 1725],
     load: async () => ({ View: (await import('./backward/view')).Backward }),
   },
   {
@@ -128,14 +128,14 @@ const SOURCES: Source[] = [
     title: t`The block`,
     formulas: true,
     state: block,
-    height: [3755, 2465, 2465],
+    height: [5880, 3650, 3530],
     load: async () => ({ View: (await import('./block/view')).BlockChapter }),
   },
   {
     id: 'model',
     title: t`A real model`,
     state: model,
-    height: [3660, 2460, 2460],
+    height: [3900, 2650, 2650],
     load: async () => ({ View: (await import('./model/view')).RealModel }),
   },
   {
@@ -143,7 +143,7 @@ const SOURCES: Source[] = [
     title: t`Quiz`,
     formulas: true,
     state: quiz,
-    height: [2040, 1690, 1690],
+    height: [2445, 1995, 1995],
     load: async () => ({ View: (await import('./quiz/view')).Quiz }),
   },
   {

@@ -1,5 +1,6 @@
 // A chapter in a frame of another page: ?embed=highway&hide=text,controls. docs/share.md describes it.
 
+import { t } from '../language/text';
 import { wholePageAt } from '../state/link';
 import { embedded, query } from '../state/query';
 import { theme } from '../ui/theme';
@@ -21,12 +22,12 @@ export const hidden = (query.get('hide') ?? '').split(',').filter(Boolean);
 /** What of the request cannot be done, as one sentence; '' if all can. */
 export function complaint(chapters: readonly string[]): string {
   if (!chapters.includes(embedded!)) {
-    return `${quoted(embedded!)} is not a chapter; there are ${chapters.join(', ')}.`;
+    return t`${quoted(embedded!)} is not a chapter; there are ${chapters.join(', ')}.`;
   }
   const stranger = hidden.find((name) => !(PARTS as readonly string[]).includes(name));
   return stranger === undefined
     ? ''
-    : `${quoted(stranger)} cannot be hidden; there are ${PARTS.join(', ')}.`;
+    : t`${quoted(stranger)} cannot be hidden; there are ${PARTS.join(', ')}.`;
 }
 
 function quoted(name: string): string {

@@ -2,6 +2,7 @@
 
 import { compile } from 'addnorm/compile';
 import LabWorker from './lab-worker?worker&inline';
+import { t } from '../language/text';
 import type { Portable } from './remote';
 import SessionWorker from './worker?worker&inline';
 
@@ -47,9 +48,8 @@ export function bundledText(): Promise<string> {
   return embedded('genesis').text();
 }
 
-export const networkMissing =
-  'This one file does without the network: it would not stay below 2 MB. The tutorial that a ' +
-  'server gives, as make serve does, has it here.';
+export const networkMissing = t`The trained network of this chapter is not in this file, which is to stay
+  below 2 MB. The tutorial as a folder, which make serve and make site give, has it.`;
 
 export function networkFile(): Promise<ArrayBuffer> {
   return Promise.reject(new Error(networkMissing));

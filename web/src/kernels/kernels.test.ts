@@ -94,6 +94,29 @@ describe('placements and sessions', () => {
     },
   );
 
+  test('how far layers turn the stream', () => {
+    const measured = (name: string, layers = 3) => {
+      const session = kernels.session(
+        placements()[name],
+        { ...options, layers, initialization: 'xavier' },
+        new TextEncoder().encode(text),
+      );
+      const found = session.measure();
+      session.destroy();
+      return found;
+    };
+    for (const angle of measured('rezero').turn) expect(angle).toBeLessThan(0.1); // adds nothing yet
+    expect(measured('post').turn).toHaveLength(3);
+    expect(measured('pre', 2).turn).toEqual(measured('pre').turn.slice(0, 2)); // of the same weights
+    const falls = (name: string) => {
+      const { turn } = measured(name, 24);
+      const sum = (angles: number[]) => angles.reduce((a, b) => a + b);
+      return sum(turn.slice(-4)) / sum(turn.slice(0, 4));
+    };
+    expect(falls('pre')).toBeLessThan(0.6);
+    expect(falls('post')).toBeGreaterThan(0.8);
+  });
+
   test('a text that is too short is an error in the library’s words', () => {
     const text = new TextEncoder().encode('short');
     expect(() => kernels.session(placements().pre, options, text)).toThrow(/the text has 5 bytes/);

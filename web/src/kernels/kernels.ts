@@ -1,11 +1,10 @@
 // The package's kernels, and what the tutorial's module adds to them: placements, the matrices of lanes,
-// sessions that train, and networks that have been trained.
+// and sessions that train.
 
 import { AddNorm, type Initialization, INITIALIZATIONS, KernelError, KINDS } from 'addnorm';
 import { type Arena, Instance } from 'addnorm/instance';
+import { msg } from '../language/template';
 import { Lanes } from './lanes';
-
-const BYTES = 256;
 
 /** The norms' slots, and the factors. Each factor is named after a placement that has it. */
 export interface Arrangement {
@@ -47,6 +46,11 @@ export interface Measurement {
   tokenCosine: number[];
 }
 
+/** Of a session's stack, also the angle between what each layer reads and what it leaves, in degrees. */
+export interface StackMeasurement extends Measurement {
+  turn: number[];
+}
+
 /** The tokens of one sentence: for each layer and the end, a value of every token, or of every two. */
 export interface TokenMeasurement {
   tokens: number;
@@ -54,36 +58,6 @@ export interface TokenMeasurement {
   stream: Float64Array; // RMS
   gradient: Float64Array; // RMS of the loss's gradient
   cosine: Float64Array;
-}
-
-/** A pre-norm decoder with GELU and a tied head. */
-export interface TrainedOptions {
-  layers: number;
-  width: number;
-  heads: number;
-  dFf: number;
-  context: number;
-  epsilon: number;
-}
-
-/** What is asked of a decoder that does without some sublayers, counted from 0 over all layers. */
-export interface PredictionRequest {
-  first: number; // of those that are skipped
-  count: number;
-  length: number; // bytes of the continuation at most
-}
-
-/** The stream of a prompt, at what each sublayer reads and, last, at what the network’s last leaves. */
-export interface PromptMeasurement {
-  stream: number[]; // RMS
-  features: number[][]; // of each feature, over the tokens
-  branch: number[]; // of what each sublayer adds
-}
-
-export interface Prediction {
-  loss: number; // on the prompt's own bytes, in nats a byte
-  next: Float64Array; // the probability of each byte after the prompt
-  continuation: Uint8Array; // bytes after it, each the likeliest after those before
 }
 
 /** The page’s kernels. */
@@ -120,7 +94,7 @@ export class Kernels extends AddNorm {
     const home = this.#instance.exports;
     const isAlive = () => home === this.#instance.exports;
     const call = <R>(body: (arena: Arena) => R): R => {
-      if (!isAlive()) throw new KernelError('the session ended with an earlier error');
+      if (!isAlive()) throw new KernelError(msg`the session ended with an earlier error`);
       return this.#instance.call(body);
     };
     return {
@@ -128,16 +102,18 @@ export class Kernels extends AddNorm {
       unigramLoss: home.session_unigram_loss(handle),
       measure: () =>
         call((arena) => {
-          const [stream, gradient, tokenCosine] = [1, 2, 3].map(() => arena.reserve(8 * places));
-          const to = arena.struct('Measurement', { stream, gradient, tokenCosine });
+          const reserve = () => arena.reserve(8 * places);
+          const [stream, gradient, tokenCosine, turn] = [1, 2, 3, 4].map(reserve);
+          const to = arena.struct('Measurement', { stream, gradient, tokenCosine, turn });
           const loss = home.session_measure(handle, to);
-          const values = (address: number) =>
-            Array.from(arena.take(address, new Float64Array(places)));
+          const values = (address: number, length = places) =>
+            Array.from(arena.take(address, new Float64Array(length)));
           return {
             loss,
             stream: values(stream),
             gradient: values(gradient),
             tokenCosine: values(tokenCosine),
+            turn: values(turn, options.layers),
           };
         }),
       step: () => call(() => home.session_step(handle)),
@@ -175,73 +151,6 @@ export class Kernels extends AddNorm {
     });
   }
 
-  /** What a decoder with these parameters makes of a prompt: the whole decoder’s stream, and a
-   * prediction for each request. */
-  readPrompt(
-    options: TrainedOptions,
-    parameters: ReadonlyMap<string, Float32Array>,
-    prompt: Uint8Array,
-    requests: readonly PredictionRequest[],
-  ): { measurement: PromptMeasurement; predictions: Prediction[] } {
-    return this.#instance.call((arena) => {
-      const { exports } = arena;
-      const decoder = exports.trained_create(arena.struct('TrainedOptions', { ...options }));
-      for (const [name, values] of parameters) {
-        const bytes = new TextEncoder().encode(name);
-        exports.trained_set(
-          decoder,
-          arena.put(bytes),
-          bytes.length,
-          arena.put(values),
-          values.length,
-        );
-      }
-      const text = [arena.put(prompt), prompt.length];
-      const measurement = this.#measurePrompt(arena, decoder, options, text);
-      const predictions = requests.map((one) => this.#predict(arena, decoder, options, text, one));
-      exports.trained_destroy(decoder);
-      return { measurement, predictions };
-    });
-  }
-
-  #measurePrompt(
-    arena: Arena,
-    decoder: number,
-    { layers, width }: TrainedOptions,
-    text: number[],
-  ): PromptMeasurement {
-    const places = 2 * layers + 1;
-    const [stream, branch] = [1, 2].map(() => arena.reserve(8 * places));
-    const features = arena.reserve(8 * places * width);
-    const to = arena.struct('PromptMeasurement', { stream, branch, features });
-    arena.exports.trained_measure(decoder, ...text, to);
-    const values = (address: number, length: number) =>
-      Array.from(arena.take(address, new Float64Array(length)));
-    return {
-      stream: values(stream, places),
-      branch: values(branch, places - 1),
-      features: Array.from({ length: places }, (_, i) => values(features + 8 * width * i, width)),
-    };
-  }
-
-  #predict(
-    arena: Arena,
-    decoder: number,
-    { context }: TrainedOptions,
-    text: number[],
-    request: PredictionRequest,
-  ): Prediction {
-    const { first, count } = request;
-    const length = Math.min(request.length, context - text[1]);
-    const [next, continuation] = [arena.reserve(8 * BYTES), arena.reserve(Math.max(1, length))];
-    const to = arena.struct('PromptPrediction', { next, continuation, length });
-    return {
-      loss: arena.exports.trained_predict(decoder, ...text, first, count, to),
-      next: arena.take(next, new Float64Array(BYTES)),
-      continuation: arena.take(continuation, new Uint8Array(length)),
-    };
-  }
-
   /** The addresses of the structs Arrangement and SessionOptions. */
   #stack(arena: Arena, arrangement: Arrangement, options: SessionOptions): [number, number] {
     return [
@@ -273,7 +182,7 @@ export class Kernels extends AddNorm {
 export interface Session {
   readonly parameters: number;
   readonly unigramLoss: number; // nats a byte that the bytes' frequencies alone give
-  measure(): Measurement;
+  measure(): StackMeasurement;
   step(): number; // one step of training; the loss before it, in nats a byte
   validate(batches: number): number;
   destroy(): void;

@@ -1,6 +1,7 @@
 // Calls the methods of an object in a worker, the host, from the page.
 
 import { compile } from 'addnorm/compile';
+import { msg } from '../language/template';
 
 /** A call of a method. */
 export interface Request {
@@ -51,7 +52,8 @@ export interface Port {
   terminate(): void;
 }
 
-const NO_WORKER = 'The page’s worker could not be started; is the server still there?';
+const NO_WORKER = msg`The page’s worker could not be started. If the page comes from a server, is that
+  still there?`;
 
 /** The page's side of a host H: the same methods, as promises that reject where the host throws. */
 export class Remote<H extends object> {

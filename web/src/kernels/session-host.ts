@@ -1,16 +1,16 @@
 // Measures stacks and trains one, in a worker. Each call is short, so that the caller can stop
 // between two of them.
 
+import { msg } from '../language/template';
 import type {
   Arrangement,
   Kernels,
-  Measurement,
   Session,
   SessionOptions,
+  StackMeasurement,
   TokenMeasurement,
 } from './kernels';
 import { type PromptReading, readPrompt } from './trained';
-import { turns, type TurnsOptions } from './turns';
 
 export interface Stack {
   arrangement: Arrangement;
@@ -33,7 +33,7 @@ export class SessionHost {
   }
 
   /** A stack with its first weights. */
-  measure({ arrangement, options }: Stack, text: Uint8Array): Timed<Measurement> {
+  measure({ arrangement, options }: Stack, text: Uint8Array): Timed<StackMeasurement> {
     const start = performance.now();
     const session = this.#kernels.session(arrangement, options, text);
     try {
@@ -53,13 +53,8 @@ export class SessionHost {
   /** What the network of this file makes of a prompt. */
   readPrompt(file: ArrayBuffer, prompt: Uint8Array): Timed<PromptReading> {
     const start = performance.now();
-    const reading = readPrompt(this.#kernels, file, prompt);
+    const reading = readPrompt(this.#kernels.module, file, prompt);
     return { ...reading, milliseconds: performance.now() - start };
-  }
-
-  /** How far each layer turns the stream. */
-  turns(options: TurnsOptions): number[] {
-    return turns(this.#kernels.module, options);
   }
 
   /** Makes the stack for train() and validate(). */
@@ -83,12 +78,17 @@ export class SessionHost {
     return { losses, milliseconds: spent };
   }
 
+  /** The stack as it has been trained so far. */
+  measureTrained(): StackMeasurement {
+    return this.#opened().measure();
+  }
+
   validate(batches: number): number {
     return this.#opened().validate(batches);
   }
 
   #opened(): Session {
-    if (this.#session === undefined) throw new Error('There is no stack to train.');
+    if (this.#session === undefined) throw new Error(msg`There is no stack to train.`);
     return this.#session;
   }
 }

@@ -1,9 +1,10 @@
 // Stacks that are measured and trained in workers, so that the page never waits for them.
 
 import { batch, signal } from '@preact/signals';
+import { t } from '../language/text';
 import { loadKernels } from './current';
 import { bundledText, portable, sessionWorker } from './files';
-import type { Measurement } from './kernels';
+import type { StackMeasurement } from './kernels';
 import { connect, newest, type Remote } from './remote';
 import type { SessionHost, Stack, Timed } from './session-host';
 
@@ -38,7 +39,7 @@ export interface MeasureJob {
 
 export interface Measured<J> {
   job: J;
-  measurements: Measurement[]; // one for each stack
+  measurements: StackMeasurement[]; // one for each stack
   milliseconds: number; // of the measuring alone
 }
 
@@ -58,7 +59,7 @@ export class Measurer<J extends MeasureJob = MeasureJob> {
   readonly request = newest(async (job: J, isNewest) => {
     try {
       const text = await textBytes(job.text);
-      const measurements: Timed<Measurement>[] = [];
+      const measurements: Timed<StackMeasurement>[] = [];
       for (const stack of job.stacks) {
         measurements.push(await measurer().call('measure', stack, text));
         if (!isNewest()) return;
@@ -81,6 +82,6 @@ export async function textBytes(text: string | undefined): Promise<Uint8Array> {
 
 async function loadBundledText(): Promise<string> {
   return bundledText().catch(() => {
-    throw new Error('The bundled text could not be loaded; is the server still there?');
+    throw new Error(t`The bundled text could not be loaded; is the server still there?`);
   });
 }

@@ -5,19 +5,18 @@ import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { readNpy, root, withFolder, writeNpy } from '../../packages/addnorm/test/native';
 import { CONTEXT, LAYERS, PROMPTS } from '../chapters/model/state';
-import type { Kernels } from './kernels';
 import { loadKernels } from './current';
 import { parseSafetensors } from './safetensors';
-import { readPrompt } from './trained';
+import { optionsOf, readPrompt, TrainedDecoder } from './trained';
 
 const path = `${root}web/src/chapters/model/network.safetensors`;
 const file = Uint8Array.from(readFileSync(path)).buffer;
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const prompt = bytesOf(PROMPTS[0].prompt);
 
-let kernels: Kernels;
+let module: WebAssembly.Module;
 beforeAll(async () => {
-  kernels = await loadKernels();
+  ({ module } = await loadKernels());
 });
 
 /** What `addnorm doctor` measures of the network on these tokens, and its logits. */
@@ -46,7 +45,7 @@ function costs(row: Float32Array): number[] {
 }
 
 test('reads a prompt as the native program does', () => {
-  const { whole, stream, branch, features } = readPrompt(kernels, file, prompt);
+  const { whole, stream, branch, features } = readPrompt(module, file, prompt);
   const { layers, logits } = native(prompt);
   const rows = Array.from(prompt, (_, t) => costs(logits.subarray(256 * t, 256 * (t + 1))));
   const own = Array.from(prompt.subarray(1), (byte, t) => rows[t][byte]);
@@ -68,19 +67,17 @@ test('reads a prompt as the native program does', () => {
 });
 
 test('a sublayer that is skipped is one whose last projection is zero; a layer is both', () => {
-  const reading = readPrompt(kernels, file, prompt);
+  const reading = readPrompt(module, file, prompt);
   const without = (sublayers: number[], length = 32) => {
     const { values, metadata } = parseSafetensors(file);
-    const { layers, width, heads, ff, context, eps } = JSON.parse(metadata.config);
     for (const i of sublayers) {
       const projection = i % 2 === 0 ? 'attention.output' : 'feed_forward.down';
       for (const part of ['weight', 'bias']) {
         values.get(`layers.${i >> 1}.${projection}.${part}`)!.fill(0);
       }
     }
-    const options = { layers, width, heads, dFf: ff, context, epsilon: eps };
-    const whole = { first: 0, count: 0, length };
-    return kernels.readPrompt(options, values, prompt, [whole]).predictions[0];
+    const decoder = new TrainedDecoder(module, optionsOf(metadata.config), values);
+    return decoder.predict(prompt, { first: 0, count: 0 }, length);
   };
   expect(without([])).toEqual(reading.whole);
   for (const i of [0, 3, 2 * LAYERS - 1]) {
@@ -90,36 +87,35 @@ test('a sublayer that is skipped is one whose last projection is zero; a layer i
 });
 
 test('goes on with the likeliest byte, each time', () => {
-  const { continuation } = readPrompt(kernels, file, prompt).whole;
+  const { continuation } = readPrompt(module, file, prompt).whole;
   expect(continuation).toHaveLength(32);
   for (const length of [0, 1, 17]) {
     const longer = Uint8Array.from([...prompt, ...continuation.subarray(0, length)]);
-    const { next } = readPrompt(kernels, file, longer).whole;
+    const { next } = readPrompt(module, file, longer).whole;
     expect(next.indexOf(Math.max(...next))).toBe(continuation[length]);
   }
   const full = new Uint8Array(CONTEXT).fill(97);
-  expect(readPrompt(kernels, file, full).whole.continuation).toHaveLength(0);
+  expect(readPrompt(module, file, full).whole.continuation).toHaveLength(0);
 });
 
 test('is as large as the chapter says, and has every γ', () => {
-  const { network } = readPrompt(kernels, file, prompt);
+  const { network } = readPrompt(module, file, prompt);
   expect(network).toMatchObject({ layers: LAYERS, context: CONTEXT });
   expect(network.gammas).toHaveLength(2 * LAYERS + 1);
   for (const gamma of network.gammas) expect(gamma).toHaveLength(network.width);
 });
 
 test('what cannot be read is said', () => {
-  expect(() => readPrompt(kernels, file, bytesOf('a'))).toThrow(
+  expect(() => readPrompt(module, file, bytesOf('a'))).toThrow(
     `the prompt has 1 bytes, must have from 2 to ${CONTEXT}`,
   );
   const { values, metadata } = parseSafetensors(file);
-  const { layers, width, heads, ff, context, eps } = JSON.parse(metadata.config);
-  const options = { layers, width, heads, dFf: ff, context, epsilon: eps };
+  const options = optionsOf(metadata.config);
   const some = new Map([...values].slice(1));
-  expect(() => kernels.readPrompt(options, some, prompt, [])).toThrow(
+  expect(() => new TrainedDecoder(module, options, some).measure(prompt)).toThrow(
     "the file lacks 1 parameters, such as 'embedding.token'",
   );
-  expect(() => kernels.readPrompt({ ...options, width: 64 }, values, prompt, [])).toThrow(
+  expect(() => new TrainedDecoder(module, { ...options, width: 64 }, values)).toThrow(
     /'embedding\.token' has \d+ values, the model needs \d+/,
   );
 });

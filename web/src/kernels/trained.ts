@@ -1,9 +1,111 @@
 // A trained network out of its file, and what it makes of a prompt.
 
-import type { Kernels, Prediction, PromptMeasurement, TrainedOptions } from './kernels';
+import { KernelError } from 'addnorm';
+import { type Arena, Instance } from 'addnorm/instance';
+import { msg } from '../language/template';
 import { parseSafetensors } from './safetensors';
 
+const BYTES = 256;
 const CONTINUATION = 32; // bytes that the network goes on by
+
+/** A pre-norm decoder with GELU and a tied head. */
+export interface TrainedOptions {
+  layers: number;
+  width: number;
+  heads: number;
+  dFf: number;
+  context: number;
+  epsilon: number;
+}
+
+/** Sublayers that are left out, counted from 0 over all layers. */
+export interface Skipped {
+  first: number;
+  count: number;
+}
+
+/** The stream of a prompt, at what each sublayer reads and, last, at what the network’s last leaves. */
+export interface PromptMeasurement {
+  stream: number[]; // RMS
+  features: number[][]; // of each feature, over the tokens
+  branch: number[]; // of what each sublayer adds
+}
+
+export interface Prediction {
+  loss: number; // on the prompt's own bytes, in nats a byte
+  next: Float64Array; // the probability of each byte after the prompt
+  continuation: Uint8Array; // bytes after it, each the likeliest after those before
+}
+
+/** A decoder with these parameters. It has an instance of the module to itself, whose memory goes with
+ * it; an error ends it. */
+export class TrainedDecoder {
+  #instance: Instance;
+  #home: Instance['exports']; // others stand there after an error
+  #handle: number;
+
+  constructor(
+    module: WebAssembly.Module,
+    readonly options: TrainedOptions,
+    parameters: ReadonlyMap<string, Float32Array>,
+  ) {
+    this.#instance = new Instance(module);
+    this.#home = this.#instance.exports;
+    this.#handle = this.#call((arena) =>
+      arena.exports.trained_create(arena.struct('TrainedOptions', { ...options })),
+    );
+    for (const [name, values] of parameters) this.#set(new TextEncoder().encode(name), values);
+  }
+
+  #call<R>(body: (arena: Arena) => R): R {
+    if (this.#home === this.#instance.exports) return this.#instance.call(body);
+    throw new KernelError(msg`the decoder ended with an earlier error`);
+  }
+
+  #set(name: Uint8Array, values: Float32Array): void {
+    this.#call((arena) => {
+      const given = [arena.put(name), name.length, arena.put(values), values.length];
+      arena.exports.trained_set(this.#handle, ...given);
+    });
+  }
+
+  measure(prompt: Uint8Array): PromptMeasurement {
+    const { layers, width } = this.options;
+    const places = 2 * layers + 1;
+    return this.#call((arena) => {
+      const [stream, branch] = [1, 2].map(() => arena.reserve(8 * places));
+      const features = arena.reserve(8 * places * width);
+      const to = arena.struct('PromptMeasurement', { stream, branch, features });
+      arena.exports.trained_measure(this.#handle, arena.put(prompt), prompt.length, to);
+      return {
+        stream: numbers(arena, stream, places),
+        branch: numbers(arena, branch, places - 1),
+        features: Array.from({ length: places }, (_, i) =>
+          numbers(arena, features + 8 * width * i, width),
+        ),
+      };
+    });
+  }
+
+  /** What may follow the prompt, and at most so many bytes that do. */
+  predict(prompt: Uint8Array, { first, count }: Skipped, most: number): Prediction {
+    const length = Math.min(most, this.options.context - prompt.length);
+    return this.#call((arena) => {
+      const [next, continuation] = [arena.reserve(8 * BYTES), arena.reserve(Math.max(1, length))];
+      const to = arena.struct('PromptPrediction', { next, continuation, length });
+      const text = [arena.put(prompt), prompt.length];
+      return {
+        loss: arena.exports.trained_predict(this.#handle, ...text, first, count, to),
+        next: arena.take(next, new Float64Array(BYTES)),
+        continuation: arena.take(continuation, new Uint8Array(length)),
+      };
+    });
+  }
+}
+
+function numbers(arena: Arena, address: number, length: number): number[] {
+  return Array.from(arena.take(address, new Float64Array(length)));
+}
 
 /** What the network is, and what it has learned of γ. */
 export interface Network {
@@ -22,26 +124,29 @@ export interface PromptReading extends PromptMeasurement {
 }
 
 /** Has the network of this file read the prompt: as it is, and without each layer and sublayer. */
-export function readPrompt(kernels: Kernels, file: ArrayBuffer, prompt: Uint8Array): PromptReading {
+export function readPrompt(
+  module: WebAssembly.Module,
+  file: ArrayBuffer,
+  prompt: Uint8Array,
+): PromptReading {
   const { metadata, values } = parseSafetensors(file);
   const options = optionsOf(metadata.config);
-  const { layers } = options;
-  const each = (count: number, length: number) =>
-    Array.from({ length: (2 * layers) / count }, (_, i) => ({ first: i * count, count, length }));
-  const whole = { first: 0, count: 0, length: CONTINUATION };
-  const requests = [whole, ...each(2, CONTINUATION), ...each(1, 0)];
-  const { measurement, predictions } = kernels.readPrompt(options, values, prompt, requests);
+  const decoder = new TrainedDecoder(module, options, values);
+  const withoutEach = (count: number, most: number) =>
+    Array.from({ length: (2 * options.layers) / count }, (_, i) =>
+      decoder.predict(prompt, { first: i * count, count }, most),
+    );
   return {
-    ...measurement,
+    ...decoder.measure(prompt),
     network: networkOf(options, values),
-    whole: predictions[0],
-    withoutLayer: predictions.slice(1, 1 + layers),
-    withoutSublayer: predictions.slice(1 + layers),
+    whole: decoder.predict(prompt, { first: 0, count: 0 }, CONTINUATION),
+    withoutLayer: withoutEach(2, CONTINUATION),
+    withoutSublayer: withoutEach(1, 0),
   };
 }
 
 /** Of the settings that `addnorm train` has written beside the tensors. */
-function optionsOf(config: string): TrainedOptions {
+export function optionsOf(config: string): TrainedOptions {
   const { layers, width, heads, ff, context, eps, ...rest } = JSON.parse(config);
   const { placement, norm, activation, head } = rest;
   const kind = [placement, norm, activation, head].join(' ');

@@ -5,6 +5,9 @@ export interface Moves {
   back(): void;
   leave(): void;
   notes(): void;
+  speaker(): void;
+  jump(): void;
+  help(): void;
   fullScreen(): void;
 }
 
@@ -39,9 +42,13 @@ export function press(event: KeyboardEvent, moves: Moves): void {
     ArrowLeft: !hasArrows && moves.back,
     Escape: moves.leave,
     n: moves.notes,
+    w: moves.speaker,
+    g: moves.jump,
+    '?': moves.help,
     f: moves.fullScreen,
   };
-  const action = actions[event.key];
+  const { key } = event;
+  const action = actions[key.length === 1 ? key.toLowerCase() : key];
   if (!action) return;
   event.preventDefault();
   action();

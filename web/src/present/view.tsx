@@ -1,23 +1,35 @@
-// The presenter: a bar with the place and the buttons, and the speaker's notes.
+// The presenter: a bar with the place and the buttons; above it notes, all steps, or the keys.
 
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Chapter, chapters } from '../chapters';
+import { t } from '../language/text';
 import { Button } from '../ui/controls';
 import { enlarge, keepFitting } from './fit';
+import { Help } from './help';
+import { Jump } from './jump';
 import { type Moves, onSwipe, press, watchClicks } from './keys';
 import { notesOf } from './notes';
 import { back, next, place, setSteps, step, steps, writeStep } from './place';
+import { closeSpeaker, openSpeaker, speakerShown } from './speaker';
 import { fillScreen, leaveFullScreen, presenting } from './start';
 import { putOnStage, stepsOf } from './steps';
 
-const notesShown = signal(false);
+type Panel = 'none' | 'notes' | 'jump' | 'help';
+
+/** What stands above the bar. */
+const panel = signal<Panel>('none');
+const toggle = (which: Panel) => () => (panel.value = panel.value === which ? 'none' : which);
+const close = () => (panel.value = 'none');
 
 const moves: Moves = {
   next,
   back,
-  leave,
-  notes: () => (notesShown.value = !notesShown.value),
+  leave: () => (panel.value === 'jump' || panel.value === 'help' ? close() : leave()),
+  notes: toggle('notes'),
+  speaker: showSpeaker,
+  jump: toggle('jump'),
+  help: toggle('help'),
   fullScreen: toggleFullScreen,
 };
 
@@ -29,9 +41,19 @@ function toggleFullScreen(): void {
   else fillScreen();
 }
 
+/** A browser leaves the full screen for a new window, which is no reason to end. Where it allows none,
+ * the notes stand below the step. */
+function showSpeaker(): void {
+  goesOn = document.fullscreenElement !== null;
+  if (goesOn) leaveFullScreen();
+  if (!openSpeaker(moves)) panel.value = 'notes';
+}
+
 /** To the page as it was, at the chapter that was shown last. */
 function leave(): void {
   presenting.value = false;
+  close();
+  closeSpeaker();
   putOnStage([]);
   setSteps([]);
   writeStep(undefined);
@@ -48,7 +70,9 @@ export function Presenter() {
   useEffect(() => arrive(chapter, at), [chapter, at]);
   return (
     <div class="presenter">
-      {notesShown.value && <Notes text={notesOf(chapter.source.id)[at]} />}
+      {panel.value === 'notes' && <Notes text={notesOf(chapter.source.id)[at]} />}
+      {panel.value === 'jump' && <Jump close={close} />}
+      {panel.value === 'help' && <Help />}
       <Bar chapter={chapter} at={at} />
     </div>
   );
@@ -59,35 +83,44 @@ function Bar({ chapter, at }: { chapter: Chapter; at: number }) {
   const isFirst = place.value === 0 && at <= 0;
   const isLast = place.value === chapters.length - 1 && shown === 1;
   return (
-    <div class="presenter-bar" role="toolbar" aria-label="Presentation">
+    <div class="presenter-bar" role="toolbar" aria-label={t`Presentation`}>
       <div class="presenter-progress" aria-hidden="true">
         <div style={{ width: `${(100 * (place.value + shown)) / chapters.length}%` }} />
       </div>
       <Button onClick={back} disabled={isFirst}>
-        Back
+        {t`Back`}
       </Button>
       <Button kind="primary" onClick={next} disabled={isLast}>
-        Next
+        {t`Next`}
       </Button>
       <p role="status">
         <strong>
           {place.value + 1} {chapter.source.title}
         </strong>{' '}
-        {at >= 0 && `step ${at + 1} of ${steps.value.length}`}
+        {at >= 0 && t`step ${at + 1} of ${steps.value.length}`}
         {chapter.problem.value}
       </p>
-      <Button pressed={notesShown.value} onClick={moves.notes}>
-        Notes
+      <Button pressed={panel.value === 'jump'} onClick={moves.jump}>
+        {t`Go to …`}
       </Button>
-      <Button onClick={moves.fullScreen}>Full screen</Button>
-      <Button onClick={leave}>Leave</Button>
+      <Button pressed={panel.value === 'notes'} onClick={moves.notes}>
+        {t`Notes`}
+      </Button>
+      <Button pressed={speakerShown.value} onClick={moves.speaker}>
+        {t`Notes window`}
+      </Button>
+      <Button onClick={moves.fullScreen}>{t`Full screen`}</Button>
+      <Button pressed={panel.value === 'help'} onClick={moves.help}>
+        {t`Keys`}
+      </Button>
+      <Button onClick={leave}>{t`Leave`}</Button>
     </div>
   );
 }
 
-function Notes({ text = 'There is no note for this step.' }: { text: string | undefined }) {
+function Notes({ text = t`There is no note for this step.` }: { text: string | undefined }) {
   return (
-    <aside class="presenter-notes" aria-label="Speaker’s notes">
+    <aside class="presenter-panel presenter-notes" aria-label={t`Speaker’s notes`}>
       <p>{text}</p>
     </aside>
   );

@@ -1,13 +1,22 @@
 // Signal and gradient by layer, as charts.
 
 import type { ComponentChildren } from 'preact';
+import { t } from '../language/text';
 import { type Curve, LineChart } from '../ui/line-chart';
 
 export type Signal = 'stream' | 'gradient';
 
 const NAMES: Record<Signal, string> = {
-  stream: 'Stream RMS, from layer 0 to the last',
-  gradient: 'Gradient RMS, from the last layer (right) to layer 0',
+  stream: t`Stream RMS, from layer 0 to the last`,
+  gradient: t`Gradient RMS, from the last layer (right) to layer 0`,
+};
+const AXES: Record<Signal, string> = {
+  stream: t`stream’s RMS`,
+  gradient: t`gradient’s RMS`,
+};
+const RELATIVE_AXES: Record<Signal, string> = {
+  stream: t`stream’s RMS, relative`,
+  gradient: t`gradient’s RMS, relative`,
 };
 
 interface LayerChartProps {
@@ -21,8 +30,8 @@ export function LayerChart({ of, curves, relative }: LayerChartProps) {
   return (
     <LineChart
       name={NAMES[of]}
-      xLabel="layer"
-      yLabel={`${of}’s RMS${relative ? ', relative' : ''}`}
+      xLabel={t`layer`}
+      yLabel={(relative ? RELATIVE_AXES : AXES)[of]}
       curves={curves}
       logarithmic
     />
@@ -30,7 +39,7 @@ export function LayerChart({ of, curves, relative }: LayerChartProps) {
 }
 
 interface LayerHintProps {
-  last: ComponentChildren; // where the last value is
+  last: number | string; // where the last value is
   children: ComponentChildren;
 }
 
@@ -38,8 +47,9 @@ interface LayerHintProps {
 export function LayerHint({ last, children }: LayerHintProps) {
   return (
     <p class="hint">
-      The value at layer l is that of its input; the one at {last} is that of the last layer’s
-      output. {children}
+      {t`The value at layer l is that of its input; the one at ${last} is that of the last layer’s
+        output.`}{' '}
+      {children}
     </p>
   );
 }

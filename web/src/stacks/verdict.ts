@@ -1,17 +1,25 @@
-// How a stack changes signal and gradient, in numbers and in words. The bounds are those of
-// `addnorm study`: a signal below a hundredth or above a hundredfold is of no use to a layer.
+// How a stack changes signal and gradient, in numbers and in words.
 
 import type { Measurement } from '../kernels/kernels';
+import { t } from '../language/text';
 import { roundNumber } from '../ui/numbers';
 
-/** `addnorm study` counts NaN as vanished; here it is called an overflow. */
-type Fate = 'vanishes' | 'keeps' | 'explodes' | 'overflows';
+type Fate = 'vanishes' | 'shrinks' | 'arrives' | 'grows' | 'explodes' | 'overflows';
 
+/** What becomes of a signal or a gradient, by its size at the end over that at its start. The outer
+ * bounds are those of `addnorm study`, which counts NaN as vanished: beyond them it is of no use to a
+ * layer. The inner ones are a learning rate's next step down and up. */
 export function fateOf(ratio: number): Fate {
   if (Number.isNaN(ratio)) return 'overflows';
   if (ratio < 1e-2) return 'vanishes';
-  return ratio > 1e2 ? 'explodes' : 'keeps';
+  if (ratio < 0.1) return 'shrinks';
+  if (ratio <= 10) return 'arrives';
+  return ratio <= 1e2 ? 'grows' : 'explodes';
 }
+
+/** What the words of fateOf() mean. */
+export const SCALE = t`Arrives: from a tenth to tenfold. Shrinks or grows: by more than that.
+  Vanishes: to less than a hundredth. Explodes: more than a hundredfold. Overflows: beyond float32.`;
 
 interface Ends {
   stream: number; // what the last layer leaves, over what layer 0 reads
@@ -30,24 +38,33 @@ export function endsOf({ stream, gradient }: Measurement): Ends {
 export function verdict(measurement: Measurement): string {
   const ends = endsOf(measurement);
   const layers = measurement.stream.length - 1;
-  const stream = `${streamWords(ends.stream, measurement)}${alikeWords(measurement)}.`;
-  return `${stream} ${gradientSentence(ends.gradient, layers)}`;
+  const stream = streamWords(ends.stream, measurement);
+  const alike = alikeCosine(measurement);
+  const sentence =
+    alike === undefined
+      ? t`${stream}.`
+      : t`${stream}, and all tokens then carry nearly the same vector (mean cosine ${alike}).`;
+  return `${sentence} ${gradientSentence(ends.gradient, layers)}`;
 }
 
 function streamWords(ratio: number, { stream }: Measurement): string {
   if (!Number.isFinite(ratio)) {
     const last = stream.findLastIndex(Number.isFinite);
-    return `The stream explodes: layer ${last} leaves more than float32 can hold`;
+    return t`The stream explodes: layer ${last} leaves more than float32 can hold`;
   }
   switch (fateOf(ratio)) {
     case 'vanishes':
       return ratio === 0
-        ? 'The stream vanishes: what is left is too small for float32'
-        : `The stream vanishes: ${round(ratio)} of its size is left`;
+        ? t`The stream vanishes: what is left is too small for float32`
+        : t`The stream vanishes: ${round(ratio)} of its size is left`;
+    case 'shrinks':
+      return t`The stream shrinks: ${round(ratio)} of its size is left`;
+    case 'grows':
+      return t`The stream grows ${round(ratio)}-fold`;
     case 'explodes':
-      return `The stream explodes: it grows ${round(ratio)}-fold`;
+      return t`The stream explodes: it grows ${round(ratio)}-fold`;
     default:
-      return `The stream ends at ${round(ratio)} times its size`;
+      return t`The stream ends at ${round(ratio)} times its size`;
   }
 }
 
@@ -55,37 +72,35 @@ function streamWords(ratio: number, { stream }: Measurement): string {
 export const ALIKE = 0.99;
 
 /** A stream may keep its size and still carry no information: if every token has the same vector. */
-function alikeWords({ tokenCosine }: Measurement): string {
+function alikeCosine({ tokenCosine }: Measurement): string | undefined {
   const cosine = tokenCosine.at(-1)!;
-  if (!(cosine >= ALIKE)) return '';
+  if (!(cosine >= ALIKE)) return undefined;
   const off = 1 - cosine;
-  const shown = off >= 1e-4 ? roundNumber(cosine) : off > 0 ? `1 − ${round(off)}` : '1';
-  return `, and all tokens then carry nearly the same vector (mean cosine ${shown})`;
+  return off >= 1e-4 ? roundNumber(cosine) : off > 0 ? `1 − ${round(off)}` : '1';
 }
 
 function gradientSentence(ratio: number, layers: number): string {
-  const last = `layer ${layers - 1}’s`;
-  const each = `each layer multiplies it by ${round(ratio ** (1 / (layers - 1)))} on average`;
+  const part = round(ratio);
+  const last = layers - 1;
+  const each = round(ratio ** (1 / last)); // on average
   switch (fateOf(ratio)) {
     case 'overflows':
-      return 'So there is no gradient: it is not a number.';
+      return t`So there is no gradient: it is not a number.`;
     case 'vanishes':
       return ratio === 0
-        ? 'The gradient of layer 0 is 0: on its way it became too small for float32.'
-        : `The gradient of layer 0 is ${round(ratio)} of ${last}: it vanishes (${each}).`;
+        ? t`The gradient of layer 0 is 0: on its way it became too small for float32.`
+        : t`The gradient of layer 0 is ${part} of layer ${last}’s: it vanishes (each layer multiplies it by ${each} on average).`;
+    case 'shrinks':
+      return t`The gradient of layer 0 is ${part} times layer ${last}’s: it shrinks on the way.`;
+    case 'arrives':
+      return t`The gradient of layer 0 is ${part} times layer ${last}’s: it arrives.`;
+    case 'grows':
+      return t`The gradient of layer 0 is ${part} times layer ${last}’s: it grows on the way.`;
     case 'explodes':
       return ratio === Infinity
-        ? 'The gradient of layer 0 explodes: it is more than float32 can hold.'
-        : `The gradient of layer 0 is ${round(ratio)} times ${last}: it explodes (${each}).`;
-    default:
-      return `The gradient of layer 0 is ${round(ratio)} times ${last}: ${arrival(ratio)}.`;
+        ? t`The gradient of layer 0 explodes: it is more than float32 can hold.`
+        : t`The gradient of layer 0 is ${part} times layer ${last}’s: it explodes (each layer multiplies it by ${each} on average).`;
   }
-}
-
-/** Learning rates are tuned in steps of about ten, so a ratio from a tenth to ten counts as arrived. */
-function arrival(ratio: number): string {
-  if (ratio < 0.1) return 'most of it is lost on the way';
-  return ratio > 10 ? 'it grows on the way' : 'it arrives';
 }
 
 function round(value: number): string {

@@ -3,11 +3,12 @@
 import type { ReadonlySignal } from '@preact/signals';
 import type { ComponentChildren, TargetedMouseEvent } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { t, translated } from '../language/text';
+import { type ChoiceField, type Field, type Range, type SubsetField, tidy } from '../state/fields';
 import { goTo, linkComplaints, linkTo, wholePageAt } from '../state/link';
 import { embedded } from '../state/query';
 import { assign, type Item, type Values } from '../state/store';
+import { copyText } from './copy';
 import { plainNumber } from './numbers';
 
 export function Problem({ id, text }: { id?: string; text: string }) {
@@ -100,16 +101,22 @@ interface ChoiceProps<V extends string> extends ControlProps<V, ChoiceField<V>> 
   values?: readonly V[];
 }
 
+interface RadioProps<V extends string> extends ChoiceProps<V> {
+  /** Of a question: what is right. On paper it stands below the answers. */
+  right?: V;
+}
+
 /** A choice of one of a few values, all visible. */
 export function Choice<V extends string>({
   label,
   item,
   labels = {},
   values = item.field.values,
-}: ChoiceProps<V>) {
+  right,
+}: RadioProps<V>) {
   const name = useId();
   return (
-    <fieldset class="control choice">
+    <fieldset class={`control choice ${right === undefined ? '' : 'question'}`}>
       <legend>{label}</legend>
       {values.map((value) => (
         <label key={value}>
@@ -123,6 +130,7 @@ export function Choice<V extends string>({
           <span>{labels[value] ?? value}</span>
         </label>
       ))}
+      {right !== undefined && <p class="handout-answer">{t`Answer: ${labels[right] ?? right}`}</p>}
       <Problem text={item.problem.value} />
     </fieldset>
   );
@@ -328,11 +336,7 @@ export function Code({ name, text }: { name: string; text: string }) {
 export function CopyButton({ label, text }: { label: string; text(): string }) {
   const [result, setResult] = useState<'' | 'copied' | 'refused'>('');
   const copy = async () => {
-    const copied = await navigator.clipboard?.writeText(text()).then(
-      () => true,
-      () => false,
-    );
-    setResult(copied ? 'copied' : 'refused');
+    setResult((await copyText(text())) ? 'copied' : 'refused');
     setTimeout(() => setResult(''), 3000);
   };
   return (

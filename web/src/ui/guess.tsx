@@ -6,32 +6,26 @@ import { t } from '../language/text';
 import type { ChoiceField, Guess } from '../state/fields';
 import { Choice } from './controls';
 
+/** An answer where a question has three that are named by letters. */
 export type Answer = Exclude<Guess, 'none'>;
 
-interface GuessProps {
+interface GuessProps<A extends string> {
   question: string;
-  answers: Record<Answer, string>;
-  right: Answer;
+  answers: Record<A, string>;
+  right: A;
   item: {
-    value: Guess;
+    value: A | 'none';
     readonly problem: ReadonlySignal<string>;
-    readonly field: ChoiceField<Guess>;
+    readonly field: ChoiceField<A | 'none'>;
   };
   /** Makes happen what was asked about. */
-  onAnswer(): void;
-  reply: string; // after "Right." or "Not so."
+  onAnswer?(): void;
+  reply: ComponentChildren; // after "Right." or "Not so."
   children?: ComponentChildren; // below the reply
 }
 
-export function GuessCard({
-  question,
-  answers,
-  right,
-  item,
-  onAnswer,
-  reply,
-  children,
-}: GuessProps) {
+export function GuessCard<A extends string>(props: GuessProps<A>) {
+  const { question, answers, right, item, onAnswer, reply, children } = props;
   const { field, problem, value } = item;
   const asked = {
     field,
@@ -41,12 +35,18 @@ export function GuessCard({
     },
     set value(answer) {
       item.value = answer;
-      onAnswer();
+      onAnswer?.();
     },
   };
   return (
     <div class="card guess">
-      <Choice label={question} item={asked} values={['a', 'b', 'c']} labels={answers} />
+      <Choice
+        label={question}
+        item={asked}
+        values={Object.keys(answers) as A[]}
+        labels={answers as Partial<Record<A | 'none', string>>}
+        right={right}
+      />
       <div aria-live="polite">
         {value !== 'none' && (
           <p>

@@ -38,7 +38,7 @@ describe.each([
 
   test.each([
     ...['stream', 'branch', 'sum', 'normalized', 'output', 'gradient', 'theory', 'broken'],
-    ...[1, 2, 3, 4, 5].map((i) => `series-${i}`),
+    ...[1, 2, 3, 4, 5, 6].map((i) => `series-${i}`),
     ...['text', 'faint'],
   ])('--%s is legible on a figure', (name) => {
     expect(contrast(colour(name), colour('figure'))).toBeGreaterThanOrEqual(4.5);

@@ -1,6 +1,7 @@
 // A heat map of a batch; the cells that share a mean with the chosen one are lit.
 
 import type { Kind } from 'addnorm';
+import { t } from '../../language/text';
 import { type Box, Label } from '../../ui/marks';
 import { alignedNumbers, exactNumber, fixedNumber, shortNumber } from '../../ui/numbers';
 import { textWidth } from '../../ui/text-width';
@@ -58,13 +59,14 @@ function cellsOf(batch: Batch): Cell[] {
 /** The numbers, if they fit into cells of this width, with fewer decimals where they must. */
 function textsIn(width: number, values: number[]): string[] | undefined {
   const forms = [alignedNumbers(values), values.map((v) => fixedNumber(v, 1))];
-  return forms.find((texts) => Math.max(...texts.map((text) => textWidth(text, 600))) < width - 2);
+  return forms.find((texts) => Math.max(...texts.map((text) => textWidth(text, 600))) < width - 8);
 }
 
 function Names({ box, title, batch }: HeatMapProps) {
   const span = box.width / batch.channels;
-  const word = span >= 80 ? 'channel ' : span >= 40 ? 'ch ' : '';
-  const sample = box.x >= 60 ? 'sample ' : '';
+  const channel = (c: number) =>
+    [t`channel ${c}`, t`ch ${c}`].find((name) => textWidth(name) < span - 8) ?? String(c);
+  const sample = (row: number) => (box.x >= 60 ? t`sample ${row}` : String(row));
   const height = box.height / batch.samples;
   return (
     <>
@@ -73,14 +75,12 @@ function Names({ box, title, batch }: HeatMapProps) {
       </Label>
       {Array.from({ length: batch.channels }, (_, c) => (
         <Label key={c} at={[box.x + (c + 0.5) * span, box.y - LABELS / 2]} class="faint">
-          {word}
-          {c + 1}
+          {channel(c + 1)}
         </Label>
       ))}
       {Array.from({ length: batch.samples }, (_, row) => (
         <Label key={row} at={[box.x - 7, box.y + (row + 0.5) * height]} anchor="end" class="faint">
-          {sample}
-          {row + 1}
+          {sample(row + 1)}
         </Label>
       ))}
     </>

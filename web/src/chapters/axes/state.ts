@@ -1,7 +1,7 @@
 // What a reader can change in “Which axes”.
 
 import { KINDS } from 'addnorm';
-import { choice, number, seed } from '../../state/fields';
+import { choice, guess, number, seed } from '../../state/fields';
 import { defineState } from '../../state/store';
 
 const SAMPLES = { min: 1, max: 8, step: 1, initial: 4 };
@@ -12,6 +12,7 @@ export const state = defineState('ax', {
   channels: choice(['2', '4', '6', '8'], '6'),
   positions: choice(['1', '2', '4'], '1'),
   groups: choice(['1', '2', '3', '4', '6', '8'], '2'),
+  guess: guess(),
   /** The seeds of the first sample, and of all others. */
   seed: seed(),
   others: seed(),

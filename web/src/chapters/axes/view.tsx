@@ -2,10 +2,13 @@
 
 import { KINDS } from 'addnorm';
 import { useState } from 'preact/hooks';
+import { t, Trans } from '../../language/text';
 import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
+import { GuessCard } from '../../ui/guess';
 import { NORM_NAMES } from '../../ui/names';
+import { roundNumber } from '../../ui/numbers';
 import { pointIn } from '../../ui/pointer';
 import { DataTable, type VectorRow, VectorTable } from '../../ui/table';
 import { HeatMap } from './heat-map';
@@ -34,9 +37,9 @@ export function Axes() {
   return (
     <>
       <p>
-        Norms subtract a mean and divide by a deviation. They differ in which cells of a batch share
-        one mean. Point at a cell, or focus the figure and use the arrow keys. The cells inside the
-        frame are normalized together.
+        {t`Norms subtract a mean and divide by a deviation. They differ in which cells of a batch
+          share one mean. Point at a cell, or focus the figure and use the arrow keys. The cells
+          inside the frame are normalized together.`}
       </p>
       <Controls />
       <HeatMaps batch={batch} x={x} />
@@ -48,16 +51,21 @@ export function Axes() {
             <li key={words}>{words}</li>
           ))}
       </ul>
-      <h3>The five norms on this batch</h3>
+      <BatchOfOne batch={batch} />
+      <h3>{t`The five norms on this batch`}</h3>
       <Norms batch={batch} />
       <p>
-        In a Transformer a row is a token, and its features are the d_model numbers of the residual
-        stream. Sequences differ in length, batches can be small, and text is written one token at a
-        time. LayerNorm and RMSNorm need nothing but the token itself, so a token gets the same
-        output whatever the other tokens are. BatchNorm’s output depends on the rest of the batch.
-        After training it uses running averages instead, so it computes something else then; shown
-        here is BatchNorm as it trains. γ = 1 and β = 0 for all five, ε = 10⁻⁵.{' '}
-        <ChapterLink to="step-by-step">Step by step</ChapterLink> has the arithmetic.
+        <Trans>
+          Images come as [N, C, H, W]: N samples of C channels, with H × W positions in each. Text
+          comes as [batch, tokens, d_model]. In a Transformer a row is a token, and its features are
+          the d_model numbers of the residual stream. Sequences differ in length, batches can be
+          small, and text is written one token at a time. LayerNorm and RMSNorm need nothing but the
+          token itself, so a token gets the same output whatever the other tokens are. BatchNorm’s
+          output depends on the rest of the batch. After training it uses running averages instead,
+          so it computes something else then; shown here is BatchNorm as it trains. γ = 1 and β = 0
+          for all five, ε = 10⁻⁵. <ChapterLink to="step-by-step">Step by step</ChapterLink> has the
+          arithmetic.
+        </Trans>
       </p>
     </>
   );
@@ -85,25 +93,27 @@ function Controls() {
   return (
     <>
       <div class="controls">
-        <Choice label="Norm" item={state.kind} labels={NORM_NAMES} />
+        <Choice label={t`Norm`} item={state.kind} labels={NORM_NAMES} />
       </div>
       <div class="controls">
-        <Slider label="Batch size" item={state.samples} />
-        <Choice label="Channels" item={state.channels} />
-        <Choice label="Positions in each channel" item={state.positions} />
+        <Slider label={t`Batch size`} item={state.samples} />
+        <Choice label={t`Channels`} item={state.channels} />
+        <Choice label={t`Positions in each channel`} item={state.positions} />
         {state.kind.value === 'group' && (
           <div>
-            <Choice label="Groups" item={state.groups} values={fitting} />
+            <Choice label={t`Groups`} item={state.groups} values={fitting} />
             {Number(asked) !== groups && (
-              <Problem text={`${asked} does not divide ${channels} channels: ${groups} is used.`} />
+              <Problem
+                text={t`${asked} does not divide ${channels} channels: ${groups} is used.`}
+              />
             )}
           </div>
         )}
       </div>
       <div class="buttons">
-        <Button onClick={() => advance(state.seed)}>Draw new values</Button>
+        <Button onClick={() => advance(state.seed)}>{t`Draw new values`}</Button>
         <Button onClick={() => advance(state.others)} disabled={state.samples.value === 1}>
-          Draw only the other samples again
+          {t`Draw only the other samples again`}
         </Button>
       </div>
     </>
@@ -129,15 +139,15 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
     const [before, after] = layoutOf(width, batch).maps;
     return (
       <>
-        <HeatMap {...shared} box={before} title="before" values={x} />
-        <HeatMap {...shared} box={after} title={`after ${name}`} values={result.y} />
+        <HeatMap {...shared} box={before} title={t`before`} values={x} />
+        <HeatMap {...shared} box={after} title={t`after ${name}`} values={result.y} />
       </>
     );
   };
   return (
     <>
       <Figure
-        name={`A batch before and after ${name}. The tables that follow have the numbers.`}
+        name={t`A batch before and after ${name}. The tables that follow have the numbers.`}
         width={WIDTH}
         height={(width) => layoutOf(width, batch).height}
         draw={draw}
@@ -145,8 +155,8 @@ function HeatMaps({ batch, x }: { batch: Batch; x: Float64Array }) {
           <Cells width={width} batch={batch} cell={cell} words={words} point={setPointed} />
         )}
       >
-        <VectorTable caption="before the norm" rows={rowsOf('row', batch, x)} />
-        <VectorTable caption={`after ${name}`} rows={rowsOf('output', batch, result.y)} />
+        <VectorTable caption={t`before the norm`} rows={rowsOf('row', batch, x)} />
+        <VectorTable caption={t`after ${name}`} rows={rowsOf('output', batch, result.y)} />
       </Figure>
       <p class="axes-words">{words}</p>
     </>
@@ -201,7 +211,7 @@ function Cells({ width, batch, cell, words, point }: CellsProps) {
       height={layout.height}
       role="slider"
       tabindex={0}
-      aria-label="Cell"
+      aria-label={t`Cell`}
       aria-valuemin={1}
       aria-valuemax={batch.samples * features}
       aria-valuenow={cell.row * features + cell.column + 1}
@@ -222,19 +232,38 @@ function rowsOf(id: string, batch: Batch, values: Float64Array): VectorRow[] {
   const features = featuresOf(batch);
   return Array.from({ length: batch.samples }, (_, row) => ({
     id: `${id}-${row + 1}`,
-    name: `sample ${row + 1}`,
+    name: t`sample ${row + 1}`,
     values: Array.from(values.subarray(row * features, (row + 1) * features)),
   }));
 }
 
+/** The answer sets the figure to what the question is about. */
+function BatchOfOne({ batch }: { batch: Batch }) {
+  const one = { ...batch, positions: 1 };
+  const { aloneLargest } = behaviourOf('batch', one, state.seed.value, state.others.value);
+  return (
+    <GuessCard
+      question={t`BatchNorm gets a batch of one sample, with one position in each channel. What comes
+        out?`}
+      answers={{ a: t`The same as from LayerNorm`, b: t`The input, unchanged`, c: t`Zeros` }}
+      right="c"
+      item={state.guess}
+      onAnswer={() => assign(state, { kind: 'batch', samples: 1, positions: '1' })}
+      reply={t`The largest output is ${roundNumber(aloneLargest, 3)}. The mean of a channel is then
+        its only value, so nothing is left of it, whatever came in. The figure above now shows this
+        batch. Text that is written one token at a time has just such a batch.`}
+    />
+  );
+}
+
 const COLUMNS = [
-  'norm',
-  'cells that share a mean',
-  'sets',
-  'values in each',
-  'depends on other samples',
-  'with batch size 1',
-  'typical use',
+  t`norm`,
+  t`cells that share a mean`,
+  t`sets`,
+  t`values in each`,
+  t`depends on other samples`,
+  t`with batch size 1`,
+  t`typical use`,
 ];
 
 function Norms({ batch }: { batch: Batch }) {
@@ -258,7 +287,7 @@ function Norms({ batch }: { batch: Batch }) {
   });
   return (
     <div class="axes-norms">
-      <DataTable caption="Measured on the values above" visible columns={COLUMNS} rows={rows} />
+      <DataTable caption={t`Measured on the values above`} visible columns={COLUMNS} rows={rows} />
     </div>
   );
 }

@@ -1,6 +1,7 @@
 // The sentences of “Which axes”, made from the numbers.
 
 import { type Kind, KINDS, type AddNormResult } from 'addnorm';
+import { plural, t } from '../../language/text';
 import { NORM_NAMES } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
 import { largest, largestDifference } from '../../ui/vectors';
@@ -15,19 +16,19 @@ import {
 } from './sets';
 
 export const SETS: Record<Kind, string> = {
-  batch: 'one channel, over all samples and positions',
-  layer: 'all features of one sample',
-  rms: 'all features of one sample; no mean is subtracted',
-  instance: 'one channel of one sample, over its positions',
-  group: 'a group of channels of one sample',
+  batch: t`one channel, over all samples and positions`,
+  layer: t`all features of one sample`,
+  rms: t`all features of one sample; no mean is subtracted`,
+  instance: t`one channel of one sample, over its positions`,
+  group: t`a group of channels of one sample`,
 };
 
 export const USES: Record<Kind, string> = {
-  batch: 'convolutional networks on images, with large batches',
-  layer: 'Transformers, recurrent networks',
-  rms: 'Transformers such as T5, Llama, Qwen',
-  instance: 'style transfer between images',
-  group: 'detection and segmentation, with small batches',
+  batch: t`images [N, C, H, W] in large batches: convolutional networks`,
+  layer: t`text [batch, tokens, d_model]: Transformers, recurrent networks`,
+  rms: t`text [batch, tokens, d_model]: T5, Llama, Qwen`,
+  instance: t`images [N, C, H, W]: style transfer`,
+  group: t`images [N, C, H, W] in small batches: detection, segmentation`,
 };
 
 /** Outputs that differ by less than this are the same up to rounding. */
@@ -44,57 +45,55 @@ export function cellWords(
   const i = cell.row * featuresOf(batch) + cell.column;
   const channel = Math.floor(cell.column / batch.positions) + 1;
   const position = (cell.column % batch.positions) + 1;
+  const sample = cell.row + 1;
   const place =
-    `Sample ${cell.row + 1}, channel ${channel}` +
-    (batch.positions > 1 ? `, position ${position}` : '');
+    batch.positions > 1
+      ? t`Sample ${sample}, channel ${channel}, position ${position}`
+      : t`Sample ${sample}, channel ${channel}`;
   const set = setOf(kind, batch, cell);
   const [mean, deviation] = [statistics.mean[set], statistics.deviation[set]];
   const others = x.length / statistics.mean.length - 1;
   const shared =
-    others === 0 ? 'with no other cell' : `with ${others} other cell${others === 1 ? '' : 's'}`;
+    others === 0
+      ? t`with no other cell`
+      : plural(others, 'with {n} other cell', 'with {n} other cells');
   const [value, output] = [roundNumber(x[i]), roundNumber(y[i], 3)];
   if (kind === 'rms') {
     const rms = roundNumber(deviation);
     return (
-      `${place}: ${value}. It shares the root mean square ${rms} ${shared}. ` +
-      `${value} ÷ ${rms} = ${output}.`
+      t`${place}: ${value}. It shares the root mean square ${rms} ${shared}.` +
+      ` ${value} ÷ ${rms} = ${output}.`
     );
   }
   const [m, d] = [roundNumber(mean), roundNumber(deviation)];
   const minus = mean < 0 ? `+ ${m.slice(1)}` : `− ${m}`;
   return (
-    `${place}: ${value}. It shares mean ${m} and deviation ${d} ${shared}. ` +
-    `(${value} ${minus}) ÷ ${d} = ${output}.`
+    t`${place}: ${value}. It shares mean ${m} and deviation ${d} ${shared}.` +
+    ` (${value} ${minus}) ÷ ${d} = ${output}.`
   );
 }
 
 /** Whether sample 1 depends on its neighbours. */
 export function neighbourWords({ neighbours }: Behaviour): string {
-  if (neighbours === null) return 'There are no other samples to depend on.';
-  const drawn = `Other values in the other samples, drawn ${REDRAWS} times,`;
+  if (neighbours === null) return t`There are no other samples to depend on.`;
   if (neighbours < SAME) {
-    return `${drawn} change the output of sample 1 by 0: it does not depend on them.`;
+    return t`Other values in the other samples, drawn ${REDRAWS} times, change the output of sample 1
+      by 0: it does not depend on them.`;
   }
-  return (
-    `${drawn} change the output of sample 1 by up to ${roundNumber(neighbours, 3)}: ` +
-    'it depends on them.'
-  );
+  return t`Other values in the other samples, drawn ${REDRAWS} times, change the output of sample 1
+    by up to ${roundNumber(neighbours, 3)}: it depends on them.`;
 }
 
 /** What is special about small sets; '' if nothing is. */
 export function setWords(kind: Kind, { setSize }: Behaviour, output: Float64Array): string {
   if (setSize === 1 && largest(output) === 0) {
-    return (
-      `${NORM_NAMES[kind]} breaks here: each set holds one value, which is its own mean. ` +
-      'Every output is 0, whatever came in.'
-    );
+    return t`${NORM_NAMES[kind]} breaks here: each set holds one value, which is its own mean. Every
+      output is 0, whatever came in.`;
   }
   const isSign = output.every((v) => Math.abs(Math.abs(v) - 1) < 0.01);
   if (setSize === 2 && isSign) {
-    return (
-      'Each set holds two values, so each output is close to −1 or 1: ' +
-      'which one was larger is all that is left.'
-    );
+    return t`Each set holds two values, so each output is close to −1 or 1: which one was larger is
+      all that is left.`;
   }
   return '';
 }
@@ -104,21 +103,21 @@ export function twinWords(kind: Kind, batch: Batch, x: Float64Array, output: Flo
   const twins = KINDS.filter(
     (other) => other !== kind && largestDifference(normalize(other, batch, x).y, output) < SAME,
   ).map((other) => NORM_NAMES[other]);
-  return twins.length === 0 ? '' : `The same output here: ${twins.join(', ')}.`;
+  return twins.length === 0 ? '' : t`The same output here: ${twins.join(', ')}.`;
 }
 
 export function dependsWords({ neighbours }: Behaviour): string {
-  if (neighbours === null) return 'there are none';
-  return neighbours < SAME ? 'no: 0' : `yes: ${roundNumber(neighbours, 3)}`;
+  if (neighbours === null) return t`there are none`;
+  return neighbours < SAME ? t`no: 0` : t`yes: ${roundNumber(neighbours, 3)}`;
 }
 
 /** What happens to sample 1 as a batch of its own. */
 export function aloneWords(kind: Kind, behaviour: Behaviour): string {
-  if (behaviour.aloneLargest === 0) return 'breaks: every output is 0';
-  const change =
-    behaviour.alone < SAME ? '' : `sample 1 changes by up to ${roundNumber(behaviour.alone, 3)}`;
+  if (behaviour.aloneLargest === 0) return t`breaks: every output is 0`;
+  const isSame = behaviour.alone < SAME;
+  const change = roundNumber(behaviour.alone, 3);
   if (kind !== 'instance' && behaviour.aloneFromInstance < SAME) {
-    return ['is InstanceNorm', change].filter(Boolean).join(': ');
+    return isSame ? t`is InstanceNorm` : t`is InstanceNorm: sample 1 changes by up to ${change}`;
   }
-  return change || 'works: the same output';
+  return isSame ? t`works: the same output` : t`sample 1 changes by up to ${change}`;
 }

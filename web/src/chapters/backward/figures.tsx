@@ -1,6 +1,7 @@
 // The figures of “Backward”: the vectors that a reader drags, the results, and the parts of g.
 
 import type { ComponentChildren } from 'preact';
+import { t } from '../../language/text';
 import { BarHandles } from '../../ui/bar-handles';
 import { type BarChart, Bars, symmetricRange } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
@@ -87,14 +88,14 @@ export function Through({ gradient, factor }: { gradient: Gradient; factor: numb
     const [ofX, , ofDy] = panels.map((panel, i) => chartOf(width, panel, i));
     return (
       <>
-        <BarHandles {...limits} chart={ofX} item={state.x} name="x value" factor={factor} />
+        <BarHandles {...limits} chart={ofX} item={state.x} name={t`x value`} factor={factor} />
         <BarHandles {...limits} chart={ofDy} item={state.dy} name="dy" />
       </>
     );
   };
   return (
     <Panels
-      name="Forward, x to x̂; backward, dy to dx"
+      name={t`Forward, x to x̂; backward, dy to dx`}
       panels={panels}
       rows={[
         { name: 'x', id: 'x', values: x },
@@ -123,18 +124,18 @@ export function Parts({ gradient, rms }: { gradient: Gradient; rms: boolean }) {
   });
   return (
     <Panels
-      name="The gradient g and its three parts"
+      name={t`The gradient g and its three parts`}
       panels={[
         panel('', 'g = γ ⊙ dy', g),
-        panel('=', rms ? 'along 1: not removed' : 'along 1: removed', alongOnes, true),
-        panel('+', 'along x̂: removed', alongNormalized, true),
-        panel('+', 'remainder', remainder),
+        panel('=', rms ? t`along 1: not removed` : t`along 1: removed`, alongOnes, true),
+        panel('+', t`along x̂: removed`, alongNormalized, true),
+        panel('+', t`remainder`, remainder),
       ]}
       rows={[
         { name: 'g = γ ⊙ dy', id: 'gradient', values: g },
         { name: 'mean(g)', id: 'gradient-mean', values: alongOnes },
         { name: 'x̂ · mean(g ⊙ x̂)', id: 'gradient-normalized', values: alongNormalized },
-        { name: 'remainder', id: 'remainder', values: remainder },
+        { name: t`remainder`, id: 'remainder', values: remainder },
       ]}
     />
   );

@@ -1,14 +1,17 @@
 // Backward: what the norm's backward removes from a gradient, and the factor 1/σ.
 
 import type { ComponentChildren } from 'preact';
+import { t, Trans } from '../../language/text';
 import { tidy } from '../../state/fields';
+import { assign } from '../../state/store';
 import { Button, ChapterLink, Choice, Problem, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
+import { GuessCard } from '../../ui/guess';
 import { NORM_NAMES, type TokenNorm } from '../../ui/names';
 import { percent, roundNumber } from '../../ui/numbers';
 import { Rounded, Statistics } from '../../ui/table';
 import { texFactor, texNumber, texResult } from '../../ui/tex';
-import { dot, length, sum } from '../../ui/vectors';
+import { dot, largest, length, sum } from '../../ui/vectors';
 import { Parts, Through } from './figures';
 import { type Gradient, gradientOf, withoutRounding } from '../../kernels/gradient';
 import { FEATURES, state } from './state';
@@ -21,48 +24,74 @@ export function Backward() {
   return (
     <>
       <p>
-        dy is the gradient of the loss with respect to the norm’s output: how the loss changes with
-        each number of y. The norm turns it into dx, the same for its input.{' '}
-        <ChapterLink to="geometry">The geometry</ChapterLink> showed what it takes away; here are
-        six features, and the formula. Drag the bars of x and dy.
+        <Trans>
+          dy is the gradient of the loss with respect to the norm’s output: how the loss changes
+          with each number of y. The norm turns it into dx, the same for its input.{' '}
+          <ChapterLink to="geometry">The geometry</ChapterLink> showed what it takes away; here are
+          six features, and the formula. Drag the bars of x and dy.
+        </Trans>
       </p>
+      <Question />
       <Controls gradient={gradient} />
       <LinkProblems />
       <Through gradient={gradient} factor={factor} />
       <p class="hint">
-        dy and dx have the same scale. From the same dy, γ and β get their own gradients for this
-        one row: dγ = dy ⊙ x̂ and dβ = dy (the table has them).
+        {t`dy and dx have the same scale. From the same dy, γ and β get their own gradients for this
+          one row: dγ = dy ⊙ x̂ and dβ = dy (the table has them).`}
       </p>
 
-      <h3>What is removed</h3>
-      <p>{WHY[kind]} What remains is divided by σ.</p>
+      <h3>{t`What is removed`}</h3>
+      <p>{WHY[kind]}</p>
+      <Settings />
       <Parts gradient={gradient} rms={kind === 'rms'} />
       <BackwardFormula gradient={gradient} rms={kind === 'rms'} />
       <Checks gradient={gradient} rms={kind === 'rms'} />
 
-      <h3>With a residual</h3>
+      <h3>{t`With a residual`}</h3>
       <p>
-        In post-norm, y = Norm(x + F(x)): the gradient of the stream itself goes through this, at
-        every layer. In pre-norm, y = x + F(Norm(x)): it goes past the norm unchanged, and what
-        comes back through the branch is added. <ChapterLink to="highway">The highway</ChapterLink>{' '}
-        and <ChapterLink to="placement">Where the norm goes</ChapterLink> measured what that makes
-        of whole stacks.
+        <Trans>
+          In post-norm, y = Norm(x + F(x)): the gradient of the stream itself goes through this, at
+          every layer. In pre-norm, y = x + F(Norm(x)): it goes past the norm unchanged, and what
+          comes back through the branch is added.{' '}
+          <ChapterLink to="highway">The highway</ChapterLink> and{' '}
+          <ChapterLink to="placement">Where the norm goes</ChapterLink> measured what that makes of
+          whole stacks.
+        </Trans>
       </p>
     </>
   );
 }
 
 const WHY: Record<TokenNorm, string> = {
-  layer:
-    'A shift of x, which adds the same number to each feature and so points along 1 = (1, …, 1), ' +
-    'does not change x̂. Neither does a larger or smaller x. So the loss cannot depend on either, ' +
-    'and the gradient must not point there: its mean is removed, which is its part along 1 ' +
-    '(centring), and so is its part along x̂ (scaling).',
-  rms:
-    'A larger or smaller x does not change x̂. So the loss cannot depend on that, and the ' +
-    'gradient must not point there: its part along x̂ is removed. RMSNorm subtracts no mean, ' +
-    'so the mean of the gradient stays.',
+  layer: t`A shift of x, which adds the same number to each feature and so points along 1 = (1, …, 1),
+    does not change x̂. Neither does a larger or smaller x. So the loss cannot depend on either, and
+    the gradient must not point there: its mean is removed, which is its part along 1 (centring), and
+    so is its part along x̂ (scaling). What remains is divided by σ.`,
+  rms: t`A larger or smaller x does not change x̂. So the loss cannot depend on that, and the gradient
+    must not point there: its part along x̂ is removed. RMSNorm subtracts no mean, so the mean of the
+    gradient stays. What remains is divided by σ.`,
 };
+
+const ONES: readonly number[] = Array(FEATURES).fill(1);
+
+/** Asked of LayerNorm; the answer sets the figure to it. */
+function Question() {
+  const { dx, g, deviation } = gradientOf('layer', state.x.value, state.gamma.value, ONES);
+  const most = largest(withoutRounding(dx, g, deviation));
+  return (
+    <GuessCard
+      question={t`LayerNorm gets dy = (1, …, 1): the loss grows with every number of y, by the same
+        amount. What is dx?`}
+      answers={{ a: t`(1, …, 1) as well`, b: '(1, …, 1) ÷ σ', c: t`Zero` }}
+      right="c"
+      item={state.guess}
+      onAnswer={() => assign(state, { norm: 'layer', dy: ONES })}
+      reply={t`The largest |dx| is ${roundNumber(most, 3)}. With such a dy the loss changes as the
+        sum of y does. But the numbers of x̂ add up to 0 for every x, as its mean is subtracted. So
+        no change of x changes that sum, nor the loss, and there is nothing to send back.`}
+    />
+  );
+}
 
 /** Problems of x and dy in a link. They have no text fields that could show them. */
 function LinkProblems() {
@@ -82,24 +111,40 @@ function Controls({ gradient }: { gradient: Gradient }) {
   const random = () => Math.round(40 * Math.random() - 20) / 10;
   return (
     <>
-      <div class="buttons" role="group" aria-label="Examples">
-        <Button onClick={() => (state.dy.value = Array(FEATURES).fill(1))}>dy along 1</Button>
-        <Button onClick={() => (state.dy.value = gradient.normalized.map(tidy))}>dy along x̂</Button>
-        <Button onClick={() => (state.dy.value = [0, 0, 1, 0, 0, 0])}>dy of one feature</Button>
+      <p>
+        <Trans>
+          Two directions are special. <b>1</b> = (1, …, 1) is the one in which all features grow by
+          the same amount: a shift of x. x̂ is the one in which x, less its mean, is scaled. Try a dy
+          that points along one of them.
+        </Trans>
+      </p>
+      <div class="buttons" role="group" aria-label={t`Examples`}>
+        <Button onClick={() => (state.dy.value = ONES)}>dy = (1, …, 1)</Button>
+        <Button onClick={() => (state.dy.value = gradient.normalized.map(tidy))}>dy = x̂</Button>
+        <Button
+          onClick={() => (state.dy.value = [0, 0, 1, 0, 0, 0])}
+        >{t`dy of one feature`}</Button>
         <Button onClick={() => (state.dy.value = Array.from({ length: FEATURES }, random))}>
-          Random dy
+          {t`Random dy`}
         </Button>
       </div>
-      <div class="controls">
-        <Choice label="Norm" item={state.norm} labels={NORM_NAMES} />
-        <Slider
-          label="Size of x"
-          item={state.size}
-          format={(power) => `× ${roundNumber(10 ** power, 3)}`}
-        />
-        <Slider label="Scale γ" item={state.gamma} />
-      </div>
+      <Settings />
     </>
+  );
+}
+
+/** They stand at both figures, which are a screen apart. */
+function Settings() {
+  return (
+    <div class="controls">
+      <Choice label={t`Norm`} item={state.norm} labels={NORM_NAMES} />
+      <Slider
+        label={t`Size of x`}
+        item={state.size}
+        format={(power) => `× ${roundNumber(10 ** power, 3)}`}
+      />
+      <Slider label={t`Scale γ`} item={state.gamma} />
+    </div>
   );
 }
 
@@ -128,7 +173,7 @@ function BackwardFormula({ gradient, rms }: PartProps) {
         block
         tex={`dx_1 = \\frac{${inner}}{${texNumber(deviation, 4)}} ${texResult(dx[0], 4)}`}
       />
-      <p class="hint">Xu et al. 2019, equations 3 to 5.</p>
+      <p class="hint">{t`Xu et al. 2019, equations 3 to 5.`}</p>
     </div>
   );
 }
@@ -138,14 +183,14 @@ function Checks({ gradient, rms }: PartProps) {
   const whole = dot(g, g);
   const share = (part: readonly number[]) => {
     const kept = withoutRounding(part, g);
-    return whole === 0 ? 'none' : percent(dot(kept, kept) / whole);
+    return whole === 0 ? t`none` : percent(dot(kept, kept) / whole);
   };
   const rows: [id: string, name: string, value: ComponentChildren][] = [
     ['sum', 'Σ dx', <Rounded value={sum(dx)} />],
     ['sum-normalized', 'Σ dx ⊙ x̂', <Rounded value={dot(dx, normalized)} />],
-    ['share-mean', 'of |g|², along 1', share(alongOnes)],
-    ['share-normalized', 'of |g|², along x̂', share(alongNormalized)],
-    ['share-remainder', 'of |g|², remainder', share(remainder)],
+    ['share-mean', t`of |g|², along 1`, share(alongOnes)],
+    ['share-normalized', t`of |g|², along x̂`, share(alongNormalized)],
+    ['share-remainder', t`of |g|², remainder`, share(remainder)],
     ['deviation', 'σ', <Rounded value={deviation} />],
     ['inverse', '1/σ', <Rounded value={1 / deviation} />],
     ['length-g', '|g|', <Rounded value={length(g)} />],
@@ -156,8 +201,8 @@ function Checks({ gradient, rms }: PartProps) {
       <p data-verdict="gradient">{verdict(gradient, rms)}</p>
       <p>
         {rms
-          ? 'dx is orthogonal to x̂ up to ε; nothing makes its sum 0:'
-          : 'dx is orthogonal to 1 up to rounding, and to x̂ up to ε:'}
+          ? t`dx is orthogonal to x̂ up to ε; nothing makes its sum 0:`
+          : t`dx is orthogonal to 1 up to rounding, and to x̂ up to ε:`}
       </p>
       <Statistics rows={rows} />
     </>
@@ -166,16 +211,24 @@ function Checks({ gradient, rms }: PartProps) {
 
 /** What happens to this gradient, in one or two sentences. */
 function verdict({ g, remainder, deviation, dx, normalized }: Gradient, rms: boolean): string {
-  if (length(g) === 0) return 'dy is zero: there is nothing to send back.';
+  if (length(g) === 0) return t`dy is zero: there is nothing to send back.`;
   const kept = dot(remainder, remainder) / dot(g, g);
   const flat = normalized.every((v) => v === 0);
+  const [share, sigma] = [percent(1 - kept), roundNumber(deviation, 3)];
   const removed =
     kept < 1e-4
-      ? 'Nearly all of this gradient points where x̂ cannot change: next to nothing is left.'
-      : `Of |g|², ${percent(1 - kept)} are removed. Dividing by ` +
-        `σ = ${roundNumber(deviation, 3)} then makes the rest ${deviation > 1 ? 'smaller' : 'larger'}.`;
-  const why = flat
-    ? ` Here x has no ${rms ? 'size' : 'spread'}: only ε keeps σ from being 0, and 1/σ is at its largest.`
-    : '';
-  return `${removed} In all, |dx| is ${roundNumber(length(dx) / length(g), 3)} times |g|.${why}`;
+      ? t`Nearly all of this gradient points where x̂ cannot change: next to nothing is left.`
+      : deviation > 1
+        ? t`Of |g|², ${share} are removed. Dividing by σ = ${sigma} then makes the rest smaller.`
+        : t`Of |g|², ${share} are removed. Dividing by σ = ${sigma} then makes the rest larger.`;
+  const factor = roundNumber(length(dx) / length(g), 3);
+  const words = [removed, t`In all, |dx| is ${factor} times |g|.`];
+  if (flat) {
+    words.push(
+      rms
+        ? t`Here x has no size: only ε keeps σ from being 0, and 1/σ is at its largest.`
+        : t`Here x has no spread: only ε keeps σ from being 0, and 1/σ is at its largest.`,
+    );
+  }
+  return words.join(' ');
 }

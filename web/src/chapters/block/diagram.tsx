@@ -1,16 +1,19 @@
 // The block from top to bottom: the stream on the left, the branches beside it.
 
+import { t } from '../../language/text';
 import { Label, Line, type Point } from '../../ui/marks';
 import { grouped } from '../../ui/numbers';
 import { textWidth } from '../../ui/text-width';
 import type { Step } from './model';
 
-export const HEIGHT = 632;
-
 const TOP = 28; // where x stands
 const PITCH = 50;
 const BOX = 30; // the height of one
 const RADIUS = 12; // of a sum
+
+export function heightOf(halves: readonly Step[][]): number {
+  return TOP + halves.flat().length * PITCH + 54;
+}
 
 interface Columns {
   skip: number;
@@ -126,7 +129,7 @@ function StepBox({ columns, y, step }: { columns: Columns; y: number; step: Step
       </Label>
       {parameters > 0 && (
         <Label at={[words, y + 8]} anchor="start" class="faint">
-          {grouped(parameters)} parameters
+          {t`${grouped(parameters)} parameters`}
         </Label>
       )}
     </g>

@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Arrangement, Kernels, SessionOptions } from '../../kernels/kernels';
 import { loadKernels } from '../../kernels/current';
-import { cppCode, pythonCode } from './code';
+import { CODE } from './code';
 import { type BlockSizes, blockParameters, headsProblem, stepsOf } from './model';
 
 let kernels: Kernels;
@@ -46,8 +48,10 @@ describe.each(sizes)('%o', (size) => {
     const row = kernels.placements().find(({ name }) => name === placement)!;
     const wanted = counted(row, size);
     expect(blockParameters(size)).toBe(wanted);
-    const steps = stepsOf(size, placement).flat();
-    expect(steps.reduce((sum, step) => sum + step.parameters, 0)).toBe(wanted);
+    for (const causal of [false, true]) {
+      const steps = stepsOf(size, placement, causal).flat();
+      expect(steps.reduce((sum, step) => sum + step.parameters, 0)).toBe(wanted);
+    }
   });
 });
 
@@ -62,15 +66,39 @@ test('says which heads would divide d_model', () => {
   expect(problem(6, 9)).toBe('is 9, must divide d_model = 6; 6 would');
 });
 
-test('puts sizes and placement into the code', () => {
+test('puts sizes, placement and mask into the code', () => {
   const size = { dModel: 64, heads: 4, dFf: 100 };
-  const cpp = cppCode(size, 'post');
-  for (const piece of ['d_model = 64;', 'n_heads = 4;', 'd_ff = 100;', '("post")']) {
-    expect(cpp).toContain(piece);
+  const [cpp, python, js] = (['cpp', 'python', 'js'] as const).map((language) => ({
+    pre: CODE[language](size, 'pre', false),
+    post: CODE[language](size, 'post', true),
+  }));
+  for (const piece of ['d_model = 64;', 'n_heads = 4;', 'd_ff = 100;', 'causal = true;']) {
+    expect(cpp.post).toContain(piece);
+    expect(js.post).toContain(piece);
   }
-  const python = pythonCode(size, 'post');
-  expect(python).toContain('d_model = 64\nn_heads = 4\nd_ff = 100\n');
-  expect(python).toContain('return norm(x + sublayer(x))\n');
-  expect(cppCode(size, 'pre')).toContain('("pre")');
-  expect(pythonCode(size, 'pre')).toContain('return x + sublayer(norm(x))\n');
+  expect(cpp.post).toContain('("post")');
+  expect(cpp.pre).toContain('("pre")');
+  expect(cpp.pre).toContain('causal = false;');
+  expect(python.post).toContain('d_model = 64\nn_heads = 4\nd_ff = 100\n');
+  expect(python.post).toContain('causal = True\n');
+  expect(python.post).toContain('return norm(x + sublayer(x))\n');
+  expect(python.pre).toContain('return x + sublayer(norm(x))\n');
+  expect(python.pre).toContain('causal = False\n');
+  expect(js.post).toContain("placement: 'post'");
+  expect(js.pre).toContain("placement: 'pre'");
+});
+
+test.each([
+  ['pre', false],
+  ['post', true],
+] as const)('JavaScript runs as it stands, %s', (placement, causal) => {
+  const size = { dModel: 64, heads: 4, dFf: 100 };
+  const code = CODE.js(size, placement, causal);
+  const web = fileURLToPath(new URL('../../..', import.meta.url));
+  const program = ['--input-type=module', '--eval', code];
+  const printed = execFileSync(process.execPath, program, { cwd: web, encoding: 'utf8' });
+  const [, parameters, mean] =
+    /^shape +2 x 10 x 64\nparameters +(\d+)\nmean \|y-x\| +(\d\.\d{4})\n$/.exec(printed)!;
+  expect(Number(parameters)).toBe(blockParameters(size));
+  expect(Number(mean)).toBeGreaterThan(0.05);
 });

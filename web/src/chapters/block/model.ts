@@ -1,5 +1,6 @@
 // The steps of a Transformer block, their output shapes and their parameters.
 
+import { t } from '../../language/text';
 import { grouped } from '../../ui/numbers';
 
 export type BlockNorm = 'pre' | 'post';
@@ -24,21 +25,21 @@ export function partsOf({ dModel: d, dFf }: BlockSizes): Part[] {
   return [
     {
       id: 'attention',
-      name: 'Attention: query, key, value, output',
+      name: t`Attention: query, key, value, output`,
       formula: '4\\,(d^2 + d)',
       arithmetic: `4 · (${D}² + ${D})`,
       parameters: 4 * (d * d + d),
     },
     {
       id: 'feed-forward',
-      name: 'Feed-forward: up, down',
+      name: t`Feed-forward: up, down`,
       formula: '2\\,d\\,d_{ff} + d_{ff} + d',
       arithmetic: `2 · ${D} · ${F} + ${F} + ${D}`,
       parameters: 2 * d * dFf + dFf + d,
     },
     {
       id: 'norms',
-      name: 'Two norms: γ and β each',
+      name: t`Two norms: γ and β each`,
       formula: '2 \\cdot 2\\,d',
       arithmetic: `2 · 2 · ${D}`,
       parameters: 4 * d,
@@ -58,11 +59,12 @@ export interface Step {
 }
 
 /** The two halves of a block: the steps of the sublayer, the residual sum, and the norm. */
-export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[]] {
+export function stepsOf(sizes: BlockSizes, placement: BlockNorm, causal = false): [Step[], Step[]] {
   const { dModel: d, dFf, heads } = sizes;
   const ofHead = headSize(sizes);
   const stream = `B × T × ${grouped(d)}`;
   const hidden = `B × T × ${grouped(dFf)}`;
+  const weights = `B × ${heads} × T × T`;
   const branch = (name: string, shape: string, parameters = 0): Step => ({
     kind: 'branch',
     name,
@@ -75,15 +77,17 @@ export function stepsOf(sizes: BlockSizes, placement: BlockNorm): [Step[], Step[
     placement === 'pre' ? [norm, ...sublayer, sum] : [...sublayer, sum, norm];
   return [
     arranged([
-      branch('query, key, value', `3 × B × ${heads} × T × ${ofHead}`, 3 * (d * d + d)),
-      branch('softmax(q·kᵀ / √d_head)', `B × ${heads} × T × T`),
-      branch('weights · value, joined', stream),
-      branch('output', stream, d * d + d),
+      branch(t`query, key, value`, `3 × B × ${heads} × T × ${ofHead}`, 3 * (d * d + d)),
+      branch('q·kᵀ / √d_head', weights),
+      ...(causal ? [branch(t`later tokens: −∞`, weights)] : []),
+      branch('softmax', weights),
+      branch(t`weights · value, joined`, stream),
+      branch(t`output`, stream, d * d + d),
     ]),
     arranged([
-      branch('up', hidden, d * dFf + dFf),
+      branch(t`up`, hidden, d * dFf + dFf),
       branch('ReLU', hidden),
-      branch('down', stream, dFf * d + d),
+      branch(t`down`, stream, dFf * d + d),
     ]),
   ];
 }
@@ -100,6 +104,7 @@ export function headsProblem({ dModel, heads }: BlockSizes): string {
   let [below, above] = [heads, heads];
   while (!divides(below)) below--;
   while (above < dModel && !divides(above)) above++;
-  const fitting = above > dModel ? `${below}` : `${below} or ${above}`;
-  return `is ${heads}, must divide d_model = ${dModel}; ${fitting} would`;
+  return above > dModel
+    ? t`is ${heads}, must divide d_model = ${dModel}; ${below} would`
+    : t`is ${heads}, must divide d_model = ${dModel}; ${below} or ${above} would`;
 }

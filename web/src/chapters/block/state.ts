@@ -1,7 +1,10 @@
 // What a reader can change in “The block”.
 
-import { choice, number } from '../../state/fields';
+import { choice, flag, guess, number } from '../../state/fields';
 import { defineState } from '../../state/store';
+
+export const TOKENS = 6; // in the measurement of the mask
+export const LANGUAGES = ['cpp', 'python', 'js'] as const;
 
 export const state = defineState('bl', {
   dModel: number({ min: 1, max: 65_536, step: 1, initial: 512 }),
@@ -9,7 +12,11 @@ export const state = defineState('bl', {
   dFf: number({ min: 1, max: 262_144, step: 1, initial: 2048 }),
   layers: number({ min: 1, max: 1000, step: 1, initial: 6 }),
   placement: choice(['pre', 'post'], 'pre'),
-  language: choice(['cpp', 'python'], 'cpp'),
+  causal: flag(false),
+  /** The token that gets other values, from 1. */
+  token: number({ min: 1, max: TOKENS, step: 1, initial: 4 }),
+  guess: guess(),
+  language: choice(LANGUAGES, 'cpp'),
 });
 
 export const MODELS = [

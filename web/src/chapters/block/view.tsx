@@ -1,13 +1,15 @@
 // The block: one block, its shapes, its parameters, its code.
 
-import { ChapterLink, Choice, Code, Presets, TextField } from '../../ui/controls';
+import { plural, t, Trans } from '../../language/text';
+import { ChapterLink, Checkbox, Choice, Code, Presets, TextField } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { Formula } from '../../ui/formula';
 import { PLACEMENT_NAMES } from '../../ui/names';
 import { grouped, percent, roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
-import { cppCode, pythonCode } from './code';
-import { BlockDiagram, HEIGHT } from './diagram';
+import { CODE } from './code';
+import { BlockDiagram, heightOf } from './diagram';
+import { CausalMask } from './masked';
 import { blockParameters, type BlockNorm, headSize, headsProblem, partsOf, stepsOf } from './model';
 import { MODELS, state } from './state';
 import './style.css';
@@ -21,20 +23,15 @@ const EQUATIONS: Record<BlockNorm, string> = {
     'y &= \\mathrm{LN}(h + \\mathrm{FFN}(h))\\end{aligned}',
 };
 
-const CPP_COMMANDS = `cmake --preset release
-cmake --build --preset release \\
-  --target addnorm_example_block
-build/release/bin/addnorm_example_block`;
-
 export function BlockChapter() {
   const placement = state.placement.value;
   return (
     <>
       <p>
-        A block is two sublayers: attention, where tokens look at each other, and the feed-forward
-        network, where each token is worked on by itself. Each stands in its own Add &amp; Norm. A
-        model is N such blocks, one after the other. What goes in and what comes out have the same
-        shape, so that the sums work and blocks can be stacked.
+        {t`A block is two sublayers: attention, where tokens look at each other, and the feed-forward
+          network, where each token is worked on by itself. Each stands in its own Add & Norm. A model
+          is N such blocks, one after the other. What goes in and what comes out have the same shape,
+          so that the sums work and blocks can be stacked.`}
       </p>
       <Controls />
       <div class="block-columns">
@@ -44,6 +41,7 @@ export function BlockChapter() {
           <Parts />
         </div>
       </div>
+      <CausalMask />
       <Example />
     </>
   );
@@ -56,13 +54,14 @@ function currentSizes() {
 function Controls() {
   return (
     <>
-      <Presets label="Models" state={state} presets={MODELS} />
+      <Presets label={t`Models`} state={state} presets={MODELS} />
       <div class="controls block-sizes">
         <TextField label="d_model" item={state.dModel} />
         <TextField label="n_heads" item={state.heads} problem={headsProblem(currentSizes())} />
         <TextField label="d_ff" item={state.dFf} />
-        <TextField label="Layers N" item={state.layers} />
-        <Choice label="Placement" item={state.placement} labels={PLACEMENT_NAMES} />
+        <TextField label={t`Layers N`} item={state.layers} />
+        <Choice label={t`Placement`} item={state.placement} labels={PLACEMENT_NAMES} />
+        <Checkbox label={t`Causal mask`} item={state.causal} />
       </div>
     </>
   );
@@ -70,18 +69,18 @@ function Controls() {
 
 function Diagram() {
   const placement = state.placement.value;
-  const halves = stepsOf(currentSizes(), placement);
+  const halves = stepsOf(currentSizes(), placement, state.causal.value);
   return (
     <div>
       <Figure
-        name={`A ${placement}-norm block, its shapes and parameters, as in the table that follows.`}
+        name={t`A block with ${PLACEMENT_NAMES[placement]}, its shapes and parameters, as in the table that follows.`}
         width={460}
-        height={HEIGHT}
+        height={heightOf(halves)}
         draw={(width) => <BlockDiagram width={width} halves={halves} />}
       >
         <DataTable
-          caption="The block, step by step"
-          columns={['step', 'shape that leaves it', 'parameters']}
+          caption={t`The block, step by step`}
+          columns={[t`step`, t`shape that leaves it`, t`parameters`]}
           rows={halves.flat().map(({ name, shape, parameters }) => ({
             head: name,
             cells: [shape, grouped(parameters)],
@@ -89,10 +88,11 @@ function Diagram() {
         />
       </Figure>
       <p>
-        B sequences of T tokens. Cyan is the residual stream, orange a branch; norms are filled.{' '}
+        {t`B sequences of T tokens. The line on the left is the residual stream, orange is a branch;
+          norms are filled.`}{' '}
         {placement === 'pre'
-          ? 'No norm stands in the stream: it runs from x to y through sums alone.'
-          : 'The norms stand in the stream itself.'}
+          ? t`No norm stands in the stream: it runs from x to y through sums alone.`
+          : t`The norms stand in the stream itself.`}
       </p>
     </div>
   );
@@ -108,7 +108,7 @@ function Parts() {
     <>
       <div class="block-parts">
         <DataTable
-          caption="Parameters, part by part"
+          caption={t`Parameters, part by part`}
           visible
           rows={[
             ...parts.map(({ id, name, formula, arithmetic, parameters }) => ({
@@ -121,11 +121,11 @@ function Parts() {
               cells: [parameters],
               data: { part: id },
             })),
-            { head: 'One block', cells: [one], class: 'total', data: { part: 'block' } },
+            { head: t`One block`, cells: [one], class: 'total', data: { part: 'block' } },
             {
               head: (
                 <>
-                  {grouped(layers)} {layers === 1 ? 'block' : 'blocks'}
+                  {plural(layers, '{count} block', '{count} blocks', { count: grouped(layers) })}
                   <span class="arithmetic">
                     {grouped(layers)} · {grouped(one)}
                   </span>
@@ -140,18 +140,22 @@ function Parts() {
         />
       </div>
       <p>
-        Attention has {shares[0]} of them, the feed-forward network {shares[1]}, the norms{' '}
-        {shares[2]}. n_heads is in none of the formulas: the heads share d_model
-        {headsProblem(sizes) ? ' in equal parts' : `, ${headSize(sizes)} features each`}. B and T
-        are in none either. As float32 one block takes {memory(4 * one)}, and as much again for its
-        gradients.
+        {t`Attention has ${shares[0]} of them, the feed-forward network ${shares[1]}, the norms
+          ${shares[2]}.`}{' '}
+        {headsProblem(sizes)
+          ? t`n_heads is in none of the formulas: the heads share d_model in equal parts.`
+          : t`n_heads is in none of the formulas: the heads share d_model, ${headSize(sizes)} features each.`}{' '}
+        {t`B and T are in none either. As float32 one block takes ${memory(4 * one)}, and as much again
+          for its gradients.`}
       </p>
       <p>
-        Not counted: embeddings and the head
-        {state.placement.value === 'pre' &&
-          `, and the norm that ends a pre-norm stack (2 · ${grouped(sizes.dModel)} more)`}
-        . <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what pre and post do
-        to training. Their count is the same.
+        {state.placement.value === 'pre'
+          ? t`Not counted: embeddings and the head, and the norm that ends a pre-norm stack (2 · ${grouped(sizes.dModel)} more).`
+          : t`Not counted: embeddings and the head.`}{' '}
+        <Trans>
+          <ChapterLink to="placement">Where the norm goes</ChapterLink> shows what pre and post do
+          to training. Their count is the same.
+        </Trans>
       </p>
     </>
   );
@@ -159,36 +163,66 @@ function Parts() {
 
 function memory(bytes: number): string {
   const power = Math.min(4, Math.max(0, Math.floor(Math.log10(bytes) / 3)));
-  return `${roundNumber(bytes / 1000 ** power, 3)} ${['bytes', 'kB', 'MB', 'GB', 'TB'][power]}`;
+  return `${roundNumber(bytes / 1000 ** power, 3)} ${[t`bytes`, 'kB', 'MB', 'GB', 'TB'][power]}`;
 }
 
+const LANGUAGE_NAMES = {
+  cpp: t`C++ with addnorm`,
+  python: t`Python with PyTorch`,
+  js: t`JavaScript with addnorm`,
+};
+
+const FILES = { cpp: 'block.cc', python: 'block.py', js: 'block.mjs' };
+
+const COMMANDS = {
+  cpp: `cmake --preset release
+cmake --build --preset release \\
+  --target addnorm_example_block
+build/release/bin/addnorm_example_block`,
+  python: 'python3 examples/block.py',
+  js: `make page
+npm pack ./web/packages/addnorm --pack-destination build
+npm install build/addnorm-*.tgz
+node examples/block.mjs`,
+};
+
 function Example() {
-  const isCpp = state.language.value === 'cpp';
-  const file = isCpp ? 'block.cc' : 'block.py';
-  const code = (isCpp ? cppCode : pythonCode)(currentSizes(), state.placement.value);
+  const language = state.language.value;
+  const file = FILES[language];
+  const code = CODE[language](currentSizes(), state.placement.value, state.causal.value);
   return (
     <>
-      <h3>The same block as code</h3>
+      <h3>{t`The same block as code`}</h3>
       <p>
-        Both programs make this block, draw its weights with seed 0 and run it on a random x of two
-        sequences of ten tokens. The library draws PyTorch’s random numbers in PyTorch’s order. So
-        for 512, 8, 2048 and pre-norm both print 3152384 parameters and a mean |y&nbsp;−&nbsp;x| of
-        0.2057.
+        {t`Each program makes this block, draws its weights with seed 0, runs it on a random x of two
+        sequences of ten tokens, and prints the shape of y, the number of parameters and the mean
+        |y − x|. The library draws PyTorch’s random numbers in PyTorch’s order. So for
+        512, 8, 2048, pre-norm and no mask C++ and Python both print 2 x 10 x 512, 3152384 and
+        0.2057. JavaScript draws the same weights, but another x: its mean is close to that.`}
       </p>
       <div class="controls">
-        <Choice
-          label="Language"
-          item={state.language}
-          labels={{ cpp: 'C++ with addnorm', python: 'Python with PyTorch' }}
-        />
+        <Choice label={t`Programming language`} item={state.language} labels={LANGUAGE_NAMES} />
+        <Choice label={t`Placement`} item={state.placement} labels={PLACEMENT_NAMES} />
+        <Checkbox label={t`Causal mask`} item={state.causal} />
       </div>
       <Code name={file} text={code} />
       <p>
-        In the repository this is <code>examples/{file}</code>. To run it:
+        <Trans>
+          In the repository this is <code>examples/{{ file }}</code>. To run it:
+        </Trans>
       </p>
       <pre class="block-command">
-        <code>{isCpp ? CPP_COMMANDS : 'python3 examples/block.py'}</code>
+        <code>{COMMANDS[language]}</code>
       </pre>
+      <p>
+        <Trans>
+          While a model is trained, dropout often stands at the end of each branch, before the sum:
+          x + Dropout(F(LN(x))). In PyTorch’s own words a post-norm sublayer with it is{' '}
+          <code>norm(x + dropout(sublayer(x)))</code>, with <code>norm = nn.LayerNorm(64)</code> and{' '}
+          <code>dropout = nn.Dropout(0.1)</code>. It changes no shape, and in evaluation it does
+          nothing.
+        </Trans>
+      </p>
     </>
   );
 }

@@ -4,11 +4,10 @@ import type { Initialization } from 'addnorm';
 import type { Arrangement, Placement, SessionOptions } from '../../kernels/kernels';
 import type { Stack } from '../../kernels/session-host';
 import { t } from '../../language/text';
+import { type Look, lookOf } from '../../stacks/looks';
 
-interface Lane {
+interface Lane extends Look {
   name: string;
-  colour: string;
-  dash?: string;
 }
 
 /** In the order of `stacks`. */
@@ -18,6 +17,12 @@ export const LANES: Lane[] = [
   { name: t`Residual only`, colour: 'var(--series-3)', dash: '3 4' },
   { name: t`Both`, colour: 'var(--series-1)' },
 ];
+
+/** What has both is as its placement is in other charts. */
+export function lanesOf(measured: readonly Stack[]): Lane[] {
+  const both = lookOf(measured.at(-1)!.arrangement.before ? 'pre' : 'post');
+  return LANES.map((lane, i) => (i + 1 === LANES.length ? { ...lane, ...both } : lane));
+}
 
 export interface Choice {
   layers: number;

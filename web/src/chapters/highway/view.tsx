@@ -4,7 +4,7 @@ import { kernels } from '../../kernels/current';
 import { type MeasureJob, type Measured, Measurer } from '../../kernels/sessions';
 import { t, Trans } from '../../language/text';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
-import { curve, endsOf, fateOf, verdict } from '../../stacks/verdict';
+import { curve, endsOf, fateOf, SCALE, verdict } from '../../stacks/verdict';
 import { ChapterLink, Choice, Failure, Slider, TextField } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LineChart } from '../../ui/line-chart';
@@ -14,7 +14,7 @@ import { roundNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
 import { DataTable } from '../../ui/table';
 import { state } from './state';
-import { LANES, stacks } from './stacks';
+import { LANES, lanesOf, stacks } from './stacks';
 import { summary } from './summary';
 import './style.css';
 
@@ -152,10 +152,11 @@ const finite = (v: number) => (Number.isFinite(v) ? v : null);
 function Results({ measured }: { measured: Measured<MeasureJob> }) {
   const { job, measurements, milliseconds } = measured;
   const { layers } = job.stacks[0].options;
+  const lanes = lanesOf(job.stacks);
   const relative = state.scale.value === 'relative';
   const curves = (of: Signal, start: number) =>
     measurements.map((m, i) => ({
-      ...LANES[i],
+      ...lanes[i],
       values: curve(m[of], relative ? start : undefined),
     }));
   return (
@@ -167,7 +168,7 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
           name={t`Tokens alike: mean cosine of two tokens`}
           xLabel={t`layer`}
           yLabel={t`cosine`}
-          curves={measurements.map((m, i) => ({ ...LANES[i], values: m.tokenCosine.map(finite) }))}
+          curves={measurements.map((m, i) => ({ ...lanes[i], values: m.tokenCosine.map(finite) }))}
           atLeast={COSINES}
         />
       </div>
@@ -180,10 +181,10 @@ function Results({ measured }: { measured: Measured<MeasureJob> }) {
           <li
             key={i}
             class="remark"
-            data-stack={LANES[i].name}
-            style={{ borderColor: LANES[i].colour }}
+            data-stack={lanes[i].name}
+            style={{ borderColor: lanes[i].colour }}
           >
-            <strong>{LANES[i].name}.</strong> {verdict(m)}
+            <strong>{lanes[i].name}.</strong> {verdict(m)}
           </li>
         ))}
       </ul>
@@ -219,8 +220,8 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
       />
       <p>{isWanted ? summary(gradients) : t`The other first weights are being measured.`}</p>
       <p class="hint">
-        {t`Vanishes: below a hundredth. Explodes: above a hundredfold. Overflows: beyond float32.
-          PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
+        {SCALE}{' '}
+        {t`PyTorch’s nn.Linear draws weights within ±1/√in; Xavier’s are larger, ±√(6/(in + out));
           GPT-2’s are N(0, 0.02²), smaller still into the stream.`}
       </p>
     </div>
@@ -229,7 +230,9 @@ function OtherWeights({ measured: { job, measurements }, wanted }: OtherWeightsP
 
 const FATES: Record<ReturnType<typeof fateOf>, string> = {
   vanishes: t`vanishes`,
-  keeps: t`keeps`,
+  shrinks: t`shrinks`,
+  arrives: t`arrives`,
+  grows: t`grows`,
   explodes: t`explodes`,
   overflows: t`overflows`,
 };
@@ -237,7 +240,7 @@ const FATES: Record<ReturnType<typeof fateOf>, string> = {
 function Gradient({ ratio }: { ratio: number }) {
   const fate = fateOf(ratio);
   return (
-    <span class={fate === 'keeps' ? 'good' : 'bad'} data-fate={fate}>
+    <span class={fate === 'arrives' ? 'good' : 'bad'} data-fate={fate}>
       {Number.isFinite(ratio) && `${roundNumber(ratio, 2)} · `}
       {FATES[fate]}
     </span>

@@ -114,7 +114,7 @@ const fields = {
   },
 } satisfies Record<string, Partial<FigureFields>>;
 
-type FigureName = keyof typeof fields;
+export type FigureName = keyof typeof fields;
 export const FIGURES = Object.keys(fields) as FigureName[];
 
 const figures = Object.fromEntries(

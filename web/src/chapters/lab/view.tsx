@@ -2,23 +2,16 @@
 
 import { useRef } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
+import { t, translated, translatedSvg } from '../../language/text';
 import { Choice, Choices, Code, Failure, Select, Slider, TextField } from '../../ui/controls';
 import { useNear } from '../../ui/near';
 import { exactNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
 import { SaveMenu } from '../../ui/save-menu';
 import { DataTable, numberOrBlank } from '../../ui/table';
+import { BUG_NAMES, FIGURE_NAMES } from './names';
 import { list, problem, type Ran, ran, run, running } from './runner';
-import {
-  BUGS,
-  chosenFigure,
-  command,
-  figureChoice,
-  FIGURES,
-  PROGRAM,
-  request,
-  state,
-} from './state';
+import { chosenFigure, command, figureChoice, PROGRAM, request, state } from './state';
 import './style.css';
 
 export function LabChapter() {
@@ -33,7 +26,7 @@ export function LabChapter() {
         {ran.value ? (
           <Result {...ran.value} />
         ) : (
-          !problem.value && <Wait height={[3355, 2460, 1840]}>The figure is being drawn.</Wait>
+          !problem.value && <Wait height={[3355, 2460, 1840]}>{t`The figure is being drawn.`}</Wait>
         )}
       </div>
       <Trained />
@@ -44,34 +37,34 @@ export function LabChapter() {
 function Story() {
   return (
     <p>
-      The earlier chapters made claims. Here each claim is tested on random networks. The wide pale
+      {t`The earlier chapters made claims. Here each claim is tested on random networks. The wide pale
       line is the prediction of theory, the line over it the measurement, and the verdict below can
       fail. Try it: put a bug that raises no error into the network, and see which claims no longer
-      hold.
+      hold.`}
     </p>
   );
 }
 
-/** The program's names with spaces, as labels. */
-const spaced = (names: readonly string[], hyphen = '-', space = ' '): Record<string, string> =>
-  Object.fromEntries(names.map((name) => [name, name.replaceAll(hyphen, space)]));
+/** "3,6,12" as "3, 6, 12". */
+const withSpaces = (lists: readonly string[]): Record<string, string> =>
+  Object.fromEntries(lists.map((list) => [list, list.replaceAll(',', ', ')]));
 
 function Controls() {
   const { layers, depths, stackWidth, rowWidth, seeds, placements } = chosenFigure();
   return (
     <>
-      <Choice label="Figure" item={figureChoice} labels={spaced(FIGURES)} />
+      <Choice label={t`Figure`} item={figureChoice} labels={FIGURE_NAMES} />
       <div class="controls">
-        {layers && <Slider label="Layers" item={layers} />}
+        {layers && <Slider label={t`Layers`} item={layers} />}
         {depths && (
-          <Choice label="Layers" item={depths} labels={spaced(depths.field.values, ',', ', ')} />
+          <Choice label={t`Layers`} item={depths} labels={withSpaces(depths.field.values)} />
         )}
         {stackWidth && <Choice label="d_model" item={stackWidth} />}
-        {rowWidth && <Choice label="Features" item={rowWidth} />}
-        {seeds && <Slider label="Seeds" item={seeds} />}
-        <TextField label="First seed" item={state.seed} />
+        {rowWidth && <Choice label={t`Features`} item={rowWidth} />}
+        {seeds && <Slider label={t`Seeds`} item={seeds} />}
+        <TextField label={t`First seed`} item={state.seed} />
       </div>
-      {placements && <Choices label="Placements" item={placements} />}
+      {placements && <Choices label={t`Placements`} item={placements} />}
       <Bugs />
     </>
   );
@@ -81,8 +74,8 @@ function Bugs() {
   const chosen = list.value?.bugs.find(({ name }) => name === state.bug.value);
   return (
     <div class="controls lab-bug">
-      <Select label="Break it" item={state.bug} labels={{ ...spaced(BUGS), none: 'no bug' }} />
-      {chosen && <p class="hint">{chosen.meaning}.</p>}
+      <Select label={t`Break it`} item={state.bug} labels={BUG_NAMES} />
+      {chosen && <p class="hint">{translated(chosen.meaning)}.</p>}
     </div>
   );
 }
@@ -94,90 +87,118 @@ const CLASSES: Record<Verdict, string> = {
 };
 
 function Mark({ verdict }: { verdict: Verdict }) {
-  return <strong class={CLASSES[verdict]}>{verdict}</strong>;
+  return <strong class={CLASSES[verdict]}>{translated(verdict)}</strong>;
 }
 
 function Result({ run, request, milliseconds }: Ran) {
   const unseen = request.bug !== undefined && run.verdict !== 'outside';
   return (
     <>
-      <h3 data-figure={run.figure}>{run.title}</h3>
-      <p>{run.question}</p>
+      <h3 data-figure={run.figure}>{translated(run.title)}</h3>
+      <p>{translated(run.question)}</p>
       <p class="lab-sum" data-verdict={run.verdict} role="status">
-        <Mark verdict={run.verdict} /> {run.tally}.
-        {unseen && ' This figure does not detect the bug.'}
+        <Mark verdict={run.verdict} /> {inWords(run.tally)}.
+        {unseen && ` ${t`This figure does not detect the bug.`}`}
       </p>
       <div class="lab-panels">
         {run.panels.map((panel, i) => (
           <PanelFigure key={i} panel={panel} />
         ))}
       </div>
-      <h4>What is claimed</h4>
+      <h4>{t`What is claimed`}</h4>
       <ul>
         {run.checks.map(({ verdict, text }, i) => (
           <li key={i} data-check={verdict}>
-            <Mark verdict={verdict} /> {text}
+            <Mark verdict={verdict} /> {inWords(text)}
           </li>
         ))}
       </ul>
       <p class="hint">
-        {run.setting}. After {run.source}. Behind ± stand four standard errors of a mean over seeds.
-        Computed here in {Math.round(milliseconds)} ms; the same from the program:
+        {translated(run.setting)}.{' '}
+        {t`After ${translated(run.source)}. Behind ± stand four standard
+          errors of a mean over seeds. Computed here in ${Math.round(milliseconds)} ms; the same from
+          the program:`}
       </p>
-      <Code name="command" text={command(request)} />
+      <Code name={t`command`} text={command(request)} />
     </>
   );
+}
+
+/** What stands for no number, and for infinity, while a sentence is translated. */
+const [NAN, INFINITY] = ['9e998', '9e999'];
+
+/** The program's sentences, also where a bug has left no number. */
+function inWords(text: string): string {
+  const numbered = text.replace(/-?\bnan\b/g, NAN).replace(/\binf\b/g, INFINITY);
+  return translated(numbered)
+    .replaceAll(NAN, t`not a number`)
+    .replaceAll(INFINITY, '∞');
 }
 
 function PanelFigure({ panel }: { panel: LabPanel }) {
   const figure = useRef<HTMLElement>(null);
   return (
     <figure class="figure lab-figure" ref={figure}>
-      <div class="wide" dangerouslySetInnerHTML={{ __html: panel.wide }} />
-      <div class="narrow" dangerouslySetInnerHTML={{ __html: panel.narrow }} />
-      <figcaption class="hint">{panel.caption}</figcaption>
-      <SaveMenu name={panel.title} figure={figure} />
+      <div class="wide" dangerouslySetInnerHTML={{ __html: translatedSvg(panel.wide) }} />
+      <div class="narrow" dangerouslySetInnerHTML={{ __html: translatedSvg(panel.narrow) }} />
+      <figcaption class="hint">{translated(panel.caption)}</figcaption>
+      <SaveMenu name={translated(panel.title)} figure={figure} />
       <div class="numbers">{panel.maps ? <Maps panel={panel} /> : <Numbers panel={panel} />}</div>
     </figure>
   );
 }
 
 interface Row {
+  id: string;
   name: string;
   at: Map<number, number | null>;
 }
 
 /** One row for each list of numbers that the curve has. */
-function rowsOf(curve: LabCurve, suffix: string): Row[] {
-  const lists: [string, (number | null)[]][] = [
-    [`${curve.name}${suffix}`, curve.y],
-    [`${curve.name}${suffix}, from`, curve.low],
-    [`${curve.name}${suffix}, to`, curve.high],
+function rowsOf(curve: LabCurve, id: string, name: string): Row[] {
+  const lists: [string, string, (number | null)[]][] = [
+    [id, name, curve.y],
+    [`${id}, from`, t`${name}, from`, curve.low],
+    [`${id}, to`, t`${name}, to`, curve.high],
   ];
   return lists
-    .filter(([, values]) => values.length > 0)
-    .map(([name, values]) => ({ name, at: new Map(curve.x.map((x, i) => [x ?? NaN, values[i]])) }));
+    .filter(([, , values]) => values.length > 0)
+    .map(([id, name, values]) => ({
+      id,
+      name,
+      at: new Map(curve.x.map((x, i) => [x ?? NaN, values[i]])),
+    }));
 }
 
 function Numbers({ panel }: { panel: LabPanel }) {
   const rows = [
-    ...panel.measured.flatMap((curve) => rowsOf(curve, '')),
-    ...panel.predicted.flatMap((curve) => rowsOf(curve, ' (theory)')),
+    ...panel.measured.flatMap((curve) => rowsOf(curve, curve.name, translated(curve.name))),
+    ...panel.predicted.flatMap((curve) =>
+      rowsOf(curve, `${curve.name} (theory)`, t`${translated(curve.name)} (theory)`),
+    ),
   ];
   const places = [...new Set(rows.flatMap(({ at }) => [...at.keys()]))].sort((a, b) => a - b);
   const { label, names } = panel.x;
   return (
     <DataTable
-      caption={`${panel.title}: ${panel.y.label}`}
-      columns={[label, ...places.map((x) => names?.[x] ?? exactNumber(x))]}
-      rows={rows.map(({ name, at }) => ({
+      caption={`${translated(panel.title)}: ${translated(panel.y.label)}`}
+      columns={[
+        translated(label),
+        ...places.map((x) => (names ? translated(names[x] ?? '') : '') || exactNumber(x)),
+      ]}
+      rows={rows.map(({ id, name, at }) => ({
         head: name,
         cells: places.map((x) => at.get(x)),
-        data: { curve: name },
+        data: { curve: id },
       }))}
-      format={numberOrBlank}
+      format={cellOf}
     />
   );
+}
+
+/** Blank where a curve has no such place; JSON has null for what is not finite. */
+function cellOf(value: number | null | undefined): string {
+  return value === null ? t`not finite` : numberOrBlank(value);
 }
 
 /** A table for each heat map. */
@@ -187,10 +208,10 @@ function Maps({ panel: { title, x, y, maps = [] } }: { panel: LabPanel }) {
       {maps.map(({ name, rows }) => (
         <DataTable
           key={name}
-          caption={`${title}, ${name}`}
-          columns={['', ...(x.names ?? rows[rows.length - 1].map((_, c) => c))]}
+          caption={`${translated(title)}, ${translated(name)}`}
+          columns={['', ...(x.names?.map(translated) ?? rows[rows.length - 1].map((_, c) => c))]}
           rows={rows.map((cells, r) => ({
-            head: y.names?.[r] ?? r,
+            head: y.names?.[r] === undefined ? r : translated(y.names[r]),
             cells,
             data: { map: name },
           }))}
@@ -205,16 +226,16 @@ function Trained() {
   const trained = list.value?.figures.filter(({ trains }) => trains);
   return (
     <>
-      <h3>Figures that train</h3>
+      <h3>{t`Figures that train`}</h3>
       <p>
-        Some figures train dozens of networks, which takes half a minute on two cores each. They
+        {t`Some figures train dozens of networks, which takes half a minute on two cores each. They
         show the effect of warm-up, the learning rates that a norm allows, all placements in
         comparison, and how deep a stack can be trained. The program runs them, and also the figures
-        above. It draws in the terminal, as SVG and as one page.
+        above. It draws in the terminal, as SVG and as one page.`}
       </p>
       {trained && (
         <Code
-          name="commands"
+          name={t`commands`}
           text={trained.map(({ name }) => `${PROGRAM} lab ${name}`).join('\n')}
         />
       )}

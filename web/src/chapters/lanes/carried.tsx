@@ -2,10 +2,13 @@
 
 import { kernels } from '../../kernels/current';
 import type { Carried } from '../../kernels/lanes';
-import { Button, Checkbox, Choice, Slider, TextField } from '../../ui/controls';
+import { t, Trans } from '../../language/text';
+import { Button, Checkbox, Slider, TextField } from '../../ui/controls';
+import { GuessCard } from '../../ui/guess';
 import { LineChart } from '../../ui/line-chart';
-import { roundNumber } from '../../ui/numbers';
-import { stackOf } from './numbers';
+import { percent, roundNumber } from '../../ui/numbers';
+import { evenStack, stackOf, taken } from './numbers';
+import { RowList } from './row-list';
 import { LABELS, type RowName } from './rows';
 import { state } from './state';
 
@@ -17,143 +20,174 @@ const LOOKS = [
   { colour: 'var(--series-4)', dash: '3 4' },
 ];
 
-interface CarriedRow extends Carried {
-  row: RowName;
+interface CarriedCurves extends Carried {
   name: string;
   colour: string;
   dash?: string;
 }
 
+interface CarriedRow extends CarriedCurves {
+  row: RowName;
+  taken: number;
+}
+
+/** The lanes count as one where no more than this is left of a difference. */
+const ONE = 0.01;
+
 export function CarriedLanes() {
+  const moved = stackOf('mhc', { layers: state.depth.value, moved: true });
   return (
     <>
       <p>
-        In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and amplifies
-        nothing, and the same is true of a product of many. Suppose that training has moved the
-        numbers: at every sublayer each lane still keeps most of itself, and takes a little of the
-        others.
+        {t`In mHC every A is doubly stochastic. Such a matrix keeps the mean of the lanes and amplifies
+          nothing, and the same is true of a product of many. Suppose that training has moved the numbers
+          of mHC, so that at each sublayer a lane takes ${percent(taken(kernels.lanes.numbers(moved)), 2)}
+          from the others, on average over the numbers that are drawn here.`}
       </p>
-      <Guess />
+      <DifferenceGuess left={kernels.lanes.carried(moved).left} />
       {state.guess.value !== 'none' && <Answer />}
     </>
   );
 }
 
-function Guess() {
-  const isOpen = state.guess.value === 'none';
+/** Of moved numbers. */
+function DifferenceGuess({ left }: { left: Carried['left'] }) {
+  const end = left.at(-1)!;
   return (
-    <div class="lanes-guess card">
-      <Choice
-        label={`How much of a difference between lanes is left after ${2 * state.depth.value} sublayers?`}
-        item={state.guess}
-        values={['most', 'half', 'nothing']}
-        labels={{ most: 'nearly all of it', half: 'about half', nothing: 'next to nothing' }}
-      />
-      {isOpen && <Button onClick={() => (state.guess.value = 'shown')}>Show me</Button>}
-    </div>
+    <GuessCard
+      question={t`How much of a difference between lanes is left after ${left.length} sublayers?`}
+      answers={{ most: t`nearly all of it`, half: t`about half`, nothing: t`next to nothing` }}
+      right={end > 0.75 ? 'most' : end > 0.25 ? 'half' : 'nothing'}
+      item={state.guess}
+      reply={`${leftWords(left)} ${t`No A can undo what another one has mixed.`}`}
+    />
   );
+}
+
+/** What is left at the end, and from where on the lanes are one. */
+function leftWords(left: Carried['left']): string {
+  const one = left.findIndex((v) => v !== null && v <= ONE);
+  return one === -1
+    ? t`After ${left.length} sublayers ${percent(left.at(-1) ?? NaN, 2)} of a difference is left.`
+    : t`From sublayer ${one + 1} on less than a hundredth of a difference is left: the lanes have become one.`;
 }
 
 function Answer() {
   const chosen = state.row.value;
-  const rows = COMPARED.includes(chosen) ? COMPARED : [...COMPARED, chosen];
-  const choice = { layers: state.depth.value, moved: state.moved.value };
-  const carried = rows
-    .map((row, i): CarriedRow => {
-      const carried = kernels.lanes.carried(stackOf(row, choice));
-      return { row, name: LABELS[row], ...LOOKS[i], ...carried };
-    })
-    .filter(({ gain }) => gain.length > 0);
-  const sublayers = Array.from({ length: 2 * choice.layers }, (_, l) => l + 1);
-  const curves = (of: 'left' | 'gain') => carried.map((c) => ({ ...c, values: c[of] }));
+  const rows = rowsWith(chosen);
+  const even = kernels.lanes.carried(evenStack(state.depth.value, state.even.value));
   return (
     <>
-      <Reply />
       <div class="controls">
-        <Slider label="Layers" item={state.depth} />
-        <Checkbox label="Learned numbers have moved" item={state.moved} />
-        <TextField label="Seed" item={state.seed} />
+        <RowList />
+        <Slider label={t`Layers`} item={state.depth} />
+        <Slider label={t`Even mixing`} item={state.even} format={(share) => percent(share)} />
+        <Checkbox label={t`Learned numbers have moved`} item={state.moved} />
+        <TextField label={t`Seed`} item={state.seed} />
         <MoveAgain />
       </div>
-      <div class="charts">
-        <LineChart
-          name="What is left of a difference between lanes"
-          xLabel="sublayers"
-          yLabel="1: all, 0: the lanes are one"
-          x={sublayers}
-          curves={curves('left')}
-          atLeast={[0, 1]}
-        />
-        <LineChart
-          name="Gain of the product of all A"
-          xLabel="sublayers"
-          yLabel="largest sum of a row or column"
-          x={sublayers}
-          curves={curves('gain')}
-          logarithmic
-        />
-      </div>
+      <Charts
+        curves={[...rows, { ...even, name: t`even mixing`, colour: 'var(--theory)', dash: '2 3' }]}
+      />
       <ul class="plain-list">
-        {carried.map((c) => (
-          <li key={c.row} class="remark" style={{ borderColor: c.colour }} data-carried={c.row}>
-            <strong>{c.name}.</strong> {verdict(c)}
+        {rows.map((row) => (
+          <li
+            key={row.row}
+            class="remark"
+            style={{ borderColor: row.colour }}
+            data-carried={row.row}
+          >
+            <strong>{row.name}.</strong> {verdict(row)}
           </li>
         ))}
+        <li class="remark" style={{ borderColor: 'var(--theory)' }} data-carried="even">
+          <strong>{t`Even mixing.`}</strong>{' '}
+          {t`Each lane takes ${percent(state.even.value)} at each sublayer, as much from every other.`}{' '}
+          {leftWords(even.left)}
+        </li>
       </ul>
       <p>
-        A stream, or a gradient, can grow by this factor. The paper of mHC measured about 3000 for
-        hyper-connections in a trained model of 27 billion parameters, and 1.6 for mHC.
+        <Trans>
+          So how soon lanes become one depends on how much each A mixes. mHC starts with hardly any
+          mixing (take back the move to see it). A report on Identity-HC of 2026 found both in
+          trained models: single A near the identity, and products near the even mean.
+        </Trans>
       </p>
-      {!carried.some(({ row }) => row === chosen) && (
+      <p>
+        <Trans>
+          By the gain a stream, or a gradient, can grow. The paper of mHC measured about 3000 for
+          hyper-connections in its test model of 27 billion parameters, and 1.6 for mHC.
+        </Trans>
+      </p>
+      {!rows.some(({ row }) => row === chosen) && (
         <p>
-          The stream of {LABELS[chosen]} is not carried by matrices alone, so it has no curve here.
+          {t`The stream of ${LABELS[chosen]} is not carried by matrices alone, so it has no curve here.`}
         </p>
       )}
     </>
   );
 }
 
+/** The rows that are compared, and the chosen one; without those that no matrices carry. */
+function rowsWith(chosen: RowName): CarriedRow[] {
+  const names = COMPARED.includes(chosen) ? COMPARED : [...COMPARED, chosen];
+  const choice = { layers: state.depth.value, moved: state.moved.value };
+  return names
+    .map((row, i) => {
+      const stack = stackOf(row, choice);
+      const name = LABELS[row];
+      const carried = kernels.lanes.carried(stack);
+      return { row, name, ...LOOKS[i], ...carried, taken: taken(kernels.lanes.numbers(stack)) };
+    })
+    .filter(({ gain }) => gain.length > 0);
+}
+
+function Charts({ curves }: { curves: readonly CarriedCurves[] }) {
+  const sublayers = curves[0].gain.map((_, l) => l + 1);
+  const of = (what: 'left' | 'gain') => curves.map((curve) => ({ ...curve, values: curve[what] }));
+  return (
+    <div class="charts">
+      <LineChart
+        name={t`What is left of a difference between lanes`}
+        xLabel={t`sublayers`}
+        yLabel={t`1: all, 0: the lanes are one`}
+        x={sublayers}
+        curves={of('left')}
+        atLeast={[0, 1]}
+      />
+      <LineChart
+        name={t`Gain of the product of all A`}
+        xLabel={t`sublayers`}
+        yLabel={t`largest sum of a row or column`}
+        x={sublayers}
+        curves={of('gain')}
+        logarithmic
+      />
+    </div>
+  );
+}
+
 export function MoveAgain() {
   return (
     <Button onClick={() => (state.seed.value = (state.seed.value + 1) % 10_000)}>
-      Move them another way
+      {t`Move them another way`}
     </Button>
   );
 }
 
-/** Of moved numbers, as the question is about them. */
-function Reply() {
-  const stack = stackOf('mhc', { layers: state.depth.value, moved: true });
-  const left = kernels.lanes.carried(stack).left.at(-1)!;
-  const guess = state.guess.value;
-  const truth = left > 0.75 ? 'most' : left > 0.25 ? 'half' : 'nothing';
-  const isGuess = guess !== 'shown';
-  return (
-    <p role="status" data-reply={guess === truth}>
-      {isGuess && (
-        <strong class={guess === truth ? 'good' : 'bad'}>
-          {guess === truth ? 'Right. ' : 'Not so. '}
-        </strong>
-      )}
-      Of the difference{' '}
-      {left < 0.01 ? 'less than a hundredth is' : `${roundNumber(100 * left, 2)} % is`} left.{' '}
-      {truth === 'nothing' &&
-        'Each A mixes a little, and no A can undo what another one has mixed: the lanes have become one.'}
-    </p>
-  );
-}
-
 /** Both curves at their end. */
-function verdict({ left, gain }: Carried): string {
+function verdict({ left, gain, taken }: CarriedRow): string {
   const [difference, product] = [left.at(-1), gain.at(-1)];
-  if (product == null) return 'The numbers overflow.';
+  if (product == null) return t`The numbers overflow.`;
   const size =
     product < 1.01
-      ? 'The product amplifies nothing'
-      : `The product amplifies up to ${roundNumber(product, 3)}-fold`;
-  if (difference == null) return `${size}. With one lane there is no difference.`;
-  if (difference < 0.05) return `${size}, and the lanes have melted into one.`;
-  if (product > 1.5)
-    return `${size}, and so a difference need not shrink: it is ${roundNumber(difference, 3)} times as large.`;
-  return `${size}, and ${roundNumber(100 * difference, 3)} % of a difference is left.`;
+      ? t`The product amplifies nothing.`
+      : t`The product amplifies up to ${roundNumber(product, 3)}-fold.`;
+  if (difference == null) return `${size} ${t`With one lane there is no difference.`}`;
+  const mixing = t`Each lane takes ${percent(taken, 2)} from the others at each sublayer.`;
+  const end =
+    difference > 1
+      ? t`A difference need not shrink: it is ${roundNumber(difference, 3)} times as large in the end.`
+      : leftWords(left);
+  return `${mixing} ${size} ${end}`;
 }

@@ -2,6 +2,7 @@
 
 import { useId, useState } from 'preact/hooks';
 import type { LaneNumbers } from '../../kernels/lanes';
+import { t, Trans } from '../../language/text';
 import { tidy } from '../../state/fields';
 import { exactNumber, fixedNumber, powerNumber } from '../../ui/numbers';
 import { type Part, setNumber } from './numbers';
@@ -24,50 +25,56 @@ export function Matrices({ numbers }: { numbers: LaneNumbers }) {
     <div class="lanes-matrices">
       <table>
         <caption>
-          {fixed ? 'The numbers of this sublayer' : 'The numbers, to be changed by hand'}
+          {fixed ? t`The numbers of this sublayer` : t`The numbers, to be changed by hand`}
         </caption>
         <thead>
           <tr>
             <td />
             {before.map((j) => (
               <th scope="col" key={j}>
-                lane {j + 1}
+                {t`lane ${j + 1}`}
               </th>
             ))}
             <th scope="col" class="lanes-write">
-              <i>b</i> writes
+              <Trans>
+                <i>b</i> writes
+              </Trans>
             </th>
           </tr>
         </thead>
         <tbody>
           <tr class="lanes-read">
             <th scope="row">
-              <i>a</i> reads
+              <Trans>
+                <i>a</i> reads
+              </Trans>
             </th>
             {before.map((j) => (
-              <td key={j}>{field('read', j, `a, of lane ${j + 1}`)}</td>
+              <td key={j}>{field('read', j, t`a, of lane ${j + 1}`)}</td>
             ))}
             <td />
           </tr>
           {after.map((i) => (
             <tr key={i}>
               <th scope="row">
-                <i>A</i> into {i + 1}
+                <Trans>
+                  <i>A</i> into {{ lane: i + 1 }}
+                </Trans>
               </th>
               {before.map((j) => (
                 <td key={j}>
-                  {field('carry', i * lanes + j, `A, from lane ${j + 1} into lane ${i + 1}`)}
+                  {field('carry', i * lanes + j, t`A, from lane ${j + 1} into lane ${i + 1}`)}
                 </td>
               ))}
-              <td class="lanes-write">{field('write', i, `b, into lane ${i + 1}`)}</td>
+              <td class="lanes-write">{field('write', i, t`b, into lane ${i + 1}`)}</td>
             </tr>
           ))}
         </tbody>
       </table>
       <p class="hint">
         {fixed
-          ? 'Here the stream grows by a lane. Its numbers can be read, not changed.'
-          : `Type, or use the arrow keys: ±${STEP}; Page Up and Page Down: ±${10 * STEP}.`}
+          ? t`Here the stream grows by a lane. Its numbers can be read, not changed.`
+          : t`Type, or use the arrow keys: ±${STEP}; Page Up and Page Down: ±${10 * STEP}.`}
       </p>
     </div>
   );

@@ -2,6 +2,7 @@
 
 import { useMemo, useState } from 'preact/hooks';
 import type { Mixing } from '../../kernels/lanes';
+import { t } from '../../language/text';
 import { assign } from '../../state/store';
 import { Figure } from '../../ui/figure';
 import { type Box, Label } from '../../ui/marks';
@@ -27,7 +28,7 @@ export function MixingMap({ mixing, title }: { mixing: Mixing; title: string }) 
   return (
     <div class="lanes-mixing">
       <Figure
-        name={`${title}: what each sublayer reads of those before it. The table that follows has the numbers.`}
+        name={t`${title}: what each sublayer reads of those before it. The table that follows has the numbers.`}
         title={title}
         width={760}
         height={(width) => layoutOf(width, mixing).height}
@@ -48,8 +49,8 @@ export function MixingMap({ mixing, title }: { mixing: Mixing; title: string }) 
 function Table({ mixing, title }: { mixing: Mixing; title: string }) {
   return (
     <DataTable
-      caption={`${title}: M`}
-      columns={['reads', ...mixing.map((_, j) => sourceName(j))]}
+      caption={t`${title}: M`}
+      columns={[t`reads`, ...mixing.map((_, j) => sourceName(j))]}
       rows={mixing.map((row, l) => ({
         head: readerName(mixing, l),
         cells: row.map((v, j) => (j <= l ? v : null)),
@@ -111,7 +112,7 @@ function Drawing({ mixing, cell, box }: DrawingProps) {
   return (
     <>
       <Label at={[box.x, 12]} anchor="start" class="faint">
-        what is read: x, and sublayers
+        {t`what is read: x, and sublayers`}
       </Label>
       {mixing.map((_, j) => (
         <Label
@@ -130,8 +131,8 @@ function Drawing({ mixing, cell, box }: DrawingProps) {
             class={l === cell.reader ? 'strong' : 'faint'}
           >
             {l + 1 === mixing.length
-              ? 'exit'
-              : isNamed(l + 1) && `${wide ? 'sublayer ' : ''}${l + 1}`}
+              ? t`exit`
+              : isNamed(l + 1) && (wide ? t`sublayer ${l + 1}` : l + 1)}
           </Label>
         </g>
       ))}
@@ -206,7 +207,7 @@ function Cells({ mixing, cell, words, width, point }: CellsProps) {
       {...map}
       role="slider"
       tabindex={0}
-      aria-label="Cell of M"
+      aria-label={t`Cell of M`}
       aria-valuemin={1}
       aria-valuemax={(length * (length + 1)) / 2}
       aria-valuenow={(cell.reader * (cell.reader + 1)) / 2 + cell.source + 1}

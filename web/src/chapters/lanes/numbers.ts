@@ -5,6 +5,7 @@ import { kernels } from '../../kernels/current';
 import type { LaneNumbers, LaneRow, LaneStack } from '../../kernels/lanes';
 import { assign } from '../../state/store';
 import { normal } from '../../ui/random';
+import { mean, sum } from '../../ui/vectors';
 import type { RowName } from './rows';
 import { MOST_LANES, state } from './state';
 
@@ -49,6 +50,24 @@ export function stackOf(name: RowName, { layers, moved }: StackChoice): LaneStac
   const row = rowOf(name)!;
   const lanes = hasFreeLanes(row) ? Number(state.lanes.value) : 0;
   return { row, layers, lanes, moved, seed: state.seed.value };
+}
+
+/** A stack in which each lane takes this share from the others at every sublayer, as much from each. */
+export function evenStack(layers: number, share: number): LaneStack {
+  const lanes = Number(state.lanes.value);
+  const carry = Array.from({ length: lanes * lanes }, (_, k) =>
+    k % (lanes + 1) === 0 ? 1 - share : share / (lanes - 1),
+  );
+  const ones = Array.from({ length: lanes }, () => 1);
+  return { layers, own: { lanes, lanesAfter: lanes, read: ones, carry, write: ones } };
+}
+
+/** How much a lane takes from the others at one sublayer: the mean over all. */
+export function taken(sublayers: readonly LaneNumbers[]): number {
+  const shares = sublayers.map(({ lanes, carry }) =>
+    sum(carry.map((v, k) => (k % (lanes + 1) === 0 ? 0 : Math.abs(v) / lanes))),
+  );
+  return mean(shares);
 }
 
 /** The numbers of the chosen row at the chosen sublayer, at the start of training. */

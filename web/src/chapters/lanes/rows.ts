@@ -1,69 +1,63 @@
 // The arrangements that a reader can choose, by what their stream is, each with a sentence.
 
+import { t } from '../../language/text';
+
 export const ROWS = {
   own: {
-    label: 'your own',
-    words:
-      'The same numbers at every sublayer, as you set them. F reads through a norm, as in pre-norm.',
+    label: t`your own`,
+    words: t`The same numbers at every sublayer, as you set them. F reads through a norm, as in pre-norm.`,
   },
   pre: {
-    label: 'pre-norm',
-    words: 'The ordinary residual connection: one lane, and all three numbers are 1.',
+    label: t`pre-norm`,
+    words: t`The ordinary residual connection: one lane, and all three numbers are 1.`,
   },
   post: {
-    label: 'post-norm',
-    words: 'One lane, which goes through a norm after every sum, so that what is old gets fainter.',
+    label: t`post-norm`,
+    words: t`One lane, which goes through a norm after every sum, so that what is old gets fainter.`,
   },
   x0: {
-    label: 'x₀ again',
-    words: 'Lane 2 keeps the embedding. Attention adds a part of it to lane 1 in every layer.',
+    label: t`x₀ again`,
+    words: t`Lane 2 keeps the embedding. Attention adds a part of it to lane 1 in every layer.`,
   },
   'two-lanes': {
-    label: 'two lanes',
-    words: 'Attention reads lane 1, feed-forward lane 2, and both write to both.',
+    label: t`two lanes`,
+    words: t`Attention reads lane 1, feed-forward lane 2, and both write to both.`,
   },
   'residual-dual': {
     label: 'ResiDual',
-    words:
-      'Lane 1 is post-norm and is read. Lane 2 only collects, so the gradient has a path past the norms.',
+    words: t`Lane 1 is post-norm and is read. Lane 2 only collects, so the gradient has a path past the norms.`,
   },
   siamese: {
     label: 'SiameseNorm',
-    words: 'Lane 1 is post-norm, lane 2 pre-norm, and sublayers read both.',
+    words: t`Lane 1 is post-norm, lane 2 pre-norm, and sublayers read both.`,
   },
   hyper: {
-    label: 'hyper-connections',
-    words:
-      'All numbers are learned, without a bound. At the start sublayers read one lane in turn, and ' +
-      'each lane is a pre-norm stream.',
+    label: t`hyper-connections`,
+    words: t`All numbers are learned, without a bound. At the start sublayers read one lane in turn, and each lane is a pre-norm stream.`,
   },
   mhc: {
     label: 'mHC',
-    words:
-      'Hyper-connections whose A is made doubly stochastic: no entry below 0, rows and columns with ' +
-      'the sum 1. So no product of them can amplify.',
+    words: t`Hyper-connections whose A can only average: no entry is below 0, and all rows and columns have the sum 1 (A is doubly stochastic). So no product of them can amplify.`,
   },
   'identity-hc': {
     label: 'Identity-HC',
-    words: 'mHC with A = I: lanes are never mixed, only read and written together.',
+    words: t`mHC with A = I: lanes are never mixed, only read and written together.`,
   },
   wide: {
-    label: 'wide residual',
-    words: 'A = I. Sublayers read the mean of all lanes, and write more to some than to others.',
+    label: t`wide residual`,
+    words: t`A = I. Sublayers read the mean of all lanes, and write more to some than to others.`,
   },
   'dense-former': {
     label: 'DenseFormer',
-    words: 'The stream grows: each layer keeps its output as a lane, and reads a learned average.',
+    words: t`The stream grows: each layer keeps its output as a lane, and reads a learned average.`,
   },
   'attention-residuals': {
     label: 'Attention Residuals',
-    words:
-      'The stream grows by a lane for each sublayer. The next one reads an average of all lanes, ' +
-      'with weights by a softmax.',
+    words: t`The stream grows by a lane for each sublayer. The next one reads an average of all lanes, with weights by a softmax.`,
   },
   'block-attention-residuals': {
-    label: 'Attention Residuals, in blocks',
-    words: 'The same with a lane for each block of layers, within which sublayers add to one lane.',
+    label: t`Attention Residuals, in blocks`,
+    words: t`The same with a lane for each block of layers, within which sublayers add to one lane.`,
   },
 } as const;
 
@@ -76,11 +70,12 @@ export const LABELS = Object.fromEntries(
 
 /** In the order in which they are shown. */
 export const GROUPS: { legend: string; names: readonly RowName[] }[] = [
-  { legend: 'One lane', names: ['pre', 'post'] },
-  { legend: 'Two lanes', names: ['x0', 'two-lanes', 'residual-dual', 'siamese'] },
-  { legend: 'Several lanes', names: ['hyper', 'mhc', 'identity-hc', 'wide', 'own'] },
+  { legend: t`By hand`, names: ['own'] },
+  { legend: t`One lane`, names: ['pre', 'post'] },
+  { legend: t`Two lanes`, names: ['x0', 'two-lanes', 'residual-dual', 'siamese'] },
+  { legend: t`Several lanes`, names: ['hyper', 'mhc', 'identity-hc', 'wide'] },
   {
-    legend: 'Memory over depth: the stream grows',
+    legend: t`The stream grows: memory over depth`,
     names: ['dense-former', 'attention-residuals', 'block-attention-residuals'],
   },
 ];

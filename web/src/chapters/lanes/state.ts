@@ -25,8 +25,10 @@ export const state = defineState('ln', {
   reader: number({ min: 1, max: 25, step: 1, initial: 12 }),
   source: number({ min: 0, max: 24, step: 1, initial: 3 }),
 
-  guess: choice(['none', 'most', 'half', 'nothing', 'shown'], 'none'),
+  guess: choice(['none', 'most', 'half', 'nothing'], 'none'),
   depth: number({ min: 4, max: 48, step: 2, initial: 24 }),
+  /** What each lane takes from the others, if all mix alike. */
+  even: number({ min: 0, max: 0.5, step: 0.01, initial: 0.05 }),
   moved: flag(true),
   seed: seed(),
 

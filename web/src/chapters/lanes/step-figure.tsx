@@ -1,6 +1,7 @@
 // One sublayer: lanes that are carried, read by F, and written by it. A path is as wide as its number.
 
 import type { LaneNumbers, LaneRow } from '../../kernels/lanes';
+import { plural, t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { type Box, Label, Line, type Point } from '../../ui/marks';
 import { alignedNumbers, exactNumber, fixedNumber, roundNumber } from '../../ui/numbers';
@@ -19,18 +20,18 @@ export function StepFigure(props: StepFigureProps) {
   const { numbers, step } = props;
   return (
     <Figure
-      name={`${laneCount(numbers.lanes)}, read, carried and written. The table that follows has the numbers.`}
-      title="One sublayer"
+      name={t`${laneCount(numbers.lanes)}, read, carried and written. The table that follows has the numbers.`}
+      title={t`One sublayer`}
       width={1100}
       height={(width) => layoutOf(width, numbers).height}
       draw={(width) => <Drawing {...props} layout={layoutOf(width, numbers)} />}
-      caption="the lanes of a token, through one sublayer"
+      caption={t`the lanes of a token, through one sublayer`}
       rows={[
-        ...step.x.map((values, i) => ({ name: `X, lane ${i + 1}`, id: `x-${i + 1}`, values })),
-        { name: 'z, what F reads', id: 'z', values: step.z },
-        { name: 'f, what F computes', id: 'f', values: step.f },
+        ...step.x.map((values, i) => ({ name: t`X, lane ${i + 1}`, id: `x-${i + 1}`, values })),
+        { name: t`z, what F reads`, id: 'z', values: step.z },
+        { name: t`f, what F computes`, id: 'f', values: step.f },
         ...step.next.map((values, i) => ({
-          name: `X′, lane ${i + 1}`,
+          name: t`X′, lane ${i + 1}`,
           id: `next-${i + 1}`,
           values,
         })),
@@ -40,7 +41,7 @@ export function StepFigure(props: StepFigureProps) {
 }
 
 export function laneCount(lanes: number): string {
-  return lanes === 1 ? '1 lane' : `${lanes} lanes`;
+  return plural(lanes, '{n} lane', '{n} lanes');
 }
 
 const TITLE = 34;
@@ -149,7 +150,8 @@ function Strip(props: { box: Box; values: number[]; texts: string[]; most: numbe
 }
 
 function Names({ layout: { before, after, z, f } }: { layout: Layout }) {
-  const word = before[0].x > 40 ? 'lane ' : '';
+  const wide = before[0].x > 40;
+  const nameOf = (i: number) => (wide ? t`lane ${i + 1}` : i + 1);
   return (
     <>
       <Label at={[centre(before[0])[0], TITLE / 2]} class="strong" colour="var(--stream)">
@@ -165,15 +167,13 @@ function Names({ layout: { before, after, z, f } }: { layout: Layout }) {
       </Label>
       {before.map((box, i) => (
         <Label key={i} at={[box.x - 6, middle(box)]} anchor="end" class="faint">
-          {word}
-          {i + 1}
+          {nameOf(i)}
         </Label>
       ))}
-      {word &&
+      {wide &&
         after.map((box, i) => (
           <Label key={i} at={[box.x + box.width + 6, middle(box)]} anchor="start" class="faint">
-            {word}
-            {i + 1}
+            {nameOf(i)}
           </Label>
         ))}
       <Label at={[centre(z)[0], z.y + z.height + 14]} class="strong" colour="var(--branch)">
@@ -200,8 +200,8 @@ function Norms({ row, layout }: { row: LaneRow | undefined; layout: Layout }) {
   const { before, after, sublayer } = layout;
   const last = before.at(-1)!;
   const inF = [
-    (row?.before ?? true) && 'norm before F',
-    (row?.inside ?? false) && 'norm after F',
+    (row?.before ?? true) && t`norm before F`,
+    (row?.inside ?? false) && t`norm after F`,
   ].filter(Boolean);
   return (
     <>
@@ -216,12 +216,12 @@ function Norms({ row, layout }: { row: LaneRow | undefined; layout: Layout }) {
       ))}
       {row?.after && (
         <Label at={[centre(after[0])[0], after[0].y + after[0].height + 9]} class="faint">
-          after a norm
+          {t`after a norm`}
         </Label>
       )}
       {row?.lastLane && (
         <Label at={[last.x, last.y + last.height + 9]} anchor="start" class="faint">
-          norm, when read
+          {t`norm, when read`}
         </Label>
       )}
     </>
@@ -269,7 +269,7 @@ function linksOf(numbers: LaneNumbers, { before, after, z, f }: Layout): Link[] 
   return [
     ...numbers.carry.map((number, k) => {
       const [i, j] = [Math.floor(k / lanes), k % lanes];
-      const name = `A, from lane ${j + 1} into lane ${i + 1}`;
+      const name = t`A, from lane ${j + 1} into lane ${i + 1}`;
       return { from: out(before[j]), to: into(after[i]), kind: 'carry' as const, number, name };
     }),
     ...numbers.read.map((number, j) => {
@@ -279,12 +279,12 @@ function linksOf(numbers: LaneNumbers, { before, after, z, f }: Layout): Link[] 
         to,
         kind: 'read' as const,
         number,
-        name: `a, of lane ${j + 1}`,
+        name: t`a, of lane ${j + 1}`,
       };
     }),
     ...numbers.write.map((number, i) => {
       const from: Point = [f.x + 12, f.y - 3];
-      const name = `b, into lane ${i + 1}`;
+      const name = t`b, into lane ${i + 1}`;
       return { from, to: into(after[i]), kind: 'write' as const, number, name };
     }),
   ];

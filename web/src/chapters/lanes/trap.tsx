@@ -1,6 +1,7 @@
 // The symmetry trap: the gradient of A where all lanes are equal.
 
 import { kernels } from '../../kernels/current';
+import { t } from '../../language/text';
 import { Choice, Slider } from '../../ui/controls';
 import { Figure } from '../../ui/figure';
 import { type Box, Label } from '../../ui/marks';
@@ -33,26 +34,26 @@ export function Trap() {
   const most = Math.max(largest(ofCarry), largest(ofLogits));
   const maps = [
     { title: 'A', id: 'carry', values: carry, most: 1 },
-    { title: 'gradient of A', id: 'd-carry', values: ofCarry, most },
-    { title: 'gradient of A’s logits', id: 'd-logits', values: ofLogits, most },
+    { title: t`gradient of A`, id: 'd-carry', values: ofCarry, most },
+    { title: t`gradient of A’s logits`, id: 'd-logits', values: ofLogits, most },
   ];
   return (
     <>
       <div class="controls">
         <Slider
-          label="The lanes differ by"
+          label={t`The lanes differ by`}
           item={state.differ}
-          format={(v) => (v === 0 ? 'nothing' : roundNumber(v))}
+          format={(v) => (v === 0 ? t`nothing` : roundNumber(v))}
         />
         <Choice
-          label="Logits of A outside the diagonal"
+          label={t`Logits of A outside the diagonal`}
           item={state.off}
-          labels={{ '-1': '−1', '-3': '−3', '-8': '−8, as published' }}
+          labels={{ '-1': '−1', '-3': '−3', '-8': t`−8, as published` }}
         />
       </div>
       <Figure
-        name="A, its gradient, and the gradient of its logits. The tables that follow have the numbers."
-        title="What A can learn from: three lanes, one token"
+        name={t`A, its gradient, and the gradient of its logits. The tables that follow have the numbers.`}
+        title={t`What A can learn from: three lanes, one token`}
         width={900}
         height={(width) => layoutOf(width).height}
         draw={(width) =>
@@ -63,9 +64,9 @@ export function Trap() {
           <DataTable
             key={id}
             caption={title}
-            columns={['into', ...lanes().map((j) => `from lane ${j + 1}`)]}
+            columns={[t`into`, ...lanes().map((j) => t`from lane ${j + 1}`)]}
             rows={lanes().map((i) => ({
-              head: `lane ${i + 1}`,
+              head: t`lane ${i + 1}`,
               cells: [...values.subarray(i * LANES, (i + 1) * LANES)],
               data: { vector: `${id}-${i + 1}` },
             }))}
@@ -86,31 +87,32 @@ function lanes(): number[] {
 
 function words(part: number): string {
   if (part < 1e-9) {
-    return (
-      'All lanes are equal, so each row of the gradient of A has the same number three times: A ' +
-      'cannot tell from which lane to take more. Behind Sinkhorn, where rows must keep the sum 1, ' +
-      'nothing is left. However long it trains, A learns nothing from these lanes.'
-    );
+    return t`All lanes are equal, so each row of the gradient of A has the same number three times: A cannot
+      tell from which lane to take more. Behind Sinkhorn, where rows must keep the sum 1, nothing is left.
+      However long it trains, A learns nothing from these lanes.`;
   }
-  const size = `The largest gradient of a logit is ${roundNumber(part, 2)} of the largest of A.`;
-  return part < 0.01
-    ? `${size} The lanes differ, but with such logits Sinkhorn hardly passes a gradient on: A learns slowly.`
-    : `${size} The lanes differ, so A can learn.`;
+  const size = t`The largest gradient of a logit is ${roundNumber(part, 2)} of the largest of A.`;
+  const rest =
+    part < 0.01
+      ? t`The lanes differ, but with such logits Sinkhorn hardly passes a gradient on: A learns slowly.`
+      : t`The lanes differ, so A can learn.`;
+  return `${size} ${rest}`;
 }
 
 const TITLE = 26;
 const LABELS = 20;
+const LEFT = 46; // for the names of rows
 
 function layoutOf(width: number): { boxes: Box[]; height: number } {
   const narrow = width < 560;
-  const cell = { width: narrow ? 74 : 66, height: narrow ? 30 : 34 };
+  const beside = Math.min(66, (width - 3 * LEFT - 16) / (3 * LANES)); // with room for names
+  const cell = { width: narrow ? 74 : beside, height: narrow ? 30 : 34 };
   const size = { width: LANES * cell.width, height: LANES * cell.height };
   const full = TITLE + LABELS + size.height + 18;
-  const left = 46;
-  const gap = narrow ? 0 : (width - left - 3 * size.width) / 2;
+  const gap = narrow ? 0 : (width - LEFT - 3 * size.width) / 2;
   const boxes = lanes().map((i) => ({
     ...size,
-    x: narrow ? left : left + i * (size.width + Math.min(gap, 90)),
+    x: narrow ? LEFT : LEFT + i * (size.width + Math.min(gap, 90)),
     y: TITLE + LABELS + (narrow ? i * full : 0),
   }));
   return { boxes, height: narrow ? 3 * full : full };
@@ -133,10 +135,10 @@ function Map({ box, title, values, most }: MapProps) {
       {lanes().map((i) => (
         <g key={i}>
           <Label at={[box.x + (i + 0.5) * width, box.y - LABELS / 2]} class="faint">
-            from {i + 1}
+            {t`from ${i + 1}`}
           </Label>
           <Label at={[box.x - 6, box.y + (i + 0.5) * height]} anchor="end" class="faint">
-            into {i + 1}
+            {t`into ${i + 1}`}
           </Label>
         </g>
       ))}

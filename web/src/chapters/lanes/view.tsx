@@ -2,6 +2,7 @@
 
 import { kernels } from '../../kernels/current';
 import type { LaneNumbers, LaneRow } from '../../kernels/lanes';
+import { t, Trans, translated } from '../../language/text';
 import type { ChoiceField } from '../../state/fields';
 import { Button, ChapterLink, Choice, Slider } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
@@ -10,7 +11,8 @@ import { CarriedLanes, MoveAgain } from './carried';
 import { Matrices } from './matrices';
 import { MixingMap } from './mixing-map';
 import { chosenNumbers, hasFreeLanes, moves, rowOf, stackOf, startOver, step } from './numbers';
-import { GROUPS, LABELS, ROWS } from './rows';
+import { RowList } from './row-list';
+import { LABELS, ROWS } from './rows';
 import { MOST_LANES, state } from './state';
 import { laneCount, StepFigure } from './step-figure';
 import { Trap } from './trap';
@@ -21,78 +23,136 @@ export function LanesChapter() {
   return (
     <>
       <Reason />
-      <h3>Read, carry, write</h3>
+      <h3>{t`Read, carry, write`}</h3>
       <p>
-        X has n lanes for each token. A sublayer reads one vector from them, runs, and writes its
-        result back, while a small matrix carries the lanes past it:
+        <Trans>
+          X has n lanes for each token. Three small tables of numbers say what a sublayer does with
+          them: <i>a</i> how much it reads of each lane, <i>b</i> how much of its result it writes
+          to each, and the matrix <i>A</i> what of each lane goes on into which.
+        </Trans>
       </p>
       <Formula block tex={FORMULA} />
       <p>
-        One lane with <i>a</i> = 1, <i>A</i> = skip and <i>b</i> = gain is{' '}
-        <ChapterLink to="placement">the formula of one stream</ChapterLink>. Choose an arrangement,
-        or set the numbers yourself.
+        <Trans>
+          One lane with <i>a</i> = 1, <i>A</i> = skip and <i>b</i> = gain is{' '}
+          <ChapterLink to="placement">the formula of one stream</ChapterLink>. Change a number and
+          watch its path, or choose an arrangement from a paper.
+        </Trans>
       </p>
       <OneSublayer />
-      <h3>What each sublayer reads in the end</h3>
+      <h3>{t`Who does this`}</h3>
+      <Models />
+      <Advanced />
+      <h3>
+        <AdvancedMark /> {t`What each sublayer reads in the end`}
+      </h3>
       <Mixing />
-      <h3>Do the lanes stay different?</h3>
+      <h3>
+        <AdvancedMark /> {t`Do the lanes stay different?`}
+      </h3>
       <CarriedLanes />
-      <h3>The symmetry trap</h3>
+      <h3>
+        <AdvancedMark /> {t`The symmetry trap`}
+      </h3>
       <p>
-        All lanes begin as copies of the embedding. If they are read and written alike, they stay
-        equal, and then A has nothing to learn from. The gradient of one entry of A is the dot
-        product of two vectors: the gradient that comes back to the lane it writes to, and the lane
-        it reads from.
+        <Trans>
+          All lanes begin as copies of the embedding. If they are read and written alike, they stay
+          equal, and then A has nothing to learn from. The gradient of one entry of A is the dot
+          product of two vectors: the gradient that comes back to the lane it writes to, and the
+          lane it reads from. mHC makes A of learned numbers, its logits, by Sinkhorn’s iteration,
+          which divides rows and columns by their sums in turn.
+        </Trans>
       </p>
       <Trap />
       <p>
-        Something must break the tie. In hyper-connections sublayers take turns in reading single
-        lanes. mHC also writes to one lane more than to the others, in turn, and a wide residual
-        writes to each lane with a different weight. In your own numbers above, unequal <i>b</i>{' '}
-        does it.
+        <Trans>
+          Something must break the tie. In hyper-connections sublayers take turns in reading single
+          lanes. mHC also writes to one lane more than to the others, in turn, and a wide residual
+          writes to each lane with a different weight. In your own numbers above, unequal <i>b</i>{' '}
+          does it.
+        </Trans>
       </p>
       <p class="hint">
-        The numbers of the rows, which are those at the start of training, M and the products of A
-        come from the library. <ChapterLink to="lab">The lab</ChapterLink> compares M and the
-        products with measured streams (depth-mixing, lanes, composite-gain). The results in the
-        first table, and the gains of mHC’s large model, come from the papers. The values moved
-        follow from the formulas, or come from the papers too.
+        <Trans>
+          The numbers of the rows, which are those at the start of training, M and the products of A
+          come from the library. <ChapterLink to="lab">The lab</ChapterLink> compares M and the
+          products with measured streams (depth-mixing, lanes, composite-gain). The results in the
+          first table, and the gains of mHC’s test model, come from the papers. The values moved
+          follow from the formulas, or come from the papers too.
+        </Trans>
       </p>
     </>
   );
 }
 
+function AdvancedMark() {
+  return <span class="lanes-advanced">{t`Advanced`}</span>;
+}
+
+/** What stands before the advanced part. */
+function Advanced() {
+  return (
+    <p class="card">
+      <Trans>
+        <AdvancedMark /> The rest of this chapter is for readers who are at home with products of
+        matrices. It asks what many sublayers make of these numbers together. The tutorial goes on
+        without it: <ChapterLink to="axes">which axes a norm averages over</ChapterLink>.
+      </Trans>
+    </p>
+  );
+}
+
 const FORMULA = String.raw`\begin{aligned}
-  z &= a \cdot X && \text{read} \\
-  f &= F(z) && \text{run, with its norms} \\
-  X' &= A \cdot X + b \otimes f && \text{carry and write}
+  z &= a \cdot X && \text{${t`read`}} \\
+  f &= F(z) && \text{${t`run, with its norms`}} \\
+  X' &= A \cdot X + b \otimes f && \text{${t`carry and write`}}
 \end{aligned}`;
 
 function Reason() {
   return (
     <>
       <p>
-        So far each token has had one stream of d_model numbers, and everything shares it: what
-        early layers have found, what late layers need, and the path of the gradient. A wider stream
-        would have more room, but it would also enlarge every matrix of every sublayer. Several
-        lanes give room without that cost: the stream holds n vectors of the old width, while a
-        sublayer still reads one vector and returns one.
+        <Trans>
+          So far each token has had one stream of d_model numbers, and all layers share it. What
+          early layers have found, what late layers need, the path of the gradient: everything is
+          one sum. A wider stream would have more room, but it would also enlarge every matrix of
+          every sublayer.
+        </Trans>
       </p>
       <p>
-        In 2026 two of the largest open models left the single stream, each in its own direction,
-        and a third way came to Megatron-LM:
+        <Trans>
+          Several lanes give room without that cost. Imagine n copies of the stream side by side. A
+          sublayer reads one blend of them, a vector of the old width, and computes as before. It
+          adds its result to every lane, to some more than to others. Meanwhile the lanes go on past
+          it, and may be mixed.
+        </Trans>
+      </p>
+    </>
+  );
+}
+
+function Models() {
+  return (
+    <>
+      <p>
+        <Trans>
+          In 2026 two of the largest open models left the single stream, each in its own direction,
+          and a third way came to Megatron-LM. The papers measured the gain on smaller test models,
+          with and without the new stream:
+        </Trans>
       </p>
       <div class="lanes-models">
         <DataTable
-          caption="What they do, and what it costs"
+          caption={t`What they do, and what it costs`}
           visible
-          columns={['model', 'its stream', 'values moved / d', 'its paper reports']}
+          columns={[t`model`, t`its stream`, t`values moved / d`, t`its paper’s test model`]}
           rows={MODELS.map(([model, ...cells]) => ({ head: model, cells }))}
         />
       </div>
       <p class="hint">
         Values moved: what an Add &amp; Norm reads and writes for each token and sublayer, in one
-        pass over memory, in units of the width d.
+        pass over memory, in units of the width d. BBH is a collection of reasoning tasks, GPQA of
+        questions in science; both give percent of right answers.
       </p>
     </>
   );
@@ -101,23 +161,23 @@ function Reason() {
 const MODELS = [
   [
     'DeepSeek-V4',
-    'mHC: 4 lanes, mixed by doubly stochastic matrices',
-    '10 to 14',
-    'BBH from 43.8 to 51.0 with 27 billion parameters; 6.7 % more training time',
+    t`mHC: 4 lanes, mixed by averages that cannot amplify`,
+    t`10 to 14`,
+    t`27 billion parameters: BBH from 43.8 to 51.0; 6.7 % more training time`,
   ],
   [
     'Kimi K3',
-    'Attention Residuals: a lane for each block of layers, at most 9 to read',
-    'about 5.5',
-    'GPQA from 36.9 to 44.4 with 48 billion parameters; less than 4 % more training time',
+    t`Attention Residuals: a lane for each block of layers, at most 9 to read`,
+    t`about 5.5`,
+    t`48 billion parameters: GPQA from 36.9 to 44.4; less than 4 % more training time`,
   ],
   [
-    'Megatron-LM, by NVIDIA and Mistral',
-    'wide residual: lanes that are never mixed',
-    '10 with 4 lanes',
-    'no figures yet',
+    t`Megatron-LM, by NVIDIA and Mistral`,
+    t`wide residual: lanes that are never mixed`,
+    t`10 with 4 lanes`,
+    t`none published yet`,
   ],
-  ['Llama, GPT-2 and most others', 'one lane, pre-norm', '4', 'what the others compare with'],
+  [t`Llama, GPT-2 and most others`, t`one lane, pre-norm`, '4', t`what the others compare with`],
 ];
 
 function OneSublayer() {
@@ -150,17 +210,19 @@ function Values() {
   return (
     <>
       <p class="hint">
-        A path is as wide as its number; a dashed one is negative. F is not computed here: f stands
-        for whatever it gives.
+        <Trans>
+          A path is as wide as its number; a dashed one is negative. F is not computed here: f
+          stands for whatever it gives.
+        </Trans>
       </p>
       <div class="controls">
         <Choice
-          label="The lanes of X"
+          label={t`The lanes of X`}
           item={state.lanesAre}
-          labels={{ different: 'different', alike: 'all alike' }}
+          labels={{ different: t`different`, alike: t`all alike` }}
         />
         <Button onClick={() => (state.values.value = (state.values.value + 1) % 10_000)}>
-          Draw other values
+          {t`Draw other values`}
         </Button>
       </div>
     </>
@@ -170,33 +232,30 @@ function Values() {
 function Rows({ row, numbers }: { row: LaneRow | undefined; numbers: LaneNumbers }) {
   return (
     <>
-      <div class="controls lanes-rows">
-        {GROUPS.map(({ legend, names }) => (
-          <Choice key={legend} label={legend} item={state.row} values={names} labels={LABELS} />
-        ))}
+      <div class="controls">
+        <RowList />
+        <LanesChoice row={row} lanes={numbers.lanes} />
+        {row && <Slider label={t`Sublayer`} item={state.sublayer} />}
       </div>
       <p class="lanes-row" role="status">
         <strong>{LABELS[state.row.value]}</strong>
         {row && origin(row, LABELS[state.row.value])}. {ROWS[state.row.value].words}
       </p>
-      <div class="controls">
-        <LanesChoice row={row} lanes={numbers.lanes} />
-        {row && <Slider label="Sublayer" item={state.sublayer} />}
-      </div>
-      {row && <p class="hint">The numbers are those of a stack of 12 layers.</p>}
+      {row && <p class="hint">{t`The numbers are those of a stack of 12 layers.`}</p>}
     </>
   );
 }
 
 function origin({ usedBy, source }: LaneRow, label: string): string {
-  const user = usedBy === label || source.startsWith(usedBy) ? '' : `, ${usedBy}`;
-  return source && `${user} (${source})`;
+  const user = translated(usedBy);
+  const named = user === label || source.startsWith(usedBy) ? '' : `, ${user}`;
+  return source && `${named} (${translated(source)})`;
 }
 
 const PARTS = [
-  ['read', 'a', 'reads'],
-  ['carry', 'A', 'carries'],
-  ['write', 'b', 'writes'],
+  ['read', 'a', t`reads`],
+  ['carry', 'A', t`carries`],
+  ['write', 'b', t`writes`],
 ] as const;
 
 /** How the row makes its numbers. */
@@ -217,8 +276,8 @@ function Formulas({ row }: { row: LaneRow }) {
 
 function formula({ grows, formulas }: LaneRow, part: (typeof PARTS)[number][0]): string {
   if (!grows || part === 'read') return formulas[part];
-  if (part === 'write') return '1, into the last lane';
-  return formulas.carry === '0' ? 'I' : `I; the new lane: ${formulas.carry}`;
+  if (part === 'write') return t`1, into the last lane`;
+  return formulas.carry === '0' ? 'I' : t`I; the new lane: ${formulas.carry}`;
 }
 
 const OWN_LANES: ChoiceField<string> = {
@@ -230,7 +289,7 @@ const OWN_LANES: ChoiceField<string> = {
 
 /** How many lanes: of a row that leaves them free, or of one's own numbers, which then start over. */
 function LanesChoice({ row, lanes }: { row: LaneRow | undefined; lanes: number }) {
-  if (row && hasFreeLanes(row)) return <Choice label="Lanes" item={state.lanes} />;
+  if (row && hasFreeLanes(row)) return <Choice label={t`Lanes`} item={state.lanes} />;
   if (row) return <p class="lanes-count">{laneCount(lanes)}</p>;
   const item = {
     field: OWN_LANES,
@@ -242,7 +301,7 @@ function LanesChoice({ row, lanes }: { row: LaneRow | undefined; lanes: number }
       startOver(Number(wanted));
     },
   };
-  return <Choice label="Lanes" item={item} />;
+  return <Choice label={t`Lanes`} item={item} />;
 }
 
 function Mixing() {
@@ -252,22 +311,34 @@ function Mixing() {
   return (
     <>
       <p>
-        In a stack of sublayers the small matrices multiply. In the end, what sublayer l reads is a
-        weighted sum of the embedding x and of what each earlier sublayer has written:
+        <Trans>
+          In a stack of sublayers the small matrices multiply. In the end, what sublayer l reads is
+          a weighted sum of the embedding x and of what each earlier sublayer has written:
+        </Trans>
       </p>
       <Formula block tex={MIXING} />
       <p>
-        So every stream has one picture, the depth-mixing matrix M. A row is a sublayer that reads,
-        a column is what it reads; a layer has two sublayers. Colours compare within a row, because
-        F normalizes what it reads.
+        <Trans>
+          So every stream has one picture, the depth-mixing matrix M. A row is a sublayer that
+          reads, a column is what it reads; a layer has two sublayers. Colours compare within a row,
+          because F normalizes what it reads.
+        </Trans>
+      </p>
+      <p>
+        <Trans>
+          A norm in the stream is no matrix: its divisor differs from token to token. M has one
+          factor in its place, the divisor for an x and f’s that are uncorrelated and of one size.
+          In post-norm this is √2 at every sublayer.
+        </Trans>
       </p>
       <div class="controls">
-        <Slider label="Layers" item={state.layers} />
+        <RowList />
+        <Slider label={t`Layers`} item={state.layers} />
         {moves(name) && (
           <Choice
-            label="Learned numbers"
+            label={t`Learned numbers`}
             item={state.learned}
-            labels={{ start: 'at the start', moved: 'moved' }}
+            labels={{ start: t`at the start`, moved: t`moved` }}
           />
         )}
         {moves(name) && choice.moved && <MoveAgain />}
@@ -275,23 +346,35 @@ function Mixing() {
       <div class="lanes-beside">
         <MixingMap
           mixing={mixing}
-          title={`M of ${name === 'own' ? 'your own numbers' : LABELS[name]}`}
+          title={t`M of ${name === 'own' ? t`your own numbers` : LABELS[name]}`}
         />
         <div>
           <p data-words="last">
             <strong>{LABELS[name]}.</strong> {lastWords(mixing)}
           </p>
-          <p>Compare:</p>
+          <p>{t`Compare:`}</p>
           <ul>
-            <li>Pre-norm reads everything with the same weight: every entry is 1.</li>
-            <li>Post-norm divides the whole sum at every sublayer, so old entries fade.</li>
+            <li>{t`Pre-norm reads everything with the same weight: every entry is 1.`}</li>
             <li>
-              mHC starts with stripes, because lanes take turns at being read and written most.
+              <Trans>
+                Post-norm divides the whole sum at every sublayer, by √2 here, so old entries fade.
+              </Trans>
             </li>
             <li>
-              ResiDual’s lane 1 is post-norm; its exit reads lane 2, which has kept everything.
+              <Trans>
+                mHC starts with stripes, because lanes take turns at being read and written most.
+              </Trans>
             </li>
-            <li>Attention Residuals start with a mean. For F, behind a norm, that is pre-norm.</li>
+            <li>
+              <Trans>
+                ResiDual’s lane 1 is post-norm; its exit reads lane 2, which has kept everything.
+              </Trans>
+            </li>
+            <li>
+              <Trans>
+                Attention Residuals start with a mean. For F, behind a norm, that is pre-norm.
+              </Trans>
+            </li>
           </ul>
         </div>
       </div>

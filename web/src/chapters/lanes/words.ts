@@ -1,35 +1,36 @@
 // The sentences of the chapter, made from the numbers.
 
 import type { LaneNumbers, Mixing } from '../../kernels/lanes';
+import { t } from '../../language/text';
 import { capital } from '../../ui/names';
 import { roundNumber } from '../../ui/numbers';
 import { largest, sum } from '../../ui/vectors';
 
 export function readerName(mixing: Mixing, row: number): string {
-  return row + 1 === mixing.length ? 'the exit' : `sublayer ${row + 1}`;
+  return row + 1 === mixing.length ? t`the exit` : t`sublayer ${row + 1}`;
 }
 export function sourceName(column: number): string {
-  return column === 0 ? 'x' : `sublayer ${column}`;
+  return column === 0 ? 'x' : t`sublayer ${column}`;
 }
 
 /** One entry of M, in a sentence. */
 export function cellWords(mixing: Mixing, row: number, column: number): string {
   const weight = mixing[row][column];
-  if (weight === null) return 'This weight is not a finite number.';
+  if (weight === null) return t`This weight is not a finite number.`;
   const most = largest(mixing[row].map((v) => v ?? 0));
-  const what = column === 0 ? 'the embedding x' : `what sublayer ${column} has written`;
+  const what = column === 0 ? t`the embedding x` : t`what sublayer ${column} has written`;
   const share =
     Math.abs(weight) >= most * (1 - 1e-9)
-      ? 'nothing has a larger weight there'
-      : `the largest weight there is ${roundNumber(most, 3)}`;
-  return `${capital(readerName(mixing, row))} reads ${what} with weight ${roundNumber(weight, 3)}; ${share}.`;
+      ? t`nothing has a larger weight there`
+      : t`the largest weight there is ${roundNumber(most, 3)}`;
+  return t`${capital(readerName(mixing, row))} reads ${what} with weight ${roundNumber(weight, 3)}; ${share}.`;
 }
 
 /** The weights of the last sublayer, in a sentence. */
 export function lastWords(mixing: Mixing): string {
   const row = mixing.length - 2;
   const weights = mixing[row].slice(1, row + 1); // of the sublayers before it
-  if (weights.some((v) => v === null)) return 'Its weights are not finite numbers.';
+  if (weights.some((v) => v === null)) return t`Its weights are not finite numbers.`;
   const sizes = (weights as number[]).map(Math.abs);
   const [first, last, most, least] = [
     sizes[0],
@@ -38,23 +39,35 @@ export function lastWords(mixing: Mixing): string {
     Math.min(...sizes),
   ];
   const name = capital(readerName(mixing, row));
-  if (most === 0) return `${name} reads nothing of the sublayers before it.`;
-  if (most - least < 1e-6 * most) return `${name} reads all sublayers before it alike.`;
+  if (most === 0) return t`${name} reads nothing of the sublayers before it.`;
+  if (most - least < 1e-6 * most) return t`${name} reads all sublayers before it alike.`;
   if (first < 0.5 * last && last > 0.99 * most) {
-    return `${name} reads the first one ${ratio(last, first)} less than the one before it.`;
+    return first === 0
+      ? t`${name} reads nothing of the first one.`
+      : t`${name} reads the first one ${roundNumber(last / first, 2)} times less than the one before it.`;
   }
   const alternates = sizes.some(
     (v, i) => i > 1 && v < sizes[i - 1] * 0.9 && sizes[i - 1] > sizes[i - 2] * 1.1,
   );
-  const spread =
-    least === 0 ? 'from nothing' : `by up to a factor of ${roundNumber(most / least, 2)}`;
-  return alternates
-    ? `${name} reads some of those before it more than others: the weights differ ${spread}.`
-    : `${name} reads those before it with weights that differ ${spread}.`;
+  return spreadWords(name, { most, least, alternates });
 }
 
-function ratio(large: number, small: number): string {
-  return small === 0 ? 'infinitely' : `${roundNumber(large / small, 2)} times`;
+interface Spread {
+  most: number;
+  least: number;
+  alternates: boolean;
+}
+
+function spreadWords(name: string, { most, least, alternates }: Spread): string {
+  const factor = roundNumber(most / least, 2);
+  if (alternates) {
+    return least === 0
+      ? t`${name} reads some of those before it more than others, and some not at all.`
+      : t`${name} reads some of those before it more than others: the weights differ by up to a factor of ${factor}.`;
+  }
+  return least === 0
+    ? t`${name} reads those before it with different weights, and some not at all.`
+    : t`${name} reads those before it with weights that differ by up to a factor of ${factor}.`;
 }
 
 const NEAR = 1e-3; // as far from 1 as sums that are meant to be 1 may be
@@ -65,12 +78,12 @@ export function numbersWords(numbers: LaneNumbers): string[] {
   if (lanes === 1 && lanesAfter === 1) return oneLaneWords(numbers);
   const isEven = largest(write.map((v) => v - write[0])) < NEAR;
   const written = isEven
-    ? 'All lanes are written alike.'
-    : 'The lanes are not written alike, so they become different.';
+    ? t`All lanes are written alike.`
+    : t`The lanes are not written alike, so they become different.`;
   return [
     carryWords(lanes, lanesAfter, carry),
     lanesAfter === lanes ? written : '',
-    read.filter((v) => v !== 0).length === 1 ? 'Only one lane is read.' : '',
+    read.filter((v) => v !== 0).length === 1 ? t`Only one lane is read.` : '',
   ].filter(Boolean);
 }
 
@@ -78,31 +91,29 @@ function oneLaneWords({ read: [a], carry: [skip], write: [gain] }: LaneNumbers):
   const ordinary = Math.max(...[a, skip, gain].map((v) => Math.abs(v - 1))) < NEAR;
   const [z, x, f] = [a, skip, gain].map((v) => roundNumber(v, 3));
   return ordinary
-    ? ['One lane, and all numbers 1: x′ = x + F(x), the ordinary residual connection.']
+    ? [t`One lane, and all numbers 1: x′ = x + F(x), the ordinary residual connection.`]
     : [
-        `One lane: z = ${z}·x and x′ = ${x}·x + ${f}·f. A is the skip and b the gain of the ordinary residual connection.`,
+        t`One lane: z = ${z}·x and x′ = ${x}·x + ${f}·f. A is the skip and b the gain of the ordinary residual connection.`,
       ];
 }
 
 function carryWords(lanes: number, lanesAfter: number, carry: readonly number[]): string {
-  if (lanesAfter > lanes) return 'A has one row more than columns: the stream grows by a lane.';
+  if (lanesAfter > lanes) return t`A has one row more than columns: the stream grows by a lane.`;
   const isOne = (values: number[]) => Math.abs(sum(values) - 1) < NEAR;
   const all = Array.from({ length: lanes }, (_, i) => i);
   const entry = (i: number, j: number) => carry[i * lanes + j];
   const isIdentity = carry.every((v, k) => v === Number(k % (lanes + 1) === 0));
-  if (isIdentity) return 'A = I: each lane goes on as it is.';
+  if (isIdentity) return t`A = I: each lane goes on as it is.`;
   const rows = all.every((i) => isOne(all.map((j) => entry(i, j))));
   const columns = all.every((j) => isOne(all.map((i) => entry(i, j))));
   const positive = carry.every((v) => v >= 0);
   if (rows && columns && positive) {
-    return (
-      'No entry of A is negative, and its rows and columns have the sum 1: A is doubly stochastic. ' +
-      'It keeps the mean of the lanes, and their differences shrink.'
-    );
+    return t`No entry of A is negative, and its rows and columns have the sum 1: A is doubly stochastic. It
+      keeps the mean of the lanes, and their differences shrink.`;
   }
   if (rows && columns)
-    return 'Rows and columns of A have the sum 1: it keeps the mean of the lanes.';
-  if (columns) return 'The columns of A have the sum 1: it keeps the mean of the lanes.';
-  if (rows) return 'The rows of A have the sum 1: equal lanes stay equal.';
-  return 'Neither the rows nor the columns of A have the sum 1: the mean of the lanes changes.';
+    return t`Rows and columns of A have the sum 1: it keeps the mean of the lanes.`;
+  if (columns) return t`The columns of A have the sum 1: it keeps the mean of the lanes.`;
+  if (rows) return t`The rows of A have the sum 1: equal lanes stay equal.`;
+  return t`Neither the rows nor the columns of A have the sum 1: the mean of the lanes changes.`;
 }

@@ -1,7 +1,8 @@
 // The size of each feature of the stream, layer by layer.
 
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
-import { Label } from '../../ui/marks';
+import { type Box, Label } from '../../ui/marks';
 import { exactNumber, shortNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { tint } from '../../ui/tint';
@@ -12,65 +13,26 @@ const ROW = 24;
 const SIDE = 66; // of the map: its rows' names
 const HEAD = 26;
 const FOOT = 34;
+const LEAST_PITCH = 20; // of names that stand beside each other
 
-/** The RMS of each feature, layer by layer, the largest at the end first. */
-export function FeatureMap({ rows }: { rows: readonly number[][] }) {
-  const order = ranked(rows.at(-1)!);
-  const most = Math.max(...rows.flat());
-  const last = rows.length - 1;
-  const nameOf = (row: number) => (row === last ? 'the end' : `layer ${row}`);
-  const title = 'RMS of each feature of the stream';
+interface FeatureMapProps {
+  rows: readonly number[][]; // the RMS of each feature, layer by layer
+}
+
+export function FeatureMap({ rows }: FeatureMapProps) {
+  const order = ranked(rows.at(-1)!); // the largest at the end first
+  const title = t`RMS of each feature of the stream`;
+  const nameOf = (row: number) => (row === rows.length - 1 ? t`the end` : t`layer ${row}`);
   return (
     <Figure
-      name={`${title}: a row for what each layer reads, from below. The table that follows has the numbers.`}
+      name={t`${title}: a row for what each layer reads, from below. The table that follows has the numbers.`}
       title={title}
       height={HEAD + ROW * rows.length + FOOT}
-      draw={(width) => {
-        const cell = (width - SIDE - EDGE) / order.length;
-        const every = Math.ceil(20 / cell);
-        return (
-          <>
-            {rows.map((row, l) => {
-              const y = HEAD + ROW * (last - l);
-              return (
-                <g key={l}>
-                  <Label at={[SIDE - 7, y + ROW / 2]} anchor="end" class="faint">
-                    {nameOf(l)}
-                  </Label>
-                  {order.map((f, i) => (
-                    <rect
-                      key={f}
-                      x={SIDE + i * cell}
-                      y={y}
-                      width={cell + 0.3}
-                      height={ROW + 0.3}
-                      style={{ fill: tint(row[f] / most, 1) }}
-                    >
-                      <title>{`${nameOf(l)}, feature ${f}: ${exactNumber(row[f])}`}</title>
-                    </rect>
-                  ))}
-                </g>
-              );
-            })}
-            {order.map(
-              (f, i) =>
-                i % every === 0 && (
-                  <Label key={f} at={[SIDE + (i + 0.5) * cell, HEAD - 10]} class="faint">
-                    {f}
-                  </Label>
-                ),
-            )}
-            <Label at={[SIDE - 16, HEAD - 10]} anchor="end" class="faint">
-              feature
-            </Label>
-            <Scale x={SIDE} y={HEAD + ROW * rows.length + 20} most={most} />
-          </>
-        );
-      }}
+      draw={(width) => <Map rows={rows} order={order} nameOf={nameOf} width={width} />}
     >
       <DataTable
         caption={title}
-        columns={['feature', ...order]}
+        columns={[t`feature`, ...order]}
         rows={rows.map((row, l) => ({
           head: nameOf(l),
           cells: order.map((f) => row[f]),
@@ -79,6 +41,69 @@ export function FeatureMap({ rows }: { rows: readonly number[][] }) {
         format={exactNumber}
       />
     </Figure>
+  );
+}
+
+interface MapProps extends FeatureMapProps {
+  order: readonly number[];
+  nameOf(row: number): string;
+  width: number;
+}
+
+function Map({ rows, order, nameOf, width }: MapProps) {
+  const most = Math.max(...rows.flat());
+  const cell = (width - SIDE - EDGE) / order.length;
+  const top = (row: number) => HEAD + ROW * (rows.length - 1 - row);
+  return (
+    <>
+      <FeatureNames order={order} cell={cell} />
+      {rows.map((row, l) => (
+        <g key={l}>
+          <Label at={[SIDE - 7, top(l) + ROW / 2]} anchor="end" class="faint">
+            {nameOf(l)}
+          </Label>
+          {order.map((f, i) => (
+            <Cell
+              key={f}
+              box={{ x: SIDE + i * cell, y: top(l), width: cell, height: ROW }}
+              part={row[f] / most}
+              name={t`${nameOf(l)}, feature ${f}: ${exactNumber(row[f])}`}
+            />
+          ))}
+        </g>
+      ))}
+      <Scale x={SIDE} y={top(0) + ROW + 20} most={most} />
+    </>
+  );
+}
+
+/** As many as there is room for. */
+function FeatureNames({ order, cell }: { order: readonly number[]; cell: number }) {
+  const every = Math.ceil(LEAST_PITCH / cell);
+  return (
+    <>
+      <Label at={[SIDE - 16, HEAD - 10]} anchor="end" class="faint">
+        {t`feature`}
+      </Label>
+      {order.map(
+        (f, i) =>
+          i % every === 0 && (
+            <Label key={f} at={[SIDE + (i + 0.5) * cell, HEAD - 10]} class="faint">
+              {f}
+            </Label>
+          ),
+      )}
+    </>
+  );
+}
+
+/** A little larger than its place, so that no seam shows. */
+function Cell({ box, part, name }: { box: Box; part: number; name?: string }) {
+  const [width, height] = [box.width + 0.3, box.height + 0.3];
+  return (
+    <rect {...box} width={width} height={height} style={{ fill: tint(part, 1) }}>
+      {name && <title>{name}</title>}
+    </rect>
   );
 }
 
@@ -91,14 +116,7 @@ function Scale({ x, y, most }: { x: number; y: number; most: number }) {
         0
       </Label>
       {steps.map((part, i) => (
-        <rect
-          key={i}
-          x={x + 14 + 5 * i}
-          y={y - 5}
-          width={5.3}
-          height={10}
-          style={{ fill: tint(part, 1) }}
-        />
+        <Cell key={i} box={{ x: x + 14 + 5 * i, y: y - 5, width: 5, height: 10 }} part={part} />
       ))}
       <Label at={[x + 120, y]} anchor="start" class="faint">
         {shortNumber(most)}

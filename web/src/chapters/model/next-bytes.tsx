@@ -1,13 +1,14 @@
 // What may follow the prompt.
 
 import { scaleLinear } from 'd3-scale';
-import type { Prediction } from '../../kernels/kernels';
+import type { Prediction } from '../../kernels/trained';
+import { t } from '../../language/text';
 import { Figure } from '../../ui/figure';
 import { Label } from '../../ui/marks';
 import { exactNumber, percent } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
 import { textWidth } from '../../ui/text-width';
-import { EDGE, LINE, Names } from './plot';
+import { EDGE, LINE, type Named, Names } from './plot';
 import { byteName, ranked } from './words';
 
 interface NextBytesProps {
@@ -16,68 +17,81 @@ interface NextBytesProps {
   skipped?: string; // what that one does without
 }
 
+/** Of one network. */
+interface Chances extends Named {
+  next: Float64Array;
+}
+
 const SHOWN = 8;
+const BAR = 12;
+const PITCH = 13; // of the bars of one byte
 
 /** The likeliest bytes after the prompt, by the whole network and by one that lacks something. */
 export function NextBytes({ whole, without, skipped }: NextBytesProps) {
   const bytes = ranked([...whole.next]).slice(0, SHOWN);
-  const both = [
-    { name: 'whole network', colour: 'var(--output)', next: whole.next },
-    ...(without
-      ? [{ name: `without ${skipped}`, colour: 'var(--broken)', next: without.next }]
-      : []),
+  const networks: Chances[] = [
+    { name: t`whole network`, colour: 'var(--output)', next: whole.next },
   ];
-  const most = Math.max(...both.flatMap(({ next }) => bytes.map((byte) => next[byte])));
-  const title = 'The next byte';
-  const row = 8 + 13 * both.length;
-  const top = EDGE + (without ? 1.5 * LINE : 0);
-  const left = EDGE + Math.max(...bytes.map((byte) => textWidth(byteName(byte), 600))) + 8;
+  if (without) {
+    networks.push({ name: t`without ${skipped}`, colour: 'var(--broken)', next: without.next });
+  }
+  const title = t`The next byte`;
   return (
     <Figure
-      name={`${title}: the likeliest ${SHOWN} and their probabilities, as in the table that follows.`}
+      name={t`${title}: the likeliest ${SHOWN} and their probabilities, as in the table that follows.`}
       title={title}
       width={640}
-      height={top + row * SHOWN + EDGE}
-      draw={(width) => {
-        const x = scaleLinear([0, most], [0, width - left - 64]);
-        return (
-          <>
-            {without && <Names names={both} />}
-            {bytes.map((byte, i) => (
-              <g key={byte} transform={`translate(${left} ${top + row * i})`}>
-                <Label at={[-8, row / 2]} anchor="end" class="strong">
-                  {byteName(byte)}
-                </Label>
-                {both.map(({ name, colour, next }, k) => (
-                  <g key={name} transform={`translate(0 ${4 + 13 * k})`}>
-                    <rect
-                      class="bar"
-                      width={Math.max(1, x(next[byte]))}
-                      height={12}
-                      fill={colour}
-                    />
-                    <Label at={[x(next[byte]) + 6, 6]} anchor="start">
-                      {chance(next[byte])}
-                    </Label>
-                  </g>
-                ))}
-              </g>
-            ))}
-          </>
-        );
-      }}
+      height={topOf(networks) + pitchOf(networks) * SHOWN + EDGE}
+      draw={(width) => <Bars bytes={bytes} networks={networks} width={width} />}
     >
       <DataTable
-        caption={`${title}, and its probability`}
-        columns={['byte', ...both.map(({ name }) => name)]}
+        caption={t`${title}, and its probability`}
+        columns={[t`byte`, ...networks.map(({ name }) => name)]}
         rows={bytes.map((byte) => ({
           head: byteName(byte),
-          cells: both.map(({ next }) => next[byte]),
+          cells: networks.map(({ next }) => next[byte]),
           data: { byte: String(byte) },
         }))}
         format={exactNumber}
       />
     </Figure>
+  );
+}
+
+/** Below the names, where there is more than one. */
+const topOf = ({ length }: readonly Chances[]) => EDGE + (length > 1 ? 1.5 * LINE : 0);
+const pitchOf = ({ length }: readonly Chances[]) => 8 + PITCH * length;
+
+interface BarsProps {
+  bytes: readonly number[];
+  networks: readonly Chances[];
+  width: number;
+}
+
+function Bars({ bytes, networks, width }: BarsProps) {
+  const pitch = pitchOf(networks);
+  const left = EDGE + Math.max(...bytes.map((byte) => textWidth(byteName(byte), 600))) + 8;
+  const most = Math.max(...networks.flatMap(({ next }) => bytes.map((byte) => next[byte])));
+  const x = scaleLinear([0, most], [0, width - left - 64]);
+  return (
+    <>
+      {networks.length > 1 && <Names names={networks} />}
+      {bytes.map((byte, i) => (
+        <g key={byte} transform={`translate(${left} ${topOf(networks) + pitch * i})`}>
+          <Label at={[-8, pitch / 2]} anchor="end" class="strong">
+            {byteName(byte)}
+          </Label>
+          {networks.map(({ name, colour, next }, k) => (
+            <g key={name} transform={`translate(0 ${4 + PITCH * k})`}>
+              <rect class="bar" width={Math.max(1, x(next[byte]))} height={BAR} fill={colour} />
+              <Label at={[x(next[byte]) + 6, BAR / 2]} anchor="start">
+                {chance(next[byte])}
+              </Label>
+            </g>
+          ))}
+        </g>
+      ))}
+    </>
   );
 }
 

@@ -1,8 +1,10 @@
 /** The speaker's notes, one for each step of a presentation. */
 export const notes = [
-  'Take a prompt from the room. All that follows is measured on it, in a network that was trained with this project’s own program.',
-  'It grows fast, then levels off and even shrinks. The middle layers add least, the last one adds much. Ask why the last layer is different.',
-  'Look for the bright columns: single features that are much larger than the rest. They are not there at layer 0; they appear by layer 2, and change at the end.',
-  'Each dot is one γ. All began at 1. Ask what a γ near 0 means for that feature.',
-  'Let the room bet on the layer that is missed most. Then show the bars.',
+  t`Take a prompt from the room. All that follows is measured on it, in a network that was trained with this project’s own program.`,
+  t`It grows fast, then levels off and even shrinks. The middle layers add least, the last one adds much. Ask why the last layer is different.`,
+  t`Look for the bright columns: single features that are much larger than the rest. They are not there at layer 0; they appear by layer 2, and change at the end.`,
+  t`Each dot is one γ. All began at 1. Ask what a γ near 0 means for that feature.`,
+  t`Let the room bet on the layer that is missed most. Then show the bars.`,
 ];
+
+import { t } from '../../language/text';

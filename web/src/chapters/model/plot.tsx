@@ -1,15 +1,16 @@
 // What the figures of a reading share: the looks of their parts, and a plot of columns.
 
 import { scaleLinear } from 'd3-scale';
+import { t } from '../../language/text';
 import { type Box, Label } from '../../ui/marks';
 import { textWidth } from '../../ui/text-width';
 
 export const EDGE = 12;
 export const LINE = 16;
 
-export const ATTENTION = { name: 'attention', colour: 'var(--series-1)' };
-export const FEED_FORWARD = { name: 'feed-forward', colour: 'var(--series-3)' };
-export const FINAL = { name: 'final norm', colour: 'var(--series-4)' };
+export const ATTENTION = { name: t`attention`, colour: 'var(--series-1)' };
+export const FEED_FORWARD = { name: t`feed-forward`, colour: 'var(--series-3)' };
+export const FINAL = { name: t`final norm`, colour: 'var(--series-4)' };
 /** What a sublayer is, of those counted over all layers. */
 export const partOf = (sublayer: number) => (sublayer % 2 === 0 ? ATTENTION : FEED_FORWARD);
 
@@ -70,7 +71,7 @@ export function LayerNames({
         </Label>
       ))}
       <Label at={[box.x + 0.5 * each * layers * step, y + 15]} class="faint">
-        layer
+        {t`layer`}
       </Label>
     </>
   );

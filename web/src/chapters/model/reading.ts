@@ -5,6 +5,7 @@ import { networkFile } from '../../kernels/files';
 import { newest } from '../../kernels/remote';
 import { measurer } from '../../kernels/sessions';
 import type { PromptReading } from '../../kernels/trained';
+import { t } from '../../language/text';
 
 export interface Shown {
   prompt: string; // that has been read
@@ -33,6 +34,6 @@ let loading: Promise<ArrayBuffer> | undefined;
 function network(): Promise<ArrayBuffer> {
   return (loading ??= networkFile().catch(() => {
     loading = undefined; // to be tried again
-    throw new Error('The network could not be loaded; is the server still there?');
+    throw new Error(t`The network could not be loaded; is the server still there?`);
   }));
 }

@@ -1,11 +1,12 @@
 // What becomes of the loss where a layer or a sublayer is skipped.
 
+import type { Prediction } from '../../kernels/trained';
+import { t } from '../../language/text';
 import { linearTicks, YAxis } from '../../ui/axes';
 import { Figure } from '../../ui/figure';
 import { Across, Label } from '../../ui/marks';
 import { exactNumber, fixedNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
-import type { Prediction } from '../../kernels/kernels';
 import { ATTENTION, columns, EDGE, FEED_FORWARD, LayerNames, Names, partOf } from './plot';
 import { sublayerName } from './words';
 
@@ -16,73 +17,91 @@ interface SkipBarsProps {
   chosen: number; // the layer that is skipped below; −1: none
 }
 
-const SKIP_HEIGHT = 280;
+const HEIGHT = 280;
 
 /** The loss without each layer or sublayer. */
-export function SkipBars({ whole, without, part, chosen }: SkipBarsProps) {
-  const each = part === 'layer' ? 1 : 2;
-  const losses = without.map(({ loss }) => loss);
-  const domain: [number, number] = [0, Math.max(whole.loss, ...losses)];
-  const names = part === 'layer' ? [] : [ATTENTION, FEED_FORWARD];
-  const title = `Loss without each ${part}`;
-  const colourOf = (i: number) =>
-    part === 'sublayer' ? partOf(i).colour : i === chosen ? 'var(--broken)' : 'var(--series-1)';
-  const nameOf = (i: number) => (part === 'layer' ? `layer ${i}` : sublayerName(i));
+export function SkipBars(props: SkipBarsProps) {
+  const { whole, without, part } = props;
+  const title = part === 'layer' ? t`Loss without each layer` : t`Loss without each sublayer`;
   return (
     <Figure
-      name={`${title}, in nats a byte. The table that follows has the numbers.`}
+      name={t`${title}, in nats a byte. The table that follows has the numbers.`}
       title={title}
-      height={SKIP_HEIGHT}
-      draw={(width) => {
-        const plot = columns(without.length, domain, { width, height: SKIP_HEIGHT });
-        const { box, y, step, centre } = plot;
-        const bar = Math.min(56, step * 0.72);
-        const line = y(whole.loss);
-        return (
-          <>
-            <Label at={[box.x + box.width, EDGE + 4]} anchor="end" class="faint">
-              nats a byte
-            </Label>
-            <Names names={names} />
-            <YAxis plot={box} scale={y} ticks={linearTicks(y, 5)} />
-            {losses.map((loss, i) => (
-              <g key={i}>
-                <rect
-                  class="bar"
-                  x={centre(i) - bar / 2}
-                  width={bar}
-                  y={y(loss)}
-                  height={y(0) - y(loss)}
-                  fill={colourOf(i)}
-                >
-                  <title>{`without ${nameOf(i)}: ${exactNumber(loss)}`}</title>
-                </rect>
-                {step > 26 && (
-                  <Label at={[centre(i), y(loss) - 9]} class="halo">
-                    {fixedNumber(loss, 2)}
-                  </Label>
-                )}
-              </g>
-            ))}
-            <Across box={box} y={line} class="mean" width={1.5} dash="5 4" />
-            <LayerNames box={box} step={step} layers={without.length / each} each={each} />
-          </>
-        );
-      }}
+      height={HEIGHT}
+      draw={(width) => <Plot {...props} width={width} />}
     >
       <DataTable
-        caption={`${title}, in nats a byte`}
-        columns={['without', 'loss', 'more than the whole network']}
+        caption={t`${title}, in nats a byte`}
+        columns={[t`without`, t`loss`, t`more than the whole network`]}
         rows={[
-          { head: 'nothing', cells: [whole.loss, 0], data: { without: 'nothing' } },
-          ...losses.map((loss, i) => ({
-            head: nameOf(i),
+          { head: t`nothing`, cells: [whole.loss, 0], data: { without: 'nothing' } },
+          ...without.map(({ loss }, i) => ({
+            head: nameOf(part, i),
             cells: [loss, loss - whole.loss],
-            data: { without: nameOf(i) },
+            data: { without: nameOf(part, i) },
           })),
         ]}
         format={exactNumber}
       />
     </Figure>
+  );
+}
+
+function nameOf(part: SkipBarsProps['part'], i: number): string {
+  return part === 'layer' ? t`layer ${i}` : sublayerName(i);
+}
+
+function Plot({ whole, without, part, chosen, width }: SkipBarsProps & { width: number }) {
+  const losses = without.map(({ loss }) => loss);
+  const domain: [number, number] = [0, Math.max(whole.loss, ...losses)];
+  const plot = columns(losses.length, domain, { width, height: HEIGHT });
+  const { box, y, step } = plot;
+  const each = part === 'layer' ? 1 : 2;
+  const colourOf = (i: number) =>
+    part === 'sublayer' ? partOf(i).colour : i === chosen ? 'var(--broken)' : 'var(--series-1)';
+  return (
+    <>
+      <Label at={[box.x + box.width, EDGE + 4]} anchor="end" class="faint">
+        {t`nats a byte`}
+      </Label>
+      <Names names={part === 'layer' ? [] : [ATTENTION, FEED_FORWARD]} />
+      <YAxis plot={box} scale={y} ticks={linearTicks(y, 5)} />
+      {losses.map((loss, i) => (
+        <Bar key={i} {...{ plot, loss, i }} colour={colourOf(i)} name={nameOf(part, i)} />
+      ))}
+      <Across box={box} y={y(whole.loss)} class="mean" width={1.5} dash="5 4" />
+      <LayerNames box={box} step={step} layers={losses.length / each} each={each} />
+    </>
+  );
+}
+
+interface BarProps {
+  plot: ReturnType<typeof columns>;
+  loss: number;
+  i: number;
+  colour: string;
+  name: string; // of what is left out
+}
+
+function Bar({ plot: { y, step, centre }, loss, i, colour, name }: BarProps) {
+  const width = Math.min(56, step * 0.72);
+  return (
+    <g>
+      <rect
+        class="bar"
+        x={centre(i) - width / 2}
+        width={width}
+        y={y(loss)}
+        height={y(0) - y(loss)}
+        fill={colour}
+      >
+        <title>{t`without ${name}: ${exactNumber(loss)}`}</title>
+      </rect>
+      {step > 26 && (
+        <Label at={[centre(i), y(loss) - 9]} class="halo">
+          {fixedNumber(loss, 2)}
+        </Label>
+      )}
+    </g>
   );
 }

@@ -1,50 +1,35 @@
 // What becomes of the network where a layer is left out: a guess first, then the measurement.
 
-import type { PromptReading } from '../../kernels/trained';
-import { Choice } from '../../ui/controls';
+import { t, Trans } from '../../language/text';
+import { ChapterLink, Choice } from '../../ui/controls';
+import { GuessCard } from '../../ui/guess';
 import { Continuation, NextBytes } from './next-bytes';
+import { PromptList } from './prompt-list';
 import type { Shown } from './reading';
 import { SkipBars } from './skip-bars';
 import { state } from './state';
 import { extremes, placeOf, skipWords } from './words';
 
-const PLACES = { first: 'the first', middle: 'one in between', last: 'the last' };
-
 export function Skipping({ prompt, reading }: Shown) {
-  const guess = state.guess.value;
+  const { worst } = extremes(reading.withoutLayer);
   return (
     <>
       <p>
-        A residual network works without one of its layers: where F is skipped, s = x + 0 · F(x) = x
-        still brings all that was there before. Without the residual nothing would come through. So
-        every layer can be taken out, to see what is missed. Guess first.
+        <Trans>
+          A residual network works without one of its layers: where F is skipped, s = x + 0 · F(x) =
+          x still brings all that was there before. Without the residual nothing would come through.
+          So every layer can be taken out, to see what is missed. Guess first.
+        </Trans>
       </p>
-      <Choice
-        label="Without which layer does the network predict worst?"
+      <GuessCard
+        question={t`Without which layer does the network predict worst?`}
+        answers={{ first: t`the first`, middle: t`one in between`, last: t`the last` }}
+        right={placeOf(worst, reading.network.layers)}
         item={state.guess}
-        values={['first', 'middle', 'last']}
-        labels={PLACES}
+        reply={skipWords(reading)}
       />
-      <div aria-live="polite">{guess !== 'none' && <Reply reading={reading} guess={guess} />}</div>
-      {guess !== 'none' && <Skipped prompt={prompt} reading={reading} />}
+      {state.guess.value !== 'none' && <Skipped prompt={prompt} reading={reading} />}
     </>
-  );
-}
-
-interface ReplyProps {
-  reading: PromptReading;
-  guess: keyof typeof PLACES;
-}
-
-function Reply({ reading, guess }: ReplyProps) {
-  const { layers } = reading.network;
-  const { worst } = extremes(reading.withoutLayer);
-  const isRight = placeOf(worst, layers) === guess;
-  return (
-    <p>
-      <strong class={isRight ? 'good' : 'bad'}>{isRight ? 'Right.' : 'Not so.'}</strong>{' '}
-      {skipWords(reading)}
-    </p>
   );
 }
 
@@ -55,11 +40,12 @@ function Skipped({ prompt, reading }: Shown) {
   const chosen = skip === 'none' ? -1 : Number(skip);
   return (
     <>
+      <PromptList />
       <div class="controls">
         <Choice
-          label="Skip"
+          label={t`Skip`}
           item={state.part}
-          labels={{ layer: 'whole layers', sublayer: 'sublayers' }}
+          labels={{ layer: t`whole layers`, sublayer: t`sublayers` }}
         />
       </div>
       <SkipBars
@@ -69,16 +55,18 @@ function Skipped({ prompt, reading }: Shown) {
         chosen={chosen}
       />
       <p class="hint">
-        The dashed line is the whole network. Guessing blindly among 256 bytes costs ln 256 ≈ 5.55
-        nats a byte.
+        <Trans>
+          The dashed line is the whole network. The loss is in{' '}
+          <ChapterLink to="placement">nats a byte</ChapterLink>: 5.55 for a blind guess among 256.
+        </Trans>
       </p>
       <div class="controls">
-        <Choice label="Predict without layer" item={state.skip} />
+        <Choice label={t`Predict without layer`} item={state.skip} />
       </div>
       {chosen >= 0 && (
         <>
           <Continuation prompt={prompt} prediction={withoutLayer[chosen]} />
-          <NextBytes whole={whole} without={withoutLayer[chosen]} skipped={`layer ${skip}`} />
+          <NextBytes whole={whole} without={withoutLayer[chosen]} skipped={t`layer ${skip}`} />
         </>
       )}
     </>

@@ -1,5 +1,6 @@
 // What a reader can change in the chapter about a trained network.
 
+import { plural, t } from '../../language/text';
 import { choice, type Field, FieldError } from '../../state/fields';
 import { defineState } from '../../state/store';
 
@@ -15,26 +16,33 @@ function prompt(initial: string): Field<string> {
     read(text) {
       const { length } = new TextEncoder().encode(text);
       if (length >= 2 && length <= CONTEXT) return text;
-      throw new FieldError(`has ${length} bytes, must have from 2 to ${CONTEXT}`);
+      throw new FieldError(
+        plural(
+          length,
+          'has {n} byte, must have from 2 to {most}',
+          'has {n} bytes, must have from 2 to {most}',
+          { most: CONTEXT },
+        ),
+      );
     },
   };
 }
 
 export const PROMPTS = [
   {
-    name: 'Revelation, never read',
+    name: t`Revelation, never read`,
     prompt:
       'And I saw a new heaven and a new earth: for the first heaven and the first earth were ',
   },
   {
-    name: 'Genesis, learned',
+    name: t`Genesis, learned`,
     prompt: 'In the beginning God created the heaven and the earth. And the ',
   },
   {
-    name: 'English of today',
+    name: t`English of today`,
     prompt: 'The train to Berlin was late again, so we had a coffee at the sta',
   },
-  { name: 'One letter', prompt: 'a'.repeat(40) },
+  { name: t`One letter`, prompt: 'a'.repeat(40) },
 ];
 
 const layers = Array.from({ length: LAYERS }, (_, l) => String(l));

@@ -2,6 +2,7 @@
 
 import { networkMissing } from '../../kernels/files';
 import type { PromptReading } from '../../kernels/trained';
+import { t, Trans } from '../../language/text';
 import { ChapterLink, Failure, Presets, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
 import { useNear } from '../../ui/near';
@@ -11,11 +12,12 @@ import { FeatureMap } from './feature-map';
 import { GammaDots } from './gamma-dots';
 import { Continuation, NextBytes } from './next-bytes';
 import { ATTENTION, FEED_FORWARD } from './plot';
+import { PromptList } from './prompt-list';
 import { problem, read, type Shown, shown } from './reading';
 import { Skipping } from './skipping';
 import { PROMPTS, state } from './state';
 import './style.css';
-import { featureWords, gammaWords, growthWords, shares } from './words';
+import { featureWords, gammaWords, growthWords, priceWords, shares } from './words';
 
 export function RealModel() {
   const prompt = state.prompt.value;
@@ -25,11 +27,13 @@ export function RealModel() {
   return (
     <div ref={element}>
       <p>
-        In trained models the stream has grown, some features dwarf the others, and some layers are
-        hardly missed. This makes them hard to quantize and easy to prune, and none of it is there
-        at the start. The stacks of the other chapters have their first weights, or were trained for
-        seconds. This network has been trained, byte by byte, on nine tenths of the King James
-        Bible. Give it a text, and see what training has made of stream and norms.
+        <Trans>
+          In trained models the stream has grown, some features dwarf the others, and some layers
+          are hardly missed. This makes them hard to quantize and easy to prune, and none of it is
+          there at the start. The stacks of the other chapters have their first weights, or were
+          trained for seconds. This network has been trained, byte by byte, on nine tenths of the
+          King James Bible. Give it a text, and see what training has made of stream and norms.
+        </Trans>
       </p>
       {networkMissing === '' ? <Prompted /> : <p>{networkMissing}</p>}
     </div>
@@ -40,14 +44,14 @@ export function RealModel() {
 function Prompted() {
   return (
     <>
-      <Presets label="Prompts" state={state} presets={PROMPTS} />
-      <TextField label="Prompt" item={state.prompt} rows={2} format={(text) => text} />
+      <Presets label={t`Prompts`} state={state} presets={PROMPTS} />
+      <TextField label={t`Prompt`} item={state.prompt} rows={2} format={(text) => text} />
       <Failure text={problem.value} />
       {shown.value ? (
         <Results {...shown.value} />
       ) : (
         problem.value === '' && (
-          <Wait height={[3150, 2150, 2150]}>The network is being loaded.</Wait>
+          <Wait height={[3385, 2370, 2370]}>{t`The network is being loaded.`}</Wait>
         )
       )}
     </>
@@ -60,33 +64,36 @@ function Results({ prompt, reading }: Shown) {
   return (
     <>
       <p class="hint">
-        Pre-norm, {layers} layers, width {width}, {grouped(parameters)} weights. It reads up to{' '}
-        {context} bytes: small enough for this page, too small to write well. It goes on with the
-        likeliest byte each time:
+        {t`Pre-norm, ${layers} layers, width ${width}, ${grouped(parameters)} weights. It reads up to
+          ${context} bytes: small enough for this page, too small to write well. It goes on with the
+          likeliest byte each time:`}
       </p>
       <Continuation prompt={prompt} prediction={reading.whole} />
       <NextBytes whole={reading.whole} />
-      <h3>The stream grows</h3>
+      <h3>{t`The size of the stream`}</h3>
       <Growth reading={reading} />
-      <h3>A few features stand out</h3>
+      <h3>{t`A few features stand out`}</h3>
       <p>
-        Training does not treat features alike. {featureWords(rows)} In large language models single
-        features are many times, some of them thousands of times, the rest. Numbers of few bits that
-        share one scale then have none left for the others: that is what makes such models hard to
-        quantize.
+        {t`Training does not treat features alike.`} {featureWords(rows)}{' '}
+        {t`In large language models single features are many times, some of them thousands of times, the
+          rest. Numbers of few bits that share one scale then have none left for the others: that is what
+          makes such models hard to quantize.`}
       </p>
+      <PromptList />
       <FeatureMap rows={rows} />
-      <h3>What γ has learned</h3>
+      <h3>{t`What γ has learned`}</h3>
       <p>
-        Every γ starts at 1, the dashed line. {gammaWords(gammas)} A sublayer reads less of a
-        feature whose γ is small; but what counts is γ times the weights behind it, so this is a
-        hint, not a proof.
+        {t`Every γ starts at 1, the dashed line.`} {gammaWords(gammas)}{' '}
+        {t`A sublayer reads less of a feature whose γ is small; but what counts is γ times the weights
+          behind it, so this is a hint, not a proof.`}
       </p>
       <GammaDots gammas={gammas} />
-      <h3>Leave a layer out</h3>
+      <h3>{t`Leave a layer out`}</h3>
       <Skipping prompt={prompt} reading={reading} />
       <p>
-        <ChapterLink to="lab">The lab</ChapterLink> measures such things on stacks of every kind.
+        <Trans>
+          <ChapterLink to="lab">The lab</ChapterLink> measures such things on stacks of every kind.
+        </Trans>
       </p>
     </>
   );
@@ -100,26 +107,31 @@ function Growth({ reading }: { reading: PromptReading }) {
   return (
     <>
       <p>
-        In a pre-norm stack no norm stands in the stream: each sublayer adds to it. What is added
-        may also cancel a part of it. {growthWords(reading)} A branch that is small beside the
-        stream turns it little: the price of pre-norm is that layers in a stream that has grown do
-        less.
+        {t`In a pre-norm stack no norm stands in the stream: each sublayer adds to it, and what is added may
+          also cancel a part of it.`}{' '}
+        {growthWords(reading)}{' '}
+        <Trans>
+          The larger the stream, the less a branch of one size turns it:{' '}
+          <ChapterLink to="placement">the price of pre-norm</ChapterLink>.
+        </Trans>{' '}
+        {priceWords(reading)}
       </p>
+      <PromptList />
       <div class="charts">
         <LineChart
-          name="Size of the stream, and of what is added to it"
-          xLabel="layer (½: after its attention)"
+          name={t`Size of the stream, and of what is added to it`}
+          xLabel={t`layer (½: after its attention)`}
           yLabel="RMS"
           x={places}
           curves={[
-            { name: 'Stream', colour: 'var(--stream)', values: stream },
-            { name: 'Branch', colour: 'var(--branch)', values: branch },
+            { name: t`Stream`, colour: 'var(--stream)', values: stream },
+            { name: t`Branch`, colour: 'var(--branch)', values: branch },
           ]}
           atLeast={[0, 0]}
         />
         <LineChart
-          name="Each branch, as a share of the stream"
-          xLabel="layer (½: after its attention)"
+          name={t`Each branch, as a share of the stream`}
+          xLabel={t`layer (½: after its attention)`}
           yLabel="%"
           x={places}
           curves={[

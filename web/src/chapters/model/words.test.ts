@@ -1,12 +1,36 @@
 import { expect, test } from 'vitest';
-import { byteName, featureWords, gammaWords, growthWords, median, placeOf, ranked } from './words';
+import {
+  byteName,
+  featureWords,
+  gammaWords,
+  growthWords,
+  median,
+  placeOf,
+  priceWords,
+  ranked,
+} from './words';
 
-test('the stream that grows, and the one that does not', () => {
-  expect(growthWords({ stream: [1, 1.5, 3], branch: [0.5, 0.6] })).toBe(
-    'On this prompt the stream grows 3-fold, from an RMS of 1 to 3. A branch has from 40 % ' +
-      '(feed-forward 0) to 50 % (attention 0) of the size of what it is added to.',
+test('the stream: where it is largest, and how it ends', () => {
+  const words = (...stream: number[]) => growthWords({ stream });
+  expect(words(1, 1.5, 3)).toBe(
+    'On this prompt the stream begins with an RMS of 1 and is largest at the end, with 3.',
   );
-  expect(growthWords({ stream: [2, 1, 1], branch: [1, 1] })).toContain('does not grow, from');
+  expect(words(1, 2, 4, 3, 2)).toContain(
+    'an RMS of 1, is largest before layer 1, with 4, and ends',
+  );
+  expect(words(1, 2, 3, 5, 2)).toContain('is largest in layer 1, with 5, and ends with 2.');
+  expect(words(2, 1, 1)).toContain('an RMS of 2, its largest, and ends with 1.');
+});
+
+test('the price: what the first layer, those between and the last add', () => {
+  const words = (...branch: number[]) =>
+    priceWords({ stream: Array.from({ length: branch.length + 1 }, () => 2), branch });
+  expect(words(2, 2, 1, 1, 0.5, 0.5)).toBe(
+    'A branch adds to the stream, on average, 100 % of its size in the first layer, 50 % in those ' +
+      'between and 25 % in the last. So each layer has less say than those before it.',
+  );
+  expect(words(2, 2, 1, 1, 3, 3)).toContain('The layers between pay the price; the last one');
+  expect(words(1, 1, 2, 2, 3, 3)).toContain('later layers do not do less');
 });
 
 test('features: the largest first, and how far it is from the median', () => {

@@ -1,28 +1,51 @@
 // What a reading shows, in sentences.
 
-import type { Prediction } from '../../kernels/kernels';
-import type { PromptReading } from '../../kernels/trained';
+import type { Prediction, PromptReading } from '../../kernels/trained';
+import { t } from '../../language/text';
 import { capital } from '../../ui/names';
 import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
+import { mean } from '../../ui/vectors';
 
 /** Each sublayer's branch over the stream that it is added to, as RMS. */
 export function shares({ stream, branch }: Pick<PromptReading, 'stream' | 'branch'>): number[] {
   return branch.map((b, i) => b / stream[i]);
 }
 
-export function growthWords(reading: Pick<PromptReading, 'stream' | 'branch'>): string {
-  const { stream } = reading;
-  const [first, last] = [stream[0], stream.at(-1)!];
-  const ratio = last / first;
-  const change = ratio > 1.05 ? `grows ${roundNumber(ratio, 2)}-fold` : 'does not grow';
+type Growth = Pick<PromptReading, 'stream' | 'branch'>;
+
+/** Where the stream is largest, and how it ends. */
+export function growthWords({ stream }: Pick<Growth, 'stream'>): string {
+  const last = stream.length - 1;
+  const top = stream.indexOf(Math.max(...stream));
+  const [start, most, end] = [0, top, last].map((i) => roundNumber(stream[i], 3));
+  const begins = t`On this prompt the stream begins with an RMS of ${start}`;
+  if (top === last) return t`${begins} and is largest at the end, with ${end}.`;
+  if (top === 0) return t`${begins}, its largest, and ends with ${end}.`;
+  return t`${begins}, is largest ${placeName(top)}, with ${most}, and ends with ${end}.`;
+}
+
+/** A place of the stream, of those before each sublayer. */
+function placeName(place: number): string {
+  return place % 2 === 0 ? t`before layer ${place / 2}` : t`in layer ${(place - 1) / 2}`;
+}
+
+/** How much the first layer, those between and the last add. */
+export function priceWords(reading: Growth): string {
   const share = shares(reading);
-  const [least, most] = [Math.min(...share), Math.max(...share)];
-  const named = (v: number) => `${percent(v, 2)} (${sublayerName(share.indexOf(v))})`;
-  return (
-    `On this prompt the stream ${change}, from an RMS of ${roundNumber(first, 3)} to ` +
-    `${roundNumber(last, 3)}. A branch has from ${named(least)} to ${named(most)} of the size of ` +
-    'what it is added to.'
-  );
+  const of = (from: number, to?: number) => mean(share.slice(from, to));
+  const [first, between, last] = [of(0, 2), of(2, -2), of(-2)];
+  const [a, b, c] = [first, between, last].map((part) => percent(part, 2));
+  const size = t`A branch adds to the stream, on average, ${a} of its size in the first layer, ${b} in those between
+    and ${c} in the last.`;
+  return `${size} ${trendWords(first, between, last)}`;
+}
+
+function trendWords(first: number, between: number, last: number): string {
+  if (between >= first)
+    return t`Here later layers do not do less: they have learned larger branches.`;
+  return last > between
+    ? t`The layers between pay the price; the last one has learned a branch large enough not to.`
+    : t`So each layer has less say than those before it.`;
 }
 
 /** The features by their size at the end, the largest first. */
@@ -40,11 +63,9 @@ export function featureWords(features: readonly number[][]): string {
   const times = (row: readonly number[]) => Math.max(...row) / median(row);
   const [start, end] = [features[0], features.at(-1)!];
   const [largest] = ranked(end);
-  return (
-    `At the end feature ${largest} is the largest: its RMS is ${roundNumber(end[largest], 3)}, ` +
-    `${fixedNumber(times(end), 1)} times that of the median feature. In the embedding the largest ` +
-    `was ${fixedNumber(times(start), 1)} times the median.`
-  );
+  return t`At the end feature ${largest} is the largest: its RMS is ${roundNumber(end[largest], 3)},
+    ${fixedNumber(times(end), 1)} times that of the median feature. In the embedding the largest was
+    ${fixedNumber(times(start), 1)} times the median.`;
 }
 
 export function gammaWords(gammas: readonly Float32Array[]): string {
@@ -52,21 +73,20 @@ export function gammaWords(gammas: readonly Float32Array[]): string {
   const [least, most] = [Math.min(...all), Math.max(...all)];
   const spread = gammas.map((gamma) => Math.max(...gamma) / Math.max(1e-9, Math.min(...gamma)));
   const widest = spread.indexOf(Math.max(...spread));
-  return (
-    `Now they run from ${fixedNumber(least, 2)} to ${fixedNumber(most, 2)}. ` +
-    `${capital(normName(widest, gammas.length))} treats its features most unequally.`
-  );
+  const name = capital(normName(widest, gammas.length));
+  return t`Now they run from ${fixedNumber(least, 2)} to ${fixedNumber(most, 2)}. ${name} treats its features most
+    unequally.`;
 }
 
 /** The norm before this sublayer, or the final one. */
 export function normName(norm: number, norms: number): string {
-  if (norm === norms - 1) return 'the final norm';
-  return `the norm before ${sublayerName(norm)}`;
+  if (norm === norms - 1) return t`the final norm`;
+  return t`the norm before ${sublayerName(norm)}`;
 }
 
 /** Of the sublayers counted over all layers. */
 export function sublayerName(sublayer: number): string {
-  return `${sublayer % 2 === 0 ? 'attention' : 'feed-forward'} ${sublayer >> 1}`;
+  return sublayer % 2 === 0 ? t`attention ${sublayer >> 1}` : t`feed-forward ${sublayer >> 1}`;
 }
 
 /** The layers whose loss is the highest and the lowest. */
@@ -83,24 +103,23 @@ export function placeOf(layer: number, layers: number): 'first' | 'middle' | 'la
   return layer === 0 ? 'first' : layer === layers - 1 ? 'last' : 'middle';
 }
 
-const FIRST =
-  ' The first layer makes of single bytes what all others read: without it they read what they ' +
-  'have never seen.';
-
 export function skipWords({ whole, withoutLayer }: PromptReading): string {
   const { worst, least } = extremes(withoutLayer);
-  const loss = (layer: number) => fixedNumber(withoutLayer[layer].loss, 2);
-  return (
-    `The whole network’s loss on this prompt is ${fixedNumber(whole.loss, 2)} nats a byte. ` +
-    `Without layer ${worst} it is ${loss(worst)}, without layer ${least} only ${loss(least)}.` +
-    (worst === 0 ? FIRST : '')
+  const [a, b, c] = [whole, withoutLayer[worst], withoutLayer[least]].map(({ loss }) =>
+    fixedNumber(loss, 2),
   );
+  const losses = t`The whole network’s loss on this prompt is ${a} nats a byte. Without layer ${worst} it is ${b}, without
+    layer ${least} only ${c}.`;
+  if (worst !== 0) return losses;
+  const reason = t`The first layer makes of single bytes what all others read: without it they read what they have
+    never seen.`;
+  return `${losses} ${reason}`;
 }
 
 /** A byte as a reader sees it. */
 export function byteName(byte: number): string {
-  if (byte === 32) return 'space';
-  if (byte === 10) return 'new line';
+  if (byte === 32) return t`space`;
+  if (byte === 10) return t`new line`;
   const isPrintable = byte > 32 && byte < 127;
   return isPrintable ? String.fromCharCode(byte) : `0x${byte.toString(16).padStart(2, '0')}`;
 }

@@ -1,10 +1,14 @@
 // The arrangement on the switchboard, in the kernels' form and as an equation.
 
 import type { Arrangement, Placement } from '../../kernels/kernels';
+import { t } from '../../language/text';
 import { assign } from '../../state/store';
 import type { TokenNorm } from '../../ui/names';
 import { factor, type FactorName, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
+
+/** The name of an arrangement that has none. */
+export const OWN = t`your own`;
 
 /** The arrangement that the switches are set to. */
 export function chosenArrangement(): Arrangement {

@@ -1,64 +1,45 @@
-// Stream and gradient by layer at initialization: this arrangement beside post and pre.
+// Stream and gradient by layer with first weights: this arrangement beside post and pre.
 
 import type { Placement } from '../../kernels/kernels';
-import type { Stack } from '../../kernels/session-host';
-import { type MeasureJob, Measurer } from '../../kernels/sessions';
+import { t } from '../../language/text';
 import { LayerChart, LayerHint, type Signal } from '../../stacks/charts';
-import { curve, verdict } from '../../stacks/verdict';
-import { Choice, Slider, TextField } from '../../ui/controls';
+import { curve, SCALE, verdict } from '../../stacks/verdict';
+import { Choice, Presets, Slider, TextField } from '../../ui/controls';
 import { Wait } from '../../ui/room';
 import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
-import { chosenArrangement, rowOf } from './arrangement';
+import { jobOf, measured, measureProblem, request, shownStacks } from './measured';
+import { PlacementList } from './placement-list';
 import { state } from './state';
 
-const LOOKS = [
-  { colour: 'var(--series-2)' },
-  { colour: 'var(--series-1)', dash: '10 4' },
-  { colour: 'var(--series-3)', dash: '3 4' },
-];
+const BARE = {
+  before: false,
+  inside: false,
+  after: false,
+  final: false,
+  skip: 'none',
+  gain: 'none',
+  scale: 'none',
+  weights: 'none',
+} as const;
 
-interface NamedJob extends MeasureJob {
-  names: string[];
-}
-
-const measurer = new Measurer<NamedJob>();
-
-/** What is wrong with the text or the stack, in the kernels' words. */
-export const measureProblem = measurer.problem;
-
-export function chosenText(): string | undefined {
-  return state.source.value === 'pasted' ? state.text.value : undefined;
-}
-
-/** The stack of the switchboard. The options of training do not affect its first weights. */
-export function chosenStack(): Stack {
-  return {
-    arrangement: chosenArrangement(),
-    options: {
-      layers: state.layers.value,
-      width: 32,
-      heads: 2,
-      context: 32,
-      batch: 8,
-      learningRate: 1e-3,
-      warmUp: 0,
-      seed: state.seed.value,
-      initialization: state.first.value,
-      norm: state.norm.value,
-    },
-  };
-}
+const EXPERIMENTS = [
+  { name: t`Break it: no norm`, ...BARE, first: 'xavier', layers: 24 },
+  { name: t`Repair it: pre-norm`, ...BARE, before: true, final: true, first: 'xavier', layers: 24 },
+  { name: t`Repair it: post-norm`, ...BARE, after: true, first: 'xavier', layers: 24 },
+] as const;
 
 export function Curves({ table }: { table: Placement[] }) {
   const job = jobOf(table);
-  const element = useNear<HTMLDivElement>(job, () => measurer.request(job));
+  const element = useNear<HTMLDivElement>(job, () => request(job));
   return (
     <div ref={element}>
+      <Presets label={t`Experiments`} state={state} presets={EXPERIMENTS} />
       <div class="controls">
-        <Slider label="Layers" item={state.layers} />
-        <Choice label="First weights" item={state.first} labels={FIRST_WEIGHTS} />
-        <TextField label="Seed" item={state.seed} />
+        <PlacementList table={table} />
+        <Slider label={t`Layers`} item={state.layers} />
+        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+        <TextField label={t`Seed`} item={state.seed} />
       </div>
       <Measured />
     </div>
@@ -67,28 +48,18 @@ export function Curves({ table }: { table: Placement[] }) {
 
 function Measured() {
   if (measureProblem.value) {
-    return <p>These stacks cannot be measured; the reason stands beside the text.</p>;
+    return <p>{t`These stacks cannot be measured; the reason stands beside the text.`}</p>;
   }
-  if (measurer.measured.value) return <Charts />;
-  return <Wait height={[860, 455, 455]}>The stacks are being measured.</Wait>;
-}
-
-function jobOf(table: Placement[]): NamedJob {
-  const { arrangement, options } = chosenStack();
-  const row = rowOf(arrangement, table);
-  const others = table.filter((p) => ['post', 'pre'].includes(p.name) && p !== row);
-  return {
-    names: [row ? `${row.name} (this one)` : 'your own', ...others.map(({ name }) => name)],
-    stacks: [arrangement, ...others].map((a) => ({ arrangement: a, options })),
-    text: chosenText(),
-  };
+  if (measured.value) return <Charts />;
+  return <Wait height={[860, 455, 455]}>{t`The stacks are being measured.`}</Wait>;
 }
 
 function Charts() {
-  const { job, measurements, milliseconds } = measurer.measured.value!;
-  const { layers } = job.stacks[0].options;
+  const { job, milliseconds } = measured.value!;
+  const stacks = shownStacks()!;
   const curves = (of: Signal) =>
-    measurements.map((m, i) => ({ name: job.names[i], ...LOOKS[i], values: curve(m[of]) }));
+    stacks.map(({ measurement, ...shown }) => ({ ...shown, values: curve(measurement[of]) }));
+  const [{ name, measurement }] = stacks;
   return (
     <>
       <div class="charts">
@@ -96,9 +67,11 @@ function Charts() {
         <LayerChart of="gradient" curves={curves('gradient')} />
       </div>
       <p data-verdict="measured">
-        <strong>{job.names[0]}.</strong> {verdict(measurements[0])}
+        <strong>{name}.</strong> {verdict(measurement)}
       </p>
-      <LayerHint last={layers}>Measured in {Math.round(milliseconds)} ms.</LayerHint>
+      <LayerHint last={job.stacks[0].options.layers}>
+        {SCALE} {t`Measured in ${Math.round(milliseconds)} ms.`}
+      </LayerHint>
     </>
   );
 }

@@ -1,6 +1,8 @@
 // One sublayer with its five slots on the residual stream, from top to bottom.
 
 import type { Arrangement } from '../../kernels/kernels';
+import { language } from '../../language/language';
+import { t } from '../../language/text';
 import type { Item } from '../../state/store';
 import { NORM_NAMES } from '../../ui/names';
 import { pressable } from '../../ui/marks';
@@ -30,30 +32,30 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
       <path class="branch" d={`M${STREAM} 62 H${BRANCH} V352 H${STREAM + 17}`} />
       <path class="arrow" d={`M${STREAM + 15} 352 l14 -7 v14 z`} />
       <circle class="dot" cx={STREAM} cy="62" r="4" />
-      <Slot x={BRANCH} y={84} name="before" norm={scaled} item={state.before} />
+      <Slot x={BRANCH} y={84} name={t`before`} norm={scaled} item={state.before} />
       <g class="sublayer">
         <rect x={BRANCH - 70} y="142" width="140" height="52" rx="8" />
         <text x={BRANCH} y="164">
-          F: attention
+          {t`F: attention`}
         </text>
         <text x={BRANCH} y="182">
-          or feed-forward
+          {t`or feed-forward`}
         </text>
       </g>
-      <Slot x={BRANCH} y={216} name="inside" norm={norm} item={state.inside} />
-      <Factor x={BRANCH} y={288} name="gain" label={labelOf('gain', arrangement)} />
-      <Factor x={STREAM} y={216} name="skip" label={labelOf('skip', arrangement)} />
+      <Slot x={BRANCH} y={216} name={t`inside`} norm={norm} item={state.inside} />
+      <Factor x={BRANCH} y={288} name={t`gain`} label={labelOf('gain', arrangement)} />
+      <Factor x={STREAM} y={216} name={t`skip`} label={labelOf('skip', arrangement)} />
       <circle class="plus" cx={STREAM} cy="352" r="14" />
       <path class="plus" d={`M${STREAM - 8} 352 H${STREAM + 8} M${STREAM} 344 V360`} />
       <path class="stream" d={`M${STREAM} 366 V444`} />
-      <Slot x={STREAM} y={386} name="after" norm={norm} item={state.after} />
+      <Slot x={STREAM} y={386} name={t`after`} norm={norm} item={state.after} />
       <text x={STREAM} y="460" class="name">
         y
       </text>
-      <Slot x={BRANCH} y={442} name="final norm" norm={norm} item={state.final} />
+      <Slot x={BRANCH} y={442} name={t`final norm`} norm={norm} item={state.final} />
       <path class="dashed" d={`M${STREAM + 14} 456 H${BRANCH - 76}`} />
       <text x={BRANCH} y="490" class="faint">
-        once, after layer N
+        {t`once, after layer N`}
       </text>
     </svg>
   );
@@ -77,7 +79,7 @@ function Slot({ x, y, name, norm, item }: SlotProps) {
   return (
     <g
       class={item.value ? 'slot marked' : 'slot faint'}
-      {...pressable(`${item.value ? norm : 'norm'}, ${name}`, toggle)}
+      {...pressable(t`${item.value ? norm : t`norm`}, ${name}`, toggle)}
       aria-pressed={item.value}
     >
       <rect class="target" x={x - 70} y={y - 7} width="140" height="44" />
@@ -101,12 +103,21 @@ function Factor({ x, y, name, label }: { x: number; y: number; name: string; lab
 }
 
 function words(a: Arrangement): string {
-  const norms = [a.before && 'before F', a.inside && 'on F’s output', a.after && 'after the sum'];
-  const places = norms.filter(Boolean).join(' and ');
-  const cut = a.skip === 'plain';
-  const skip = cut ? 'there is no skip path' : `the skip path is ${labelOf('skip', a)}`;
-  return (
-    `One sublayer: ${skip}, the branch is ${labelOf('gain', a)}; ` +
-    `${places === '' ? 'no norm' : `a norm ${places}`}${a.finalNorm ? ', and a final norm' : ''}.`
-  );
+  const gain = labelOf('gain', a);
+  const skip =
+    a.skip === 'plain' ? t`there is no skip path` : t`the skip path is ${labelOf('skip', a)}`;
+  return a.finalNorm
+    ? t`One sublayer: ${skip}, the branch is ${gain}; ${normWords(a)}, and a final norm.`
+    : t`One sublayer: ${skip}, the branch is ${gain}; ${normWords(a)}.`;
+}
+
+const list = new Intl.ListFormat(language);
+
+function normWords({ before, inside, after }: Arrangement): string {
+  const places = [
+    before && t`a norm before F`,
+    inside && t`a norm on F’s output`,
+    after && t`a norm after the sum`,
+  ].filter((place) => place !== false);
+  return places.length === 0 ? t`no norm` : list.format(places);
 }

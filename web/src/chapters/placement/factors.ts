@@ -1,5 +1,7 @@
 // The factors of a path or a norm. Each is named after a placement that uses it.
 
+import { t } from '../../language/text';
+
 interface Factor {
   label: string;
   /** What a reader should know when choosing it. */
@@ -14,16 +16,16 @@ export const FACTORS = {
     plain: { label: '× 0', tex: '' },
     deepnorm: { label: '× ⁴√(2N)', tex: String.raw`\sqrt[4]{2N}\,x` },
     keel: { label: '× 2N', tex: String.raw`2N\,x` },
-    admin: { label: '⊙ ω', note: 'learned', tex: String.raw`\omega \odot x` },
+    admin: { label: '⊙ ω', note: t`learned`, tex: String.raw`\omega \odot x` },
   },
   gain: {
     none: { label: '× 1', tex: '' },
     'scaled-branch': { label: '× 1/√N', tex: String.raw`\tfrac{1}{\sqrt{N}}\,` },
     completep: { label: '× 2/N', tex: String.raw`\tfrac{2}{N}\,` },
-    rezero: { label: '× α', note: 'learned, 0 at first', tex: String.raw`\alpha\,` },
+    rezero: { label: '× α', note: t`learned, 0 at first`, tex: String.raw`\alpha\,` },
     layerscale: {
       label: '⊙ λ',
-      note: 'learned, small at first',
+      note: t`learned, small at first`,
       tex: String.raw`\lambda \odot `,
     },
   },

@@ -1,5 +1,6 @@
 // A text that may be too long for a link.
 
+import { t } from '../../language/text';
 import { type Field, FieldError } from '../../state/fields';
 
 /** A longer text is replaced in the link by a name that only the page that made it can read. So undo
@@ -24,11 +25,11 @@ export function longText(maxLength: number): Field<string> {
       if (name !== null) {
         const value = known.get(text);
         if (value !== undefined) return value;
-        throw new FieldError(`of ${name[1]} characters was too long for the link: paste it again`);
+        throw new FieldError(t`of ${name[1]} characters was too long for the link: paste it again`);
       }
       if (text.length <= maxLength) return text;
       const [has, most] = [text.length, maxLength].map((n) => n.toLocaleString('en'));
-      throw new FieldError(`has ${has} characters, may have at most ${most}`);
+      throw new FieldError(t`has ${has} characters, may have at most ${most}`);
     },
   };
 }

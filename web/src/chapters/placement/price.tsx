@@ -1,82 +1,80 @@
-// Pre-norm's price, drawn: later layers turn the stream less.
+// Pre-norm's price, drawn: where the stream grows, later layers turn it less.
 
-import { signal } from '@preact/signals';
-import { newest } from '../../kernels/remote';
-import { measurer } from '../../kernels/sessions';
-import type { TurnsOptions } from '../../kernels/turns';
-import { Failure } from '../../ui/controls';
+import type { Placement } from '../../kernels/kernels';
+import { t } from '../../language/text';
+import { Choice, Slider } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
-import { PLACEMENT_NAMES } from '../../ui/names';
+import { FIRST_WEIGHTS } from '../../ui/names';
 import { useNear } from '../../ui/near';
 import { roundNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
-import { chosenStack } from './curves';
+import { jobOf, measureProblem, request, type Shown, shownStacks } from './measured';
+import { PlacementList } from './placement-list';
+import { state } from './state';
 
-const LOOKS = {
-  pre: { colour: 'var(--series-1)' },
-  post: { colour: 'var(--series-3)', dash: '10 4' },
-};
-const PLACEMENTS = ['pre', 'post'] as const;
-
-const measured = signal<Record<'pre' | 'post', number[]> | undefined>(undefined);
-const problem = signal('');
-
-const request = newest(async (options: Omit<TurnsOptions, 'placement'>) => {
-  try {
-    const [pre, post] = await Promise.all(
-      PLACEMENTS.map((placement) => measurer().call('turns', { ...options, placement })),
-    );
-    measured.value = { pre, post };
-    problem.value = '';
-  } catch (error) {
-    problem.value = (error as Error).message;
-  }
-});
-
-export function Price() {
-  const { layers, width, heads, context, initialization, norm, seed } = chosenStack().options;
-  const wanted = { layers, width, heads, tokens: context, initialization, norm, seed };
-  const element = useNear<HTMLDivElement>(wanted, () => request(wanted));
+export function Price({ table }: { table: Placement[] }) {
+  const job = jobOf(table);
+  const element = useNear<HTMLDivElement>(job, () => request(job));
+  const stacks = measureProblem.value === '' ? shownStacks() : undefined;
   return (
     <div ref={element}>
-      <Failure text={problem.value} />
-      {measured.value ? (
-        <Turns {...measured.value} />
-      ) : (
-        <Wait height={[400, 375, 375]}>The turns are being measured.</Wait>
+      <div class="controls">
+        <PlacementList table={table} />
+        <Slider label={t`Layers`} item={state.layers} />
+        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+      </div>
+      {stacks && <Turns stacks={stacks} />}
+      {measureProblem.value === '' && !stacks && (
+        <Wait height={[400, 375, 375]}>{t`The turns are being measured.`}</Wait>
       )}
-      <p class="hint">Measured on stacks of the same size and recipe, which read random numbers.</p>
     </div>
   );
 }
 
-function Turns(angles: Record<'pre' | 'post', number[]>) {
-  const ends = (all: number[]) =>
-    all.length === 1
-      ? degrees(all[0])
-      : `${degrees(all[0])} in the first layer, ${degrees(all.at(-1)!)} in the last`;
+function Turns({ stacks }: { stacks: readonly Shown[] }) {
   return (
     <>
       <div class="charts">
         <LineChart
-          name="How far each layer turns the stream"
-          xLabel="layer"
-          yLabel="degrees"
-          curves={PLACEMENTS.map((name) => ({
-            name: PLACEMENT_NAMES[name],
-            ...LOOKS[name],
-            values: angles[name],
+          name={t`How far each layer turns the stream`}
+          xLabel={t`layer`}
+          yLabel={t`degrees`}
+          curves={stacks.map(({ measurement, ...shown }) => ({
+            ...shown,
+            values: measurement.turn.map((v) => (Number.isFinite(v) ? v : null)),
           }))}
           atLeast={FROM_ZERO}
         />
       </div>
-      <p data-verdict="turns">
-        Pre-norm turns the stream by {ends(angles.pre)}; post-norm by {ends(angles.post)}.
-      </p>
+      <p data-verdict="turns">{priceWords(stacks)}</p>
     </>
   );
 }
 
 const FROM_ZERO = [0, 0] as const;
 
+/** What the curves of pre-norm and post-norm show. */
+export function priceWords(stacks: readonly Pick<Shown, 'placement' | 'measurement'>[]): string {
+  const of = (name: string) => stacks.find(({ placement }) => placement === name)!.measurement.turn;
+  const [pre, post] = [of('pre'), of('post')];
+  if (pre.length === 1) return t`One layer has no later ones to compare with.`;
+  const [a, b, c, d] = [pre[0], pre.at(-1)!, post[0], post.at(-1)!].map(degrees);
+  const shown = t`Pre-norm turns the stream by ${a} in the first layer and by ${b} in the last. Post-norm turns it
+    by ${c} in the first layer and by ${d} in the last.`;
+  return `${shown} ${conclusion(left(pre), left(post))}`;
+}
+
 const degrees = (angle: number) => `${roundNumber(angle, 3)}°`;
+
+/** The last layer's turn over the first one's. */
+const left = (turn: readonly number[]) => turn.at(-1)! / turn[0];
+
+function conclusion(pre: number, post: number): string {
+  if (pre > 0.8 * post) {
+    return t`So there is hardly a price here: with these first weights branches are small beside the stream,
+      or the stack has few layers.`;
+  }
+  const [a, b] = [pre, post].map((ratio) => roundNumber(ratio, 2));
+  return t`This is the price: pre-norm’s last layer turns the stream ${a} times as far as its first, post-norm’s
+    ${b} times.`;
+}

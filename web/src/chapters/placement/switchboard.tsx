@@ -1,10 +1,11 @@
 // The five slots as switches, the named placements, the diagram and the equation.
 
 import type { Arrangement, Placement } from '../../kernels/kernels';
+import { t, Trans, translated } from '../../language/text';
 import { Button, Checkbox, Choice } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { NORM_NAMES } from '../../ui/names';
-import { chosenArrangement, choose, equation, rowOf } from './arrangement';
+import { chosenArrangement, choose, equation, OWN, rowOf } from './arrangement';
 import { Diagram } from './diagram';
 import { factor, factorNames, FACTORS, type FactorSlot } from './factors';
 import { state } from './state';
@@ -14,7 +15,7 @@ export function Switchboard({ table }: { table: Placement[] }) {
   const row = rowOf(arrangement, table);
   return (
     <>
-      <div class="buttons" role="group" aria-label="Named placements">
+      <div class="buttons" role="group" aria-label={t`Named placements`}>
         {table.map((p) => (
           <Button key={p.name} pressed={p === row} onClick={() => choose(p, table)}>
             {p.name}
@@ -36,8 +37,9 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
   return (
     <div class="placement-named" role="status">
       <p>
-        <strong data-name>{row?.name ?? 'your own'}</strong>
-        {row ? ` · ${row.usedBy}` : ' · no row of the library’s table; it runs all the same'}
+        <strong data-name>{row?.name ?? OWN}</strong>
+        {' · '}
+        {row ? translated(row.usedBy) : t`no row of the library’s table; it runs all the same`}
       </p>
       <Formula block tex={equation(arrangement, state.norm.value)} />
       <Terms arrangement={arrangement} />
@@ -47,21 +49,21 @@ function Named({ arrangement, row }: { arrangement: Arrangement; row: Placement 
 
 // When a symbol is in the equation, the symbol, and its meaning.
 const TERMS: [(a: Arrangement) => boolean, string, string][] = [
-  [(a) => a.skip === 'admin', String.raw`\omega`, 'a learned vector, first measured on one batch'],
-  [(a) => a.gain === 'rezero', String.raw`\alpha`, 'a learned number, 0 at first'],
+  [(a) => a.skip === 'admin', String.raw`\omega`, t`a learned vector, first measured on one batch`],
+  [(a) => a.gain === 'rezero', String.raw`\alpha`, t`a learned number, 0 at first`],
   [
     (a) => a.gain === 'layerscale',
     String.raw`\lambda`,
-    'a learned vector, 0.1 at first (1e-5 from 19 layers on)',
+    t`a learned vector, 0.1 at first (1e-5 from 19 layers on)`,
   ],
-  [(a) => a.beforeScale !== 'none', 'l', 'the layer, from 1'],
+  [(a) => a.beforeScale !== 'none', 'l', t`the layer, from 1`],
   [
     (a) =>
       [a.skip, a.initialGain].some((name) => name === 'deepnorm' || name === 'keel') ||
       a.gain === 'scaled-branch' ||
       a.gain === 'completep',
     'N',
-    'the number of layers',
+    t`the number of layers`,
   ],
 ];
 
@@ -86,11 +88,13 @@ function Terms({ arrangement: a }: { arrangement: Arrangement }) {
       ))}
       {a.initialGain === 'deepnorm' && (
         <li>
-          The first weights of F (value, output, feed-forward) are multiplied by{' '}
-          <Formula tex={FACTORS.initialGain.deepnorm.tex} />.
+          <Trans>
+            The first weights of F (value, output, feed-forward) are multiplied by{' '}
+            <Formula tex={FACTORS.initialGain.deepnorm.tex} />.
+          </Trans>
         </li>
       )}
-      {a.finalNorm && <li>After the last layer comes one more norm.</li>}
+      {a.finalNorm && <li>{t`After the last layer comes one more norm.`}</li>}
     </ul>
   );
 }
@@ -99,25 +103,37 @@ function Switches() {
   return (
     <div class="placement-switches">
       <fieldset class="placement-norms">
-        <legend>Norms</legend>
-        <Checkbox label="before F" item={state.before} />
-        <Checkbox label="inside, on F’s output" item={state.inside} />
-        <Checkbox label="after the sum" item={state.after} />
-        <Checkbox label="final, after the last layer" item={state.final} />
+        <legend>{t`Norms`}</legend>
+        <Checkbox label={t`before F`} item={state.before} />
+        <Checkbox label={t`inside, on F’s output`} item={state.inside} />
+        <Checkbox label={t`after the sum`} item={state.after} />
+        <Checkbox label={t`final, after the last layer`} item={state.final} />
       </fieldset>
-      <Choice label="Kind of norm" item={state.norm} labels={NORM_NAMES} />
-      <Choice label="Skip" item={state.skip} labels={labels('skip')} />
-      <Choice label="Gain" item={state.gain} labels={labels('gain')} />
-      <Choice
-        label="Scale of the norm before F"
-        item={state.scale}
-        labels={labels('beforeScale')}
-      />
-      {state.scale.value !== 'none' && !state.before.value && (
-        <p class="hint">There is no norm before F that this could scale.</p>
-      )}
-      <Choice label="First weights of F" item={state.weights} labels={labels('initialGain')} />
+      <Factors />
     </div>
+  );
+}
+
+/** What most placements leave as it is. */
+function Factors() {
+  return (
+    <details>
+      <summary>{t`Factors, and the kind of norm`}</summary>
+      <div class="placement-switches">
+        <Choice label={t`Kind of norm`} item={state.norm} labels={NORM_NAMES} />
+        <Choice label={t`Skip`} item={state.skip} labels={labels('skip')} />
+        <Choice label={t`Gain`} item={state.gain} labels={labels('gain')} />
+        <Choice
+          label={t`Scale of the norm before F`}
+          item={state.scale}
+          labels={labels('beforeScale')}
+        />
+        {state.scale.value !== 'none' && !state.before.value && (
+          <p class="hint">{t`There is no norm before F that this could scale.`}</p>
+        )}
+        <Choice label={t`First weights of F`} item={state.weights} labels={labels('initialGain')} />
+      </div>
+    </details>
   );
 }
 

@@ -3,14 +3,20 @@
 import { signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Placement } from '../../kernels/kernels';
-import { Button, Choice, Problem, TextField } from '../../ui/controls';
+import { t, translated } from '../../language/text';
+import { Button, Choice, Problem, Slider, TextField } from '../../ui/controls';
 import { LineChart } from '../../ui/line-chart';
+import { FIRST_WEIGHTS } from '../../ui/names';
 import { grouped, roundNumber } from '../../ui/numbers';
 import { DataTable } from '../../ui/table';
-import { rowOf } from './arrangement';
-import { chosenStack, chosenText, measureProblem } from './curves';
+import { OWN, rowOf } from './arrangement';
+import { measureProblem } from './measured';
+import { HealthChart, healthWords } from './health';
 import { IN_LINK } from './long-text';
+import { PlacementList } from './placement-list';
+import { chosenStack, chosenText } from './stack';
 import { state } from './state';
+import { TrainGuess } from './train-guess';
 import { runningMeans, type Setup, Training } from './training';
 import { lossText, type Outcome, verdict } from './verdict';
 
@@ -52,7 +58,7 @@ function chosenSetup(table: Placement[]): Setup {
   const { arrangement, options } = chosenStack();
   const learningRate = Number(state.rate.value);
   const stack = { arrangement, options: { ...options, learningRate, warmUp: state.warmup.value } };
-  const name = rowOf(arrangement, table)?.name ?? 'your own';
+  const name = rowOf(arrangement, table)?.name ?? OWN;
   return { name, stack, steps: state.steps.value, text: chosenText() };
 }
 
@@ -63,18 +69,15 @@ export function Train({ table }: { table: Placement[] }) {
   }, [JSON.stringify(setup)]);
   return (
     <>
+      <TrainGuess outcome={finished.value.find(({ setup }) => setup.name === 'post')?.outcome} />
       <div class="controls">
-        <Choice label="Learning rate" item={state.rate} />
-        <TextField label="Steps" item={state.steps} />
-        <TextField label="Warm-up steps" item={state.warmup} />
+        <PlacementList table={table} />
+        <Choice label={t`Learning rate`} item={state.rate} />
       </div>
-      {state.warmup.value > state.steps.value && (
-        <p class="hint">
-          The warm-up is longer than the training: its learning rate never gets to{' '}
-          {state.rate.value}.
-        </p>
+      <More />
+      {measureProblem.value && (
+        <Problem text={t`This does not work: ${translated(measureProblem.value)}.`} />
       )}
-      <TextChoice />
       <Buttons setup={setup} />
       <Problem text={measureProblem.value ? '' : training.problem.value} />
       {training.setup.value && <Progress shown={training.setup.value} chosen={setup} />}
@@ -83,9 +86,32 @@ export function Train({ table }: { table: Placement[] }) {
   );
 }
 
-const HINT =
-  `A text of more than ${grouped(IN_LINK)} characters is not kept in the link. ` +
-  'It never leaves this page.';
+/** What a first reader leaves as it is. */
+function More() {
+  return (
+    <details>
+      <summary>{t`Layers, first weights, steps and text`}</summary>
+      <div class="controls">
+        <Slider label={t`Layers`} item={state.layers} />
+        <Choice label={t`First weights`} item={state.first} labels={FIRST_WEIGHTS} />
+        <TextField label={t`Seed`} item={state.seed} />
+      </div>
+      <div class="controls">
+        <TextField label={t`Steps`} item={state.steps} />
+        <TextField label={t`Warm-up steps`} item={state.warmup} />
+      </div>
+      {state.warmup.value > state.steps.value && (
+        <p class="hint">
+          {t`The warm-up is longer than the training: its learning rate never gets to ${state.rate.value}.`}
+        </p>
+      )}
+      <TextChoice />
+    </details>
+  );
+}
+
+const HINT = t`A text of more than ${grouped(IN_LINK)} characters is not kept in the link. It never leaves
+  this page.`;
 
 function TextChoice() {
   const pasted = state.source.value === 'pasted';
@@ -93,21 +119,20 @@ function TextChoice() {
     <>
       <div class="controls">
         <Choice
-          label="Text to train on"
+          label={t`Text to train on`}
           item={state.source}
-          labels={{ bundled: 'Genesis, in the King James Version', pasted: 'my own' }}
+          labels={{ bundled: t`Genesis, in the King James Version`, pasted: t`my own` }}
         />
       </div>
       {pasted && (
         <TextField
-          label="Your text"
+          label={t`Your text`}
           item={state.text}
           rows={6}
           format={(text) => text}
           hint={HINT}
         />
       )}
-      {measureProblem.value && <Problem text={`This does not work: ${measureProblem.value}.`} />}
     </>
   );
 }
@@ -126,23 +151,23 @@ function Buttons({ setup }: { setup: Setup }) {
     <div class="buttons">
       {status === 'running' && (
         <Button kind="danger" onClick={() => training.stop()}>
-          Stop
+          {t`Stop`}
         </Button>
       )}
       {status === 'stopped' && (
         <Button kind="primary" onClick={() => train(training.goOn())}>
-          Go on
+          {t`Go on`}
         </Button>
       )}
       {(status === 'idle' || status === 'done') && (
         <Button kind="primary" disabled={refused} onClick={() => train(training.start(setup))}>
-          Start training
+          {t`Start training`}
         </Button>
       )}
       <Button disabled={status === 'idle'} onClick={() => training.reset()}>
-        Reset training
+        {t`Reset training`}
       </Button>
-      <Problem text={refused ? 'A field above has an invalid value: correct it to start.' : ''} />
+      <Problem text={refused ? t`A field above has an invalid value: correct it to start.` : ''} />
     </div>
   );
 }
@@ -151,56 +176,71 @@ function Progress({ shown, chosen }: { shown: Setup; chosen: Setup }) {
   const { steps } = shown;
   const runs = training.runs.value;
   const [a, b] = runs.map((run) => run.losses.value.length);
-  const times = runs.map((run) => Math.round(run.stepMilliseconds)).join(' and ');
+  const milliseconds = runs.map((run) => Math.round(run.stepMilliseconds));
   const outcome = outcomeOf(training);
   return (
     <>
       <label class="placement-progress">
-        <progress max={2 * steps} value={a + b} /> step {Math.min(a, b)} of {steps}
-        {a > 0 && b > 0 && `, ${times} ms a step`}
+        <progress max={2 * steps} value={a + b} /> {t`step ${Math.min(a, b)} of ${steps}`}
+        {a > 0 && b > 0 && t`, ${milliseconds[0]} and ${milliseconds[1]} ms a step`}
       </label>
       <div class="controls">
         <Choice
-          label="Loss shown"
+          label={t`Loss shown`}
           item={state.curves}
-          labels={{ mean: `mean of the last ${WINDOW} steps`, each: 'each step' }}
+          labels={{ mean: t`mean of the last ${WINDOW} steps`, each: t`each step` }}
         />
       </div>
-      <Losses setup={shown} />
-      <div role="status" class="placement-verdict">
+      <div class="charts">
+        <Losses setup={shown} />
+        <HealthChart
+          runs={runs.map((run, i) => ({
+            name: namesOf(shown)[i],
+            colour: COLOURS[i],
+            health: run.health.value,
+          }))}
+        />
+      </div>
+      <div role="status">
         {outcome && (
-          <p class="remark" data-verdict="trained">
-            {verdict(outcome)}
-          </p>
+          <div class="remark">
+            <p class="placement-verdict" data-verdict="trained">
+              {verdict(outcome)}
+            </p>
+            <p>{healthWords(runs[0].health.value, runs[1].health.value)}</p>
+          </div>
         )}
       </div>
       {JSON.stringify(shown) !== JSON.stringify(chosen) && (
-        <p class="hint">The switches or controls have changed since this training began.</p>
+        <p class="hint">{t`The switches or controls have changed since this training began.`}</p>
       )}
     </>
   );
+}
+
+function namesOf({ stack }: Setup): string[] {
+  return [t`without warm-up`, t`warm-up over ${stack.options.warmUp} steps`];
 }
 
 const COLOURS = ['var(--series-2)', 'var(--series-1)']; // without, with warm-up
 
 function Losses({ setup }: { setup: Setup }) {
   const { name, steps, stack } = setup;
-  const { layers, learningRate, seed, warmUp } = stack.options;
+  const { layers, learningRate, seed } = stack.options;
   const x = useMemo(() => Array.from({ length: steps }, (_, step) => step + 1), [steps]);
   const unigram = training.opened.value?.unigramLoss ?? null;
   const values = (losses: readonly number[]) => {
     const shown = state.curves.value === 'mean' ? runningMeans(losses, WINDOW) : losses;
     return x.map((_, i) => (Number.isFinite(shown[i]) ? shown[i] : null));
   };
-  const names = (warmUp: number) => ['without warm-up', `warm-up over ${warmUp} steps`];
   const curves = training.runs.value.map((run, i) => ({
-    name: names(warmUp)[i],
+    name: namesOf(setup)[i],
     colour: COLOURS[i],
     values: values(run.losses.value),
   }));
   const before = finished.value.find((other) => other.setup !== setup);
   const faint = before?.losses.map((losses, i) => ({
-    name: `${before.setup.name}, ${names(before.setup.stack.options.warmUp)[i]} (before)`,
+    name: t`${before.setup.name}, ${namesOf(before.setup)[i]} (before)`,
     colour: COLOURS[i],
     dash: '3 4',
     width: 1,
@@ -208,15 +248,15 @@ function Losses({ setup }: { setup: Setup }) {
   }));
   return (
     <LineChart
-      name={`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
-      xLabel="step"
-      yLabel="nats a byte"
+      name={t`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
+      xLabel={t`step`}
+      yLabel={t`nats a byte`}
       x={x}
       curves={[
         ...curves,
         ...(faint ?? []),
         {
-          name: 'byte frequencies alone',
+          name: t`byte frequencies alone`,
           colour: 'var(--theory)',
           dash: '6 5',
           values: x.map(() => unigram),
@@ -228,14 +268,14 @@ function Losses({ setup }: { setup: Setup }) {
 }
 
 const COLUMNS = [
-  'placement',
-  'layers',
-  'rate',
-  'steps',
-  'seed',
-  'without',
-  'with warm-up',
-  'byte frequencies',
+  t`placement`,
+  t`layers`,
+  t`rate`,
+  t`steps`,
+  t`seed`,
+  t`without`,
+  t`with warm-up`,
+  t`byte frequencies`,
 ];
 
 function FinishedTable() {
@@ -251,12 +291,12 @@ function FinishedTable() {
   return (
     <div class="placement-finished">
       <DataTable
-        caption="Trained so far: loss on text kept aside, in nats a byte"
+        caption={t`Trained so far: loss on text kept aside, in nats a byte`}
         visible
         columns={COLUMNS}
         rows={rows}
       />
-      <Button onClick={() => (finished.value = [])}>Clear the table</Button>
+      <Button onClick={() => (finished.value = [])}>{t`Clear the table`}</Button>
     </div>
   );
 }

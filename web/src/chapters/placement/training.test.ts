@@ -48,7 +48,11 @@ test('trains two runs to their end: the same first loss, then their own ways', a
   expect(without[0]).toBe(warmed[0]);
   expect(without[5]).not.toBe(warmed[5]);
   expect(t.opened.value!.unigramLoss).toBeGreaterThan(1);
-  for (const run of t.runs.value) expect(run.validation.value).toBeGreaterThan(0);
+  for (const run of t.runs.value) {
+    expect(run.validation.value).toBeGreaterThan(0);
+    expect(run.health.value.map(({ step }) => step)).toEqual([0, 1, 2, 3, 5, 6]);
+    for (const { gradient } of run.health.value) expect(gradient).toBe(1); // of one layer
+  }
 });
 
 test('stopped and going on gives the same losses', async () => {

@@ -3,6 +3,7 @@
 import { batch, signal } from '@preact/signals';
 import type { Opened, Stack } from '../../kernels/session-host';
 import { type SessionWorker, takeWorker, textBytes } from '../../kernels/sessions';
+import { endsOf } from '../../stacks/verdict';
 import { mean } from '../../ui/vectors';
 
 export interface Setup {
@@ -19,8 +20,16 @@ export function runningMeans(values: readonly number[], window: number): number[
 
 const VALIDATION_BATCHES = 8;
 
+/** What the stack does after so many steps. */
+export interface Health {
+  step: number;
+  gradient: number; // layer 0's over the last layer's
+  tokenCosine: number; // at the end
+}
+
 class Run {
   readonly losses = signal<readonly number[]>([]);
+  readonly health = signal<readonly Health[]>([]);
   readonly validation = signal<number | undefined>(undefined); // NaN: diverged
   #milliseconds = 0;
 
@@ -35,16 +44,34 @@ class Run {
   }
 
   async train(steps: number, going: () => boolean): Promise<void> {
+    const done = () => this.losses.value.length;
     const finite = () => Number.isFinite(this.losses.value.at(-1) ?? 0);
-    while (going() && finite() && this.losses.value.length < steps) {
-      const left = steps - this.losses.value.length;
-      const { losses, milliseconds } = await this.worker.call('train', left, this.slice);
+    while (going() && finite() && done() < steps) {
+      if (done() >= this.#nextMeasured) await this.#measure();
+      const most = Math.min(steps, this.#nextMeasured) - done();
+      const { losses, milliseconds } = await this.worker.call('train', most, this.slice);
       this.#milliseconds += milliseconds;
       this.losses.value = [...this.losses.value, ...losses];
     }
     if (!going() || this.validation.value !== undefined) return;
+    if (finite() && this.health.value.at(-1)?.step !== done()) await this.#measure();
     const loss = finite() ? await this.worker.call('validate', VALIDATION_BATCHES) : NaN;
     this.validation.value = loss;
+  }
+
+  /** The number of steps after which the stack is measured again: ever more of them. */
+  get #nextMeasured(): number {
+    const last = this.health.value.at(-1);
+    return last === undefined ? 0 : Math.max(last.step + 1, Math.ceil(1.4 * last.step));
+  }
+
+  /** It leaves the training as it is. */
+  async #measure(): Promise<void> {
+    const measured = await this.worker.call('measureTrained');
+    const { gradient } = endsOf(measured);
+    const tokenCosine = measured.tokenCosine.at(-1)!;
+    const step = this.losses.value.length;
+    this.health.value = [...this.health.value, { step, gradient, tokenCosine }];
   }
 }
 

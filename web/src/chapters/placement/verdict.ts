@@ -1,5 +1,7 @@
 // A comparison of training without and with warm-up, by the rules of `addnorm study`.
 
+import { t } from '../../language/text';
+
 /** In nats a byte. A model counts as trained if its loss is lower by this than that of byte
  * frequencies, and a loss counts as lower than another if it is lower by this. */
 export const LEARNED = 0.1;
@@ -11,25 +13,38 @@ export interface Outcome {
   with: number;
 }
 
-export function verdict({ steps, unigram, without, with: warmed }: Outcome): string {
-  const trains = (loss: number) => loss < unigram - LEARNED;
-  const a = lossText(without);
-  const b = lossText(warmed);
-  const rest = `byte frequencies alone give ${unigram.toFixed(2)}`;
-  if (!trains(without) && !trains(warmed)) {
-    return `In ${steps} steps it does not train: the loss is ${a} without and ${b} with warm-up; ${rest}.`;
+function trains(loss: number, unigram: number): boolean {
+  return loss < unigram - LEARNED;
+}
+
+/** What becomes of the loss without warm-up. */
+export function coldFate({ without, unigram }: Outcome): 'trains' | 'stalls' | 'diverges' {
+  if (trains(without, unigram)) return 'trains';
+  return Number.isFinite(without) ? 'stalls' : 'diverges';
+}
+
+export function verdict(outcome: Outcome): string {
+  const { steps, unigram, without, with: warmed } = outcome;
+  const warmedTrains = trains(warmed, unigram);
+  const cold = coldFate(outcome);
+  const [a, b] = [without, warmed].map(lossText);
+  const chance = unigram.toFixed(2);
+  if (cold !== 'trains' && !warmedTrains) {
+    return t`In ${steps} steps it does not train: the loss is ${a} without and ${b} with warm-up; byte frequencies alone give ${chance}.`;
   }
-  if (!trains(without)) {
-    const stalls = Number.isFinite(without) ? `it stalls: the loss stays at ${a}` : 'it diverges';
-    return `Without warm-up ${stalls}, and ${rest}. With warm-up it trains: ${b}.`;
+  if (cold !== 'trains') {
+    return cold === 'stalls'
+      ? t`Without warm-up it stalls: the loss stays at ${a}, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`
+      : t`Without warm-up it diverges, and byte frequencies alone give ${chance}. With warm-up it trains: ${b}.`;
   }
   if (warmed < without - LEARNED) {
-    return `It trains better with warm-up: the loss is ${a} without and ${b} with it; ${rest}.`;
+    return t`It trains better with warm-up: the loss is ${a} without and ${b} with it; byte frequencies alone give ${chance}.`;
   }
-  const also = trains(warmed) ? `with warm-up ${b}` : `with warm-up only ${b} so far`;
-  return `It trains without warm-up: the loss is ${a}, ${also}; ${rest}.`;
+  return warmedTrains
+    ? t`It trains without warm-up: the loss is ${a}, with warm-up ${b}; byte frequencies alone give ${chance}.`
+    : t`It trains without warm-up: the loss is ${a}, with warm-up only ${b} so far; byte frequencies alone give ${chance}.`;
 }
 
 export function lossText(loss: number): string {
-  return Number.isFinite(loss) ? loss.toFixed(2) : 'diverged';
+  return Number.isFinite(loss) ? loss.toFixed(2) : t`diverged`;
 }

@@ -1,8 +1,9 @@
+import { t } from '../../language/text';
+
 /** The speaker's notes, one for each step of a presentation. */
-const everyQuestion =
-  'Let them vote before you click. Click a wrong answer first if many chose it: each has a reply of its own.';
+const everyQuestion = t`Let them vote before you click. Click a wrong answer first if many chose it: each has a reply of its own.`;
 
 export const notes = [
-  'Six questions. A show of hands for each answer works well.',
-  ...Array<string>(6).fill(everyQuestion),
+  t`Seven questions. A show of hands for each answer works well.`,
+  ...Array<string>(7).fill(everyQuestion),
 ];

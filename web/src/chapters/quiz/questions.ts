@@ -1,14 +1,17 @@
-// The six questions, with a reply to each answer.
+// The questions, with a reply to each answer.
+
+import { t } from '../../language/text';
 
 export interface Answer {
   text?: string;
   tex?: string; // after the text
+  end?: string; // after the formula
   spoken?: string; // the formula, for screen readers
   reply: string;
 }
 
 export interface Question {
-  id: 'q1' | 'q2' | 'q3' | 'q4' | 'q5' | 'q6';
+  id: 'q1' | 'q2' | 'q3' | 'q4' | 'q5' | 'q6' | 'q7';
   text: string;
   tex?: string; // below the text
   answers: readonly Answer[];
@@ -23,176 +26,191 @@ export const LETTERS = ['a', 'b', 'c', 'd'] as const;
 export const questions: readonly Question[] = [
   {
     id: 'q1',
-    text: 'Language models use LayerNorm and not BatchNorm. Why?',
+    text: t`Language models use LayerNorm and not BatchNorm. Why?`,
     answers: [
       {
-        text: 'LayerNorm has fewer parameters.',
-        reply: 'Both have one γ and one β for each feature.',
+        text: t`LayerNorm has fewer parameters.`,
+        reply: t`Both have one γ and one β for each feature.`,
       },
       {
-        text: 'LayerNorm takes its statistics from one token alone.',
-        reply:
-          'So neither the batch size nor the lengths of other sequences matter, and a token gets ' +
-          'the same output in training and when text is written one token at a time.',
+        text: t`LayerNorm takes its statistics from one token alone.`,
+        reply: t`So neither the batch size nor the lengths of other sequences matter, and a token gets the same output in training and when text is written one token at a time.`,
       },
       {
-        text: 'BatchNorm cannot subtract the mean from negative values.',
-        reply: 'A mean can be subtracted from any values.',
+        text: t`BatchNorm cannot subtract the mean from negative values.`,
+        reply: t`A mean can be subtracted from any values.`,
       },
       {
-        text: 'BatchNorm makes every token of a sentence the same.',
-        reply: 'It makes tokens depend on each other, but does not make them equal.',
+        text: t`BatchNorm makes every token of a sentence the same.`,
+        reply: t`It makes tokens depend on each other, but does not make them equal.`,
       },
     ],
     right: 1,
     chapter: 'axes',
-    link: 'Which axes: set BatchNorm to batch size 1',
+    link: t`Which axes: set BatchNorm to batch size 1`,
   },
   {
     id: 'q2',
-    text: 'F is nearly flat: ∂F/∂x is close to 0. What does a residual do for the gradient?',
+    text: t`F is nearly flat: ∂F/∂x is close to 0. What does a residual do for the gradient?`,
     tex: 'y = x + F(x)',
     answers: [
       {
-        text: 'It makes ∂F/∂x larger.',
-        reply: 'F is as flat as before. The gradient has a second way, past F.',
+        text: t`It makes ∂F/∂x larger.`,
+        reply: t`F is as flat as before. The gradient has a second way, past F.`,
       },
       {
-        text: 'It divides the gradient by the deviation of x.',
-        reply: 'That is what a norm’s backward does.',
+        text: t`It divides the gradient by the deviation of x.`,
+        reply: t`That is what a norm’s backward does.`,
       },
       {
-        text: 'Nothing, until γ has been learned.',
-        reply: 'A residual sum has no γ, and works from the first step.',
+        text: t`Nothing, until γ has been learned.`,
+        reply: t`A residual sum has no γ, and works from the first step.`,
       },
       {
-        text: 'It adds the identity, so that the gradient passes as it is:',
+        text: t`It adds the identity, so that the gradient passes as it is:`,
         tex: '\\partial y / \\partial x = 1 + \\partial F / \\partial x',
-        spoken: 'dy by dx is 1 plus dF by dx',
-        reply:
-          'With ∂F/∂x near 0 the derivative is near 1. Through many layers without residuals, ' +
-          'factors near 0 are multiplied instead, and the gradient vanishes.',
+        spoken: t`dy by dx is 1 plus dF by dx`,
+        reply: t`With ∂F/∂x near 0 the derivative is near 1. Through many layers without residuals, factors near 0 are multiplied instead, and the gradient vanishes.`,
       },
     ],
     right: 3,
     chapter: 'highway',
-    link: 'The highway: see the gradient with and without residuals',
+    link: t`The highway: see the gradient with and without residuals`,
   },
   {
     id: 'q3',
-    text: 'Which sublayer is pre-norm?',
+    text: t`Which sublayer is pre-norm?`,
     answers: [
       {
         tex: 'y = x + F(\\mathrm{LN}(x))',
-        spoken: 'y is x plus F of LN of x',
-        reply:
-          'The norm stands before F, in the branch. The residual stream runs past it through ' +
-          'sums alone, which makes deep stacks easier to train without warm-up.',
+        spoken: t`y is x plus F of LN of x`,
+        reply: t`The norm stands before F, in the branch. The residual stream runs past it through sums alone, which makes deep stacks easier to train without warm-up.`,
       },
       {
         tex: 'y = \\mathrm{LN}(x + F(x))',
-        spoken: 'y is LN of the sum of x and F of x',
-        reply: 'That is post-norm, as in the Transformer of 2017: the norm comes after the sum.',
+        spoken: t`y is LN of the sum of x and F of x`,
+        reply: t`That is post-norm, as in the Transformer of 2017: the norm comes after the sum.`,
       },
       {
         tex: 'y = \\mathrm{LN}(x) + F(x)',
-        spoken: 'y is LN of x, plus F of x',
-        reply: 'Here the stream itself is normalized and F is not. No usual form does that.',
+        spoken: t`y is LN of x, plus F of x`,
+        reply: t`Here the stream itself is normalized and F is not. No usual form does that.`,
       },
     ],
     right: 0,
     chapter: 'placement',
-    link: 'Where the norm goes: switch between them',
+    link: t`Where the norm goes: switch between them`,
   },
   {
     id: 'q4',
-    text: 'After normalizing, why multiply by a learned γ and add a learned β?',
+    text: t`After normalizing, why multiply by a learned γ and add a learned β?`,
     answers: [
       {
-        text: 'To keep the deviation from being 0.',
-        reply: 'That is what ε is for.',
+        text: t`To keep the deviation from being 0.`,
+        reply: t`That is what ε is for.`,
       },
       {
-        text: 'To make up for rounding errors.',
-        reply: 'γ and β are learned from the loss; rounding is too small to matter here.',
+        text: t`To make up for rounding errors.`,
+        reply: t`γ and β are learned from the loss; rounding is too small to matter here.`,
       },
       {
-        text: 'To let each feature have the scale and offset that serve the model.',
-        reply:
-          'Without them every normalized vector has mean 0 and variance 1. With them the model ' +
-          'can choose, feature by feature, even to give one its old scale and offset back.',
+        text: t`To let each feature have the scale and offset that serve the model.`,
+        reply: t`Without them every normalized vector has mean 0 and variance 1. With them the model can choose, feature by feature, even to give one its old scale and offset back.`,
       },
     ],
     right: 2,
     chapter: 'step-by-step',
-    link: 'Step by step: move γ and β',
+    link: t`Step by step: move γ and β`,
   },
   {
     id: 'q5',
-    text:
-      'Post-norm, at initialization. Each branch adds variance σ², independent of its input. ' +
-      'What is the variance of the sum just before the norm of layer 50?',
+    text: t`Post-norm, at initialization. Each branch adds variance σ², independent of its input. What is the variance of the sum just before the norm of layer 50?`,
     tex: 'x_{l+1} = \\mathrm{LN}(x_l + F(x_l))',
     answers: [
       {
         tex: '1 + 50\\,\\sigma^2',
-        spoken: '1 plus 50 σ squared',
-        reply:
-          'Many texts say that it grows with depth. But each norm brings the variance back to 1, ' +
-          'so nothing accumulates.',
+        spoken: t`1 plus 50 σ squared`,
+        reply: t`Many texts say that it grows with depth. But each norm brings the variance back to 1, so nothing accumulates.`,
       },
       {
         tex: '1 + \\sigma^2',
-        spoken: '1 plus σ squared',
-        reply:
-          'Layer 50 reads a normalized stream of variance 1, as each layer after the first does, ' +
-          'and its branch adds σ². The sum does not grow with depth.',
+        spoken: t`1 plus σ squared`,
+        reply: t`Layer 50 reads a normalized stream of variance 1, as each layer after the first does, and its branch adds σ². The sum does not grow with depth.`,
       },
       {
         tex: '(1 + \\sigma^2)^{50}',
-        spoken: '1 plus σ squared, to the power of 50',
-        reply: 'Variances would multiply so without norms, if F scaled with its input.',
+        spoken: t`1 plus σ squared, to the power of 50`,
+        reply: t`Variances would multiply so without norms, if F scaled with its input.`,
       },
       {
         tex: '1',
         spoken: '1',
-        reply: 'That is the variance after the norm. The sum before it also has the branch’s σ².',
+        reply: t`That is the variance after the norm. The sum before it also has the branch’s σ².`,
       },
     ],
     right: 1,
     chapter: 'placement',
-    link: 'Where the norm goes: compare the streams of post and pre',
+    link: t`Where the norm goes: compare the streams of post and pre`,
   },
   {
     id: 'q6',
-    text: 'Pre-norm, with the same assumption. What is the variance of the stream after L sublayers?',
+    text: t`Pre-norm, with the same assumption. What is the variance of the stream after L sublayers?`,
     tex: 'x_{l+1} = x_l + F(\\mathrm{LN}(x_l))',
     answers: [
       {
         tex: '1',
         spoken: '1',
-        reply: 'No norm stands in the stream: only the branch’s input is brought to variance 1.',
+        reply: t`No norm stands in the stream: only the branch’s input is brought to variance 1.`,
       },
       {
         tex: '\\mathrm{Var}(x_0) + \\sigma^2',
-        spoken: 'the variance of x 0 plus σ squared',
-        reply: 'That is the stream after one sublayer. Each later one adds its own σ².',
+        spoken: t`the variance of x 0 plus σ squared`,
+        reply: t`That is the stream after one sublayer. Each later one adds its own σ².`,
       },
       {
         tex: '\\mathrm{Var}(x_0) \\cdot \\sigma^{2L}',
-        spoken: 'the variance of x 0 times σ to the power of 2 L',
-        reply: 'Branches are added, not multiplied.',
+        spoken: t`the variance of x 0 times σ to the power of 2 L`,
+        reply: t`Branches are added, not multiplied.`,
       },
       {
         tex: '\\mathrm{Var}(x_0) + L\\,\\sigma^2',
-        spoken: 'the variance of x 0 plus L times σ squared',
-        reply:
-          'Variances of independent terms add up, so the stream grows linearly. What stays in ' +
-          'range is the input of each branch, which the norm brings to variance 1.',
+        spoken: t`the variance of x 0 plus L times σ squared`,
+        reply: t`Variances of independent terms add up, so the stream grows linearly. What stays in range is the input of each branch, which the norm brings to variance 1.`,
       },
     ],
     right: 3,
     chapter: 'placement',
-    link: 'Where the norm goes: see the stream grow by layer',
+    link: t`Where the norm goes: see the stream grow by layer`,
+  },
+  {
+    id: 'q7',
+    text: t`With the same assumption: by what factor do L sublayers of post-norm and of pre-norm change the gradient that takes the skip connections alone, past every F?`,
+    answers: [
+      {
+        text: t`By 1 in both.`,
+        reply: t`In pre-norm it is 1. In post-norm that way goes through every norm, which divides the gradient by the deviation of its input.`,
+      },
+      {
+        text: t`By about`,
+        tex: '(1 + \\sigma^2)^{-L/2}',
+        spoken: t`1 plus σ squared, to the power of minus L over 2`,
+        end: t`in post-norm, by 1 in pre-norm.`,
+        reply: t`Each sum of post-norm has variance 1 + σ², so its norm divides the gradient by the root of that, L times. In pre-norm the skip connections are sums alone: the factor is 1 for every L.`,
+      },
+      {
+        text: t`By 1 in post-norm, by about`,
+        tex: '(1 + \\sigma^2)^{-L/2}',
+        spoken: t`1 plus σ squared, to the power of minus L over 2`,
+        end: t`in pre-norm.`,
+        reply: t`It is the other way round: the norms stand in the stream in post-norm, not in pre-norm.`,
+      },
+      {
+        text: t`By L in both, as gradients add up.`,
+        reply: t`Gradients of several ways add up. This is a single way: its factors are multiplied.`,
+      },
+    ],
+    right: 1,
+    chapter: 'placement',
+    link: t`Where the norm goes: compare the gradients of post and pre`,
   },
 ];

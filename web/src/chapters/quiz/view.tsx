@@ -1,6 +1,7 @@
-// The quiz: six questions, with an immediate reply to each answer.
+// The quiz: questions, with an immediate reply to each answer.
 
 import { useId } from 'preact/hooks';
+import { t } from '../../language/text';
 import { ChapterLink, Problem } from '../../ui/controls';
 import { Formula } from '../../ui/formula';
 import { LETTERS, type Question, questions } from './questions';
@@ -10,7 +11,7 @@ import './style.css';
 export function Quiz() {
   return (
     <>
-      <p>Six questions. Each answer gets a reply at once, and you can change it.</p>
+      <p>{t`Seven questions. Each answer gets a reply at once, and you can change it.`}</p>
       <ol class="plain-list">
         {questions.map((question, i) => (
           <li key={question.id}>
@@ -19,8 +20,14 @@ export function Quiz() {
         ))}
       </ol>
       <Score />
+      <p class="handout-answer">{t`Answers: ${rightLetters()}.`}</p>
     </>
   );
+}
+
+/** "1 b, 2 d, …" */
+function rightLetters(): string {
+  return questions.map(({ right }, i) => `${i + 1} ${LETTERS[right]}`).join(', ');
 }
 
 /** The index of the given answer; −1 if there is none. */
@@ -39,33 +46,34 @@ function QuestionView({ question, number }: { question: Question; number: number
         {number}. {question.text}
         {question.tex && <Formula tex={question.tex} block />}
       </legend>
-      {question.answers.map(({ text, tex, spoken }, i) => (
+      {question.answers.map(({ text, tex, spoken, end }, i) => (
         <label
           key={i}
           class={`card quiz-answer ${i === given ? (isRight ? 'right' : 'wrong') : ''}`}
+          data-letter={LETTERS[i]}
         >
           <input
             type="radio"
             name={name}
             value={LETTERS[i]}
             checked={i === given}
-            aria-label={spoken && [text, spoken].filter(Boolean).join(' ')}
+            aria-label={spoken && [text, spoken, end].filter(Boolean).join(' ')}
             onChange={() => (state[question.id].value = LETTERS[i])}
           />
           <span>
-            {text} {tex && <Formula tex={tex} />}
+            {text} {tex && <Formula tex={tex} />} {end}
           </span>
         </label>
       ))}
       <div class="quiz-reply" aria-live="polite">
         {given >= 0 && (
           <p>
-            <strong class={isRight ? 'good' : 'bad'}>{isRight ? 'Right.' : 'Not so.'}</strong>{' '}
+            <strong class={isRight ? 'good' : 'bad'}>{isRight ? t`Right.` : t`Not so.`}</strong>{' '}
             {question.answers[given].reply}{' '}
             <ChapterLink to={question.chapter}>{question.link}</ChapterLink>.
           </p>
         )}
-        <Problem text={state[question.id].problem.value && 'The link’s answer cannot be used.'} />
+        <Problem text={state[question.id].problem.value && t`The link’s answer cannot be used.`} />
       </div>
     </fieldset>
   );
@@ -78,8 +86,8 @@ function Score() {
   return (
     <p role="status" data-stat="score">
       {answered === 0
-        ? 'No question answered yet.'
-        : `${right} of ${questions.length} right, ${answered} answered.`}
+        ? t`No question answered yet.`
+        : t`${right} of ${questions.length} right, ${answered} answered.`}
     </p>
   );
 }

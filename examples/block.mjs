@@ -1,0 +1,33 @@
+// One Transformer block in JavaScript: made, drawn as PyTorch draws it, and run.
+
+import { load } from 'addnorm';
+
+const d_model = 512;
+const n_heads = 8;
+const d_ff = 2048;
+const [batch, length] = [2, 10];
+const causal = false;
+
+const addnorm = await load();
+const block = addnorm.block({
+  dModel: d_model,
+  heads: n_heads,
+  dFf: d_ff,
+  placement: 'pre',
+  feedForward: 'relu',
+  // Divides by the unbiased deviation + epsilon; the default, {}, by √(variance + 1e-5).
+  norm: { epsilon: 1e-6, epsilonAt: 'deviation', variance: 'unbiased' },
+});
+
+// Box and Muller, on the language's own random numbers.
+const normal = () =>
+  Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
+const x = Float32Array.from({ length: batch * length * d_model }, normal);
+const y = block.forward(x, { length, causal });
+
+const sizes = Object.values(block.shapes).map(([rows, columns]) => rows * columns);
+const difference = y.reduce((sum, v, i) => sum + Math.abs(v - x[i]), 0);
+
+console.log('shape      ', [batch, length, d_model].join(' x '));
+console.log('parameters ', sizes.reduce((sum, size) => sum + size));
+console.log('mean |y-x| ', (difference / y.length).toFixed(4));

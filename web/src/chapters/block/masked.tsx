@@ -1,0 +1,86 @@
+// The causal mask: what attention reads with it and without, and what an output then depends on.
+
+import { useMemo } from 'preact/hooks';
+import { t } from '../../language/text';
+import { Checkbox, Slider } from '../../ui/controls';
+import { GuessCard } from '../../ui/guess';
+import { fixedNumber, percent, roundNumber } from '../../ui/numbers';
+import { largest } from '../../ui/vectors';
+import { type Attention, attentionOf, WIDTH } from './mask';
+import { MaskFigure } from './mask-figure';
+import { state, TOKENS } from './state';
+
+export function CausalMask() {
+  const placement = state.placement.value;
+  const replaced = state.token.value - 1;
+  const [open, masked] = useMemo(
+    () => [false, true].map((causal) => attentionOf(placement, causal, replaced)),
+    [placement, replaced],
+  );
+  const causal = state.causal.value;
+  return (
+    <>
+      <h3>{t`The causal mask`}</h3>
+      <p>
+        {t`A decoder learns to say which token comes next, so no token may look at a later one. The
+        causal mask sees to that: before the softmax it sets the scores of later tokens to −∞. Their
+        weights become 0, and the others still add up to 1. It has no parameters and changes no
+        shape. All decoders of this page have it; an encoder, as BERT is one, has none.`}
+      </p>
+      <Question masked={masked} />
+      <div class="controls">
+        <Checkbox label={t`Causal mask`} item={state.causal} />
+        <Slider label={t`Token with other values`} item={state.token} />
+      </div>
+      <MaskFigure
+        attention={causal ? masked : open}
+        replaced={replaced}
+        masked={causal}
+        most={largest([...open.changes, ...masked.changes])}
+      />
+      <p data-verdict="mask">{verdict(causal ? masked : open, causal, replaced)}</p>
+      <p class="hint">
+        {t`Measured in a block of d_model ${WIDTH} and one head with first weights, on ${TOKENS} random
+          tokens. A row of the weights is a token that reads, and adds up to 1. Without the mask token 2
+          gives ${weight(open, 1, 0)} of its attention to token 1; with it only tokens 1 and 2 share all
+          of it, and token 1 gets ${weight(masked, 1, 0)}.`}
+      </p>
+    </>
+  );
+}
+
+function weight({ weights }: Attention, reader: number, read: number): string {
+  return fixedNumber(weights[reader][read], 2);
+}
+
+/** Asked with the mask on, which an answer switches on. */
+function Question({ masked }: { masked: Attention }) {
+  const changed = masked.changes.filter((change) => change > 0).length;
+  return (
+    <GuessCard
+      question={t`The mask is on, and token ${state.token.value} gets other values. Whose outputs change?`}
+      item={state.guess}
+      answers={{ a: t`Its own alone`, b: t`Its own and those of later tokens`, c: t`All` }}
+      right="b"
+      onAnswer={() => (state.causal.value = true)}
+      reply={t`${changed} of ${TOKENS} outputs change: its own, and those of all tokens after it, as
+        they may look back. So a decoder can keep what it has computed for the tokens so far, whatever
+        comes next. Try it without the mask.`}
+    />
+  );
+}
+
+function verdict({ weights, changes }: Attention, causal: boolean, replaced: number): string {
+  const later = weights.map((row, t) => row.slice(t + 1).reduce((sum, w) => sum + w, 0));
+  const earlier = changes.slice(0, replaced);
+  const share = percent(later.reduce((sum, w) => sum + w, 0) / TOKENS, 2);
+  const seen = causal
+    ? t`The weights of later tokens add up to ${roundNumber(largest(later), 3)}.`
+    : t`On average ${share} of what a token reads comes from later ones.`;
+  if (earlier.length === 0) return `${seen} ${t`Token 1 has no token before it.`}`;
+  const [token, most] = [replaced + 1, roundNumber(largest(earlier), 3)];
+  const change = earlier.every((change) => change === 0)
+    ? t`Token ${token} has other values, and no output before it has changed by a single bit.`
+    : t`Token ${token} has other values, and outputs before it have changed by up to ${most}.`;
+  return `${seen} ${change}`;
+}

@@ -1,0 +1,59 @@
+// How deep a gradient gets in post-norm and in pre-norm: a guess, then the measurement.
+
+import type { Placement } from '../../kernels/kernels';
+import { Measurer } from '../../kernels/sessions';
+import { t } from '../../language/text';
+import { endsOf, fateOf } from '../../stacks/verdict';
+import { GuessCard } from '../../ui/guess';
+import { useNear } from '../../ui/near';
+import { roundNumber } from '../../ui/numbers';
+import { Wait } from '../../ui/room';
+import { chosenStack } from './stack';
+import { state } from './state';
+
+const LAYERS = 48;
+
+const measurer = new Measurer();
+
+export function DepthGuess({ table }: { table: Placement[] }) {
+  const options = { ...chosenStack().options, layers: LAYERS, initialization: 'torch' } as const;
+  const stacks = ['pre', 'post'].map((name) => ({
+    arrangement: table.find((row) => row.name === name)!,
+    options,
+  }));
+  const job = { stacks, text: undefined };
+  const element = useNear<HTMLDivElement>(job, () => measurer.request(job));
+  const gradients = measurer.measured.value?.measurements.map((m) => endsOf(m).gradient);
+  return (
+    <div ref={element}>
+      {gradients ? (
+        <Question pre={gradients[0]} post={gradients[1]} />
+      ) : (
+        <Wait
+          height={[230, 130, 130]}
+        >{t`Two stacks of ${LAYERS} layers are being measured.`}</Wait>
+      )}
+    </div>
+  );
+}
+
+/** Takes layer 0's gradient over the last layer's. */
+function Question({ pre, post }: { pre: number; post: number }) {
+  const arrives = (ratio: number) => fateOf(ratio) === 'arrives';
+  const one = arrives(pre) ? 'pre' : arrives(post) ? 'post' : 'neither';
+  return (
+    <GuessCard
+      question={t`Post-norm and pre-norm, ${LAYERS} layers each: where does the gradient arrive at layer 0?`}
+      answers={{
+        pre: t`in pre-norm alone`,
+        post: t`in post-norm alone`,
+        both: t`in both`,
+        neither: t`in neither`,
+      }}
+      right={arrives(pre) && arrives(post) ? 'both' : one}
+      item={state.deep}
+      reply={t`With PyTorch’s first weights layer 0 gets ${roundNumber(pre, 2)} of the last layer’s gradient in
+        pre-norm, and ${roundNumber(post, 2)} in post-norm, where it meets ${2 * LAYERS} norms.`}
+    />
+  );
+}

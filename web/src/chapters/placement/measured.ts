@@ -1,0 +1,58 @@
+// The chosen stack with its first weights, measured beside post-norm and pre-norm.
+
+import type { Placement, StackMeasurement } from '../../kernels/kernels';
+import { type MeasureJob, Measurer } from '../../kernels/sessions';
+import { t } from '../../language/text';
+import { type Look, lookOf } from '../../stacks/looks';
+import { OWN, rowOf } from './arrangement';
+import { chosenStack, chosenText } from './stack';
+
+interface NamedJob extends MeasureJob {
+  placements: string[]; // of the stacks; the first is the chosen one
+}
+
+const measurer = new Measurer<NamedJob>();
+export const { measured } = measurer;
+
+/** What is wrong with the text or the stack, in the kernels' words. */
+export const measureProblem = measurer.problem;
+
+let newest = ''; // of what has been asked for
+
+/** Whoever shows the measurements asks for them; they are made once. */
+export function request(job: NamedJob): void {
+  const asked = JSON.stringify(job);
+  if (asked !== newest) void measurer.request(job);
+  newest = asked;
+}
+
+export function jobOf(table: Placement[]): NamedJob {
+  const { arrangement, options } = chosenStack();
+  const row = rowOf(arrangement, table);
+  const others = table.filter((p) => ['post', 'pre'].includes(p.name) && p !== row);
+  return {
+    placements: [row?.name ?? OWN, ...others.map(({ name }) => name)],
+    stacks: [arrangement, ...others].map((a) => ({ arrangement: a, options })),
+    text: chosenText(),
+  };
+}
+
+export interface Shown extends Look {
+  placement: string;
+  name: string; // in charts
+  measurement: StackMeasurement;
+}
+
+/** The newest measurements, each with its name and its look. */
+export function shownStacks(): Shown[] | undefined {
+  return measured.value?.measurements.map((measurement, i) => {
+    const placement = measured.value!.job.placements[i];
+    const isRow = i === 0 && placement !== OWN;
+    return {
+      ...lookOf(placement),
+      placement,
+      name: isRow ? t`${placement} (this one)` : placement,
+      measurement,
+    };
+  });
+}

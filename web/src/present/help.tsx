@@ -1,0 +1,35 @@
+import { t } from '../language/text';
+// The keys of a presentation, in words.
+
+const KEYS: [keys: string[], does: string][] = [
+  [['→', '←'], t`next step, step before`],
+  [
+    [t`Page Down`, t`Page Up`, t`Space`],
+    t`the same, but first to the end of a step that is too high`,
+  ],
+  [['G'], t`go to any step`],
+  [['N'], t`speaker’s notes below the step`],
+  [['W'], t`speaker’s notes in a window of their own`],
+  [['F'], t`fill the screen, or leave it`],
+  [['?'], t`these keys`],
+  [[t`Escape`], t`back to the page`],
+];
+
+export function Help() {
+  return (
+    <aside class="presenter-panel presenter-help" aria-label={t`Keys`}>
+      <dl>
+        {KEYS.map(([keys, does]) => (
+          <div key={does}>
+            <dt>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+    </aside>
+  );
+}
