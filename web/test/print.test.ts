@@ -48,7 +48,7 @@ async function expectHandout(page: Page): Promise<void> {
   expect(widths.filter((width) => width > 0).length).toBeGreaterThan(15);
   expect(Math.max(...widths)).toBeLessThanOrEqual(WIDTH + 1);
   for (const question of await page.locator('.question').all()) {
-    expect(await question.locator('label >> visible=true').count()).toBe(3);
+    expect(await question.locator('label >> visible=true').count()).toBeGreaterThan(2);
     expect(await question.innerText()).toMatch(/Answer: \S/);
   }
   const asked = page.locator(
