@@ -39,6 +39,34 @@ TEST(Profiler, LeavesUnknownWhatItDidNotObserve) {
   EXPECT_EQ(find_entry(profiler.entries(), {0, SublayerKind::kAttention, Point::kX}), nullptr);
 }
 
+/// A layer that reads (2, 0) and leaves (3, 3), and another token that it leaves as it is.
+ProfileEntry layer_end(Detail detail, Point end) {
+  Matrix<float> read(2, 2), left(2, 2);
+  read(0, 0) = 2;
+  left(0, 0) = left(0, 1) = 3;
+  read(1, 1) = left(1, 1) = -1;
+  Profiler<float> profiler(2, 0, detail);
+  profiler.forward({4, SublayerKind::kAttention, Point::kX}, read);
+  if (end == Point::kAfter) profiler.forward({4, SublayerKind::kFeedForward, Point::kSum}, read);
+  profiler.forward({4, SublayerKind::kFeedForward, end}, left);
+  if (end == Point::kAfter) {
+    const Site sum{4, SublayerKind::kFeedForward, Point::kSum};
+    EXPECT_TRUE(std::isnan(find_entry(profiler.entries(), sum)->layer_cosine));
+  }
+  return profiler.entries().back();
+}
+
+TEST(Profiler, MeasuresHowFarALayerTurnsAtItsEnd) {
+  for (const Point end : {Point::kSum, Point::kAfter}) {
+    for (const Detail detail : {Detail::kTurns, Detail::kFull}) {
+      EXPECT_NEAR(layer_end(detail, end).layer_cosine, (std::sqrt(0.5) + 1) / 2, 1e-12);
+    }
+    EXPECT_TRUE(std::isnan(layer_end(Detail::kBrief, end).layer_cosine));
+  }
+  EXPECT_TRUE(std::isnan(layer_end(Detail::kTurns, Point::kSum).abs_median));
+  EXPECT_DOUBLE_EQ(layer_end(Detail::kFull, Point::kSum).abs_median, 3);  // of 0, 1, 3 and 3
+}
+
 TEST(TokenCosine, IsOneForEqualDirectionsAndNearZeroForRandomOnes) {
   Matrix<double> tokens(6, 500);
   for (std::size_t r = 0; r < 6; ++r) {

@@ -2,7 +2,17 @@
 
 import { expect, test } from 'vitest';
 import { chapter, openPage, seriousFindings } from './page';
+import { offered, translation } from './offered';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
+
+test.each(offered)('the page is there in %s, also on a phone', async (language) => {
+  const page = await openPage(`?lang=${language}`, { width: 360 });
+  await page.getByText(translation(language, 'It carries.')).waitFor();
+  const root = page.locator('html');
+  expect(await root.getAttribute('lang')).toBe(language);
+  expect(await root.evaluate(({ scrollWidth }) => scrollWidth)).toBeLessThanOrEqual(360);
+  expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
+});
 
 test('the page frame has no text that is not translated', async () => {
   const page = await openPage('?lang=de', inWideLetters);
@@ -15,19 +25,22 @@ test('the page frame has no text that is not translated', async () => {
   expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
 });
 
-/** The chapters whose text is in the catalogue. */
-const TRANSLATED = [
+const CHAPTERS = [
   'add-norm',
   'step-by-step',
   'geometry',
+  'highway',
+  'placement',
+  'lanes',
   'axes',
   'backward',
   'block',
+  'model',
   'quiz',
   'lab',
 ];
 
-test.each(TRANSLATED)('%s has no text that is not translated', async (id) => {
+test.each(CHAPTERS)('%s has no text that is not translated', async (id) => {
   const page = await openPage(`?lang=de#${id}`, inWideLetters);
   const section = chapter(page, id);
   await section.locator('.wait, [aria-busy=true]').first().waitFor({ state: 'detached' });
@@ -66,6 +79,7 @@ test('an embedded chapter and its link to the whole page keep the language', asy
     heading: wide('The highway'),
     level: 2,
   });
+  expect(await plainTexts(page.locator('.embed-source'))).toEqual([]);
   const href = await page.locator('.embed-source a').getAttribute('href');
   expect(new URL(href!).search).toBe('?lang=de');
 });

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { offered, translation } from './offered';
 import { chapter, openPage } from './page';
 
 const file =
@@ -29,6 +30,11 @@ test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-n
     }
   },
 );
+
+test.skipIf(!existsSync(file)).each(offered)('has the language %s in itself', async (language) => {
+  const page = await openPage(`?lang=${language}`, { file });
+  await page.getByText(translation(language, 'It carries.')).waitFor();
+});
 
 test.skipIf(!existsSync(file))('is below 2 MiB, and names nothing to load', () => {
   const html = readFileSync(file, 'utf8');

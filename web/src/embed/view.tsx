@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { chapters } from '../chapters';
 import { ChapterSection } from '../chapters/section';
 import { failure } from '../kernels/current';
+import { t } from '../language/text';
 import { wholePageAt } from '../state/link';
 import { embedded } from '../state/query';
 import { Failure, LinkComplaints } from '../ui/controls';
@@ -42,7 +43,7 @@ function Source({ of: chapter }: { of: string }) {
         rel="noopener"
         onClick={(event) => (event.currentTarget.href = wholePageAt(chapter))}
       >
-        Open in the tutorial Add &amp; Norm
+        {t`Open in the tutorial Add & Norm`}
       </a>
     </p>
   );

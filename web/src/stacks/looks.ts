@@ -8,7 +8,7 @@ export interface Look {
 const LOOKS: Record<string, Look> = {
   pre: { colour: 'var(--series-1)' },
   none: { colour: 'var(--series-3)', dash: '3 4' },
-  post: { colour: 'var(--series-6)', dash: '10 4' },
+  post: { colour: 'var(--series-6)', dash: '12 3 3 3' },
 };
 
 /** Of all others there is never more than one in a chart. */
