@@ -24,7 +24,9 @@ export function StepCode({ step, options }: StepCodeProps) {
       <pre class="card" tabIndex={0} role="region" aria-label={t`Step ${step} in ${name}`}>
         <code>
           {code.flatMap((lines, i) =>
-            lines.map((line) => (i === step ? <Lit line={line} /> : `${line}\n`)),
+            lines.map((line) =>
+              i === step ? <Lit line={line} /> : <span class="st-dark">{`${line}\n`}</span>,
+            ),
           )}
         </code>
       </pre>
