@@ -45,7 +45,7 @@ test: packages-browser packages-python build/release/build.ninja page tutorial #
 test-all: test site package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: three hours more
 	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
-	@ADDNORM_WHOLE_ZOO=1 ctest --preset release -R '^python_(zoo|lanes_doctor)$$'
+	@ADDNORM_LONG_TESTS=1 ctest --preset release -R '^(python_(zoo|lanes_doctor)|[A-Za-z]*Figures[.](OfFurtherSeedsAreInside|AgreeWithTheory.*))$$'
 	@$(NPM) exec --silent -- vitest run --project browser test/site.test.ts
 	@$(MAKE) --no-print-directory fuzz SECONDS=5
 	@$(MAKE) --no-print-directory debian
@@ -90,7 +90,7 @@ sanitize: build/asan-ubsan/build.ninja build/asan-avx512/build.ninja ## run all 
 	@cmake --build --preset asan-avx512
 	@ctest --preset asan-avx512
 
-tsan: packages-lint build/tsan/build.ninja ## run the loop over threads under the thread sanitizer
+tsan: packages-lint build/tsan/build.ninja ## run the loop over threads and the C interface under the thread sanitizer
 	@cmake --build --preset tsan
 	@ctest --preset tsan
 

@@ -37,8 +37,8 @@ void serve(const Sizes& s) {
                       .context = s.length});
   TorchGenerator generator(0);
   initialize(decoder, Initialization::kGpt2, generator);
-  const ByteText text(some_text(), s.length);
-  Trainer<T> trainer(decoder, text, {.batch = s.batch, .clip = 1});
+  const train::ByteText text(some_text(), s.length);
+  train::Trainer<T> trainer(decoder, text, {.batch = s.batch, .clip = 1});
 
   const std::size_t rows = s.batch * s.length;
   Matrix<T> x(rows, s.d_model), w(4 * s.d_model, s.d_model), y(rows, 4 * s.d_model);

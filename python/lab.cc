@@ -70,7 +70,7 @@ std::string figure_json(const std::string& name, const std::string& options,
 }
 
 /// Trains without the GIL, but for `progress` and signals, which end it by an exception.
-lab::Study run_study_for_python(const lab::StudyOptions& options, const ByteText& text,
+lab::Study run_study_for_python(const lab::StudyOptions& options, const train::ByteText& text,
                                 const py::object& progress) {
   bool stopped = false;
   const py::gil_scoped_release release;
@@ -97,7 +97,7 @@ std::string study_json(const std::string& text, std::vector<std::string> placeme
   run::update(options.config, given, "study");
   lab::check_study(options);
   const lab::Study study =
-      run_study_for_python(options, ByteText(text, options.config.context), progress);
+      run_study_for_python(options, train::ByteText(text, options.config.context), progress);
   return report::study_json(report::StudyReport(study));
 }
 

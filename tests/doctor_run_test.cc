@@ -68,7 +68,7 @@ TEST(RunRules, SeeALossThatJumpsRisesOrStands) {
   EXPECT_THAT(rules_that_find(end), ElementsAre("training-stopped"));
 }
 
-ByteText some_text() {
+train::ByteText some_text() {
   std::string text;
   for (int i = 0; i < 500; ++i)
     text += "Line " + std::to_string(i * 7 % 500) + ": add, then norm.\n";
@@ -87,7 +87,7 @@ run::RunConfig small_settings() {
           .validation_batches = 1};
 }
 
-doctor::Subject subject_of(const run::RunConfig& config, const ByteText& text) {
+doctor::Subject subject_of(const run::RunConfig& config, const train::ByteText& text) {
   const io::TemporaryFolder folder;
   doctor::OpenedModel opened = doctor::open_settings(config, folder.path(), text);
   doctor::examine(opened.model, doctor::text_tokens(text, config.context), opened.subject);
@@ -96,7 +96,7 @@ doctor::Subject subject_of(const run::RunConfig& config, const ByteText& text) {
 }
 
 TEST(SettingsRules, FindNothingInNormsOfAnyKind) {
-  const ByteText text = some_text();
+  const train::ByteText text = some_text();
   run::RunConfig config = small_settings();
   for (const auto& [norm, affine] : {std::pair{"dyt", "gamma-beta"},
                                      {"derf", "gamma-beta"},
@@ -121,7 +121,7 @@ TEST(SettingsRules, FindNothingInNormsOfAnyKind) {
 }
 
 TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
-  const ByteText text = some_text();
+  const train::ByteText text = some_text();
   for (const Placement& placement : placements()) {
     if (placement.name == "plain") continue;  // no residual: below
     // Nor is a deep stack sound that has neither a norm nor small first weights.
@@ -142,7 +142,7 @@ TEST(SettingsRules, FindNothingInAnyPlacementThatIsInUse) {
 }
 
 TEST(Proof, APlacementWithAResidualMendsGradientsThatVanish) {
-  const ByteText text = some_text();
+  const train::ByteText text = some_text();
   run::RunConfig config = small_settings();
   config.placement = "plain";
   config.initialization = "xavier";
@@ -170,7 +170,7 @@ TEST(SettingsRules, SeeGradientsExplodeWithoutANorm) {
 }
 
 TEST(Proof, WarmUpMendsAPostNormStackOfLargeBranches) {
-  const ByteText text = some_text();
+  const train::ByteText text = some_text();
   run::RunConfig config = small_settings();
   config.placement = "post";
   config.initialization = "xavier";
@@ -187,7 +187,7 @@ TEST(Proof, WarmUpMendsAPostNormStackOfLargeBranches) {
 }
 
 TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
-  const ByteText text = some_text();
+  const train::ByteText text = some_text();
   for (const double rate : {10.0, 1e-8}) {
     run::RunConfig config = small_settings();
     config.learning_rate = rate;
@@ -207,7 +207,7 @@ TEST(Proof, AnotherRateMendsSettingsThatLearnNothing) {
 
 /// What it trains with is what the run has: the loss before is that of the run's own first steps.
 TEST(Proof, TrainsARunAsItWasTrained) {
-  const ByteText text = some_text();
+  const train::ByteText text = some_text();
   run::RunConfig config = small_settings();
   config.placement = "none";
   config.layers = 8;
@@ -230,7 +230,7 @@ TEST(Proof, TrainsARunAsItWasTrained) {
 
 /// Up to the fluctuations of so narrow a stack.
 TEST(Bands, HoldTheStreamAndItsGradientBeforeTraining) {
-  const ByteText text = some_text();
+  const train::ByteText text = some_text();
   for (const char* placement : {"pre", "sandwich", "reordered", "post", "deepnorm"}) {
     for (const std::uint64_t seed : {0, 1, 2}) {
       run::RunConfig config = small_settings();

@@ -32,7 +32,7 @@ constexpr std::string_view kUnread =
 /// As the run that the script makes has it. Another processor's products differ by less than 0.001.
 constexpr double kLossOnUnread = 1.4738;
 
-/// In nats a byte, in windows as long as the context.
+/// In nats per byte, in windows as long as the context.
 double loss_on(Decoder<float>& decoder, std::string_view text) {
   std::vector<std::int32_t> bytes;
   for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));

@@ -81,7 +81,7 @@ TEST_F(TrainCommandTest, TrainsAndLetsTheModelWrite) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_THAT(result.err, IsEmpty());
   EXPECT_THAT(result.out, AllOf(HasSubstr("2 layers, width 16, pre-norm, f32:"),
-                                HasSubstr("step     10: loss"), HasSubstr("bits a byte"),
+                                HasSubstr("step     10: loss"), HasSubstr("bits per byte"),
                                 HasSubstr("Time: products"), HasSubstr("run/report.html")));
   EXPECT_THAT(io::read_file(files("run").report),
               AllOf(HasSubstr("20 of 20 steps"), HasSubstr("The residual stream")));

@@ -106,14 +106,14 @@ bool is_settings(const std::string& path) {
 }
 
 /// The text of a run, if it can be read; of settings always some.
-std::optional<ByteText> text_of(const run::RunConfig& config, const DoctorFlags& flags,
-                                bool needed) {
+std::optional<train::ByteText> text_of(const run::RunConfig& config, const DoctorFlags& flags,
+                                       bool needed) {
   const std::vector<std::string>& files = flags.text.empty() ? config.text : flags.text;
   const bool is_there = !files.empty() && std::ranges::all_of(files, [](const std::string& file) {
     return fs::exists(file);
   });
   if (!is_there && !needed) return std::nullopt;
-  return std::optional<ByteText>(std::in_place, read_text_or_default(files), config.context);
+  return std::optional<train::ByteText>(std::in_place, read_text_or_default(files), config.context);
 }
 
 /// A bar for each run that is tried, and an end where somebody asks for one: nothing is left
@@ -128,7 +128,8 @@ class TrialWatch {
                 },
             .wants_stop = [this] { return signals_.is_requested(); }};
   }
-  doctor::Subject tried(const run::RunConfig& config, const ByteText& text, std::size_t steps) {
+  doctor::Subject tried(const run::RunConfig& config, const train::ByteText& text,
+                        std::size_t steps) {
     steps = std::min<std::size_t>(steps, config.steps);
     return doctor::try_settings(config, text, steps, events("", steps));
   }
@@ -149,7 +150,7 @@ void note_if_nothing_to_prove(const report::Diagnosis& diagnosis) {
 
 std::vector<doctor::Proof> prove_with_progress(const doctor::Subject& subject,
                                                const std::vector<doctor::Finding>& findings,
-                                               const ByteText& text, std::size_t steps) {
+                                               const train::ByteText& text, std::size_t steps) {
   run::check_memory(run::estimate_memory(*subject.config).total() + text.size());
   TrialWatch watch;
   return doctor::prove_by_training(subject, findings, text, steps, [&](const std::string& change) {
@@ -158,7 +159,8 @@ std::vector<doctor::Proof> prove_with_progress(const doctor::Subject& subject,
 }
 
 /// With what the rules find, and what becomes of it.
-report::Diagnosis judged(doctor::Subject subject, const ByteText* text, const DoctorFlags& flags) {
+report::Diagnosis judged(doctor::Subject subject, const train::ByteText* text,
+                         const DoctorFlags& flags) {
   if (text != nullptr) subject.unigram_loss = text->unigram_loss();
   report::Diagnosis diagnosis{.subject = std::move(subject)};
   diagnosis.findings = doctor::diagnose(diagnosis.subject);
@@ -180,7 +182,7 @@ void check_memory_of(const model::StreamedModel& model, const doctor::Tokens& to
 }
 
 /// On its text, if that is there, else on tokens as they are asked for.
-doctor::Subject examined(doctor::OpenedModel opened, const ByteText* text,
+doctor::Subject examined(doctor::OpenedModel opened, const train::ByteText* text,
                          const DoctorFlags& flags) {
   const bool own = text != nullptr && flags.tokens.empty();
   const doctor::Tokens tokens =
@@ -199,8 +201,8 @@ report::Diagnosis diagnose_run(const std::string& folder, const DoctorFlags& fla
   require(subject.config || fs::exists(files.checkpoint), "{}: there is no config.json", folder);
   if (!subject.config) subject.config = run::Checkpoint(files.checkpoint).state().config;
   check(*subject.config);
-  const std::optional<ByteText> text = text_of(*subject.config, flags, !flags.text.empty());
-  const ByteText* const known = text ? &*text : nullptr;
+  const std::optional<train::ByteText> text = text_of(*subject.config, flags, !flags.text.empty());
+  const train::ByteText* const known = text ? &*text : nullptr;
   if (fs::exists(files.checkpoint)) {
     subject = examined(doctor::open_run(files, std::move(subject)), known, flags);
   }
@@ -210,7 +212,7 @@ report::Diagnosis diagnose_run(const std::string& folder, const DoctorFlags& fla
 report::Diagnosis diagnose_settings(const std::string& file, const DoctorFlags& flags) {
   const run::RunConfig config = run::read_config(file);
   check(config);
-  const std::optional<ByteText> text = text_of(config, flags, true);
+  const std::optional<train::ByteText> text = text_of(config, flags, true);
   run::check_memory(run::estimate_memory(config).total() + text->size());
   const io::TemporaryFolder folder;
   doctor::Subject subject =

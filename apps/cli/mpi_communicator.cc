@@ -17,7 +17,7 @@ int count_of(std::size_t bytes) {
   return static_cast<int>(bytes);
 }
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public train::Communicator {
  public:
   MpiCommunicator() {
     int provided = 0;
@@ -72,7 +72,7 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> mpi_communicator() {
+std::unique_ptr<train::Communicator> mpi_communicator() {
   return std::make_unique<MpiCommunicator>();
 }
 

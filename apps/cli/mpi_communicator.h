@@ -8,7 +8,7 @@ namespace addnorm::cli {
 
 /// MPI's world, from MPI_Init to MPI_Finalize; once in a process. All calls must come from one
 /// thread. Where MPI itself fails it ends all processes.
-std::unique_ptr<Communicator> mpi_communicator();
+std::unique_ptr<train::Communicator> mpi_communicator();
 
 /// Ends all processes, if there is a world.
 void abort_mpi(int status);

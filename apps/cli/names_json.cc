@@ -21,7 +21,7 @@ std::string names_json(const CLI::App&) {
   put("activation", FeedForwardKind{});
   put("initialization", Initialization{});
   put("head", Head{});
-  put("decay", Decay{});
+  put("decay", train::Decay{});
   put("sublayer", SublayerKind{});
   put("point", Point{});
   put("slot", NormSlot{});

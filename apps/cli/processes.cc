@@ -22,7 +22,7 @@ int from_mpirun(const char* name) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> join_processes() {
+std::unique_ptr<train::Communicator> join_processes() {
   const int size = from_mpirun("OMPI_COMM_WORLD_SIZE");
   if (size < 2) return nullptr;
 #ifdef ADDNORM_MPI

@@ -10,7 +10,7 @@ namespace addnorm::cli {
 /// The processes that mpirun has started, of which this is one; null where there is no other. From
 /// here on only the first writes to standard output. Throws Error where the program was built
 /// without MPI, and each would do all work for itself.
-std::unique_ptr<Communicator> join_processes();
+std::unique_ptr<train::Communicator> join_processes();
 
 /// Whether this process is the first, or alone: of what all find, it alone speaks.
 bool is_first_process();

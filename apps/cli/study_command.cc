@@ -34,7 +34,7 @@ A --warm-up of 0 is half of the steps. --seed is the first seed; the others foll
 text give the same numbers. The claims at the end are no verdicts: the exit status is 0 whether they
 hold or not.)";
 
-lab::Study run_with_progress(const StudyFlags& flags, const ByteText& text) {
+lab::Study run_with_progress(const StudyFlags& flags, const train::ByteText& text) {
   report::Terminal screen(stderr);
   report::ProgressBar bar(screen, "training", 1000);
   return lab::run_study(flags.options, text,
@@ -52,7 +52,7 @@ Try next:
 ExitStatus run(StudyFlags flags) {
   flags.settings.apply(flags.options.config);
   lab::check_study(flags.options);
-  const ByteText text(read_text_or_default(flags.text), flags.options.config.context);
+  const train::ByteText text(read_text_or_default(flags.text), flags.options.config.context);
   const std::vector<std::string> names =
       prepare_outputs(flags.out, {"results.json", "profile.jsonl", "report.html"});
   const lab::Study study = run_with_progress(flags, text);

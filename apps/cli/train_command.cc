@@ -71,7 +71,7 @@ void check_resume(const TrainFlags& flags, const run::RunFiles& files) {
 }
 
 run::RunOutcome run_with_progress(const run::RunConfig& config, const run::RunFiles& files,
-                                  const ByteText& text, Communicator& world,
+                                  const train::ByteText& text, train::Communicator& world,
                                   const StopOnSignal& signals, report::Terminal& terminal) {
   TrainWatch watch(config, terminal);
   return run::run_training(config, files, text,
@@ -84,12 +84,12 @@ run::RunOutcome run_with_progress(const run::RunConfig& config, const run::RunFi
 ExitStatus run(const TrainFlags& flags) {
   require(!flags.out.empty(), "--out: is missing; expected the folder of the run");
   const StopOnSignal signals;
-  const std::unique_ptr<Communicator> joined = join_processes();
-  Communicator& world = joined ? *joined : one_process();
+  const std::unique_ptr<train::Communicator> joined = join_processes();
+  train::Communicator& world = joined ? *joined : train::one_process();
   const run::RunFiles files(flags.out);
   const run::RunConfig config = configuration(flags, files);
   check(config, world.size());
-  const ByteText text(io::read_text(config.text), config.context);
+  const train::ByteText text(io::read_text(config.text), config.context);
   const run::MemoryEstimate memory = run::estimate_memory(config, world.size());
   run::check_memory(processes_here() * (memory.total() + text.size()));
   if (fs::exists(files.config)) run::read_config(files.config);  // it is a run's folder

@@ -29,9 +29,9 @@ class Session {
 
  private:
   SessionOptions options_;
-  ByteText text_;
+  train::ByteText text_;
   Decoder<float> decoder_;
-  Trainer<float> trainer_;
+  train::Trainer<float> trainer_;
 };
 
 }  // namespace addnorm

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #endif
 
-namespace addnorm {
+namespace addnorm::inline base {
 namespace {
 
 bool forked = false;
@@ -21,4 +21,4 @@ bool is_forked() {
   return forked;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::inline base

@@ -11,7 +11,7 @@
 
 #include "base/fork.h"
 
-namespace addnorm {
+namespace addnorm::inline base {
 
 /// How many threads a region that this thread opens has.
 inline std::size_t thread_count() {
@@ -119,4 +119,4 @@ inline std::size_t row_grain(std::size_t cols) {
   return 1 + 8192 / (cols + 64);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::inline base

@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-namespace addnorm {
+namespace addnorm::inline base {
 
 #ifdef __cpp_exceptions
 
@@ -29,4 +29,4 @@ const char* last_failure() {
 
 #endif
 
-}  // namespace addnorm
+}  // namespace addnorm::inline base

@@ -1,6 +1,6 @@
 #include "base/shorten.h"
 
-namespace addnorm {
+namespace addnorm::inline base {
 namespace {
 
 bool is_inside_character(char byte) {
@@ -20,4 +20,4 @@ std::string shorten(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end)).append(kEllipsis).append(text.substr(begin));
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::inline base

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace addnorm {
+namespace addnorm::inline base {
 
 /// What time can go to in training.
 enum class Cost { kProducts, kAttention, kAddNorm, kOptimizer, kRest };
@@ -68,4 +68,4 @@ class ScopedTimer {
   ScopedTimer& operator=(const ScopedTimer&) = delete;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::inline base

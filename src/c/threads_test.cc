@@ -17,6 +17,8 @@
 #include "addnorm.h"
 #include "addnorm/matrix.h"
 #include "addnorm/norm.h"
+#include "addnorm/torch_generator.h"
+#include "support/compare.h"
 
 namespace addnorm {
 namespace {
@@ -142,6 +144,36 @@ TEST(Threads, OfAForkedProcessAreOne) {
                 }),
                 0);
     }
+  }
+}
+
+/// What the calls give one after the other, on numbers that a caller has alone.
+std::vector<float> results_of(std::size_t caller) {
+  Calls calls(1 + caller % 2);
+  TorchGenerator generator(caller);
+  for (Matrix<float>* matrix : {&calls.x, &calls.branch, &calls.y, &calls.dx}) {
+    generator.fill_normal<float>(matrix->flat(), 0, 1);
+  }
+  std::vector<float> results;
+  for (const auto& call : calls.all()) {
+    call();
+    for (const Matrix<float>* matrix : {&calls.y, &calls.dx, &calls.gradient}) {
+      results.insert(results.end(), matrix->flat().begin(), matrix->flat().end());
+    }
+  }
+  return results;
+}
+
+TEST(Threads, ThatCallAtTheSameTimeGetTheBitsOfThoseThatDoNot) {
+  constexpr std::size_t kCallers = 8;
+  std::vector<std::vector<float>> results(kCallers);
+  std::vector<std::thread> callers;
+  for (std::size_t i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] { results[i] = results_of(i); });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (std::size_t i = 0; i < kCallers; ++i) {
+    EXPECT_TRUE(testing::same_bits(results[i], results_of(i))) << "caller " << i;
   }
 }
 

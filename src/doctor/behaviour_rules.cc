@@ -81,7 +81,7 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "look for view() where transpose() is meant, batch_first=False before [batch, length, width], "
      "and statistics over the batch"},
     {"padding-leak", exceeds_limit, kSuspicious, kSuspicious,
-     "other tokens behind the mask change what stands before it by {percent:.3g} %",
+     "replacing the tokens that the mask hides changes the outputs before them by {percent:.3g} %",
      "an output that does not depend on tokens that the mask hides",
      "give the mask to every layer, with its sign: true or 1 may mean keep or hide; convolutions "
      "and "

@@ -157,7 +157,7 @@ void examine_gains(const model::StreamedModel& model, Subject& subject) {
 
 }  // namespace
 
-Tokens text_tokens(const ByteText& text, std::size_t context) {
+Tokens text_tokens(const train::ByteText& text, std::size_t context) {
   Tokens tokens{.batch = kBatch, .origin = "bytes of its text"};
   tokens.ids.resize(kBatch * context);
   tokens.targets.resize(kBatch * context);

@@ -24,7 +24,7 @@ struct Tokens {
 };
 
 /// Windows of the text's validation part.
-Tokens text_tokens(const ByteText& text, std::size_t context);
+Tokens text_tokens(const train::ByteText& text, std::size_t context);
 
 /// Runs the model forward and backward, once, and measures every site and every parameter. The loss
 /// is the mean cross-entropy, and of a model without logits the mean of its output's products with

@@ -122,7 +122,7 @@ void find_collapsed_tokens(const Subject& subject, Findings& findings) {
       .expected = kMost,
       .remedies = change_settings(subject, {place_pre})};
   finding.measure.is_initial = true;
-  finding.measure.name = "cosine of two tokens behind the last layer";
+  finding.measure.name = "cosine of two tokens after the last layer";
   finding.measure.of = last_token_cosine;
   finding.measure.is_sound = [](double c) { return c <= kMost; };
   findings.push_back(std::move(finding));

@@ -99,7 +99,7 @@ void find_folded_lanes(const Subject& subject, Findings& findings) {
       .rule = "lanes-not-kept",
       .because = "lanes that go on from one sublayer to the next, from the embedding to the end",
       .fix =
-          "expand before the first layer and fold behind the last one; within the layers pass the "
+          "expand before the first layer and fold after the last one; within the layers pass the "
           "lanes on",
       .measured = static_cast<double>(folds.size()),
       .expected = 0};
@@ -271,7 +271,7 @@ void find_equal_lanes(const Subject& subject, Findings& findings) {
       {.rule = "lanes-alike",
        .severity = is_trapped ? Severity::kSuspicious : Severity::kNote,
        .where = "residual stream",
-       .what = fmt::format("all {} lanes are the same behind every sublayer{}",
+       .what = fmt::format("all {} lanes are the same after every sublayer{}",
                            sites.front().lanes.size(),
                            is_trapped ? ", and so are their gradients, after training" : ""),
        .because =

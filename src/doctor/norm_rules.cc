@@ -412,7 +412,7 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
        .what = fmt::format("there is none: what follows reads the stream itself, of RMS {:.3g}",
                            last->rms),
        .because = fmt::format("a stack ends with a norm{}", by_placement(subject)),
-       .fix = "normalize the stream behind the last layer, before the head",
+       .fix = "normalize the stream after the last layer, before the head",
        .measured = last->rms,
        .expected = 1});
 }

@@ -30,14 +30,14 @@ std::vector<Finding> findings_to_try(const std::vector<Finding>& findings, bool 
   return chosen;
 }
 
-Subject examined(OpenedModel run, const ByteText& text) {
+Subject examined(OpenedModel run, const train::ByteText& text) {
   examine(run.model, text_tokens(text, run.subject.config->context), run.subject);
   run.subject.unigram_loss = text.unigram_loss();
   return std::move(run.subject);
 }
 
 /// What the doctor would see of settings.
-Subject draw(const run::RunConfig& config, const ByteText& text) {
+Subject draw(const run::RunConfig& config, const train::ByteText& text) {
   const io::TemporaryFolder folder;
   return examined(open_settings(config, folder.path(), text), text);
 }
@@ -93,14 +93,14 @@ class Trials {
 }  // namespace
 
 OpenedModel open_settings(const run::RunConfig& config, const std::string& folder,
-                          const ByteText& text) {
+                          const train::ByteText& text) {
   const run::RunFiles files(folder);
   run::begin_training(config, files, text);
   return open_run(files);
 }
 
 /// The rate follows the whole run's plan.
-Subject try_settings(const run::RunConfig& asked, const ByteText& text, std::size_t steps,
+Subject try_settings(const run::RunConfig& asked, const train::ByteText& text, std::size_t steps,
                      const run::RunEvents& events) {
   run::RunConfig config = asked;
   const io::TemporaryFolder folder;
@@ -126,7 +126,7 @@ Subject try_settings(const run::RunConfig& asked, const ByteText& text, std::siz
 }
 
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
-                                     const ByteText& text, std::size_t steps,
+                                     const train::ByteText& text, std::size_t steps,
                                      const TrialEvents& events) {
   const run::RunConfig& config = *subject.config;
   steps = std::min<std::size_t>(steps, config.steps);

@@ -27,11 +27,11 @@ struct Proof {
 
 /// A run's settings at step 0, before it trains: draws the network in `folder` and opens it.
 OpenedModel open_settings(const run::RunConfig& config, const std::string& folder,
-                          const ByteText& text);
+                          const train::ByteText& text);
 
 /// What the doctor sees of a run by these settings that stops after `steps` steps. Throws Error
 /// where `events` want to stop.
-Subject try_settings(const run::RunConfig& config, const ByteText& text, std::size_t steps,
+Subject try_settings(const run::RunConfig& config, const train::ByteText& text, std::size_t steps,
                      const run::RunEvents& events = {});
 
 /// Trains `steps` steps with the subject's settings, and for each finding that has remedies as many
@@ -40,7 +40,7 @@ Subject try_settings(const run::RunConfig& config, const ByteText& text, std::si
 /// gives those of each run, by what it changes ("" for none).
 using TrialEvents = std::function<run::RunEvents(const std::string& change)>;
 std::vector<Proof> prove_by_training(const Subject& subject, const std::vector<Finding>& findings,
-                                     const ByteText& text, std::size_t steps,
+                                     const train::ByteText& text, std::size_t steps,
                                      const TrialEvents& events = {});
 
 /// Likewise runs the model of `path` on the tokens by the remedies' recipes; `subject` is how it

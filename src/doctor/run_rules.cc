@@ -222,8 +222,8 @@ void find_stalled_training(const Subject& subject, Findings& findings) {
       .rule = "training-stalls",
       .severity = Severity::kSuspicious,
       .where = "training",
-      .what = fmt::format("after {} steps the loss is {:.2f} nats a byte: {}", steps_made(subject),
-                          loss, learned_text(loss)),
+      .what = fmt::format("after {} steps the loss is {:.2f} nats per byte: {}",
+                          steps_made(subject), loss, learned_text(loss)),
       .because =
           fmt::format("below {:.2f}, {:.0f} % of the loss of the text's frequencies of bytes",
                       limit, 100 * kStalled),

@@ -81,7 +81,7 @@ FigureResult composite_gain(const FigureOptions& options) {
               .x = {"sublayers"},
               .y = {"largest sum of a row or column", AxisScale::kLog},
               .caption =
-                  "By that a stream, or a gradient, can grow. Numbers without a bound "
+                  "A stream, or a gradient, can grow by this factor. Numbers without a bound "
                   "multiply as random matrices do."};
   FigureResult result;
   for (const std::string& name : options.placements) {

@@ -32,7 +32,7 @@ FigureResult depth(const FigureOptions& options) {
   result.panels = {
       {.title = "The same few steps, at every depth",
        .x = {"layers", AxisScale::kLog},
-       .y = {"loss after training, nats a byte"},
+       .y = {"loss after training, nats per byte"},
        .caption = fmt::format(
            "On text kept aside, after {} steps at a learning rate of {} that grows over the first "
            "{}. More steps bring more of these stacks below byte frequencies; a skip that each "

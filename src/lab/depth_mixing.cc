@@ -136,7 +136,7 @@ FigureResult depth_mixing(const FigureOptions& options) {
   };
   Panel at_start = last_row("The last sublayer",
                             "Pre-norm reads all alike; post-norm forgets what is far below.");
-  Panel of_drawn = last_row("The last sublayer, of drawn numbers",
+  Panel of_drawn = last_row("The last sublayer, with drawn numbers",
                             "Each learned number has moved by N(0, 0.3²).");
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
@@ -161,7 +161,7 @@ FigureResult depth_mixing(const FigureOptions& options) {
     const Mixing drawn =
         mixing_of(placements, {.spread = kSpread, .seed = options.seed}, options.bug);
     add_curves(of_drawn, drawn);
-    result.checks.push_back(check_entries(claim + ", of drawn numbers", drawn, tolerance));
+    result.checks.push_back(check_entries(claim + ", with drawn numbers", drawn, tolerance));
   }
   for (Panel& panel : {std::ref(at_start), std::ref(of_drawn)}) {
     if (!panel.measured.empty()) result.panels.push_back(std::move(panel));

@@ -208,8 +208,9 @@ void add_half_statistics(FigureResult& result, const FigureOptions& options) {
                                       panel.measured[1], panel.predicted[1]));
   result.checks.push_back(check_gaps("Statistics in float32 give a number unless x overflows",
                                      kSource, panel.measured[0], sound_expected));
-  result.checks.push_back(check_gaps("Statistics in float16 give none up to |x − μ| = 2^-13 either",
-                                     kSource, panel.measured[1], half_expected));
+  result.checks.push_back(
+      check_gaps("Statistics in float16 give no number up to |x − μ| = 2^-13 either", kSource,
+                 panel.measured[1], half_expected));
   result.panels.push_back(std::move(panel));
 }
 

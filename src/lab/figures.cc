@@ -103,7 +103,7 @@ constexpr Figure kFigures[] = {
      .run = learning_rate},
     {.name = "rank-collapse",
      .title = "How attention makes tokens alike",
-     .question = "Are tokens still different from each other behind many layers?",
+     .question = "Are tokens still different from each other after many layers?",
      .source = "Dong et al. 2021; Noci et al. 2022",
      .defaults =
          [] {
@@ -166,8 +166,7 @@ constexpr Figure kFigures[] = {
      .run = depth_mixing},
     {.name = "lanes",
      .title = "Do the lanes stay different?",
-     .question =
-         "What is left of the differences between the lanes of a stream behind many layers?",
+     .question = "What is left of the differences between the lanes of a stream after many layers?",
      .source = "Xie et al. 2025; arXiv 2601.05732",
      .defaults =
          [] {

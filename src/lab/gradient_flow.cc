@@ -49,7 +49,7 @@ FigureResult gradient_flow(const FigureOptions& options) {
                  .y = {"root mean square", AxisScale::kLog},
                  .caption =
                      "Of the loss's gradient with respect to what each layer reads. It is 1 "
-                     "where it starts: behind the last layer, or behind pre-norm's final "
+                     "where it starts: after the last layer, or after pre-norm's final "
                      "norm, which divides it by the size of the stream."};
   Panel stream{.title = "The signal on its way forward",
                .x = {"layer"},

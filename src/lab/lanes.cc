@@ -130,7 +130,7 @@ FigureResult lanes(const FigureOptions& options) {
               .x = sublayers,
               .y = {"difference left", AxisScale::kLinear, 0},
               .caption = "1: lanes differ as they did at first. 0: all lanes are one."};
-  Panel drawn{.title = "Of drawn numbers",
+  Panel drawn{.title = "With drawn numbers",
               .x = sublayers,
               .y = {"difference left", AxisScale::kLog, 1e-3},
               .caption =

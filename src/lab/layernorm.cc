@@ -89,8 +89,8 @@ void add_densities(FigureResult& result, const Tokens& tokens) {
                                   "token. The line is the exact density; the more features, the "
                                   "nearer to the normal one.",
                                   tokens.y.flat(), {{0, 1}, after}));
-  const char* claims[] = {"Before it, counts are those of N(5, 10²)",
-                          "After it, counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
+  const char* claims[] = {"Before the norm, counts are those of N(5, 10²)",
+                          "After the norm, counts follow (1 − z²/(d − 1))^((d − 4)/2)"};
   for (std::size_t i = 0; i < std::size(claims); ++i) {
     const Panel& panel = result.panels[i];
     result.checks.push_back(check_curve(claims[i], kSource, panel.measured[0], panel.predicted[0]));
@@ -141,7 +141,7 @@ void add_moments(FigureResult& result, const Tokens& tokens) {
     keep_larger(farthest_mean, mean(y));
     keep_larger(farthest_variance, covariance(y, y) - want * want);
   }
-  result.checks.push_back({.claim = "After it, every token has mean 0",
+  result.checks.push_back({.claim = "After the norm, every token has mean 0",
                            .source = kSource,
                            .measured = farthest_mean,
                            .high = kRounding});

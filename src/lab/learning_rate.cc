@@ -29,7 +29,7 @@ std::vector<TrainingCurve> plan(const FigureOptions& options, Initialization ini
 Panel panel_of(const char* title, const TrainedCurves& trained) {
   return {.title = title,
           .x = {"learning rate", AxisScale::kLog},
-          .y = {"loss after training, nats a byte"},
+          .y = {"loss after training, nats per byte"},
           .caption =
               fmt::format("On text kept aside, after {} steps of AdamW without warm-up.", kSteps),
           .measured = trained.losses(),

@@ -67,8 +67,8 @@ void add_one_gradient(FigureResult& result, const FigureOptions& options) {
       .x = {"feature"},
       .y = {"gradient"},
       .caption =
-          "What comes in from behind the norm, and what leaves it. The line is a truth "
-          "that knows no formula: each feature moved a little, and the loss computed again.",
+          "What comes in from after the norm, and what leaves it. The line is computed without the "
+          "formula: each feature is moved a little, and the loss computed again.",
       .measured = {{"in", feature, {row.dy.flat().begin(), row.dy.flat().end()}},
                    {"out", feature, {dx.flat().begin(), dx.flat().end()}}},
       .predicted = {within("out", feature, expected, tolerance)}};
@@ -133,7 +133,7 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
              .y = {"size of the derivative", AxisScale::kLog},
              .caption =
                  "The gradient is divided by σ: ten times the row, a tenth of the gradient. "
-                 "Only below √ε = 0.003 it grows no more.",
+                 "Only below √ε = 0.003 does it stop growing.",
              .measured = {curve("derivative", &Scales::jacobian)},
              .predicted = {predicted_jacobian(sigmas, options.width)}};
   Panel parts{
@@ -141,7 +141,7 @@ void add_scales(FigureResult& result, const FigureOptions& options) {
       .x = {"standard deviation σ of the row", AxisScale::kLog},
       .y = {"share that passes", AxisScale::kLog},
       .caption =
-          "To shift a row or to rescale it changes nothing behind the norm, so no "
+          "Shifting a row or rescaling it changes nothing after the norm, so no "
           "gradient asks for it: its mean goes, and its part along x̂, but for ε. "
           "Below 1e-6 all is rounding.",
       .measured = {curve("mean", &Scales::along_one), curve("along x̂", &Scales::along_x_hat)},

@@ -6,6 +6,7 @@
 
 #include "lab/figure.h"
 #include "support/figure_verdicts.h"
+#include "support/long_tests.h"
 
 /// The figures of one norm: they agree with theory on any seed, and no longer when a bug is in what
 /// they measure.
@@ -30,7 +31,8 @@ constexpr const char* kNames[] = {"epsilon",   "instability",   "layer-vs-batch"
 
 TEST(NormFigures, AgreeWithTheoryOnSeedsThatTheyWereNotMadeWith) {
   for (const char* name : kNames) {
-    for (std::uint64_t seed = 1000; seed < 21'000; seed += 1000) {
+    for (int i = 1; i <= testing::further_seeds(); ++i) {
+      const std::uint64_t seed = 1000 * i;
       const FigureResult result = run_figure(name, {.seed = seed});
       EXPECT_EQ(result.verdict(), Verdict::kInside) << name << ", seed " << seed << "\n"
                                                     << outside(result);

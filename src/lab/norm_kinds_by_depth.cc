@@ -93,17 +93,17 @@ Series over_root(Series curve) {
 struct Panels {
   Panel depth{.title = "The gradient of the first layer, by depth",
               .x = {"layers", AxisScale::kLog},
-              .y = {"over that behind the last layer", AxisScale::kLog},
+              .y = {"relative to that after the last layer", AxisScale::kLog},
               .caption =
                   "Here a power of depth is a straight line: that of the norms which divide "
                   "by the size of a stream that grows."};
   Panel root{.title = "The same over the root of depth",
              .x = {"√layers"},
-             .y = {"over that behind the last layer", AxisScale::kLog},
+             .y = {"relative to that after the last layer", AxisScale::kLog},
              .caption =
                  "Here the exponential of √depth is a straight line. DyT and Derf divide by "
-                 "nothing: of a stream as large as √depth, that part of the features passes "
-                 "a gradient which is not squashed yet, about 1/√depth."};
+                 "nothing: in a stream as large as √depth, only features that are not yet squashed "
+                 "pass a gradient, about 1/√depth of them."};
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ struct Panels {
   explicit Panels(const FigureOptions& options) {
     const Axis rows{.label = "placement", .names = options.placements};
     stream = {
-        .title = fmt::format("The stream behind {} layers, before training", options.layers[0]),
+        .title = fmt::format("The stream after {} layers, before training", options.layers[0]),
         .x = rows,
         .y = {"root mean square; 1 in front of the first layer", AxisScale::kLog},
         .caption =
@@ -44,11 +44,11 @@ struct Panels {
         .x = rows,
         .y = {"root mean square; 1 where it starts", AxisScale::kLog},
         .caption =
-            "It starts behind the last layer, or behind the final norm of those that have one, "
+            "It starts after the last layer, or after the final norm of those that have one, "
             "which divides it by the size of the stream."};
     loss = {.title = fmt::format("Loss after {} steps", kSteps),
             .x = rows,
-            .y = {"nats a byte, on text kept aside"},
+            .y = {"nats per byte, on text kept aside"},
             .caption = fmt::format("With PyTorch's first weights, at a learning rate of {} that "
                                    "grows over {} steps.",
                                    kLearningRate, kWarmUp)};

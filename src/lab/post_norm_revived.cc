@@ -120,10 +120,10 @@ Check check_claim(const Claim& claim, const Series& gradient, std::size_t width)
 FigureResult post_norm_revived(const FigureOptions& options) {
   Panel panel{.title = "The gradient past all sublayers",
               .x = {"layers", AxisScale::kLog},
-              .y = {"of x, over that at the end", AxisScale::kLog, 1e-3},
+              .y = {"gradient of x, relative to that at the end", AxisScale::kLog, 1e-3},
               .caption =
                   "Post-norm divides it by √2 in each sublayer, and soon leaves the chart. "
-                  "Others make the skip larger, or keep a second lane without norms."};
+                  "Other placements make the skip larger, or keep a second lane without norms."};
   FigureResult result;
   const std::vector<double> depths(options.layers.begin(), options.layers.end());
   for (const std::string& name : options.placements) {

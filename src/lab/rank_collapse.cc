@@ -27,8 +27,8 @@ FigureResult rank_collapse(const FigureOptions& options) {
                 .x = {"layer"},
                 .y = {"mean cosine of two tokens"},
                 .caption =
-                    "0: tokens have nothing in common; 1: all point the same way, and nothing "
-                    "behind can tell them apart. Queries are 0, as theory takes them."};
+                    "0: tokens have nothing in common; 1: all point the same way, and no later "
+                    "layer can tell them apart. Queries are 0, as theory takes them."};
   Panel chosen{.title = "The same where attention chooses",
                .x = {"layer"},
                .y = {"mean cosine of two tokens"},

@@ -41,7 +41,7 @@ constexpr SilentBug kBugs[] = {
      [](StackPlan& plan) { one_sublayer(plan).skip = kSkipTwice; }},
     {"no-residual", "no sublayer adds the stream",
      [](StackPlan& plan) { in_every_sublayer(plan, [](Placement& p) { p.skip = kNoSkip; }); }},
-    {"norm-over-stream", "the norm of the stream is written over the stream itself",
+    {"norm-over-stream", "the normalized stream overwrites the stream itself",
      [](StackPlan& plan) {
        in_every_sublayer(plan, [](Placement& p) {
          if (p.before == Slot::kNorm) std::swap(p.before, p.after);

@@ -151,7 +151,7 @@ std::string StackSample::unmet(Quantity quantity, Reach reach) const {
   const bool goes_back = reach == Reach::kEveryLayer && (quantity == Quantity::kGradientRms ||
                                                          quantity == Quantity::kWeightGradient);
   if (goes_back && is_post_norm(stack_) && layers_over_width > kDeepestWithoutSkip) {
-    return "behind so many post-norms of this width gradients fluctuate too much";
+    return "after so many post-norms of this width gradients fluctuate too much";
   }
   if (has_learned_skip(stack_)) return "Admin's skips are not profiled here";
   if (quantity == Quantity::kWeightGradient && theory_.down_gradient.back() == 0) {

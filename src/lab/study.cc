@@ -61,9 +61,9 @@ run::RunConfig config_of(const StudyOptions& options, const StudyRun& run) {
 /// Builds the run's model, gives it its first weights and measures it.
 struct Subject {
   Decoder<float> decoder;
-  Trainer<float> trainer;
+  train::Trainer<float> trainer;
 
-  Subject(const run::RunConfig& config, const ByteText& text, StudyRun& run)
+  Subject(const run::RunConfig& config, const train::ByteText& text, StudyRun& run)
       : decoder(run::draw_decoder<float>(config)),
         trainer(decoder, text, run::trainer_options(config)) {
     probe::Profiler<float> profiler(config.context);
@@ -74,7 +74,7 @@ struct Subject {
 };
 
 /// Fills in the run; calls on_step after each step, and for those that a diverged run leaves out.
-void train(const StudyOptions& options, const ByteText& text, StudyRun& run,
+void train(const StudyOptions& options, const train::ByteText& text, StudyRun& run,
            const std::function<void()>& on_step) {
   const std::size_t steps = options.config.steps;
   Subject subject(config_of(options, run), text, run);
@@ -108,7 +108,7 @@ void plan(Study& study) {
 
 }  // namespace
 
-Study run_study(const StudyOptions& options, const ByteText& text,
+Study run_study(const StudyOptions& options, const train::ByteText& text,
                 const std::function<void(std::size_t, std::size_t)>& progress) {
   check_study(options);
   Study study{.options = options, .text_bytes = text.size(), .unigram_loss = text.unigram_loss()};

@@ -64,7 +64,7 @@ struct StudyRun {
 struct Study {
   StudyOptions options;
   std::size_t text_bytes = 0;
-  double unigram_loss = 0;                      ///< ByteText::unigram_loss()
+  double unigram_loss = 0;                      ///< train::ByteText::unigram_loss()
   std::vector<StudyRun> runs;                   ///< by placement, seed, without and with warm-up
   std::vector<StudyRun> other_initializations;  ///< by placement and seed: measured, not trained
 };
@@ -76,7 +76,7 @@ void check_study(const StudyOptions& options);
 /// initializations without training them; as many models at a time as there are threads, each on
 /// one; so the numbers do not depend on the threads. `progress` receives how many of all steps are
 /// done, from one thread at a time.
-Study run_study(const StudyOptions& options, const ByteText& text,
+Study run_study(const StudyOptions& options, const train::ByteText& text,
                 const std::function<void(std::size_t done, std::size_t all)>& progress);
 
 /// A mean over seeds with its standard deviation (0 for one seed).
@@ -116,7 +116,7 @@ struct StudyFinding {
   Strength stream = Strength::kKeeps;
   Strength gradient = Strength::kKeeps;
   std::size_t diverged = 0;  ///< runs whose loss became infinite or NaN
-  Spread without_warm_up;    ///< validation loss in nats a byte
+  Spread without_warm_up;    ///< validation loss in nats per byte
   Spread with_warm_up;
   Training training = Training::kTrains;
   std::string verdict;                ///< one sentence, made from the numbers

@@ -26,7 +26,7 @@ StudyOptions small() {
   return options;
 }
 
-ByteText some_text() {
+train::ByteText some_text() {
   std::string text;
   for (int i = 0; i < 2000; ++i) text += static_cast<char>('a' + (i * i) % 17);
   return {text, 8};

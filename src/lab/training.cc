@@ -34,10 +34,10 @@ Decoder<float> draw(const TrainingJob& job, std::uint64_t seed, const SilentBug*
   return decoder;
 }
 
-double train(const TrainingJob& job, const ByteText& text, std::uint64_t seed,
+double train(const TrainingJob& job, const train::ByteText& text, std::uint64_t seed,
              const SilentBug* bug) {
   Decoder<float> decoder = draw(job, seed, bug);
-  Trainer<float> trainer(
+  train::Trainer<float> trainer(
       decoder, text, {.batch = job.batch, .learning_rate = job.learning_rate, .seed = seed + 1});
   const double loss = trainer.run(job.steps);
   if (!(loss < kDiverged)) return kInfinity;
@@ -75,7 +75,7 @@ TrainingCurve at_depths(std::string name, TrainingJob job, const std::vector<std
 }
 
 TrainedCurves::TrainedCurves(const std::vector<TrainingCurve>& plan, const FigureOptions& options) {
-  const ByteText text(options.text, plan.at(0).jobs.at(0).context);
+  const train::ByteText text(options.text, plan.at(0).jobs.at(0).context);
   unigram_loss_ = text.unigram_loss();
   for (const TrainingCurve& curve : plan) {
     runs_.emplace_back(options.seeds, std::vector<double>(curve.x.size()));

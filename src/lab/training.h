@@ -23,7 +23,7 @@ struct TrainingJob {
   std::size_t context = 32;
   std::size_t batch = 8;
   std::size_t steps = 0;
-  LearningRate learning_rate;
+  train::LearningRate learning_rate;
   Initialization initialization = Initialization::kTorch;
 };
 

@@ -37,7 +37,7 @@ struct Panels {
              .x = {"layer"},
              .y = {"mean square of x + F(x) in the feed-forward"},
              .caption =
-                 "The sum has variance 3/2 in every layer; behind the norm it is 1 again, "
+                 "The sum has variance 3/2 in every layer; after the norm it is 1 again, "
                  "so that nothing grows with depth."};
 };
 

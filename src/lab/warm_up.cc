@@ -38,7 +38,7 @@ FigureResult warm_up(const FigureOptions& options) {
   result.panels = {
       {.title = "With and without warm-up",
        .x = {"layers", AxisScale::kLog},
-       .y = {"loss after training, nats a byte"},
+       .y = {"loss after training, nats per byte"},
        .caption = fmt::format(
            "On text kept aside, after {} steps at a learning rate of {}, which is there from the "
            "first step or grows over {} steps. At the loss of byte frequencies alone a model has "

@@ -364,7 +364,7 @@ constexpr Placement kPlacements[] = {
      .final_norm = Slot::kNorm,
      .lanes = carried(
          two(kFirst,
-             {.formula = "saved behind layer N/3, learned 1 before 7N/12",
+             {.formula = "saved after layer N/3, learned 1 before 7N/12",
               .base = saved_carry,
               .learned = [](const Place& place, Lane to,
                             Lane from) { return adds_saved(place) && to == 0 && from == 1; }},
@@ -374,7 +374,7 @@ constexpr Placement kPlacements[] = {
      .source = "modded-nanogpt, pull request 140",
      .before = Slot::kNorm,
      .final_norm = Slot::kNorm,
-     .lanes = two(kFirst, {.formula = "saved behind layer 2N/3", .base = backout_carry},
+     .lanes = two(kFirst, {.formula = "saved after layer 2N/3", .base = backout_carry},
                   {.formula = "(1, 0)", .base = backout_write},
                   {.formula = "(1, -λ), learned 0.5",
                    .base = [](const Place&, Lane, Lane from) { return from == 0 ? 1 : -0.5; },

@@ -141,7 +141,7 @@ void add_charts(HtmlPage& page, const std::vector<Drawn>& drawn) {
   figure(stream,
          "Of what each layer reads. Theory, where it has a word: from branches that are "
          "independent of the stream to branches that all point its way, of the sizes that were "
-         "measured, and of size 1 behind a norm before training; 1 in a post-norm stack before "
+         "measured, and of size 1 after a norm before training; 1 in a post-norm stack before "
          "training.");
   figure(
       chart_of(drawn, "Branches", "share of the stream", AxisScale::kLog, {columns[1], columns[2]}),

@@ -170,7 +170,7 @@ std::string caption_of(const lab::Panel& panel) {
   };
   std::string text = panel.caption;
   if (any(panel.predicted, is_measured)) text += " Pale and wide: what theory predicts.";
-  if (any(panel.predicted, has_band)) text += " Dotted edges: what still agrees with it.";
+  if (any(panel.predicted, has_band)) text += " Dotted edges: the range that still agrees with it.";
   if (any(panel.measured, is_cut)) text += " Cross: the last point before a run diverged.";
   if (any(panel.measured, has_band)) text += " Band of a line: from smallest to largest seed.";
   return text;

@@ -107,7 +107,7 @@ std::string lead(const run::RunConfig& config, const run::Metrics& metrics) {
 }  // namespace
 
 std::string loss_text(double nats) {
-  return fmt::format("{:.3f} nats, {:.3f} bits a byte", nats, nats / std::numbers::ln2);
+  return fmt::format("{:.3f} nats, {:.3f} bits per byte", nats, nats / std::numbers::ln2);
 }
 
 Chart loss_chart(const run::Metrics& metrics) {
@@ -118,7 +118,7 @@ Chart loss_chart(const run::Metrics& metrics) {
   }
   Chart chart{.title = "Loss",
               .x = {.label = "step"},
-              .y = {.label = "nats a byte"},
+              .y = {.label = "nats per byte"},
               .series = {curve(metrics.steps, "training", &run::StepMetrics::loss)}};
   if (!validation.x.empty()) chart.series.push_back(std::move(validation));
   return chart;

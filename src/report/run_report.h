@@ -9,7 +9,7 @@
 
 namespace addnorm::report {
 
-/// "2.074 nats, 2.992 bits a byte"
+/// "2.074 nats, 2.992 bits per byte"
 std::string loss_text(double nats);
 
 /// The loss by step, in training and in validation.

@@ -213,7 +213,7 @@ Series loss_series(const lab::Study& study, const std::string& placement, std::s
 Chart loss_chart(const StudyReport& report, const char* title, std::size_t warm_up) {
   Chart chart{.title = title,
               .x = {.label = "step"},
-              .y = {.label = "training loss, nats a byte", .high = 6.0}};
+              .y = {.label = "training loss, nats per byte", .high = 6.0}};
   for (const lab::StudyFinding& f : report.findings) {
     chart.series.push_back(loss_series(report.study, f.placement, warm_up));
   }

@@ -11,7 +11,7 @@ namespace addnorm::run {
 /// What one step says about itself. NaN: not finite, or unknown.
 struct StepMetrics {
   std::size_t step = 0;      ///< from 1
-  double loss = 0;           ///< before the update, in nats a byte
+  double loss = 0;           ///< before the update, in nats per byte
   double gradient_norm = 0;  ///< before it was clipped
   double learning_rate = 0;
   std::uint64_t tokens = 0;  ///< since the run's beginning
@@ -20,7 +20,7 @@ struct StepMetrics {
 
 struct Validation {
   std::size_t step = 0;
-  double loss = 0;  ///< in nats a byte, after that step
+  double loss = 0;  ///< in nats per byte, after that step
 };
 
 /// All that metrics.jsonl holds.

@@ -69,7 +69,7 @@ std::span<const Setting> settings() {
       {"steps", &C::steps, "training steps", {}, kMayChange},
       {"lr", &C::learning_rate, "AdamW's learning rate at its peak"},
       {"warm-up", &C::warm_up, "steps over which the learning rate rises to its peak"},
-      {"decay", &C::decay, "learning-rate schedule after warm-up", all_names<Decay>()},
+      {"decay", &C::decay, "learning-rate schedule after warm-up", all_names<train::Decay>()},
       {"last-lr", &C::last_share, "final learning rate as a share of the peak"},
       {"weight-decay", &C::weight_decay, "decoupled, of weights and embeddings"},
       {"beta1", &C::beta1, "AdamW's decay rate for the mean gradient"},
@@ -297,12 +297,12 @@ Decoder<T> draw_decoder(const RunConfig& config) {
 template Decoder<float> draw_decoder(const RunConfig&);
 template Decoder<BFloat16> draw_decoder(const RunConfig&);
 
-TrainerOptions trainer_options(const RunConfig& c) {
+train::TrainerOptions trainer_options(const RunConfig& c) {
   return {.batch = c.batch,
           .accumulate = c.accumulate,
           .learning_rate = {.peak = c.learning_rate,
                             .warm_up = c.warm_up,
-                            .decay = parse<Decay>("decay", c.decay),
+                            .decay = parse<train::Decay>("decay", c.decay),
                             .steps = c.steps,
                             .last_share = c.last_share},
           .adamw = {.beta1 = c.beta1, .beta2 = c.beta2, .weight_decay = c.weight_decay},

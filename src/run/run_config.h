@@ -97,6 +97,6 @@ DecoderOptions decoder_options(const RunConfig& config);
 /// With its first weights; T is float or BFloat16.
 template <typename T>
 Decoder<T> draw_decoder(const RunConfig& config);
-TrainerOptions trainer_options(const RunConfig& config);
+train::TrainerOptions trainer_options(const RunConfig& config);
 
 }  // namespace addnorm::run

@@ -30,8 +30,8 @@ bool is_due(std::size_t every, std::size_t step, std::size_t last) {
 template <typename T>
 class TrainingRun {
  public:
-  TrainingRun(const RunConfig& config, const RunFiles& files, const ByteText& text,
-              const RunEvents& events, Communicator& world);
+  TrainingRun(const RunConfig& config, const RunFiles& files, const train::ByteText& text,
+              const RunEvents& events, train::Communicator& world);
 
   RunOutcome run();
   void begin();
@@ -50,10 +50,10 @@ class TrainingRun {
   const RunConfig& config_;
   const RunFiles& files_;
   const RunEvents& events_;
-  Communicator& world_;
+  train::Communicator& world_;
   std::uint64_t fingerprint_;
   Decoder<T> decoder_;
-  Trainer<T> trainer_;
+  train::Trainer<T> trainer_;
   std::optional<MetricsLog> log_;  // the writer's
   StepMetrics last_;
   Clock::time_point start_;
@@ -61,15 +61,16 @@ class TrainingRun {
   double best_loss_ = std::numeric_limits<double>::infinity();
 };
 
-TrainerOptions trainer_options(const RunConfig& config, Communicator& world) {
-  TrainerOptions options = trainer_options(config);
+train::TrainerOptions trainer_options(const RunConfig& config, train::Communicator& world) {
+  train::TrainerOptions options = trainer_options(config);
   options.world = &world;
   return options;
 }
 
 template <typename T>
-TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files, const ByteText& text,
-                            const RunEvents& events, Communicator& world)
+TrainingRun<T>::TrainingRun(const RunConfig& config, const RunFiles& files,
+                            const train::ByteText& text, const RunEvents& events,
+                            train::Communicator& world)
     : config_(config),
       files_(files),
       events_(events),
@@ -231,8 +232,8 @@ RunOutcome TrainingRun<T>::not_finite() {
 
 }  // namespace
 
-RunOutcome run_training(const RunConfig& config, const RunFiles& files, const ByteText& text,
-                        const RunEvents& events, Communicator& world) {
+RunOutcome run_training(const RunConfig& config, const RunFiles& files, const train::ByteText& text,
+                        const RunEvents& events, train::Communicator& world) {
   check(config, world.size());
   if (config.dtype == "bf16") {
     return TrainingRun<BFloat16>(config, files, text, events, world).run();
@@ -240,12 +241,12 @@ RunOutcome run_training(const RunConfig& config, const RunFiles& files, const By
   return TrainingRun<float>(config, files, text, events, world).run();
 }
 
-void begin_training(const RunConfig& config, const RunFiles& files, const ByteText& text) {
+void begin_training(const RunConfig& config, const RunFiles& files, const train::ByteText& text) {
   check(config);
   if (config.dtype == "bf16") {
-    TrainingRun<BFloat16>(config, files, text, {}, one_process()).begin();
+    TrainingRun<BFloat16>(config, files, text, {}, train::one_process()).begin();
   } else {
-    TrainingRun<float>(config, files, text, {}, one_process()).begin();
+    TrainingRun<float>(config, files, text, {}, train::one_process()).begin();
   }
 }
 

@@ -38,12 +38,12 @@ struct RunOutcome {
 /// that, to the same bits as a run without a break. `text` is what config.text holds. Of several
 /// processes, which all call this alike, the first writes, the others read its checkpoint; it has
 /// the lock.
-RunOutcome run_training(const RunConfig& config, const RunFiles& files, const ByteText& text,
-                        const RunEvents& events, Communicator& world = one_process());
+RunOutcome run_training(const RunConfig& config, const RunFiles& files, const train::ByteText& text,
+                        const RunEvents& events, train::Communicator& world = train::one_process());
 
 /// Leaves in the folder, which has no checkpoint, what stands there before the first step: the
 /// configuration and a checkpoint of the network as it is drawn.
-void begin_training(const RunConfig& config, const RunFiles& files, const ByteText& text);
+void begin_training(const RunConfig& config, const RunFiles& files, const train::ByteText& text);
 
 /// Reads a configuration from a JSON file; what it does not name is as in `base`.
 RunConfig read_config(const std::string& file, RunConfig base = {});

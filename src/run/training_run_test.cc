@@ -40,7 +40,7 @@ class TrainingRunTest : public ::testing::Test {
     return RunFiles((folder_ / name).string());
   }
   RunOutcome run(const std::string& name, const RunEvents& events = {}) const {
-    return run_training(config_, files(name), ByteText(text_, config_.context), events);
+    return run_training(config_, files(name), train::ByteText(text_, config_.context), events);
   }
 
   io::TemporaryFolder temporary_;
@@ -156,8 +156,8 @@ TEST_F(TrainingRunTest, KeepsTheParametersOfTheBestValidation) {
   EXPECT_EQ(checkpoint.state().steps, best.step);
 
   Decoder<float> decoder(decoder_options(config_));
-  const ByteText text(text_, config_.context);
-  Trainer<float> trainer(decoder, text, trainer_options(config_));
+  const train::ByteText text(text_, config_.context);
+  train::Trainer<float> trainer(decoder, text, trainer_options(config_));
   const auto state = trainer.state();
   checkpoint.restore(std::span(state).first(decoder.parameters().size()));
   EXPECT_EQ(trainer.validate(config_.validation_batches), best.loss);
@@ -169,8 +169,8 @@ TEST_F(TrainingRunTest, SaysWhereAValueWasFirstNotFinite) {
   const RunFiles files = this->files("broken");
   const Checkpoint before(files.checkpoint);
   Decoder<float> decoder(decoder_options(config_));
-  ByteText text(text_, config_.context);
-  Trainer<float> trainer(decoder, text, trainer_options(config_));
+  train::ByteText text(text_, config_.context);
+  train::Trainer<float> trainer(decoder, text, trainer_options(config_));
   before.restore(trainer.state());
   decoder.stack().blocks()[1].feed_forward().down().weight().value(3, 4) = INFINITY;
   write_checkpoint(files.checkpoint, before.state(), trainer.state());

@@ -48,7 +48,7 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
   std::free(memory);
 }
 
-namespace addnorm {
+namespace addnorm::train {
 namespace {
 
 /// How many allocations each of a few steps makes.
@@ -83,4 +83,4 @@ TEST(Trainer, AllocatesNothingAfterItsFirstStep) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::train

@@ -6,7 +6,7 @@
 
 #include "base/require.h"
 
-namespace addnorm {
+namespace addnorm::train {
 
 ByteText::ByteText(std::string text, std::size_t context)
     : text_(std::move(text)), context_(context), training_size_(text_.size() - text_.size() / 10) {
@@ -55,4 +55,4 @@ double ByteText::unigram_loss() const {
   return loss / static_cast<double>(text_.size() - training_size_);
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::train

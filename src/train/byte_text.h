@@ -9,7 +9,7 @@
 
 #include "addnorm/torch_generator.h"
 
-namespace addnorm {
+namespace addnorm::train {
 
 /// Text as bytes, its last tenth kept for validation. A sample is a window of context + 1 bytes:
 /// inputs and, one further, targets.
@@ -40,4 +40,4 @@ class ByteText {
   std::size_t training_size_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::train

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace addnorm {
+namespace addnorm::train {
 namespace {
 
 class OneProcess final : public Communicator {
@@ -48,4 +48,4 @@ Communicator& one_process() {
   return process;
 }
 
-}  // namespace addnorm
+}  // namespace addnorm::train

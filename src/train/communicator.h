@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace addnorm {
+namespace addnorm::train {
 
 /// The processes that train one model together, as one of them sees them. What is started or called
 /// here every process must start or call, in one order: exchanges and gather() in one, the gathers
@@ -48,4 +48,4 @@ class Communicator {
 /// A process that trains alone.
 Communicator& one_process();
 
-}  // namespace addnorm
+}  // namespace addnorm::train

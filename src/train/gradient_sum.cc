@@ -6,7 +6,7 @@
 
 #include "base/parallel.h"
 
-namespace addnorm {
+namespace addnorm::train {
 namespace {
 
 constexpr std::size_t kLine = 16;      // values: parts begin at cache lines
@@ -90,4 +90,4 @@ void GradientSum<T>::add_up(Bucket& bucket) {
 template class GradientSum<float>;
 template class GradientSum<double>;
 
-}  // namespace addnorm
+}  // namespace addnorm::train

@@ -7,7 +7,7 @@
 #include "addnorm/nn/parameter.h"
 #include "train/communicator.h"
 
-namespace addnorm {
+namespace addnorm::train {
 
 /// Adds up the gradients of all processes, bucket by bucket, while backward goes on. Process r gets
 /// part r of a bucket from everybody, adds it up in order of rank, and gives the sum to everybody:
@@ -41,4 +41,4 @@ class GradientSum {
   std::size_t arrived_ = 0;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::train

@@ -12,7 +12,7 @@
 #include "train/gradient_sum.h"
 #include "train/trainer.h"
 
-namespace addnorm {
+namespace addnorm::train {
 namespace {
 
 using ::testing::Each;
@@ -179,4 +179,4 @@ TEST(TrainerOnProcesses, RefusesUnequalShares) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::train

@@ -11,7 +11,7 @@
 #include "support/gradient_check.h"
 #include "train/trainer.h"
 
-namespace addnorm {
+namespace addnorm::train {
 namespace {
 
 using ::testing::HasSubstr;
@@ -284,4 +284,4 @@ TEST(CrossEntropy, ChecksShapesBeforeItWrites) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::train

@@ -11,7 +11,7 @@
 #include "base/require.h"
 #include "base/time_account.h"
 
-namespace addnorm {
+namespace addnorm::train {
 
 namespace {
 
@@ -203,4 +203,4 @@ template class Trainer<float>;
 template class Trainer<double>;
 template class Trainer<BFloat16>;
 
-}  // namespace addnorm
+}  // namespace addnorm::train

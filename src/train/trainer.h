@@ -12,7 +12,7 @@
 #include "train/communicator.h"
 #include "train/gradient_sum.h"
 
-namespace addnorm {
+namespace addnorm::train {
 
 /// How a learning rate falls after its warm-up.
 enum class Decay { kNone, kLinear, kCosine };
@@ -109,4 +109,4 @@ class Trainer {
   std::optional<GradientSum<Value>> gradient_sum_;
 };
 
-}  // namespace addnorm
+}  // namespace addnorm::train

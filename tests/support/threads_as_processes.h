@@ -57,7 +57,7 @@ class Meeting {
 
 /// A thread as a process. What it has started seems complete only now and then, at other times on
 /// each rank, as on a network.
-class ThreadAsProcess final : public Communicator {
+class ThreadAsProcess final : public train::Communicator {
  public:
   ThreadAsProcess(Meeting& meeting, std::size_t rank)
       : meeting_(meeting), rank_(rank), chance_(static_cast<unsigned>(rank)) {}
@@ -123,7 +123,7 @@ class ThreadAsProcess final : public Communicator {
 template <typename Body>
 auto on_threads(std::size_t size, const Body& body) {
   Meeting meeting(size);
-  std::vector<decltype(body(one_process()))> results(size);
+  std::vector<decltype(body(train::one_process()))> results(size);
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {

@@ -52,8 +52,8 @@ function Question({ pre, post }: { pre: number; post: number }) {
       }}
       right={arrives(pre) && arrives(post) ? 'both' : one}
       item={state.deep}
-      reply={t`With PyTorch’s first weights layer 0 gets ${roundNumber(pre, 2)} of the last layer’s gradient in
-        pre-norm, and ${roundNumber(post, 2)} in post-norm, where it meets ${2 * LAYERS} norms.`}
+      reply={t`With PyTorch’s first weights layer 0 gets ${roundNumber(pre, 2)} times the last layer’s gradient in
+        pre-norm, and ${roundNumber(post, 2)} times in post-norm, where it meets ${2 * LAYERS} norms.`}
     />
   );
 }
