@@ -76,7 +76,7 @@ test('has no text that is not translated', async () => {
   twoRuns();
   const page = await openRuns('?lang=de', { ...inWideLetters, heading: wide('Training runs') });
   await page.locator('tr[data-curve="sweep/other"]').first().waitFor({ state: 'attached' });
-  const parts = page.locator('body');
+  const parts = page.locator('#app');
   const ofRuns = /^(done|sweep\/other)|^(lr|steps)$/;
   expect((await plainTexts(parts)).filter((text) => !ofRuns.test(text))).toEqual([]);
   expect(await seriousFindings(page, 'body')).toEqual([]);

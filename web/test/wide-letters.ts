@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Locator } from 'playwright-core';
 import { parsePo } from '../plugins/po';
+import { loadKernels } from '../src/kernels/current';
 import type { PageOptions } from './page';
 
 const list = fileURLToPath(new URL('../src/locales/en.po', import.meta.url));
@@ -37,7 +38,9 @@ export const inWideLetters: PageOptions = {
 export async function plainTexts(part: Locator): Promise<string[]> {
   const texts = await part.evaluateAll((parts) => {
     const isCode = (element: Element) =>
-      element.closest('code, pre, style, .katex, .formula, .closing-references, option[lang]');
+      element.closest(
+        'code, pre, style, .katex, .formula, .closing-references, .model-text, textarea, option[lang]',
+      );
     const ATTRIBUTES = ['aria-label', 'aria-valuetext', 'title', 'placeholder', 'alt'];
     return parts.flatMap((part) =>
       [part, ...part.querySelectorAll('*')]
@@ -56,29 +59,37 @@ export async function plainTexts(part: Locator): Promise<string[]> {
 /** What has no translation. */
 const WORDS = [
   'Add',
+  'Attention Residuals',
   'BatchNorm',
   'BERT',
   'block.cc',
   'CSV',
   'd_head',
   'd_model',
+  'DeepSeek-V4',
+  'DenseFormer',
   'docs/theory.md',
   'GPT-2 small',
   'GPT-3',
   'GroupNorm',
+  'Identity-HC',
   'InstanceNorm',
   'JavaScript',
+  'Kimi K3',
   'LayerNorm',
   'Llama',
   'mean\\(g',
+  'mHC',
   'n_heads',
   'Norm',
   'PNG',
   'Python',
   'PyTorch',
   'ReLU',
+  'ResiDual',
   'RMS',
   'RMSNorm',
+  'SiameseNorm',
   'softmax',
   'SVG',
   'Transformer base',
@@ -86,4 +97,5 @@ const WORDS = [
   'What does a deep network forget',
   'Xavier',
 ];
-const NAMES = new RegExp(`\\b(${WORDS.join('|')})\\b`, 'g');
+const placements = (await loadKernels()).placements().map(({ name }) => name);
+const NAMES = new RegExp(`\\b(${[...placements, ...WORDS].join('|')})\\b`, 'g');

@@ -150,9 +150,9 @@ function Models() {
         />
       </div>
       <p class="hint">
-        Values moved: what an Add &amp; Norm reads and writes for each token and sublayer, in one
-        pass over memory, in units of the width d. BBH is a collection of reasoning tasks, GPQA of
-        questions in science; both give percent of right answers.
+        {t`Values moved: what an Add & Norm reads and writes for each token and sublayer, in one
+          pass over memory, in units of the width d. BBH is a collection of reasoning tasks, GPQA of
+          questions in science; both give percent of right answers.`}
       </p>
     </>
   );
