@@ -111,5 +111,8 @@ const inputs = computed<Inputs>(() => ({
 
 export const result = computed(() => addNorm(inputs.value));
 export const comparison = computed(() => compare(inputs.value));
-/** … and as it is, or would be, when F(x) is multiplied by INJECTED. */
-export const injected = computed(() => compare({ ...inputs.value, factor: INJECTED }));
+/** By how much x̂ changes when F(x) is multiplied by INJECTED. */
+export const changeByInjection = computed(() => {
+  const [before, after] = [1, INJECTED].map((factor) => addNorm({ ...inputs.value, factor }));
+  return largestDifference(before.normalized, after.normalized);
+});

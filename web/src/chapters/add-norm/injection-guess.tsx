@@ -2,7 +2,7 @@
 
 import { t } from '../../language/text';
 import { GuessCard } from '../../ui/guess';
-import { INJECTED, injected } from './compute';
+import { changeByInjection, INJECTED } from './compute';
 import { state } from './state';
 import { isSame } from './verdict';
 
@@ -13,7 +13,7 @@ const ANSWERS = {
 };
 
 export function InjectionGuess() {
-  const same = isSame(injected.value);
+  const same = isSame(changeByInjection.value);
   return (
     <GuessCard
       question={t`F(x) is multiplied by ${INJECTED}. What does x̂ do?`}

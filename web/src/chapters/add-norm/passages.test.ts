@@ -3,7 +3,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { loadKernels, setKernels } from '../../kernels/current';
 import { layerNorm } from './compute';
-import { distance, other, passage } from './passages';
+import { distance, other, passages } from './passages';
 
 beforeAll(async () => setKernels(await loadKernels()));
 
@@ -46,7 +46,7 @@ function expectClose(found: readonly number[], wanted: readonly number[]) {
 }
 
 test.each(tokens)('plain, post and pre are their formulas: %d, %d, %d, %d, %d', (...x) => {
-  const [plain, post, pre] = (['plain', 'post', 'pre'] as const).map((a) => passage(a, x));
+  const { plain, post, pre } = passages(x);
   expectClose(plain.gives, f(x));
   expectClose(plain.leaves, f(x));
   expectClose(post.leaves, layerNorm(plus(x, f(x))));
@@ -56,7 +56,7 @@ test.each(tokens)('plain, post and pre are their formulas: %d, %d, %d, %d, %d', 
 
 test.each(tokens)('what F does not read is lost without a residual alone: %d, …', (...x) => {
   const apart = (a: 'plain' | 'post' | 'pre') =>
-    distance(passage(a, x).leaves, passage(a, other(x)).leaves);
+    distance(passages(x)[a].leaves, passages(other(x))[a].leaves);
   expect(distance(x, other(x))).toBeCloseTo(Math.SQRT2, 12);
   expect(other(x).every((v) => Math.abs(v) <= 1)).toBe(true);
   expect(apart('plain')).toBe(0);

@@ -37,8 +37,10 @@ function sublayer(): Block {
   return block;
 }
 
-function f(x: Vector): number[] {
-  return Array.from(sublayer().forward(Float32Array.from(x)));
+/** F of each token, in one call. */
+function f(tokens: Vector[]): number[][] {
+  const y = sublayer().forward(Float32Array.from(tokens.flat()), { length: 1 });
+  return tokens.map((_, i) => Array.from(y.subarray(i * FEATURES, (i + 1) * FEATURES)));
 }
 
 /** A token on its way: what F reads, what F gives, what leaves the sublayer. */
@@ -48,11 +50,15 @@ export interface Passage {
   leaves: Vector;
 }
 
-export function passage(arrangement: Arrangement, x: Vector): Passage {
-  const reads = arrangement === 'pre' ? layerNorm(x) : x;
-  const gives = f(reads);
-  const { sum, output } = addNormToken(LAYER_NORM, x, gives, 1, 0);
-  return { reads, gives, leaves: { plain: gives, post: output, pre: sum }[arrangement] };
+export function passages(x: Vector): Record<Arrangement, Passage> {
+  const normalized = layerNorm(x);
+  const [ofX, ofNormalized] = f([x, normalized]);
+  const norm = (branch: Vector) => addNormToken(LAYER_NORM, x, branch, 1, 0);
+  return {
+    plain: { reads: x, gives: ofX, leaves: ofX },
+    post: { reads: x, gives: ofX, leaves: norm(ofX).output },
+    pre: { reads: normalized, gives: ofNormalized, leaves: norm(ofNormalized).sum },
+  };
 }
 
 /** Another token: the same but for what F does not read. */

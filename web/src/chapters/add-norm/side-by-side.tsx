@@ -8,7 +8,14 @@ import { type Box, Label, Line, type Point } from '../../ui/marks';
 import { roundNumber } from '../../ui/numbers';
 import { DataTable, Rounded } from '../../ui/table';
 import { normalizeToken } from '../../kernels/token';
-import { ARRANGEMENTS, type Arrangement, distance, other, type Passage, passage } from './passages';
+import {
+  ARRANGEMENTS,
+  type Arrangement,
+  distance,
+  other,
+  type Passage,
+  passages,
+} from './passages';
 import {
   AIR,
   chartIn,
@@ -54,10 +61,11 @@ interface Pair {
 export function SideBySide() {
   const x = state.x.value;
   const x2 = other(x);
+  const [of, ofOther] = [passages(x), passages(x2)];
   const pairs = ARRANGEMENTS.map((arrangement) => ({
     arrangement,
-    of: passage(arrangement, x),
-    ofOther: passage(arrangement, x2),
+    of: of[arrangement],
+    ofOther: ofOther[arrangement],
   }));
   return (
     <div class="an-arrangements">

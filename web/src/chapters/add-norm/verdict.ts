@@ -7,7 +7,7 @@ import { type Comparison, EPSILON, INJECTED } from './compute';
 /** Differences below this come from ε and rounding alone. */
 const SAME = 1e-4;
 
-export function isSame({ difference }: Comparison): boolean {
+export function isSame(difference: number): boolean {
   return difference < SAME;
 }
 
@@ -18,7 +18,7 @@ export function verdict(c: Comparison, unstable: boolean, residual: boolean): st
   const cosines = [c.withStable, c.withX, c.withBranch, c.stableWithX, c.stableWithBranch];
   if (cosines.some(Number.isNaN)) return `${NO_DIRECTION} ${unstable ? scale(c) : ''}`;
   if (!unstable) return residual ? bothPaths(c) : branchOnly(c);
-  return `${isSame(c) ? same(c, residual) : changed(c)} ${scale(c)}`;
+  return `${isSame(c.difference) ? same(c, residual) : changed(c)} ${scale(c)}`;
 }
 
 function scale({ deviationRatio, gradientRatio }: Comparison): string {
