@@ -84,7 +84,7 @@ test('the causal mask: in the drawing, the code, the weights and what an output 
     [1, 2, 3, 4, 5, 6].map((token) => token >= 4),
   );
   expect(await block.locator('[data-verdict=mask]').innerText()).toContain(
-    'did not change by a single bit',
+    'no output before it has changed by a single bit',
   );
 });
 

@@ -41,6 +41,16 @@ test('has the state of its address, and links to the whole page in it', async ()
   await expect.poll(() => vector(chapter(whole, 'step-by-step'), 'x')).toEqual([3, 3, 3, 3]);
 });
 
+test('questions and their replies stay without the text, and go with the controls', async () => {
+  const page = await embed('backward&hide=text', 'Backward');
+  const guess = page.locator('.guess');
+  await guess.getByRole('radio', { name: 'Zero' }).check();
+  expect(await guess.innerText()).toContain('Right.');
+  expect(await guess.getByText('there is nothing to send back').isVisible()).toBe(true);
+  const bare = await embed('backward&hide=controls', 'Backward');
+  expect(await bare.locator('.guess').isVisible()).toBe(false);
+});
+
 test('links to other chapters open these in the whole page', async () => {
   const page = await embed('backward', 'Backward');
   const link = chapter(page, 'backward').getByRole('link', { name: 'the highway' });

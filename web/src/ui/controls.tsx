@@ -116,7 +116,7 @@ export function Choice<V extends string>({
 }: RadioProps<V>) {
   const name = useId();
   return (
-    <fieldset class={`control choice ${right === undefined ? '' : 'question'}`}>
+    <fieldset class="control choice">
       <legend>{label}</legend>
       {values.map((value) => (
         <label key={value}>

@@ -200,6 +200,15 @@ function Example() {
         512, 8, 2048, pre-norm and no mask C++ and Python both print 2 x 10 x 512, 3152384 and
         0.2057. JavaScript draws the same weights, but another x: its mean is close to that.`}
       </p>
+      <p>
+        <Trans>
+          While a model is trained, dropout often stands at the end of each branch, before the sum:
+          x + Dropout(F(LN(x))). In PyTorch’s own words a post-norm sublayer with it is{' '}
+          <code>norm(x + dropout(sublayer(x)))</code>, with <code>norm = nn.LayerNorm(64)</code> and{' '}
+          <code>dropout = nn.Dropout(0.1)</code>. It changes no shape, and in evaluation it does
+          nothing.
+        </Trans>
+      </p>
       <div class="controls">
         <Choice label={t`Programming language`} item={state.language} labels={LANGUAGE_NAMES} />
         <Choice label={t`Placement`} item={state.placement} labels={PLACEMENT_NAMES} />
@@ -214,15 +223,6 @@ function Example() {
       <pre class="block-command">
         <code>{COMMANDS[language]}</code>
       </pre>
-      <p>
-        <Trans>
-          While a model is trained, dropout often stands at the end of each branch, before the sum:
-          x + Dropout(F(LN(x))). In PyTorch’s own words a post-norm sublayer with it is{' '}
-          <code>norm(x + dropout(sublayer(x)))</code>, with <code>norm = nn.LayerNorm(64)</code> and{' '}
-          <code>dropout = nn.Dropout(0.1)</code>. It changes no shape, and in evaluation it does
-          nothing.
-        </Trans>
-      </p>
     </>
   );
 }

@@ -115,8 +115,8 @@ function Result({ run, request, milliseconds }: Ran) {
       </ul>
       <p class="hint">
         {translated(run.setting)}.{' '}
-        {t`After ${translated(run.source)}. Behind ± stand four standard
-          errors of a mean over seeds. Computed here in ${Math.round(milliseconds)} ms; the same from
+        {t`After ${translated(run.source)}. The number after ± is four
+          standard errors of a mean over seeds. Computed here in ${Math.round(milliseconds)} ms; the same from
           the program:`}
       </p>
       <Code name={t`command`} text={command(request)} />
