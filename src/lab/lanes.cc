@@ -113,8 +113,8 @@ std::vector<BlockPlacement> all_alike(std::vector<BlockPlacement> placements) {
 }
 
 Check check_trap(const std::string& name, const DrawnStack& drawn, const FigureOptions& options) {
-  return {.claim = fmt::format("{}: lanes that are read and written alike give A no gradient, in "
-                               "parts of what drawn numbers give",
+  return {.claim = fmt::format("{}: lanes that are read and written alike give A no gradient, as "
+                               "a share of what drawn numbers give",
                                name),
           .source = "docs/arrangements.md",
           .measured = carry_gradient(all_alike(drawn.placements), 0, options) /

@@ -193,7 +193,7 @@ void add_widths(FigureResult& result, const FigureOptions& options) {
                     .x = {"width d", AxisScale::kLog},
                     .y = {"share of its square", AxisScale::kLog},
                     .caption =
-                        "Of a gradient without preferred direction, 2 of d dimensions go: "
+                        "Of a gradient without preferred direction, 2 of d dimensions are removed: "
                         "half of it at d = 4, nearly nothing in a wide model.",
                     .measured = {mean_curve("removed", widths, draws)},
                     .predicted = {within("removed", widths, expected, tolerance)}};

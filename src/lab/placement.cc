@@ -105,7 +105,7 @@ struct Panels {
               .x = {"layers", AxisScale::kLog},
               .y = {"ratio", AxisScale::kLog},
               .caption =
-                  "At 1 the gradients of both ends have one size. Pre-norm's first layers "
+                  "At 1 the gradients of both ends have the same size. Pre-norm's first layers "
                   "have the larger ones."};
   Panel layers;
 

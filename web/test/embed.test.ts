@@ -120,12 +120,12 @@ test.each(chapters.map(({ source }) => source.id))(
 test('a chapter or a part that is none is told of in one sentence', async () => {
   const unknown = await openPage('?embed=highways', { until: 'alert' });
   expect(await unknown.getByRole('alert').textContent()).toMatch(
-    /^“highways” is not a chapter; there are add-norm, step-by-step, .*, lab\.$/,
+    /^“highways” is not a chapter; the chapters are add-norm, step-by-step, .*, lab\.$/,
   );
   expect(await unknown.locator('section, .embed-source').count()).toBe(0);
   const page = await openPage('?embed=quiz&hide=texts', { until: 'alert' });
   expect(await page.getByRole('alert').textContent()).toMatch(
-    /^“texts” cannot be hidden; there are title, text, .*, source\.$/,
+    /^“texts” cannot be hidden; these can: title, text, .*, source\.$/,
   );
 });
 

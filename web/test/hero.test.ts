@@ -21,7 +21,7 @@ const picture = (page: Page) =>
 test('flips of the switches, by mouse and by keyboard, are measured and said', async () => {
   const page = await open();
   const [add, norm] = ['Add', 'Norm'].map((name) => page.getByRole('switch', { name }));
-  expect(await verdict(page)).toBe('It carries.');
+  expect(await verdict(page)).toBe('It gets through.');
   const carries = await picture(page);
   await add.click();
   await expect.poll(() => verdict(page)).toBe('It collapses.');
@@ -34,7 +34,7 @@ test('flips of the switches, by mouse and by keyboard, are measured and said', a
   await page.getByRole('button', { name: 'Undo' }).click();
   await expect.poll(() => verdict(page)).toBe('It fades.');
   await page.getByRole('button', { name: 'Reset all' }).click();
-  await expect.poll(() => verdict(page)).toBe('It carries.');
+  await expect.poll(() => verdict(page)).toBe('It gets through.');
   expect(await picture(page)).toBe(carries);
 });
 

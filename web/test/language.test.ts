@@ -7,7 +7,7 @@ import { inWideLetters, plainTexts, wide } from './wide-letters';
 
 test.each(offered)('the page is there in %s, also on a phone', async (language) => {
   const page = await openPage(`?lang=${language}`, { width: 360 });
-  await page.getByText(translation(language, 'It carries.')).waitFor();
+  await page.getByText(translation(language, 'It gets through.')).waitFor();
   const root = page.locator('html');
   expect(await root.getAttribute('lang')).toBe(language);
   expect(await root.evaluate(({ scrollWidth }) => scrollWidth)).toBeLessThanOrEqual(360);
@@ -16,7 +16,7 @@ test.each(offered)('the page is there in %s, also on a phone', async (language) 
 
 test('the page frame has no text that is not translated', async () => {
   const page = await openPage('?lang=de', inWideLetters);
-  await page.getByText(wide('It carries.')).waitFor();
+  await page.getByText(wide('It gets through.')).waitFor();
   expect(await page.evaluate(() => document.documentElement.lang)).toBe('de');
   expect(await page.title()).toBe(wide('Add & Norm, to see, touch and try'));
   expect(await plainTexts(page.locator('header, [role=toolbar], nav, .closing, footer'))).toEqual(

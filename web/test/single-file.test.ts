@@ -15,7 +15,7 @@ test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-n
   'works by itself at “%s”',
   async (hash) => {
     const page = await openPage(hash, { file });
-    await page.getByText('It carries.').waitFor();
+    await page.getByText('It gets through.').waitFor();
     if (hash === '') {
       await page.getByRole('switch', { name: 'Norm' }).click();
       await page.getByText('It explodes.').waitFor();
@@ -33,7 +33,7 @@ test.skipIf(!existsSync(file)).each(['', '#highway?hw.layers=6', '#lab', '#add-n
 
 test.skipIf(!existsSync(file)).each(offered)('has the language %s in itself', async (language) => {
   const page = await openPage(`?lang=${language}`, { file });
-  await page.getByText(translation(language, 'It carries.')).waitFor();
+  await page.getByText(translation(language, 'It gets through.')).waitFor();
 });
 
 test.skipIf(!existsSync(file))('is below 2 MiB, and names nothing to load', () => {

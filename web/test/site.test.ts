@@ -39,7 +39,7 @@ describe.skipIf(!existsSync(folder))('the site', () => {
   test('leads from its first page to the tutorial, which computes', async () => {
     const page = await openPage('', { address, heading: 'addnorm' });
     await page.getByRole('link', { name: 'The tutorial', exact: true }).click();
-    await page.getByText('It carries.').waitFor();
+    await page.getByText('It gets through.').waitFor();
   });
 
   test('leads to the documentation', async () => {

@@ -22,12 +22,12 @@ export const hidden = (query.get('hide') ?? '').split(',').filter(Boolean);
 /** What of the request cannot be done, as one sentence; '' if all can. */
 export function complaint(chapters: readonly string[]): string {
   if (!chapters.includes(embedded!)) {
-    return t`${quoted(embedded!)} is not a chapter; there are ${chapters.join(', ')}.`;
+    return t`${quoted(embedded!)} is not a chapter; the chapters are ${chapters.join(', ')}.`;
   }
   const stranger = hidden.find((name) => !(PARTS as readonly string[]).includes(name));
   return stranger === undefined
     ? ''
-    : t`${quoted(stranger)} cannot be hidden; there are ${PARTS.join(', ')}.`;
+    : t`${quoted(stranger)} cannot be hidden; these can: ${PARTS.join(', ')}.`;
 }
 
 function quoted(name: string): string {

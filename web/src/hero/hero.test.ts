@@ -19,7 +19,7 @@ function measure(add: boolean, norm: boolean) {
 }
 
 test.each([
-  [true, true, 'It carries.'],
+  [true, true, 'It gets through.'],
   [false, true, 'It collapses.'],
   [true, false, 'It explodes.'],
   [false, false, 'It fades.'],
@@ -50,20 +50,22 @@ test('sentences say what the numbers say', () => {
     return `${verdict} ${reason}`;
   };
   expect(words(1.5, 2, 0.5)).toBe(
-    'It carries. The signal arrives at 1.5 times its size, the gradient comes back at 2 times its ' +
+    'It gets through. The signal arrives at 1.5 times its size, the gradient comes back at 2 times its ' +
       'own, and the tokens can still be told apart.',
   );
   expect(words(1e-3, 1e-5, 0.995)).toBe(
-    'It fades. One 1,000th of the signal is left, one 100,000th of the gradient, and all tokens ' +
-      'end as nearly the same vector.',
+    'It fades. One 1,000th of the signal is left, one 100,000th of the gradient is left, and all ' +
+      'tokens end as nearly the same vector.',
   );
   expect(words(1, 2e4, 0.98)).toContain(
-    'the gradient 20,000-fold, and the tokens can still be told apart.',
+    'the gradient grows 20,000-fold, and the tokens can still be told apart.',
   );
   expect(words(NaN, NaN, NaN)).toBe(
     'It explodes. The signal outgrows float32, there is no gradient, and no token has a direction.',
   );
-  expect(words(0, 0, NaN)).toContain('Nothing of the signal is left, nothing of the gradient');
+  expect(words(0, 0, NaN)).toContain(
+    'Nothing of the signal is left, nothing of the gradient is left',
+  );
 });
 
 const spread = (colours: Colour[]) => {

@@ -26,7 +26,7 @@ function ratio(a: number, b: number): number {
 function verdictOn(fates: ReturnType<typeof fateOf>[], cosine: number): string {
   if (fates.some((fate) => fate === 'explodes' || fate === 'overflows')) return t`It explodes.`;
   if (fates.includes('vanishes')) return t`It fades.`;
-  return cosine >= ALIKE ? t`It collapses.` : t`It carries.`;
+  return cosine >= ALIKE ? t`It collapses.` : t`It gets through.`;
 }
 
 function signalWords(ratio: number): string {
@@ -41,6 +41,8 @@ function signalWords(ratio: number): string {
       return Number.isFinite(ratio)
         ? t`The signal grows ${large(ratio)}-fold`
         : t`The signal grows beyond float32`;
+    case 'shrinks':
+      return t`The signal shrinks to ${round(ratio)} of its size`;
     default:
       return t`The signal arrives at ${round(ratio)} times its size`;
   }
@@ -52,12 +54,12 @@ function gradientWords(ratio: number): string {
       return t`there is no gradient`;
     case 'vanishes':
       return ratio === 0
-        ? t`nothing of the gradient`
-        : t`one ${large(1 / ratio)}th of the gradient`;
+        ? t`nothing of the gradient is left`
+        : t`one ${large(1 / ratio)}th of the gradient is left`;
     case 'explodes':
       return Number.isFinite(ratio)
-        ? t`the gradient ${large(ratio)}-fold`
-        : t`the gradient beyond float32`;
+        ? t`the gradient grows ${large(ratio)}-fold`
+        : t`the gradient grows beyond float32`;
     default:
       return t`the gradient comes back at ${round(ratio)} times its own`;
   }

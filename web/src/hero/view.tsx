@@ -61,7 +61,7 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
   );
 }
 
-const NAME = t`Lanes from layer 0, below, to layer ${OPTIONS.layers}, above: one for each byte of
+const NAME = t`Bands from layer 0, below, to layer ${OPTIONS.layers}, above: one for each byte of
   “${SENTENCE}”. The sentence above it and the table that follows say what they show.`;
 
 function Hint({ milliseconds }: { milliseconds: number | undefined }) {

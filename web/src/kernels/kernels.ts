@@ -181,9 +181,9 @@ export class Kernels extends AddNorm {
 
 export interface Session {
   readonly parameters: number;
-  readonly unigramLoss: number; // nats a byte that the bytes' frequencies alone give
+  readonly unigramLoss: number; // nats per byte that the bytes' frequencies alone give
   measure(): StackMeasurement;
-  step(): number; // one step of training; the loss before it, in nats a byte
+  step(): number; // one step of training; the loss before it, in nats per byte
   validate(batches: number): number;
   destroy(): void;
 }

@@ -32,7 +32,7 @@ export interface PromptMeasurement {
 }
 
 export interface Prediction {
-  loss: number; // on the prompt's own bytes, in nats a byte
+  loss: number; // on the prompt's own bytes, in nats per byte
   next: Float64Array; // the probability of each byte after the prompt
   continuation: Uint8Array; // bytes after it, each the likeliest after those before
 }

@@ -49,7 +49,7 @@ export function Curves() {
       <LineChart
         name={t`Loss in training, and of validation (dots)`}
         xLabel={t`step`}
-        yLabel={t`nats a byte`}
+        yLabel={t`nats per byte`}
         {...charts.loss}
         logarithmic={logarithmic}
         height={340}

@@ -2,7 +2,7 @@
 
 export interface Step {
   step: number;
-  loss: number | null; // nats a byte; null: not finite
+  loss: number | null; // nats per byte; null: not finite
   gradient_norm: number | null;
   learning_rate: number;
 }

@@ -14,7 +14,7 @@ export function RunList({ runs }: { runs: readonly Run[] }) {
       <DataTable
         caption={t`Runs, the newest first`}
         visible
-        columns={[t`run`, t`state`, t`step`, t`loss`, t`bits a byte`, t`tokens/s`, ...settings]}
+        columns={[t`run`, t`state`, t`step`, t`loss`, t`bits per byte`, t`tokens/s`, ...settings]}
         rows={runs.map((run) => ({
           head: <Name run={run} />,
           cells: [

@@ -97,7 +97,7 @@ describe('the state', () => {
     expect(state.gamma.value).toBe(1);
     expect(state.gamma.problem.value).toBe('is 7, must be a number from 0 to 3');
     expect(complaints).toHaveLength(5);
-    expect(complaints.join()).toContain('“nonsense” is nothing this page has');
+    expect(complaints.join()).toContain('this page has no “nonsense”');
     state.gamma.value = 2;
     expect(state.gamma.problem.value).toBe('');
     resetState(state);

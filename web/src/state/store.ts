@@ -103,7 +103,6 @@ export function readState(text: string): string[] {
       if (value !== null && !item.read(value)) complaints.push(`${key} ${item.problem.value}`);
     }
   });
-  for (const key of query.keys())
-    complaints.push(t`“${key.slice(0, 24)}” is nothing this page has`);
+  for (const key of query.keys()) complaints.push(t`this page has no “${key.slice(0, 24)}”`);
   return complaints;
 }

@@ -22,7 +22,7 @@ export function Compass() {
   return (
     <Figure
       title={t`… and as a direction`}
-      name={t`Arrows of one length from one point: LayerNorm(x), LayerNorm(F), and x̂ between them.`}
+      name={t`Arrows of equal length from one point: LayerNorm(x), LayerNorm(F), and x̂ between them.`}
       width={WIDTH}
       height={HEIGHT}
       draw={() => (

@@ -35,7 +35,7 @@ export function Concepts() {
       <Idea title={t`Internal covariate shift: a reason that was tested`}>
         <p>{t`BatchNorm’s authors gave a reason in 2015: while the layers below learn, the inputs of a
           layer drift (internal covariate shift), and a norm stops the drift. It is often repeated
-          for LayerNorm. Santurkar et al. 2018 tested it: they added noise behind each BatchNorm, so
+          for LayerNorm. Santurkar et al. 2018 tested it: they added noise after each BatchNorm, so
           that the inputs drifted more than without any norm, and the network still trained nearly
           as fast as with BatchNorm alone. What they found instead is a smoother loss. Of LayerNorm,
           Xu et al. 2019 found that what it does to the gradient matters more than what it does to

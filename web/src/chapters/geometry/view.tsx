@@ -35,8 +35,7 @@ export function Geometry() {
       <NearTheLine />
 
       <h3>{t`Backward takes the same two directions away`}</h3>
-      <p>{t`The loss sends back g, its gradient by x̂ (g = γ ⊙ dy, where dy is its gradient by the
-        output). Think of forward again. Moving x along 1 leaves x̂ where it is. Moving x along x̂
+      <p>{t`The loss sends back g, its gradient with respect to x̂ (g = γ ⊙ dy, where dy is its gradient with respect to the output). Think of forward again. Moving x along 1 leaves x̂ where it is. Moving x along x̂
         only makes x − μ longer, so x̂ stays too, but for ε. The loss cannot depend on either move,
         so the gradient of x has no part along them: backward takes both from g. Drag g.`}</p>
       <Backward />
@@ -61,7 +60,7 @@ const STEP_LABELS = {
 };
 
 const VIEWS = [
-  { name: t`Aslant`, turn: state.turn.field.initial, tilt: state.tilt.field.initial },
+  { name: t`At an angle`, turn: state.turn.field.initial, tilt: state.tilt.field.initial },
   { name: t`Along 1`, turn: 45, tilt: 35 },
   { name: t`From the side`, turn: -45, tilt: 0 },
 ];

@@ -88,7 +88,7 @@ function lanes(): number[] {
 function words(part: number): string {
   if (part < 1e-9) {
     return t`All lanes are equal, so each row of the gradient of A has the same number three times: A cannot
-      tell from which lane to take more. Behind Sinkhorn, where rows must keep the sum 1, nothing is left.
+      tell from which lane to take more. After Sinkhorn, where rows must keep the sum 1, nothing is left.
       However long it trains, A learns nothing from these lanes.`;
   }
   const size = t`The largest gradient of a logit is ${roundNumber(part, 2)} of the largest of A.`;

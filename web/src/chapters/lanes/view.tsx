@@ -74,11 +74,11 @@ export function LanesChapter() {
       </p>
       <p class="hint">
         <Trans>
-          The numbers of the rows, which are those at the start of training, M and the products of A
-          come from the library. <ChapterLink to="lab">The lab</ChapterLink> compares M and the
-          products with measured streams (depth-mixing, lanes, composite-gain). The results in the
-          first table, and the gains of mHC’s test model, come from the papers. The values moved
-          follow from the formulas, or come from the papers too.
+          The numbers of the rows (those at the start of training), M and the products of A come
+          from the library. <ChapterLink to="lab">The lab</ChapterLink> compares M and the products
+          with measured streams (depth-mixing, lanes, composite-gain). The results in the first
+          table, and the gains of mHC’s test model, come from the papers. The values moved follow
+          from the formulas, or come from the papers too.
         </Trans>
       </p>
     </>
@@ -372,7 +372,8 @@ function Mixing() {
             </li>
             <li>
               <Trans>
-                Attention Residuals start with a mean. For F, behind a norm, that is pre-norm.
+                Attention Residuals start with a mean. For F, which reads through a norm, that is
+                pre-norm.
               </Trans>
             </li>
           </ul>

@@ -25,13 +25,13 @@ export function SkipBars(props: SkipBarsProps) {
   const title = part === 'layer' ? t`Loss without each layer` : t`Loss without each sublayer`;
   return (
     <Figure
-      name={t`${title}, in nats a byte. The table that follows has the numbers.`}
+      name={t`${title}, in nats per byte. The table that follows has the numbers.`}
       title={title}
       height={HEIGHT}
       draw={(width) => <Plot {...props} width={width} />}
     >
       <DataTable
-        caption={t`${title}, in nats a byte`}
+        caption={t`${title}, in nats per byte`}
         columns={[t`without`, t`loss`, t`more than the whole network`]}
         rows={[
           { head: t`nothing`, cells: [whole.loss, 0], data: { without: 'nothing' } },
@@ -62,7 +62,7 @@ function Plot({ whole, without, part, chosen, width }: SkipBarsProps & { width: 
   return (
     <>
       <Label at={[box.x + box.width, EDGE + 4]} anchor="end" class="faint">
-        {t`nats a byte`}
+        {t`nats per byte`}
       </Label>
       <Names names={part === 'layer' ? [] : [ATTENTION, FEED_FORWARD]} />
       <YAxis plot={box} scale={y} ticks={linearTicks(y, 5)} />

@@ -57,7 +57,7 @@ function Skipped({ prompt, reading }: Shown) {
       <p class="hint">
         <Trans>
           The dashed line is the whole network. The loss is in{' '}
-          <ChapterLink to="placement">nats a byte</ChapterLink>: 5.55 for a blind guess among 256.
+          <ChapterLink to="placement">nats per byte</ChapterLink>: 5.55 for a blind guess among 256.
         </Trans>
       </p>
       <div class="controls">

@@ -76,16 +76,14 @@ function Results({ prompt, reading }: Shown) {
       <p>
         {t`Training does not treat features alike.`} {featureWords(rows)}{' '}
         {t`In large language models single features are many times, some of them thousands of times, the
-          rest. Numbers of few bits that share one scale then have none left for the others: that is what
-          makes such models hard to quantize.`}
+          rest. A format with few bits and one shared scale then has hardly any bits left for the others: that is what makes such models hard to quantize.`}
       </p>
       <PromptList />
       <FeatureMap rows={rows} />
       <h3>{t`What γ has learned`}</h3>
       <p>
         {t`Every γ starts at 1, the dashed line.`} {gammaWords(gammas)}{' '}
-        {t`A sublayer reads less of a feature whose γ is small; but what counts is γ times the weights
-          behind it, so this is a hint, not a proof.`}
+        {t`A sublayer reads less of a feature whose γ is small; but what counts is γ times the weights after it, so this is a hint, not a proof.`}
       </p>
       <GammaDots gammas={gammas} />
       <h3>{t`Leave a layer out`}</h3>

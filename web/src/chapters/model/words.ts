@@ -108,7 +108,7 @@ export function skipWords({ whole, withoutLayer }: PromptReading): string {
   const [a, b, c] = [whole, withoutLayer[worst], withoutLayer[least]].map(({ loss }) =>
     fixedNumber(loss, 2),
   );
-  const losses = t`The whole network’s loss on this prompt is ${a} nats a byte. Without layer ${worst} it is ${b}, without
+  const losses = t`The whole network’s loss on this prompt is ${a} nats per byte. Without layer ${worst} it is ${b}, without
     layer ${least} only ${c}.`;
   if (worst !== 0) return losses;
   const reason = t`The first layer makes of single bytes what all others read: without it they read what they have

@@ -250,7 +250,7 @@ function Losses({ setup }: { setup: Setup }) {
     <LineChart
       name={t`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
       xLabel={t`step`}
-      yLabel={t`nats a byte`}
+      yLabel={t`nats per byte`}
       x={x}
       curves={[
         ...curves,
@@ -291,7 +291,7 @@ function FinishedTable() {
   return (
     <div class="placement-finished">
       <DataTable
-        caption={t`Trained so far: loss on text kept aside, in nats a byte`}
+        caption={t`Trained so far: loss on text kept aside, in nats per byte`}
         visible
         columns={COLUMNS}
         rows={rows}

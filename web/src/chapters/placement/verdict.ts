@@ -2,7 +2,7 @@
 
 import { t } from '../../language/text';
 
-/** In nats a byte. A model counts as trained if its loss is lower by this than that of byte
+/** In nats per byte. A model counts as trained if its loss is lower by this than that of byte
  * frequencies, and a loss counts as lower than another if it is lower by this. */
 export const LEARNED = 0.1;
 

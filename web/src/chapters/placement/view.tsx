@@ -69,7 +69,7 @@ export function PlacementChapter() {
       </p>
       <p>
         <Trans>
-          The loss is in nats a byte: the mean of −ln p, where p is the probability that the model
+          The loss is in nats per byte: the mean of −ln p, where p is the probability that the model
           gave to the byte that came. If all 256 bytes are held equally likely, the loss is 5.55
           nats; with p = ½ every time it is 0.69. A model that has learned only how often each byte
           occurs gets to the dashed line.

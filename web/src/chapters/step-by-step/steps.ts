@@ -80,7 +80,7 @@ export function remarks(options: NormOptions, steps: Steps): string[] {
     found.push(
       layer
         ? t`One value is its own mean, so x̂ is 0 whatever the value was. A norm needs several features.`
-        : t`One value is its own RMS, so only its sign is left, reduced a little by ε.`,
+        : t`One value is its own RMS, but for the sign, so only its sign is left, reduced a little by ε.`,
     );
   } else if (layer && x.every((v) => v === x[0])) {
     found.push(
