@@ -39,7 +39,7 @@ export function Hero({ title, introduction }: { title: string; introduction: Com
           <Switch label={t`Add`} formula={add ? 'x + F' : t`F alone`} item={state.add} />
           <Switch
             label={t`Norm`}
-            formula={norm ? NORM_NAMES[OPTIONS.norm] : t`none`}
+            formula={norm ? NORM_NAMES[OPTIONS.norm] : t`no norm`}
             item={state.norm}
           />
         </div>

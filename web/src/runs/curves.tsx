@@ -58,7 +58,7 @@ export function Curves() {
         <LineChart
           name={t`Gradient norm`}
           xLabel={t`step`}
-          yLabel={t`norm`}
+          yLabel={t`gradient norm`}
           {...charts.gradient}
           logarithmic
         />

@@ -80,7 +80,7 @@ function Diagram() {
       >
         <DataTable
           caption={t`The block, step by step`}
-          columns={[t`step`, t`shape that leaves it`, t`parameters`]}
+          columns={[t`operation`, t`shape that leaves it`, t`parameters`]}
           rows={halves.flat().map(({ name, shape, parameters }) => ({
             head: name,
             cells: [shape, grouped(parameters)],

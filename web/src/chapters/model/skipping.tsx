@@ -43,7 +43,7 @@ function Skipped({ prompt, reading }: Shown) {
       <PromptList />
       <div class="controls">
         <Choice
-          label={t`Skip`}
+          label={t`Leave out`}
           item={state.part}
           labels={{ layer: t`whole layers`, sublayer: t`sublayers` }}
         />

@@ -42,7 +42,7 @@ export function Diagram({ arrangement }: { arrangement: Arrangement }) {
           {t`or feed-forward`}
         </text>
       </g>
-      <Slot x={BRANCH} y={216} name={t`inside`} norm={norm} item={state.inside} />
+      <Slot x={BRANCH} y={216} name={t`inside F`} norm={norm} item={state.inside} />
       <Factor x={BRANCH} y={288} name={t`gain`} label={labelOf('gain', arrangement)} />
       <Factor x={STREAM} y={216} name={t`skip`} label={labelOf('skip', arrangement)} />
       <circle class="plus" cx={STREAM} cy="352" r="14" />

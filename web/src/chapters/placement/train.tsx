@@ -273,7 +273,7 @@ const COLUMNS = [
   t`rate`,
   t`steps`,
   t`seed`,
-  t`without`,
+  t`without warm-up`,
   t`with warm-up`,
   t`byte frequencies`,
 ];

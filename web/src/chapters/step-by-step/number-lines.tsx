@@ -223,7 +223,7 @@ function HistogramTable({ place, interval }: { place: Place; interval: Interval 
   return (
     <DataTable
       caption={t`Histogram of ${place.name}`}
-      columns={[t`from`, ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
+      columns={[t`values from`, ...counts.map((_, i) => shortNumber(interval.low + i * width))]}
       rows={[{ head: t`values`, cells: counts }]}
     />
   );
