@@ -1,6 +1,6 @@
 // What must be known before anything is shown: the theme (src/ui/theme.ts has the rest), the language
 // (src/language/), and whether the page is a chapter in a frame or a presentation.
-const LANGUAGES = ['en']; // those whose translation is complete
+const LANGUAGES = ['en', 'de', 'es', 'zh']; // those whose translation is complete
 const asked = new URLSearchParams(location.search);
 const { dataset } = document.documentElement;
 
