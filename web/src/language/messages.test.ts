@@ -52,10 +52,11 @@ function sourceFiles(): string[] {
 /** The messages with the translations that the file has. */
 function inLanguage(messages: readonly Entry[], file: string, plurals: string): Entry[] {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  const known = new Map(parsePo(text).map(({ id, plural, forms }) => [`${id}|${plural}`, forms]));
+  const key = ({ id, plural = '' }: Entry) => `${id}|${plural}`;
+  const known = new Map(parsePo(text).map((entry) => [key(entry), entry.forms]));
   const count = Number(/nplurals=(\d)/.exec(plurals)![1]);
   return messages.map((entry) => ({
     ...entry,
-    forms: known.get(`${entry.id}|${entry.plural}`) ?? Array(entry.plural ? count : 1).fill(''),
+    forms: known.get(key(entry)) ?? Array(entry.plural ? count : 1).fill(''),
   }));
 }
