@@ -28,7 +28,7 @@ export function msg(parts: TemplateStringsArray): string {
 
 const NUMBER = /(?<![\p{L}\d_])[−+-]?\d+(?:[.,]\d+)*(?:e[−+-]?\d+)?(?![\p{L}\d_])/gu;
 
-const SEAMS = /(; |: |(?<!\b(?:al|eq))\. | \((?=[^()]*\)\.?$)|(?<= \([^()]*)\)\.?$|\.$)/;
+const SEAMS = /(; |: |(?<!\b(?:al|eq))\.(?: |$)| \((?=[^()]*\)\.?$)|(?<= \([^()]*)\)\.?$)/;
 
 /** A text of the library in parts that it is made of, with what stands between them: "; ", " (". */
 export function pieces(text: string): string[] {
