@@ -41,7 +41,7 @@ function rightward(): Layout {
   const end = chart.x + chart.width;
   return {
     height: 350,
-    input: [30, y],
+    input: [40, y],
     split: [90, y],
     identity: [
       [90, y],

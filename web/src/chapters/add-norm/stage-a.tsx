@@ -6,6 +6,7 @@ import { BarHandles } from '../../ui/bar-handles';
 import { Bars, heightScale } from '../../ui/bars';
 import { Figure } from '../../ui/figure';
 import { Label, Line, type Point } from '../../ui/marks';
+import { textWidth } from '../../ui/text-width';
 import { type AddNorm, INJECTED, result } from './compute';
 import { type Layout, layoutOf, PLUS, WIDTH } from './stage-a-layout';
 import { LIMIT, state } from './state';
@@ -134,11 +135,13 @@ function Values({ path, colour, late }: { path: Layout['next']; colour: string; 
 }
 
 function Input({ input: [x, y] }: Layout) {
+  const name = t`Input`;
+  const width = Math.max(44, textWidth(name, 600) + 16);
   return (
     <g class="an-input">
-      <circle cx={x} cy={y} r={22} />
+      <rect x={x - width / 2} y={y - 22} width={width} height={44} rx={22} />
       <Label at={[x, y]} class="strong">
-        {t`Input`}
+        {name}
       </Label>
     </g>
   );
