@@ -162,7 +162,7 @@ test('the copied HTML shows the chapter in a page of another site, and fits it',
     expected,
   });
   const frame = page.frameLocator('iframe');
-  await frame.locator('.chapter-room').waitFor({ state: 'detached' });
+  await frame.locator('.chapter-room').first().waitFor({ state: 'detached' });
   expect(await vector(frame.locator('#step-by-step'), 'x')).toEqual([5, 6, 9]);
   const sizes = () =>
     frame.locator(':root').evaluate((root) => [root.scrollHeight, innerHeight] as const);
