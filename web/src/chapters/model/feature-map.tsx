@@ -10,7 +10,7 @@ import { EDGE } from './plot';
 import { ranked } from './words';
 
 const ROW = 24;
-const SIDE = 84; // of the map: its rows' names
+const SIDE = 88; // of the map: its rows' names
 const HEAD = 26;
 const FOOT = 34;
 const LEAST_PITCH = 20; // of names that stand beside each other
@@ -82,7 +82,7 @@ function FeatureNames({ order, cell }: { order: readonly number[]; cell: number 
   const every = Math.ceil(LEAST_PITCH / cell);
   return (
     <>
-      <Label at={[0, HEAD - 10]} anchor="start" class="faint">
+      <Label at={[4, HEAD - 10]} anchor="start" class="faint">
         {t`feature`}
       </Label>
       {order.map(
