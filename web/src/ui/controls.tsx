@@ -161,9 +161,19 @@ export function Choices({ label, item }: ControlProps<readonly string[], SubsetF
   );
 }
 
+interface SelectProps<V extends string> extends ChoiceProps<V> {
+  groups?: readonly { legend: string; names: readonly V[] }[]; // else all values are in one list
+}
+
 /** A choice of one of several values, in a list that opens. */
-export function Select<V extends string>({ label, item, labels = {} }: ChoiceProps<V>) {
+export function Select<V extends string>({ label, item, labels = {}, groups }: SelectProps<V>) {
   const id = useId();
+  const options = (values: readonly V[]) =>
+    values.map((value) => (
+      <option key={value} value={value}>
+        {labels[value] ?? value}
+      </option>
+    ));
   return (
     <div class="control select">
       <label for={id}>{label}</label>
@@ -172,11 +182,11 @@ export function Select<V extends string>({ label, item, labels = {} }: ChoicePro
         value={item.value}
         onChange={(event) => (item.value = event.currentTarget.value as V)}
       >
-        {item.field.values.map((value) => (
-          <option key={value} value={value}>
-            {labels[value] ?? value}
-          </option>
-        ))}
+        {groups?.map(({ legend, names }) => (
+          <optgroup key={legend} label={legend}>
+            {options(names)}
+          </optgroup>
+        )) ?? options(item.field.values)}
       </select>
       <Problem text={item.problem.value} />
     </div>
