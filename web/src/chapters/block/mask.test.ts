@@ -1,9 +1,9 @@
 // The weights that the kernels are made to show, beside softmax(q·kᵀ/√d) in float64.
 
 import { beforeAll, expect, test } from 'vitest';
-import { kernels, loadKernels, setKernels } from '../../kernels/current';
+import { loadKernels, setKernels } from '../../kernels/current';
 import { normal } from '../../ui/random';
-import { attentionOf, WIDTH } from './mask';
+import { attentionOf, firstBlock, WIDTH } from './mask';
 import { TOKENS } from './state';
 
 beforeAll(async () => {
@@ -25,15 +25,7 @@ function read(placement: 'pre' | 'post'): number[][] {
 }
 
 function expected(placement: 'pre' | 'post', causal: boolean): number[][] {
-  const block = kernels.block({
-    dModel: WIDTH,
-    heads: 1,
-    dFf: 4 * WIDTH,
-    placement,
-    feedForward: 'relu',
-    initialization: 'xavier',
-    seed: 3,
-  });
+  const block = firstBlock(placement);
   const p = block.parameters();
   const linear = (name: string) => (row: number[]) =>
     Array.from(p[`attention.${name}.bias`], (bias, i) =>

@@ -15,9 +15,9 @@ export interface Attention {
   changes: number[]; // RMS change of each token's output where one token gets other values
 }
 
-/** `replaced` is the token that gets other values, from 0. */
-export function attentionOf(placement: BlockNorm, causal: boolean, replaced: number): Attention {
-  const block = kernels.block({
+/** With its first weights. */
+export function firstBlock(placement: BlockNorm) {
+  return kernels.block({
     dModel: WIDTH,
     heads: 1,
     dFf: 4 * WIDTH,
@@ -26,6 +26,11 @@ export function attentionOf(placement: BlockNorm, causal: boolean, replaced: num
     initialization: 'xavier',
     seed: SEED,
   });
+}
+
+/** `replaced` is the token that gets other values, from 0. */
+export function attentionOf(placement: BlockNorm, causal: boolean, replaced: number): Attention {
+  const block = firstBlock(placement);
   const x = tokens();
   const other = tokens(replaced);
   const changes = differences(block.forward(x, { causal }), block.forward(other, { causal }));
