@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings } from './page';
+import { chapter, CHAPTERS, openPage, seriousFindings } from './page';
 import { offered, translation } from './offered';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
@@ -26,26 +26,11 @@ test('the page frame has no text that is not translated', async () => {
   expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
 });
 
-const CHAPTERS = [
-  'add-norm',
-  'step-by-step',
-  'geometry',
-  'highway',
-  'placement',
-  'lanes',
-  'axes',
-  'backward',
-  'block',
-  'model',
-  'quiz',
-  'lab',
-];
-
 /** Scrolls to what is measured only when the reader comes near, until nothing is left to measure. */
 async function measured(section: Locator): Promise<void> {
   const waiting = section.locator('.wait, [aria-busy=true]');
   for (let left = await waiting.count(); left > 0; left = await waiting.count()) {
-    await waiting.first().scrollIntoViewIfNeeded();
+    await waiting.evaluateAll(([first]) => first?.scrollIntoView()); // it may have gone meanwhile
     await expect.poll(() => waiting.count(), { timeout: 30_000 }).toBeLessThan(left);
   }
 }

@@ -8,29 +8,15 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings, vector } from './page';
+import { chapter, CHAPTERS, openPage, seriousFindings, vector } from './page';
 
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
-const ids = [
-  'add-norm',
-  'step-by-step',
-  'geometry',
-  'highway',
-  'placement',
-  'lanes',
-  'axes',
-  'backward',
-  'block',
-  'model',
-  'quiz',
-  'lab',
-];
 
 test('lists its chapters, and each entry goes to its chapter', async () => {
   const page = await openPage();
   const links = page.getByRole('navigation', { name: 'Chapters' }).getByRole('link');
-  expect(await links.count()).toBe(ids.length);
-  for (const [i, id] of ids.entries()) {
+  expect(await links.count()).toBe(CHAPTERS.length);
+  for (const [i, id] of CHAPTERS.entries()) {
     await links.nth(i).click();
     expect(new URL(page.url()).hash).toBe(`#${id}`);
     await page.waitForFunction(
@@ -304,7 +290,7 @@ test.each([390, 1280, 1920])(
     await page.mouse.wheel(0, 1); // the first interaction has the rest loaded
     await page.waitForFunction(() => !document.querySelector('.chapter-room'));
     (await heights()).forEach((height, i) => {
-      expect(Math.abs(kept[i] / height - 1), ids[i]).toBeLessThan(0.08);
+      expect(Math.abs(kept[i] / height - 1), CHAPTERS[i]).toBeLessThan(0.08);
     });
   },
 );

@@ -6,6 +6,22 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import { launchChromium } from './chromium';
 
+/** The chapters that the page must have, in their order. */
+export const CHAPTERS = [
+  'add-norm',
+  'step-by-step',
+  'geometry',
+  'highway',
+  'placement',
+  'lanes',
+  'axes',
+  'backward',
+  'block',
+  'model',
+  'quiz',
+  'lab',
+];
+
 export interface PageOptions {
   width?: number;
   height?: number;
