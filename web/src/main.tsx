@@ -12,10 +12,12 @@ import { currentChapter, startLink } from './state/link';
 import { embedded } from './state/query';
 import { showChapter } from './ui/controls';
 import { loadKatex } from './ui/formula';
+import { followDrags } from './ui/motion';
 import './style.css';
 
 const root = document.getElementById('app')!;
 const isPrerendered = root.hasAttribute('data-prerendered');
+followDrags();
 document.title = t`Add & Norm, to see, touch and try`;
 if (isPrerendered && embedded === null && language === 'en') hydrate(<App />, root);
 else {

@@ -1,7 +1,8 @@
 // A drawing with a name, as wide as its place, and a table of the same numbers.
 
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, RefObject, VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { dragging } from './motion';
 import { SaveMenu } from './save-menu';
 import { type VectorRow, VectorTable } from './table';
 
@@ -23,10 +24,19 @@ export interface FigureProps {
   children?: ComponentChildren;
 }
 
+/** Out of sight it waits for the end of a drag, so that what is in sight follows the pointer. */
 export function Figure(props: FigureProps) {
-  const { name, title, height, draw, handles, rows, caption = name, children } = props;
   const figure = useRef<HTMLElement>(null);
+  const drawn = useRef<VNode>(undefined);
   const width = useWidth(figure);
+  const inSight = useInSight(figure);
+  if (!drawn.current || inSight.current || !dragging.value)
+    drawn.current = drawFigure(props, figure, width);
+  return drawn.current;
+}
+
+function drawFigure(props: FigureProps, figure: RefObject<HTMLElement | null>, width: number) {
+  const { name, title, height, draw, handles, rows, caption = name, children } = props;
   const size = { width, height: typeof height === 'number' ? height : height(width) };
   const overlay = handles?.(width);
   return (
@@ -65,4 +75,18 @@ function useWidth(element: { current: HTMLElement | null }): number {
     return () => observer.disconnect();
   }, []);
   return width;
+}
+
+function useInSight(element: RefObject<Element | null>): RefObject<boolean> {
+  const inSight = useRef(true);
+  const [, redraw] = useState(true);
+  useLayoutEffect(() => {
+    const observer = new IntersectionObserver((entries) => {
+      inSight.current = entries.at(-1)!.isIntersecting;
+      if (dragging.peek()) redraw(inSight.current);
+    });
+    observer.observe(element.current!);
+    return () => observer.disconnect();
+  }, []);
+  return inSight;
 }
