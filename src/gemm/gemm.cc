@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/require.h"
 #include "gemm/onednn_matmul.h"
+#include "gemm/tiled_matmul.h"
 #include "kernels/convert.h"
 
 namespace addnorm::gemm {
@@ -68,8 +69,10 @@ void multiply(const Gemm<double>& g) {
 }
 
 void multiply(const Gemm<float>& g) {
-#ifdef ADDNORM_ONEDNN
+#if defined(ADDNORM_ONEDNN)
   multiply_by_onednn(g);
+#elif defined(__wasm_simd128__)
+  multiply_in_tiles(g);
 #else
   multiply_by_eigen(g);
 #endif

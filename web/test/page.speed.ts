@@ -79,6 +79,55 @@ test('a change, computed and redrawn', async () => {
   report('a move of γ over 512 features in chapter 2', wide, 2);
 });
 
+/** How long each frame takes while a mouse drags the handle up and down. */
+async function frameTimes(page: Page, handle: Locator) {
+  await handle.scrollIntoViewIfNeeded();
+  const box = (await handle.boundingBox())!;
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  const times = page.evaluate(
+    () =>
+      new Promise<number[]>((done) => {
+        const all: number[] = [];
+        let last = performance.now();
+        const frame = (now: number) => {
+          all.push(now - last);
+          last = now;
+          if (all.length < 250) requestAnimationFrame(frame);
+          else done(all.slice(2));
+        };
+        requestAnimationFrame(frame);
+      }),
+  );
+  let ended = false;
+  times.then(() => (ended = true));
+  for (let i = 0; !ended; ++i) {
+    await page.mouse.move(x + 10 * Math.sin(i / 9), y + 40 * Math.sin(i / 11));
+  }
+  await page.mouse.up();
+  return times;
+}
+
+test('frames while something is dragged', async () => {
+  const page = await openPage('#add-norm');
+  await page.waitForTimeout(5000); // until every chapter is there
+  const handles = {
+    'a bar of x': chapter(page, 'add-norm')
+      .getByRole('slider', { name: 'x 1', exact: true })
+      .first(),
+    'γ in chapter 1': chapter(page, 'add-norm').getByRole('slider', { name: 'Gamma (γ)' }),
+    'a point in chapter 3': chapter(page, 'geometry').locator('svg [role=slider]').first(),
+  };
+  for (const [name, handle] of Object.entries(handles)) {
+    const times = await frameTimes(page, handle);
+    const quick = times.filter((time) => time < 20).length / times.length;
+    console.log(
+      `${`frames below 20 ms, dragging ${name}`.padEnd(52)} ${(100 * quick).toFixed(1)} %`,
+    );
+  }
+});
+
 test('a step of training, in a worker and natively', async () => {
   const program = fileURLToPath(new URL('../../build/release/bin/addnorm', import.meta.url));
   const steps = 60;
