@@ -27,7 +27,7 @@ function expectSameNumbers(name: string, found: (number | null)[], expected: (nu
   found.forEach((value, i) => {
     const other = expected[i];
     if (value === null || other === null) expect(value, name).toBe(other);
-    else expect(Math.abs(value - other), name).toBeLessThanOrEqual(1e-3 * Math.abs(other) + 1e-5);
+    else expect(Math.abs(value - other), name).toBeLessThanOrEqual(3e-3 * Math.abs(other) + 1e-5);
   });
 }
 
