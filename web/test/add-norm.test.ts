@@ -8,7 +8,7 @@ import {
   openPage,
   type PageOptions,
   read,
-  seriousFindings,
+  findings,
   statistic,
   vector,
 } from './page';
@@ -463,5 +463,5 @@ test('a finger drags bars at once, and presses boxes', async () => {
 test.each(['light', 'dark'] as const)('axe finds nothing serious: %s', async (theme) => {
   const [page, scope] = await open('an.unstable=1&an.tour=2', { theme });
   for (const summary of await scope.locator('summary').all()) await summary.click();
-  expect(await seriousFindings(page, '#add-norm')).toEqual([]);
+  expect(await findings(page, '#add-norm')).toEqual([]);
 });

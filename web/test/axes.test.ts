@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings, vector } from './page';
+import { chapter, openPage, findings, vector } from './page';
 
 async function matrix(axes: Locator, id: string, rows: number): Promise<number[][]> {
   return Promise.all(Array.from({ length: rows }, (_, i) => vector(axes, `${id}-${i + 1}`)));
@@ -144,6 +144,6 @@ test('fits 360 px, and has no serious accessibility finding', async () => {
   const page = await openPage('#axes');
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    expect(await seriousFindings(page, '#axes')).toEqual([]);
+    expect(await findings(page, '#axes')).toEqual([]);
   }
 });

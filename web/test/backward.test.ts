@@ -1,7 +1,7 @@
 // Backward: the gradient through the norm.
 
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings, statistic, vector } from './page';
+import { chapter, openPage, findings, statistic, vector } from './page';
 
 const ID = 'backward';
 
@@ -143,7 +143,7 @@ test('leads back to the chapters about the residual', async () => {
 test.each(['light', 'dark'] as const)('no serious accessibility finding, %s', async (theme) => {
   const { page } = await open('', { theme });
   await page.getByRole('button', { name: 'Show numbers' }).click();
-  expect(await seriousFindings(page, `#${ID}`)).toEqual([]);
+  expect(await findings(page, `#${ID}`)).toEqual([]);
 });
 
 test('fits 360 px', async () => {

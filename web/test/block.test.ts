@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, seriousFindings, vector } from './page';
+import { chapter, openPage, read, findings, vector } from './page';
 
 function count(d: number, ff: number): number {
   return 4 * (d * d + d) + (d * ff + ff) + (ff * d + d) + 2 * 2 * d;
@@ -122,6 +122,6 @@ test('fits 360 px, and has no serious accessibility finding', async () => {
   const page = await openPage('#block');
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    expect(await seriousFindings(page, '#block')).toEqual([]);
+    expect(await findings(page, '#block')).toEqual([]);
   }
 });

@@ -2,7 +2,7 @@
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { openPage, type PageOptions, seriousFindings } from './page';
+import { openPage, type PageOptions, findings } from './page';
 
 const outcome = (page: Page) => page.locator('.hero-outcome');
 
@@ -71,6 +71,6 @@ test.each([360, 390, 1920])('at %d px nothing sticks out, axe finds nothing', as
   expect(scrollWidth).toBeLessThanOrEqual(width);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    expect(await seriousFindings(page, '.hero')).toEqual([]);
+    expect(await findings(page, '.hero')).toEqual([]);
   }
 });

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, seriousFindings } from './page';
+import { chapter, openPage, read, findings } from './page';
 
 const LANES = ['Neither', 'Norm only', 'Residual only', 'Both'];
 
@@ -180,6 +180,6 @@ test('narrow, light and dark: nothing sticks out, axe finds nothing serious', as
   expect(wide).toBe(0);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    expect(await seriousFindings(page, '#highway')).toEqual([]);
+    expect(await findings(page, '#highway')).toEqual([]);
   }
 });

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings } from './page';
+import { chapter, openPage, findings } from './page';
 
 /** Opens the chapter, and waits for the figure. */
 async function open(query: string, figure: string, options = {}): Promise<[Page, Locator]> {
@@ -153,7 +153,7 @@ test.each(['light', 'dark'] as const)(
   'has no serious accessibility findings, %s',
   async (theme) => {
     const [page] = await open('lab.figure=placement', 'placement', { theme });
-    expect(await seriousFindings(page, '#lab')).toEqual([]);
+    expect(await findings(page, '#lab')).toEqual([]);
   },
 );
 

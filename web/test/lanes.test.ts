@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, seriousFindings, vector } from './page';
+import { chapter, openPage, read, findings, vector } from './page';
 
 const sum = (values: number[]) => values.reduce((total, v) => total + v, 0);
 
@@ -220,6 +220,6 @@ test('fits 360 px, and has no serious accessibility finding', async () => {
   const [page] = await open(query);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    expect(await seriousFindings(page, '#lanes')).toEqual([]);
+    expect(await findings(page, '#lanes')).toEqual([]);
   }
 });

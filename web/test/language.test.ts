@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, CHAPTERS, openPage, seriousFindings } from './page';
+import { chapter, CHAPTERS, openPage, findings } from './page';
 import { offered, translation } from './offered';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
@@ -12,7 +12,7 @@ test.each(offered)('the page is there in %s, also on a phone', async (language) 
   const root = page.locator('html');
   expect(await root.getAttribute('lang')).toBe(language);
   expect(await root.evaluate(({ scrollWidth }) => scrollWidth)).toBeLessThanOrEqual(360);
-  expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
+  expect(await findings(page, 'header, .toolbar, nav, footer')).toEqual([]);
 });
 
 test('the page frame has no text that is not translated', async () => {
@@ -20,10 +20,8 @@ test('the page frame has no text that is not translated', async () => {
   await page.getByText(wide('It gets through.')).waitFor();
   expect(await page.evaluate(() => document.documentElement.lang)).toBe('de');
   expect(await page.title()).toBe(wide('Add & Norm, to see, touch and try'));
-  expect(await plainTexts(page.locator('header, [role=toolbar], nav, .closing, footer'))).toEqual(
-    [],
-  );
-  expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
+  expect(await plainTexts(page.locator('header, .toolbar, nav, .closing, footer'))).toEqual([]);
+  expect(await findings(page, 'header, .toolbar, nav, footer')).toEqual([]);
 });
 
 /** Scrolls to what is measured only when the reader comes near, until nothing is left to measure. */
@@ -40,7 +38,7 @@ test.each(CHAPTERS)('%s has no text that is not translated', async (id) => {
   const section = chapter(page, id);
   await measured(section);
   expect(await plainTexts(section)).toEqual([]);
-  expect(await seriousFindings(page, `#${id}`)).toEqual([]);
+  expect(await findings(page, `#${id}`)).toEqual([]);
 });
 
 test('a presentation has no text that is not translated', async () => {

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, seriousFindings } from './page';
+import { chapter, openPage, read, findings } from './page';
 
 /** Opens the chapter, and waits until its prompt has been read. */
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
@@ -84,6 +84,6 @@ test('narrow, light and dark: nothing sticks out, axe finds nothing serious', as
   expect(width).toBeLessThanOrEqual(360);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    expect(await seriousFindings(page, '#model')).toEqual([]);
+    expect(await findings(page, '#model')).toEqual([]);
   }
 });

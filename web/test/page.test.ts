@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, CHAPTERS, openPage, seriousFindings, vector } from './page';
+import { chapter, CHAPTERS, openPage, findings, vector } from './page';
 
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
 
@@ -267,7 +267,7 @@ test('without WebAssembly SIMD there is a sentence that says so', async () => {
 
 test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (theme) => {
   const page = await openPage('', { theme });
-  expect(await seriousFindings(page, 'header, [role=toolbar], nav, footer')).toEqual([]);
+  expect(await findings(page, 'header, .toolbar, nav, footer')).toEqual([]);
 });
 
 test.each([360, 768, 1280])('nothing is wider than the page at %d px', async (width) => {

@@ -142,16 +142,14 @@ export async function dragByFinger(target: Locator, dx: number, dy: number): Pro
   await send('touchEnd', 1);
 }
 
-/** Findings of axe-core that are serious or critical, in the part of the page that a selector gives.
- * Takes the other chapters away, which axe would look through for seconds. */
-export async function seriousFindings(page: Page, selector: string): Promise<string[]> {
+/** What axe-core finds in the part of the page that a selector gives. Takes the other chapters away,
+ * which axe would look through for seconds. */
+export async function findings(page: Page, selector: string): Promise<string[]> {
   await page.evaluate(axe.source);
   const results = await page.evaluate(async (within) => {
     document.querySelectorAll(`.chapter:not(${within})`).forEach((other) => other.remove());
     const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(within);
     return violations;
   }, selector);
-  return results
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
+  return results.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
 }

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, seriousFindings } from './page';
+import { chapter, openPage, read, findings } from './page';
 
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#placement${query && `?${query}`}`, options);
@@ -213,7 +213,7 @@ test('narrow, light and dark: nothing sticks out, axe finds nothing serious', as
   expect(width).toBeLessThanOrEqual(360);
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme });
-    expect(await seriousFindings(page, '#placement')).toEqual([]);
+    expect(await findings(page, '#placement')).toEqual([]);
   }
 });
 

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, type PageOptions, seriousFindings, vector } from './page';
+import { chapter, openPage, type PageOptions, findings, vector } from './page';
 
 const single =
   process.env.SINGLE_FILE ??
@@ -274,7 +274,7 @@ test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (th
     await page.keyboard.press(key);
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     expect(width, key).toBeLessThanOrEqual(390);
-    expect(await seriousFindings(page, '.presenter'), key).toEqual([]);
+    expect(await findings(page, '.presenter'), key).toEqual([]);
   }
 });
 

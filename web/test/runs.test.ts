@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test } from 'vitest';
 import { MadeRun } from './made-run';
-import { openPage, type PageOptions, read, seriousFindings } from './page';
+import { openPage, type PageOptions, read, findings } from './page';
 import { type Server, startServer } from './serve';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
@@ -79,7 +79,7 @@ test('has no text that is not translated', async () => {
   const parts = page.locator('#app');
   const ofRuns = /^(done|sweep\/other)|^(lr|steps)$/;
   expect((await plainTexts(parts)).filter((text) => !ofRuns.test(text))).toEqual([]);
-  expect(await seriousFindings(page, 'body')).toEqual([]);
+  expect(await findings(page, 'body')).toEqual([]);
 });
 
 test('shows the stream by layer at each step that was profiled', async () => {
@@ -194,8 +194,8 @@ test.each([
   await grownTo(page, 'done', 300);
   await page.getByText('sweep/other has stopped').waitFor();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(options.width);
-  expect(await seriousFindings(page, 'body')).toEqual([]);
+  expect(await findings(page, 'body')).toEqual([]);
   await page.getByRole('button', { name: 'Show numbers' }).click();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(options.width);
-  expect(await seriousFindings(page, 'body')).toEqual([]);
+  expect(await findings(page, 'body')).toEqual([]);
 });

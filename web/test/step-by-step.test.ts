@@ -1,7 +1,7 @@
 // Step by step: the reader's own vector through the four steps.
 
 import { expect, test } from 'vitest';
-import { chapter, openPage, seriousFindings, statistic, vector } from './page';
+import { chapter, openPage, findings, statistic, vector } from './page';
 
 const ID = 'step-by-step';
 
@@ -258,10 +258,10 @@ test('a hand-mangled link: a word, and the rest of it', async () => {
 
 test.each(['light', 'dark'] as const)('no serious accessibility finding, %s', async (theme) => {
   const { page, scope } = await open('', { theme });
-  expect(await seriousFindings(page, `#${ID}`)).toEqual([]);
+  expect(await findings(page, `#${ID}`)).toEqual([]);
   await scope.getByRole('button', { name: 'Equal values' }).click();
   await page.getByRole('button', { name: 'Show numbers' }).click();
-  expect(await seriousFindings(page, `#${ID}`)).toEqual([]);
+  expect(await findings(page, `#${ID}`)).toEqual([]);
 });
 
 test('fits 360 px, with long numbers too', async () => {

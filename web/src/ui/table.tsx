@@ -66,11 +66,15 @@ function Columns({ columns }: { columns: readonly ComponentChildren[] }) {
     () => (
       <thead>
         <tr>
-          {columns.map((column, i) => (
-            <th scope="col" key={i}>
-              {column}
-            </th>
-          ))}
+          {columns.map((column, i) =>
+            column === '' ? (
+              <td key={i} />
+            ) : (
+              <th scope="col" key={i}>
+                {column}
+              </th>
+            ),
+          )}
         </tr>
       </thead>
     ),

@@ -22,7 +22,7 @@ const THEME_NAMES: Record<Theme, string> = {
 
 export function Toolbar({ reset, children, end }: ToolbarProps) {
   return (
-    <div class="toolbar" role="toolbar" aria-label={t`Page`}>
+    <section class="toolbar" aria-label={t`Page`}>
       {children}
       <Button onClick={reset}>{t`Reset all`}</Button>
       <CopyButton label={t`Copy link`} text={() => here().href} />
@@ -47,7 +47,7 @@ export function Toolbar({ reset, children, end }: ToolbarProps) {
         </label>
       </div>
       <LinkComplaints />
-    </div>
+    </section>
   );
 }
 
