@@ -76,7 +76,11 @@ export function Closing() {
       <ul class="closing-references">
         {REFERENCES.map(([authors, title, where]) => (
           <li key={title}>
-            {authors}: <cite>{title}</cite> ({where})
+            {authors}:{' '}
+            <a href={`https://arxiv.org/abs/${where.split(' ').at(-1)}`}>
+              <cite>{title}</cite>
+            </a>{' '}
+            ({where})
           </li>
         ))}
       </ul>
@@ -97,6 +101,8 @@ const REFERENCES = [
     'ICML 2015, arXiv 1502.03167',
   ],
   ['He et al.', 'Deep Residual Learning for Image Recognition', 'CVPR 2016, arXiv 1512.03385'],
+  ['Srivastava, Greff and Schmidhuber', 'Highway Networks', '2015, arXiv 1505.00387'],
+  ['He et al.', 'Identity Mappings in Deep Residual Networks', 'ECCV 2016, arXiv 1603.05027'],
   ['Ba, Kiros and Hinton', 'Layer Normalization', '2016, arXiv 1607.06450'],
   ['Vaswani et al.', 'Attention Is All You Need', 'NeurIPS 2017, arXiv 1706.03762'],
   [

@@ -1,7 +1,7 @@
 // A chapter in a frame of another page: ?embed=highway&hide=text,controls. docs/share.md describes it.
 
 import { t } from '../language/text';
-import { wholePageAt } from '../state/link';
+import { sharedLinkTo, wholePageAt } from '../state/link';
 import { embedded, query } from '../state/query';
 import { theme } from '../ui/theme';
 
@@ -37,7 +37,7 @@ function quoted(name: string): string {
 /** HTML that shows a chapter in the state as it is. The script fits the frame to the chapter; where it
  * is left out, the frame scrolls. */
 export function iframeOf(chapter: string, title: string, height: number): string {
-  const url = new URL(wholePageAt(chapter));
+  const url = new URL(wholePageAt(chapter, sharedLinkTo(chapter)));
   url.searchParams.set('embed', chapter);
   if (theme.value !== 'system') url.searchParams.set('theme', theme.value);
   return `<iframe src="${escaped(url.href)}" title="${escaped(title)}"

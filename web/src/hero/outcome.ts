@@ -61,7 +61,7 @@ function gradientWords(ratio: number): string {
         ? t`the gradient grows ${large(ratio)}-fold`
         : t`the gradient grows beyond float32`;
     default:
-      return t`the gradient comes back at ${round(ratio)} times its own`;
+      return t`the gradient comes back at ${round(ratio)} times its size at the top`;
   }
 }
 

@@ -76,9 +76,10 @@ function Hint({ milliseconds }: { milliseconds: number | undefined }) {
       {{ weights: FIRST_WEIGHTS[OPTIONS.initialization] }}, seed {{ seed: OPTIONS.seed }}). The norm
       stands before each sublayer, as in GPT-2, so the stream itself may grow; chapter 1 shows the
       older order, after the sum. A band’s width grows with the signal’s RMS, though far more
-      slowly; its colour is the direction: tokens whose vectors point the same way share a colour
-      and draw together. “Tokens alike” is the mean cosine of their vectors: 1 where all point the
-      same way. The thin lines are the gradient on its way down.
+      slowly; its colour is the direction: tokens whose vectors point almost exactly the same way,
+      by a cosine of about 0.99 and above, share a colour and draw together. “Tokens alike” is the
+      mean cosine of all pairs: 1 where all point the same way. The thin lines are the gradient on
+      its way down.
     </Trans>
   );
 }

@@ -1,14 +1,15 @@
 // How large a step is shown: as large as the screen allows.
 
+const LEAST = 0.75; // what is higher still scrolls
 const MOST = 2.5;
-const SMALLER = 0.25;
+const SMALLER = 0.125;
 const NATURAL = { width: 1000, height: 560 }; // of a screen for which 1 is right
 
 const root = document.documentElement;
 let size = 1;
 
 function setSize(value: number): void {
-  size = Math.max(1, value);
+  size = Math.max(LEAST, value);
   root.style.setProperty('--presenter-size', String(size));
 }
 
@@ -21,7 +22,7 @@ export function enlarge(): void {
  * which leads to the next. */
 export function keepFitting(section: Element): () => void {
   const observer = new ResizeObserver(() => {
-    if (size > 1 && root.scrollHeight > innerHeight) setSize(size - SMALLER);
+    if (size > LEAST && root.scrollHeight > innerHeight) setSize(size - SMALLER);
   });
   observer.observe(section);
   addEventListener('resize', enlarge);

@@ -7,6 +7,8 @@ export class FieldError extends Error {}
 
 export interface Field<T> {
   readonly initial: T;
+  /** A reader's own answer to a question: the address keeps it, a link that is passed on does not. */
+  readonly isAnswer?: true;
   write(value: T): string;
   /** Throws FieldError. */
   read(text: string): T;
@@ -46,7 +48,12 @@ export type Guess = (typeof GUESSES)[number];
 
 /** A reader's guess among three answers; none yet at first. */
 export function guess(): ChoiceField<Guess> {
-  return choice(GUESSES, 'none');
+  return answer(GUESSES);
+}
+
+/** A reader's answer, of which the first stands for none. */
+export function answer<V extends string>(values: readonly V[]): ChoiceField<V> {
+  return { ...choice(values, values[0]), isAnswer: true };
 }
 
 export interface SubsetField extends Field<readonly string[]> {

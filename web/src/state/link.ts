@@ -3,7 +3,7 @@
 import { effect, signal } from '@preact/signals';
 import { t } from '../language/text';
 import { query } from './query';
-import { readState, stateText } from './store';
+import { readState, sharedText, stateText } from './store';
 
 /** The parts of a link that the page could not use. Cleared at the reader's next change. */
 export const linkComplaints = signal<string[]>([]);
@@ -21,14 +21,18 @@ export function currentChapter(): string {
 }
 
 /** The address of the state as it is, at this chapter. */
-export function linkTo(id: string): string {
-  const query = stateText.peek();
-  return `#${id}${query && `?${query}`}`;
+export function linkTo(id: string, state = stateText.peek()): string {
+  return `#${id}${state && `?${state}`}`;
+}
+
+/** The same to pass on. */
+export function sharedLinkTo(id: string): string {
+  return linkTo(id, sharedText());
 }
 
 /** The whole page at a chapter, in the state as it is and in the language that was asked for. */
-export function wholePageAt(id: string): string {
-  const url = new URL(linkTo(id), location.href);
+export function wholePageAt(id: string, link = linkTo(id)): string {
+  const url = new URL(link, location.href);
   const language = query.get('lang');
   url.search = language === null ? '' : new URLSearchParams({ lang: language }).toString();
   return url.href;

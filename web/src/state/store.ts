@@ -82,12 +82,22 @@ export function resetState(state: Record<string, Item<any, any>>): void {
   batch(() => Object.values(state).forEach((item) => item.reset()));
 }
 
-/** All values that differ from their initial ones, as the query of a link. */
-export const stateText = computed(() => {
+/** The values that differ from their initial ones, as the query of a link. */
+function changed(isKept: (field: Field<unknown>) => boolean): string {
   const query = new URLSearchParams();
-  for (const [key, { text, initialText }] of items) if (text !== initialText) query.set(key, text);
+  for (const [key, { text, initialText, field }] of items) {
+    if (text !== initialText && isKept(field)) query.set(key, text);
+  }
   return query.toString().replaceAll('%2C', ',');
-});
+}
+
+/** All of them. */
+export const stateText = computed(() => changed(() => true));
+
+/** Those that a reader passes on: without answers to questions. */
+export function sharedText(): string {
+  return changed(({ isAnswer }) => !isAnswer);
+}
 
 /** Sets the state from a query. Returns complaints about what it could not use; those about a value
  * are also in its `problem`. */

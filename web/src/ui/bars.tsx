@@ -17,6 +17,7 @@ export interface BarChart {
 }
 
 const ROOM = 21; // above and below the bars, for labels
+const EDGE = 6; // right of the box, for a long label of the last bar
 const GAP = 5; // between a bar and its label, for a handle
 const LINE = FONT_SIZE + 1;
 /** More bars than this are drawn as one path. */
@@ -106,7 +107,8 @@ function Labels(chart: BarChart) {
   );
   return texts.map((text, i) => {
     const { x, width } = column(chart, i);
-    const at = `translate(${x + width / 2}px, ${places[i]}px)`;
+    const most = chart.box.x + chart.box.width + EDGE - textWidth(text) / 2;
+    const at = `translate(${Math.min(x + width / 2, most)}px, ${places[i]}px)`;
     return (
       <text key={i} class="value halo" style={{ transform: at }} dy="0.35em" text-anchor="middle">
         {text}

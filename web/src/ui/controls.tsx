@@ -245,7 +245,7 @@ export function TextField<T>(props: TextFieldProps<T>) {
   // The text stays as typed until the value is changed elsewhere: by dragging, a reset or undo.
   const [typed, setTyped] = useState({ text: shown, shown });
   const text = item.refused.value?.text ?? (typed.shown === shown ? typed.text : shown);
-  const kept = item.refused.value ? t`The last one that could be used stays in use.` : '';
+  const kept = item.refused.value ? t`The last valid value stays in use.` : '';
   const attributes = {
     id,
     value: text,

@@ -48,16 +48,20 @@ export function CurveNames(props: CurveNamesProps) {
 function AtEnds({ curves, x, plot, xScale, yScale }: CurveNamesProps) {
   const right = plot.x + plot.width;
   const floor = plot.y + plot.height;
-  const ends = curves.map(({ values }) => {
-    const last = values.findLast((v, i) => v != null && xScale(x[i]) <= right + 1);
-    return last == null ? floor : Math.min(floor, Math.max(plot.y, yScale(last)));
+  const drawn = curves.flatMap((curve) => {
+    const last = curve.values.findLast((v, i) => v != null && xScale(x[i]) <= right + 1);
+    return last == null ? [] : [{ curve, end: Math.min(floor, Math.max(plot.y, yScale(last))) }];
   });
-  const places = apart(ends, plot.y, floor);
-  return curves.map((curve, i) => (
+  const places = apart(
+    drawn.map(({ end }) => end),
+    plot.y,
+    floor,
+  );
+  return drawn.map(({ curve, end }, i) => (
     <g key={curve.name} class="curve-name">
       <Line
         points={[
-          [right + 1, ends[i]],
+          [right + 1, end],
           [right + SAMPLE - 6, places[i]],
         ]}
         width={1}

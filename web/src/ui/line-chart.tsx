@@ -111,17 +111,21 @@ function layout(
   return { plot, xScale, yScale, beside: right !== null };
 }
 
+/** How far a logarithmic axis reaches to either side of the middle value: what goes beyond leaves the
+ * chart, so that the other curves can be told apart. */
+const REACH = 1e8;
+
 /** The y axis for the values within the interval. */
 function yScaleOf({ x, curves, logarithmic, atLeast }: Drawn, [from, to]: Interval): Scale {
-  let [min, max] = [Infinity, -Infinity];
-  for (const { values } of curves) {
-    values.forEach((v, i) => {
-      if (v == null || x[i] < from || x[i] > to) return;
-      min = Math.min(min, v);
-      max = Math.max(max, v);
-    });
+  const shown = curves.flatMap(({ values }) =>
+    values.filter((v, i): v is number => v != null && x[i] >= from && x[i] <= to),
+  );
+  let [min, max] = [Math.min(...shown), Math.max(...shown)];
+  if (logarithmic) {
+    const middle = shown.sort((a, b) => a - b)[shown.length >> 1];
+    [min, max] = [Math.max(min, middle / REACH), Math.min(max, middle * REACH)];
+    return scaleLog().domain(min <= max ? logDomain(min, max) : [0.1, 10]);
   }
-  if (logarithmic) return scaleLog().domain(min <= max ? logDomain(min, max) : [0.1, 10]);
   const [low, high] = atLeast ?? [Infinity, -Infinity];
   [min, max] = [Math.min(min, low), Math.max(max, high)];
   if (!(min <= max)) return scaleLinear();

@@ -3,8 +3,9 @@
 import type { ComponentChildren } from 'preact';
 import { language, LANGUAGE_NAMES, languages } from '../language/language';
 import { t } from '../language/text';
-import { currentChapter, linkTo } from '../state/link';
+import { linkTo, sharedLinkTo } from '../state/link';
 import { Button, CopyButton, LinkComplaints } from './controls';
+import { chapterInView } from './in-view';
 import { showNumbers } from './table';
 import { THEMES, type Theme, theme } from './theme';
 
@@ -25,7 +26,7 @@ export function Toolbar({ reset, children, end }: ToolbarProps) {
     <section class="toolbar" aria-label={t`Page`}>
       {children}
       <Button onClick={reset}>{t`Reset all`}</Button>
-      <CopyButton label={t`Copy link`} text={() => here().href} />
+      <CopyButton label={t`Copy link`} text={() => here(sharedLinkTo).href} />
       <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
         {t`Show numbers`}
       </Button>
@@ -51,9 +52,9 @@ export function Toolbar({ reset, children, end }: ToolbarProps) {
   );
 }
 
-/** The page in the state as it is. */
-function here(): URL {
-  return new URL(linkTo(currentChapter()), location.href);
+/** The page at the chapter in sight. */
+function here(link = linkTo): URL {
+  return new URL(link(chapterInView.peek()), location.href);
 }
 
 /** Each language by its own name. The page is loaded again in the one that is chosen. */

@@ -32,7 +32,7 @@ export function StageB() {
         row={{ name: 's', id: 'norm-input', values: sum }}
         drawing={<StatisticsChart />}
       >
-        <p class="hint">{t`Bars of s. The scale follows them, from ±3 up.`}</p>
+        <p class="hint">{t`Bars of s. The scale follows the largest.`}</p>
       </Step>
       <Arrow />
       <Step
@@ -43,7 +43,11 @@ export function StageB() {
         row={{ name: 'x̂', id: 'normalized', values: normalized }}
         drawing={<CentredChart values={normalized} colour="var(--normalized)" />}
       >
-        <p class="hint">{t`x̂ has mean 0, deviation 1.`}</p>
+        <p class="hint">
+          {normalized.some((v) => v !== 0)
+            ? t`x̂ has mean 0, deviation 1.`
+            : t`All of s are equal: x̂ is 0, and ε keeps the division from being 0 ÷ 0.`}
+        </p>
       </Step>
       <Arrow />
       <Step

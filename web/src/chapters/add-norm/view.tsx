@@ -28,7 +28,8 @@ export function AddNorm() {
           </div>
           <p>{t`Drag a bar of x or F(x), with a finger at its end, or move it with the arrow keys. F(x)
             stands for whatever a sublayer gives: here it is set by hand, so it does not follow x.
-            The three charts have one scale, from −2 to 2.`}</p>
+            The three charts have one scale, from −2 to 2; a bar that goes beyond is cut, and its number
+            tells.`}</p>
           <details>
             <summary>{t`Type the values`}</summary>
             <TextField label="x" item={state.x} />
@@ -83,8 +84,9 @@ function Introduction() {
         </p>
       </TourPart>
       <div>
-        <p>{t`Attention and feed-forward networks change the data. Add & Norm stands around each of
-          them: it keeps the original, and keeps the numbers in range.`}</p>
+        <p>{t`In a Transformer each token, a piece of text, is a vector of numbers: its features.
+          Sublayers change it, attention and feed-forward networks (FFN) by turns. Add & Norm stands
+          around each of them: it keeps the original, and keeps the numbers in range.`}</p>
         <ul>
           <li>
             <Trans>

@@ -124,16 +124,16 @@ export function Parts({ gradient, rms }: { gradient: Gradient; rms: boolean }) {
   });
   return (
     <Panels
-      name={t`The gradient g and its three parts`}
+      name={t`The gradient g and its parts`}
       panels={[
         panel('', 'g = γ ⊙ dy', g),
-        panel('=', rms ? t`along 1: not removed` : t`along 1: removed`, alongOnes, true),
-        panel('+', t`along x̂: removed`, alongNormalized, true),
+        ...(rms ? [] : [panel('=', t`along 1: removed`, alongOnes, true)]),
+        panel(rms ? '=' : '+', t`along x̂: removed`, alongNormalized, true),
         panel('+', t`remainder`, remainder),
       ]}
       rows={[
         { name: 'g = γ ⊙ dy', id: 'gradient', values: g },
-        { name: 'mean(g)', id: 'gradient-mean', values: alongOnes },
+        ...(rms ? [] : [{ name: 'mean(g)', id: 'gradient-mean', values: alongOnes }]),
         { name: 'x̂ · mean(g ⊙ x̂)', id: 'gradient-normalized', values: alongNormalized },
         { name: t`remainder`, id: 'remainder', values: remainder },
       ]}

@@ -37,7 +37,7 @@ export function Backward() {
       <Through gradient={gradient} factor={factor} />
       <p class="hint">
         {t`dy and dx have the same scale. From the same dy, γ and β get their own gradients for this
-          one row: dγ = dy ⊙ x̂ and dβ = dy (the table has them).`}
+          one row: dγ = dy ⊙ x̂ and dβ = dy (Show numbers, at the top, has them).`}
       </p>
 
       <h3>{t`What is removed`}</h3>
@@ -204,7 +204,7 @@ function Checks({ gradient, rms }: PartProps) {
           ? t`dx is orthogonal to x̂ up to ε; nothing makes its sum 0:`
           : t`dx is orthogonal to 1 up to rounding, and to x̂ up to ε:`}
       </p>
-      <Statistics rows={rows} />
+      <Statistics rows={rms ? rows.filter(([id]) => id !== 'share-mean') : rows} />
     </>
   );
 }

@@ -127,16 +127,16 @@ function Marks({ space, kind, moves, last }: MarksProps) {
       )}
       {has('scaled') && <Range {...{ space, kind }} affine={stretched} colour="var(--output)" />}
       {layer && has('centred') && (
-        <Taken space={space} from={x} to={centred} colour="var(--text)">
-          μ · 1
-        </Taken>
-      )}
-      {layer && has('centred') && (
         <>
+          <Taken space={space} from={x} to={centred} colour="var(--text)">
+            {has('scaled') ? '' : 'μ · 1'}
+          </Taken>
           <Arrow space={space} to={centred} colour="var(--stream)" width={1.5} />
-          <Name space={space} at={centred} clear={x}>
-            x − μ
-          </Name>
+          {!has('scaled') && (
+            <Name space={space} at={centred} clear={x}>
+              x − μ
+            </Name>
+          )}
         </>
       )}
       <Tip space={space} to={x} colour="var(--stream)" width={has('centred') && layer ? 1.5 : 3}>

@@ -28,8 +28,8 @@ interface Question {
   question: string;
   answers: Record<Answer, string>;
   right: Answer;
-  /** x is moved by the first of these that stays in range; the reader can then do both. */
-  moves: readonly Move[];
+  /** The move asked about, and the way back; the reader can then do both. */
+  moves: readonly [asked: Move, back: Move];
   made: Signal<Made | undefined>;
   reply(layer: string, rms: string): string;
 }
@@ -91,18 +91,20 @@ export function Guesses() {
 function QuestionView({ item, question, answers, right, moves, made, reply }: Question) {
   const x = state.x.value;
   const fits = ({ change }: Move) => largest(x.map(change)) <= LIMIT;
-  const make = (move: Move) => {
-    made.value = { x, move };
-    glide(state.x, x.map(move.change));
+  const make = (move: Move, from = x) => {
+    made.value = { x: from, move };
+    state.x.value = from;
+    glide(state.x, from.map(move.change));
   };
-  const last = made.value ?? { x, move: moves.find(fits) ?? moves[0] }; // none: a link has the answer
+  const last = made.value ?? { x, move: moves[0] }; // none: a link has the answer
   const changed = (kind: TokenNorm) => roundNumber(changeOf(kind, last), 2);
   return (
     <GuessCard
       {...{ item, question, answers, right }}
       onAnswer={() => {
-        const first = moves.find(fits);
-        if (first) make(first);
+        const [asked, back] = moves;
+        if (fits(asked)) make(asked);
+        else if (fits(back)) make(asked, x.map(back.change)); // where there is room for it
       }}
       reply={`${last.move.words} ${reply(changed('layer'), changed('rms'))}`}
     >
@@ -113,6 +115,7 @@ function QuestionView({ item, question, answers, right, moves, made, reply }: Qu
           </Button>
         ))}
       </div>
+      {!moves.every(fits) && <p class="hint">{t`Here a feature stays from −3 to 3.`}</p>}
     </GuessCard>
   );
 }

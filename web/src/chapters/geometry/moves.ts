@@ -6,6 +6,7 @@ import { length, mean } from '../../ui/vectors';
 import { add, ONES, times, type Vector } from './space';
 
 export interface Moves {
+  kind: TokenNorm;
   x: Vector;
   mean: number; // what is taken away; of RMSNorm 0
   deviation: number;
@@ -18,6 +19,7 @@ export interface Moves {
 export function movesOf(kind: TokenNorm, x: Vector, gamma: Vector, beta: Vector): Moves {
   const { normalized, mean, deviation } = normalizeToken({ kind }, x);
   return {
+    kind,
     x,
     mean,
     deviation,

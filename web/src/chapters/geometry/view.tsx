@@ -13,7 +13,7 @@ import { glide } from '../../ui/glide';
 import { Backward, written } from './backward';
 import { currentMoves, Forward } from './forward';
 import { Guesses } from './guesses';
-import { near } from './moves';
+import { type Moves, near } from './moves';
 import { state } from './state';
 import { nearWords } from './words';
 import './style.css';
@@ -35,9 +35,11 @@ export function Geometry() {
       <NearTheLine />
 
       <h3>{t`Backward takes the same two directions away`}</h3>
-      <p>{t`The loss sends back g, its gradient with respect to x̂ (g = γ ⊙ dy, where dy is its gradient with respect to the output). Think of forward again. Moving x along 1 leaves x̂ where it is. Moving x along x̂
+      <p>{t`Training asks how the loss changes with x. The norm is told how it changes with y, written dy:
+        for each feature one number, the gradient. Times γ, feature by feature (⊙), it is g, the
+        gradient of x̂. Think of forward again. Moving x along 1 leaves x̂ where it is. Moving x along x̂
         only makes x − μ longer, so x̂ stays too, but for ε. The loss cannot depend on either move,
-        so the gradient of x has no part along them: backward takes both from g. Drag g.`}</p>
+        so dx, the gradient of x, has no part along them: backward takes both from g. Drag g.`}</p>
       <Backward />
       <p>
         <Trans>
@@ -84,11 +86,16 @@ function Controls() {
 
 function Numbers() {
   const moves = TOKEN_NORMS.map(currentMoves);
-  const row = (id: string, head: string, values: number[]) => ({
+  const row = (id: string, head: string, value: (m: Moves) => number | undefined) => ({
     head,
-    cells: values.map((value): ComponentChildren => <Rounded value={value} />),
+    cells: moves.map((m) => numberOrDash(value(m))),
     data: { forward: id },
   });
+  const output = {
+    head: 'y',
+    cells: moves.map((m) => alignedNumbers(m.output).join(', ')),
+    data: { forward: 'output' },
+  };
   return (
     <div class="geo-table">
       <DataTable
@@ -96,35 +103,19 @@ function Numbers() {
         visible
         columns={['', ...TOKEN_NORMS.map((kind) => NORM_NAMES[kind])]}
         rows={[
-          row(
-            'mean',
-            'μ',
-            moves.map((m) => m.mean),
-          ),
-          row(
-            'deviation',
-            'σ',
-            moves.map((m) => m.deviation),
-          ),
-          row(
-            'sum',
-            'x̂ · 1',
-            moves.map((m) => sum(m.normalized)),
-          ),
-          row(
-            'length',
-            '|x̂|',
-            moves.map((m) => length(m.normalized)),
-          ),
-          {
-            head: 'y',
-            cells: moves.map((m) => alignedNumbers(m.output).join(', ')),
-            data: { forward: 'output' },
-          },
+          row('mean', 'μ', ({ kind, mean }) => (kind === 'layer' ? mean : undefined)),
+          row('deviation', 'σ', ({ deviation }) => deviation),
+          row('sum', 'x̂ · 1', ({ normalized }) => sum(normalized)),
+          row('length', '|x̂|', ({ normalized }) => length(normalized)),
+          ...(state.step.value === 'output' ? [output] : []),
         ]}
       />
     </div>
   );
+}
+
+function numberOrDash(value: number | undefined): ComponentChildren {
+  return value === undefined ? '–' : <Rounded value={value} />;
 }
 
 const DISTANCES = [1, 0.1, 0.01, 0.001, 1e-4, 0];

@@ -11,7 +11,8 @@ const list = new Intl.ListFormat(language);
 export function summary(gradients: number[][]): string {
   const arrives = gradients.map((ratios) => ratios.every((ratio) => fateOf(ratio) === 'arrives'));
   const sound = LANES.filter((_, lane) => arrives[lane]).map(({ name }) => t`“${name}”`);
-  if (sound.length === 0) return t`At this depth the gradient arrives with all three in no stack.`;
+  if (sound.length === 0)
+    return t`At this depth no stack lets the gradient arrive with each of the three first weights.`;
   if (sound.length === LANES.length) return t`This stack is shallow enough for all four.`;
-  return t`At this depth the gradient arrives with all three in ${list.format(sound)}, and not in the others.`;
+  return t`At this depth the gradient arrives with each of the three first weights only in ${list.format(sound)}.`;
 }

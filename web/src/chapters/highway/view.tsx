@@ -121,9 +121,12 @@ function Story() {
       </div>
       <p>
         <Trans>
-          Multiplied out, the second product has a term 1 that no sublayer can touch: the gradient
-          has a way to layer 0 that shrinks nothing. The other terms may still make it grow. For
-          that there is the norm.
+          Multiplied out (He et al. 2016, Identity Mappings), the second product has a term 1 that
+          no sublayer can touch: the gradient has a way to layer 0 that shrinks nothing. The other
+          terms may still make it grow, or, near F′ = −1, cancel it; the norm keeps what F reads,
+          and so F′, in range. Where it stands matters. Before F (pre-norm, the default below) the 1
+          stays whole. After the sum, as in chapter 1 (post-norm), each norm also divides the way
+          past F by a σ: a product of many factors again, though of milder ones.
         </Trans>
       </p>
       <p>

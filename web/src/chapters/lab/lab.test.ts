@@ -7,7 +7,16 @@ import { native, root, withFolder } from '../../../packages/addnorm/test/native'
 import { loadKernels, setKernels } from '../../kernels/current';
 import { Lab, type LabCurve, type LabRun } from '../../kernels/lab';
 import { resetState } from '../../state/store';
-import { BUGS, command, figureChoice, FIGURES, request, state } from './state';
+import {
+  BUGS,
+  command,
+  figureChoice,
+  type FigureName,
+  FIGURES,
+  request,
+  SEEN_BY,
+  state,
+} from './state';
 
 let lab: Lab;
 beforeAll(async () => {
@@ -47,6 +56,15 @@ test('a bug stays behind with the figure that it was put into', () => {
   expect([state.figure.value, state.bug.value]).toEqual(['variance', 'none']);
 });
 
+test.each(Object.entries(SEEN_BY) as [keyof typeof SEEN_BY, FigureName][])(
+  '%s is detected by %s',
+  (bug, figure) => {
+    figureChoice.value = figure;
+    state.bug.value = bug;
+    expect(lab.run(request()).verdict).toBe('outside');
+  },
+);
+
 test('the page has the figures that train nothing, with their options, and all bugs', () => {
   const { figures, bugs } = lab.list();
   const untrained = figures.filter(({ trains }) => !trains);
@@ -62,10 +80,8 @@ test('the page has the figures that train nothing, with their options, and all b
 test.each(FIGURES)('%s is that of the program', (figure) => {
   state.figure.value = figure;
   const [found, expected] = [lab.run(request()), runNative()];
-  // The laws of norms by depth are not judged of stacks as small as the page's.
-  const verdict = figure === 'norm-kinds-by-depth' ? 'not applicable' : 'inside';
-  expect(found.verdict).toBe(verdict);
-  expect(expected.verdict).toBe(verdict);
+  expect(found.verdict).toBe('inside');
+  expect(expected.verdict).toBe('inside');
   const verdicts = ({ checks }: LabRun) => checks.map((c) => `${c.claim}: ${c.verdict}`).sort();
   expect(verdicts(found)).toEqual(verdicts(expected));
   expect(found.panels.length).toBe(expected.panels.length);

@@ -108,7 +108,7 @@ const fields = {
     placements: lanePlacements('post', 'deepnorm', 'keel', 'residual-dual', 'siamese', 'pre'),
   },
   'norm-kinds-by-depth': {
-    depths: depths('6,12,24,48,96'),
+    depths: depths('6,12,24,48'), // its laws are of stacks that are wider than deep
     stackWidth: stackWidth(),
     seeds: seeds(16, 4),
   },
@@ -120,6 +120,26 @@ export const FIGURES = Object.keys(fields) as FigureName[];
 const figures = Object.fromEntries(
   FIGURES.map((name) => [name, defineState(`lab.${name}`, fields[name])]),
 ) as Record<FigureName, Partial<Items<FigureFields>>>;
+
+/** For each bug a figure that detects it, as that first stands. */
+export const SEEN_BY: Record<Exclude<(typeof BUGS)[number], 'none'>, FigureName> = {
+  'residual-missing': 'gradient-flow',
+  'residual-twice': 'gradient-flow',
+  'no-residual': 'gradient-flow',
+  'norm-over-stream': 'gradient-flow',
+  'norm-missing': 'gradient-flow',
+  'final-norm-missing': 'gradient-flow',
+  'scale-lost': 'placement',
+  'rms-for-layer': 'layernorm',
+  'alpha-doubled': 'norm-kinds-by-depth',
+  'one-plus-gamma': 'gradient-flow',
+  'epsilon-outside': 'epsilon',
+  'half-statistics': 'layernorm',
+  'transposed-carry': 'depth-mixing',
+  'lanes-folded': 'lanes',
+  'sinkhorn-rows-only': 'composite-gain',
+  'write-sigma': 'depth-mixing',
+};
 
 const own = defineState('lab', {
   figure: choice(FIGURES, 'gradient-flow'),
@@ -138,6 +158,11 @@ export const figureChoice = {
     assign(own, { figure, bug: 'none' });
   },
 };
+
+/** Goes to a figure with the bug. */
+export function showBugIn(figure: FigureName): void {
+  assign(own, { figure, bug: own.bug.value });
+}
 
 /** Everything that Reset chapter resets. */
 export const state: typeof own & Record<string, Item<any, any>> = {

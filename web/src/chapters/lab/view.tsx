@@ -3,7 +3,16 @@
 import { useRef } from 'preact/hooks';
 import type { LabCurve, LabPanel, Verdict } from '../../kernels/lab';
 import { t, translated, translatedSvg } from '../../language/text';
-import { Choice, Choices, Code, Failure, Select, Slider, TextField } from '../../ui/controls';
+import {
+  Button,
+  Choice,
+  Choices,
+  Code,
+  Failure,
+  Select,
+  Slider,
+  TextField,
+} from '../../ui/controls';
 import { useNear } from '../../ui/near';
 import { exactNumber } from '../../ui/numbers';
 import { Wait } from '../../ui/room';
@@ -11,7 +20,16 @@ import { SaveMenu } from '../../ui/save-menu';
 import { DataTable, numberOrBlank } from '../../ui/table';
 import { BUG_NAMES, FIGURE_NAMES } from './names';
 import { list, problem, type Ran, ran, run, running } from './runner';
-import { chosenFigure, command, figureChoice, PROGRAM, request, state } from './state';
+import {
+  chosenFigure,
+  command,
+  figureChoice,
+  PROGRAM,
+  request,
+  SEEN_BY,
+  showBugIn,
+  state,
+} from './state';
 import './style.css';
 
 export function LabChapter() {
@@ -100,6 +118,7 @@ function Result({ run, request, milliseconds }: Ran) {
         <Mark verdict={run.verdict} /> {inWords(run.tally)}.
         {unseen && ` ${t`This figure does not detect the bug.`}`}
       </p>
+      {unseen && <SeenElsewhere bug={request.bug as keyof typeof SEEN_BY} shown={request.figure} />}
       <div class="lab-panels">
         {run.panels.map((panel, i) => (
           <PanelFigure key={i} panel={panel} />
@@ -116,11 +135,25 @@ function Result({ run, request, milliseconds }: Ran) {
       <p class="hint">
         {translated(run.setting)}.{' '}
         {t`After ${translated(run.source)}. The number after ± is four
-          standard errors of a mean over seeds. Computed here in ${Math.round(milliseconds)} ms; the same from
+          standard errors of a mean over seeds; a claim holds if what lies within it meets what is
+          allowed. Computed here in ${Math.round(milliseconds)} ms; the same from
           the program:`}
       </p>
       <Code name={t`command`} text={command(request)} />
     </>
+  );
+}
+
+/** The way to a figure that detects the bug. */
+function SeenElsewhere({ bug, shown }: { bug: keyof typeof SEEN_BY; shown: string }) {
+  const figure = SEEN_BY[bug];
+  if (figure === shown) return null; // with other options it would
+  return (
+    <p>
+      <Button onClick={() => showBugIn(figure)}>
+        {t`Put it into “${FIGURE_NAMES[figure]}”, which does`}
+      </Button>
+    </p>
   );
 }
 

@@ -1,6 +1,6 @@
 // What a reader can change in the chapter on lanes.
 
-import { choice, flag, number, seed, vector } from '../../state/fields';
+import { answer, choice, flag, number, seed, vector } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { ROW_NAMES } from './rows';
 
@@ -25,7 +25,7 @@ export const state = defineState('ln', {
   reader: number({ min: 1, max: 25, step: 1, initial: 12 }),
   source: number({ min: 0, max: 24, step: 1, initial: 3 }),
 
-  guess: choice(['none', 'most', 'half', 'nothing'], 'none'),
+  guess: answer(['none', 'most', 'half', 'nothing']),
   depth: number({ min: 4, max: 48, step: 2, initial: 24 }),
   /** What each lane takes from the others, if all mix alike. */
   even: number({ min: 0, max: 0.5, step: 0.01, initial: 0.05 }),

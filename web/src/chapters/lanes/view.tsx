@@ -102,6 +102,16 @@ function Advanced() {
   );
 }
 
+const SOURCES: Record<string, string> = {
+  'DeepSeek-V4': 'https://arxiv.org/abs/2606.19348',
+  'Kimi K3': 'https://arxiv.org/abs/2603.15031',
+  [t`Megatron-LM, by NVIDIA and Mistral`]: 'https://github.com/NVIDIA/Megatron-LM/pull/6716',
+};
+
+function Model({ name }: { name: string }) {
+  return name in SOURCES ? <a href={SOURCES[name]}>{name}</a> : <>{name}</>;
+}
+
 const FORMULA = String.raw`\begin{aligned}
   z &= a \cdot X && \text{${t`read`}} \\
   f &= F(z) && \text{${t`run, with its norms`}} \\
@@ -146,7 +156,7 @@ function Models() {
           caption={t`What they do, and what it costs`}
           visible
           columns={[t`model`, t`its stream`, t`values moved / d`, t`its paper’s test model`]}
-          rows={MODELS.map(([model, ...cells]) => ({ head: model, cells }))}
+          rows={MODELS.map(([model, ...cells]) => ({ head: <Model name={model} />, cells }))}
         />
       </div>
       <p class="hint">

@@ -1,7 +1,7 @@
 // What a reader can change in the chapter about a trained network.
 
 import { plural, t } from '../../language/text';
-import { choice, type Field, FieldError } from '../../state/fields';
+import { answer, choice, type Field, FieldError } from '../../state/fields';
 import { defineState } from '../../state/store';
 
 /** Of the network. */
@@ -50,7 +50,7 @@ const layers = Array.from({ length: LAYERS }, (_, l) => String(l));
 export const state = defineState('rm', {
   prompt: prompt(PROMPTS[0].prompt),
   /** Where the layer stands that a reader thinks is missed most. */
-  guess: choice(['none', 'first', 'middle', 'last'], 'none'),
+  guess: answer(['none', 'first', 'middle', 'last']),
   part: choice(['layer', 'sublayer'], 'layer'),
   /** The layer that the second prediction does without. */
   skip: choice(['none', ...layers], 'none'),

@@ -4,7 +4,7 @@ export const notes = [
   t`Press post, then pre, and follow the thick line from x at the top to y at the bottom. In pre there is no norm on it.`,
   t`Take a vote on the 48 layers first: most expect post-norm to lose its gradient. Then break the stack, and repair it with one norm. Compare the slopes.`,
   t`Ask: which layer turns the stream most, the first or the last? With PyTorch’s weights the difference is small. Then choose Xavier.`,
-  t`Two runs, one difference: warm-up. Let the room bet which one gets below the dashed line, then press Start training. It takes half a minute. The second chart says why. Then choose pre. One seed is one sample.`,
+  t`Two runs, one difference: warm-up. If the stack has other layers or weights by now, take 12 layers and PyTorch’s again. Let the room bet which one gets below the dashed line, then press Start training. It takes half a minute. The second chart says why. Then choose pre. One seed is one sample.`,
 ];
 
 import { t } from '../../language/text';

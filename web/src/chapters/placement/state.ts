@@ -1,7 +1,7 @@
 // What a reader can change in “Where the norm goes”.
 
 import { INITIALIZATIONS } from 'addnorm';
-import { choice, flag, number, seed } from '../../state/fields';
+import { answer, choice, flag, number, seed } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { TOKEN_NORMS } from '../../ui/names';
 import { factorNames } from './factors';
@@ -26,8 +26,8 @@ export const state = defineState('pl', {
   seed: seed(),
   /** What the reader thinks: in which stack of 48 layers the gradient arrives, and how post-norm
    * trains without warm-up. */
-  deep: choice(['none', 'pre', 'post', 'both', 'neither'], 'none'),
-  cold: choice(['none', 'trains', 'stalls', 'diverges'], 'none'),
+  deep: answer(['none', 'pre', 'post', 'both', 'neither']),
+  cold: answer(['none', 'trains', 'stalls', 'diverges']),
   rate: choice(['0.0003', '0.001', '0.002', '0.003', '0.005', '0.01'], '0.005'),
   steps: number({ min: 2, max: 1000, step: 1, initial: 250 }),
   warmup: number({ min: 1, max: 1000, step: 1, initial: 125 }),

@@ -54,7 +54,7 @@ const TERMS: [(a: Arrangement) => boolean, string, string][] = [
   [
     (a) => a.gain === 'layerscale',
     String.raw`\lambda`,
-    t`a learned vector, 0.1 at first (1e-5 from 19 layers on)`,
+    t`a learned vector, 0.1 at first (1e-5 from 19 layers on, 1e-6 from 25)`,
   ],
   [(a) => a.beforeScale !== 'none', 'l', t`the layer, from 1`],
   [

@@ -75,6 +75,7 @@ export function Train({ table }: { table: Placement[] }) {
         <Choice label={t`Learning rate`} item={state.rate} />
       </div>
       <More />
+      <OtherStack />
       {measureProblem.value && (
         <Problem text={t`This does not work: ${translated(measureProblem.value)}.`} />
       )}
@@ -83,6 +84,21 @@ export function Train({ table }: { table: Placement[] }) {
       {training.setup.value && <Progress shown={training.setup.value} chosen={setup} />}
       {finished.value.length > 0 && <FinishedTable />}
     </>
+  );
+}
+
+/** Training takes the layers and first weights of the figures above, where experiments have set them. */
+function OtherStack() {
+  const items = [state.layers, state.first] as const;
+  if (items.every(({ value, field }) => value === field.initial)) return null;
+  return (
+    <p class="remark">
+      {t`These runs take ${state.layers.value} layers with the first weights ${FIRST_WEIGHTS[state.first.value]}, as
+        set above.`}{' '}
+      <Button onClick={() => items.forEach((item) => item.reset())}>
+        {t`Take 12 layers and PyTorch’s weights`}
+      </Button>
+    </p>
   );
 }
 
@@ -226,7 +242,7 @@ const COLOURS = ['var(--series-2)', 'var(--series-1)']; // without, with warm-up
 
 function Losses({ setup }: { setup: Setup }) {
   const { name, steps, stack } = setup;
-  const { layers, learningRate, seed } = stack.options;
+  const { layers, learningRate, seed, initialization } = stack.options;
   const x = useMemo(() => Array.from({ length: steps }, (_, step) => step + 1), [steps]);
   const unigram = training.opened.value?.unigramLoss ?? null;
   const values = (losses: readonly number[]) => {
@@ -248,7 +264,7 @@ function Losses({ setup }: { setup: Setup }) {
   }));
   return (
     <LineChart
-      name={t`Loss of ${name}, ${layers} layers, learning rate ${learningRate}, seed ${seed}`}
+      name={t`Loss of ${name}, ${layers} layers, ${FIRST_WEIGHTS[initialization]}, learning rate ${learningRate}, seed ${seed}`}
       xLabel={t`step`}
       yLabel={t`nats per byte`}
       x={x}
@@ -270,6 +286,7 @@ function Losses({ setup }: { setup: Setup }) {
 const COLUMNS = [
   t`placement`,
   t`layers`,
+  t`first weights`,
   t`rate`,
   t`steps`,
   t`seed`,
@@ -280,11 +297,18 @@ const COLUMNS = [
 
 function FinishedTable() {
   const rows = finished.value.map(({ setup: { name, stack, steps }, outcome }) => {
-    const { layers, learningRate, seed } = stack.options;
+    const { layers, learningRate, seed, initialization } = stack.options;
     const losses = [outcome.without, outcome.with, outcome.unigram].map(lossText);
     return {
       head: name,
-      cells: [layers, roundNumber(learningRate), steps, seed, ...losses],
+      cells: [
+        layers,
+        FIRST_WEIGHTS[initialization],
+        roundNumber(learningRate),
+        steps,
+        seed,
+        ...losses,
+      ],
       data: { trained: name },
     };
   });

@@ -17,9 +17,9 @@ export function PlacementChapter() {
         <Trans>
           <ChapterLink to="highway">Residual and norm belong together</ChapterLink>, but in which
           order? The Transformer of 2017 normalizes after the sum (post-norm). GPT-2 and most models
-          since normalize what the sublayer reads (pre-norm). Others do both, or scale one of the
-          two paths. All of them are one formula with five slots: before, inside, after, skip and
-          gain.
+          since normalize what the sublayer reads (pre-norm); Xiong et al. 2020 compare the two.
+          Others do both, or scale one of the two paths. All of them are one formula with five
+          slots: before, inside, after, skip and gain.
         </Trans>
       </p>
       <h3>{t`Five slots`}</h3>

@@ -26,14 +26,14 @@ export const LETTERS = ['a', 'b', 'c', 'd'] as const;
 export const questions: readonly Question[] = [
   {
     id: 'q1',
-    text: t`Language models use LayerNorm and not BatchNorm. Why?`,
+    text: t`Language models use LayerNorm or RMSNorm, and not BatchNorm. Why?`,
     answers: [
       {
-        text: t`LayerNorm has fewer parameters.`,
-        reply: t`Both have one γ and one β for each feature.`,
+        text: t`They have fewer parameters.`,
+        reply: t`LayerNorm has one γ and one β for each feature, as BatchNorm has.`,
       },
       {
-        text: t`LayerNorm takes its statistics from one token alone.`,
+        text: t`Both take their statistics from one token alone.`,
         reply: t`So neither the batch size nor the lengths of other sequences matter, and a token gets the same output in training and when text is written one token at a time.`,
       },
       {
@@ -195,7 +195,7 @@ export const questions: readonly Question[] = [
         tex: '(1 + \\sigma^2)^{-L/2}',
         spoken: t`1 plus σ squared, to the power of minus L over 2`,
         end: t`in post-norm, by 1 in pre-norm.`,
-        reply: t`Each sum of post-norm has variance 1 + σ², so its norm divides the gradient by the root of that, L times. In pre-norm the skip connections are sums alone: the factor is 1 for every L.`,
+        reply: t`Each sum of post-norm has variance 1 + σ², so its norm divides the gradient by the root of that, L times. In pre-norm the skip connections are sums alone: the factor is 1 for every L. The whole gradient has the ways through the branches too; with first weights they can make up for it, so post-norm’s may arrive all the same.`,
       },
       {
         text: t`By 1 in post-norm, by about`,

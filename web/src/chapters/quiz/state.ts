@@ -1,6 +1,6 @@
 // What a reader has answered in the quiz.
 
-import { choice, type ChoiceField } from '../../state/fields';
+import { answer, type ChoiceField } from '../../state/fields';
 import { defineState } from '../../state/store';
 import { LETTERS, type Question, questions } from './questions';
 
@@ -8,7 +8,7 @@ type Given = 'none' | (typeof LETTERS)[number];
 
 const fields = questions.map(({ id, answers }) => {
   const letters = LETTERS.slice(0, answers.length);
-  return [id, choice<Given>(['none', ...letters], 'none')];
+  return [id, answer<Given>(['none', ...letters])];
 });
 
 export const state = defineState<Record<Question['id'], ChoiceField<Given>>>(

@@ -147,12 +147,13 @@ function Cards({ options, steps, output }: ResultsProps) {
       <Card
         title={t`1. Mean`}
         code={<StepCode step={1} options={options} />}
-        tex={rms ? '\\mu = 0' : arithmetic.meanFormula(steps)}
-        statistics={[['mean', t`mean μ`, mean]]}
+        tex={rms ? undefined : arithmetic.meanFormula(steps)}
+        statistics={rms ? undefined : [['mean', t`mean μ`, mean]]}
         chart={<InputChart x={x} mean={rms ? undefined : mean} />}
       >
         {rms
-          ? t`RMSNorm skips this step: it subtracts no mean.`
+          ? t`RMSNorm skips this step: it subtracts no mean, which saves work and serves many models as
+              well. So it keeps where x lies along (1, …, 1).`
           : t`The centre of the values: the dashed line.`}
       </Card>
       <Card
@@ -161,7 +162,7 @@ function Cards({ options, steps, output }: ResultsProps) {
         tex={arithmetic.deviationFormula(options, steps)}
         statistics={[
           ['variance', rms ? t`mean square` : t`variance`, variance],
-          ['deviation', t`deviation σ`, deviation],
+          ['deviation', rms ? t`root mean square σ` : t`deviation σ`, deviation],
         ]}
         chart={
           <StepChart
@@ -222,7 +223,7 @@ function Cards({ options, steps, output }: ResultsProps) {
 
 interface CardProps {
   title: string;
-  tex: string;
+  tex?: string;
   code: ComponentChildren;
   statistics?: [id: string, name: string, value: number][];
   chart: ComponentChildren;
@@ -240,7 +241,7 @@ function Card({ title, tex, code, statistics, chart, controls, children }: CardP
         <p>{children}</p>
       </div>
       <div>
-        <Formula tex={tex} block />
+        {tex && <Formula tex={tex} block />}
         {statistics && (
           <Statistics
             look="inline"
