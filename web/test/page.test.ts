@@ -346,7 +346,8 @@ test('no file of the build names another host to load from', () => {
   );
   const page = files.filter((file) => statSync(file).isFile() && /\.(html|css)$/.test(file));
   for (const file of page) {
-    expect(readFileSync(file, 'utf8')).not.toMatch(/(?:src|href|url)\s*[=(]\s*["']?https?:/);
+    const loads = readFileSync(file, 'utf8').replace(/<a href="https:[^"]*">/g, ''); // as a reader may
+    expect(loads).not.toMatch(/(?:src|href|url)\s*[=(]\s*["']?https?:/);
   }
 });
 
@@ -355,7 +356,9 @@ test('a link is copied where the page has no clipboard, as on http, without answ
     before: () => Object.defineProperty(navigator, 'clipboard', { value: undefined }),
   });
   const button = page.getByRole('button', { name: 'Copy link' });
-  await button.click();
+  await page.locator('.contents a[aria-current]', { hasText: 'Quiz' }).waitFor();
+  await button.focus();
+  await page.keyboard.press('Enter');
   await page.getByText('Copied').waitFor();
   expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
   await page.evaluate(() => {

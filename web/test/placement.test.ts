@@ -111,7 +111,7 @@ test('trains two runs to their end, and says what they show', async () => {
   expect(steps).toEqual([0, 1, 2, 3, 5, 6]);
   expect(await health.locator('tr[data-curve="without warm-up"] td').count()).toBe(6);
   const trained = await part.locator('tr[data-trained="post"] td').allTextContents();
-  expect(trained.slice(0, 4)).toEqual(['2', '0.005', '6', '0']);
+  expect(trained.slice(0, 5)).toEqual(['2', 'PyTorch’s', '0.005', '6', '0']);
   await part.getByRole('button', { name: 'Reset training' }).click();
   expect(await part.locator('tr[data-curve="without warm-up"]').count()).toBe(0);
   expect(await part.locator('tr[data-trained]').count()).toBe(1);

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { language, LANGUAGE_NAMES, languages } from '../language/language';
 import { t } from '../language/text';
-import { linkTo, sharedLinkTo } from '../state/link';
+import { currentChapter, linkTo, sharedLinkTo } from '../state/link';
 import { Button, CopyButton, LinkComplaints } from './controls';
 import { chapterInView } from './in-view';
 import { showNumbers } from './table';
@@ -26,7 +26,7 @@ export function Toolbar({ reset, children, end }: ToolbarProps) {
     <section class="toolbar" aria-label={t`Page`}>
       {children}
       <Button onClick={reset}>{t`Reset all`}</Button>
-      <CopyButton label={t`Copy link`} text={() => here(sharedLinkTo).href} />
+      <CopyButton label={t`Copy link`} text={shared} />
       <Button pressed={showNumbers.value} onClick={() => (showNumbers.value = !showNumbers.value)}>
         {t`Show numbers`}
       </Button>
@@ -52,15 +52,15 @@ export function Toolbar({ reset, children, end }: ToolbarProps) {
   );
 }
 
-/** The page at the chapter in sight. */
-function here(link = linkTo): URL {
-  return new URL(link(chapterInView.peek()), location.href);
+/** The page to pass on: at the chapter in sight, without the reader's answers. */
+function shared(): string {
+  return new URL(sharedLinkTo(chapterInView.peek()), location.href).href;
 }
 
 /** Each language by its own name. The page is loaded again in the one that is chosen. */
 function LanguageMenu() {
   const choose = (name: string) => {
-    const url = here();
+    const url = new URL(linkTo(currentChapter()), location.href);
     url.searchParams.set('lang', name);
     location.href = url.href;
   };
