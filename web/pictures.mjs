@@ -7,18 +7,18 @@ import { chromium } from 'playwright-core';
 
 /** What each picture shows: the page's state, what stands at its top, and the theme. */
 const PICTURES = {
-  'add-norm': ['an.unstable=1&an.guess=no', '.an-stages', 'dark'],
+  'add-norm': ['an.unstable=1', '.an-stages', 'dark'],
   'step-by-step': ['', '.st-cards', 'light'],
   geometry: ['ge.step=output', '.figure', 'light'],
-  highway: ['', '.figure', 'dark'],
-  placement: ['', '.figure', 'light'],
-  lanes: ['ln.row=mhc', '.figure', 'dark'],
-  axes: ['ax.kind=group', '.figure', 'light'],
-  backward: ['', '.figure', 'light'],
-  block: ['', '.diagram', 'dark'],
-  model: ['', '.figure', 'light'],
+  highway: ['', '.controls', 'dark'],
+  placement: ['', '.placement-board', 'light'],
+  lanes: ['ln.row=mhc', '.lanes-step', 'dark'],
+  axes: ['ax.kind=group', '.controls', 'light'],
+  backward: ['', '.controls', 'light'],
+  block: ['', '.controls', 'dark'],
+  model: ['', '.charts', 'light'],
   quiz: ['', '.quiz-question', 'light'],
-  lab: ['', '.figure', 'dark'],
+  lab: ['', '.lab-figure', 'dark'],
 };
 const SIZE = { width: 1280, height: 800 };
 const file = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
@@ -43,9 +43,8 @@ for (const [chapter, [state, top, theme]] of Object.entries(PICTURES)) {
   await shown.waitFor();
   await page.waitForTimeout(6000); // until every chapter is there, and workers have answered
   await shown.evaluate((element) => {
-    const contents = document.querySelector('.contents').getBoundingClientRect();
-    const covered = contents.top <= 0 || contents.height < 100 ? contents.height : 0;
-    scrollBy(0, element.getBoundingClientRect().top - covered - 16);
+    const { height } = document.querySelector('.toolbar').getBoundingClientRect(); // it sticks
+    scrollBy(0, element.getBoundingClientRect().top - height - 24);
   });
   await page.waitForTimeout(3000);
   const session = await context.newCDPSession(page);
