@@ -9,7 +9,8 @@
 
 #include "base/require.h"
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 
 /// The one of `all` with this name; an Error that calls it a `kind` and lists the names if there is
 /// none. `name_of` says what an element's name is.
@@ -24,4 +25,5 @@ const T& find_named(std::span<const T> all, std::string_view kind, std::string_v
   fail(fmt::format("{} \"{}\" is unknown, must be one of {}", kind, name, fmt::join(names, ", ")));
 }
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

@@ -4,7 +4,8 @@
 #include <pthread.h>
 #endif
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 namespace {
 
 bool forked = false;
@@ -21,4 +22,5 @@ bool is_forked() {
   return forked;
 }
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

@@ -11,7 +11,8 @@
 
 #include "base/fork.h"
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 
 /// How many threads a region that this thread opens has.
 inline std::size_t thread_count() {
@@ -119,4 +120,5 @@ inline std::size_t row_grain(std::size_t cols) {
   return 1 + 8192 / (cols + 64);
 }
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

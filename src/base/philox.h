@@ -3,7 +3,8 @@
 #include <array>
 #include <cstdint>
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 
 /// Philox4x32-10: four random words as a pure function of (key, counter), so that any element of a
 /// random sequence can be had on its own, in any order (Salmon et al., SC 2011, section 3.3).
@@ -25,4 +26,5 @@ inline std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t coun
   return c;
 }
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

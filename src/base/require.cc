@@ -3,7 +3,8 @@
 #include <array>
 #include <string>
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 
 #ifdef __cpp_exceptions
 
@@ -29,4 +30,5 @@ const char* last_failure() {
 
 #endif
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

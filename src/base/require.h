@@ -7,7 +7,8 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 
 /// Throws Error. The one place of the library that throws. Where there are no exceptions
 /// (WebAssembly) it keeps the message for last_failure() and traps.
@@ -39,4 +40,5 @@ void with_prefix([[maybe_unused]] std::string_view prefix, const Body& body) {
 #endif
 }
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

@@ -1,6 +1,7 @@
 #include "base/shorten.h"
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 namespace {
 
 bool is_inside_character(char byte) {
@@ -20,4 +21,5 @@ std::string shorten(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end)).append(kEllipsis).append(text.substr(begin));
 }
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

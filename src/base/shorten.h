@@ -4,10 +4,12 @@
 #include <string>
 #include <string_view>
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 
 /// UTF-8 text of at most `most` bytes, 3 or more: where it is longer, its middle is left out for an
 /// ellipsis. What a message says of a long name stands before and behind it.
 std::string shorten(std::string_view text, std::size_t most);
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

@@ -6,7 +6,8 @@
 #include <string_view>
 #include <utility>
 
-namespace addnorm::inline base {
+namespace addnorm {
+inline namespace base {
 
 /// What time can go to in training.
 enum class Cost { kProducts, kAttention, kAddNorm, kOptimizer, kRest };
@@ -68,4 +69,5 @@ class ScopedTimer {
   ScopedTimer& operator=(const ScopedTimer&) = delete;
 };
 
-}  // namespace addnorm::inline base
+}  // namespace base
+}  // namespace addnorm

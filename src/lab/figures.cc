@@ -190,8 +190,9 @@ constexpr Figure kFigures[] = {
      .run = composite_gain},
     {.name = "post-norm-revived",
      .title = "Post-norm revived",
-     .question = "How much of a gradient reaches x by the way past all sublayers alone? What comes back "
-                 "through them is not counted.",
+     .question =
+         "How much of a gradient reaches x by the way past all sublayers alone? What comes back "
+         "through them is not counted.",
      .source = "Wang et al. 2022; Xie et al. 2023; arXiv 2601.19895",
      .defaults =
          [] {

@@ -84,7 +84,8 @@ TEST(StackFigures, OfFurtherSeedsAreInside) {
   for (auto& [figure, options, bugs] : untrained()) {
     for (int i = 1; i <= further_seeds(); ++i) {
       options.seed = 1000 * i;
-      EXPECT_THAT(denied(run_figure(figure, options)), IsEmpty()) << figure << ", seed " << options.seed;
+      EXPECT_THAT(denied(run_figure(figure, options)), IsEmpty())
+          << figure << ", seed " << options.seed;
     }
   }
 }

@@ -59,7 +59,8 @@ TEST(StreamFigures, OfFurtherSeedsAreInside) {
   for (auto& [name, options, bugs] : stream_figures()) {
     for (int i = 1; i <= further_seeds(); ++i) {
       options.seed = 1000 * i;
-      EXPECT_THAT(denied(run_figure(name, options)), IsEmpty()) << name << ", seed " << options.seed;
+      EXPECT_THAT(denied(run_figure(name, options)), IsEmpty())
+          << name << ", seed " << options.seed;
     }
   }
 }

@@ -51,7 +51,7 @@ class AddNorm {
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
   Parameter<Value>& skip() { return skip_; }  ///< empty where skip is not learned
   UpdateStep<T>& update() { return update_; }
-  MatrixView<const T> added() const { return u_; }  ///< u of the last forward
+  MatrixView<const T> added() const { return u_; }        ///< u of the last forward
   std::optional<LaneSite<T>>& lanes() { return lanes_; }  ///< of several lanes
   /// How many lanes the stream has after it.
   std::size_t lanes_after() const { return lanes_ ? lanes_->lanes_after() : 1; }
