@@ -57,6 +57,10 @@ export default defineConfig({
           fileParallelism: false,
         },
       },
+      {
+        extends: true,
+        test: { ...inBrowser, name: 'pictures', include: ['test/pictures.ts'] },
+      },
     ],
   },
 });

@@ -74,13 +74,13 @@ export function Closing() {
       </ol>
       <h2>{t`References`}</h2>
       <ul class="closing-references">
-        {REFERENCES.map(([authors, title, where]) => (
+        {REFERENCES.map(([authors, title, where, arxiv]) => (
           <li key={title}>
             {authors}:{' '}
-            <a href={`https://arxiv.org/abs/${where.split(' ').at(-1)}`}>
+            <a href={`https://arxiv.org/abs/${arxiv}`}>
               <cite>{title}</cite>
             </a>{' '}
-            ({where})
+            ({where}, arXiv {arxiv})
           </li>
         ))}
       </ul>
@@ -98,37 +98,37 @@ const REFERENCES = [
   [
     'Ioffe and Szegedy',
     'Batch Normalization: Accelerating Deep Network Training by Reducing Internal Covariate Shift',
-    'ICML 2015, arXiv 1502.03167',
+    'ICML 2015',
+    '1502.03167',
   ],
-  ['He et al.', 'Deep Residual Learning for Image Recognition', 'CVPR 2016, arXiv 1512.03385'],
-  ['Srivastava, Greff and Schmidhuber', 'Highway Networks', '2015, arXiv 1505.00387'],
-  ['He et al.', 'Identity Mappings in Deep Residual Networks', 'ECCV 2016, arXiv 1603.05027'],
-  ['Ba, Kiros and Hinton', 'Layer Normalization', '2016, arXiv 1607.06450'],
-  ['Vaswani et al.', 'Attention Is All You Need', 'NeurIPS 2017, arXiv 1706.03762'],
+  ['He et al.', 'Deep Residual Learning for Image Recognition', 'CVPR 2016', '1512.03385'],
+  ['Srivastava, Greff and Schmidhuber', 'Highway Networks', '2015', '1505.00387'],
+  ['He et al.', 'Identity Mappings in Deep Residual Networks', 'ECCV 2016', '1603.05027'],
+  ['Ba, Kiros and Hinton', 'Layer Normalization', '2016', '1607.06450'],
+  ['Vaswani et al.', 'Attention Is All You Need', 'NeurIPS 2017', '1706.03762'],
   [
     'Santurkar et al.',
     'How Does Batch Normalization Help Optimization?',
-    'NeurIPS 2018, arXiv 1805.11604',
+    'NeurIPS 2018',
+    '1805.11604',
   ],
-  ['Zhang and Sennrich', 'Root Mean Square Layer Normalization', 'NeurIPS 2019, arXiv 1910.07467'],
-  [
-    'Xu et al.',
-    'Understanding and Improving Layer Normalization',
-    'NeurIPS 2019, arXiv 1911.07013',
-  ],
+  ['Zhang and Sennrich', 'Root Mean Square Layer Normalization', 'NeurIPS 2019', '1910.07467'],
+  ['Xu et al.', 'Understanding and Improving Layer Normalization', 'NeurIPS 2019', '1911.07013'],
   [
     'Xiong et al.',
     'On Layer Normalization in the Transformer Architecture',
-    'ICML 2020, arXiv 2002.04745',
+    'ICML 2020',
+    '2002.04745',
   ],
   [
     'Liu et al.',
     'Understanding the Difficulty of Training Transformers',
-    'EMNLP 2020, arXiv 2004.08249',
+    'EMNLP 2020',
+    '2004.08249',
   ],
-  ['Wang et al.', 'DeepNet: Scaling Transformers to 1,000 Layers', '2022, arXiv 2203.00555'],
-  ['Xie et al.', 'ResiDual: Transformer with Dual Residual Connections', '2023, arXiv 2304.14802'],
-  ['Zhu et al.', 'Hyper-Connections', '2024, arXiv 2409.19606'],
-  ['Xie et al.', 'mHC: Manifold-Constrained Hyper-Connections', '2025, arXiv 2512.24880'],
-  ['Kimi Team', 'Attention Residuals', '2026, arXiv 2603.15031'],
+  ['Wang et al.', 'DeepNet: Scaling Transformers to 1,000 Layers', '2022', '2203.00555'],
+  ['Xie et al.', 'ResiDual: Transformer with Dual Residual Connections', '2023', '2304.14802'],
+  ['Zhu et al.', 'Hyper-Connections', '2024', '2409.19606'],
+  ['Xie et al.', 'mHC: Manifold-Constrained Hyper-Connections', '2025', '2512.24880'],
+  ['Kimi Team', 'Attention Residuals', '2026', '2603.15031'],
 ];

@@ -5,10 +5,10 @@ import { expect, test } from 'vitest';
 import {
   chapter,
   dragByFinger,
+  findings,
   openPage,
   type PageOptions,
   read,
-  findings,
   statistic,
   vector,
 } from './page';
@@ -460,7 +460,7 @@ test('a finger drags bars at once, and presses boxes', async () => {
   await expect.poll(() => isInSight(scope.locator('#an-stage-a'))).toBe(true);
 });
 
-test.each(['light', 'dark'] as const)('axe finds nothing serious: %s', async (theme) => {
+test.each(['light', 'dark'] as const)('axe finds nothing: %s', async (theme) => {
   const [page, scope] = await open('an.unstable=1&an.tour=2', { theme });
   for (const summary of await scope.locator('summary').all()) await summary.click();
   expect(await findings(page, '#add-norm')).toEqual([]);

@@ -1,7 +1,7 @@
 // Backward: the gradient through the norm.
 
 import { expect, test } from 'vitest';
-import { chapter, openPage, findings, statistic, vector } from './page';
+import { chapter, findings, openPage, statistic, vector } from './page';
 
 const ID = 'backward';
 
@@ -138,7 +138,7 @@ test('leads back to the chapters about the residual', async () => {
   expect(new URL(page.url()).hash).toBe('#highway');
 });
 
-test.each(['light', 'dark'] as const)('no serious accessibility finding, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('no accessibility finding, %s', async (theme) => {
   const { page } = await open('', { theme });
   await page.getByRole('button', { name: 'Show numbers' }).click();
   expect(await findings(page, `#${ID}`)).toEqual([]);

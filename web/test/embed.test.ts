@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, inject, test } from 'vitest';
 import { chapters } from '../src/chapters';
-import { chapter, openPage, type PageOptions, findings, vector } from './page';
+import { chapter, findings, openPage, type PageOptions, vector } from './page';
 
 const single =
   process.env.SINGLE_FILE ??
@@ -199,7 +199,7 @@ test('without the script the frame scrolls, and takes neither focus nor place', 
   site.stop();
 });
 
-test.each(['light', 'dark'] as const)('axe finds nothing serious, %s; 360 px do', async (theme) => {
+test.each(['light', 'dark'] as const)('axe finds nothing, %s; 360 px do', async (theme) => {
   const page = await embed('add-norm', 'Add & Norm', { theme, width: 360 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
   expect(await findings(page, '.embed')).toEqual([]);

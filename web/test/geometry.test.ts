@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, dragByFinger, openPage, read, findings, vector } from './page';
+import { chapter, dragByFinger, findings, openPage, read, vector } from './page';
 
 const ID = 'geometry';
 const EPSILON = 1e-5;
@@ -281,7 +281,7 @@ test('a hand-mangled link: a word, and the rest of it', async () => {
   await expectSteps(scope);
 });
 
-test.each(['light', 'dark'] as const)('no serious accessibility finding, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('no accessibility finding, %s', async (theme) => {
   const { page } = await open('ge.step=output&ge.shifted=a', { theme });
   await page.getByRole('button', { name: 'Show numbers' }).click();
   expect(await findings(page, `#${ID}`)).toEqual([]);

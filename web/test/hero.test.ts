@@ -2,7 +2,7 @@
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { openPage, type PageOptions, findings } from './page';
+import { findings, openPage, type PageOptions } from './page';
 
 const outcome = (page: Page) => page.locator('.hero-outcome');
 

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, read, findings } from './page';
+import { chapter, findings, openPage, read } from './page';
 
 const LANES = ['Neither', 'Norm only', 'Residual only', 'Both'];
 
@@ -170,7 +170,7 @@ test('a seed that is none is refused beside its field', async () => {
   expect(await alert.textContent()).toContain('must be a whole number from 2 to 120');
 });
 
-test('narrow, light and dark: nothing sticks out, axe finds nothing serious', async () => {
+test('narrow, light and dark: nothing sticks out, axe finds nothing', async () => {
   const [page] = await open('hw.layers=6', 6, { width: 360, touch: true });
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);

@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, CHAPTERS, openPage, findings } from './page';
+import { chapter, CHAPTERS, findings, openPage } from './page';
 import { offered, translation } from './offered';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, CHAPTERS, openPage, findings, vector } from './page';
+import { chapter, CHAPTERS, findings, openPage, vector } from './page';
 
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
 
@@ -265,7 +265,7 @@ test('without WebAssembly SIMD there is a sentence that says so', async () => {
   expect(await page.getByRole('alert').textContent()).toContain('WebAssembly SIMD');
 });
 
-test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('axe finds nothing, %s', async (theme) => {
   const page = await openPage('', { theme });
   expect(await findings(page, 'header, .toolbar, nav, footer')).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, openPage, type PageOptions, findings, vector } from './page';
+import { chapter, findings, openPage, type PageOptions, vector } from './page';
 
 const single =
   process.env.SINGLE_FILE ??
@@ -268,7 +268,7 @@ test('a swipe goes on and back', async () => {
   await expect.poll(() => place(page)).toContain('step 1');
 });
 
-test.each(['light', 'dark'] as const)('axe finds nothing serious, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('axe finds nothing, %s', async (theme) => {
   const page = await present('=2#add-norm', { theme, width: 390 });
   for (const key of ['n', 'g', '?']) {
     await page.keyboard.press(key);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test } from 'vitest';
 import { MadeRun } from './made-run';
-import { openPage, type PageOptions, read, findings } from './page';
+import { findings, openPage, type PageOptions, read } from './page';
 import { type Server, startServer } from './serve';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 

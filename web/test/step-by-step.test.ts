@@ -1,7 +1,7 @@
 // Step by step: the reader's own vector through the four steps.
 
 import { expect, test } from 'vitest';
-import { chapter, openPage, findings, statistic, vector } from './page';
+import { chapter, findings, openPage, statistic, vector } from './page';
 
 const ID = 'step-by-step';
 
@@ -258,7 +258,7 @@ test('a hand-mangled link: a word, and the rest of it', async () => {
   );
 });
 
-test.each(['light', 'dark'] as const)('no serious accessibility finding, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('no accessibility finding, %s', async (theme) => {
   const { page, scope } = await open('', { theme });
   expect(await findings(page, `#${ID}`)).toEqual([]);
   await scope.getByRole('button', { name: 'Equal values' }).click();

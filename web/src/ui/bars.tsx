@@ -97,17 +97,18 @@ function Clip({ x, width, y, up }: { x: number; width: number; y: number; up: bo
 function Labels(chart: BarChart) {
   const y = heightScale(chart);
   const texts = alignedNumbers(chart.values);
+  const widths = texts.map((text) => textWidth(text));
   const places = raised(
-    texts.map((text, i) => {
+    widths.map((width, i) => {
       const v = chart.values[i];
       const up = !(v < 0);
-      return { up, y: y(v) + (up ? -LINE / 2 - GAP : LINE / 2 + GAP), width: textWidth(text) };
+      return { up, y: y(v) + (up ? -LINE / 2 - GAP : LINE / 2 + GAP), width };
     }),
     column(chart, 0).width,
   );
   return texts.map((text, i) => {
     const { x, width } = column(chart, i);
-    const most = chart.box.x + chart.box.width + EDGE - textWidth(text) / 2;
+    const most = chart.box.x + chart.box.width + EDGE - widths[i] / 2;
     const at = `translate(${Math.min(x + width / 2, most)}px, ${places[i]}px)`;
     return (
       <text key={i} class="value halo" style={{ transform: at }} dy="0.35em" text-anchor="middle">

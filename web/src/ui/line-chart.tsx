@@ -117,12 +117,14 @@ const REACH = 1e8;
 
 /** The y axis for the values within the interval. */
 function yScaleOf({ x, curves, logarithmic, atLeast }: Drawn, [from, to]: Interval): Scale {
-  const shown = curves.flatMap(({ values }) =>
-    values.filter((v, i): v is number => v != null && x[i] >= from && x[i] <= to),
-  );
-  let [min, max] = [Math.min(...shown), Math.max(...shown)];
+  const shown = Float64Array.from(
+    curves.flatMap(({ values }) =>
+      values.filter((v, i): v is number => v != null && x[i] >= from && x[i] <= to),
+    ),
+  ).sort();
+  let [min, max] = [shown.at(0) ?? Infinity, shown.at(-1) ?? -Infinity];
   if (logarithmic) {
-    const middle = shown.sort((a, b) => a - b)[shown.length >> 1];
+    const middle = shown[shown.length >> 1];
     [min, max] = [Math.max(min, middle / REACH), Math.min(max, middle * REACH)];
     return scaleLog().domain(min <= max ? logDomain(min, max) : [0.1, 10]);
   }

@@ -129,7 +129,7 @@ function Marks({ space, kind, moves, last }: MarksProps) {
       {layer && has('centred') && (
         <>
           <Taken space={space} from={x} to={centred} colour="var(--text)">
-            {has('scaled') ? '' : 'μ · 1'}
+            {has('scaled') ? undefined : 'μ · 1'}
           </Taken>
           <Arrow space={space} to={centred} colour="var(--stream)" width={1.5} />
           {!has('scaled') && (

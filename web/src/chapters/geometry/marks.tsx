@@ -154,15 +154,21 @@ export function Tangent({ space, points, colour }: SurfaceProps) {
   return <path class="geo-tangent" d={d} fill={colour} stroke={colour} />;
 }
 
-/** What is taken away: from one point to another, without a head. */
-export function Taken({ space, from = ORIGIN, to, colour, children }: NamedArrowProps) {
+/** What is taken away: from one point to another, without a head; its name where that has room. */
+export function Taken({
+  space,
+  from = ORIGIN,
+  to,
+  colour,
+  children,
+}: Partial<NamedArrowProps> & ArrowProps) {
   const middle = times(add(from, to), 0.5);
   const points = [from, to].map(space.place);
   const [[x0, y0], [x, y]] = points;
   return (
     <>
       <Line points={points} colour={colour} width={1.5} dash="3 4" />
-      {Math.hypot(x - x0, y - y0) > 24 && (
+      {children && Math.hypot(x - x0, y - y0) > 24 && (
         <Name space={space} from={from} at={middle} clear={ORIGIN} colour={colour}>
           {children}
         </Name>

@@ -102,16 +102,6 @@ function Advanced() {
   );
 }
 
-const SOURCES: Record<string, string> = {
-  'DeepSeek-V4': 'https://arxiv.org/abs/2606.19348',
-  'Kimi K3': 'https://arxiv.org/abs/2603.15031',
-  [t`Megatron-LM, by NVIDIA and Mistral`]: 'https://github.com/NVIDIA/Megatron-LM/pull/6716',
-};
-
-function Model({ name }: { name: string }) {
-  return name in SOURCES ? <a href={SOURCES[name]}>{name}</a> : <>{name}</>;
-}
-
 const FORMULA = String.raw`\begin{aligned}
   z &= a \cdot X && \text{${t`read`}} \\
   f &= F(z) && \text{${t`run, with its norms`}} \\
@@ -156,7 +146,10 @@ function Models() {
           caption={t`What they do, and what it costs`}
           visible
           columns={[t`model`, t`its stream`, t`values moved / d`, t`its paper’s test model`]}
-          rows={MODELS.map(([model, ...cells]) => ({ head: <Model name={model} />, cells }))}
+          rows={MODELS.map(([source, model, ...cells]) => ({
+            head: source ? <a href={source}>{model}</a> : model,
+            cells,
+          }))}
         />
       </div>
       <p class="hint">
@@ -170,24 +163,33 @@ function Models() {
 
 const MODELS = [
   [
+    'https://arxiv.org/abs/2606.19348',
     'DeepSeek-V4',
     t`mHC: 4 lanes, mixed by averages that cannot amplify`,
     t`10 to 14`,
     t`27 billion parameters: BBH from 43.8 to 51.0; 6.7 % more training time`,
   ],
   [
+    'https://arxiv.org/abs/2603.15031',
     'Kimi K3',
     t`Attention Residuals: a lane for each block of layers, at most 9 to read`,
     t`about 5.5`,
     t`48 billion parameters: GPQA from 36.9 to 44.4; less than 4 % more training time`,
   ],
   [
+    'https://github.com/NVIDIA/Megatron-LM/pull/6716',
     t`Megatron-LM, by NVIDIA and Mistral`,
     t`wide residual: lanes that are never mixed`,
     t`10 with 4 lanes`,
     t`none published yet`,
   ],
-  [t`Llama, GPT-2 and most others`, t`one lane, pre-norm`, '4', t`what the others compare with`],
+  [
+    '',
+    t`Llama, GPT-2 and most others`,
+    t`one lane, pre-norm`,
+    '4',
+    t`what the others compare with`,
+  ],
 ];
 
 function OneSublayer() {

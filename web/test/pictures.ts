@@ -1,0 +1,38 @@
+// Takes the pictures of the chapters for the documentation: npm run pictures, after make page.
+
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { test } from 'vitest';
+import { chapter, openPage, type PageOptions } from './page';
+
+/** What each picture shows: the page's state, what stands at its top, and the theme. */
+const PICTURES: Record<string, [state: string, top: string, theme: PageOptions['theme']]> = {
+  'add-norm': ['an.unstable=1', '.an-stages', 'dark'],
+  'step-by-step': ['', '.st-cards', 'light'],
+  geometry: ['ge.step=output', '.figure', 'light'],
+  highway: ['', '.controls', 'dark'],
+  placement: ['', '.placement-board', 'light'],
+  lanes: ['ln.row=mhc', '.lanes-step', 'dark'],
+  axes: ['ax.kind=group', '.controls', 'light'],
+  backward: ['', '.controls', 'light'],
+  block: ['', '.controls', 'dark'],
+  model: ['', '.charts', 'light'],
+  quiz: ['', '.quiz-question', 'light'],
+  lab: ['', '.lab-figure', 'dark'],
+};
+
+test.each(Object.entries(PICTURES))('%s', async (id, [state, top, theme]) => {
+  const page = await openPage(`#${id}?${state}`, { theme, height: 800 });
+  const shown = chapter(page, id).locator(top).first();
+  await shown.waitFor();
+  await page.waitForTimeout(6000); // until every chapter is there, and workers have answered
+  await shown.evaluate((element) => {
+    const { height } = document.querySelector('.toolbar')!.getBoundingClientRect(); // it sticks
+    scrollBy(0, element.getBoundingClientRect().top - height - 24);
+  });
+  await page.waitForTimeout(3000);
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 85 });
+  const file = fileURLToPath(new URL(`../../docs/images/${id}.webp`, import.meta.url));
+  writeFileSync(file, Buffer.from(data, 'base64'));
+});
