@@ -44,7 +44,6 @@ function(addnorm_tests name)
                                         rapidcheck)
   # What tests check is compiled as ever; they themselves need not be fast, but compile fast.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  set_property(TARGET ${name} PROPERTY UNITY_BUILD OFF)  # helpers of many tests have one name
   if(TARGET addnorm_base_test AND NOT name STREQUAL addnorm_base_test)
     target_precompile_headers(${name} REUSE_FROM addnorm_base_test)
   else()

@@ -20,7 +20,7 @@
 #include "addnorm/nn/stream_ends.h"
 #include "support/compare.h"
 
-namespace addnorm {
+namespace addnorm::lanes_golden_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -234,4 +234,4 @@ TEST(LanesGolden, PlacementsEqualOtherImplementationsOfThem) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lanes_golden_test

@@ -13,7 +13,7 @@
 #include "addnorm.h"
 #include "support/c_values.h"
 
-namespace addnorm {
+namespace addnorm::lanes_test {
 namespace {
 
 using testing::c_options;
@@ -412,4 +412,4 @@ TEST(CLanesRead, TakesAnyNumberOfLanesWithoutASum) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::lanes_test

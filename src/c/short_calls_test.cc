@@ -10,7 +10,7 @@
 #include "addnorm/matrix.h"
 #include "addnorm/torch_generator.h"
 
-namespace addnorm {
+namespace addnorm::short_calls_test {
 namespace {
 
 using ::testing::ElementsAreArray;
@@ -159,4 +159,4 @@ TEST(ShortCalls, TakeStatisticsOfOtherLibraries) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::short_calls_test

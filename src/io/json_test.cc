@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace addnorm::io {
+namespace addnorm::io::json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(ParseJson, RefusesDeepNesting) {
 }
 
 }  // namespace
-}  // namespace addnorm::io
+}  // namespace addnorm::io::json_test

@@ -11,7 +11,7 @@
 #include "addnorm/error.h"
 #include "io/file.h"
 
-namespace addnorm::io {
+namespace addnorm::io::npy_test {
 namespace {
 
 using namespace std::string_literals;
@@ -260,4 +260,4 @@ TEST(Npy, ReadsIntegers) {
 }
 
 }  // namespace
-}  // namespace addnorm::io
+}  // namespace addnorm::io::npy_test

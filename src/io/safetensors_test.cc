@@ -11,7 +11,7 @@
 #include "addnorm/error.h"
 #include "io/file.h"
 
-namespace addnorm::io {
+namespace addnorm::io::safetensors_test {
 namespace {
 
 using namespace std::string_literals;
@@ -307,4 +307,4 @@ TEST(SafetensorsTest, WriterRefusesWhatItCouldNotRead) {
 }
 
 }  // namespace
-}  // namespace addnorm::io
+}  // namespace addnorm::io::safetensors_test

@@ -8,7 +8,7 @@
 #include "support/gradient_check.h"
 #include "support/norm_case.h"
 
-namespace addnorm::kernels {
+namespace addnorm::kernels::channel_norm_test {
 namespace {
 
 using testing::describe;
@@ -342,4 +342,4 @@ TEST(ChannelNormErrors, ForwardAndRunningStatisticsNameTheArgumentThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace addnorm::kernels
+}  // namespace addnorm::kernels::channel_norm_test

@@ -15,7 +15,7 @@
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
-namespace addnorm::kernels {
+namespace addnorm::kernels::instruction_set_test {
 namespace {
 
 using testing::all_instruction_sets;
@@ -326,4 +326,4 @@ TEST(Conversion, RoundsToNearestEven) {
 }
 
 }  // namespace
-}  // namespace addnorm::kernels
+}  // namespace addnorm::kernels::instruction_set_test

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace addnorm::kernels {
+namespace addnorm::kernels::plan_test {
 namespace {
 
 Problem problem(Direction direction, std::size_t element_bytes, std::size_t rows,
@@ -153,4 +153,4 @@ TEST(Machine, IsThisOneUnlessAnotherIsUsed) {
 }
 
 }  // namespace
-}  // namespace addnorm::kernels
+}  // namespace addnorm::kernels::plan_test

@@ -8,7 +8,7 @@
 #include "support/gradient_check.h"
 #include "support/norm_case.h"
 
-namespace addnorm::kernels {
+namespace addnorm::kernels::residual_add_test {
 namespace {
 
 using testing::gradient_error;
@@ -163,4 +163,4 @@ TEST(ResidualAddErrors, NameTheArgumentThatIsWrong) {
 }
 
 }  // namespace
-}  // namespace addnorm::kernels
+}  // namespace addnorm::kernels::residual_add_test

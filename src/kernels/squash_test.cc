@@ -10,7 +10,7 @@
 #include "support/instruction_sets.h"
 #include "support/norm_case.h"
 
-namespace addnorm::kernels {
+namespace addnorm::kernels::squash_test {
 namespace {
 
 using testing::all_instruction_sets;
@@ -269,4 +269,4 @@ TEST(SquashBits, AreTheSameEverywhere) {
 }
 
 }  // namespace
-}  // namespace addnorm::kernels
+}  // namespace addnorm::kernels::squash_test

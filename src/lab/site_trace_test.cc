@@ -218,7 +218,7 @@ TEST(SiteTrace, IsJson) {
   };
   const auto sandwich = to_json(trace({.placement = "sandwich"}, {kX}));
   EXPECT_THAT(keys(sandwich),
-              testing::StartsWith("x branch sum mean variance deviation normalized output "));
+              ::testing::StartsWith("x branch sum mean variance deviation normalized output "));
   EXPECT_EQ(sandwich["mean"], 2.5);
   EXPECT_EQ(sandwich["variance"], 1.25);
   EXPECT_EQ(sandwich["norms"]["inside"]["mean"], 0.375);

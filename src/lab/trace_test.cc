@@ -9,7 +9,7 @@
 
 #include "addnorm/error.h"
 
-namespace addnorm::lab {
+namespace addnorm::lab::trace_test {
 namespace {
 
 using ::testing::DoubleNear;
@@ -144,4 +144,4 @@ TEST(Trace, OfNanIsNan) {
 }
 
 }  // namespace
-}  // namespace addnorm::lab
+}  // namespace addnorm::lab::trace_test

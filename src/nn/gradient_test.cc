@@ -10,7 +10,7 @@
 #include "addnorm/torch_generator.h"
 #include "support/gradient_check.h"
 
-namespace addnorm {
+namespace addnorm::gradient_test {
 namespace {
 
 using testing::gradient_error;
@@ -317,4 +317,4 @@ TEST(Gradients, OfATwoLayerDecoder) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::gradient_test

@@ -11,7 +11,7 @@
 #include "kernels/activation.h"
 #include "kernels/convert.h"
 
-namespace addnorm {
+namespace addnorm::mixed_precision_test {
 namespace {
 
 constexpr std::size_t kBatch = 2;
@@ -146,4 +146,4 @@ TEST(MixedPrecision, ActivationsAreThoseOfFloat32Rounded) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::mixed_precision_test

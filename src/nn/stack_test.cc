@@ -13,7 +13,7 @@
 #include "addnorm/torch_generator.h"
 #include "support/compare.h"
 
-namespace addnorm {
+namespace addnorm::stack_test {
 namespace {
 
 BlockOptions small_block() {
@@ -359,4 +359,4 @@ TEST(Linear, ChecksShapesBeforeItWrites) {
 }
 
 }  // namespace
-}  // namespace addnorm
+}  // namespace addnorm::stack_test

@@ -35,14 +35,14 @@ Cell rival_cell(const bench::Result& result, const bench::RivalTime& rival) {
   return says_little ? Cell{"", Ink::kFaint} : ratio_cell(rival.ms, result.ms);
 }
 
-std::vector<Column> columns_of(const bench::Result& result) {
+std::vector<Column> bench_columns(const bench::Result& result) {
   std::vector<Column> columns{{"kernel", Align::kLeft}, {"shape"}, {"ms"}, {"copy"}, {"oneDNN"}};
   for (const bench::RivalTime& rival : result.rivals)
     columns.push_back({std::string(rival.kind.title)});
   return columns;
 }
 
-std::vector<Cell> row_of(const bench::Result& result) {
+std::vector<Cell> bench_row(const bench::Result& result) {
   std::vector<Cell> row{std::string(result.job.kernel.name), to_text(result.job.shape),
                         fmt::format("{:.{}f}", result.ms, result.ms < 1 ? 5 : 2),
                         fmt::format("{:.0f}%", 100 * result.copy_ms / result.ms),
@@ -82,9 +82,9 @@ std::string bench_text(const std::vector<bench::Result>& results, int width) {
   std::string text;
   for (auto begin = results.begin(); begin != results.end();) {
     const bench::Result& first = *begin;
-    Table table(columns_of(first));
+    Table table(bench_columns(first));
     for (; begin != results.end() && begin->job.dtype == first.job.dtype; ++begin) {
-      table.add_row(row_of(*begin));
+      table.add_row(bench_row(*begin));
     }
     const auto threads = static_cast<std::size_t>(first.options.threads);
     text += fmt::format("{} on {}, {}, {}medians of {} in turn\n\n{}\n", first.job.dtype,

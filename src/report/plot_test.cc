@@ -10,7 +10,7 @@
 #include "report/text.h"
 #include "support/chart_of.h"
 
-namespace addnorm::report {
+namespace addnorm::report::plot_test {
 namespace {
 
 using testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST(Plot, CutsOffWhatLiesBeyondTheAxis) {
 }
 
 }  // namespace
-}  // namespace addnorm::report
+}  // namespace addnorm::report::plot_test
