@@ -5,7 +5,7 @@
 set -euo pipefail
 
 usage() {
-  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|python|wheel|docs|deb|debian}..." >&2
+  echo "usage: scripts/install-packages.sh {build|test|web|browser|node|lint|bench|mpi|neon|avx512|python|wheel|docs|deb|debian}..." >&2
   exit 2
 }
 (($# > 0)) || usage
@@ -41,8 +41,10 @@ for group in "$@"; do
     debian) packages+=(mmdebstrap rsync) ;;  # what makes another Debian to build in
     mpi)   packages+=(libopenmpi-dev openmpi-bin) ;;
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
-    neon)  packages+=(g++-aarch64-linux-gnu qemu-user libhwy-dev:arm64
+    neon)  packages+=(g++-aarch64-linux-gnu qemu-user libfmt-dev:arm64 libhwy-dev:arm64
                       libgmock-dev:arm64 librapidcheck-dev:arm64 libgomp1:arm64) ;;
+    # AVX-512: an emulator of PCs, and what makes a disc that boots. Bochs draws its screen in a terminal.
+    avx512) packages+=(bochs bochs-term busybox-static isolinux syslinux-common xorriso cpio) ;;
     *)     usage ;;
   esac
 done
