@@ -94,11 +94,12 @@ tsan: packages-lint build/tsan/build.ninja ## run the loop over threads and the 
 	@cmake --build --preset tsan
 	@ctest --preset tsan
 
+# What a thread's last destructors allocate stays, on purpose.
 valgrind: packages-lint packages build/release/build.ninja ## run the C interface under valgrind, on one thread
 	@cmake --build --preset release --target addnorm_c_test
 	@OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
 	   build/release/bin/addnorm_c_test \
-	   --gtest_brief=1 --gtest_filter='-*SmallStack*:Threads*'
+	   --gtest_brief=1 --gtest_filter='-*SmallStack*:Threads*:*AfterTheThreadsDestructors*'
 
 mpi: packages-mpi build/mpi/build.ninja ## build the program for mpirun and test training on several processes
 	@cmake --build --preset mpi
