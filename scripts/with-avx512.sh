@@ -10,7 +10,7 @@ program=$(readlink -f "$1")
 cache=$(readlink -f "$(dirname "$0")/..")/build/avx512
 mkdir -p "$cache"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'kill $(jobs -p) 2> /dev/null; rm -rf "$work"' EXIT
 
 kernel=$(find "$cache" -name 'vmlinuz-*' | head -n 1)
 if [[ -z $kernel ]]; then
@@ -60,13 +60,13 @@ ata0-master: type=cdrom, path=$work/disc.iso, status=inserted
 boot: cdrom
 com1: enabled=1, mode=file, dev=$work/serial.txt
 log: /dev/null
+panic: action=fatal
 PC
 echo c > "$work/start" # Debian's Bochs waits in its debugger
 touch "$work/serial.txt"
 tail -f "$work/serial.txt" &
-shown=$!
-TERM=xterm script -qc "bochs -q -f $work/bochsrc -rc $work/start" /dev/null > /dev/null < /dev/null || true
+mkfifo "$work/keys" # nobody presses any, but script stops to read its terminal where there are no more
+TERM=xterm script -qc "bochs -q -f $work/bochsrc -rc $work/start" /dev/null > /dev/null 0<> "$work/keys" || true
 sleep 1
-kill $shown
 status=$(sed -n 's/^exit status \([0-9]*\).*/\1/p' "$work/serial.txt")
 exit "${status:-1}"
