@@ -31,9 +31,10 @@ cat > "$root/init" <<INIT
 mount -t devtmpfs dev /dev && mount -t proc proc /proc && mount -t sysfs sys /sys
 exec > /dev/ttyS0 2>&1
 grep -q avx512f /proc/cpuinfo || echo "no AVX-512"
+export LD_BIND_NOW=1 # to bind later the loader would use xsavec, with wrong sizes
 cd /tmp && /bin/program$(printf ' %q' "${@:2}")
 echo "exit status \$?"
-sleep 1 # until it is written
+sleep 3 # until it is written
 poweroff -f
 INIT
 chmod +x "$root/init"
