@@ -43,7 +43,7 @@ for group in "$@"; do
     # 64-bit ARM: a cross compiler, its libraries, and what runs its programs.
     neon)  packages+=(g++-aarch64-linux-gnu qemu-user libfmt-dev:arm64 libhwy-dev:arm64
                       libgmock-dev:arm64 librapidcheck-dev:arm64 libgomp1:arm64) ;;
-    # AVX-512: an emulator of PCs, and what makes a disc that boots. Bochs draws its screen in a terminal.
+    # AVX-512: an emulator of PCs, and what makes a disc that boots.
     avx512) packages+=(bochs bochs-term busybox-static isolinux syslinux-common xorriso cpio) ;;
     *)     usage ;;
   esac
