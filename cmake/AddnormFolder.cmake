@@ -10,6 +10,7 @@ target_compile_options(addnorm_options INTERFACE
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")  # where highway uses NEON it wants AES allowed
   target_compile_options(addnorm_options INTERFACE -march=armv8-a+crypto)
 endif()
+
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # GCC 12 sees overlaps in std::string's operator+
   target_compile_options(addnorm_options INTERFACE -Wno-restrict)
 endif()

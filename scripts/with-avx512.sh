@@ -12,11 +12,10 @@ mkdir -p "$cache"
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2> /dev/null; rm -rf "$work"' EXIT
 
-kernel=$(find "$cache" -name 'vmlinuz-*' | head -n 1)
-if [[ -z $kernel ]]; then
+find_kernel() { find "$cache" -name 'vmlinuz-*' | head -n 1; }
+if [[ -z $(find_kernel) ]]; then
   package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
   (cd "$cache" && apt-get -qq -o APT::Sandbox::User=root download "$package" && dpkg-deb -x "$package"_*.deb . && rm "$package"_*.deb)
-  kernel=$(find "$cache" -name 'vmlinuz-*' | head -n 1)
 fi
 
 # What the kernel unpacks as its root folder; it runs /init and shows what that writes.
@@ -30,16 +29,15 @@ cat > "$root/init" <<INIT
 /bin/busybox --install -s /bin
 mount -t devtmpfs dev /dev && mount -t proc proc /proc && mount -t sysfs sys /sys
 exec > /dev/ttyS0 2>&1
-grep -q avx512f /proc/cpuinfo || echo "no AVX-512"
 export LD_BIND_NOW=1 # to bind later the loader would use xsavec, with wrong sizes
-cd /tmp && /bin/program$(printf ' %q' "${@:2}")
+cd /tmp && grep -q avx512f /proc/cpuinfo && /bin/program$(printf ' %q' "${@:2}")
 echo "exit status \$?"
 sleep 3 # until it is written
 poweroff -f
 INIT
 chmod +x "$root/init"
 (cd "$root" && find . | cpio --quiet -o -H newc) > "$work/disc/root.cpio"
-cp "$kernel" "$work/disc/vmlinuz"
+cp "$(find_kernel)" "$work/disc/vmlinuz"
 cp /usr/lib/ISOLINUX/isolinux.bin /usr/lib/syslinux/modules/bios/ldlinux.c32 "$work/disc"
 # The sizes that Bochs states for xsavec are wrong, and the kernel would do without AVX-512.
 cat > "$work/disc/isolinux.cfg" <<'BOOT'
