@@ -38,10 +38,16 @@ loadKernels().then(
     ready.value = true;
     if (embedded !== null) return;
     prepareWhenAsked();
-    afterFirstInteraction(loadTheRest);
+    if (!savesData()) afterFirstInteraction(loadTheRest);
   },
   (error) => (failure.value = error instanceof Error ? error.message : String(error)),
 );
+
+/** Whether the reader has asked the browser to load no more than is needed: such a reader gets each
+ * chapter when it is near. Not every browser says so. */
+function savesData(): boolean {
+  return (navigator as { connection?: { saveData?: boolean } }).connection?.saveData ?? false;
+}
 
 /** A reader of one chapter has interacted already. */
 function afterFirstInteraction(start: () => void): void {

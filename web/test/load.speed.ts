@@ -24,7 +24,7 @@ interface Slowness {
 
 /** A page that is about to load, under this slowness; its session, and the bytes that came. */
 async function prepared({ cpu, kilobits }: Slowness) {
-  const blank = await openPage('', { address: server.address, before: watch });
+  const blank = await openPage('', { address: server.address, before: watch, everything: true });
   const page = await blank.context().newPage();
   await page.addInitScript(watch);
   await blank.close();
@@ -104,7 +104,7 @@ async function held(session: CDPSession): Promise<{ heap: number; nodes: number 
 }
 
 test('160 changes of Layers in the highway', { timeout: 300_000 }, async () => {
-  const page = await openPage('#highway', { address: server.address });
+  const page = await openPage('#highway', { address: server.address, everything: true });
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable');
   const slider = page.locator('#highway').getByRole('slider', { name: 'Layers' });

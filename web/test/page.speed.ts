@@ -66,7 +66,7 @@ async function answerTimes(page: Page, control: Locator, cell: Locator, values: 
 }
 
 test('a change, computed and redrawn', async () => {
-  const page = await openPage('#add-norm?st.x=512-features');
+  const page = await openPage('#add-norm?st.x=512-features', { everything: true });
   const [first, second] = [chapter(page, 'add-norm'), chapter(page, 'step-by-step')];
   const output = (scope: Locator) => scope.locator('tr[data-vector="output"] td').first();
   const gamma = first.getByRole('slider', { name: 'Gamma (γ)' });
@@ -110,7 +110,7 @@ async function frameTimes(page: Page, handle: Locator) {
 }
 
 test('frames while something is dragged', async () => {
-  const page = await openPage('#add-norm');
+  const page = await openPage('#add-norm', { everything: true });
   await page.waitForTimeout(5000); // until every chapter is there
   const handles = {
     'a bar of x': chapter(page, 'add-norm')
@@ -144,7 +144,7 @@ test('a step of training, in a worker and natively', async () => {
   // Without and with warm-up; what is not a step goes out in the difference.
   const native = () => (study(2 * steps) - study(steps)) / (2 * steps);
   const inWorkers = async () => {
-    const page = await openPage(`#placement?pl.steps=${steps}`);
+    const page = await openPage(`#placement?pl.steps=${steps}`, { everything: true });
     const scope = chapter(page, 'placement');
     await scope.getByRole('button', { name: 'Start training' }).click();
     await scope.locator('[data-verdict="trained"]').waitFor();

@@ -122,7 +122,7 @@ test.each([
   [44, { width: 390, touch: true }],
   [24, { width: 1280 }],
 ])('what is pressed is at least %i pixels large', async (least, options) => {
-  const page = await openPage('', options);
+  const page = await openPage('', { ...options, everything: true });
   await page.mouse.wheel(0, 1);
   await page.waitForFunction(() => !document.querySelector('.chapter-room'));
   const small = await page.evaluate((least) => {
@@ -187,7 +187,7 @@ test('bars move to where a button puts them, but not for readers who want no mot
 });
 
 test('no label of a figure is smaller than 12 pixels at 360', async () => {
-  const page = await openPage('#highway', { width: 360 });
+  const page = await openPage('#highway', { width: 360, everything: true });
   await page.getByText('four stacks of').waitFor();
   const sizes = await page
     .locator('.drawing text')
@@ -271,7 +271,9 @@ test.each(['light', 'dark'] as const)('axe finds nothing, %s', async (theme) => 
 });
 
 test.each([360, 768, 1280])('nothing is wider than the page at %d px', async (width) => {
-  const page = await openPage('', { width });
+  const page = await openPage('', { width, everything: true });
+  await page.mouse.wheel(0, 1);
+  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
     width,
   );
@@ -280,7 +282,7 @@ test.each([360, 768, 1280])('nothing is wider than the page at %d px', async (wi
 test.each([390, 1280, 1920])(
   'the room kept for a chapter is about its height, %d px',
   async (width) => {
-    const page = await openPage('', { width });
+    const page = await openPage('', { width, everything: true });
     const heights = () =>
       page.evaluate(() =>
         [...document.querySelectorAll('.chapter')].map((e) => e.getBoundingClientRect().height),
@@ -294,6 +296,16 @@ test.each([390, 1280, 1920])(
     });
   },
 );
+
+test('a reader who saves data gets a chapter when it is near, and no other', async () => {
+  const page = await openPage('#quiz');
+  await page.waitForLoadState('networkidle');
+  const room = (id: string) => chapter(page, id).locator('.chapter-room').count();
+  expect([await room('geometry'), await room('lanes')]).toEqual([1, 1]);
+  await chapter(page, 'lanes').scrollIntoViewIfNeeded();
+  await expect.poll(() => room('lanes')).toBe(0);
+  expect(await room('geometry')).toBe(1);
+});
 
 test('works from a sub-path of any static server, and then without it', async () => {
   const types: Record<string, string> = {
@@ -311,7 +323,8 @@ test('works from a sub-path of any static server, and then without it', async ()
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
-  const page = await openPage('', { address: `http://127.0.0.1:${port}/deep/down` });
+  const address = `http://127.0.0.1:${port}/deep/down`;
+  const page = await openPage('', { address, everything: true });
   await page.mouse.wheel(0, 1); // the first interaction has the rest loaded
   await page.waitForFunction(() => !document.querySelector('.chapter-room'));
   const came = () => performance.getEntriesByType('resource').map(({ name }) => name);
@@ -356,6 +369,7 @@ test('a link is copied where the page has no clipboard, as on http, without answ
     before: () => Object.defineProperty(navigator, 'clipboard', { value: undefined }),
   });
   const button = page.getByRole('button', { name: 'Copy link' });
+  await page.waitForLoadState('networkidle'); // until the chapters beside it have their heights
   await page.locator('.contents a[aria-current]', { hasText: 'Quiz' }).waitFor();
   await button.focus();
   await page.keyboard.press('Enter');

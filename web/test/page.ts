@@ -28,6 +28,9 @@ export interface PageOptions {
   theme?: 'light' | 'dark';
   reducedMotion?: boolean;
   touch?: boolean;
+  /** Whether chapters are loaded that are not near, which takes seconds of a processor. Without it the
+   * reader saves data. */
+  everything?: boolean;
   /** Runs in the page before its own scripts. */
   before?(): void;
   /** Where the page is served, if not by `addnorm serve`. */
@@ -83,6 +86,7 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
     const own = [address, options.framed].some((from) => from && url.startsWith(from));
     if (!own && !/^(data|blob):/.test(url)) complaints.push(`request to ${url}`);
   });
+  if (!options.everything) await page.addInitScript(saveData);
   if (options.before) await page.addInitScript(options.before);
   for (const [pattern, change] of Object.entries(options.changed ?? {})) {
     await page.route(pattern, async (route) => {
@@ -100,6 +104,10 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   const [, id] = hash.match(/#([\w-]+)/) ?? [];
   if (id) await page.locator(`section#${id} .chapter-room`).waitFor({ state: 'detached' });
   return page;
+}
+
+function saveData(): void {
+  Object.defineProperty(navigator, 'connection', { value: { saveData: true } });
 }
 
 /** The section of one chapter. */

@@ -22,7 +22,7 @@ const PICTURES: Record<string, [state: string, top: string, theme: PageOptions['
 };
 
 test.each(Object.entries(PICTURES))('%s', async (id, [state, top, theme]) => {
-  const page = await openPage(`#${id}?${state}`, { theme, height: 800 });
+  const page = await openPage(`#${id}?${state}`, { theme, height: 800, everything: true });
   const shown = chapter(page, id).locator(top).first();
   await shown.waitFor();
   await page.waitForTimeout(6000); // until every chapter is there, and workers have answered
