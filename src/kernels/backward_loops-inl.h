@@ -81,7 +81,7 @@ class BackwardLoops {
     if (d_beta != d_beta_) std::copy_n(d_beta_, cols, d_beta);
   }
 
-  // What row_loops-inl.h asks for.
+  // What row_loops-inl.h requires.
 
   /// Up to four rows that go through a loop together, and what they need to become gradients.
   struct Rows {

@@ -73,7 +73,7 @@ class ForwardLoops {
     }
   }
 
-  // What row_loops-inl.h asks for.
+  // What row_loops-inl.h requires.
 
   /// Up to four rows that go through a loop together.
   struct Rows {
@@ -208,7 +208,7 @@ class ForwardLoops {
   /// Whether s of a row is made again, block by block, for want of a place where all of it is kept.
   HWY_INLINE bool remakes() const { return adds_ && sum_.empty() && cols > kStagedFeatures<S>; }
 
-  /// Whether s waits in the staging buffer.
+  /// Whether s is kept in the staging buffer until it is normalized.
   HWY_INLINE bool stages() const { return adds_ && (sum_.empty() || streams_sum_); }
 
   /// Where a block of s of row g is until it is normalized.
@@ -254,7 +254,7 @@ class ForwardLoops {
     }
   }
   /// Sums one block of each row, and normalizes the same block of each of the rows before. There is
-  /// a branch: to ask for it in each step would take a tenth of the time.
+  /// a branch: a test for it in each step would take a tenth of the time.
   template <typename Mode>
   HWY_NOINLINE void read_and_write_block(Rows& rows, const Rows& before, std::size_t begin) const {
     constexpr std::size_t N = kStepOf<Mode>;

@@ -15,7 +15,7 @@ namespace addnorm::kernels {
 
 enum class Direction { kForward, kBackward };
 
-/// What a call asks for.
+/// The properties of a call that its plan depends on.
 struct Problem {
   Direction direction = Direction::kForward;
   std::size_t stream_bytes = 4;  ///< of one element of the residual stream

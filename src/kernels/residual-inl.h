@@ -30,7 +30,7 @@ struct ResidualBlock {
   const V* gain;
   const V* factors;  ///< dropout's, or null
 
-  /// s before it is rounded. kHasBranch: there is one, and nothing to ask.
+  /// s before it is rounded. kHasBranch: there is one, which is not tested again.
   template <std::size_t N, bool kHasBranch = false, typename Count>
   HWY_INLINE Pack<V, N> exact(std::size_t i, Count count) const {
     Pack<V, N> s = load<N>(x + i, count);

@@ -179,12 +179,12 @@ class RowLoops {
     Rows groups[2];
     const Rows* before = nullptr;  // rows that are still to be written
     const std::size_t most = direction_.rows_that_fit(HWY_MIN(kRowGroup, plan_.rows));
-    for (std::size_t r = begin, turn = 0; r < end; r += most, turn ^= 1) {
-      Rows& rows = groups[turn];
+    for (std::size_t r = begin, index = 0; r < end; r += most, index ^= 1) {
+      Rows& rows = groups[index];
       read(rows, r, HWY_MIN(most, end - r), 0, before);
-      const bool waits = !rows.scaled && r + most < end;
-      if (!waits) write(rows, 0, cols_);
-      before = waits ? &rows : nullptr;
+      const bool written_later = !rows.scaled && r + most < end;
+      if (!written_later) write(rows, 0, cols_);
+      before = written_later ? &rows : nullptr;
     }
   }
 

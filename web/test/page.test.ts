@@ -297,6 +297,42 @@ test.each([390, 1280, 1920])(
   },
 );
 
+test.each([390, 1920])(
+  'a link opens its chapter at the head, whatever is loaded meanwhile, %d px',
+  async (width) => {
+    const page = await openPage('#axes', { width, everything: true, reducedMotion: false });
+    await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+    const top = (id: string) =>
+      chapter(page, id).evaluate((element) => element.getBoundingClientRect().top);
+    expect(Math.abs((await top('axes')) - 60)).toBeLessThan(30); // below the toolbar
+    await page.getByRole('navigation', { name: 'Chapters' }).getByText('Quiz').click();
+    expect(Math.abs((await top('quiz')) - 60)).toBeLessThan(30);
+  },
+);
+
+test.each([
+  ['#quiz', 390],
+  ['#quiz', 1280],
+  ['#add-norm', 1280],
+])('focus on what sticks does not scroll the page, %s at %d px', async (hash, width) => {
+  const page = await openPage(hash, { width });
+  if (hash === '#add-norm') await page.getByRole('button', { name: 'Start tour' }).click();
+  await page.waitForLoadState('networkidle');
+  const bars = width < 640 ? '.contents' : '.toolbar, .contents, .an-tour';
+  const moves = await page.evaluate((bars) => {
+    const controls = [...document.querySelectorAll<HTMLElement>(bars)].flatMap((bar) => [
+      ...bar.querySelectorAll<HTMLElement>('a, button:enabled, select'),
+    ]);
+    return controls.map((control) => {
+      const before = scrollY;
+      control.focus();
+      return Math.abs(scrollY - before);
+    });
+  }, bars);
+  expect(moves.length).toBeGreaterThan(10);
+  expect(Math.max(...moves)).toBe(0);
+});
+
 test('a reader who saves data gets a chapter when it is near, and no other', async () => {
   const page = await openPage('#quiz');
   await page.waitForLoadState('networkidle');

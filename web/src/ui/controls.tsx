@@ -323,10 +323,11 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
   );
 }
 
-/** Scrolls to a chapter, and puts it into the address. */
+/** Scrolls to a chapter, and puts it into the address. At once: chapters that are loaded meanwhile change
+ * their heights, and a smooth scroll would end where the chapter was when it began. */
 export function showChapter(id: string): void {
   const chapter = document.getElementById(id);
-  chapter?.scrollIntoView();
+  chapter?.scrollIntoView({ behavior: 'instant' });
   chapter?.focus({ preventScroll: true });
   goTo(id);
 }
