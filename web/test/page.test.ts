@@ -300,11 +300,11 @@ test.each([390, 1280, 1920])(
 test.each([390, 1920])(
   'a link opens its chapter at the head, whatever is loaded meanwhile, %d px',
   async (width) => {
-    const page = await openPage('#axes', { width, everything: true, reducedMotion: false });
+    const page = await openPage('#geometry', { width, everything: true, reducedMotion: false });
     await page.waitForFunction(() => !document.querySelector('.chapter-room'));
     const top = (id: string) =>
       chapter(page, id).evaluate((element) => element.getBoundingClientRect().top);
-    expect(Math.abs((await top('axes')) - 60)).toBeLessThan(30); // below the toolbar
+    expect(Math.abs((await top('geometry')) - 60)).toBeLessThan(30); // below the toolbar
     await page.getByRole('navigation', { name: 'Chapters' }).getByText('Quiz').click();
     expect(Math.abs((await top('quiz')) - 60)).toBeLessThan(30);
   },

@@ -327,9 +327,33 @@ export function ChapterLink({ to, class: name, current, children }: ChapterLinkP
  * their heights, and a smooth scroll would end where the chapter was when it began. */
 export function showChapter(id: string): void {
   const chapter = document.getElementById(id);
-  chapter?.scrollIntoView({ behavior: 'instant' });
-  chapter?.focus({ preventScroll: true });
+  if (chapter) {
+    chapter.scrollIntoView({ behavior: 'instant' });
+    chapter.focus({ preventScroll: true });
+    stayAt(chapter);
+  }
   goTo(id);
+}
+
+const SETTLE_MS = 5000;
+let leave: AbortController | undefined;
+
+/** Keeps a chapter's head where it is while chapters above it get their heights, until the reader does
+ * something or is elsewhere. */
+function stayAt(chapter: Element): void {
+  leave?.abort();
+  const left = new AbortController();
+  leave = left;
+  const observer = new ResizeObserver(() => {
+    if (Math.abs(chapter.getBoundingClientRect().top) > innerHeight) left.abort();
+    else chapter.scrollIntoView({ behavior: 'instant' });
+  });
+  left.signal.addEventListener('abort', () => observer.disconnect());
+  observer.observe(document.body);
+  for (const type of ['pointerdown', 'keydown', 'wheel', 'touchstart']) {
+    addEventListener(type, () => left.abort(), { passive: true, signal: left.signal });
+  }
+  setTimeout(() => left.abort(), SETTLE_MS);
 }
 
 /** Code to copy. */
