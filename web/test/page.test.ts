@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, CHAPTERS, findings, openPage, vector } from './page';
+import { chapter, CHAPTERS, everyChapter, findings, openPage, vector } from './page';
 
 const folder = process.env.TUTORIAL ?? fileURLToPath(new URL('../dist', import.meta.url));
 
@@ -123,8 +123,7 @@ test.each([
   [24, { width: 1280 }],
 ])('what is pressed is at least %i pixels large', async (least, options) => {
   const page = await openPage('', { ...options, everything: true });
-  await page.mouse.wheel(0, 1);
-  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+  await everyChapter(page);
   const small = await page.evaluate((least) => {
     const controls = 'button, input, select, summary, textarea, nav a, .diagram .slot';
     return [...document.querySelectorAll(controls)]
@@ -272,8 +271,7 @@ test.each(['light', 'dark'] as const)('axe finds nothing, %s', async (theme) => 
 
 test.each([360, 768, 1280])('nothing is wider than the page at %d px', async (width) => {
   const page = await openPage('', { width, everything: true });
-  await page.mouse.wheel(0, 1);
-  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+  await everyChapter(page);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(
     width,
   );
@@ -289,8 +287,7 @@ test.each([390, 1280, 1920])(
       );
     const kept = await heights();
     expect(await page.locator('.chapter-room').count()).toBeGreaterThan(5);
-    await page.mouse.wheel(0, 1); // the first interaction has the rest loaded
-    await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+    await everyChapter(page);
     (await heights()).forEach((height, i) => {
       expect(Math.abs(kept[i] / height - 1), CHAPTERS[i]).toBeLessThan(0.08);
     });
@@ -361,8 +358,7 @@ test('works from a sub-path of any static server, and then without it', async ()
   const { port } = server.address() as AddressInfo;
   const address = `http://127.0.0.1:${port}/deep/down`;
   const page = await openPage('', { address, everything: true });
-  await page.mouse.wheel(0, 1); // the first interaction has the rest loaded
-  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+  await everyChapter(page);
   const came = () => performance.getEntriesByType('resource').map(({ name }) => name);
   await expect.poll(async () => (await page.evaluate(came)).join()).toMatch(/genesis/); // the last
   await page.waitForLoadState('networkidle');

@@ -106,6 +106,13 @@ export async function openPage(hash = '', options: PageOptions = {}): Promise<Pa
   return page;
 }
 
+/** Waits until no chapter is still to be loaded. A page opened at its top loads them after the reader's
+ * first interaction, which this is. */
+export async function everyChapter(page: Page): Promise<void> {
+  await page.mouse.wheel(0, 1);
+  await page.waitForFunction(() => !document.querySelector('.chapter-room'));
+}
+
 function saveData(): void {
   Object.defineProperty(navigator, 'connection', { value: { saveData: true } });
 }
