@@ -29,6 +29,7 @@ test('flips of the switches, by mouse and by keyboard, are measured and said', a
   await norm.focus();
   await page.keyboard.press('Space');
   await expect.poll(() => verdict(page)).toBe('It fades.');
+  await page.waitForTimeout(500); // what follows at once is one gesture, which Undo takes back whole
   await add.check();
   await expect.poll(() => verdict(page)).toBe('It explodes.');
   await page.getByRole('button', { name: 'Undo' }).click();
