@@ -160,8 +160,8 @@ struct Scale {
   std::span<const T> vector = {};  ///< empty: the constant; else one value for each feature
 
   /// The factor of feature i.
-  T operator[](std::size_t i) const { return vector.empty() ? constant : vector[i]; }
-  bool is_one() const { return vector.empty() && constant == T{1}; }  ///< changes nothing
+  constexpr T operator[](std::size_t i) const { return vector.empty() ? constant : vector[i]; }
+  constexpr bool is_one() const { return vector.empty() && constant == T{1}; }  ///< changes nothing
 };
 
 /// Inverted dropout: each value becomes 0 with `probability`, else itself ÷ (1 − probability).
@@ -172,7 +172,7 @@ struct Dropout {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
 
-  bool active() const { return probability > 0; }  ///< whether it does anything
+  constexpr bool active() const { return probability > 0; }  ///< whether it does anything
 };
 
 /// The branch's way into the residual sum: s = skip ⊙ x + gain ⊙ dropout(branch).

@@ -1,10 +1,9 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
+#include "kernels/add_norm.h"
 #include "kernels/block_sums.h"
 #include "kernels/channel_norm.h"
-#include "kernels/check.h"
 #include "kernels/dispatch.h"
-#include "kernels/placement.h"
 #include "kernels/plan.h"
 #include "kernels/squash.h"
 #include "kernels/verbose.h"
@@ -57,29 +56,6 @@ HWY_EXPORT(backward_table);
 ADDNORM_KERNEL_OF(backward_kernel, BackwardRows, backward_table, rows_backward)
 
 template <typename S, typename B>
-void check_backward(const NormOptions& options, const AddNormBackward<S, B>& args) {
-  constexpr const char* kWhere = "add_norm_backward";
-  const std::size_t rows = args.s.rows;
-  const std::size_t cols = args.s.cols;
-  check_kind<S, B>(kWhere, options, args.statistics_from, cols);
-  check_shape(kWhere, "s", args.s, rows, cols);  // the stride
-  check_shape(kWhere, "dy", args.dy, rows, cols);
-  check_optional_shape(kWhere, "d_residual", args.d_residual, rows, cols);
-  check_shape(kWhere, "dx", args.dx, rows, cols);
-  check_optional_length(kWhere, "skip", args.skip.vector, cols);
-  if (!normalizes_rows(options.kind)) return;
-  check_length(kWhere, "statistics", args.statistics, rows);
-  check_optional_length(kWhere, "gamma", args.gamma, cols);
-  check_optional_length(kWhere, "d_gamma", args.d_gamma, cols);
-  check_optional_length(kWhere, "d_beta", args.d_beta, cols);
-  if (!args.d_gamma.empty() || !args.d_beta.empty()) {
-    require(args.workspace.size() >= add_norm_workspace(rows, cols),
-            "{}: workspace has {} values, must have at least {}", kWhere, args.workspace.size(),
-            add_norm_workspace(rows, cols));
-  }
-}
-
-template <typename S, typename B>
 Problem problem_of(const AddNormBackward<S, B>& args) {
   const bool in_place = same_place(args.dx, args.s) || same_place(args.dx, args.dy) ||
                         same_place(args.dx, args.d_residual);
@@ -113,7 +89,8 @@ void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& 
                        std::size_t threads) {
   using V = Arithmetic<S>;
   const ThreadCount count(threads);
-  kernels::check_backward(options, args);
+  kernels::check_add_norm_backward("add_norm_backward", options, args,
+                                   add_norm_workspace(args.s.rows, args.s.cols));
   if (squashes(options.kind)) return kernels::squash_backward(options, args);
   if (!normalizes_rows(options.kind)) {
     if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_backward(options, args);

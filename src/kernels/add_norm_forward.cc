@@ -1,11 +1,9 @@
 #include "addnorm/norm.h"
 #include "base/parallel.h"
+#include "kernels/add_norm.h"
 #include "kernels/channel_norm.h"
-#include "kernels/check.h"
 #include "kernels/dispatch.h"
-#include "kernels/placement.h"
 #include "kernels/plan.h"
-#include "kernels/residual_add.h"
 #include "kernels/squash.h"
 #include "kernels/verbose.h"
 
@@ -52,23 +50,6 @@ HWY_EXPORT(forward_table);
 ADDNORM_KERNEL_OF(forward_kernel, ForwardRows, forward_table, rows_forward)
 
 template <typename S, typename B>
-void check_forward(const NormOptions& options, const AddNormForward<S, B>& args) {
-  constexpr const char* kWhere = "add_norm_forward";
-  const std::size_t rows = args.add.x.rows;
-  const std::size_t cols = args.add.x.cols;
-  check_kind<S, B>(kWhere, options, args.statistics_from, cols);
-  check_residual_add(kWhere, args.add);
-  check_optional_shape(kWhere, "sum", args.sum, rows, cols);
-  check_shape(kWhere, "y", args.y, rows, cols);
-  require(args.sum.empty() || !same_place(args.sum, args.y),
-          "{}: sum and y are the same matrix, each needs one of its own", kWhere);
-  if (!normalizes_rows(options.kind)) return;
-  check_optional_length(kWhere, "gamma", args.gamma, cols);
-  check_optional_length(kWhere, "beta", args.beta, cols);
-  check_optional_length(kWhere, "statistics", args.statistics, rows);
-}
-
-template <typename S, typename B>
 Problem problem_of(const AddNormForward<S, B>& args) {
   const ResidualAdd<S, B>& add = args.add;
   const auto in_place = [&](const auto& out) {
@@ -98,7 +79,7 @@ template <typename S, typename B>
 void add_norm_forward(const NormOptions& options, const AddNormForward<S, B>& args,
                       std::size_t threads) {
   const ThreadCount count(threads);
-  kernels::check_forward(options, args);
+  kernels::check_add_norm_forward("add_norm_forward", options, args);
   if (squashes(options.kind)) return kernels::squash_forward(options, args);
   if (!normalizes_rows(options.kind)) {
     if constexpr (kernels::kHasChannelNorms<S, B>) kernels::channel_norm_forward(options, args);

@@ -147,4 +147,49 @@ void check_lanes_inputs(std::string_view where, const LanesForward<S, B>& args) 
   check_optional_length(where, "statistics", args.statistics, args.norm ? x.rows : 0);
 }
 
+template <typename S, typename B>
+void check_lanes_forward(std::string_view where, const LanesForward<S, B>& args) {
+  check_lanes_inputs(where, args);
+  const LaneCounts lanes(args);
+  const std::size_t rows = args.x.rows;
+  const std::size_t features = args.x.features;
+  if (lanes.mixes) check_lanes(where, "sum", args.sum, rows, lanes.made, features);
+  check_optional_lanes(where, "sum", args.sum, rows, lanes.made, features);
+  check_overwrites(where, "sum", args.sum, "x", args.x);
+  if (lanes.reads == 0) {
+    require(args.y.empty(), "{}: there is a y, but no read", where);
+    return;
+  }
+  check_lanes(where, "y", args.y, rows, lanes.reads, features);
+  check_overwrites(where, "y", args.y, "branch", args.branch);
+  require(!same_place(args.sum, args.y), "{}: sum and y are the same memory, each needs its own",
+          where);
+}
+
+template <typename S, typename B>
+void check_lanes_backward(std::string_view where, const LanesBackward<S, B>& args) {
+  const LanesForward<S, B>& forward = args.forward;
+  check_lanes_inputs(where, forward);
+  const LaneCounts lanes(forward);
+  const std::size_t rows = forward.x.rows;
+  const std::size_t features = forward.x.features;
+  const auto check_gradient = [&](std::string_view name, const MatrixView<Arithmetic<S>>& gradient,
+                                  const LaneMix<Arithmetic<S>>& mix) {
+    if (!gradient.empty()) check_shape(where, name, gradient, mix.rows, mix.cols);
+  };
+  check_optional_lanes(where, "d_sum", args.d_sum, rows, lanes.made, features);
+  if (lanes.reads > 0) check_lanes(where, "dy", args.dy, rows, lanes.reads, features);
+  require(lanes.reads > 0 || args.dy.empty(), "{}: there is a dy, but no read", where);
+  check_lanes(where, "dx", args.dx, rows, lanes.x, features);
+  check_overwrites(where, "dx", args.dx, "d_sum", args.d_sum);
+  check_optional_lanes(where, "d_branch", args.d_branch, rows, lanes.branch, features);
+  check_overwrites(where, "d_branch", args.d_branch, "dy", args.dy);
+  check_gradient("d_carry", args.d_carry, forward.carry);
+  check_gradient("d_write", args.d_write, forward.write);
+  check_gradient("d_read", args.d_read, forward.read);
+  if (forward.norm) check_length(where, "statistics", forward.statistics, rows);
+  check_optional_length(where, "d_gamma", args.d_gamma, forward.norm ? features : 0);
+  check_optional_length(where, "d_beta", args.d_beta, forward.norm ? features : 0);
+}
+
 }  // namespace addnorm::kernels

@@ -373,33 +373,6 @@ HWY_EXPORT(lanes_backward_table);
 ADDNORM_KERNEL_OF(lanes_backward_kernel, LaneRowsBackward, lanes_backward_table, lane_rows_backward)
 
 template <typename S, typename B>
-void check_lanes_backward(const LanesBackward<S, B>& args) {
-  constexpr const char* kWhere = "lanes_backward";
-  const LanesForward<S, B>& forward = args.forward;
-  check_lanes_inputs(kWhere, forward);
-  const LaneCounts lanes(forward);
-  const std::size_t rows = forward.x.rows;
-  const std::size_t features = forward.x.features;
-  const auto check_gradient = [&](std::string_view name, const MatrixView<Arithmetic<S>>& gradient,
-                                  const LaneMix<Arithmetic<S>>& mix) {
-    if (!gradient.empty()) check_shape(kWhere, name, gradient, mix.rows, mix.cols);
-  };
-  check_optional_lanes(kWhere, "d_sum", args.d_sum, rows, lanes.made, features);
-  if (lanes.reads > 0) check_lanes(kWhere, "dy", args.dy, rows, lanes.reads, features);
-  require(lanes.reads > 0 || args.dy.empty(), "{}: there is a dy, but no read", kWhere);
-  check_lanes(kWhere, "dx", args.dx, rows, lanes.x, features);
-  check_overwrites(kWhere, "dx", args.dx, "d_sum", args.d_sum);
-  check_optional_lanes(kWhere, "d_branch", args.d_branch, rows, lanes.branch, features);
-  check_overwrites(kWhere, "d_branch", args.d_branch, "dy", args.dy);
-  check_gradient("d_carry", args.d_carry, forward.carry);
-  check_gradient("d_write", args.d_write, forward.write);
-  check_gradient("d_read", args.d_read, forward.read);
-  if (forward.norm) check_length(kWhere, "statistics", forward.statistics, rows);
-  check_optional_length(kWhere, "d_gamma", args.d_gamma, forward.norm ? features : 0);
-  check_optional_length(kWhere, "d_beta", args.d_beta, forward.norm ? features : 0);
-}
-
-template <typename S, typename B>
 Problem problem_of(const LanesBackward<S, B>& args) {
   const bool dx_in_place = same_place(args.dx, args.d_sum);
   const bool branch_in_place = same_place(args.d_branch, args.dy);
@@ -482,7 +455,7 @@ std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t fea
 template <typename S, typename B>
 void lanes_backward(const LanesBackward<S, B>& args, std::size_t threads) {
   const ThreadCount count(threads);
-  kernels::check_lanes_backward(args);
+  kernels::check_lanes_backward("lanes_backward", args);
   LanesBackward<S, B> wanted = args;
   wanted.forward.sum = {};
   const std::size_t rows = args.forward.x.rows;

@@ -178,26 +178,6 @@ HWY_EXPORT(lanes_forward_table);
 ADDNORM_KERNEL_OF(lanes_forward_kernel, LaneRowsForward, lanes_forward_table, lane_rows_forward)
 
 template <typename S, typename B>
-void check_lanes_forward(const LanesForward<S, B>& args) {
-  constexpr const char* kWhere = "lanes_forward";
-  check_lanes_inputs(kWhere, args);
-  const LaneCounts lanes(args);
-  const std::size_t rows = args.x.rows;
-  const std::size_t features = args.x.features;
-  if (lanes.mixes) check_lanes(kWhere, "sum", args.sum, rows, lanes.made, features);
-  check_optional_lanes(kWhere, "sum", args.sum, rows, lanes.made, features);
-  check_overwrites(kWhere, "sum", args.sum, "x", args.x);
-  if (lanes.reads == 0) {
-    require(args.y.empty(), "{}: there is a y, but no read", kWhere);
-    return;
-  }
-  check_lanes(kWhere, "y", args.y, rows, lanes.reads, features);
-  check_overwrites(kWhere, "y", args.y, "branch", args.branch);
-  require(!same_place(args.sum, args.y), "{}: sum and y are the same memory, each needs its own",
-          kWhere);
-}
-
-template <typename S, typename B>
 Problem problem_of(const LanesForward<S, B>& args) {
   const bool sum_in_place = same_place(args.sum, args.x);
   const bool y_in_place = same_place(args.y, args.branch);
@@ -221,7 +201,7 @@ namespace addnorm {
 template <typename S, typename B>
 void lanes_forward(const LanesForward<S, B>& args, std::size_t threads) {
   const ThreadCount count(threads);
-  kernels::check_lanes_forward(args);
+  kernels::check_lanes_forward("lanes_forward", args);
   const kernels::Problem problem = kernels::problem_of(args);
   const kernels::Plan plan = kernels::plan_call(problem);
   const kernels::VerboseCall verbose("lanes_forward", problem, plan, args.x.lanes);

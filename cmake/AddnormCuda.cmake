@@ -1,0 +1,33 @@
+# src/kernels/cuda as the target addnorm_cuda: the kernels for NVIDIA GPUs, or, without ADDNORM_CUDA,
+# functions of the same names that throw.
+
+set(folder ${PROJECT_SOURCE_DIR}/src/kernels/cuda)
+if(ADDNORM_CUDA)
+  enable_language(CUDA)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
+    message(FATAL_ERROR "CUDA is ${CMAKE_CUDA_COMPILER_VERSION}, must be 12 or above, which knows C++20")
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/*.cu)
+  list(FILTER sources EXCLUDE REGEX "(_test|absent)\\.cc$")
+  set(tests ${folder}/add_norm_test.cc ${folder}/lanes_test.cc ${folder}/plan_test.cc)
+else()
+  set(sources ${folder}/absent.cc)
+  set(tests ${folder}/absent_test.cc)
+endif()
+
+add_library(addnorm_cuda STATIC ${sources})
+set_target_properties(addnorm_cuda PROPERTIES
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
+target_link_libraries(addnorm_cuda PUBLIC addnorm_kernels)
+if(ADDNORM_CUDA)
+  # Products and sums round separately, as on the CPU; where a kernel fuses them it says so.
+  set_target_properties(addnorm_cuda PROPERTIES CUDA_ARCHITECTURES "90" CUDA_VISIBILITY_PRESET hidden)
+  target_compile_options(addnorm_cuda PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;--expt-relaxed-constexpr;-diag-suppress=554>")
+  target_include_directories(addnorm_cuda PUBLIC ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+else()
+  target_link_libraries(addnorm_cuda PRIVATE addnorm_options)
+endif()
+if(ADDNORM_TESTS)
+  addnorm_tests(addnorm_cuda_test SOURCES ${tests} LIBRARIES addnorm_cuda)
+endif()

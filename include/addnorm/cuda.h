@@ -1,0 +1,54 @@
+#pragma once
+
+/// \file
+/// The same kernels on an NVIDIA GPU of compute capability 9.0 or above: the structs of norm.h and
+/// lanes.h, whose views then are of the device's memory. The calls check their arguments, start
+/// kernels on `stream` and return; they neither wait nor allocate.
+///
+/// LayerNorm and RMSNorm, of up to 65,536 features, in float, BFloat16, Float16, and float with
+/// BFloat16 or Float16 (norm.h). A row has the same bits in any batch and on any GPU, and the
+/// gradients of γ and β have the same bits in every run. The residual sum has the CPU's bits; what
+/// is summed over a row is summed in float64, and differs from the CPU by rounding.
+///
+/// A build without CUDA (ADDNORM_CUDA=OFF) has these functions too; they throw Error.
+
+#include "addnorm/lanes.h"
+#include "addnorm/norm.h"
+
+struct CUstream_st;
+
+namespace addnorm::cuda {
+
+/// cudaStream_t; null: the default stream.
+using StreamHandle = CUstream_st*;
+
+/// Whether this build has the kernels, and the current device runs them.
+ADDNORM_API bool available();
+
+/// norm.h's add_norm_forward.
+template <typename Stream, typename Branch = Stream>
+ADDNORM_API void add_norm_forward(const NormOptions& options,
+                                  const AddNormForward<Stream, Branch>& args,
+                                  StreamHandle stream = nullptr);
+/// norm.h's add_norm_backward; dx, d_gamma and d_beta are written in one pass over the rows.
+template <typename Stream, typename Branch = Stream>
+ADDNORM_API void add_norm_backward(const NormOptions& options,
+                                   const AddNormBackward<Stream, Branch>& args,
+                                   StreamHandle stream = nullptr);
+/// How many values the workspace of add_norm_backward must hold at least, for d_gamma or d_beta.
+ADDNORM_API std::size_t add_norm_workspace(std::size_t rows, std::size_t features);
+
+/// lanes.h's lanes_forward: of 2 or 4 lanes of x and as many of X′, at most one of F, at most one
+/// read, and up to 16,384 features.
+template <typename Stream, typename Branch = Stream>
+ADDNORM_API void lanes_forward(const LanesForward<Stream, Branch>& args,
+                               StreamHandle stream = nullptr);
+/// lanes.h's lanes_backward, likewise.
+template <typename Stream, typename Branch = Stream>
+ADDNORM_API void lanes_backward(const LanesBackward<Stream, Branch>& args,
+                                StreamHandle stream = nullptr);
+/// How many values the workspace of lanes_backward must hold at least, where any parameter's
+/// gradient is wanted.
+ADDNORM_API std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features);
+
+}  // namespace addnorm::cuda

@@ -1,0 +1,203 @@
+#include "kernels/cuda/column_sums.cuh"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/row.cuh"
+#include "kernels/cuda/staging.cuh"
+
+namespace addnorm::kernels::cuda {
+namespace {
+
+/// g = γ·dy and x − mean of one chunk.
+template <typename S, typename B, bool kFast>
+struct Chunk {
+  float from_mean[kVector], dy[kVector], g[kVector];
+
+  __device__ Chunk(const NormNumbers& norm, const AddNormBackward<S, B>& args,
+                   const NormStatistics<float>& statistics, const Vector<S>& s_vector,
+                   const Vector<B>& dy_vector, std::size_t col) {
+    float gamma[kVector];
+    load_gamma<kFast>(norm, args.gamma, col, gamma);
+    s_vector.unpack(from_mean);
+    dy_vector.unpack(dy);
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) {
+      const bool inside = kFast || col + i < args.s.cols;
+      from_mean[i] = inside ? cuda::from_mean(statistics, from_mean[i]) : 0.0F;
+      g[i] = gamma[i] * dy[i];
+    }
+  }
+};
+
+/// What a row of the call is read as. kFast: through shared memory, while the row before it is
+/// worked on. Else from where it is.
+template <typename S, typename B, int kChunks, bool kFast>
+class Rows {
+ public:
+  __device__ Rows(const AddNormBackward<S, B>& args, const Place& place, uint4* memory)
+      : args_(args), place_(place), stages_(memory) {}
+
+  /// Begins to copy row r; nothing where there is no such row.
+  __device__ void request(std::size_t r) {
+    if constexpr (kFast) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+        const std::size_t col = place_.column(c);
+        if (r >= args_.s.rows || col >= args_.s.cols) continue;
+        stages_.copy(args_.s.data + r * args_.s.stride + col, c, 0);
+        stages_.copy(args_.dy.data + r * args_.dy.stride + col, c, kDy);
+        if (args_.d_residual.empty()) continue;
+        stages_.copy(args_.d_residual.data + r * args_.d_residual.stride + col, c, kResidual);
+      }
+      stages_.commit();
+    }
+  }
+  /// Waits for the row that was requested first.
+  __device__ void await() {
+    if constexpr (kFast) stages_.await();
+  }
+  /// From now on the next row is read.
+  __device__ void release() {
+    if constexpr (kFast) stages_.release();
+  }
+
+  __device__ Vector<S> s(std::size_t r, int chunk) const {
+    return read(args_.s, r, chunk, 0);
+  }
+  __device__ Vector<B> dy(std::size_t r, int chunk) const {
+    return read(args_.dy, r, chunk, kDy);
+  }
+  __device__ Vector<S> d_residual(std::size_t r, int chunk) const {
+    return read(args_.d_residual, r, chunk, kResidual);
+  }
+
+  static constexpr int kDy = Vector<S>::kParts;
+  static constexpr int kResidual = kDy + Vector<B>::kParts;
+  using RowStages = Stages<kChunks, kResidual + Vector<S>::kParts>;
+
+ private:
+  template <typename T>
+  __device__ Vector<T> read(const MatrixView<const T>& matrix, std::size_t r, int chunk,
+                            [[maybe_unused]] int part) const {
+    if constexpr (kFast) {
+      return stages_.template read<T>(chunk, part);
+    } else {
+      return load<false>(matrix.data + r * matrix.stride, place_.column(chunk), matrix.cols);
+    }
+  }
+
+  const AddNormBackward<S, B>& args_;
+  const Place& place_;
+  RowStages stages_;
+};
+
+/// Each thread has its columns of all rows that its block goes over, and sums the gradients of
+/// their γ and β in registers.
+template <typename S, typename B, int kChunks, bool kFast>
+__global__ __launch_bounds__(
+    kBackward.row_threads,
+    kBackward.blocks[kOfType<S>]) void add_norm_backward_kernel(const NormNumbers norm,
+                                                                const AddNormBackward<S, B> args,
+                                                                const RowPlan plan) {
+  extern __shared__ uint4 staged[];
+  __shared__ SumMemory<double, 2> memory;
+  const Place place(plan);
+  memory.prepare(plan);
+  meet_cluster(plan);
+  const std::size_t rows = args.s.rows;
+  const std::size_t features = args.s.cols;
+  const std::size_t blocks = gridDim.x / plan.blocks;
+  const std::size_t step = blocks * plan.rows;
+  Rows<S, B, kChunks, kFast> inputs(args, place, staged);
+
+  float d_gamma[kChunks][kVector] = {}, d_beta[kChunks][kVector] = {};
+  int count = 0;
+  const std::size_t first = place.block() * plan.rows;
+  inputs.request(first + place.row);
+  NormStatistics<float> next{};
+  if (rows > 0) next = args.statistics[min(first + place.row, rows - 1)];
+  for (std::size_t group = first; group < rows; group += step, ++count) {
+    const std::size_t own = group + place.row;
+    const bool writes = own < rows;
+    const std::size_t r = writes ? own : rows - 1;
+    inputs.request(own + step);
+    inputs.await();
+    const NormStatistics<float> statistics = next;
+    next = args.statistics[min(own + step, rows - 1)];
+    float of_thread[2] = {};  // Σ g and Σ g·(x − mean)
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const std::size_t col = place.column(c);
+      if (col >= features) continue;
+      const Chunk<S, B, kFast> chunk(norm, args, statistics, inputs.s(r, c), inputs.dy(r, c), col);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        of_thread[0] += chunk.g[i];
+        of_thread[1] = fmaf(chunk.g[i], chunk.from_mean[i], of_thread[1]);
+      }
+    }
+    double sums[2] = {of_thread[0], of_thread[1]};
+    sum_over_row(sums, place, memory, count);
+    const RowGradient row(norm, statistics, sums);
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+      const std::size_t col = place.column(c);
+      if (col >= features || !writes) continue;
+      const Chunk<S, B, kFast> chunk(norm, args, statistics, inputs.s(r, c), inputs.dy(r, c), col);
+      float past[kVector] = {}, skip[kVector], dx[kVector];
+      if (!args.d_residual.empty()) inputs.d_residual(r, c).unpack(past);
+      load_parameter<kFast>(args.skip.vector, args.skip.constant, col, skip);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        const float x_hat = (chunk.from_mean[i] - statistics.mean_lo) * statistics.reciprocal;
+        const float centred = (chunk.g[i] - row.mean_hi) - row.mean_lo;
+        dx[i] = fmaf(-x_hat, row.slope, centred) * row.factor;
+        if (!args.d_residual.empty()) dx[i] = skip[i] * past[i] + dx[i];
+        d_gamma[c][i] = fmaf(chunk.dy[i], x_hat, d_gamma[c][i]);
+        d_beta[c][i] += chunk.dy[i];
+      }
+      store<kFast>(Vector<S>::rounded(dx), args.dx.data + r * args.dx.stride, col, features);
+    }
+    inputs.release();
+  }
+  // The workspace has γ's sums of all blocks, then β's.
+  float* const partials = args.workspace.data() + place.block() * features;
+  float* const exchange = reinterpret_cast<float*>(staged);
+  if (!args.d_gamma.empty()) write_block_sums<kFast>(d_gamma, place, exchange, partials, features);
+  if (!args.d_beta.empty()) {
+    write_block_sums<kFast>(d_beta, place, exchange, partials + blocks * features, features);
+  }
+}
+
+template <typename S, typename B, bool kFast>
+auto kernel_of(int chunks) {
+  return chunks == 1 ? add_norm_backward_kernel<S, B, 1, kFast>
+                     : add_norm_backward_kernel<S, B, 2, kFast>;
+}
+
+}  // namespace
+
+template <typename S, typename B>
+void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
+                              const RowPlan& plan, bool fast, StreamHandle stream) {
+  const std::size_t blocks = striding_blocks(plan, args.s.rows, kBackward.blocks[kOfType<S>]);
+  const auto kernel =
+      fast ? kernel_of<S, B, true>(plan.chunks) : kernel_of<S, B, false>(plan.chunks);
+  const std::size_t threads = static_cast<std::size_t>(plan.threads * plan.rows);
+  const std::size_t staging =
+      fast ? threads * plan.chunks * Rows<S, B, 1, true>::RowStages::kThreadBytes : 0;
+  const std::size_t exchange = plan.rows > 1 ? threads * plan.chunks * kVector * sizeof(float) : 0;
+  launch(kernel, plan, blocks, std::max(staging, exchange), stream,
+         NormNumbers(options, args.s.cols), args, plan);
+  const std::size_t features = args.s.cols;
+  const float* const partials = args.workspace.data();
+  launch_column_sums<2>({{{partials, args.d_gamma}, {partials + blocks * features, args.d_beta}}},
+                        blocks, features, static_cast<float>(options.output_scale),
+                        args.parameter_gradients, stream);
+}
+
+#define ADDNORM_INSTANTIATE(S, B)                                                          \
+  template void launch_add_norm_backward(const NormOptions&, const AddNormBackward<S, B>&, \
+                                         const RowPlan&, bool, StreamHandle);
+ADDNORM_FOR_CUDA_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
+
+}  // namespace addnorm::kernels::cuda

@@ -1,0 +1,103 @@
+#pragma once
+
+/// The gradients of parameters: sums over rows, first in the registers of a block's threads, then
+/// over the rows that a block works on at once, then over blocks; each in a fixed order.
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/row.cuh"
+
+namespace addnorm::kernels::cuda {
+
+/// partials[col] = Σ over the block's rows of the threads' sums. `exchange` has kVector·kChunks
+/// values for each thread where there are several rows, and is free for all.
+template <bool kFast, int kChunks>
+__device__ void write_block_sums(const float (&sums)[kChunks][kVector], const Place& place,
+                                 float* exchange, float* partials, std::size_t features) {
+  float total[kChunks][kVector];
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) total[c][i] = sums[c][i];
+  }
+  if (place.plan.rows > 1) {
+    const auto at = [&](int c, int i, int thread) -> float& {
+      return exchange[(c * kVector + i) * blockDim.x + thread];
+    };
+    __syncthreads();
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) at(c, i, threadIdx.x) = sums[c][i];
+    }
+    __syncthreads();
+    if (place.row > 0) return;
+    for (int row = 1; row < place.plan.rows; ++row) {
+#pragma unroll
+      for (int c = 0; c < kChunks; ++c) {
+#pragma unroll
+        for (int i = 0; i < kVector; ++i) {
+          total[c][i] += at(c, i, row * place.plan.threads + place.thread);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < kChunks; ++c) {
+    const Vector<float> vector = Vector<float>::rounded(total[c]);
+    if (place.column(c) < features) store<kFast>(vector, partials, place.column(c), features);
+  }
+}
+
+inline constexpr int kSumColumns = 32;  ///< of a block
+inline constexpr int kSumRows = 16;     ///< of its threads for each column
+
+/// A parameter's gradient, and the sums that it is made of.
+struct ColumnSums {
+  const float* partials;
+  float* gradient;
+  unsigned columns;  ///< 0: not wanted
+
+  ColumnSums(const float* sums, std::span<float> to)
+      : partials(sums), gradient(to.data()), columns(static_cast<unsigned>(to.size())) {}
+};
+
+/// Block (b, g) takes some columns of sums g.
+template <int kGradients>
+__global__ void column_sums_kernel(const std::array<ColumnSums, kGradients> all, std::size_t count,
+                                   std::size_t stride, float factor, GradientMode mode) {
+  __shared__ double sums[kSumRows][kSumColumns];
+  const ColumnSums& of = all[blockIdx.y];
+  const std::size_t col = blockIdx.x * kSumColumns + threadIdx.x;
+  if (blockIdx.x * kSumColumns >= of.columns) return;
+  double sum = 0;
+  if (col < of.columns) {
+#pragma unroll 4
+    for (std::size_t p = threadIdx.y; p < count; p += kSumRows) {
+      sum += of.partials[p * stride + col];
+    }
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y > 0 || col >= of.columns) return;
+  for (int row = 1; row < kSumRows; ++row) sum += sums[row][threadIdx.x];
+  const float scaled = static_cast<float>(sum) * factor;
+  of.gradient[col] = mode == GradientMode::kOverwrite ? scaled : of.gradient[col] + scaled;
+}
+
+/// gradient (+)= factor·Σ over `count` rows of partials, which stand `stride` values apart.
+template <int kGradients>
+void launch_column_sums(const std::array<ColumnSums, kGradients>& all, std::size_t count,
+                        std::size_t stride, float factor, GradientMode mode, StreamHandle stream) {
+  unsigned columns = 0;
+  for (const ColumnSums& one : all) columns = std::max(columns, one.columns);
+  if (columns == 0) return;
+  const dim3 blocks((columns + kSumColumns - 1) / kSumColumns, kGradients);
+  column_sums_kernel<kGradients>
+      <<<blocks, dim3(kSumColumns, kSumRows), 0, stream>>>(all, count, stride, factor, mode);
+  check(cudaGetLastError());
+}
+
+}  // namespace addnorm::kernels::cuda

@@ -1,0 +1,236 @@
+#include "kernels/cuda/column_sums.cuh"
+#include "kernels/cuda/lanes.cuh"
+#include "kernels/cuda/launch.h"
+
+namespace addnorm::kernels::cuda {
+namespace {
+
+/// The gradients of the numbers of mixes: N·N of the carry, N of the write, N of the read.
+template <int N>
+inline constexpr int kMixNumbers = N* N + 2 * N;
+
+/// Number n of those of one row, to where each row has its own; else added to `totals`.
+template <int N, typename S, typename B>
+__device__ void write_mix_gradient(const LanesBackward<S, B>& args, std::size_t r, int n, float sum,
+                                   float* totals) {
+  const auto write = [&](const MatrixView<float>& gradient, int i) {
+    if (gradient.empty()) return;
+    if (gradient.rows == 1) {
+      totals[n] += sum;
+    } else {
+      float& to = gradient.data[r * gradient.stride + i];
+      to = args.parameter_gradients == GradientMode::kOverwrite ? sum : to + sum;
+    }
+  };
+  if (n < N * N) {
+    write(args.d_carry, n);
+  } else if (n < N * N + N) {
+    write(args.d_write, n - N * N);
+  } else {
+    write(args.d_read, n - N * N - N);
+  }
+}
+
+/// The parts of the workspace: the sums of blocks of γ and β, and of blocks' rows of the mixes.
+struct Partials {
+  float *gamma, *beta, *mixes;
+};
+
+/// kEachRow: some mixes have numbers for each row, and so have their gradients.
+template <typename S, typename B, int N, bool kFast, bool kEachRow>
+__global__ __launch_bounds__(
+    kLanesBackward.row_threads,
+    kLanesBackward.blocks[kOfType<S>]) void lanes_backward_kernel(const NormNumbers norm,
+                                                                  const LanesBackward<S, B> args,
+                                                                  const RowPlan plan,
+                                                                  const Partials partials) {
+  extern __shared__ uint4 staged[];
+  __shared__ SumMemory<double, 2> memory;
+  __shared__ SumMemory<float, kMixNumbers<N>> mix_memory;
+  const LanesForward<S, B>& forward = args.forward;
+  const Place place(plan);
+  memory.prepare(plan);
+  mix_memory.prepare(plan);
+  meet_cluster(plan);
+  const std::size_t rows = forward.x.rows;
+  const std::size_t features = forward.x.features;
+  const std::size_t blocks = gridDim.x / plan.blocks;
+  const std::size_t step = blocks * plan.rows;
+  const std::size_t col = place.column(0);
+  const bool inside = col < features;
+  const std::size_t in_row = inside ? col : 0;  // who has no columns reads those
+  float* const totals = partials.mixes + (place.block() * plan.rows + place.row) * kMixNumbers<N>;
+  LaneRows<S, B, N, true, kFast> inputs(forward, args.d_sum, args.dy, col, staged);
+
+  float d_gamma[1][kVector] = {}, d_beta[1][kVector] = {};
+  float d_mixes[kMixNumbers<N>] = {};
+  if (partials.mixes != nullptr && place.rank == 0) {
+    for (int n = place.thread; n < kMixNumbers<N>; n += plan.threads) totals[n] = 0;
+    __syncthreads();
+  }
+  int count = 0;
+  const std::size_t first = place.block() * plan.rows;
+  inputs.request(first + place.row);
+  if (rows == 0) return;
+  const std::size_t first_row = min(first + place.row, rows - 1);
+  Mixes<N> mixes(forward, first_row);
+  NormStatistics<float> next{};
+  if (forward.norm) next = forward.statistics[first_row];
+  for (std::size_t group = first; group < rows; group += step, ++count) {
+    const std::size_t own = group + place.row;
+    const bool writes = own < rows;
+    const std::size_t r = writes ? own : rows - 1;
+    inputs.request(own + step);
+    inputs.await();
+    if (!mixes.of_all_rows) mixes = Mixes<N>(forward, r);
+    float dz[kVector];
+    const Mixed<S, N> mixed = inputs.mix(mixes, r);
+    inputs.dy(r, dz);
+    if (forward.norm) {
+      const NormStatistics<float> statistics = next;
+      next = forward.statistics[min(own + step, rows - 1)];
+      float gamma[kVector];
+      load_gamma<kFast>(norm, forward.gamma, in_row, gamma);
+      float of_thread[2] = {};  // Σ g and Σ g·(z − mean)
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        if (kFast ? !inside : col + i >= features) continue;
+        const float g = gamma[i] * dz[i];
+        of_thread[0] += g;
+        of_thread[1] = fmaf(g, from_mean(statistics, mixed.z[i]), of_thread[1]);
+      }
+      double sums[2] = {of_thread[0], of_thread[1]};
+      sum_over_row(sums, place, memory, count);
+      const RowGradient row(norm, statistics, sums);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        const float x_hat =
+            (from_mean(statistics, mixed.z[i]) - statistics.mean_lo) * statistics.reciprocal;
+        if (writes) {
+          d_gamma[0][i] = fmaf(dz[i], x_hat, d_gamma[0][i]);
+          d_beta[0][i] += dz[i];
+        }
+        const float centred = (gamma[i] * dz[i] - row.mean_hi) - row.mean_lo;
+        dz[i] = fmaf(-x_hat, row.slope, centred) * row.factor;
+      }
+    }
+
+    // What lies outside of the row, or is another thread's row too, is 0 and does not count.
+    float g[N][kVector], d_branch[kVector] = {}, f[kVector];
+    inputs.branch(r, f);
+#pragma unroll
+    for (int p = 0; p < N; ++p) {
+      float made[kVector];
+      inputs.d_sum(r, p, g[p]);
+      mixed.made[p].unpack(made);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        const bool counts = writes && (kFast ? inside : col + i < features);
+        g[p][i] = counts ? fmaf(mixes.read[p], dz[i], g[p][i]) : 0.0F;
+        d_branch[i] = fmaf(mixes.write[p], g[p][i], d_branch[i]);
+        if (!counts) continue;
+        d_mixes[N * N + p] = fmaf(g[p][i], f[i], d_mixes[N * N + p]);
+        d_mixes[N * N + N + p] = fmaf(dz[i], made[i], d_mixes[N * N + N + p]);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      float x[kVector], dx[kVector] = {};
+      inputs.x(r, j, x);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) {
+        if (!mixes.carries) {
+          dx[i] = g[j][i];
+          continue;
+        }
+        const bool counts = writes && (kFast ? inside : col + i < features);
+        if (!counts) x[i] = 0;  // it may be anything
+#pragma unroll
+        for (int p = 0; p < N; ++p) {
+          dx[i] = fmaf(mixes.carry[p][j], g[p][i], dx[i]);
+          d_mixes[p * N + j] = fmaf(g[p][i], x[i], d_mixes[p * N + j]);
+        }
+      }
+      if (writes && inside)
+        store<kFast>(Vector<S>::rounded(dx), lane_row(args.dx, r, j), col, features);
+    }
+    if (writes && inside && !args.d_branch.empty()) {
+      drop<kFast>(forward, r, col, d_branch);
+      store<kFast>(Vector<B>::rounded(d_branch), lane_row(args.d_branch, r, 0), col, features);
+    }
+    if constexpr (kEachRow) {
+      total_over_row(d_mixes, place, mix_memory, count, [&](int n, float sum) {
+        if (writes) write_mix_gradient<N>(args, r, n, sum, totals);
+      });
+#pragma unroll
+      for (float& sum : d_mixes) sum = 0;
+    }
+    inputs.release();
+  }
+  if (!kEachRow && partials.mixes != nullptr) {
+    total_over_row(d_mixes, place, mix_memory, 0, [&](int n, float sum) { totals[n] = sum; });
+  }
+  float* const exchange = reinterpret_cast<float*>(staged);
+  const std::size_t place_of_block = place.block() * features;
+  if (!args.d_gamma.empty()) {
+    write_block_sums<kFast>(d_gamma, place, exchange, partials.gamma + place_of_block, features);
+  }
+  if (!args.d_beta.empty()) {
+    write_block_sums<kFast>(d_beta, place, exchange, partials.beta + place_of_block, features);
+  }
+}
+
+template <typename S, typename B, int N>
+void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan, bool fast,
+                           StreamHandle stream) {
+  constexpr int kResident = kLanesBackward.blocks[kOfType<S>];
+  const std::size_t features = args.forward.x.features;
+  const std::size_t blocks = striding_blocks(plan, args.forward.x.rows, kResident);
+  using Rows = LaneRows<S, B, N, true, true>;
+  const std::size_t threads = static_cast<std::size_t>(plan.threads * plan.rows);
+  const bool of_each_row = args.d_carry.rows > 1 || args.d_write.rows > 1 || args.d_read.rows > 1;
+  const auto kernel = fast ? (of_each_row ? lanes_backward_kernel<S, B, N, true, true>
+                                          : lanes_backward_kernel<S, B, N, true, false>)
+                           : lanes_backward_kernel<S, B, N, false, true>;
+  const std::size_t staging = fast ? threads * Rows::RowStages::kThreadBytes : 0;
+  const std::size_t exchange = plan.rows > 1 ? threads * kVector * sizeof(float) : 0;
+  const bool of_all_rows =
+      args.d_carry.rows == 1 || args.d_write.rows == 1 || args.d_read.rows == 1;
+  float* const workspace = args.workspace.data();
+  const Partials partials{workspace, workspace + blocks * features,
+                          of_all_rows ? workspace + 2 * blocks * features : nullptr};
+  launch(kernel, plan, blocks, std::max(staging, exchange), stream,
+         NormNumbers(args.forward.norm.value_or(NormOptions{}), features), args, plan, partials);
+  const float factor = args.forward.norm ? static_cast<float>(args.forward.norm->output_scale) : 1;
+  const GradientMode mode = args.parameter_gradients;
+  launch_column_sums<2>({{{partials.gamma, args.d_gamma}, {partials.beta, args.d_beta}}}, blocks,
+                        features, factor, mode, stream);
+  if (!of_all_rows) return;
+  const auto sums = [&](const MatrixView<float>& gradient, int first) {
+    const bool wanted = gradient.rows == 1;  // else there is none, or each row has its own
+    return ColumnSums(partials.mixes + first, wanted ? gradient.row(0) : std::span<float>());
+  };
+  launch_column_sums<3>(
+      {{sums(args.d_carry, 0), sums(args.d_write, N * N), sums(args.d_read, N * N + N)}},
+      blocks * plan.rows, kMixNumbers<N>, 1.0F, mode, stream);
+}
+
+}  // namespace
+
+template <typename S, typename B>
+void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan, bool fast,
+                           StreamHandle stream) {
+  if (args.forward.x.lanes == 2) {
+    launch_lanes_backward<S, B, 2>(args, plan, fast, stream);
+  } else {
+    launch_lanes_backward<S, B, 4>(args, plan, fast, stream);
+  }
+}
+
+#define ADDNORM_INSTANTIATE(S, B)                                                            \
+  template void launch_lanes_backward(const LanesBackward<S, B>&, const RowPlan&, bool fast, \
+                                      StreamHandle);
+ADDNORM_FOR_CUDA_STORAGES(ADDNORM_INSTANTIATE)
+#undef ADDNORM_INSTANTIATE
+
+}  // namespace addnorm::kernels::cuda

@@ -1,0 +1,109 @@
+#pragma once
+
+/// The few numbers of a row that forward makes and backward reads.
+
+#include <cmath>
+
+#include "addnorm/norm.h"
+
+namespace addnorm::kernels::cuda {
+
+/// NormOptions and the features, as kernels use them: no thread divides.
+struct NormNumbers {
+  bool has_mean, adds_to_deviation, epsilon_is_positive;
+  bool hides_underflow;  ///< ε is so large that squares which vanish do not matter beside it
+  int most_exponent;     ///< of a scale: ε·scale² must stay in float32's range
+  double epsilon, one_over_count, one_over_divisor;
+  float gamma_offset;  ///< 1 where γ means 1 + γ
+  float output_scale;
+
+  NormNumbers(const NormOptions& options, std::size_t features)
+      : has_mean(options.kind == NormKind::kLayer),
+        adds_to_deviation(options.epsilon_at == EpsilonAt::kDeviation),
+        epsilon_is_positive(options.epsilon > 0),
+        hides_underflow(beside_variance(options) > 0x1p-103),
+        most_exponent(epsilon_is_positive ? (120 - std::ilogb(beside_variance(options))) / 2 : 126),
+        epsilon(options.epsilon),
+        one_over_count(1.0 / static_cast<double>(features)),
+        one_over_divisor(options.variance == Variance::kPopulation
+                             ? one_over_count
+                             : 1.0 / (static_cast<double>(features) - 1.0)),
+        gamma_offset(options.gamma_form == GammaForm::kOnePlus ? 1.0F : 0.0F),
+        output_scale(static_cast<float>(options.output_scale)) {}
+
+ private:
+  static double beside_variance(const NormOptions& options) {
+    return options.epsilon_at == EpsilonAt::kVariance ? options.epsilon
+                                                      : options.epsilon * options.epsilon;
+  }
+};
+
+/// A power of two that brings a deviation near 1 where its square would leave float32, or vanish
+/// there beside an ε that is as small; else 1.
+__device__ inline float safe_scale(const NormNumbers& norm, double variance) {
+  constexpr double kLargest = 0x1p100, kSmallest = 0x1p-100;
+  if (variance < kLargest && (variance > kSmallest || norm.hides_underflow)) return 1.0F;
+  if (!(variance > 0) || isinf(variance)) return 1.0F;
+  const int exponent = min(-ilogb(variance) / 2, min(norm.most_exponent, 126));
+  return scalbnf(1.0F, max(-126, exponent));
+}
+
+/// From Σd and Σd² of d = x − origin. kRms has the origin 0, and no mean.
+///
+/// d, being float32, is exact in float64, and (Σd)²/n is at most n times what remains of Σd² where
+/// the origin is one of the n values: so float64 leaves at least 30 bits of the variance, of 65,536
+/// values and any mean.
+__device__ inline NormStatistics<float> statistics_of(const NormNumbers& norm, double sum,
+                                                      double squares, double origin) {
+  const double shift = norm.has_mean ? sum * norm.one_over_count : 0.0;
+  double variance = fma(-shift, sum, squares) * norm.one_over_divisor;
+  if (variance < 0) variance = 0;
+  NormStatistics<float> s;
+  s.scale = safe_scale(norm, variance);
+  const double scale = s.scale;
+  const double mean = norm.has_mean ? (origin + shift) * scale : 0.0;
+  s.mean_hi = static_cast<float>(mean);
+  s.mean_lo = static_cast<float>(mean - s.mean_hi);
+  s.variance = static_cast<float>(variance * scale * scale);
+  float deviation;
+  if (norm.adds_to_deviation) {
+    const float root = __fsqrt_rn(s.variance);
+    deviation = root + static_cast<float>(norm.epsilon * scale);
+    s.epsilon_ratio = root > 0 ? __fdiv_rn(deviation, root) : 0.0F;
+  } else {
+    deviation = __fsqrt_rn(static_cast<float>((variance + norm.epsilon) * scale * scale));
+  }
+  constexpr float kMost = 3.4028234663852886e38F;
+  s.reciprocal = __frcp_rn(deviation);
+  // Where there is an ε, however small, equal values become 0, and not 0·∞. A row that holds NaN or
+  // Inf becomes NaN whole.
+  if (norm.epsilon_is_positive) s.reciprocal = fminf(s.reciprocal, kMost);
+  if (!isfinite(deviation)) s.reciprocal = __int_as_float(0x7FC00000);
+  return s;
+}
+
+/// x·scale − mean_hi: x − mean but for mean_lo.
+__device__ inline float from_mean(const NormStatistics<float>& s, float x) {
+  return fmaf(x, s.scale, -s.mean_hi);
+}
+
+/// What backward's sums of a row, of g and of g·(x − mean_hi), come to: dx = ((g − mean_hi) −
+/// mean_lo − x̂·slope)·factor.
+struct RowGradient {
+  float mean_hi = 0, mean_lo = 0, slope, factor;
+
+  __device__ RowGradient(const NormNumbers& norm, const NormStatistics<float>& s,
+                         const double (&sums)[2]) {
+    double products = sums[1];  // Σ g·(x − mean)
+    if (norm.has_mean) {
+      products -= s.mean_lo * sums[0];
+      const double mean = sums[0] * norm.one_over_count;
+      mean_hi = static_cast<float>(mean);
+      mean_lo = static_cast<float>(mean - mean_hi);
+    }
+    slope = static_cast<float>(products * norm.one_over_divisor) * s.reciprocal * s.epsilon_ratio;
+    factor = s.reciprocal * s.scale;
+  }
+};
+
+}  // namespace addnorm::kernels::cuda
