@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "addnorm/cuda.h"
@@ -156,6 +156,68 @@ LanesBackward<BFloat16> lanes_backward_of(const Memory& m, std::size_t rows, std
           .parameter_gradients = GradientMode::kOverwrite};
 }
 
+/// GB/s, read and written, of a copy of so many bytes.
+double speed_of_copy(const Memory& memory, std::size_t bytes) {
+  const double time = median_of([&] {
+    check(cudaMemcpyAsync(memory.sum, memory.x, bytes, cudaMemcpyDeviceToDevice, nullptr));
+  });
+  return 2e-6 * static_cast<double>(bytes) / time;
+}
+constexpr std::size_t kCopied = std::size_t{1} << 32;
+
+constexpr std::size_t kRows = 32768;
+
+/// "µs, GB/s, share of the copy" of a call that reads and writes `megabytes`.
+std::string speed(double milliseconds, double megabytes, double of_copy) {
+  const double speed = megabytes / milliseconds;
+  return fmt::format("{:8.1f} {:6.0f} {:5.1f} %", 1e3 * milliseconds, speed, 100 * speed / of_copy);
+}
+
+void print_norms(const Memory& memory, double of_copy) {
+  fmt::print("rows × features, kind; forward: µs, GB/s, of the copy; backward; copy of as much\n");
+  for (const NormKind kind : {NormKind::kLayer, NormKind::kRms}) {
+    for (std::size_t cols = 1024; cols <= 65536; cols *= 2) {
+      const NormOptions options{.kind = kind};
+      const double megabytes = 8e-6 * static_cast<double>(kRows * cols);
+      const double forward =
+          median_of([&] { cuda::add_norm_forward(options, forward_of(memory, kRows, cols)); });
+      const double backward =
+          median_of([&] { cuda::add_norm_backward(options, backward_of(memory, kRows, cols)); });
+      fmt::print("{} × {:<6} {:<6} {}   {}   {:.0f}\n", kRows, cols, to_string(kind),
+                 speed(forward, megabytes, of_copy), speed(backward, megabytes, of_copy),
+                 speed_of_copy(memory, std::min(4 * kRows * cols, kCopied)));
+    }
+  }
+}
+
+void print_lanes(const Memory& memory, double of_copy) {
+  fmt::print("4 lanes with RMSNorm, mixes for all rows or for each\n");
+  for (const std::size_t cols : {1024, 2048, 4096, 8192}) {
+    for (const std::size_t mix_rows : {std::size_t{1}, kRows}) {
+      const double megavalues = 1e-6 * static_cast<double>(kRows * cols);
+      const double forward =
+          median_of([&] { cuda::lanes_forward(lanes_of(memory, kRows, cols, mix_rows)); });
+      const double backward = median_of(
+          [&] { cuda::lanes_backward(lanes_backward_of(memory, kRows, cols, mix_rows)); });
+      fmt::print("{} × {:<6} {:<6} {}   {}\n", kRows, cols, mix_rows == 1 ? "all" : "each",
+                 speed(forward, 20 * megavalues, of_copy),
+                 speed(backward, 30 * megavalues, of_copy));
+    }
+  }
+}
+
+void print_small_batches(const Memory& memory) {
+  const NormOptions options{.kind = NormKind::kRms};
+  for (const std::size_t rows : {1, 140}) {
+    const double one =
+        median_of([&] { cuda::add_norm_forward(options, forward_of(memory, rows, 4096)); });
+    const double many = in_graph([&](cudaStream_t stream) {
+      cuda::add_norm_forward(options, forward_of(memory, rows, 4096), stream);
+    });
+    fmt::print("{} × 4096: one call {:.1f} µs, in a graph {:.1f} µs\n", rows, 1e3 * one, many);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -163,56 +225,11 @@ int main() {
   cudaDeviceProp device;
   check(cudaGetDeviceProperties(&device, 0));
   const Memory memory(std::size_t{1} << 31);
-  const std::size_t copied = std::size_t{1} << 32;
-  const auto copy = [&](std::size_t bytes) {
-    return 2e-6 * static_cast<double>(bytes) / median_of([&] {
-             check(cudaMemcpyAsync(memory.sum, memory.x, bytes, cudaMemcpyDeviceToDevice, nullptr));
-           });
-  };
-  const double of_copy = copy(copied);
-  fmt::print("{}, L2 {} MB; copy of 4 GB: {:.0f} GB/s\n", device.name, device.l2CacheSize >> 20,
-             of_copy);
-  fmt::print("bf16    rows × features   kind   forward: µs, GB/s, of the copy   backward\n");
-  for (const NormKind kind : {NormKind::kLayer, NormKind::kRms}) {
-    for (std::size_t cols = 1024; cols <= 65536; cols *= 2) {
-      const std::size_t rows = 32768;
-      const NormOptions options{.kind = kind};
-      const double bytes = 8e-6 * static_cast<double>(rows * cols);
-      const double forward =
-          median_of([&] { cuda::add_norm_forward(options, forward_of(memory, rows, cols)); });
-      const double backward =
-          median_of([&] { cuda::add_norm_backward(options, backward_of(memory, rows, cols)); });
-      const double copy_here = copy(std::min(4 * rows * cols, copied));
-      fmt::print(
-          "{:>6} × {:<6} {:<6} {:8.1f} {:6.0f} {:5.1f} %   {:8.1f} {:6.0f} {:5.1f} %   copy of as "
-          "many bytes {:5.0f}\n",
-          rows, cols, to_string(kind), 1e3 * forward, bytes / forward,
-          100 * bytes / forward / of_copy, 1e3 * backward, bytes / backward,
-          100 * bytes / backward / of_copy, copy_here);
-    }
-  }
-  fmt::print("4 lanes with RMSNorm, mixes for all rows or for each\n");
-  for (const std::size_t cols : {1024, 2048, 4096, 8192}) {
-    for (const std::size_t mix_rows : {std::size_t{1}, std::size_t{32768}}) {
-      const std::size_t rows = 32768;
-      const double values = 1e-6 * static_cast<double>(rows * cols);
-      const double forward =
-          median_of([&] { cuda::lanes_forward(lanes_of(memory, rows, cols, mix_rows)); });
-      const double backward =
-          median_of([&] { cuda::lanes_backward(lanes_backward_of(memory, rows, cols, mix_rows)); });
-      fmt::print("{:>6} × {:<6} {:<6} {:8.1f} {:6.0f} {:5.1f} %   {:8.1f} {:6.0f} {:5.1f} %\n",
-                 rows, cols, mix_rows == 1 ? "all" : "each", 1e3 * forward, 20 * values / forward,
-                 100 * 20 * values / forward / of_copy, 1e3 * backward, 30 * values / backward,
-                 100 * 30 * values / backward / of_copy);
-    }
-  }
-  for (const std::size_t rows : {1, 140}) {
-    const double one = median_of(
-        [&] { cuda::add_norm_forward({.kind = NormKind::kRms}, forward_of(memory, rows, 4096)); });
-    const double many = in_graph([&](cudaStream_t stream) {
-      cuda::add_norm_forward({.kind = NormKind::kRms}, forward_of(memory, rows, 4096), stream);
-    });
-    fmt::print("{} × 4096: one call {:.1f} µs, in a graph {:.1f} µs\n", rows, 1e3 * one, many);
-  }
+  const double of_copy = speed_of_copy(memory, kCopied);
+  fmt::print("{}, L2 {} MB; bfloat16; copy of 4 GB: {:.0f} GB/s\n", device.name,
+             device.l2CacheSize >> 20, of_copy);
+  print_norms(memory, of_copy);
+  print_lanes(memory, of_copy);
+  print_small_batches(memory);
   check(cudaDeviceSynchronize());
 }

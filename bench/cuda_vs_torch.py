@@ -70,6 +70,7 @@ def main():
     if (fused := liger()) is not None:
         calls["rms Liger"] = fused
     for cols in widths:
+        torch.compiler.reset()  # each width is compiled anew, however many there were
         for name, call in calls.items():
             try:
                 forward, backward = measure(call, cols)

@@ -10,7 +10,7 @@ inline namespace base {
 /// random sequence can be had on its own, in any order (Salmon et al., SC 2011, section 3.3).
 /// `stream` is the upper half of the paper's 128-bit counter.
 constexpr std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter,
-                                           std::uint64_t stream = 0) {
+                                              std::uint64_t stream = 0) {
   auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
   auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
   std::array<std::uint32_t, 4> c{low(counter), high(counter), low(stream), high(stream)};

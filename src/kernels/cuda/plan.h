@@ -27,9 +27,7 @@ inline constexpr int kOfType = sizeof(S) == 2 ? 0 : 1;
 inline constexpr std::size_t kMostFeatures =
     std::size_t{kVector} * kBackward.row_threads * kBackward.chunks * kMostBlocks;
 static_assert(kMostFeatures == 65536);
-inline constexpr std::size_t kMostLaneFeatures =
-    std::size_t{kVector} * kLanesBackward.row_threads * kMostBlocks;
-static_assert(kMostLaneFeatures == 32768);
+inline constexpr std::size_t kMostLaneFeatures = 16384;  // clusters of 8
 
 /// A row belongs to `blocks` blocks, each with `threads` threads for it, each of which takes
 /// `chunks` times kVector neighbouring values.
