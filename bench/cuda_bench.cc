@@ -86,7 +86,7 @@ struct Memory {
       check(cudaMemcpy(to, ones.data(), ones.size() * 4, cudaMemcpyHostToDevice));
     }
   }
-  /// Numbers of a few bits' pattern, near 1.
+  /// Uniform in [−1, 1).
   void fill(BFloat16* to) const {
     std::vector<BFloat16> values(1 << 24);
     unsigned state = 1;

@@ -23,8 +23,11 @@ if(ADDNORM_CUDA)
   # Products and sums round separately, as on the CPU; where a kernel fuses them it says so.
   set_target_properties(addnorm_cuda PROPERTIES CUDA_ARCHITECTURES "90" CUDA_VISIBILITY_PRESET hidden)
   target_compile_options(addnorm_cuda PRIVATE
+    # 554: a view of constants has a conversion to itself, which is never called.
     "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-fmad=false;--expt-relaxed-constexpr;-diag-suppress=554>")
-  target_include_directories(addnorm_cuda PUBLIC ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  target_compile_options(addnorm_cuda PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:addnorm_options,INTERFACE_COMPILE_OPTIONS>>)
+  target_include_directories(addnorm_cuda SYSTEM PUBLIC ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
 else()
   target_link_libraries(addnorm_cuda PRIVATE addnorm_options)
 endif()

@@ -1,16 +1,18 @@
 #pragma once
 
 /// \file
-/// The same kernels on an NVIDIA GPU of compute capability 9.0 or above: the structs of norm.h and
-/// lanes.h, whose views then are of the device's memory. The calls check their arguments, start
-/// kernels on `stream` and return; they neither wait nor allocate.
+/// The same kernels on an NVIDIA GPU of compute capability 9.0 or 10.x: the calls take the structs
+/// of norm.h and lanes.h, with views of device memory. They check their arguments, start kernels on
+/// `stream` and return; they neither wait nor allocate.
 ///
 /// LayerNorm and RMSNorm, of up to 65,536 features, in float, BFloat16, Float16, and float with
-/// BFloat16 or Float16 (norm.h). A row has the same bits in any batch and on any GPU, and the
-/// gradients of γ and β have the same bits in every run. The residual sum has the CPU's bits; what
-/// is summed over a row is summed in float64, and differs from the CPU by rounding.
+/// BFloat16 or Float16 (norm.h). A row has the same bits in any batch, and the gradients of
+/// parameters have the same bits in every run; neither depends on the GPU. The residual sum has the
+/// CPU's bits. Statistics are summed in float64, gradients in float32 within a thread; both differ
+/// from the CPU by rounding.
 ///
-/// A build without CUDA (ADDNORM_CUDA=OFF) has these functions too; they throw Error.
+/// In a build without CUDA (ADDNORM_CUDA=OFF) available() is false, and the other functions throw
+/// Error.
 
 #include "addnorm/lanes.h"
 #include "addnorm/norm.h"
@@ -30,7 +32,7 @@ template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_forward(const NormOptions& options,
                                   const AddNormForward<Stream, Branch>& args,
                                   StreamHandle stream = nullptr);
-/// norm.h's add_norm_backward; dx, d_gamma and d_beta are written in one pass over the rows.
+/// norm.h's add_norm_backward; d_gamma and d_beta are summed in the pass that writes dx.
 template <typename Stream, typename Branch = Stream>
 ADDNORM_API void add_norm_backward(const NormOptions& options,
                                    const AddNormBackward<Stream, Branch>& args,

@@ -181,12 +181,12 @@ void launch_add_norm_backward(const NormOptions& options, const AddNormBackward<
   const std::size_t blocks = striding_blocks(plan, args.s.rows, kBackward.blocks[kOfType<S>]);
   const auto kernel =
       fast ? kernel_of<S, B, true>(plan.chunks) : kernel_of<S, B, false>(plan.chunks);
-  const std::size_t threads = static_cast<std::size_t>(plan.threads * plan.rows);
-  const std::size_t staging =
-      fast ? threads * plan.chunks * Rows<S, B, 1, true>::RowStages::kThreadBytes : 0;
-  const std::size_t exchange = plan.rows > 1 ? threads * plan.chunks * kVector * sizeof(float) : 0;
-  launch(kernel, plan, blocks, std::max(staging, exchange), stream,
-         NormNumbers(options, args.s.cols), args, plan);
+  // To stage rows, or to exchange sums between the rows of a block.
+  const std::size_t of_thread =
+      fast ? Rows<S, B, 1, true>::RowStages::kThreadBytes : sizeof(Vector<float>);
+  const auto shared = [&](int threads) { return of_thread * plan.chunks * threads; };
+  launch(kernel, plan, blocks, {shared(plan.threads * plan.rows), shared(kBackward.row_threads)},
+         stream, NormNumbers(options, args.s.cols), args, plan);
   const std::size_t features = args.s.cols;
   const float* const partials = args.workspace.data();
   launch_column_sums<2>({{{partials, args.d_gamma}, {partials + blocks * features, args.d_beta}}},

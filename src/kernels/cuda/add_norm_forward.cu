@@ -82,7 +82,7 @@ void launch_add_norm_forward(const NormOptions& options, const AddNormForward<S,
   const auto kernel =
       fast ? kernel_of<S, B, true>(plan.chunks) : kernel_of<S, B, false>(plan.chunks);
   const std::size_t groups = (args.y.rows + plan.rows - 1) / plan.rows;
-  launch(kernel, plan, groups, 0, stream, NormNumbers(options, args.y.cols), args, plan);
+  launch(kernel, plan, groups, {}, stream, NormNumbers(options, args.y.cols), args, plan);
 }
 
 #define ADDNORM_INSTANTIATE(S, B)                                                        \

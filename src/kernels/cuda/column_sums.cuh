@@ -94,10 +94,12 @@ void launch_column_sums(const std::array<ColumnSums, kGradients>& all, std::size
   unsigned columns = 0;
   for (const ColumnSums& one : all) columns = std::max(columns, one.columns);
   if (columns == 0) return;
-  const dim3 blocks((columns + kSumColumns - 1) / kSumColumns, kGradients);
-  column_sums_kernel<kGradients>
-      <<<blocks, dim3(kSumColumns, kSumRows), 0, stream>>>(all, count, stride, factor, mode);
-  check(cudaGetLastError());
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3((columns + kSumColumns - 1) / kSumColumns, kGradients);
+  config.blockDim = dim3(kSumColumns, kSumRows);
+  config.stream = stream;
+  check(cudaLaunchKernelEx(&config, column_sums_kernel<kGradients>, all, count, stride, factor,
+                           mode));
 }
 
 }  // namespace addnorm::kernels::cuda

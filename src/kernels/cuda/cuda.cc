@@ -12,11 +12,14 @@
 namespace addnorm::kernels::cuda {
 namespace {
 
+void check_features(std::string_view where, std::size_t features, std::size_t most) {
+  require(features <= most, "{}: there are {} features, must be at most {}", where, features, most);
+}
+
 void check_supported(std::string_view where, const NormOptions& options, std::size_t features) {
   require(normalizes_rows(options.kind), "{}: the norm is of kind {}, must be layer or rms", where,
           to_string(options.kind));
-  require(features <= kMostFeatures, "{}: there are {} features, must be at most {}", where,
-          features, kMostFeatures);
+  check_features(where, features, kMostFeatures);
 }
 
 template <typename S, typename B>
@@ -28,8 +31,7 @@ void check_supported(std::string_view where, const LanesForward<S, B>& args) {
   require(lanes.branch <= 1 && lanes.reads <= 1,
           "{}: there are {} lanes of the branch and {} reads, must be at most 1", where,
           lanes.branch, lanes.reads);
-  require(args.x.features <= kMostLaneFeatures, "{}: there are {} features, must be at most {}",
-          where, args.x.features, kMostLaneFeatures);
+  check_features(where, args.x.features, kMostLaneFeatures);
 }
 
 constexpr std::uintptr_t kBytes = 16;  // of one access
@@ -50,6 +52,15 @@ bool aligned(const LanesView<T>& view) {
 template <typename T>
 bool is_number(const Scale<T>& scale) {
   return scale.vector.empty();
+}
+
+/// The same with nothing where there are no lanes, or no numbers: kernels look at pointers.
+template <typename S, typename B>
+LanesForward<S, B> without_empty(LanesForward<S, B> args) {
+  if (args.branch.lanes == 0) args.branch = {}, args.write = {};
+  if (args.carry.cols == 0) args.carry = {};
+  if (args.read.cols == 0) args.read = {}, args.y = {};
+  return args;
 }
 
 template <typename S, typename B>
@@ -85,10 +96,13 @@ namespace addnorm::cuda {
 using namespace kernels::cuda;
 
 bool available() {
-  int device = 0, major = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return false;
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  return major >= 9;
+  constexpr int kSharedMemory = 227 << 10;  // of a block, which 12.x does not have
+  int device = 0, major = 0, shared = 0;
+  return cudaGetDevice(&device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
+         cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) ==
+             cudaSuccess &&
+         major >= 9 && shared >= kSharedMemory;
 }
 
 template <typename S, typename B>
@@ -105,13 +119,14 @@ template <typename S, typename B>
 void add_norm_backward(const NormOptions& options, const AddNormBackward<S, B>& args,
                        StreamHandle stream) {
   constexpr const char* kWhere = "cuda::add_norm_backward";
+  check_supported(kWhere, options, args.s.cols);
   kernels::check_add_norm_backward(kWhere, options, args,
                                    add_norm_workspace(args.s.rows, args.s.cols));
-  check_supported(kWhere, options, args.s.cols);
   launch_add_norm_backward(options, args, plan_rows(args.s.cols, kBackward), is_fast(args), stream);
 }
 
 std::size_t add_norm_workspace(std::size_t rows, std::size_t features) {
+  check_features("cuda::add_norm_workspace", features, kMostFeatures);
   return 2 * features * striding_blocks(plan_rows(features, kBackward), rows, kBackward.blocks[0]);
 }
 
@@ -121,7 +136,8 @@ void lanes_forward(const LanesForward<S, B>& args, StreamHandle stream) {
   kernels::check_lanes_forward(kWhere, args);
   check_supported(kWhere, args);
   if (args.x.rows == 0) return;
-  launch_lanes_forward(args, plan_rows(args.x.features, kLanesForward), is_fast(args), stream);
+  launch_lanes_forward(without_empty(args), plan_rows(args.x.features, kLanesForward),
+                       is_fast(args), stream);
 }
 
 template <typename S, typename B>
@@ -136,10 +152,14 @@ void lanes_backward(const LanesBackward<S, B>& args, StreamHandle stream) {
   require(!sums || args.workspace.size() >= least,
           "{}: workspace has {} values, must have at least {}", kWhere, args.workspace.size(),
           least);
-  launch_lanes_backward(args, plan_rows(x.features, kLanesBackward), is_fast(args), stream);
+  LanesBackward<S, B> wanted = args;
+  wanted.forward = without_empty(args.forward);
+  if (args.d_branch.lanes == 0) wanted.d_branch = {};
+  launch_lanes_backward(wanted, plan_rows(x.features, kLanesBackward), is_fast(args), stream);
 }
 
 std::size_t lanes_workspace(std::size_t rows, std::size_t lanes, std::size_t features) {
+  check_features("cuda::lanes_workspace", features, kMostLaneFeatures);
   const RowPlan plan = plan_rows(features, kLanesBackward);
   const std::size_t mixes = static_cast<std::size_t>(plan.rows) * (lanes * lanes + 2 * lanes);
   return striding_blocks(plan, rows, kLanesBackward.blocks[0]) * (2 * features + mixes);

@@ -187,32 +187,38 @@ void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan,
   const std::size_t features = args.forward.x.features;
   const std::size_t blocks = striding_blocks(plan, args.forward.x.rows, kResident);
   using Rows = LaneRows<S, B, N, true, true>;
-  const std::size_t threads = static_cast<std::size_t>(plan.threads * plan.rows);
-  const bool of_each_row = args.d_carry.rows > 1 || args.d_write.rows > 1 || args.d_read.rows > 1;
+  const auto any_mix = [&](auto is_one) {
+    return is_one(args.d_carry) || is_one(args.d_write) || is_one(args.d_read);
+  };
+  const auto sums_rows = [](const MatrixView<float>& d) { return !d.empty() && d.rows == 1; };
+  const bool of_all_rows = any_mix(sums_rows);
+  const bool of_each_row = any_mix([](const auto& d) { return !d.empty() && d.rows > 1; });
   const auto kernel = fast ? (of_each_row ? lanes_backward_kernel<S, B, N, true, true>
                                           : lanes_backward_kernel<S, B, N, true, false>)
                            : lanes_backward_kernel<S, B, N, false, true>;
-  const std::size_t staging = fast ? threads * Rows::RowStages::kThreadBytes : 0;
-  const std::size_t exchange = plan.rows > 1 ? threads * kVector * sizeof(float) : 0;
-  const bool of_all_rows =
-      args.d_carry.rows == 1 || args.d_write.rows == 1 || args.d_read.rows == 1;
+  const std::size_t of_thread = fast ? Rows::RowStages::kThreadBytes : sizeof(Vector<float>);
+  const auto shared = [&](int threads) { return of_thread * threads; };
   float* const workspace = args.workspace.data();
   const Partials partials{workspace, workspace + blocks * features,
                           of_all_rows ? workspace + 2 * blocks * features : nullptr};
-  launch(kernel, plan, blocks, std::max(staging, exchange), stream,
-         NormNumbers(args.forward.norm.value_or(NormOptions{}), features), args, plan, partials);
+  const bool any_row = args.forward.x.rows > 0;  // else all sums are 0
+  if (any_row) {
+    launch(kernel, plan, blocks,
+           {shared(plan.threads * plan.rows), shared(kLanesBackward.row_threads)}, stream,
+           NormNumbers(args.forward.norm.value_or(NormOptions{}), features), args, plan, partials);
+  }
   const float factor = args.forward.norm ? static_cast<float>(args.forward.norm->output_scale) : 1;
   const GradientMode mode = args.parameter_gradients;
-  launch_column_sums<2>({{{partials.gamma, args.d_gamma}, {partials.beta, args.d_beta}}}, blocks,
-                        features, factor, mode, stream);
+  launch_column_sums<2>({{{partials.gamma, args.d_gamma}, {partials.beta, args.d_beta}}},
+                        any_row ? blocks : 0, features, factor, mode, stream);
   if (!of_all_rows) return;
   const auto sums = [&](const MatrixView<float>& gradient, int first) {
-    const bool wanted = gradient.rows == 1;  // else there is none, or each row has its own
-    return ColumnSums(partials.mixes + first, wanted ? gradient.row(0) : std::span<float>());
+    return ColumnSums(partials.mixes + first,
+                      sums_rows(gradient) ? gradient.row(0) : std::span<float>());
   };
   launch_column_sums<3>(
       {{sums(args.d_carry, 0), sums(args.d_write, N * N), sums(args.d_read, N * N + N)}},
-      blocks * plan.rows, kMixNumbers<N>, 1.0F, mode, stream);
+      any_row ? blocks * plan.rows : 0, kMixNumbers<N>, 1.0F, mode, stream);
 }
 
 }  // namespace

@@ -80,10 +80,12 @@ void launch_lanes_forward(const LanesForward<S, B>& args, const RowPlan& plan, b
   constexpr int kResident = kLanesForward.blocks[kOfType<S>];
   const auto kernel =
       fast ? lanes_forward_kernel<S, B, N, true> : lanes_forward_kernel<S, B, N, false>;
-  const std::size_t threads = static_cast<std::size_t>(plan.threads * plan.rows);
   using Rows = LaneRows<S, B, N, false, true>;
-  const std::size_t staging = fast ? threads * Rows::RowStages::kThreadBytes : 0;
-  launch(kernel, plan, striding_blocks(plan, args.x.rows, kResident), staging, stream,
+  const auto shared = [&](int threads) {
+    return fast ? Rows::RowStages::kThreadBytes * threads : 0;
+  };
+  launch(kernel, plan, striding_blocks(plan, args.x.rows, kResident),
+         {shared(plan.threads * plan.rows), shared(kLanesForward.row_threads)}, stream,
          NormNumbers(args.norm.value_or(NormOptions{}), args.x.features), args, plan);
 }
 

@@ -284,6 +284,26 @@ TYPED_TEST(CudaLanes, GiveARowTheSameBitsInAnyBatchAndRun) {
   }
 }
 
+TEST(CudaLanesGradient, IsZeroOfNoRows) {
+  DeviceArray<float> d_gamma(8), d_carry(4), workspace(addnorm::cuda::lanes_workspace(0, 2, 8));
+  const DeviceArray<float> numbers(std::vector<float>(4, 1.0F));
+  float none = 0;
+  const LanesView<float> x(&none, 0, 2, 8);
+  const LanesView<float> y(&none, 0, 1, 8);
+  addnorm::cuda::lanes_backward<float>({.forward = {.x = x,
+                                                    .carry = {numbers.data(), 1, 4},
+                                                    .read = {numbers.data(), 1, 2},
+                                                    .norm = NormOptions{}},
+                                        .dy = y,
+                                        .dx = x,
+                                        .d_carry = d_carry.matrix(1, 4),
+                                        .d_gamma = d_gamma.span(),
+                                        .workspace = workspace.span(),
+                                        .parameter_gradients = GradientMode::kOverwrite});
+  EXPECT_EQ(d_gamma.values(), std::vector<float>(8, 0.0F));
+  EXPECT_EQ(d_carry.values(), std::vector<float>(4, 0.0F));
+}
+
 TEST(CudaLanesErrors, SayWhatIsNotThere) {
   float values[16] = {};
   const LanesView<float> three(values, 1, 3, 1);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// From the checked arguments of a call to kernels on the device.
+/// Starts kernels, from the checked arguments of a call.
 
 #include <cstddef>
 
@@ -39,14 +39,20 @@ void launch_lanes_backward(const LanesBackward<S, B>& args, const RowPlan& plan,
 
 namespace addnorm::kernels::cuda {
 
-/// Starts `kernel` in so many blocks, or clusters of them, with so many bytes of shared memory
-/// beside its own.
+/// Shared memory beside the kernel's own, in bytes. `most` is that of its widest plan, and the same
+/// in every call: it becomes an attribute of the kernel, which other host threads use too.
+struct SharedMemory {
+  std::size_t bytes = 0;
+  std::size_t most = 0;
+};
+
+/// Starts `kernel` in so many blocks, or clusters of them.
 template <typename... Parameters, typename... Args>
 void launch(void (*kernel)(Parameters...), const RowPlan& plan, std::size_t blocks,
-            std::size_t shared_bytes, StreamHandle stream, const Args&... args) {
-  if (shared_bytes > 0) {
+            SharedMemory shared, StreamHandle stream, const Args&... args) {
+  if (shared.most > 0) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shared_bytes)));
+                               static_cast<int>(shared.most)));
   }
   constexpr int kPortable = 8;
   if (plan.blocks > kPortable) {
@@ -55,7 +61,7 @@ void launch(void (*kernel)(Parameters...), const RowPlan& plan, std::size_t bloc
   cudaLaunchConfig_t config{};
   config.gridDim = static_cast<unsigned>(blocks * plan.blocks);
   config.blockDim = static_cast<unsigned>(plan.threads * plan.rows);
-  config.dynamicSmemBytes = shared_bytes;
+  config.dynamicSmemBytes = shared.bytes;
   config.stream = stream;
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;

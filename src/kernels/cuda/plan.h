@@ -21,6 +21,9 @@ inline constexpr KernelShape kForward{512, 256, 4, {2, 2}};
 inline constexpr KernelShape kBackward{256, 256, 2, {2, 2}};
 inline constexpr KernelShape kLanesForward{256, 256, 1, {2, 2}};
 inline constexpr KernelShape kLanesBackward{256, 256, 1, {2, 1}};
+// Workspaces are as large as the first needs.
+static_assert(kBackward.blocks[1] <= kBackward.blocks[0]);
+static_assert(kLanesBackward.blocks[1] <= kLanesBackward.blocks[0]);
 template <typename S>
 inline constexpr int kOfType = sizeof(S) == 2 ? 0 : 1;
 
@@ -36,11 +39,10 @@ struct RowPlan {
   int threads = 1;  ///< a power of two up to 32, or a multiple of 32
   int rows = 1;     ///< that a block works on at once
   int blocks = 1;   ///< a cluster of so many; more than one only where rows = 1
-
-  friend bool operator==(const RowPlan&, const RowPlan&) = default;
 };
 
-/// The fewest threads with as many chunks as the shape has; a warp where that is enough.
+/// A warp or a part of it, with as many chunks as that takes; where the shape's chunks do not
+/// suffice, as many warps, and then blocks, as they need.
 RowPlan plan_rows(std::size_t features, const KernelShape& shape);
 
 /// How many blocks (or clusters) go over the rows in strides, where each first sums the gradients

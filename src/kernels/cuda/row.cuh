@@ -261,7 +261,7 @@ __device__ inline void row_barrier(const Place& place) {
 
 inline constexpr int kMostWarps = kForward.row_threads / 32;  ///< of a block
 
-/// Shared memory for sums over rows, twice: who is fast may begin the next sum.
+/// Shared memory for sums over rows, double-buffered: a fast thread may begin the next sum.
 template <typename V, int N>
 struct SumMemory {
   static constexpr int kWords = N * sizeof(V) / sizeof(std::uint64_t);

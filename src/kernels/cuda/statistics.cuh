@@ -22,7 +22,8 @@ struct NormNumbers {
         adds_to_deviation(options.epsilon_at == EpsilonAt::kDeviation),
         epsilon_is_positive(options.epsilon > 0),
         hides_underflow(beside_variance(options) > 0x1p-103),
-        most_exponent(epsilon_is_positive ? (120 - std::ilogb(beside_variance(options))) / 2 : 126),
+        most_exponent(
+            beside_variance(options) > 0 ? (120 - std::ilogb(beside_variance(options))) / 2 : 126),
         epsilon(options.epsilon),
         one_over_count(1.0 / static_cast<double>(features)),
         one_over_divisor(options.variance == Variance::kPopulation
@@ -50,9 +51,9 @@ __device__ inline float safe_scale(const NormNumbers& norm, double variance) {
 
 /// From Σd and Σd² of d = x − origin. kRms has the origin 0, and no mean.
 ///
-/// d, being float32, is exact in float64, and (Σd)²/n is at most n times what remains of Σd² where
-/// the origin is one of the n values: so float64 leaves at least 30 bits of the variance, of 65,536
-/// values and any mean.
+/// d rounds in float64 by at most 2⁻⁵³ of itself, and (Σd)²/n is at most n times what remains of
+/// Σd² where the origin is one of the n values: so float64 leaves at least 30 bits of the variance,
+/// of 65,536 values and any mean.
 __device__ inline NormStatistics<float> statistics_of(const NormNumbers& norm, double sum,
                                                       double squares, double origin) {
   const double shift = norm.has_mean ? sum * norm.one_over_count : 0.0;
