@@ -2,8 +2,9 @@
 
 SHELL   = /bin/bash
 PROGRAM = build/release/bin/addnorm
-SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz python) -name '*.h' -o -name '*.cc' -o -name '*.c')
-TIDY    = $(filter-out apps/wasm/% apps/cli/mpi_communicator.cc,$(filter src/%.cc apps/%.cc,$(SOURCES)))
+SOURCES = $(shell find $(wildcard include src apps tests bench examples fuzz python) -name '*.h' -o -name '*.cc' -o -name '*.c' -o -name '*.cu' -o -name '*.cuh')
+CUDA    = $(addprefix src/kernels/cuda/,cuda.cc add_norm_test.cc lanes_test.cc)
+TIDY    = $(filter-out apps/wasm/% apps/cli/mpi_communicator.cc $(CUDA),$(filter src/%.cc apps/%.cc,$(SOURCES)))
 NPM     = scripts/with-node.sh npm --prefix web
 NODE_MODULES = web/node_modules/.package-lock.json
 
