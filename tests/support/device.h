@@ -48,6 +48,14 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
+/// Of any type of storage: to_double() takes no 16-bit ones.
+template <typename T>
+std::vector<double> doubles(const std::vector<T>& values) {
+  std::vector<double> result;
+  for (const T value : values) result.push_back(static_cast<float>(value));
+  return result;
+}
+
 /// The types of a stream and a branch.
 template <typename S, typename B>
 struct Storage {

@@ -15,6 +15,7 @@ namespace {
 
 using testing::describe;
 using testing::DeviceArray;
+using testing::doubles;
 using testing::every_option;
 using ::testing::HasSubstr;
 using testing::Normal;
@@ -24,12 +25,6 @@ using ::testing::ThrowsMessage;
 
 constexpr NormKind kRowKinds[] = {NormKind::kLayer, NormKind::kRms};
 
-template <typename T>
-std::vector<double> doubles(const std::vector<T>& values) {
-  std::vector<double> result;
-  for (const T value : values) result.push_back(static_cast<double>(static_cast<float>(value)));
-  return result;
-}
 template <typename T>
 std::vector<T> random_stored(TorchGenerator& generator, std::size_t size, Normal normal) {
   std::vector<T> result;

@@ -17,6 +17,7 @@ namespace addnorm::kernels::cuda {
 namespace {
 
 using testing::DeviceArray;
+using testing::doubles;
 using ::testing::HasSubstr;
 using testing::random_vector;
 using testing::same_bits;
@@ -137,11 +138,6 @@ struct Case {
     d_gamma = d_gamma_out.values(), d_beta = d_beta_out.values();
   }
 
-  static std::vector<double> doubles(const auto& values) {
-    std::vector<double> result;
-    for (const auto value : values) result.push_back(static_cast<float>(value));
-    return result;
-  }
   std::vector<double> per_row(const std::vector<float>& mix, std::size_t count, std::size_t of,
                               bool identity = false) const {
     std::vector<double> all;
