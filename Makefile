@@ -43,10 +43,10 @@ test: packages-browser packages-python build/release/build.ninja page tutorial #
 	@ctest --preset release
 	@$(NPM) test
 
+test-all: export ADDNORM_LONG_TESTS = 1
 test-all: test site package packages-wheel ## that, and the Debian packages, the wheel, the ABI, the library inside another project, the documentation, the fuzzers, Debian 12 and 13: three hours more
 	@cmake --preset release >/dev/null
 	@ctest --preset release -C packaging -L packaging
-	@ADDNORM_LONG_TESTS=1 ctest --preset release -R '^(python_(zoo|lanes_doctor)|[A-Za-z]*Figures[.](OfFurtherSeedsAreInside|AgreeWithTheory.*))$$'
 	@$(NPM) exec --silent -- vitest run --project browser test/site.test.ts
 	@$(MAKE) --no-print-directory fuzz SECONDS=5
 	@$(MAKE) --no-print-directory debian

@@ -14,6 +14,7 @@
 #include "run/metrics.h"
 #include "run/run_folder.h"
 #include "run/training_run.h"
+#include "support/long_tests.h"
 #include "support/program.h"
 
 namespace addnorm {
@@ -244,6 +245,7 @@ TEST_F(TrainCommandTest, RefusesWhatDoesNotGoOnWithTheRun) {
 }
 
 TEST_F(TrainCommandTest, TakesTheMemoryThatItSays) {
+  ADDNORM_LONG_TEST();
   const std::string sizes =
       "--layers 2 --width 256 --heads 4 --context 256 --batch 16 --warm-up 1 ";
   for (const char* more : {"", "--dtype bf16 --placement sandwich", "--activation swiglu"}) {

@@ -44,6 +44,8 @@ export default defineConfig({
   worker: { format: 'es' },
   test: {
     maxWorkers: 2, // a page waits about as long as it computes
+    tags: [{ name: 'long', description: 'every width, theme and language: of `make test-all`' }],
+    ...(process.env.ADDNORM_LONG_TESTS ? {} : { tagsFilter: ['!long'] }),
     projects: [
       { extends: true, test: { ...inNode, name: 'unit', include: ['src/**/*.test.{ts,tsx}'] } },
       { extends: true, test: { ...inNode, name: 'package', include: ['packages/**/*.test.ts'] } },

@@ -18,6 +18,7 @@
 #include "kernels/placement.h"
 #include "support/caches.h"
 #include "support/instruction_sets.h"
+#include "support/long_tests.h"
 
 namespace addnorm {
 namespace {
@@ -275,6 +276,7 @@ std::size_t rows_of(std::size_t features) {
 TEST_P(SmallStackTest, HoldsEveryFunctionAtEveryWidth) {
   const SmallStack stack(GetParam());
   const bool is_smallest = GetParam() == kSmallest;
+  if (!is_smallest) ADDNORM_LONG_TEST();
   for (const std::size_t features :
        {1, 7, 32, 64, 255, 256, 768, 2048, 8192, 16384, 16385, 65536}) {
     Arrays arrays(rows_of(features), features);

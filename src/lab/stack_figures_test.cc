@@ -77,6 +77,7 @@ TEST(StackFigures, SeeBugs) {
 }
 
 TEST(StackFigures, SeeBugsAfterTraining) {
+  ADDNORM_LONG_TEST();
   expect_seen(trained());
 }
 
@@ -91,6 +92,7 @@ TEST(StackFigures, OfFurtherSeedsAreInside) {
 }
 
 TEST(StackFigures, AreInsideAfterTraining) {
+  ADDNORM_LONG_TEST();
   for (auto& [figure, options, bugs] : trained()) {
     options.seed = 1000;
     EXPECT_THAT(denied(run_figure(figure, options)), IsEmpty()) << figure;

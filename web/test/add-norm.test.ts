@@ -3,6 +3,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import {
+  LONG,
   chapter,
   dragByFinger,
   findings,
@@ -427,7 +428,7 @@ test('typed and mangled values get a word, and the page stays', async () => {
   await expectFormula(scope, { identity: [1, 0.5, 0, -0.5, -1] });
 });
 
-test('fits a page of 360 pixels, in every state', async () => {
+test('fits a page of 360 pixels, in every state', LONG, async () => {
   const [page, scope] = await open('an.unstable=1&an.tour=11', {
     width: 360,
     height: 740,
@@ -460,7 +461,7 @@ test('a finger drags bars at once, and presses boxes', async () => {
   await expect.poll(() => isInSight(scope.locator('#an-stage-a'))).toBe(true);
 });
 
-test.each(['light', 'dark'] as const)('axe finds nothing: %s', async (theme) => {
+test.each(['light', 'dark'] as const)('axe finds nothing: %s', LONG, async (theme) => {
   const [page, scope] = await open('an.unstable=1&an.tour=2', { theme });
   for (const summary of await scope.locator('summary').all()) await summary.click();
   expect(await findings(page, '#add-norm')).toEqual([]);

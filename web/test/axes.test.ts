@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, vector } from './page';
+import { LONG, chapter, findings, openPage, vector } from './page';
 
 async function matrix(axes: Locator, id: string, rows: number): Promise<number[][]> {
   return Promise.all(Array.from({ length: rows }, (_, i) => vector(axes, `${id}-${i + 1}`)));
@@ -134,7 +134,7 @@ test('a mangled link gets a word, and groups that do not fit do too', async () =
   expect(await axes.locator('.axes-words').innerText()).toContain('Sample 4, channel 6');
 });
 
-test('fits 360 px, and has no accessibility finding', async () => {
+test('fits 360 px, and has no accessibility finding', LONG, async () => {
   const narrow = await openPage('#axes?ax.channels=8&ax.positions=4', { width: 360, touch: true });
   const width = await narrow.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);

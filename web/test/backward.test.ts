@@ -1,7 +1,7 @@
 // Backward: the gradient through the norm.
 
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, statistic, vector } from './page';
+import { LONG, chapter, findings, openPage, statistic, vector } from './page';
 
 const ID = 'backward';
 
@@ -138,13 +138,13 @@ test('leads back to the chapters about the residual', async () => {
   expect(new URL(page.url()).hash).toBe('#highway');
 });
 
-test.each(['light', 'dark'] as const)('no accessibility finding, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('no accessibility finding, %s', LONG, async (theme) => {
   const { page } = await open('', { theme });
   await page.getByRole('button', { name: 'Show numbers' }).click();
   expect(await findings(page, `#${ID}`)).toEqual([]);
 });
 
-test('fits 360 px', async () => {
+test('fits 360 px', LONG, async () => {
   for (const query of ['', 'bw.size=-1&bw.gamma=3', 'bw.size=2&bw.dy=3,-3,3,-3,3,-3']) {
     const { scope } = await open(query, { width: 360, touch: true });
     const widest = await scope.evaluate((section) => {

@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, read, vector } from './page';
+import { LONG, chapter, findings, openPage, read, vector } from './page';
 
 function count(d: number, ff: number): number {
   return 4 * (d * d + d) + (d * ff + ff) + (ff * d + d) + 2 * 2 * d;
@@ -114,7 +114,7 @@ test('by keyboard alone', async () => {
   expect(await block.getByRole('radio', { name: 'post-norm' }).first().isChecked()).toBe(true);
 });
 
-test('fits 360 px, and has no accessibility finding', async () => {
+test('fits 360 px, and has no accessibility finding', LONG, async () => {
   const hash = '#block?bl.dModel=65536&bl.heads=256&bl.dFf=262144&bl.layers=1000';
   const narrow = await openPage(hash, { width: 360 });
   const width = await narrow.evaluate(() => document.documentElement.scrollWidth);

@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, dragByFinger, findings, openPage, read, vector } from './page';
+import { LONG, chapter, dragByFinger, findings, openPage, read, vector } from './page';
 
 const ID = 'geometry';
 const EPSILON = 1e-5;
@@ -281,13 +281,13 @@ test('a hand-mangled link: a word, and the rest of it', async () => {
   await expectSteps(scope);
 });
 
-test.each(['light', 'dark'] as const)('no accessibility finding, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('no accessibility finding, %s', LONG, async (theme) => {
   const { page } = await open('ge.step=output&ge.shifted=a', { theme });
   await page.getByRole('button', { name: 'Show numbers' }).click();
   expect(await findings(page, `#${ID}`)).toEqual([]);
 });
 
-test('fits 360 px, with handles for a finger', async () => {
+test('fits 360 px, with handles for a finger', LONG, async () => {
   const { page, scope } = await open('ge.step=output', { width: 360, touch: true });
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
   for (const name of ['x in LayerNorm', 'g in RMSNorm']) {

@@ -2,7 +2,7 @@
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { findings, openPage, type PageOptions } from './page';
+import { LONG, findings, openPage, type PageOptions } from './page';
 
 const outcome = (page: Page) => page.locator('.hero-outcome');
 
@@ -50,7 +50,7 @@ test('the numbers beside the ends are those of the table', async () => {
   expect(Number(shown[2])).toBeCloseTo(cosine, 2);
 });
 
-test('moves while it is in sight, and stands still for who wants that', async () => {
+test('moves while it is in sight, and stands still for who wants that', LONG, async () => {
   const page = await open('', { reducedMotion: false });
   const changes = async () => {
     const before = await picture(page);
@@ -66,12 +66,16 @@ test('moves while it is in sight, and stands still for who wants that', async ()
   await expect.poll(changes).toBe(false);
 });
 
-test.each([360, 390, 1920])('at %d px nothing sticks out, axe finds nothing', async (width) => {
-  const page = await open('#?hero.add=0', { width });
-  const scrollWidth = await page.evaluate(() => document.documentElement.scrollWidth);
-  expect(scrollWidth).toBeLessThanOrEqual(width);
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    expect(await findings(page, '.hero')).toEqual([]);
-  }
-});
+test.each([360, 390, 1920])(
+  'at %d px nothing sticks out, axe finds nothing',
+  LONG,
+  async (width) => {
+    const page = await open('#?hero.add=0', { width });
+    const scrollWidth = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(scrollWidth).toBeLessThanOrEqual(width);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await findings(page, '.hero')).toEqual([]);
+    }
+  },
+);

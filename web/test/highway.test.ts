@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, read } from './page';
+import { LONG, chapter, findings, openPage, read } from './page';
 
 const LANES = ['Neither', 'Norm only', 'Residual only', 'Both'];
 
@@ -137,7 +137,7 @@ test('by keyboard: slider and choices; the link reopens the same', async () => {
   expect(await curves(again, 'Gradient')).toEqual(both);
 });
 
-test('changes leave nothing behind', async () => {
+test('changes leave nothing behind', LONG, async () => {
   const [page, part] = await open('hw.layers=3&hw.width=16', 3);
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable');
@@ -169,7 +169,7 @@ test('a seed that is none is refused beside its field', async () => {
   expect(await alert.textContent()).toContain('must be a whole number from 2 to 120');
 });
 
-test('narrow, light and dark: nothing sticks out, axe finds nothing', async () => {
+test('narrow, light and dark: nothing sticks out, axe finds nothing', LONG, async () => {
   const [page] = await open('hw.layers=6', 6, { width: 360, touch: true });
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage } from './page';
+import { LONG, chapter, findings, openPage } from './page';
 
 /** Opens the chapter, and waits for the figure. */
 async function open(query: string, figure: string, options = {}): Promise<[Page, Locator]> {
@@ -14,7 +14,7 @@ async function open(query: string, figure: string, options = {}): Promise<[Page,
 
 const verdict = (part: Locator) => part.locator('.lab-sum').getAttribute('data-verdict');
 
-test('runs every figure, and finds it inside', async () => {
+test('runs every figure, and finds it inside', LONG, async () => {
   const [, part] = await open('', 'gradient-flow');
   const names = await part
     .getByRole('group', { name: 'Figure' })
@@ -151,12 +151,12 @@ test('a figure that takes long gives way to the next', async () => {
   await part.locator('h3[data-figure="pipeline"]').waitFor({ timeout: 5000 });
 });
 
-test.each(['light', 'dark'] as const)('has no accessibility findings, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('has no accessibility findings, %s', LONG, async (theme) => {
   const [page] = await open('lab.figure=placement', 'placement', { theme });
   expect(await findings(page, '#lab')).toEqual([]);
 });
 
-test('fits into 360 pixels', async () => {
+test('fits into 360 pixels', LONG, async () => {
   const [page] = await open('lab.figure=variance', 'variance', { width: 360 });
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);

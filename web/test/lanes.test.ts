@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, read, vector } from './page';
+import { LONG, chapter, findings, openPage, read, vector } from './page';
 
 const sum = (values: number[]) => values.reduce((total, v) => total + v, 0);
 
@@ -209,7 +209,7 @@ test('a mangled link gets a word, and numbers that do not fit together are fille
   expect((await lanesOf(lanes, 'next', 3)).flat().every(Number.isFinite)).toBe(true);
 });
 
-test('fits 360 px, and has no accessibility finding', async () => {
+test('fits 360 px, and has no accessibility finding', LONG, async () => {
   const query = 'ln.row=mhc&ln.layers=12&ln.guess=nothing';
   const [narrow, lanes] = await open(query, { width: 360, touch: true });
   const width = await narrow.evaluate(() => document.documentElement.scrollWidth);

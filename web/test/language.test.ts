@@ -2,7 +2,7 @@
 
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, CHAPTERS, findings, openPage } from './page';
+import { CHAPTERS, LONG, chapter, findings, openPage } from './page';
 import { offered, translation } from './offered';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
@@ -33,7 +33,7 @@ async function measured(section: Locator): Promise<void> {
   }
 }
 
-test.each(CHAPTERS)('%s has no text that is not translated', async (id) => {
+test.each(CHAPTERS)('%s has no text that is not translated', LONG, async (id) => {
   const page = await openPage(`?lang=de#${id}`, inWideLetters);
   const section = chapter(page, id);
   await measured(section);
@@ -41,7 +41,7 @@ test.each(CHAPTERS)('%s has no text that is not translated', async (id) => {
   expect(await findings(page, `#${id}`)).toEqual([]);
 });
 
-test('a presentation has no text that is not translated', async () => {
+test('a presentation has no text that is not translated', LONG, async () => {
   const page = await openPage('?lang=de&present#backward', { ...inWideLetters, level: 0 });
   await page.getByText(wide('Notes window')).waitFor();
   for (const key of ['n', 'g', '?']) {

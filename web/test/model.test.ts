@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, read } from './page';
+import { LONG, chapter, findings, openPage, read } from './page';
 
 /** Opens the chapter, and waits until its prompt has been read. */
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
@@ -78,7 +78,7 @@ test('reads one’s own prompt, by keyboard; the link keeps it', async () => {
   await part.getByText('Prompt has 1 byte, must have from 2 to 128.').waitFor();
 });
 
-test('narrow, light and dark: nothing sticks out, axe finds nothing', async () => {
+test('narrow, light and dark: nothing sticks out, axe finds nothing', LONG, async () => {
   const [page] = await open('rm.guess=first&rm.skip=0', { width: 360, touch: true });
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);

@@ -22,6 +22,9 @@ export const CHAPTERS = [
   'lab',
 ];
 
+/** Of a test that takes too long for every change: `make test-all` runs it. */
+export const LONG = { tags: 'long' } as const;
+
 export interface PageOptions {
   width?: number;
   height?: number;

@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, read } from './page';
+import { LONG, chapter, findings, openPage, read } from './page';
 
 async function open(query = '', options = {}): Promise<[Page, Locator]> {
   const page = await openPage(`#placement${query && `?${query}`}`, options);
@@ -201,7 +201,7 @@ test('numbers that cannot be are refused beside their fields', async () => {
   await part.getByText('The warm-up is longer than the training').waitFor();
 });
 
-test('narrow, light and dark: nothing sticks out, axe finds nothing', async () => {
+test('narrow, light and dark: nothing sticks out, axe finds nothing', LONG, async () => {
   const options = { width: 360, touch: true };
   const [page, part] = await open('pl.steps=4&pl.layers=2&pl.source=pasted', options);
   await openDrawer(part);

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, type PageOptions, vector } from './page';
+import { LONG, chapter, findings, openPage, type PageOptions, vector } from './page';
 
 const single =
   process.env.SINGLE_FILE ??
@@ -230,7 +230,7 @@ test('a bar follows the mouse where all is larger', async () => {
   expect((await vector(scope, 'x'))[1]).toBeCloseTo(before, 1);
 });
 
-test('every step shows something, and has a note', async () => {
+test('every step shows something, and has a note', LONG, async () => {
   const page = await present('', { width: 1600, height: 1000 });
   await page.keyboard.press('n');
   const note = page.getByRole('complementary', { name: 'Speaker’s notes' });

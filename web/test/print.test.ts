@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { openPage, type PageOptions } from './page';
+import { LONG, openPage, type PageOptions } from './page';
 
 const single =
   process.env.SINGLE_FILE ??
@@ -64,7 +64,7 @@ async function expectHandout(page: Page): Promise<void> {
   expect(new Set(breaks)).toEqual(new Set(['avoid']));
 }
 
-test('all chapters are there, light, without controls, as wide as the paper', async () => {
+test('all chapters are there, light, without controls, as wide as the paper', LONG, async () => {
   const page = await printed({ theme: 'dark' });
   expect(await page.locator('#model [data-byte]').count()).toBe(8); // what is loaded last
   await expectHandout(page);
@@ -76,7 +76,7 @@ test('all chapters are there, light, without controls, as wide as the paper', as
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe('dark');
 });
 
-test('the PDF has every chapter and a moderate number of pages', async () => {
+test('the PDF has every chapter and a moderate number of pages', LONG, async () => {
   const page = await printed();
   const pdf = (await page.pdf({ preferCSSPageSize: true, printBackground: true })).toString(
     'latin1',
@@ -92,6 +92,6 @@ test('the browser’s own command says what is missing', async () => {
   expect(await page.locator('#lab .handout-missing').isVisible()).toBe(true);
 });
 
-test.skipIf(!existsSync(single))('the one file prints as well', async () => {
+test.skipIf(!existsSync(single))('the one file prints as well', LONG, async () => {
   await expectHandout(await printed({ file: single }));
 });

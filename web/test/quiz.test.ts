@@ -2,7 +2,7 @@
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage } from './page';
+import { LONG, chapter, findings, openPage } from './page';
 
 const RIGHT = { q1: 'b', q2: 'd', q3: 'a', q4: 'c', q5: 'b', q6: 'd', q7: 'b' };
 const ALL_RIGHT = Object.entries(RIGHT)
@@ -81,7 +81,7 @@ test('an answer that is none gets a word', async () => {
   expect(await question(page, 'q1').reply.innerText()).toMatch(/^Right\./);
 });
 
-test('fits 360 px, and has no accessibility finding', async () => {
+test('fits 360 px, and has no accessibility finding', LONG, async () => {
   const narrow = await openPage('#quiz?qz.q2=d', { width: 360 });
   const width = await narrow.evaluate(() => document.documentElement.scrollWidth);
   expect(width).toBeLessThanOrEqual(360);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test } from 'vitest';
 import { MadeRun } from './made-run';
-import { findings, openPage, type PageOptions, read } from './page';
+import { LONG, findings, openPage, type PageOptions, read } from './page';
 import { type Server, startServer } from './serve';
 import { inWideLetters, plainTexts, wide } from './wide-letters';
 
@@ -72,7 +72,7 @@ test('lists runs with what they differ in, and draws their curves', async () => 
   expect(rates[49]).toBeCloseTo(done.step(50).learning_rate, 8);
 });
 
-test('has no text that is not translated', async () => {
+test('has no text that is not translated', LONG, async () => {
   twoRuns();
   const page = await openRuns('?lang=de', { ...inWideLetters, heading: wide('Training runs') });
   await page.locator('tr[data-curve="sweep/other"]').first().waitFor({ state: 'attached' });
@@ -186,7 +186,7 @@ test('stays quick with long runs', async () => {
 test.each([
   { width: 360, theme: 'light' },
   { width: 1600, theme: 'dark' },
-] as const)('fits $width pixels and is accessible, $theme', async (options) => {
+] as const)('fits $width pixels and is accessible, $theme', LONG, async (options) => {
   const [, other] = twoRuns();
   other.write('{"step":201,"stopped":"the gradient is not finite"}\n');
   writeFileSync(join(folder, 'done/config.json'), '{'); // is being written

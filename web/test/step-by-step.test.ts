@@ -1,7 +1,7 @@
 // Step by step: the reader's own vector through the four steps.
 
 import { expect, test } from 'vitest';
-import { chapter, findings, openPage, statistic, vector } from './page';
+import { LONG, chapter, findings, openPage, statistic, vector } from './page';
 
 const ID = 'step-by-step';
 
@@ -258,7 +258,7 @@ test('a hand-mangled link: a word, and the rest of it', async () => {
   );
 });
 
-test.each(['light', 'dark'] as const)('no accessibility finding, %s', async (theme) => {
+test.each(['light', 'dark'] as const)('no accessibility finding, %s', LONG, async (theme) => {
   const { page, scope } = await open('', { theme });
   expect(await findings(page, `#${ID}`)).toEqual([]);
   await scope.getByRole('button', { name: 'Equal values' }).click();
@@ -266,7 +266,7 @@ test.each(['light', 'dark'] as const)('no accessibility finding, %s', async (the
   expect(await findings(page, `#${ID}`)).toEqual([]);
 });
 
-test('fits 360 px, with long numbers too', async () => {
+test('fits 360 px, with long numbers too', LONG, async () => {
   for (const x of [
     '3,3,3,3,3,3,3,3,1,2,3,9',
     '512-features',
