@@ -24,17 +24,35 @@ Biases and GitHub. `addnorm.torch` has modules that replace PyTorch's own. `trac
 the program's commands, as functions that return plain data.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ._core import Error, __version__
 from .check import check
 from .lab import figure, figures, reproduce, study, trace
-from .norms import (AddNorm, Array, BFloat16, Lanes, LanesGradients, Norm, add_norm, add_norm_backward,
-                    derf, derf_backward, dyt, dyt_backward, lanes, lanes_backward, layer_norm,
-                    layer_norm_backward, residual_add, residual_add_backward, rms_norm, rms_norm_backward)
+from .norm import Norm
 from .report import Coverage, Finding, Report
 from .watch import watch
+
+if TYPE_CHECKING:
+    from .norms import (AddNorm, Array, BFloat16, Lanes, LanesGradients, add_norm, add_norm_backward, derf,
+                        derf_backward, dyt, dyt_backward, lanes, lanes_backward, layer_norm, layer_norm_backward,
+                        residual_add, residual_add_backward, rms_norm, rms_norm_backward)
 
 __all__ = ["AddNorm", "Array", "BFloat16", "Coverage", "Error", "Finding", "Lanes", "LanesGradients", "Norm",
            "Report", "__version__", "add_norm", "add_norm_backward", "check", "derf", "derf_backward",
            "dyt", "dyt_backward", "figure", "figures", "lanes", "lanes_backward", "layer_norm",
            "layer_norm_backward", "reproduce", "residual_add", "residual_add_backward", "rms_norm",
            "rms_norm_backward", "study", "trace", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    """What comes with NumPy, whose import takes four times as long as all else here."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import norms
+    value = globals()[name] = getattr(norms, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

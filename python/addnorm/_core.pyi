@@ -2,7 +2,8 @@
 
 from typing import Callable
 
-from .norms import Array, Dropout, Factor, NormFields
+from .norm import NormFields
+from .norms import Array, Dropout, Factor
 
 __version__: str
 

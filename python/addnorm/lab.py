@@ -12,7 +12,7 @@ import operator
 from typing import Any, Callable, Iterable, Literal, Sequence
 
 from . import _core
-from .norms import Norm
+from .norm import Norm
 
 
 def _read(document: str) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, Union, overload
 
 import numpy as np
 
 from . import _core
+from .norm import Norm, NormFields
 
 
 class SupportsDLPack(Protocol):
@@ -42,41 +41,7 @@ Array = Union[NumPyArray, SupportsDLPack]
 Factor = Union[float, Array, None]
 # A NumPy array, a BFloat16 beside bfloat16, a tensor beside one, or what stood for it among the arguments.
 Result = Any
-NormFields = tuple[str, float, str, str, str, float]
 Dropout = tuple[float, int, int]
-
-
-@dataclass(frozen=True)
-class Norm:
-    """A norm of rows as data: y = output_scale·(γ ⊙ (x − mean)/deviation + β), where "rms" has mean 0.
-
-    eps          0 to 1e30, in the root at "variance", deviation = √(variance + ε), or beside it at
-                 "deviation", √variance + ε
-    variance     divided by n ("population") or by n − 1 ("unbiased")
-    gamma_form   "plain", or "one_plus": γ stands for 1 + γ, as Gemma stores it
-
-    Error if a value is none of these.
-    """
-
-    kind: Literal["layer", "rms"] = "layer"
-    eps: float = 1e-5
-    eps_at: Literal["variance", "deviation"] = "variance"
-    variance: Literal["population", "unbiased"] = "population"
-    gamma_form: Literal["plain", "one_plus"] = "plain"
-    output_scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        _core.check_norm(self.fields)
-        if not 0 <= self.eps <= 1e30:
-            raise _core.Error(f"eps is {self.eps!r}, must be from 0 to 1e30")
-        if not math.isfinite(self.output_scale) or self.output_scale == 0:
-            raise _core.Error(f"output_scale is {self.output_scale!r}, must be finite and not 0")
-
-    @property
-    def fields(self) -> NormFields:
-        """As the library takes them."""
-        return (self.kind, float(self.eps), self.eps_at, self.variance, self.gamma_form,
-                float(self.output_scale))
 
 
 LaneNorm = Union[Norm, Literal["layer", "rms"], None]

@@ -398,15 +398,16 @@ def test_a_forked_process_computes_the_same():
 
 
 def test_the_package_stands_alone_where_it_is_installed():
-    """In an empty environment, from another folder, with nothing but Python's own packages beside it."""
+    """In an empty environment, from another folder, with nothing but Python's own packages beside it. NumPy, whose
+    import takes long, is loaded by the first function that needs it."""
     prefix = pathlib.Path(addnorm.__file__).parents[1]
     program = ("import sys, json, addnorm\n"
-               "print(json.dumps([addnorm.__file__, addnorm.__version__, 'torch' in sys.modules,"
+               "print(json.dumps([addnorm.__file__, addnorm.__version__, 'torch' in sys.modules, 'numpy' in sys.modules,"
                " addnorm.layer_norm(__import__('numpy').eye(2)).tolist()]))")
     run = subprocess.run([sys.executable, "-c", program], cwd="/", env={"PYTHONPATH": str(prefix)},
                          capture_output=True, text=True, check=True)
-    file, version, has_torch, y = json.loads(run.stdout)
+    file, version, has_torch, has_numpy, y = json.loads(run.stdout)
     assert pathlib.Path(file).parent == prefix / "addnorm" and version == addnorm.__version__
-    assert not has_torch
+    assert not has_torch and not has_numpy
     assert y == [pytest.approx([1, -1], abs=1e-4), pytest.approx([-1, 1], abs=1e-4)]
     assert (prefix / "addnorm" / "py.typed").exists()

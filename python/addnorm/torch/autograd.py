@@ -10,7 +10,7 @@ from torch.autograd import Function
 from torch.utils.dlpack import to_dlpack
 
 from .. import _core
-from ..norms import NormFields
+from ..norm import NormFields
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
 
 Gradients = tuple[Tensor, "Tensor | None", "Tensor | None"]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import _core
-from ..norms import NormFields
+from ..norm import NormFields
 from .functions import apply, common_type, squash
 
 Arguments = Tuple[Optional[Tensor], Optional[Tensor], NormFields, Sequence[int]]

@@ -5,7 +5,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from ..norms import NormFields
+from ..norm import NormFields
 from . import autograd
 from .formula import value_type
 
