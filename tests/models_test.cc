@@ -48,14 +48,16 @@ class TensorGradients {
     const model::ParameterSource source = weights_.find(std::string(g.name));
     std::vector<float>& all = gradients_[source.tensor->name];
     all.resize(source.tensor->count());
-    // A vector is a column.
-    const std::size_t cols = source.tensor->shape.size() == 1 ? 1 : g.gradient.cols;
-    const std::size_t whole = all.size() / cols;
-    const std::size_t rows = whole / source.part.all * source.part.own;
+    const model::TensorForm& form = source.form;
+    // A vector is a column. Transposed matrices of experts stand one behind the other.
+    const std::size_t cols = source.is_vector() ? 1 : g.gradient.cols;
+    const std::size_t whole = form.transposed ? source.tensor->shape.back() : all.size() / cols;
+    const std::size_t rows = whole / form.part.all * form.part.own;
     for (std::size_t i = 0; i < g.gradient.size(); ++i) {
-      const std::size_t row = source.part.row(g.first_row + i / cols, rows);
-      const std::size_t col = i % cols;
-      all[source.transposed ? col * whole + row : row * cols + col] += g.gradient.data[i];
+      const std::size_t own = g.first_row + i / cols, col = i % cols;
+      const std::size_t row = form.part.row(own % rows, rows);
+      all[form.transposed ? (own / rows * cols + col) * whole + row : row * cols + col] +=
+          g.gradient.data[i];
     }
   }
   const std::map<std::string, std::vector<float>>& all() const { return gradients_; }
@@ -115,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "hub_models/phi3", "hub_models/phi3_longrope", "hub_models/gpt_neox",
                       "hub_models/gpt_neox_in_turn", "hub_models/olmo3", "hub_models/glm",
                       "hub_models/glm4", "hub_models/qwen2_window", "hub_models/smollm3",
-                      "hub_models/seed_oss", "hub_models/ernie4_5"),
+                      "hub_models/seed_oss", "hub_models/ernie4_5", "hub_models/gpt_oss",
+                      "hub_models/gpt_oss_mxfp4"),
     [](const auto& model) {
       const std::string path = model.param;
       return path.substr(path.find('/') + 1);

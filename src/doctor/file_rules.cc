@@ -55,7 +55,7 @@ constexpr KnownEpsilons kKnownEpsilons[] = {
     {"olmo3", {1e-6, 1e-5}},    {"mistral", {1e-5, 1e-6}},     {"phi3", {1e-5, 1e-5}},
     {"glm", {1.5625e-7, 1e-5}}, {"glm4", {1e-5, 1.5625e-7}},   {"gpt_neox", {1e-5, 1e-5}},
     {"smollm3", {1e-6, 1e-6}},  {"seed_oss", {1e-6, 1e-6}},    {"ernie4_5", {1e-5, 1e-5}},
-    {"t5", {1e-6, 1e-6}}};
+    {"gpt_oss", {1e-5, 1e-5}},  {"t5", {1e-6, 1e-6}}};
 
 /// "2 tensors have no place: a, b"; of many the first three.
 std::string tensors_text(std::vector<std::string> names, std::string_view one,

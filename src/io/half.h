@@ -5,9 +5,10 @@
 
 namespace addnorm::io {
 
-// Bits of a half or bfloat16, as types of their own.
+// Bits of a half or bfloat16, as types of their own, and the exponent of a power of 2 (E8M0).
 enum class Half : std::uint16_t {};
 enum class Bfloat16 : std::uint16_t {};
+enum class PowerOf2 : std::uint8_t {};
 
 /// The same value, exactly.
 inline float widen(Bfloat16 value) {
@@ -21,6 +22,12 @@ inline float widen(Half value) {
   std::uint32_t wide = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
   if ((bits & 0x7c00) == 0x7c00) wide |= 0x7f800000;  // Inf and NaN
   return std::bit_cast<float>(wide | (bits & 0x8000) << 16);
+}
+
+inline float widen(PowerOf2 value) {
+  const auto exponent = static_cast<std::uint32_t>(value);
+  if (exponent == 0) return 0x1p-127F;  // below the normal numbers
+  return std::bit_cast<float>(exponent == 255 ? 0x7fc00000 : exponent << 23);
 }
 
 }  // namespace addnorm::io

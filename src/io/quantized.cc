@@ -180,6 +180,14 @@ void q6_k(const std::byte* block, float* values) {
   }
 }
 
+void f4(const std::byte* block, float* values) {
+  constexpr float kMagnitudes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  for (const std::size_t i : {0, 1}) {
+    const unsigned bits = byte_at(block, 0) >> 4 * i & 15;
+    values[i] = kMagnitudes[bits & 7] * (bits < 8 ? 1.0F : -1.0F);
+  }
+}
+
 }  // namespace
 
 Dequantize dequantize(Dtype dtype) {
@@ -208,6 +216,8 @@ Dequantize dequantize(Dtype dtype) {
       return q5_k;
     case Dtype::kQ6K:
       return q6_k;
+    case Dtype::kF4:
+      return f4;
     default:
       return nullptr;
   }

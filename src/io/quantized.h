@@ -26,6 +26,7 @@ using Dequantize = void (*)(const std::byte* block, float* values);
 ///     Q3_K    d·s·(q − 4)                         256, in 16 parts with an s of 6 bits
 ///     Q4_K    d·s·q − m·t    Q5_K    the same     256, in 8 parts with s and t of 6 bits each
 ///     Q6_K    d·s·(q − 32)                        256, in 16 parts with an s of 8 bits
+///     F4      level[q]                            2; a sign and 8 levels from 0 to 6, no scale
 Dequantize dequantize(Dtype dtype);
 
 }  // namespace addnorm::io

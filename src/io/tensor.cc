@@ -25,6 +25,7 @@ constexpr DtypeInfo kDtypes[] = {
     {"IQ4_NL", 32, 18},   {"IQ4_XS", 256, 136}, {"IQ1_S", 256, 50}, {"IQ1_M", 256, 56},
     {"IQ2_XXS", 256, 66}, {"IQ2_XS", 256, 74},  {"IQ2_S", 256, 82}, {"IQ3_XXS", 256, 98},
     {"IQ3_S", 256, 110},  {"TQ1_0", 256, 54},   {"TQ2_0", 256, 66}, {"MXFP4", 32, 17},
+    {"F4", 2, 1},         {"F8_E8M0", 1, 1},
 };
 
 template <typename T>
@@ -118,6 +119,8 @@ void read_values(const StoredTensor& tensor, std::size_t first, std::span<T> val
       return convert<std::int16_t, T>(bytes, values);
     case Dtype::kI8:
       return convert<std::int8_t, T>(bytes, values);
+    case Dtype::kF8E8M0:
+      return convert<PowerOf2, T>(bytes, values);
     case Dtype::kU8:
     case Dtype::kBool:
       return convert<std::uint8_t, T>(bytes, values);

@@ -49,6 +49,9 @@ enum class Dtype {
   kTQ10,
   kTQ20,
   kMXFP4,
+  // Of safetensors files as U8: numbers of 4 bits, two to a byte, and powers of 2 to scale them.
+  kF4,
+  kF8E8M0,
 };
 
 /// How many dtypes safetensors files have: the first ones.

@@ -116,8 +116,8 @@ TEST(Recipe, NamesPartsThatNoFamilyHas) {
   EXPECT_THAT(said(R"({"text_config": {"kv_lora_rank": 512, "num_local_experts": 8}})", {}),
               HasSubstr("it has experts and latent attention, not known here; the nearest is"));
   EXPECT_THAT(said("{}", {"model.layers.0.linear_attn.in_proj_qkvz.weight",
-                          "model.layers.3.self_attn.sinks"}),
-              HasSubstr("it has linear attention and attention sinks, not known here"));
+                          "model.layers.3.mlp.experts.down_proj"}),
+              HasSubstr("it has experts and linear attention, not known here"));
 }
 
 /// Layers in turn with and without positions, as SmolLM3's.
@@ -366,6 +366,42 @@ TEST_F(ModelFilesTest, RefusesSequencesForWhichItsPositionsAreNotKnown) {
   EXPECT_EQ(model.forward(std::span(tokens).first(8), 2).rows, 8U);
   EXPECT_THAT([&] { model.forward(tokens, 2); },
               throws("5 tokens are longer than the 4 for which"));
+}
+
+/// Two experts of gpt-oss with a gate and an up of one row each; by hand, of the standard's table.
+TEST_F(ModelFilesTest, ReadsMxfp4) {
+  std::vector<std::uint8_t> blocks(4 * 2 * 16);  // rows × blocks × bytes
+  const auto row = [&](std::size_t r) { return std::span(blocks).subspan(r * 32, 32); };
+  row(0)[0] = 0x7F;   // −6, then 6
+  row(0)[31] = 0x10;  // 0, then 0.5: the last of 64 values
+  row(1)[16] = 0x5A;  // −1, then 3
+  row(2)[15] = 0xB4;  // 2, then −1.5
+  row(3)[0] = 0xC6;   // 4, then −2
+  const std::vector<std::uint8_t> scales{127, 128, 127, 120, 126, 0, 255, 127};
+  const std::string name = "model.layers.0.mlp.experts.gate_up_proj";
+  const auto stored = [&](const char* end, io::Shape shape,
+                          const std::vector<std::uint8_t>& bytes) {
+    return io::StoredTensor{name + end, io::Dtype::kU8, shape, std::as_bytes(std::span(bytes))};
+  };
+  io::write_safetensors(folder_ / "model.safetensors", {stored("_blocks", {2, 2, 2, 16}, blocks),
+                                                        stored("_scales", {2, 2, 2}, scales)});
+  const Weights weights(folder_.string(), {.family = "gpt_oss", .experts = 2});
+  EXPECT_EQ(weights.values(), 2 * 2 * 64U);
+  EXPECT_THAT(weights.besides({}), ElementsAre(name + "_blocks"));
+  const std::string gate = "layers.0.feed_forward.gate.weight";
+  const std::string up = "layers.0.feed_forward.up.weight";
+  Matrix<float> gates(2, 64), ups(2, 64);
+  weights.check(gate, 2, 64);
+  weights.read(gate, 0, gates);
+  weights.read(up, 0, ups);
+  EXPECT_THAT(gates.flat().first(3), ElementsAre(-6, 6, 0));
+  EXPECT_THAT(gates.flat().subspan(62, 2), ElementsAre(0, 1));  // a scale of 2
+  EXPECT_THAT(ups.flat().subspan(31, 3), ElementsAre(0, -0x1p-7F, 3 * 0x1p-7F));
+  EXPECT_THAT(gates.flat().subspan(64 + 30, 3), ElementsAre(1, -0.75, 0));
+  EXPECT_TRUE(std::isnan(ups(1, 0)) && std::isnan(ups(1, 31)));  // a scale of NaN
+  EXPECT_EQ(ups(1, 32), 0);
+  EXPECT_THAT([&] { weights.check(gate, 4, 64); },
+              throws("has the shape (2, 2, 64), must have (2, 4, 64)"));
 }
 
 /// The recipe alone must not make the program ask for memory.

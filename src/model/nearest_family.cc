@@ -74,9 +74,9 @@ Fit fit_of(std::string_view family, const std::string& name, const std::string& 
     std::set<std::string> named;
     for (const std::string& ours : names_of_layer(recipe)) {
       bool found = false;
-      for (const std::string& theirs : tensor_names(recipe.naming(), ours).candidates) {
-        if (!layer.contains(theirs)) continue;
-        named.insert(theirs);
+      for (const TensorName& theirs : tensor_names(recipe.naming(), ours)) {
+        if (!layer.contains(theirs.name)) continue;
+        named.insert(theirs.name);
         found = true;
       }
       fit.absent += !found;

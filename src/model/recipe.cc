@@ -251,6 +251,30 @@ Recipe seed_oss(const Config& config) {
   return llama(config, {.qkv_bias = Bias::kYes, .knows_attention_bias = true});
 }
 
+/// Every layer has attention sinks and experts; the first of two sees a window.
+Recipe gpt_oss(const Config& config) {
+  Recipe recipe = llama(config, {.rotary = {.base = 150'000},
+                                 .epsilon = 1e-5,
+                                 .qkv_bias = Bias::kYes,
+                                 .knows_attention_bias = true});
+  if (recipe.attention.front().qkv_bias == Bias::kNo)
+    config.refuse("attention_bias false is not known here");
+  if (config.number("swiglu_limit", 7) != 7 || config.number("swiglu_alpha", 1.702) != 1.702)
+    config.refuse("a swiglu_limit other than 7, or a swiglu_alpha than 1.702, is not known here");
+  BlockOptions& block = recipe.block;
+  block.bias = Bias::kYes;
+  block.feed_forward = FeedForwardKind::kClampedSwiGlu;
+  block.experts = {.count = config.size("num_local_experts"),
+                   .chosen = config.size("num_experts_per_tok")};
+  if (block.experts.chosen > block.experts.count) {
+    config.refuse("num_experts_per_tok is {}, must be at most {}", block.experts.chosen,
+                  block.experts.count);
+  }
+  for (AttentionForm& attention : recipe.attention) attention.has_sinks = true;
+  set_windows(recipe, config, [](std::size_t l) { return l % 2 == 0; });
+  return recipe;
+}
+
 Recipe ernie4_5(const Config& config) {
   if (config.flag("use_bias", false)) config.refuse("use_bias is not known here");
   return llama(config, {.rotary = {.base = 500'000},
@@ -421,6 +445,7 @@ constexpr Family kFamilies[] = {
     {"smollm3", smollm3},
     {"seed_oss", seed_oss},
     {"ernie4_5", ernie4_5},
+    {"gpt_oss", gpt_oss},
     {"t5", t5},
 };
 

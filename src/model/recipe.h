@@ -51,7 +51,8 @@ struct Recipe {
   }
   Naming naming() const {
     const std::size_t kv_heads = attention.empty() ? 0 : attention.front().n_kv_heads;
-    return {family, block.n_heads, kv_heads > 0 ? kv_heads : block.n_heads, is_gguf};
+    return {family, block.n_heads, kv_heads > 0 ? kv_heads : block.n_heads, block.experts.count,
+            is_gguf};
   }
   BlockOptions layer_options(std::size_t layer) const {
     BlockOptions options = block;

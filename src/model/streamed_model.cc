@@ -37,7 +37,8 @@ double least_values(const BlockOptions& options) {
   const auto d = static_cast<double>(options.d_model);
   const auto heads = static_cast<double>(options.n_heads);
   const double d_head = form.d_head > 0 ? static_cast<double>(form.d_head) : d / heads;
-  return 2 * d * heads * d_head + 2 * d * static_cast<double>(options.d_ff) +
+  const auto experts = static_cast<double>(std::max<std::size_t>(options.experts.count, 1));
+  return 2 * d * heads * d_head + 2 * d * static_cast<double>(options.d_ff) * experts +
          heads * static_cast<double>(form.relative_bias.buckets);
 }
 
@@ -49,26 +50,40 @@ StreamedModel::StreamedModel(Recipe recipe, Weights weights)
       ends_(recipe_.placements, recipe_.block.lanes, recipe_.d_model(), recipe_.block.norm,
             recipe_.block.affine) {
   check();
+  const auto load = [&](const ParameterList<float>& list) {
+    weights_.load(list);
+    add_names(list);
+  };
   const auto make_norm = [&](std::optional<Norm<float>>& norm, const std::string& name) {
     norm.emplace(recipe_.block.norm, recipe_.d_model(), recipe_.block.affine);
-    weights_.load(parameters_of(*norm, name));
+    load(parameters_of(*norm, name));
   };
   if (recipe_.embedding_norm == Slot::kNorm) make_norm(embedding_norm_, "embedding.norm");
   if (recipe_.final_norm == Slot::kNorm) make_norm(final_norm_, "final_norm");
-  weights_.load(parameters_of(ends_));
-  if (recipe_.output != ModelOutput::kHidden) head_.emplace(recipe_, weights_);
+  load(parameters_of(ends_));
+  if (recipe_.output == ModelOutput::kHidden) return;
+  head_.emplace(recipe_, weights_);
+  add_names(head_->parameters());
 }
 
-void StreamedModel::check() const {
+void StreamedModel::add_names(const ParameterList<float>& list) {
+  for (const auto& [name, parameter] : list) names_.push_back(name);
+}
+
+void StreamedModel::check() {
   const BlockOptions options = recipe_.layer_options(0);
   require(least_values(options) <= static_cast<double>(weights_.values()),
           "the files hold {} values, too few for one layer of {} × {} and {} × {}",
           weights_.values(), options.d_model, options.d_model, options.d_model, options.d_ff);
-  for (const auto& [name, rows, cols] : outer_parameters()) weights_.check(name, rows, cols);
+  for (const auto& [name, rows, cols] : outer_parameters()) {
+    weights_.check(name, rows, cols);
+    names_.push_back(name);
+  }
   for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) {
     Block<float> block = make_block(layer);
     for (const auto& [name, parameter] : parameters_of(block, layer)) {
       weights_.check(name, parameter->value.rows(), parameter->value.cols());
+      names_.push_back(name);
     }
   }
 }
@@ -82,24 +97,6 @@ auto StreamedModel::outer_parameters() const -> std::vector<Named> {
   if (recipe_.output == ModelOutput::kLogits)
     list.push_back({"head.weight", recipe_.vocabulary, d});
   return list;
-}
-
-std::vector<std::string> StreamedModel::parameter_names() const {
-  std::vector<std::string> names;
-  const auto add = [&](const ParameterList<float>& list) {
-    for (const auto& [name, parameter] : list) names.push_back(name);
-  };
-  for (const Named& parameter : outer_parameters()) names.push_back(parameter.name);
-  for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) {
-    Block<float> block = make_block(layer);
-    add(parameters_of(block, layer));
-  }
-  auto& self = const_cast<StreamedModel&>(*this);  // lists point to what may be changed
-  if (embedding_norm_) add(parameters_of(*self.embedding_norm_, "embedding.norm"));
-  add(parameters_of(self.ends_));
-  if (final_norm_) add(parameters_of(*self.final_norm_, "final_norm"));
-  if (head_) add(self.head_->parameters());
-  return names;
 }
 
 void StreamedModel::SavedStream::save(ResidualStream<float>& stream) {

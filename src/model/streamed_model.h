@@ -50,7 +50,7 @@ class StreamedModel {
   const Weights& weights() const { return weights_; }
 
   /// Our names of all parameters.
-  std::vector<std::string> parameter_names() const;
+  const std::vector<std::string>& parameter_names() const { return names_; }
 
  private:
   /// A copy of a stream's lanes, for a layer that comes later.
@@ -68,7 +68,8 @@ class StreamedModel {
   std::vector<Named> outer_parameters() const;
   Block<float> make_block(std::size_t layer) const;
   Block<float> load_block(std::size_t layer) const;
-  void check() const;
+  void check();
+  void add_names(const ParameterList<float>& list);
   Pass<float> pass(Probe<float>* probe);
   void observe(SublayerKind sublayer, MatrixView<const float> values) const;
   void observe_gradient(SublayerKind sublayer, MatrixView<const float> gradient) const;
@@ -83,6 +84,7 @@ class StreamedModel {
 
   Recipe recipe_;
   Weights weights_;
+  std::vector<std::string> names_;
 
   std::vector<std::int32_t> tokens_;
   std::size_t batch_ = 1;

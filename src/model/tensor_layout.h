@@ -14,6 +14,7 @@ struct Row {
   std::string_view theirs;
   bool transposed = false;
   TensorPart (*part)(const Naming&) = [](const Naming&) { return TensorPart{}; };
+  bool of_experts = false;
 };
 using Rows = std::span<const Row>;
 
@@ -31,6 +32,11 @@ inline TensorPart keys(const Naming& n) {
 }
 inline TensorPart values(const Naming& n) {
   return {.before = n.heads + n.kv_heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
+}
+/// Every second row.
+template <std::size_t index>
+TensorPart in_turn(const Naming&) {
+  return {.groups = 0, .before = index, .all = 2};
 }
 /// Query, key and value of one head, then those of the next.
 template <std::size_t index>

@@ -117,6 +117,30 @@ constexpr Row kGlmLayer[] = {
     {"feed_forward.up.weight", "mlp.gate_up_proj.weight", false, equal<1, 2>},
     {"feed_forward.down.weight", "mlp.down_proj.weight"},
 };
+/// Gate and up of an expert are columns in turn. In files as they were published the experts are
+/// MXFP4, and those are out × in.
+constexpr Row kGptOssLayer[] = {
+    {"attention.query.weight", "self_attn.q_proj.weight"},
+    {"attention.query.bias", "self_attn.q_proj.bias"},
+    {"attention.key.weight", "self_attn.k_proj.weight"},
+    {"attention.key.bias", "self_attn.k_proj.bias"},
+    {"attention.value.weight", "self_attn.v_proj.weight"},
+    {"attention.value.bias", "self_attn.v_proj.bias"},
+    {"attention.output.weight", "self_attn.o_proj.weight"},
+    {"attention.output.bias", "self_attn.o_proj.bias"},
+    {"attention.sinks", "self_attn.sinks"},
+    {"feed_forward.router.weight", "mlp.router.weight"},
+    {"feed_forward.router.bias", "mlp.router.bias"},
+    {"feed_forward.gate.weight", "mlp.experts.gate_up_proj", true, in_turn<0>, true},
+    {"feed_forward.gate.weight", "mlp.experts.gate_up_proj_blocks", false, in_turn<0>, true},
+    {"feed_forward.gate.bias", "mlp.experts.gate_up_proj_bias", false, in_turn<0>, true},
+    {"feed_forward.up.weight", "mlp.experts.gate_up_proj", true, in_turn<1>, true},
+    {"feed_forward.up.weight", "mlp.experts.gate_up_proj_blocks", false, in_turn<1>, true},
+    {"feed_forward.up.bias", "mlp.experts.gate_up_proj_bias", false, in_turn<1>, true},
+    {"feed_forward.down.weight", "mlp.experts.down_proj", true, equal<0, 1>, true},
+    {"feed_forward.down.weight", "mlp.experts.down_proj_blocks", false, equal<0, 1>, true},
+    {"feed_forward.down.bias", "mlp.experts.down_proj_bias", false, equal<0, 1>, true},
+};
 /// The same name stands for another slot where branches have norms behind them.
 constexpr Row kPreNorms[] = {
     {"attention_add_norm.before.gamma", "input_layernorm.weight"},
@@ -201,6 +225,7 @@ constexpr Layout kLayouts[] = {
     {"phi3", kLlamaPrefixes, "layers.{}.", kPhi3Layer, kPreNorms, kLlamaOthers},
     {"glm", kLlamaPrefixes, "layers.{}.", kGlmLayer, kPreNorms, kLlamaOthers},
     {"glm4", kLlamaPrefixes, "layers.{}.", kGlmLayer, kGlm4Norms, kLlamaOthers},
+    {"gpt_oss", kLlamaPrefixes, "layers.{}.", kGptOssLayer, kPreNorms, kLlamaOthers},
     {"gpt_neox", kNeoxPrefixes, "layers.{}.", kNeoxLayer, {}, kNeoxOthers},
     {"t5", kT5Prefixes, "encoder.block.{}.", kT5Layer, {}, kT5Others},
 };
@@ -222,20 +247,19 @@ struct Place {
 
 }  // namespace
 
-TensorNames tensor_names(const Naming& naming, const std::string& name) {
-  if (naming.family == "addnorm") return {.candidates = {name}};
+std::vector<TensorName> tensor_names(const Naming& naming, const std::string& name) {
+  if (naming.family == "addnorm") return {{name, {}}};
   const std::span<const Layout> layouts = naming.is_gguf ? gguf_layouts() : kLayouts;
   const auto layout = std::ranges::find(layouts, naming.family, &Layout::family);
   require(layout != layouts.end(), "tensor_names: there is no family '{}'", naming.family);
   const Place place(name);
-  TensorNames names;
+  std::vector<TensorName> names;
   const auto add = [&](Rows rows, const std::string& before) {
     for (const Row& row : rows) {
       if (row.ours != place.name) continue;
-      names.transposed = row.transposed;
-      names.part = row.part(naming);
       for (const std::string_view prefix : layout->prefixes) {
-        names.candidates.push_back(fmt::format("{}{}{}", prefix, before, row.theirs));
+        names.push_back({fmt::format("{}{}{}", prefix, before, row.theirs),
+                         {row.transposed, row.part(naming), row.of_experts ? naming.experts : 0}});
       }
     }
   };

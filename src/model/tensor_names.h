@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -12,19 +13,21 @@ struct Naming {
   std::string family;
   std::size_t heads = 1;     ///< of queries
   std::size_t kv_heads = 1;  ///< of keys and values
-  bool is_gguf = false;      ///< the names are those of GGUF files
+  std::size_t experts = 0;
+  bool is_gguf = false;  ///< the names are those of GGUF files
 };
 
 /// Which rows of a tensor are a parameter's: of each of `groups` equal groups of rows, `own` of
-/// `all` equal parts, behind `before` others. Several projections that are one tensor lie so.
+/// `all` equal parts, behind `before` others. Several projections that are one tensor lie so. With
+/// 0 groups each group has `all` rows: rows of several projections in turn.
 struct TensorPart {
   std::size_t groups = 1, before = 0, own = 1, all = 1;
 
-  bool fits(std::size_t rows) const { return rows % (groups * own) == 0; }
+  bool fits(std::size_t rows) const { return rows % (std::max<std::size_t>(groups, 1) * own) == 0; }
   /// Rows of the tensor, where the parameter has `rows`.
   std::size_t whole(std::size_t rows) const { return rows / own * all; }
   /// Rows of the parameter that lie together.
-  std::size_t run(std::size_t rows) const { return rows / groups; }
+  std::size_t run(std::size_t rows) const { return groups == 0 ? own : rows / groups; }
   /// The row of the tensor that is row r of the parameter's `rows`.
   std::size_t row(std::size_t r, std::size_t rows) const {
     const std::size_t part = run(rows) / own;
@@ -32,15 +35,22 @@ struct TensorPart {
   }
 };
 
-/// Under which names a parameter may stand in a checkpoint, and how it lies there.
-struct TensorNames {
-  std::vector<std::string> candidates;  ///< the first that is there counts
-  bool transposed = false;              ///< in × out, GPT-2's way; the part is of columns then
+/// How a parameter lies in a tensor.
+struct TensorForm {
+  bool transposed = false;  ///< in × out, GPT-2's way; the part is of columns then
   TensorPart part = {};
+  std::size_t stack = 0;  ///< so many matrices, or vectors, one for each expert; 0: just one
+};
+
+/// Under which name a parameter may stand in a checkpoint, and how.
+struct TensorName {
+  std::string name;
+  TensorForm form;
 };
 
 /// The names of our parameter `name` ("layers.3.attention.query.weight", "embedding.token",
-/// "head.weight") in checkpoints of a family; no candidates where it has no such parameter.
-TensorNames tensor_names(const Naming& naming, const std::string& name);
+/// "head.weight") in checkpoints of a family, of which the first that is there counts; none where
+/// it has no such parameter.
+std::vector<TensorName> tensor_names(const Naming& naming, const std::string& name);
 
 }  // namespace addnorm::model

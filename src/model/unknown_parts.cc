@@ -22,7 +22,6 @@ const std::vector<UnknownPart>& parts() {
        {".experts.", ".router.", "shared_expert"}},
       {"latent attention", {"kv_lora_rank"}, {".kv_a_proj", ".kv_b_proj"}},
       {"linear attention", {"linear_num_key_heads"}, {".linear_attn.", ".delta_net."}},
-      {"attention sinks", {}, {"attn.sinks"}},
       {"state-space layers",
        {"ssm_cfg", "state_size", "mamba_d_state"},
        {".mamba.", ".mixer.A_log"}},

@@ -6,8 +6,8 @@
 
 namespace addnorm::model {
 
-/// Parts that no family here has, by the keys of a config.json (or of its text_config) and the
-/// names of tensors: "experts", "latent attention", "linear attention", …
+/// Parts that are not known here, by the keys of a config.json (or of its text_config) and the
+/// names of tensors: "experts" (but gpt-oss's), "latent attention", "linear attention", …
 std::vector<std::string_view> unknown_parts(const std::string& json,
                                             const std::vector<std::string>& tensors);
 

@@ -58,18 +58,40 @@ Weights::Weights(std::vector<io::TensorFile> files, Naming naming)
     : naming_(std::move(naming)), files_(std::move(files)) {
   for (const io::TensorFile& file : files_) {
     for (const io::StoredTensor& tensor : file.tensors) {
-      const auto [other, is_new] = tensors_.try_emplace(tensor.name, &tensor);
+      const bool is_new = tensors_.try_emplace(tensor.name, tensor).second;
       require(is_new, "{}: tensor '{}' stands in another file too", file.file, tensor.name);
-      values_ += tensor.count();
     }
+  }
+  join_scales();
+  for (const auto& [name, tensor] : tensors_) values_ += tensor.count();
+}
+
+/// X_blocks is … × blocks × 16 bytes of two values each, X_scales … × blocks.
+void Weights::join_scales() {
+  constexpr std::string_view kBlocks = "_blocks";
+  for (auto& [name, tensor] : tensors_) {
+    if (!name.ends_with(kBlocks) || tensor.dtype != io::Dtype::kU8) continue;
+    const auto found = tensors_.find(name.substr(0, name.size() - kBlocks.size()) + "_scales");
+    if (found == tensors_.end() || found->second.dtype != io::Dtype::kU8) continue;
+    io::Shape shape = found->second.shape;
+    shape.push_back(16);
+    if (tensor.shape != shape || shape.size() < 2) continue;
+    shape.pop_back();
+    shape.back() *= 32;
+    tensor.dtype = io::Dtype::kF4;
+    tensor.shape = std::move(shape);
+    found->second.dtype = io::Dtype::kF8E8M0;
+    scales_[name] = {std::move(found->second), 1, 32};
+    tensors_.erase(found);
   }
 }
 
 ParameterSource Weights::find(const std::string& name) const {
-  const TensorNames names = tensor_names(naming_, name);
-  for (const std::string& candidate : names.candidates) {
-    const auto found = tensors_.find(candidate);
-    if (found != tensors_.end()) return {found->second, names.transposed, names.part};
+  for (const TensorName& candidate : tensor_names(naming_, name)) {
+    const auto found = tensors_.find(candidate.name);
+    if (found == tensors_.end()) continue;
+    const auto scales = scales_.find(candidate.name);
+    return {&found->second, scales == scales_.end() ? nullptr : &scales->second, candidate.form};
   }
   return {};
 }
@@ -77,50 +99,76 @@ ParameterSource Weights::find(const std::string& name) const {
 void Weights::check(const std::string& name, std::size_t rows, std::size_t cols) const {
   const ParameterSource source = find(name);
   if (source.tensor == nullptr) {
-    const TensorNames names = tensor_names(naming_, name);
-    require(!names.candidates.empty(), "a model of the family {} has no {}", naming_.family, name);
-    fail(fmt::format("{}: there is no tensor '{}'", files_.front().file, names.candidates.front()));
+    const std::vector<TensorName> names = tensor_names(naming_, name);
+    require(!names.empty(), "a model of the family {} has no {}", naming_.family, name);
+    fail(fmt::format("{}: there is no tensor '{}'", files_.front().file, names.front().name));
   }
   const io::Shape& shape = source.tensor->shape;
-  const bool vector = rows == 1 && !source.transposed && shape.size() == 1;
-  const std::size_t whole = source.part.whole(vector ? cols : rows);
-  io::Shape expected = vector ? io::Shape{whole} : io::Shape{whole, cols};
-  if (source.transposed) std::swap(expected[0], expected[1]);
-  require(shape == expected && source.part.fits(vector ? cols : rows),
+  const TensorForm& form = source.form;
+  const bool vector = rows == 1 && !form.transposed && source.is_vector();
+  const std::size_t count = std::max<std::size_t>(form.stack, 1);
+  const auto whole = [&](std::size_t own) { return form.part.whole(own) / count; };
+  io::Shape expected = vector ? io::Shape{whole(cols)} : io::Shape{whole(rows), cols};
+  if (form.transposed) std::swap(expected[0], expected[1]);
+  if (form.stack > 0) expected.insert(expected.begin(), count);
+  require(shape == expected && form.part.fits(vector ? cols : rows),
           "tensor '{}' has the shape {}, must have {}", source.tensor->name, io::shape_text(shape),
-          io::shape_text(rows == 1 ? io::Shape{source.part.whole(cols)} : expected));
+          io::shape_text(rows == 1 && form.stack == 0 ? io::Shape{whole(cols)} : expected));
 }
 
 void Weights::read(const std::string& name, std::size_t first_row, MatrixView<float> values) const {
   const ParameterSource source = find(name);
   require(source.tensor != nullptr && values.contiguous(), "weights: {} cannot be read", name);
-  if (source.transposed) return read_columns(source, first_row, values);
+  if (source.form.transposed) return read_columns(source, first_row, values);
+  const TensorPart& part = source.form.part;
   const std::span<float> all(values.data, values.size());
-  const io::Shape& shape = source.tensor->shape;
-  const std::size_t width = shape.size() == 1 ? 1 : values.cols;  // a vector is a column of rows
+  const std::size_t width = source.is_vector() ? 1 : values.cols;  // a vector is a column of rows
   const std::size_t count = all.size() / width;
-  const std::size_t rows = shape.front() / source.part.all * source.part.own;
-  const std::size_t run = source.part.run(rows);
+  const std::size_t rows = source.tensor->count() / width / part.all * part.own;
+  const std::size_t run = part.run(rows);
   for (std::size_t done = 0; done < count;) {
     const std::size_t row = first_row + done;
     const std::size_t together = std::min(run - row % run, count - done);
-    io::read_values(*source.tensor, source.part.row(row, rows) * width,
-                    all.subspan(done * width, together * width));
+    read_values(source, part.row(row, rows) * width, all.subspan(done * width, together * width));
     done += together;
   }
 }
 
-/// Of in × out, where a parameter's rows are columns.
+/// Of in × out, where a parameter's rows are columns: all of one matrix, then those of the next.
 void Weights::read_columns(const ParameterSource& source, std::size_t first_row,
                            MatrixView<float> values) {
-  const std::size_t columns = source.tensor->shape[1];
-  const std::size_t rows = columns / source.part.all * source.part.own;
-  const auto column = [&](std::size_t r) { return source.part.row(first_row + r, rows); };
-  const std::size_t first = column(0);
-  std::vector<float> line(column(values.rows - 1) + 1 - first);
-  for (std::size_t i = 0; i < values.cols; ++i) {
-    io::read_values<float>(*source.tensor, i * columns + first, line);
-    for (std::size_t r = 0; r < values.rows; ++r) values(r, i) = line[column(r) - first];
+  const TensorPart& part = source.form.part;
+  const std::size_t columns = source.tensor->shape.back();
+  const std::size_t rows = columns / part.all * part.own;
+  for (std::size_t done = 0; done < values.rows;) {
+    const std::size_t matrix = (first_row + done) / rows, first = (first_row + done) % rows;
+    const std::size_t together = std::min(rows - first, values.rows - done);
+    const auto column = [&](std::size_t r) {
+      return part.row(first + r, rows) - part.row(first, rows);
+    };
+    std::vector<float> line(column(together - 1) + 1);
+    for (std::size_t i = 0; i < values.cols; ++i) {
+      read_values(source, (matrix * values.cols + i) * columns + part.row(first, rows), line);
+      for (std::size_t r = 0; r < together; ++r) values(done + r, i) = line[column(r)];
+    }
+    done += together;
+  }
+}
+
+/// As io::read_values(), times the scales.
+void Weights::read_values(const ParameterSource& source, std::size_t first,
+                          std::span<float> values) {
+  io::read_values<float>(*source.tensor, first, values);
+  if (source.scales == nullptr) return;
+  const Scales& scales = *source.scales;
+  const std::size_t width = source.tensor->shape.back();
+  std::vector<float> of_row((width + scales.cols - 1) / scales.cols);
+  for (std::size_t done = 0; done < values.size();) {
+    const std::size_t row = (first + done) / width, col = (first + done) % width;
+    const std::size_t together = std::min(width - col, values.size() - done);
+    io::read_values<float>(scales.tensor, row / scales.rows * of_row.size(), of_row);
+    for (std::size_t i = 0; i < together; ++i) values[done + i] *= of_row[(col + i) / scales.cols];
+    done += together;
   }
 }
 

@@ -11,15 +11,25 @@
 
 namespace addnorm::model {
 
-/// Where the values of a parameter stand: the tensor, and TensorNames' way of lying in it.
+/// Scales of a tensor's values, one for each block of rows × cols.
+struct Scales {
+  io::StoredTensor tensor;
+  std::size_t rows, cols;
+};
+
+/// Where the values of a parameter stand, and how.
 struct ParameterSource {
   const io::StoredTensor* tensor = nullptr;  ///< null: the files have none
-  bool transposed = false;
-  TensorPart part = {};
+  const Scales* scales = nullptr;            ///< null: the values are as they are stored
+  TensorForm form = {};
+
+  bool is_vector() const { return tensor->shape.size() == (form.stack > 0 ? 2 : 1); }
 };
 
 /// A model's tensors, of one file or of several, found by our names for parameters
-/// ("layers.3.attention.query.weight"). The values stay in the files until they are read.
+/// ("layers.3.attention.query.weight"). The values stay in the files until they are read. Two
+/// tensors X_blocks and X_scales of U8, as gpt-oss has them, are one of MXFP4: numbers of 4 bits,
+/// of which 32 in a row share a power of 2 (Open Compute Project, Microscaling Formats 1.0).
 class Weights {
  public:
   /// `path`: a .safetensors file; or a folder with model.safetensors, or with
@@ -48,12 +58,16 @@ class Weights {
   std::size_t values_of(const std::vector<std::string>& names) const;
 
  private:
+  void join_scales();
+  static void read_values(const ParameterSource& source, std::size_t first,
+                          std::span<float> values);
   static void read_columns(const ParameterSource& source, std::size_t first_row,
                            MatrixView<float> values);
 
   Naming naming_;
   std::vector<io::TensorFile> files_;
-  std::map<std::string, const io::StoredTensor*> tensors_;
+  std::map<std::string, io::StoredTensor> tensors_;  // their bytes are the files'
+  std::map<std::string, Scales> scales_;             // by the name of what they scale
   std::size_t values_ = 0;
 };
 

@@ -78,6 +78,12 @@ AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_h
   return form;
 }
 
+/// Scores without the sink's column.
+template <typename V>
+MatrixView<V> of_keys(MatrixView<V> scores, std::size_t keys) {
+  return scores.block(0, 0, scores.rows, keys);
+}
+
 /// The same memory as rows of `features` each: every head of a token by itself, or all together.
 template <typename V>
 MatrixView<V> rows_of(MatrixView<V> x, std::size_t features) {
@@ -112,6 +118,7 @@ MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_hea
   if (form_.relative_bias.active()) {
     relative_bias_ = Parameter<Value>(form_.relative_bias.buckets, n_heads, ParameterRole::kWeight);
   }
+  if (form_.has_sinks) sinks_ = Parameter<Value>(1, n_heads, ParameterRole::kBias);
 }
 
 template <typename T>
@@ -231,15 +238,15 @@ void MultiHeadAttention<T>::rotate_heads(Rotation direction, Matrix<T>& projecte
   }
 }
 
-/// q·kᵀ·scale, with the form's soft cap or relative bias.
+/// q·kᵀ·scale, with the form's soft cap or relative bias; behind the keys a column for the sink.
 template <typename T>
 MatrixView<Arithmetic<T>> MultiHeadAttention<T>::scores(const Tile& tile, const Pass<T>& pass,
                                                         Matrix<Value>& memory) {
-  memory.resize(tile.queries, tile.keys);
+  memory.resize(tile.queries, tile.keys + (form_.has_sinks ? 1 : 0));
   gemm::gemm<T, Value>({.a = queries(q_, tile),
                         .b = keys(k_, tile),
                         .transpose_b = gemm::Transpose::kYes,
-                        .c = memory,
+                        .c = of_keys(memory.view(), tile.keys),
                         .alpha = static_cast<Value>(form_.score_scale)});
   if (form_.soft_cap > 0) {
     const auto cap = static_cast<Value>(form_.soft_cap);
@@ -253,24 +260,29 @@ MatrixView<Arithmetic<T>> MultiHeadAttention<T>::scores(const Tile& tile, const 
   return memory;
 }
 
-/// softmax(scores + mask), in place.
+/// softmax(scores + mask), in place. A sink stands behind the keys that are seen, as if it were one
+/// of them, until the row is done.
 template <typename T>
-void MultiHeadAttention<T>::weigh(const Tile& tile, const Pass<T>& pass,
-                                  MatrixView<Value> scores) const {
+MatrixView<Arithmetic<T>> MultiHeadAttention<T>::weigh(const Tile& tile, const Pass<T>& pass,
+                                                       MatrixView<Value> scores) const {
   const AttentionMask& mask = pass.mask;
   for (std::size_t i = 0; i < tile.queries; ++i) {
     const std::size_t query = tile.first + i;
     const auto [first, end] = visible_keys(query, tile.keys, pass);
-    auto part = [&, from = first](std::span<const std::uint8_t> all, std::size_t row) {
-      return all.empty() ? all : all.subspan(row * key_length_ + from, tile.keys - from);
+    auto part = [&, from = first, n = end - first](std::span<const std::uint8_t> all,
+                                                   std::size_t row) {
+      return all.empty() ? all : all.subspan(row * key_length_ + from, n);
     };
     const std::span<Value> row = scores.row(i);
     std::ranges::fill(row.first(first), Value{0});
+    if (form_.has_sinks) row[end] = sinks_.value(0, tile.head);
     kernels::softmax_row<Value>({.scores = row.subspan(first),
-                                 .visible = end - first,
+                                 .visible = end - first + (form_.has_sinks ? 1 : 0),
                                  .blocked1 = part(mask.key_padding, tile.sequence),
                                  .blocked2 = part(mask.blocked, query)});
+    if (form_.has_sinks) row[end] = 0;
   }
+  return of_keys(scores, tile.keys);
 }
 
 /// The keys from .first to .second, by order and window, of which a query may see those that are
@@ -301,8 +313,7 @@ void MultiHeadAttention<T>::for_biases(const Tile& tile, const Pass<T>& pass,
 template <typename T>
 void MultiHeadAttention<T>::attend(const Tile& tile, const Pass<T>& pass) {
   auto& memory = TileMemory<T>::get();
-  const MatrixView<Value> p = scores(tile, pass, memory.scores);
-  weigh(tile, pass, p);
+  const MatrixView<Value> p = weigh(tile, pass, scores(tile, pass, memory.scores));
   gemm::gemm<T>(
       {.a = as_factor<T>(p, memory.factor), .b = keys(v_, tile), .c = queries(context_, tile)});
 }
@@ -322,19 +333,19 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
   scratch.d_query.resize(q_.rows(), q_.cols());
   scratch.d_key.resize(in.key.rows, k_.cols());
   scratch.d_value.resize(in.key.rows, v_.cols());
-  if (form_.relative_bias.active()) {
-    d_relative_bias_.resize(batch_, relative_bias_.value.flat().size());
-    d_relative_bias_.fill(0);
+  for (const auto& [parameter, of_each] : score_parameters()) {
+    of_each->resize(batch_, parameter->value.flat().size());
+    of_each->fill(0);
   }
 
   output_.backward(context_, dy, scratch.d_context);
   const std::size_t kv_heads = form_.n_kv_heads;
   parallel_for(batch_ * kv_heads, row_grain(query_length_ * key_length_ * (n_heads_ / kv_heads)),
                [&](std::size_t i) { attend_backward(i / kv_heads, i % kv_heads, pass); });
-  if (form_.relative_bias.active()) {
+  for (const auto& [parameter, of_each] : score_parameters()) {
     kernels::add_column_sums<Value>(
-        batch_, d_relative_bias_.cols(), relative_bias_.gradient.flat(),
-        [&](std::size_t s, std::size_t i) { return d_relative_bias_(s, i); });
+        batch_, of_each->cols(), parameter->gradient.flat(),
+        [&, sums = of_each](std::size_t s, std::size_t i) { return (*sums)(s, i); });
   }
   prepare_backward(query_norm_, raw_q_, scratch.d_query, pass);
   prepare_backward(key_norm_, raw_k_, scratch.d_key, pass);
@@ -365,12 +376,12 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv
   for (std::size_t i = heads * n_tiles(); i-- > 0; beta = 1) {
     const Tile tile = tile_at(i / heads, sequence, kv_head * heads + i % heads, pass);
     const auto dc = queries(scratch.d_context, tile);
-    const MatrixView<Value> p = scores(tile, pass, memory.scores);
+    const MatrixView<Value> capped = scores(tile, pass, memory.scores);
     if (form_.soft_cap > 0) {
-      memory.capped.resize(p.rows, p.cols);
+      memory.capped.resize(capped.rows, capped.cols);
       std::ranges::copy(memory.scores.flat(), memory.capped.flat().begin());
     }
-    weigh(tile, pass, p);
+    const MatrixView<Value> p = weigh(tile, pass, capped);
     memory.d_scores.resize(tile.queries, tile.keys);
     const MatrixView<Value> ds = memory.d_scores;
 
@@ -400,8 +411,9 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv
   }
 }
 
-/// Adds to the relative bias's gradient, and turns `ds` into that of q·kᵀ·scale: the derivative of
-/// s = c·tanh(x/c) is 1 − (s/c)².
+/// Adds to the gradients of relative bias and sink, and turns `ds` into that of q·kᵀ·scale: the
+/// derivative of s = c·tanh(x/c) is 1 − (s/c)². The same added to all scores and the sink changes
+/// nothing, so the sink's gradient is −Σ ds.
 template <typename T>
 void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pass,
                                             const Matrix<Value>& capped, MatrixView<Value> ds) {
@@ -410,6 +422,9 @@ void MultiHeadAttention<T>::scores_backward(const Tile& tile, const Pass<T>& pas
     for_biases(tile, pass, [&](std::size_t i, std::size_t key, std::size_t bucket) {
       sums[bucket * n_heads_ + tile.head] += ds(i, key);
     });
+  }
+  for (std::size_t i = 0; form_.has_sinks && i < ds.rows; ++i) {
+    for (const Value d : ds.row(i)) d_sinks_(tile.sequence, tile.head) -= d;
   }
   if (form_.soft_cap > 0) {
     const auto cap = static_cast<Value>(form_.soft_cap);
@@ -432,7 +447,7 @@ void MultiHeadAttention<T>::observe_scores(const Pass<T>& pass) {
     const std::size_t sequence_head = i / n_tiles();
     const Tile tile =
         tile_at(i % n_tiles(), sequence_head / n_heads_, sequence_head % n_heads_, pass);
-    const MatrixView<Value> seen = scores(tile, pass, memory.scores);
+    const MatrixView<Value> seen = of_keys(scores(tile, pass, memory.scores), tile.keys);
     for (std::size_t r = 0; r < tile.queries; ++r) {
       const std::size_t query = tile.first + r;
       const auto [first, end] = visible_keys(query, tile.keys, pass);
@@ -496,6 +511,7 @@ void MultiHeadAttention<T>::list_parameters(const std::string& prefix, Parameter
   if (query_norm_) query_norm_->list_parameters(join_names(prefix, "query_norm"), list);
   if (key_norm_) key_norm_->list_parameters(join_names(prefix, "key_norm"), list);
   list_parameter(list, prefix, "relative_bias", relative_bias_);
+  list_parameter(list, prefix, "sinks", sinks_);
   output_.list_parameters(join_names(prefix, "output"), list);
 }
 

@@ -176,11 +176,39 @@ TEST(Gradients, OfBatchNormInEvaluation) {
 TEST(Gradients, OfEveryFeedForward) {
   for (const FeedForwardKind kind :
        {FeedForwardKind::kRelu, FeedForwardKind::kGelu, FeedForwardKind::kGeluTanh,
-        FeedForwardKind::kSwiGlu, FeedForwardKind::kGeGluTanh}) {
+        FeedForwardKind::kSwiGlu, FeedForwardKind::kGeGluTanh, FeedForwardKind::kClampedSwiGlu}) {
     BlockOptions options = small_block();
     options.feed_forward = kind;
     StackCase(options, parse_placements("pre", 1)).expect_gradients(std::to_string(int(kind)));
   }
+}
+
+/// Few tokens come near a change of experts, where there is no gradient: none do here.
+TEST(Gradients, OfExperts) {
+  for (const FeedForwardKind kind : {FeedForwardKind::kGelu, FeedForwardKind::kClampedSwiGlu}) {
+    for (const std::size_t chosen : {1, 2, 3}) {
+      BlockOptions options = small_block();
+      options.feed_forward = kind;
+      options.experts = {.count = 3, .chosen = chosen};
+      StackCase(options, parse_placements("pre", 2))
+          .expect_gradients(std::to_string(chosen) + " experts of 3");
+    }
+  }
+}
+
+/// Values beyond the limits of 7 have no gradient.
+TEST(Gradients, OfClampedValues) {
+  BlockOptions options = small_block();
+  options.feed_forward = FeedForwardKind::kClampedSwiGlu;
+  StackCase stack(options, parse_placements("pre", 1));
+  FeedForward<double>& feed_forward = stack.stack.blocks()[0].feed_forward();
+  for (std::size_t i = 0; i < 4; ++i) {
+    feed_forward.gate().bias().value(0, i) = 9;
+    feed_forward.up().bias().value(0, 2 * i) = i % 2 == 0 ? 9 : -9;
+  }
+  stack.expect_gradients("clamped values");
+  EXPECT_EQ(feed_forward.gate().bias().gradient(0, 0), 0);
+  EXPECT_EQ(feed_forward.up().bias().gradient(0, 2), 0);
 }
 
 TEST(Gradients, WithoutBiases) {
@@ -219,6 +247,8 @@ TEST(Gradients, OfEveryFormOfAttention) {
       {.n_kv_heads = 1, .qk_norm = QkNorm::kHead, .norm = rms},
       {.n_kv_heads = 2, .d_head = 4, .rope = turns, .qk_norm = QkNorm::kAllHeads, .norm = rms},
       {.relative_bias = {.buckets = 8, .max_distance = 4}},
+      {.n_kv_heads = 1, .has_sinks = true},
+      {.soft_cap = 1.5, .window = 2, .has_sinks = true},
   };
   for (const AttentionForm& form : forms) {
     BlockOptions options = small_block();

@@ -14,7 +14,7 @@ void initialize(Linear<T>& linear, Initialization initialization, TorchGenerator
   Matrix<Value>& weight = linear.weight().value;
   Matrix<Value>& bias = linear.bias().value;
   const auto in = static_cast<double>(weight.cols());
-  const auto out = static_cast<double>(weight.rows());
+  const auto out = static_cast<double>(linear.out());
   switch (initialization) {
     case Initialization::kTorch: {
       const double bound = 1.0 / std::sqrt(in);
@@ -65,6 +65,9 @@ void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
 
   FeedForward<T>& feed_forward = block.feed_forward();
   gain = placement.feed_forward.initial_gain.value(depth);
+  if (feed_forward.router()) {
+    initialize(feed_forward.router()->linear(), initialization, generator);
+  }
   initialize(feed_forward.up(), initialization, generator, gain);
   if (feed_forward.gated()) initialize(feed_forward.gate(), initialization, generator, gain);
   initialize(feed_forward.down(), initialization, generator, gain * into_stream);

@@ -10,11 +10,16 @@ computed in float64 with eager attention. Run it where transformers 5 and PyTorc
 
 import pathlib
 import shutil
+import sys
 import zlib
+
+sys.path.append(sys.path.pop(0))  # beside this file there is another transformers.py
 
 import torch
 import transformers
+from safetensors.torch import load_file
 from torch import nn
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from safetensors_writer import save
 
@@ -28,6 +33,10 @@ NEOX = {key: value for key, value in {"model_type": "gpt_neox", **SIZES}.items()
         if key != "num_key_value_heads"}
 YARN = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0,
         "original_max_position_embeddings": 16}
+# A window, positions by YaRN, and biases so large that some values of experts are clamped.
+GPT_OSS = {"model_type": "gpt_oss", **SIZES, "head_dim": 8, "sliding_window": 5,
+           "num_local_experts": 4, "num_experts_per_tok": 2,
+           "rope_parameters": {**YARN, "truncate": False}}
 
 CONFIGS = {
     "mistral": {"model_type": "mistral", **SIZES, "sliding_window": 5, "head_dim": 6},
@@ -63,6 +72,9 @@ CONFIGS = {
     "seed_oss": {"model_type": "seed_oss", **SIZES, "head_dim": 6},
     "ernie4_5": {"model_type": "ernie4_5", **SIZES, "head_dim": 8,
                  "rope_parameters": {"rope_type": "default", "rope_theta": 400.0}},
+    "gpt_oss": {**GPT_OSS, "intermediate_size": 10},
+    "gpt_oss_mxfp4": {**GPT_OSS, "hidden_size": 32, "intermediate_size": 32,
+                      "num_hidden_layers": 1, "num_local_experts": 3},
     "qwen2_window": {"model_type": "qwen2", **SIZES, "num_hidden_layers": 3,
                      "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1,
                      "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1000.0,
@@ -82,6 +94,13 @@ def draw_weights(model):
             nn.init.normal_(weight, 0, 1.1 * weight.shape[1]**-0.5)
         if bias is not None:
             nn.init.normal_(bias, 0, 0.3)
+    for name, parameter in model.named_parameters():
+        if name.endswith("sinks"):
+            nn.init.normal_(parameter, 0, 1)
+        elif name.endswith("_proj"):  # of experts, in × out
+            nn.init.normal_(parameter, 0, 1.1 * parameter.shape[1]**-0.5)
+        elif name.endswith("_proj_bias"):
+            nn.init.normal_(parameter, 0, 4)
 
 
 def save_model(name, keys):
@@ -90,8 +109,13 @@ def save_model(name, keys):
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     draw_weights(model)
     folder = MODELS / name
+    packed = pack_experts(model) if name.endswith("mxfp4") else {}
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink()
+    if packed:
+        file = folder / "model.safetensors"
+        saved = {key: t for key, t in load_file(file).items() if f"{key}_blocks" not in packed}
+        save(file, {key: t.numpy() for key, t in {**saved, **packed}.items()}, {"format": "pt"})
 
     model.double().eval()
     tokens = torch.randint(config.vocab_size, (BATCH, LENGTH))
@@ -100,10 +124,27 @@ def save_model(name, keys):
     output.backward(d_output)
     gradients = {f"gradient.{name_in_file(key, config)}": p.grad
                  for key, p in model.named_parameters()}
+    for key in (key for key in packed if key.endswith("_blocks")):  # out × in
+        gradients[f"gradient.{key}"] = gradients.pop(
+            f"gradient.{key.removesuffix('_blocks')}").transpose(1, 2).contiguous()
     tensors = {"tokens": tokens, "output": output, "d_output": d_output, **gradients}
     save(folder / "expected.safetensors",
          {key: (t.float() if t.is_floating_point() else t).detach().numpy()
           for key, t in tensors.items()})
+
+
+def pack_experts(model):
+    """Gives experts weights of MXFP4, and returns what the files have of them."""
+    packed = {}
+    for name, parameter in model.named_parameters():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            continue
+        experts, width, height = parameter.shape
+        blocks = torch.randint(256, (experts, height, width // 32, 16), dtype=torch.uint8)
+        scales = torch.randint(122, 126, blocks.shape[:-1], dtype=torch.uint8)
+        parameter.data = convert_moe_packed_tensors(blocks, scales, dtype=torch.float32)
+        packed |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
+    return packed
 
 
 def name_in_file(key, config):

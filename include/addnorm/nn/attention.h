@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct AttentionForm {
   QkNorm qk_norm = QkNorm::kNone;   ///< on queries and keys, before the rotation
   NormOptions norm = {};            ///< of qk_norm; it has only γ
   RelativeBias relative_bias = {};  ///< added to the scores
+  bool has_sinks = false;           ///< each head has a learned score that joins the softmax and
+                                    ///< takes no value: weights sum to less than 1 (gpt-oss)
   std::size_t layer = 0;            ///< for probes
 };
 
@@ -93,6 +96,8 @@ class MultiHeadAttention : public Sublayer<T> {
   std::optional<Norm<T, T>>& key_norm() { return key_norm_; }
   /// buckets × heads; empty where there is none.
   Parameter<Value>& relative_bias() { return relative_bias_; }
+  /// One for each head; empty where there are none.
+  Parameter<Value>& sinks() { return sinks_; }
 
  private:
   /// Consecutive queries of one head, and the first keys, which are all that they may see.
@@ -123,28 +128,32 @@ class MultiHeadAttention : public Sublayer<T> {
   template <typename Body>
   void for_biases(const Tile& tile, const Pass<T>& pass, const Body& body) const;
   MatrixView<Value> scores(const Tile& tile, const Pass<T>& pass, Matrix<Value>& memory);
-  void weigh(const Tile& tile, const Pass<T>& pass, MatrixView<Value> scores) const;
+  MatrixView<Value> weigh(const Tile& tile, const Pass<T>& pass, MatrixView<Value> scores) const;
   void attend(const Tile& tile, const Pass<T>& pass);
   void attend_backward(std::size_t sequence, std::size_t kv_head, const Pass<T>& pass);
   void scores_backward(const Tile& tile, const Pass<T>& pass, const Matrix<Value>& capped,
                        MatrixView<Value> ds);
   void observe_scores(const Pass<T>& pass);
+  /// Parameters of the scores, and what each sequence adds to their gradients.
+  std::array<std::pair<Parameter<Value>*, Matrix<Value>*>, 2> score_parameters() {
+    return {{{&relative_bias_, &d_relative_bias_}, {&sinks_, &d_sinks_}}};
+  }
 
   std::size_t d_model_;
   std::size_t n_heads_;
   AttentionForm form_;  // without zeros that stand for something
   Linear<T> query_, key_, value_, output_;
   std::optional<Norm<T, T>> query_norm_, key_norm_;
-  Parameter<Value> relative_bias_;
+  Parameter<Value> relative_bias_, sinks_;
 
   std::size_t batch_ = 1;
   std::size_t query_length_ = 0;
-  std::size_t key_length_ = 0;     // of all keys, past ones too
-  std::size_t fed_ = 0;            // keys that a further piece may follow
-  Matrix<T> q_, k_, v_;            // rows × heads·d_head; head h has columns h·d_head …
-  Matrix<T> raw_q_, raw_k_;        // what query_norm_ and key_norm_ take
-  Matrix<T> context_;              // rows × heads·d_head
-  Matrix<Value> d_relative_bias_;  // of each sequence
+  std::size_t key_length_ = 0;  // of all keys, past ones too
+  std::size_t fed_ = 0;         // keys that a further piece may follow
+  Matrix<T> q_, k_, v_;         // rows × heads·d_head; head h has columns h·d_head …
+  Matrix<T> raw_q_, raw_k_;     // what query_norm_ and key_norm_ take
+  Matrix<T> context_;           // rows × heads·d_head
+  Matrix<Value> d_relative_bias_, d_sinks_;  // of each sequence
 };
 
 }  // namespace addnorm

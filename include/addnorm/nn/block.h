@@ -15,6 +15,7 @@ struct BlockOptions {
   std::size_t n_heads = 1;
   std::size_t d_ff = 0;
   FeedForwardKind feed_forward = FeedForwardKind::kGelu;
+  ExpertForm experts = {};
   NormOptions norm = {};
   Affine affine = Affine::kGammaBeta;
   Bias bias = Bias::kYes;  ///< of the linear layers

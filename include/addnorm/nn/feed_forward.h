@@ -1,16 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "addnorm/nn/linear.h"
 #include "addnorm/nn/pass.h"
+#include "addnorm/nn/router.h"
 
 namespace addnorm {
 
-enum class FeedForwardKind { kRelu, kGelu, kGeluTanh, kSwiGlu, kGeGluTanh };
-constexpr std::array<std::string_view, 5> names_of(FeedForwardKind) {
-  return {"relu", "gelu", "gelu-tanh", "swiglu", "geglu-tanh"};
+enum class FeedForwardKind { kRelu, kGelu, kGeluTanh, kSwiGlu, kGeGluTanh, kClampedSwiGlu };
+constexpr std::array<std::string_view, 6> names_of(FeedForwardKind) {
+  return {"relu", "gelu", "gelu-tanh", "swiglu", "geglu-tanh", "clamped-swiglu"};
 }
 
 constexpr bool is_gated(FeedForwardKind kind) {
@@ -19,11 +22,15 @@ constexpr bool is_gated(FeedForwardKind kind) {
 
 /// F(x) = W2·φ(W1·x + b1) + b2 with φ = ReLU or GELU (Vaswani et al. 2017, eq. 2), or SwiGLU:
 /// F(x) = W2·(SiLU(Wg·x) ⊙ W1·x) with biases likewise (Shazeer 2020, eq. 6); GeGLU has GELU there.
+/// The clamped SwiGLU of gpt-oss is F(x) = W2·(g·σ(1.702·g) ⊙ (u + 1)) with g = min(Wg·x + bg, 7)
+/// and u = W1·x + b1 between −7 and 7.
+///
+/// With experts each matrix has the rows of all of them, one expert behind the other.
 template <typename T>
 class FeedForward : public Sublayer<T> {
  public:
   ADDNORM_API FeedForward(std::size_t d_model, std::size_t d_ff, FeedForwardKind kind,
-                          Bias bias = Bias::kYes);
+                          Bias bias = Bias::kYes, const ExpertForm& experts = {});
 
   ADDNORM_API void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) override;
   ADDNORM_API void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
@@ -31,14 +38,25 @@ class FeedForward : public Sublayer<T> {
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Arithmetic<T>>& list);
   bool gated() const { return is_gated(kind_); }
+  std::optional<Router<T>>& router() { return router_; }  ///< of experts only
   Linear<T>& up() { return up_; }
   Linear<T>& gate() { return gate_; }  ///< of SwiGLU only
   Linear<T>& down() { return down_; }
 
  private:
+  /// Where the rows of each expert end; one takes all where there are no others.
+  using Ends = std::span<const std::size_t>;
+  void run(MatrixView<const T> x, MatrixView<T> y, Ends ends);
+  void run_backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx, Ends ends,
+                    Scratch<T>& scratch);
+  void gate_backward(MatrixView<T> d_up, MatrixView<T> d_gate) const;
+
   FeedForwardKind kind_;
+  std::size_t d_ff_;
+  std::optional<Router<T>> router_;
   Linear<T> up_, gate_, down_;
   Matrix<T> up_out_, gate_out_, gate_active_, hidden_;
+  Matrix<T> rows_, rows_out_;  // what experts take and give
 };
 
 }  // namespace addnorm

@@ -11,26 +11,29 @@ namespace addnorm {
 enum class Bias { kNo, kYes };
 
 /// y = x·Wᵀ + b; x is rows × in, W out × in. With T = BFloat16 the parameters and their gradients
-/// are float32, and W is rounded for the products.
+/// are float32, and W is rounded for the products. Several maps of one shape, as experts have them,
+/// are parts of one: W is parts·out × in, and b has parts·out values.
 template <typename T>
 class Linear {
  public:
   using Value = Arithmetic<T>;
 
-  ADDNORM_API Linear(std::size_t in, std::size_t out, Bias bias);
+  ADDNORM_API Linear(std::size_t in, std::size_t out, Bias bias, std::size_t parts = 1);
 
   /// Out is T, or Value.
   template <typename Out>
-  ADDNORM_API void forward(MatrixView<const T> x, MatrixView<Out> y) const;
+  ADDNORM_API void forward(MatrixView<const T> x, MatrixView<Out> y, std::size_t part = 0) const;
   /// dx = dy·W (or += where mode says so; absent dx: not wanted), dW += dyᵀ·x, db += Σ dy.
   ADDNORM_API void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
-                            GradientMode mode = GradientMode::kOverwrite);
+                            GradientMode mode = GradientMode::kOverwrite, std::size_t part = 0);
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+  std::size_t out() const { return out_; }  ///< of each part
   Parameter<Value>& weight() { return weight_; }
   Parameter<Value>& bias() { return bias_; }
 
  private:
+  std::size_t out_;  // of a part
   Parameter<Value> weight_;
   Parameter<Value> bias_;  // empty: none
 };

@@ -29,7 +29,7 @@ struct Scratch {
   using Value = Arithmetic<T>;
 
   Matrix<T> d_branch, d_before;                  // AddNorm
-  Matrix<T> d_hidden, d_gate;                    // FeedForward
+  Matrix<T> d_hidden, d_gate, d_rows;            // FeedForward
   Matrix<T> d_query, d_key, d_value, d_context;  // MultiHeadAttention
   Matrix<Value> norm;                            // the workspace of a norm
   Matrix<Value> d_read;                          // AddNorm: of what the sublayer reads
