@@ -147,6 +147,16 @@ TEST_F(MpiTest, GoesAsOneProcessDoesInBFloat16) {
   expect_same_curve("alone", "two", 1e-3);
 }
 
+TEST_F(MpiTest, GoesAsOneProcessDoesWithLanes) {
+  for (const std::string placement : {"altup", "mhc"}) {
+    SCOPED_TRACE(placement);
+    const std::string how = "--steps 20 --placement " + placement;
+    ASSERT_EQ(run(fresh(placement + "-alone", how)).status, 0);
+    ASSERT_EQ(run(on(2, fresh(placement + "-two", how))).status, 0);
+    expect_same_curve(placement + "-alone", placement + "-two", 1e-5);
+  }
+}
+
 TEST_F(MpiTest, AKilledProcessEndsTheOthersAndTheRunGoesOn) {
   const Result killed = interrupted("run", [](pid_t, pid_t second) { ::kill(second, SIGKILL); });
   EXPECT_NE(killed.status, 0);

@@ -43,6 +43,8 @@ class TrainingRunTest : public ::testing::Test {
     return run_training(config_, files(name), train::ByteText(text_, config_.context), events);
   }
 
+  void expect_same_bits_after_a_break(const std::string& what);
+
   io::TemporaryFolder temporary_;
   const fs::path folder_ = temporary_.path();
   std::string text_ = some_text();
@@ -75,6 +77,24 @@ std::string without_seconds(const std::string& file) {
   return kept;
 }
 
+/// In every type: that the run learns, and that a break leaves no trace.
+void TrainingRunTest::expect_same_bits_after_a_break(const std::string& what) {
+  for (const char* dtype : {"f32", "bf16"}) {
+    SCOPED_TRACE(what + ' ' + dtype);
+    config_.dtype = dtype;
+    const std::string name = what + dtype;
+    std::size_t steps = 0;
+    EXPECT_EQ(run(name).end, RunOutcome::End::kFinished);
+    run(name + "-broken", {.wants_stop = [&] { return ++steps == 7; }});
+    run(name + "-broken");
+    const RunFiles whole = files(name), broken = files(name + "-broken");
+    EXPECT_TRUE(io::read_file(whole.checkpoint) == io::read_file(broken.checkpoint));
+    EXPECT_EQ(without_seconds(whole.metrics), without_seconds(broken.metrics));
+    const std::vector<StepMetrics> trained = read_metrics(whole.metrics).steps;
+    EXPECT_LT(trained.back().loss, trained.front().loss);
+  }
+}
+
 TEST_F(TrainingRunTest, ABreakAnywhereLeavesTheSameBits) {
   for (const char* dtype : {"f32", "bf16"}) {
     config_.dtype = dtype;
@@ -101,19 +121,15 @@ TEST_F(TrainingRunTest, ABreakAnywhereLeavesTheSameBits) {
 TEST_F(TrainingRunTest, ABreakLeavesTheSameBitsWithEveryNorm) {
   for (const auto& [norm, affine] :
        {std::pair{"dyt", "gamma-beta"}, {"derf", "gamma-beta"}, {"rms", "scalar-gamma"}}) {
-    for (const char* dtype : {"f32", "bf16"}) {
-      config_.norm = norm, config_.affine = affine, config_.dtype = dtype;
-      const std::string name = std::string(norm) + dtype;
-      std::size_t steps = 0;
-      EXPECT_EQ(run(name).end, RunOutcome::End::kFinished);
-      run(name + "-broken", {.wants_stop = [&] { return ++steps == 7; }});
-      run(name + "-broken");
-      const RunFiles whole = files(name), broken = files(name + "-broken");
-      EXPECT_TRUE(io::read_file(whole.checkpoint) == io::read_file(broken.checkpoint)) << name;
-      EXPECT_EQ(without_seconds(whole.metrics), without_seconds(broken.metrics)) << name;
-      const std::vector<StepMetrics> trained = read_metrics(whole.metrics).steps;
-      EXPECT_LT(trained.back().loss, trained.front().loss) << name;
-    }
+    config_.norm = norm, config_.affine = affine;
+    expect_same_bits_after_a_break(norm);
+  }
+}
+
+TEST_F(TrainingRunTest, ABreakLeavesTheSameBitsWithLanes) {
+  for (const char* placement : {"altup", "mhc", "attention-residuals"}) {
+    config_.placement = placement;
+    expect_same_bits_after_a_break(placement);
   }
 }
 
