@@ -148,7 +148,7 @@ TEST_F(MpiTest, GoesAsOneProcessDoesInBFloat16) {
 }
 
 TEST_F(MpiTest, GoesAsOneProcessDoesWithLanes) {
-  for (const std::string placement : {"altup", "mhc"}) {
+  for (const std::string placement : {"altup", "mhc", "mudd"}) {
     SCOPED_TRACE(placement);
     const std::string how = "--steps 20 --placement " + placement;
     ASSERT_EQ(run(fresh(placement + "-alone", how)).status, 0);

@@ -186,13 +186,13 @@ std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
   using Source = MixForm::Source;
   constexpr std::string_view kSources[] = {"", "all lanes of the token",
                                            "what the sublayer before has read",
-                                           "the lane that they belong to"};
+                                           "the lane that they belong to", "the last lane"};
   bool learned = false;
   for (std::size_t i = 0; i < to * from; ++i) {
     learned = learned || mix.learned(t_.place, i / from, i % from);
   }
   std::string text = fmt::format("{}: {}.", letter, mix.formula);
-  if (mix.source != Source::kNone) {
+  if (mix.source != Source::kNone && mix.made(t_.place)) {
     text += fmt::format(
         " Made of {} by weights that start at 0: at first they are the same for all tokens.",
         kSources[static_cast<std::size_t>(mix.source)]);
@@ -225,9 +225,13 @@ void SiteSteps::add_read() {
   std::string text = wrapped(how('a', form_.read, t_.read.size(), t_.read_from.size()));
   if (normed) text += "R normalizes the last lane:\n" + grid({{"R(X)", t_.read_from}}, width_);
   for (std::size_t i = 0; i < t_.read.size(); ++i) {
-    const std::string part = form_.splits_features ? fmt::format("part {} of z", i) : "z";
+    constexpr std::string_view kReads[] = {" of values", " of keys", " of queries"};
+    const std::string part = form_.splits_features ? fmt::format("part {} of z", i)
+                             : t_.read.size() > 1  ? fmt::format("z{}", kReads[i])
+                                                   : "z";
     text += wrapped(fmt::format("{} = {}", part, combination(t_.read[i])));
   }
+  if (form_.reads(t_.place) > 1) text += "Values are what passes through. Below is their z.\n";
   steps_.push_back({"Read", "z = a·" + of, text, t_.z, names("z", t_.z), kCyan, kStream});
 }
 

@@ -100,7 +100,8 @@ void move_numbers(BareStack& stack, double spread, std::uint64_t seed) {
     const std::size_t read_from = form.reads_carried ? n + appends : n;
     const std::uint64_t first = first_seed();
     stack.learned.push_back(
-        {.read = moved(form.read, place, {.from = read_from}, spread, first),
+        {.read =
+             moved(form.read, place, {.to = form.reads(place), .from = read_from}, spread, first),
          .carry = moved(form.carry, place, {.to = appends ? 1 : n, .from = n}, spread, first + 1),
          .write = moved(form.write, place, {.to = n}, spread, first + 2)});
   };

@@ -29,8 +29,9 @@ Matrix<double> copied(MatrixView<const double> from) {
   return to;
 }
 
+/// Of several mixes the first one, that of attention's values.
 void Reads::forward(const Site& site, MatrixView<const double> values) {
-  if (site.point == Point::kX) all.push_back(copied(values));
+  if (site.point == Point::kX && site.lane == 0) all.push_back(copied(values));
 }
 
 bool has_final_norm(const StackPlan& plan) {

@@ -60,14 +60,15 @@ Rows mixed(const Rows& m, const Rows& x) {
   return out;
 }
 
-/// Keeps what passes at each point.
+/// Keeps what passes at each point, of several mixes that are read the first.
 class Passing final : public Probe<double> {
  public:
   void forward(const Site& site, View values) override {
+    if (site.point == Point::kSum) sum.push_back(vector_of(values));
+    if (site.lane > 0) return;
     if (site.point == Point::kX) z = vector_of(values);
     if (site.point == Point::kBefore) h = vector_of(values);
     if (site.point == Point::kInside) f = vector_of(values);
-    if (site.point == Point::kSum) sum.push_back(vector_of(values));
   }
   void backward(const Site&, View) override {}
 
@@ -130,7 +131,7 @@ class SiteTracer {
   ResidualStream<double> stream();
   void set_norms();
   void keep_mixes(const LaneSite<double>& lanes);
-  NormTrace norm_of(Slot slot, const char* name, const Vector& values, double scale = 1);
+  NormTrace norm_of(Slot slot, const std::string& name, const Vector& values, double scale = 1);
 
   const TraceSite& site_;
   const SiteTraceArgs& args_;
@@ -233,14 +234,15 @@ void SiteTracer::keep_mixes(const LaneSite<double>& lanes) {
 }
 
 /// The steps of a norm that the slot has, with its γ and β.
-NormTrace SiteTracer::norm_of(Slot slot, const char* name, const Vector& values, double scale) {
+NormTrace SiteTracer::norm_of(Slot slot, const std::string& name, const Vector& values,
+                              double scale) {
   std::optional<Norm<double>> norm;
   nn::emplace_norm(slot, norm, args_.norm, values.size(), Affine::kNone, scale);
   Vector gamma, beta;
   for (const NamedParameter<double>& entry : parameters_) {
     const std::span<const double> numbers = entry.parameter->value.flat();
-    if (entry.name == fmt::format("{}.gamma", name)) gamma.assign(numbers.begin(), numbers.end());
-    if (entry.name == fmt::format("{}.beta", name)) beta.assign(numbers.begin(), numbers.end());
+    if (entry.name == name + ".gamma") gamma.assign(numbers.begin(), numbers.end());
+    if (entry.name == name + ".beta") beta.assign(numbers.begin(), numbers.end());
   }
   NormTrace result = trace_norm(norm->options(), values, gamma, beta);
   result.is_unit = slot == Slot::kUnit;
@@ -272,8 +274,8 @@ SiteTrace SiteTracer::run() {
   }
   result_.z = passing.z;
   if (p.before != Slot::kNothing) {
-    result_.before =
-        norm_of(p.before, "before", passing.z, p.before_scale.value(site_.place.depth));
+    const std::string name = form_.reads(site_.place) > 1 ? "before.0" : "before";
+    result_.before = norm_of(p.before, name, passing.z, p.before_scale.value(site_.place.depth));
   }
   result_.h = p.before == Slot::kNothing ? passing.z : passing.h;
   if (branch.empty()) return std::move(result_);

@@ -57,7 +57,7 @@ struct SiteTrace {
   Rows lanes;                       ///< X
   Rows read, carry, write;          ///< a, A (n′ × n) and b, at the start
   Rows read_from;                   ///< what a reads: X, R(X) or A·X
-  std::vector<double> z;            ///< a·read_from
+  std::vector<double> z;            ///< a·read_from; of several mixes the first, of values
   std::optional<NormTrace> before;  ///< of z
   std::vector<double> h;            ///< what F sees
   std::vector<double> branch;       ///< F(h)

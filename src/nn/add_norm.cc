@@ -4,6 +4,7 @@
 #include "base/time_account.h"
 #include "kernels/check.h"
 #include "nn/copy.h"
+#include "nn/lane_mix.h"
 #include "nn/observed.h"
 #include "nn/slot.h"
 
@@ -80,12 +81,12 @@ template <typename T>
 void AddNorm<T>::read(ResidualStream<T>& stream, const Pass<T>& pass) {
   if (lanes_) {
     x_ = lanes_->read(stream, pass);
-    if (before_) before_->forward({.x = x_}, {}, h_, pass);
+    if (before_) before_->forward(x_, h_, pass);
   } else {
-    if (before_) stream.normalize(*before_, h_.view(), pass);
+    if (before_) stream.normalize(before_->front(), h_.view(), pass);
     x_ = stream.value();
   }
-  kernels::check_shape("add_norm", "x", x_, pass.rows(), options_.d_model);
+  kernels::check_shape("add_norm", "x", x_, reads() * pass.rows(), options_.d_model);
   if constexpr (!kIsArithmetic<T>) {
     if (!before_) kernels::convert<Value, T>(x_, h_);
   }
@@ -164,7 +165,8 @@ void AddNorm<T>::read_backward(StreamGradient<T>& gradient, MatrixView<const T> 
   const MatrixView<Value> dx = gradient.first();
   const Scale<Value> skip = scale(placement_.skip, skip_);
   if (before_) {
-    before_->backward({.s = x_, .dy = d_before, .d_residual = dx, .skip = skip, .dx = dx}, pass);
+    before_->front().backward({.s = x_, .dy = d_before, .d_residual = dx, .skip = skip, .dx = dx},
+                              pass);
   } else {
     residual_add<Value, T>({.x = dx, .branch = d_before, .skip = skip}, dx);
   }
@@ -185,10 +187,16 @@ AddNorm<T>::AddNorm(const Placement& placement, const AddNormOptions& options)
   if (placement.lanes.several()) {
     lanes_.emplace(placement.lanes, place, options.d_model, options.norm, options.affine);
   }
-  const auto fill = [&](Slot slot, auto& norm, double output_scale) {
-    nn::emplace_norm(slot, norm, options.norm, options.d_model, options.affine, output_scale);
+  const bool adds_f =
+      placement.update == Update::kBranch && placement.survival.value(options.depth) == 1;
+  require(reads() == 1 || adds_f,
+          "add_norm: placement \"{}\" reads {} mixes, must add what F makes of them as it is",
+          placement.name, reads());
+  const auto fill = [&](Slot slot, auto& norm, double output_scale, auto... mixes) {
+    nn::emplace_norm(slot, norm, options.norm, options.d_model, options.affine, output_scale,
+                     mixes...);
   };
-  fill(placement.before, before_, placement.before_scale.value(options.depth));
+  fill(placement.before, before_, placement.before_scale.value(options.depth), reads());
   fill(placement.inside, inside_, 1);
   fill(placement.after, after_, 1);
   if (inside_ && !inside_->gamma().empty()) {
@@ -244,7 +252,7 @@ ResidualAdd<Arithmetic<T>, T> AddNorm<T>::residual(const Pass<T>& pass) const {
 
 template <typename T>
 void AddNorm<T>::resize(std::size_t rows) {
-  if (before_ || !kIsArithmetic<T>) h_.resize(rows, options_.d_model);
+  if (before_ || !kIsArithmetic<T>) h_.resize(reads() * rows, options_.d_model);
   branch_.resize(rows, options_.d_model);
   if (inside_) f_.resize(rows, options_.d_model);
   if (!lanes_) sum_.resize(rows, options_.d_model);
@@ -259,7 +267,11 @@ Site AddNorm<T>::site(Point point, NormSlot norm) const {
 template <typename T>
 void AddNorm<T>::observe(const Pass<T>& pass) const {
   auto value = [&]<typename V>(Point point, MatrixView<const V> values) {
-    pass.probe->forward(site(point), Observed<V>(values));
+    Site at = site(point);
+    for (const MatrixView<const V> mix : nn::lanes_of(values, values.rows / pass.rows())) {
+      pass.probe->forward(at, Observed<V>(mix));
+      ++at.lane;
+    }
   };
   auto norm = [&](NormSlot slot, const auto& n, const auto& s) {
     if (n) n->observe(site(Point::kMean, slot), s, pass);
@@ -283,7 +295,12 @@ void AddNorm<T>::observe(const Pass<T>& pass) const {
 template <typename T>
 template <typename V>
 void AddNorm<T>::observe_gradient(Point point, MatrixView<V> gradient, const Pass<T>& pass) const {
-  if (pass.probe != nullptr) pass.probe->backward(site(point), Observed<V>(gradient));
+  if (pass.probe == nullptr) return;
+  Site at = site(point);
+  for (const MatrixView<V> mix : nn::lanes_of(gradient, gradient.rows / pass.rows())) {
+    pass.probe->backward(at, Observed<V>(mix));
+    ++at.lane;
+  }
 }
 
 /// Of the sum, lane by lane.

@@ -124,6 +124,29 @@ TEST(Attention, SharedHeadsOfKeysAreThoseOfTheirQueries) {
   EXPECT_LT(largest_difference(shared(x, {.mask = kCausal}), all(x, {.mask = kCausal})), 1e-12);
 }
 
+TEST(Attention, OfThreeMixesTakesValuesKeysAndQueries) {
+  Sample sample({});
+  const Matrix<double> all = random_tokens(3 * kLength);
+  const auto part = [&](std::size_t i) {
+    return all.view().block(i * kLength, 0, kLength, kModel);
+  };
+  const MultiHeadAttention<double>::Inputs in{.query = part(2), .key = part(1), .value = part(0)};
+  const Pass<double> pass{.length = kLength, .mask = kCausal, .scratch = &sample.scratch};
+  Matrix<double> y(kLength, kModel), expected(kLength, kModel);
+  sample.attention.forward(in, expected, pass);
+  sample.attention.forward(all, y, pass);
+  EXPECT_EQ(largest_difference(y, expected), 0);
+
+  Matrix<double> dx(3 * kLength, kModel), dq(kLength, kModel), dk(kLength, kModel),
+      dv(kLength, kModel);
+  sample.attention.backward(in, expected, {dq, dk, dv}, pass);
+  sample.attention.backward(all, expected, dx.view(), pass);
+  for (const auto& [i, d] : {std::pair(0, &dv), {1, &dk}, {2, &dq}}) {
+    const std::span<double> of_part = dx.flat().subspan(i * d->flat().size(), d->flat().size());
+    EXPECT_EQ(testing::max_error(of_part, d->flat()), 0) << i;
+  }
+}
+
 TEST(Attention, AWindowIsAMaskOfABand) {
   constexpr std::size_t kWindow = 3;
   std::vector<std::uint8_t> outside(kLength * kLength);

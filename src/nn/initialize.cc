@@ -48,6 +48,18 @@ void initialize_gate(AddNorm<T>& add_norm, Initialization initialization,
   gate.bias().value.fill(bias);
 }
 
+/// Draws the hidden layer of what mixes of lanes are made of, with variance 1/fan-in. Behind it the
+/// weights start at 0.
+template <typename T>
+void initialize_lanes(std::optional<LaneSite<T>>& lanes, TorchGenerator& generator) {
+  if (!lanes) return;
+  for (LaneHead<Arithmetic<T>>& head : lanes->heads()) {
+    Matrix<Arithmetic<T>>& hidden = head.hidden().value;
+    if (hidden.empty()) continue;
+    generator.fill_normal(hidden.flat(), 0, 1 / std::sqrt(static_cast<double>(hidden.cols())));
+  }
+}
+
 }  // namespace
 
 template <typename T>
@@ -72,8 +84,10 @@ void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
   if (feed_forward.gated()) initialize(feed_forward.gate(), initialization, generator, gain);
   initialize(feed_forward.down(), initialization, generator, gain * into_stream);
 
-  initialize_gate(block.attention_add_norm(), initialization, generator);
-  initialize_gate(block.feed_forward_add_norm(), initialization, generator);
+  for (AddNorm<T>* add_norm : {&block.attention_add_norm(), &block.feed_forward_add_norm()}) {
+    initialize_gate(*add_norm, initialization, generator);
+    initialize_lanes(add_norm->lanes(), generator);
+  }
 }
 
 template <typename T>
@@ -97,6 +111,7 @@ void initialize(Decoder<T>& decoder, Initialization initialization, TorchGenerat
     initialize(decoder.stack().blocks()[i], placements[i], Depth{i + 1, placements.size()},
                initialization, generator);
   }
+  initialize_lanes(decoder.stack().ends().exit(), generator);
   if (decoder.head()) initialize(*decoder.head(), initialization, generator);
 }
 

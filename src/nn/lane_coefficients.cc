@@ -20,18 +20,32 @@ bool reads_nothing_before(const MixForm& form, const Place& place) {
 constexpr MixForm kFirstLane{
     .base = [](const Place&, std::size_t, std::size_t lane) { return double(lane == 0); }};
 
+/// What the form comes to at this place.
+MixForm form_at(MixForm form, const Place& place) {
+  if (reads_nothing_before(form, place)) return kFirstLane;
+  if (!form.made(place)) form.source = Source::kNone;
+  return form;
+}
+
 }  // namespace
 
-MixWeights mix_weights(const MixForm& form, MixUse use, const Place& place, const MixShape& shape) {
-  if (form.source == Source::kNone || reads_nothing_before(form, place)) return {};
+std::size_t source_width(Source source, const Place& place, std::size_t features) {
+  const bool of_one = source == Source::kLane || source == Source::kLast;
+  return of_one ? features : place.lanes * features;
+}
+
+MixWeights mix_weights(const MixForm& given, MixUse use, const Place& place,
+                       const MixShape& shape) {
+  const MixForm form = form_at(given, place);
+  if (form.source == Source::kNone) return {};
   if (form.source == Source::kLane) return {use == MixUse::kWrite ? 1 : shape.to, shape.features};
   return {nn::MixMap<double>::logits_of(form.map, shape.to, shape.from),
-          place.lanes * shape.features};
+          shape.hidden > 0 ? shape.hidden : source_width(form.source, place, shape.features)};
 }
 
 std::vector<double> initial_numbers(const MixForm& given, const Place& place, std::size_t to,
                                     std::size_t from) {
-  const MixForm& form = reads_nothing_before(given, place) ? kFirstLane : given;
+  const MixForm form = form_at(given, place);
   const nn::MixMap<double> map(form.map, to, from);
   std::vector<double> logits(map.logits()), numbers(map.numbers());
   for (std::size_t k = 0; k < logits.size(); ++k) {
@@ -63,11 +77,14 @@ InitialMixes initial_mixes(const Placement& placement, const Place& place) {
     mixes.write.resize(after);
     mixes.write.back() = 1;
   }
-  mixes.read = initial_numbers(form.read, place, 1, form.reads_carried ? after : n);
+  const std::size_t reads = form.reads(place);
+  mixes.read = initial_numbers(form.read, place, reads, form.reads_carried ? after : n);
   if (!form.reads_carried) return mixes;
-  std::vector<double> of_x(n);  // a·A
-  for (std::size_t i = 0; i < after; ++i) {
-    for (std::size_t j = 0; j < n; ++j) of_x[j] += mixes.read[i] * mixes.carry[i * n + j];
+  std::vector<double> of_x(reads * n);  // a·A
+  for (std::size_t k = 0; k < reads * after; ++k) {
+    for (std::size_t j = 0; j < n; ++j) {
+      of_x[k / after * n + j] += mixes.read[k] * mixes.carry[k % after * n + j];
+    }
   }
   mixes.read = of_x;
   return mixes;
@@ -76,8 +93,7 @@ InitialMixes initial_mixes(const Placement& placement, const Place& place) {
 template <typename V>
 LaneCoefficients<V>::LaneCoefficients(const MixForm& form, MixUse use, const Place& place,
                                       const MixShape& shape)
-    : form_(form), use_(use), shape_(shape) {
-  if (reads_nothing_before(form_, place)) form_ = kFirstLane;
+    : form_(form_at(form, place)), use_(use), shape_(shape) {
   map_ = std::make_unique<nn::MixMap<V>>(form_.map, shape.to, shape.from);
   const std::size_t logits = map_->logits();
   for (std::size_t k = 0; k < logits; ++k) {

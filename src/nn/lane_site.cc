@@ -35,20 +35,43 @@ void add(MatrixView<const V> x, MatrixView<const V> u, MatrixView<V> sum) {
   residual_add<V>({.x = x, .branch = u}, sum);
 }
 
+/// Of lanes, those that make up a source.
+template <typename V>
+LaneList<V> source_lanes(Source source, const LaneList<V>& lanes) {
+  return source == Source::kLast ? LaneList<V>{lanes.back()} : lanes;
+}
+
 /// The sizes of a sublayer's mixes; those that it does not have are absent.
 struct MixShapes {
   std::size_t features;  // of a lane
   MixShape read;
   std::optional<MixShape> carry, write;
+  std::size_t weights = 0;  // values of all mixes' weights
+  std::size_t hidden = 0;   // units
 
   MixShapes(const LaneForm& form, const Place& place, std::size_t d_model) {
     const Changes changes = form.changes(place);
     const std::size_t n = place.lanes, parts = form.splits_features ? n : 1;
     const std::size_t after = n + (changes == Changes::kAppend);
     features = d_model / parts;
-    read = {parts, form.reads_carried ? after : n, features};
+    read = {parts * form.reads(place), form.reads_carried ? after : n, features};
     if (changes != Changes::kLast) carry = {changes == Changes::kAll ? n : 1, n, features};
     if (changes == Changes::kAll) write = {n, parts, features};
+    if (form.hidden) hide(form, place);
+    for_each(form, place, [&](MixShape&, const MixWeights& w) { weights += w.rows * w.cols; });
+  }
+
+ private:
+  /// As many units as numbers are made.
+  void hide(const LaneForm& form, const Place& place) {
+    for_each(form, place, [&](MixShape&, const MixWeights& w) { hidden += w.rows; });
+    for_each(form, place, [&](MixShape& shape, const MixWeights&) { shape.hidden = hidden; });
+  }
+  template <typename Body>
+  void for_each(const LaneForm& form, const Place& place, const Body& body) {
+    body(read, mix_weights(form.read, MixUse::kRead, place, read));
+    if (carry) body(*carry, mix_weights(form.carry, MixUse::kCarry, place, *carry));
+    if (write) body(*write, mix_weights(form.write, MixUse::kWrite, place, *write));
   }
 };
 
@@ -56,6 +79,7 @@ struct MixShapes {
 
 LaneForm exit_form(LaneForm form) {
   form.read = form.exit;
+  form.reads = LaneForm().reads;
   form.reads_carried = false;
   form.last_lane = form.last_lane_at_exit;
   form.changes = [](const Place&) { return Changes::kLast; };
@@ -64,14 +88,7 @@ LaneForm exit_form(LaneForm form) {
 
 std::size_t lane_weights(const LaneForm& form, const Place& place, std::size_t d_model) {
   const MixShapes shapes(form, place, d_model);
-  const auto values = [&](const MixForm& mix, MixUse use, const std::optional<MixShape>& shape) {
-    if (!shape) return std::size_t{0};
-    const MixWeights weights = mix_weights(mix, use, place, *shape);
-    return weights.rows * weights.cols;
-  };
-  return values(form.read, MixUse::kRead, shapes.read) +
-         values(form.carry, MixUse::kCarry, shapes.carry) +
-         values(form.write, MixUse::kWrite, shapes.write);
+  return shapes.weights + shapes.hidden * source_width(form.read.source, place, shapes.features);
 }
 
 template <typename T>
@@ -80,35 +97,42 @@ LaneSite<T>::LaneSite(const LaneForm& form, const Place& place, std::size_t d_mo
     : form_(form),
       place_(place),
       changes_(form.changes(place)),
+      reads_(form.reads(place)),
       features_(MixShapes(form, place, d_model).features),
       read_(form.read, MixUse::kRead, place, MixShapes(form, place, d_model).read) {
   const MixShapes shapes(form, place, d_model);
-  require(features_ * shapes.read.to == d_model,
+  require(!form.splits_features || features_ * place.lanes == d_model,
           "add_norm: {} features do not make {} lanes of equal width", d_model, place.lanes);
+  require(!form.splits_features || reads_ == 1,
+          "add_norm: {} mixes are to be read of lanes that are parts of the features, must be 1",
+          reads_);
   if (shapes.carry) carry_.emplace(form.carry, MixUse::kCarry, place, *shapes.carry);
   if (shapes.write) write_.emplace(form.write, MixUse::kWrite, place, *shapes.write);
-  for (const Source source : {Source::kStream, Source::kPrevious, Source::kLane}) {
-    if (!mixes_of(source).empty()) heads_.emplace_back(source);
+  for (const Source source : {Source::kStream, Source::kPrevious, Source::kLane, Source::kLast}) {
+    if (mixes_of(source).empty()) continue;
+    const std::size_t width = source_width(source, place, features_);
+    heads_.emplace_back(source, MixWeights{shapes.hidden, width});
   }
+  require(!form.hidden || heads_.size() < 2, "add_norm: a hidden layer is for mixes of one source");
   if (form.last_lane == Slot::kNorm) last_lane_.emplace(norm, features_, affine);
 }
 
 /// A matrix of d_model features as what a sublayer reads and writes of each lane.
 template <typename T>
-LaneList<Arithmetic<T>> LaneSite<T>::parts(MatrixView<Value> of_model) const {
-  LaneList<Value> list;
+template <typename V>
+LaneList<V> LaneSite<T>::parts(MatrixView<V> of_model) const {
+  LaneList<V> list;
   for (std::size_t c = 0; c < of_model.cols; c += features_) {
     list.push_back(of_model.block(0, c, of_model.rows, features_));
   }
   return list;
 }
+
+/// What z has for each row of a.
 template <typename T>
-LaneList<const Arithmetic<T>> LaneSite<T>::parts(MatrixView<const Value> of_model) const {
-  LaneList<const Value> list;
-  for (std::size_t c = 0; c < of_model.cols; c += features_) {
-    list.push_back(of_model.block(0, c, of_model.rows, features_));
-  }
-  return list;
+template <typename V>
+LaneList<V> LaneSite<T>::reads_of(MatrixView<V> z) const {
+  return form_.splits_features ? parts(z) : nn::lanes_of(z, reads_);
 }
 
 template <typename T>
@@ -151,8 +175,8 @@ MatrixView<const Arithmetic<T>> LaneSite<T>::read(const ResidualStream<T>& strea
     if (changes_ == Changes::kAll) read_from_.clear();
     read_from_.insert(read_from_.end(), carried.begin(), carried.end());
   }
-  z_.resize(rows, form_.splits_features ? lanes() * features_ : features_);
-  nn::mix<Value>(read_.numbers(), read_from_, parts(z_.view()), nn::Into::kReplace);
+  z_.resize(reads_ * rows, form_.splits_features ? lanes() * features_ : features_);
+  nn::mix<Value>(read_.numbers(), read_from_, reads_of(z_.view()), nn::Into::kReplace);
   return z_;
 }
 
@@ -267,13 +291,13 @@ void LaneSite<T>::read_backward(StreamGradient<T>& gradient, MatrixView<const Va
   LaneList<Value> d = gradient.lanes;
   if (last_lane_) {
     Matrix<Value>& d_last = pass.memory().d_last_lane;
-    d_last.resize(dz.rows, features_);
+    d_last.resize(x_.back().rows, features_);
     d_last.fill(0);
     d.back() = d_last;
   }
   nn::mix_backward<Value>({.m = read_.numbers(),
                            .in = read_from_,
-                           .d_out = parts(dz),
+                           .d_out = reads_of(dz),
                            .d_in = d,
                            .d_m = read_.d_numbers()});
   if (last_lane_) {
@@ -297,6 +321,11 @@ std::vector<LaneCoefficients<Arithmetic<T>>*> LaneSite<T>::mixes_of(Source sourc
 }
 
 template <typename T>
+LaneList<const Arithmetic<T>> LaneSite<T>::lanes_of(Source source) const {
+  return source_lanes(source, source == Source::kPrevious ? previous_ : x_);
+}
+
+template <typename T>
 void LaneSite<T>::make_coefficients() {
   for (LaneCoefficients<Value>* mix : mixes_of(Source::kNone)) mix->forward({});
   for (LaneHead<Value>& head : heads_) {
@@ -309,7 +338,7 @@ void LaneSite<T>::coefficients_backward(StreamGradient<T>& gradient) {
   const Matrix<Value> pending = std::move(gradient.of_previous);
   for (LaneCoefficients<Value>* mix : mixes_of(Source::kNone)) mix->backward({}, {});
   for (LaneHead<Value>& head : heads_) {
-    LaneList<Value> d_lanes = gradient.lanes;
+    LaneList<Value> d_lanes = source_lanes(head.source(), gradient.lanes);
     if (head.source() == Source::kPrevious) {
       gradient.of_previous.resize(previous_.size() * previous_.front().rows, features_);
       gradient.of_previous.fill(0);
@@ -329,6 +358,7 @@ void LaneSite<T>::list_parameters(const std::string& prefix, ParameterList<Value
   read_.list_parameters(join_names(prefix, "read"), list);
   if (carry_) carry_->list_parameters(join_names(prefix, "carry"), list);
   if (write_) write_->list_parameters(join_names(prefix, "write"), list);
+  for (LaneHead<Value>& head : heads_) list_parameter(list, prefix, "hidden", head.hidden());
   if (last_lane_) last_lane_->list_parameters(join_names(prefix, "last_lane"), list);
 }
 

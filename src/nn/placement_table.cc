@@ -142,6 +142,13 @@ double spread(const Place& place, Lane to, Lane) {
 Changes of_dense_former(const Place& place) {
   return place.sublayer == SublayerKind::kAttention ? Changes::kAppend : Changes::kLast;
 }
+bool reads_layers(const Place& place) {
+  return place.sublayer == SublayerKind::kAttention && place.lanes > 1;
+}
+/// Values, keys and queries.
+std::size_t of_attention(const Place& place) {
+  return place.sublayer == SublayerKind::kAttention ? 3 : 1;
+}
 /// About eight blocks, of whole layers.
 Changes of_attention_blocks(const Place& place) {
   const std::size_t sites = 2 * ((place.depth.layers + 7) / 8);
@@ -213,6 +220,12 @@ constexpr LaneForm growing(Changes (*changes)(const Place&), const MixForm& read
   form.read = read, form.carry = carry, form.exit = exit;
   return form;
 }
+/// Attention reads three mixes, whose numbers are made behind a hidden layer.
+constexpr LaneForm multiway(LaneForm form) {
+  form.reads = of_attention;
+  form.hidden = true;
+  return form;
+}
 constexpr LaneForm last_lane(LaneForm form, Slot of_sublayers) {
   form.last_lane = of_sublayers;
   form.last_lane_at_exit = Slot::kNorm;
@@ -224,6 +237,14 @@ constexpr MixForm kDenseAverage{
     .formula = "learned, the last", .base = last, .learned = [](const Place& place, Lane, Lane) {
       return place.lanes > 1;
     }};
+
+/// The embedding alone leaves nothing to choose, and a feed-forward reads what attention has left.
+constexpr MixForm kMultiway{
+    .formula = "learned, the last, + W·GELU(V·N(the last))",
+    .base = last,
+    .learned = [](const Place& place, Lane, Lane) { return reads_layers(place); },
+    .source = Source::kLast,
+    .made = reads_layers};
 
 constexpr Placement kPlacements[] = {
     {.name = "none", .used_by = "ablation: a residual without a norm"},
@@ -483,6 +504,12 @@ constexpr Placement kPlacements[] = {
      .final_norm = Slot::kNorm,
      .lanes = carried(growing(of_dense_former, {.formula = "the last", .base = newest},
                               kDenseAverage, kDenseAverage))},
+    {.name = "mudd",
+     .used_by = "MUDDFormer",
+     .source = "Xiao et al. 2025",
+     .before = Slot::kNorm,
+     .final_norm = Slot::kNorm,
+     .lanes = multiway(growing(of_dense_former, kMultiway, kMultiway, kMultiway))},
     {.name = "attention-residuals",
      .used_by = "Attention Residuals, full",
      .source = "arXiv 2603.15031",

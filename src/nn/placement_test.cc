@@ -18,15 +18,15 @@ using ::testing::ThrowsMessage;
 TEST(Placement, TableHasEveryRowOfTheDesign) {
   std::vector<std::string_view> names;
   for (const Placement& placement : placements()) names.push_back(placement.name);
-  EXPECT_THAT(
-      names,
-      ::testing::UnorderedElementsAre(
-          "none", "plain", "post", "pre", "sandwich", "reordered", "deepnorm", "rezero",
-          "layerscale", "depth-scaled", "admin", "scaled-branch", "keel", "completep", "peri",
-          "depth-scaled-sandwich", "parallel", "stochastic-depth", "highway", "orthogonal", "ngpt",
-          "x0", "two-lanes", "saved-skip", "backout", "residual-dual", "siamese", "span", "hyper",
-          "dynamic-hyper", "altup", "frac", "wide", "identity-hc", "mhc", "mhc-lite",
-          "single-pass-mhc", "dense-former", "attention-residuals", "block-attention-residuals"));
+  EXPECT_THAT(names,
+              ::testing::UnorderedElementsAre(
+                  "none", "plain", "post", "pre", "sandwich", "reordered", "deepnorm", "rezero",
+                  "layerscale", "depth-scaled", "admin", "scaled-branch", "keel", "completep",
+                  "peri", "depth-scaled-sandwich", "parallel", "stochastic-depth", "highway",
+                  "orthogonal", "ngpt", "x0", "two-lanes", "saved-skip", "backout", "residual-dual",
+                  "siamese", "span", "hyper", "dynamic-hyper", "altup", "frac", "wide",
+                  "identity-hc", "mhc", "mhc-lite", "single-pass-mhc", "dense-former", "mudd",
+                  "attention-residuals", "block-attention-residuals"));
 }
 
 /// The tutorial counts them from the first one on.
@@ -39,6 +39,7 @@ TEST(Placement, NumbersOfLanesAreThoseOfTheRows) {
   EXPECT_EQ(starting_lanes(find_placement("hyper"), 16), 16U);
   EXPECT_EQ(lanes_before(parse_placements("attention-residuals", 3), 0, 3), 7U);
   EXPECT_EQ(lanes_before(parse_placements("dense-former", 3), 0, 3), 4U);
+  EXPECT_EQ(lanes_before(parse_placements("mudd", 3), 0, 3), 4U);
   EXPECT_THAT([] { starting_lanes(find_placement("mhc"), 1); },
               ThrowsMessage<Error>(HasSubstr("placement \"mhc\" takes from 2 to 16 lanes, not 1")));
   EXPECT_THAT([] { starting_lanes(find_placement("pre"), 4); },

@@ -8,10 +8,11 @@
 
 namespace addnorm::nn {
 
-/// Makes the norm of a slot, if there is one. kUnit is RMSNorm without parameters, times 1/√d.
-template <typename N>
+/// Makes the norm of a slot, if there is one, or the norms of so many mixes. kUnit is RMSNorm
+/// without parameters, times 1/√d.
+template <typename N, typename... Mixes>
 void emplace_norm(Slot slot, std::optional<N>& norm, NormOptions options, std::size_t features,
-                  Affine affine, double output_scale = 1) {
+                  Affine affine, double output_scale = 1, Mixes... mixes) {
   if (slot == Slot::kNothing) return;
   if (slot == Slot::kUnit) {
     affine = Affine::kNone;
@@ -19,7 +20,7 @@ void emplace_norm(Slot slot, std::optional<N>& norm, NormOptions options, std::s
     output_scale = 1 / std::sqrt(static_cast<double>(features));
   }
   options.output_scale *= output_scale;
-  norm.emplace(options, features, affine);
+  norm.emplace(options, features, affine, mixes...);
 }
 
 }  // namespace addnorm::nn

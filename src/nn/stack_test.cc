@@ -314,6 +314,45 @@ TEST(Admin, SkipsGrowWithTheVarianceOfTheBranchesBefore) {
   }
 }
 
+/// Weights of 0 behind hidden units of 0 would stay so for ever.
+TEST(Decoder, HiddenLayersOfLanesAreDrawn) {
+  constexpr std::size_t kLayers = 3;
+  Decoder<double> decoder(
+      {.block = small_block(), .placements = parse_placements("mudd", kLayers), .context = 4});
+  TorchGenerator generator(2);
+  initialize(decoder, Initialization::kXavier, generator);
+  const std::vector<std::int32_t> tokens{1, 2, 3, 4};
+  decoder.backward(decoder.forward(tokens, {}));
+  std::size_t weights = 0;
+  for (const auto& [name, parameter] : decoder.parameters()) {
+    const auto is_zero = [](double v) { return v == 0; };
+    if (name.ends_with(".hidden")) {
+      EXPECT_TRUE(std::ranges::none_of(parameter->value.flat(), is_zero)) << name;
+    }
+    if (!name.ends_with("read.weight") && !name.ends_with("carry.weight")) continue;
+    ++weights;
+    EXPECT_TRUE(std::ranges::all_of(parameter->value.flat(), is_zero)) << name;
+    EXPECT_TRUE(std::ranges::none_of(parameter->gradient.flat(), is_zero)) << name;
+  }
+  EXPECT_EQ(weights, 2 * (kLayers - 1) + 1) << "of all layers but the first, and of the exit";
+}
+
+/// What a placement of one's own must not ask for.
+TEST(AddNorm, RefusesSeveralMixesWhereTheyHaveNoMeaning) {
+  const auto made = [](Placement placement) {
+    placement.lanes.reads = [](const Place&) { return std::size_t{3}; };
+    const AddNorm<double> add_norm(placement, {.d_model = 8, .lanes = 2});
+  };
+  Placement difference = find_placement("hyper");
+  EXPECT_NO_THROW(made(difference));
+  difference.update = Update::kDifference;
+  EXPECT_THROW(made(difference), Error);
+  EXPECT_THROW(made(find_placement("frac")), Error);
+  Placement hidden = find_placement("dynamic-hyper");
+  hidden.lanes.hidden = true;
+  EXPECT_THROW(AddNorm<double>(hidden, {.d_model = 8, .lanes = 2}), Error) << "of each lane";
+}
+
 TEST(Stack, RefusesAnEmptyBatch) {
   Case c("pre");
   c.pass.batch = 0;

@@ -70,6 +70,7 @@ std::string formulas(const Placement& p) {
   std::string f = normalized(p.inside, branch);
   if (p.inside_gamma.formula != "1")
     f += fmt::format(", γ = {} at the start", p.inside_gamma.formula);
+  if (p.lanes.reads({}) > 1) f += ", one a each for values, keys and queries";
   parts.push_back("f = " + f);
   if (p.lanes.several()) {
     parts.push_back(fmt::format("X' = {}", p.lanes.grows

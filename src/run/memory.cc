@@ -29,9 +29,9 @@ struct Sizes {
   std::size_t branch;  ///< bytes of a value of a branch
 };
 
-std::size_t norms(const Placement& p) {
-  return (p.before == Slot::kNorm) + (p.inside == Slot::kNorm) + (p.after == Slot::kNorm) +
-         (p.lanes.last_lane == Slot::kNorm);
+std::size_t norms(const Placement& p, const Place& place) {
+  return (p.before == Slot::kNorm) * p.lanes.reads(place) + (p.inside == Slot::kNorm) +
+         (p.after == Slot::kNorm) + (p.lanes.last_lane == Slot::kNorm);
 }
 
 /// The learned numbers of a norm.
@@ -55,7 +55,7 @@ std::size_t add_norm_values(const Sizes& s) {
   std::size_t values = 0;
   const std::size_t of_norm = norm_values(s);
   for_each_add_norm(s, [&](const Placement& p, const Place& place) {
-    values += of_norm * norms(p);
+    values += of_norm * norms(p, place);
     if (p.update == Update::kGated) values += s.d * s.d + s.d;
     if (p.lanes.several()) values += lane_weights(p.lanes, place, s.d);
   });
@@ -91,13 +91,15 @@ std::size_t count_parameters(const Sizes& s) {
 /// Of one sublayer's Add & Norm, what AddNorm keeps.
 std::size_t add_norm_bytes(const Sizes& s, const Placement& p, const Place& place) {
   const bool keeps_input = p.before == Slot::kNorm || s.branch != kFloat;
-  const std::size_t branches = keeps_input + 1 + (p.inside == Slot::kNorm);
+  const std::size_t reads = p.lanes.reads(place);
+  const std::size_t branches = keeps_input * reads + 1 + (p.inside == Slot::kNorm);
   std::size_t streams = 1 + (p.after == Slot::kNorm);
   if (p.lanes.several()) {
     const Changes changes = p.lanes.changes(place);
     const std::size_t changed =
         changes == Changes::kAll && !p.lanes.splits_features ? place.lanes : 1;
     streams += changed * (1 + p.lanes.reads_carried) + (p.lanes.last_lane == Slot::kNorm);
+    streams += reads - 1;
   }
   return s.rows * s.d * (branches * s.branch + streams * kFloat);
 }

@@ -98,7 +98,7 @@ TEST_F(TextGeneratorTest, OnlyTheLastBytesOfALongPromptCount) {
 /// Of placements with lanes, too: what attention keeps of tokens is all that later ones need.
 TEST(TextGenerator, MakesEachByteFromTheContextBeforeIt) {
   for (const char* placement : {"pre", "stochastic-depth", "siamese", "dynamic-hyper", "altup",
-                                "mhc", "single-pass-mhc", "block-attention-residuals"}) {
+                                "mhc", "single-pass-mhc", "mudd", "block-attention-residuals"}) {
     Decoder<float> decoder = drawn(placement);
     std::string text = "abc";
     TextGenerator generator(decoder, text, {.temperature = 0}, 0);

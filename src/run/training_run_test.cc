@@ -127,7 +127,7 @@ TEST_F(TrainingRunTest, ABreakLeavesTheSameBitsWithEveryNorm) {
 }
 
 TEST_F(TrainingRunTest, ABreakLeavesTheSameBitsWithLanes) {
-  for (const char* placement : {"altup", "mhc", "attention-residuals"}) {
+  for (const char* placement : {"altup", "mhc", "mudd", "attention-residuals"}) {
     config_.placement = placement;
     expect_same_bits_after_a_break(placement);
   }

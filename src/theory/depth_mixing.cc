@@ -135,7 +135,8 @@ LaneNumbers numbers_of(const BareSublayer& sublayer, const LearnedNumbers& learn
     numbers.write.back() = 1;
   }
   const std::size_t read_from = form.reads_carried ? numbers.lanes_after : n;
-  numbers.read = mix_numbers(form.read, place, 1, read_from, learned.read);
+  numbers.read = mix_numbers(form.read, place, form.reads(place), read_from, learned.read);
+  numbers.read.resize(read_from);
   if (form.reads_carried) numbers.read = product(numbers.read, numbers.carry, read_from);
   return numbers;
 }

@@ -26,7 +26,8 @@ struct BareStack {
   std::vector<double> branch_power = {};     ///< of what each sublayer gives; empty: 1
 };
 
-/// z = a·R(X) and X′ = A·X + b ⊗ u of a sublayer, X of n lanes. Matrices stand row by row.
+/// z = a·R(X) and X′ = A·X + b ⊗ u of a sublayer, X of n lanes. Matrices stand row by row. Where
+/// attention reads three mixes, z is the first, of its values: the others say where it looks.
 struct LaneNumbers {
   std::size_t lanes = 1, lanes_after = 1;
   std::vector<double> read = {};   ///< a: n

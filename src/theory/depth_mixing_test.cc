@@ -20,8 +20,8 @@ std::vector<std::vector<double>> mixing_of(const std::string& placement, std::si
 TEST(DepthMixing, IsWhatThePapersSay) {
   // Without a norm on the stream every sublayer reads the plain sum of all before it.
   EXPECT_EQ(mixing_of("none", 2)[3], (std::vector<double>{1, 1, 1, 1, 0}));
-  // Hyper-connections start as pre-norm (Zhu et al. 2024), AltUp and DenseFormer as well.
-  for (const char* placement : {"hyper", "altup", "dense-former"}) {
+  // Hyper-connections start as pre-norm (Zhu et al. 2024), AltUp, DenseFormer and MUDD as well.
+  for (const char* placement : {"hyper", "altup", "dense-former", "mudd"}) {
     EXPECT_EQ(mixing_of(placement, 2)[3], mixing_of("pre", 2)[3]) << placement;
   }
   // Post-norm divides by √2 in each sublayer.

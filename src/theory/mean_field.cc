@@ -210,7 +210,8 @@ class NormMoments {
 };
 
 /// One Add & Norm, in the order of src/nn/add_norm.cc: z = a·R(X), h = before(z), f = inside(F(h)),
-/// X′ = after(A·X + b ⊗ u). One lane has a = 1, A = skip and b = gain.
+/// X′ = after(A·X + b ⊗ u). One lane has a = 1, A = skip and b = gain. Of several mixes that are
+/// read F is made of the first, the values', as the queries are 0.
 class AddNormMoments {
  public:
   AddNormMoments(const WideStack& stack, const Placement& placement, const Place& place)
@@ -232,16 +233,20 @@ class AddNormMoments {
 
   Gram forward(const Gram& x, StackMoments& out) {
     read_ = mixes_.read;
-    read_.back() *=
-        std::sqrt(norm_factor(stack_, placement_.lanes.last_lane, x(x.lanes() - 1, x.lanes() - 1)));
-    const TokenMoments z = x.mixed(read_)(0, 0);
-    observe(Point::kX, z, out);
+    const std::size_t n = x.lanes();
+    const double last = std::sqrt(norm_factor(stack_, placement_.lanes.last_lane, x(n - 1, n - 1)));
+    for (std::size_t k = n - 1; k < read_.size(); k += n) read_[k] *= last;
+    const Gram z = x.mixed(read_);
     const double scale = placement_.before_scale.value(place_.depth);
-    before_ = NormMoments(stack_, placement_.before, z, scale * scale);
-    const TokenMoments h = before_.value();
-    if (placement_.before != Slot::kNothing) observe(Point::kBefore, h, out);
+    for (std::size_t i = 0; i < z.lanes(); ++i) {
+      const NormMoments norm(stack_, placement_.before, z(i, i), scale * scale);
+      observe(Point::kX, z(i, i), out, i);
+      if (placement_.before != Slot::kNothing) observe(Point::kBefore, norm.value(), out, i);
+      if (i == 0) before_ = norm;
+    }
+    read_.resize(n);
     TokenMoments f;
-    for (Branch& branch : branches_) f = f + branch.forward(h);
+    for (Branch& branch : branches_) f = f + branch.forward(before_.value());
     observe(Point::kBranch, f, out);
     const double gamma = placement_.inside_gamma.value(place_.depth);
     inside_ = NormMoments(stack_, placement_.inside, f, gamma * gamma);
@@ -311,7 +316,7 @@ class AddNormMoments {
   Placement placement_;
   Place place_;
   InitialMixes mixes_;
-  std::vector<double> read_;  // a, with what R makes of the last lane
+  std::vector<double> read_;  // what F is made of: a, with what R makes of the last lane
   std::vector<Branch> branches_;
   NormMoments before_, inside_, after_;
 };

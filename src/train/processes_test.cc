@@ -136,7 +136,7 @@ TEST(TrainerOnProcesses, GoesAsOneDoes) {
 TEST(TrainerOnProcesses, GoesAsOneDoesWithLanesAndRandomDepth) {
   const TrainerOptions options{.batch = 12, .learning_rate = {1e-2, 3}, .seed = 3};
   for (const char* placement :
-       {"mhc", "altup", "siamese", "attention-residuals", "stochastic-depth"}) {
+       {"mhc", "altup", "siamese", "mudd", "attention-residuals", "stochastic-depth"}) {
     SCOPED_TRACE(placement);
     expect_like_one_process<double>(2, options, 0, 1e-11, placement);
     expect_like_one_process<BFloat16>(2, options, 0, 1e-2, placement);

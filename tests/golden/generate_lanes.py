@@ -14,6 +14,8 @@ start with where the implementation has that. Parameters here are ours, and thei
 so that gradients come out in our layout too. Sublayer s, from 0, is
 
     f_c = (0.5 + 0.1·c)·tanh(h_{c - s - 1}), with h turned around at its ends
+
+and where it reads several mixes, h is the first and twice the second and three times the third.
 """
 
 import contextlib
@@ -408,6 +410,44 @@ def of_dense_former():
     case.save(case.norm("final_norm", x))
 
 
+def of_mudd():
+    path = "pytorch/muddformer/modeling_muddformer.py"
+    mudd = load(f"MUDDFormer/{path}", **{
+        "configuration_muddformer": {"MUDDFormerConfig": None},
+        "transformers": {},
+        "transformers.modeling_utils": {"PreTrainedModel": nn.Module}})
+    case = Case("mudd", f"Caiyun-AI/MUDDFormer {path}, and its start in jax/MaxText", layers=3)
+    config = types.SimpleNamespace(dim=case.d_model, norm_eps=EPS, dense_type="qkvr",
+                                   expand_last=False, round64=False)
+    kept, reads = [case.x[:1]], [case.x[:1]] * 4
+    for i in range(case.layers):
+        site = case.site(2 * i)
+        *vkq, residual = reads
+        h = sum((k + 1) * case.norm(f"{site}.before.{k}", z) for k, z in enumerate(vkq))
+        x = residual + case.branch(2 * i, h)
+        x = x + case.pre_norm_branch(2 * i + 1, x)
+        kept.append(x)
+        n, last = i + 2, i + 1 == case.layers
+        name = "exit" if last else case.site(2 * i + 2)
+        rows = {f"{name}.read": 1} if last else {f"{name}.read": 3, f"{name}.carry": 1}
+        units = n * sum(rows.values())
+        # Theirs are queries, keys, values and the residual; ours read values first.
+        order = [0] if last else [2, 1, 0, 3]
+        theirs = mudd.MultiwayDynamicDenseBlock(config, i, last_layer=last)
+        numbers = functional_call(theirs, {
+            "w1.weight": case.parameter(f"{name}.hidden", units, case.d_model),
+            "w2.weight": torch.cat([case.parameter(f"{mix}.weight", to * n, units)
+                                    for mix, to in rows.items()]).view(-1, n, units)[order]
+                              .flatten(0, 1)}, (x,))
+        static = torch.cat([case.mix(mix, to, n) for mix, to in rows.items()])[order]
+        made = theirs.layer_mix(kept, numbers + static[:, None, None])
+        reads = [made[k] for k in order]
+        for mix, to in rows.items():
+            case.initial |= {f"{mix}.weight": torch.zeros(to * n, units),
+                             f"{mix}.base": torch.eye(n)[-1].repeat(to)}
+    case.save(case.norm("final_norm", reads[0]))
+
+
 # ---- nanochat/gpt.py of karpathy/nanochat: x0 and backout ------------------------------------
 
 
@@ -650,6 +690,7 @@ def main():
     of_mhc_lite(tile)
     of_attention_residuals()
     of_dense_former()
+    of_mudd()
     of_nanochat()
     of_residual_dual()
     of_orthogonal()

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "addnorm/nn/lane_site.h"
+#include "addnorm/nn/mix_norms.h"
 #include "addnorm/nn/norm.h"
 #include "addnorm/nn/placement.h"
 #include "addnorm/nn/residual_stream.h"
@@ -28,7 +29,8 @@ struct AddNormOptions {
 ///     h = before(x);  f = inside(F(h));  s = skip ⊙ x + gain ⊙ dropout(u);  y = after(s)
 ///
 /// where u is f for most placements. A stream of several lanes has x = a·R(X) and
-/// s = A·X + b ⊗ dropout(u), of whose lanes `after` normalizes the first.
+/// s = A·X + b ⊗ dropout(u), of whose lanes `after` normalizes the first. Where F reads several
+/// mixes, x and h have the rows of one below those of the other, each with a `before` of its own.
 ///
 /// Holds what its backward needs but x itself, which must keep its values until then; a forward and
 /// its backward follow each other.
@@ -62,6 +64,7 @@ class AddNorm {
   MatrixView<T> write_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
   void read_backward(StreamGradient<T>& gradient, MatrixView<const T> d_before,
                      const Pass<T>& pass);
+  std::size_t reads() const { return lanes_ ? lanes_->reads() : 1; }
   MatrixView<const T> branch_input() const;
   MatrixView<const T> branch_output() const { return inside_ ? f_.view() : branch_.view(); }
   Scale<Value> scale(const ResidualFactor& factor, const Parameter<Value>& learned) const;
@@ -75,7 +78,7 @@ class AddNorm {
 
   Placement placement_;
   AddNormOptions options_;
-  std::optional<Norm<T, Value, T>> before_;
+  std::optional<MixNorms<T>> before_;
   std::optional<Norm<T, T>> inside_;
   std::optional<Norm<T>> after_;
   Parameter<Value> skip_, gain_;  // empty where the factor is a constant

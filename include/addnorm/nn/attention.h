@@ -51,7 +51,8 @@ struct AttentionForm {
 ///
 ///     head_i = softmax(Q_i·K_iᵀ/√d_head + mask)·V_i,  y = concat(head_i)·Woᵀ + bo
 ///
-/// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention. The weights are computed
+/// with Q = query·Wqᵀ + bq and so on. As a Sublayer it is self-attention; where it reads three
+/// mixes of lanes, these are what values, keys and queries are made of. The weights are computed
 /// for some queries at a time and not stored; backward recomputes them. Keys and values are stored;
 /// with Pass::past the new tokens are appended.
 template <typename T>
@@ -80,11 +81,11 @@ class MultiHeadAttention : public Sublayer<T> {
                             const Pass<T>& pass);
 
   void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) override {
-    forward({x, x, x}, y, pass);
+    forward(three_of<Inputs>(x, pass), y, pass);
   }
   void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,
                 const Pass<T>& pass) override {
-    backward({x, x, x}, dy, {dx, dx, dx}, pass);
+    backward(three_of<Inputs>(x, pass), dy, three_of<Gradients>(dx, pass), pass);
   }
 
   ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
@@ -105,6 +106,17 @@ class MultiHeadAttention : public Sublayer<T> {
     std::size_t sequence, head;
     std::size_t first, queries, keys;
   };
+
+  /// What is read or written in one matrix: the same for all three, or values, keys and queries one
+  /// below the other.
+  template <typename Three, typename V>
+  static Three three_of(MatrixView<V> all, const Pass<T>& pass) {
+    const std::size_t rows = pass.rows();
+    if (all.rows != 3 * rows) return {all, all, all};
+    return {.query = all.block(2 * rows, 0, rows, all.cols),
+            .key = all.block(rows, 0, rows, all.cols),
+            .value = all.block(0, 0, rows, all.cols)};
+  }
 
   std::size_t n_tiles() const;
   void check(const Inputs& in, const Pass<T>& pass) const;

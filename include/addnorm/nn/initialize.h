@@ -31,13 +31,14 @@ template <typename T>
 ADDNORM_API void initialize(Linear<T>& linear, Initialization initialization,
                             TorchGenerator& generator, double gain = 1);
 
-/// Draws query, key, value, output, up, (gate,) down, then the gates of highways, in this order.
-/// The placements' initial_gain scales value, output and the feed-forward weights.
+/// Draws query, key, value, output, up, (gate,) down, then what the two Add & Norms have: the gates
+/// of highways, hidden layers of lanes' mixes. The placements' initial_gain scales value, output
+/// and the feed-forward weights.
 template <typename T>
 ADDNORM_API void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
                             Initialization initialization, TorchGenerator& generator);
 
-/// Draws token and position embeddings, the blocks, the head.
+/// Draws token and position embeddings, the blocks, a hidden layer of the exit's mix, the head.
 template <typename T>
 ADDNORM_API void initialize(Decoder<T>& decoder, Initialization initialization,
                             TorchGenerator& generator);

@@ -22,7 +22,11 @@ enum class MixUse { kRead, kCarry, kWrite };
 /// A mix has to × from numbers, of lanes with so many features.
 struct MixShape {
   std::size_t to = 1, from = 1, features = 1;
+  std::size_t hidden = 0;  ///< units between the source and the weights; 0: there is no layer
 };
+/// How many values a token's source has.
+ADDNORM_API std::size_t source_width(MixForm::Source source, const Place& place,
+                                     std::size_t features);
 /// Rows and columns of its weights; none where the numbers are not made of anything.
 struct MixWeights {
   std::size_t rows = 0, cols = 0;
@@ -38,7 +42,7 @@ ADDNORM_API std::vector<double> initial_numbers(const MixForm& form, const Place
 /// write·f, whatever it is that it computes by.
 struct InitialMixes {
   std::size_t lanes = 1, lanes_after = 1;
-  std::vector<double> read;   ///< n
+  std::vector<double> read;   ///< n, for each mix that it reads
   std::vector<double> carry;  ///< n′·n
   std::vector<double> write;  ///< n′
 };

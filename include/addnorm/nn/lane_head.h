@@ -9,7 +9,8 @@
 namespace addnorm {
 
 /// The products and norms that the mixes of a sublayer are made of, W·N(source), for all mixes that
-/// have the same source: each lane is multiplied with the weights of all of them at once.
+/// have the same source: each lane is multiplied with the weights of all of them at once. Behind a
+/// hidden layer, which they share, W·GELU(V·N(source)).
 template <typename V>
 class LaneHead {
  public:
@@ -17,9 +18,11 @@ class LaneHead {
   template <typename T>
   using Lanes = std::vector<MatrixView<T>>;
 
-  explicit LaneHead(MixForm::Source source) : source_(source) {}
+  /// `hidden`: of V; nothing where there is no hidden layer, as where each lane has its own norm.
+  ADDNORM_API explicit LaneHead(MixForm::Source source, const MixWeights& hidden = {});
 
   MixForm::Source source() const { return source_; }
+  Parameter<V>& hidden() { return hidden_; }  ///< V, or empty
 
   /// Makes the numbers of the mixes, a row for each token of the lanes.
   ADDNORM_API void forward(const Mixes& mixes, const Lanes<const V>& lanes);
@@ -30,20 +33,31 @@ class LaneHead {
 
  private:
   void gather_weights(const Mixes& mixes);
+  void multiply(const Lanes<const V>& lanes);
+  void multiply_backward(const Lanes<const V>& lanes, const Lanes<V>& d_lanes,
+                         MatrixView<const V> d_products, MatrixView<const V> d_reciprocals);
+  void hide();
+  void hide_backward(Matrix<V>& d_products, Matrix<V>& d_reciprocals);
+  /// What the source is multiplied with.
+  Parameter<V>& map() { return hidden_.empty() ? weight_ : hidden_; }
+  MatrixView<const V> reciprocals() const { return hidden_.empty() ? reciprocals_ : ones_; }
   bool lane_by_lane() const { return source_ == MixForm::Source::kLane; }
   std::size_t norm_of(std::size_t lane) const { return lane_by_lane() ? lane : 0; }
   V adds_products(std::size_t lane) const;
   template <typename T>
   MatrixView<T> weights_of(MatrixView<T> all, std::size_t lane, std::size_t features) const;
   template <typename T>
-  MatrixView<T> products_of(MatrixView<T> all, std::size_t lane) const;
+  MatrixView<T> products_of(MatrixView<T> all, std::size_t lane);
   template <typename T>
   MixInputs<T> inputs(std::size_t first, MatrixView<T> products, MatrixView<T> reciprocals) const;
 
   MixForm::Source source_;
-  Matrix<V> weight_;       // those of all mixes, one below the other
-  Matrix<V> products_;     // a row for each token: weight_·x, or that of each lane
-  Matrix<V> reciprocals_;  // 1/√(mean of squares + ε), of each token or of each of its lanes
+  Parameter<V> weight_;     // those of all mixes, one below the other
+  Parameter<V> hidden_;     // V
+  Matrix<V> products_;      // a row for each token: weight_·x, or that of each lane
+  Matrix<V> reciprocals_;   // 1/√(mean of squares + ε), of each token or of each of its lanes
+  Matrix<V> sums_, units_;  // V·N(source), and its GELU
+  Matrix<V> ones_;          // units are not normalized
 };
 
 }  // namespace addnorm

@@ -11,7 +11,7 @@
 
 namespace addnorm {
 
-/// How many values the weights of a sublayer's mixes have.
+/// How many values the weights of a sublayer's mixes have, and of the hidden layer before them.
 ADDNORM_API std::size_t lane_weights(const LaneForm& form, const Place& place, std::size_t d_model);
 
 /// The form by which a stream's exit reads, which changes nothing: c stands for a.
@@ -31,7 +31,7 @@ class LaneSite {
   std::size_t lanes() const { return place_.lanes; }
   std::size_t lanes_after() const { return place_.lanes + (changes_ == Changes::kAppend); }
 
-  /// z, which stays valid until the next read.
+  /// z, which stays valid until the next read; of several mixes, one below the other.
   ADDNORM_API MatrixView<const Value> read(const ResidualStream<T>& stream, const Pass<T>& pass);
   /// The stream becomes X′.
   ADDNORM_API void write(ResidualStream<T>& stream, MatrixView<const T> u);
@@ -44,6 +44,8 @@ class LaneSite {
                                  const Pass<T>& pass);
 
   Changes changes() const { return changes_; }
+  std::size_t reads() const { return reads_; }  ///< how many mixes
+  std::vector<LaneHead<Value>>& heads() { return heads_; }
   /// The numbers of the last read and write, of one row where all tokens have the same: a, of as
   /// many rows as the sublayer reads; A; b. Absent: A and b where the sublayer changes the last
   /// lane alone, and b where it appends one.
@@ -59,23 +61,24 @@ class LaneSite {
   static MatrixView<const Value> numbers_of(const std::optional<LaneCoefficients<Value>>& mix) {
     return mix ? mix->numbers() : MatrixView<const Value>();
   }
-  LaneList<Value> parts(MatrixView<Value> of_model) const;
-  LaneList<const Value> parts(MatrixView<const Value> of_model) const;
+  template <typename V>
+  LaneList<V> parts(MatrixView<V> of_model) const;
+  template <typename V>
+  LaneList<V> reads_of(MatrixView<V> z) const;
   MatrixView<const Value> in_stream_type(MatrixView<const T> u);
   LanesForward<Value, T> kernel_arguments(MatrixView<const T> u) const;
   void carry(const LaneList<Value>& to) const;
   void mix_backward(StreamGradient<T>& gradient, MatrixView<T> du, const Pass<T>& pass);
   void carry_backward(StreamGradient<T>& gradient, const Pass<T>& pass);
   std::vector<LaneCoefficients<Value>*> mixes_of(MixForm::Source source);
-  const LaneList<const Value>& lanes_of(MixForm::Source source) const {
-    return source == MixForm::Source::kPrevious ? previous_ : x_;
-  }
+  LaneList<const Value> lanes_of(MixForm::Source source) const;
   void make_coefficients();
   void coefficients_backward(StreamGradient<T>& gradient);
 
   LaneForm form_;
   Place place_;
   Changes changes_;
+  std::size_t reads_;
   std::size_t features_;  // of a lane
   LaneCoefficients<Value> read_;
   std::optional<LaneCoefficients<Value>> carry_, write_;

@@ -71,7 +71,8 @@ template <typename T>
 class ADDNORM_API Sublayer {
  public:
   virtual ~Sublayer() = default;
-  /// y = F(x), rows × d_model each.
+  /// y = F(x), rows × d_model each. Of a placement that reads several mixes of lanes x has so many
+  /// times the rows: all of one mix, then all of the next.
   virtual void forward(MatrixView<const T> x, MatrixView<T> y, const Pass<T>& pass) = 0;
   /// dx = dF(dy), with what the last forward has left; adds to the parameters' gradients.
   virtual void backward(MatrixView<const T> x, MatrixView<const T> dy, MatrixView<T> dx,

@@ -66,6 +66,7 @@ struct Place {
 ///     map(base + scale·act(W·N(source)))
 ///
 /// N divides by the root mean square. Without a source a mix is map(base), the same for all tokens.
+/// Behind a hidden layer (LaneForm::hidden) GELU(V·N(source)) stands for N(source).
 struct MixForm {
   enum class Source {
     kNone,
@@ -73,6 +74,7 @@ struct MixForm {
     kPrevious,  ///< the same, as the sublayer before this one has read them (single-pass mHC); the
                 ///< first sublayer, which has none before it, reads the first lane alone
     kLane,      ///< the lane that a number reads, or writes to
+    kLast,      ///< the last lane
   };
   enum class Act { kNone, kTanh };
   enum class Map {
@@ -91,6 +93,8 @@ struct MixForm {
   bool (*learned)(const Place&, std::size_t to,
                   std::size_t from) = [](const Place&, std::size_t, std::size_t) { return false; };
   Source source = Source::kNone;
+  /// Where the numbers are made of the source; elsewhere they are map(base).
+  bool (*made)(const Place&) = [](const Place&) { return true; };
   Act act = Act::kNone;
   double scale = 1;  ///< learned from there on, unless it is 1
   Map map = Map::kNone;
@@ -116,6 +120,13 @@ struct LaneForm {
   MixForm write = {};  ///< b
   MixForm exit = {};   ///< c, which reads the stack's output
   Changes (*changes)(const Place&) = [](const Place&) { return Changes::kAll; };
+  /// How many mixes of the lanes a sublayer reads, a row of a for each. Attention may read three:
+  /// of the first it makes values, of the second keys, of the third queries. So the first is what
+  /// passes through.
+  std::size_t (*reads)(const Place&) = [](const Place&) { return std::size_t{1}; };
+  /// Whether a sublayer's mixes are made behind a hidden layer, which has as many units as it makes
+  /// numbers.
+  bool hidden = false;
   /// Whether z is read from A·X, and not from X.
   bool reads_carried = false;
   /// Whether the lanes are parts of one stream's features, as are z and f.
@@ -134,8 +145,8 @@ struct LaneForm {
 ///
 ///     z = a·R(X);  h = before(z);  f = inside(F(h));  X′ = after(A·X + b ⊗ u)
 ///
-/// where `after` is of the first lane. AddNorm reads these fields and nothing else, so any row of
-/// one's own works as well.
+/// where `after` is of the first lane, and z has a row for each mix that F reads, with a norm of
+/// its own. AddNorm reads these fields and nothing else, so any row of one's own works as well.
 struct Placement {
   std::string_view name = {};
   std::string_view used_by = {};

@@ -53,7 +53,9 @@ struct Site {
   Point point = Point::kX;
   NormSlot norm = NormSlot::kNone;
   Projection projection = Projection::kNone;
-  std::size_t lane = 0;  ///< of a sum, where the stream has several
+  /// Of a sum, where the stream has several; of what is read, which mix of them, where a sublayer
+  /// reads several.
+  std::size_t lane = 0;
 
   /// Whether it is in a layer, and not before or behind all of them.
   constexpr bool in_layer() const {

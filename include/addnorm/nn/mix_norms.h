@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "addnorm/nn/norm.h"
+
+namespace addnorm {
+
+/// The norms of the mixes that a sublayer reads, whose rows stand one below the other: of the same
+/// kind, each with parameters of its own.
+template <typename T>
+class MixNorms {
+ public:
+  using Value = Arithmetic<T>;
+  using One = Norm<T, Value, T>;
+
+  ADDNORM_API MixNorms(const NormOptions& options, std::size_t features, Affine affine,
+                       std::size_t mixes);
+
+  One& front() { return norms_.front(); }
+
+  ADDNORM_API void forward(MatrixView<const Value> x, MatrixView<T> y, const Pass<T>& pass);
+  /// As of one norm, but without `skip`.
+  ADDNORM_API void backward(const typename One::Backward& args, const Pass<T>& pass);
+  /// The site's lane is the number of the mix.
+  ADDNORM_API void observe(Site site, MatrixView<const Value> x, const Pass<T>& pass) const;
+  /// As of one norm where there is one; of several, "prefix.0.gamma" and so on.
+  ADDNORM_API void list_parameters(const std::string& prefix, ParameterList<Value>& list);
+
+ private:
+  std::vector<One> norms_;
+};
+
+}  // namespace addnorm
