@@ -88,7 +88,8 @@ class BackwardLoops {
     std::size_t first = 0;
     std::size_t count = 0;
     std::size_t slot = 0;
-    static constexpr bool scaled = false;  ///< such rows have a mode of their own
+    /// Such rows have a mode of their own.
+    static constexpr bool scaled = false;  // NOLINT(readability-identifier-naming)
     HWY_ALIGN V shift[kRowGroup] = {};
     HWY_ALIGN V offset[kRowGroup] = {};
     HWY_ALIGN V slope[kRowGroup] = {};

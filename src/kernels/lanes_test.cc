@@ -21,7 +21,6 @@ namespace {
 using testing::all_instruction_sets;
 using testing::gradient_error;
 using ::testing::HasSubstr;
-using testing::Normal;
 using testing::random_vector;
 using testing::relative_error;
 using testing::same_bits;

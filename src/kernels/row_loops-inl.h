@@ -58,10 +58,8 @@ template <typename Direction>
 RowSteps<Direction> choose_steps(bool plain, bool from_memory, bool centred) {
   if constexpr (Direction::kHasFastLoops) {
     if (plain && from_memory) return Direction::template steps<LoopMode<true, true, false>>();
-    if (plain) {
-      return centred ? Direction::template steps<LoopMode<true, false, false>>()
-                     : Direction::template steps<LoopMode<false, false, false>>();
-    }
+    if (plain && centred) return Direction::template steps<LoopMode<true, false, false>>();
+    if (plain) return Direction::template steps<LoopMode<false, false, false>>();
   }
   return Direction::template steps<LoopMode<true, true, true>>();
 }

@@ -21,7 +21,6 @@ using testing::NormCase;
 using testing::relative_error;
 using testing::same_bits;
 using ::testing::ThrowsMessage;
-using testing::to_double;
 
 constexpr NormKind kKinds[] = {NormKind::kDyT, NormKind::kDerf};
 

@@ -81,6 +81,7 @@ DrawnStack drawn_stack(std::vector<BlockPlacement> placements) {
 
 std::vector<std::vector<double>> products(const std::vector<theory::LaneNumbers>& numbers) {
   std::vector<std::vector<double>> all;
+  all.reserve(numbers.size());
   for (const theory::LaneNumbers& of_sublayer : numbers) {
     all.push_back(all.empty() ? of_sublayer.carry
                               : product(of_sublayer.carry, all.back(), of_sublayer.lanes));

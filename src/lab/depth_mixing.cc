@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "lab/bare_stream.h"
@@ -99,7 +100,8 @@ Series curve(const std::string& name, const std::vector<double>& row, std::size_
 HeatMap map(std::string name, const std::vector<std::vector<double>>& m) {
   HeatMap map{.name = std::move(name), .rows = {}};
   for (std::size_t l = 0; l < m.size(); ++l) {
-    std::vector<double>& row = map.rows.emplace_back(m[l].begin(), m[l].begin() + l + 1);
+    const auto entries = std::span(m[l]).first(l + 1);
+    std::vector<double>& row = map.rows.emplace_back(entries.begin(), entries.end());
     double largest = 0;
     for (const double entry : row) largest = std::max(largest, std::abs(entry));
     for (double& entry : row) entry /= largest;

@@ -140,7 +140,7 @@ FigureResult lanes(const FigureOptions& options) {
   for (const std::string& name : options.placements) {
     const std::vector<BlockPlacement> placements = parse_placements(name, options.layers[0]);
     const auto add = [&](Panel& panel, const char* when, const DrawnStack& stack) {
-      const Differences differences = differences_of(stack, options);
+      Differences differences = differences_of(stack, options);
       panel.measured.push_back(mean_curve(name, differences.sublayers, differences.measured));
       panel.predicted.push_back(agreeing(name, differences));
       result.checks.push_back(

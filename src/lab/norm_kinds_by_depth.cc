@@ -57,6 +57,7 @@ Series growth_of_slope(const std::string& name, const std::vector<double>& depth
   const Series mean = mean_curve(name, {0, 1}, slopes);
   Series growth{.name = name, .x = {0}, .y = {mean.y[1] / mean.y[0]}};
   std::vector<std::vector<double>> rests;  // to first order, what seeds differ by
+  rests.reserve(slopes.size());
   for (const auto& of_seed : slopes) rests.push_back({of_seed[1] - growth.y[0] * of_seed[0]});
   growth.error = {mean_curve(name, {0}, rests).error[0] / std::abs(mean.y[0])};
   return growth;

@@ -35,7 +35,8 @@ View view_of(const Vector& row) {
 Rows in_rows(std::span<const double> numbers, std::size_t cols) {
   Rows rows;
   for (std::size_t i = 0; i < numbers.size(); i += cols) {
-    rows.emplace_back(numbers.begin() + i, numbers.begin() + i + cols);
+    const auto row = numbers.subspan(i, cols);
+    rows.emplace_back(row.begin(), row.end());
   }
   return rows;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/parallel.h"
 #include "kernels/column_sums.h"
@@ -72,7 +73,8 @@ InitialMixes initial_mixes(const Placement& placement, const Place& place) {
     mixes.carry.resize(after * n);
     for (std::size_t i = 0; i < n; ++i) mixes.carry[i * n + i] = 1;
     if (changes == Changes::kAppend) {
-      std::ranges::copy(initial_numbers(form.carry, place, 1, n), mixes.carry.end() - n);
+      std::ranges::copy(initial_numbers(form.carry, place, 1, n),
+                        std::span(mixes.carry).last(n).begin());
     }
     mixes.write.resize(after);
     mixes.write.back() = 1;

@@ -76,12 +76,12 @@ std::string formulas(const Placement& p) {
     parts.push_back(fmt::format("X' = {}", p.lanes.grows
                                                ? "X with one lane more, or f added to the last"
                                                : fmt::format("A·X + b ⊗ {}", added(p))));
-    if (p.after != Slot::kNothing) parts.push_back("x'_0 = norm(x'_0)");
+    if (p.after != Slot::kNothing) parts.emplace_back("x'_0 = norm(x'_0)");
   } else {
     const std::string x = scaled(p.skip, "x"), u = scaled(p.gain, added(p));
     parts.push_back("x' = " + normalized(p.after, x.empty() ? u : x + " + " + u));
   }
-  if (p.final_norm != Slot::kNothing) parts.push_back("final norm");
+  if (p.final_norm != Slot::kNothing) parts.emplace_back("final norm");
   return line(parts);
 }
 
