@@ -15,6 +15,7 @@
 
 #include "doctor/alternatives.h"
 #include "doctor/diagnose.h"
+#include "doctor/layers.h"
 #include "doctor/prove.h"
 #include "io/file.h"
 #include "io/safetensors.h"
@@ -239,6 +240,10 @@ const FileBug kFileBugs[] = {
      [](ModelFiles& f) { f.set("layers.2.post_feedforward_layernorm", 0); }},
     {"hub_models/gpt_oss", "idle-sublayer", 1, "with experts that give 0",
      [](ModelFiles& f) { f.set("layers.1.mlp.experts.down_proj", 0); }},
+    {"hub_models/deepseek_v3", "dead-norm", 1, "with a γ of 0",
+     [](ModelFiles& f) { f.set("layers.1.self_attn.q_a_layernorm", 0); }},
+    {"hub_models/deepseek_v3", "dead-norm", 2, "with a γ of 0 that is not run",
+     [](ModelFiles& f) { f.set("layers.2.input_layernorm", 0); }},
     {"hub_models/gpt_oss", "epsilon-unusual", -1, "with BERT's ε",
      [](ModelFiles& f) { f.config["rms_norm_eps"] = 1e-12; }},
 };
@@ -276,12 +281,32 @@ std::vector<std::string> sound_files() {
 
 TEST(DoctorSuite, FindsNothingInSoundFiles) {
   const std::vector<std::string> names = sound_files();
-  EXPECT_EQ(names.size(), 29u);
+  EXPECT_EQ(names.size(), 31u);
   for (const std::string& name : names) {
     const std::vector<doctor::Finding> findings =
         diagnosed(ADDNORM_SOURCE_DIR "/tests/golden/" + name);
     EXPECT_TRUE(findings.empty()) << name << "\n" << list(findings);
   }
+}
+
+/// Of a model of which some layers are known: those are run, and the others' γ checked.
+TEST(DoctorSuite, SaysWhichLayersWereNotRun) {
+  auto [subject, model] =
+      doctor::open_model(ADDNORM_SOURCE_DIR "/tests/golden/hub_models/deepseek_v3");
+  doctor::examine(model, {}, subject);
+  const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
+  const auto note = std::ranges::find(findings, "layers-not-run", &doctor::Finding::rule);
+  ASSERT_NE(note, findings.end());
+  EXPECT_EQ(note->what, "layers 0 to 1 of 3 were run");
+  EXPECT_EQ(note->because, "the others have routed experts, not known here");
+  EXPECT_EQ(doctor::layer_numbers(subject, doctor::last_step(subject.profile)).size(), 2U);
+  for (const doctor::NormGains& norm : doctor::norm_gains(subject)) {
+    EXPECT_EQ(norm.gain.size(), 3U) << norm.site.layer;
+  }
+  EXPECT_TRUE(std::ranges::any_of(subject.profile.entries, [](const auto& entry) {
+    return entry.site.sublayer == SublayerKind::kFinalNorm && entry.site.point == Point::kGamma;
+  }));
+  EXPECT_FALSE(subject.was_run_whole());
 }
 
 // Trained weights under another recipe: nothing is wrong with any number, but the text is.

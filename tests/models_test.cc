@@ -118,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "hub_models/gpt_neox_in_turn", "hub_models/olmo3", "hub_models/glm",
                       "hub_models/glm4", "hub_models/qwen2_window", "hub_models/smollm3",
                       "hub_models/seed_oss", "hub_models/ernie4_5", "hub_models/gpt_oss",
-                      "hub_models/gpt_oss_mxfp4"),
+                      "hub_models/gpt_oss_mxfp4", "hub_models/deepseek_v3",
+                      "hub_models/deepseek_v3_dense"),
     [](const auto& model) {
       const std::string path = model.param;
       return path.substr(path.find('/') + 1);

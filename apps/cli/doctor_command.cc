@@ -33,7 +33,7 @@ constexpr const char* kDoctorMeaning =
     R"(TARGET is a run of `addnorm train`; a JSON file of its settings, before anything is trained; a folder
 with config.json and .safetensors files as the Hugging Face hub has them (gpt2, bert, llama, mistral,
 phi3, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, olmo3, glm, glm4, gpt_neox, smollm3, seed_oss,
-ernie4_5, gpt_oss, t5's encoder), or one such file beside its config.json; a .gguf file of llama.cpp
+ernie4_5, gpt_oss, deepseek_v3's dense layers, t5's encoder), or one such file beside its config.json; a .gguf file of llama.cpp
 (llama, qwen2, qwen3, gemma, gemma2, gemma3, phi3, gpt2, gptneox, olmo2, glm4, smollm3, seed_oss,
 ernie4_5, bert), quantized or not; or a profile .jsonl, as addnorm.watch and addnorm.probe of the
 Python package write it.
@@ -94,6 +94,9 @@ doctor::Tokens asked_tokens(const DoctorFlags& flags) {
 /// Writes what the model gives for the tokens, in their shape with one more dimension.
 void write_output(model::StreamedModel& model, const doctor::Tokens& tokens,
                   const std::string& file) {
+  const model::Recipe& recipe = model.recipe();
+  require(recipe.runs_whole(), "--logits: only {} of {} layers are run here, the others have {}",
+          recipe.layers_run, recipe.layers(), recipe.unknown_part);
   const MatrixView<const float> output = model.forward(tokens.ids, tokens.batch);
   const io::Shape shape{tokens.batch, tokens.ids.size() / tokens.batch, output.cols};
   io::write_files({{file, io::to_npy(shape, std::span(output.data, output.size()))}});

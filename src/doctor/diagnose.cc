@@ -52,6 +52,7 @@ constexpr void (*kRules[])(const Subject&, Findings&) = {
     note_massive_activations,
     note_stream_growth,
     note_unreadable_tensors,
+    note_layers_not_run,
 };
 
 }  // namespace

@@ -140,12 +140,12 @@ double loss_gradient(const model::Recipe& recipe, const Tokens& tokens,
   return Subject::kUnknown;
 }
 
-/// γ and β alone, of a model that cannot be run.
-void examine_gains(const model::StreamedModel& model, Subject& subject) {
-  subject.measured_on = "its norms";
+/// γ and β alone, from this layer on, of what cannot be run.
+void examine_gains(const model::StreamedModel& model, std::size_t first_layer, Subject& subject) {
   for (const std::string& name : model.parameter_names()) {
     const std::optional<Site> site = site_of(name, model.recipe().layers());
     if (!site || (site->point != Point::kGamma && site->point != Point::kBeta)) continue;
+    if (site->layer < first_layer) continue;
     const io::StoredTensor& tensor = *model.weights().find(name).tensor;
     if (!io::is_readable(tensor.dtype)) continue;
     Matrix<float> values(1, tensor.count());
@@ -166,7 +166,10 @@ Tokens text_tokens(const train::ByteText& text, std::size_t context) {
 }
 
 void examine(model::StreamedModel& model, const Tokens& asked, Subject& subject) {
-  if (!subject.unreadable.empty()) return examine_gains(model, subject);
+  if (!subject.was_run()) {
+    subject.measured_on = "its norms";
+    return examine_gains(model, 0, subject);
+  }
   const Tokens tokens = complete(asked, model.recipe());
   probe::Profiler<float> profiler(tokens.ids.size() / tokens.batch, subject.step,
                                   probe::Detail::kFull);
@@ -187,6 +190,7 @@ void examine(model::StreamedModel& model, const Tokens& asked, Subject& subject)
   std::vector<probe::ProfileEntry>& entries = subject.profile.entries;
   std::ranges::copy(profiler.entries(), std::back_inserter(entries));
   std::ranges::copy(parameters, std::back_inserter(entries));
+  if (!subject.was_run_whole()) examine_gains(model, subject.layers_run, subject);
 }
 
 double loss_on(model::StreamedModel& model, const Tokens& asked) {

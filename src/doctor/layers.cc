@@ -9,12 +9,14 @@ namespace addnorm::doctor {
 
 std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step) {
   using enum SublayerKind;
-  if (!subject.unreadable.empty()) return {};  // the model was not run
+  if (!subject.was_run()) return {};
   const io::Profile& profile = subject.profile;
+  const std::size_t n_layers =
+      subject.was_run_whole() ? profile.model.n_layers : subject.layers_run;
   const Placements placements = placements_of(profile.model);
   std::vector<LayerNumbers> layers;
-  layers.reserve(profile.model.n_layers);
-  for (std::size_t l = 0; l < profile.model.n_layers; ++l) {
+  layers.reserve(n_layers);
+  for (std::size_t l = 0; l < n_layers; ++l) {
     const auto at = [&](SublayerKind sublayer, Point point, double probe::ProfileEntry::*member) {
       const probe::ProfileEntry* entry = find_entry(profile, step, {l, sublayer, point});
       return entry == nullptr ? Subject::kUnknown : entry->*member;

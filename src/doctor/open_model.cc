@@ -125,7 +125,11 @@ OpenedModel open_model(const std::string& path, const RecipeChange& change) {
   const bool has_two_heads = has_another_head(files.recipe, files.weights);
   OpenedModel opened = open(path, std::move(files.recipe), std::move(files.weights));
   const std::vector<std::string> names = opened.model.parameter_names();
-  opened.subject.unused = opened.model.weights().besides(names);
+  opened.subject.unknown_part = opened.model.recipe().unknown_part;
+  opened.subject.layers_run = opened.model.recipe().layers_run;
+  if (opened.model.recipe().runs_whole()) {
+    opened.subject.unused = opened.model.weights().besides(names);
+  }
   opened.subject.unreadable = unreadable(opened.model.weights(), names);
   opened.subject.has_two_heads = has_two_heads;
   opened.subject.chance_loss = std::log(static_cast<double>(opened.model.recipe().vocabulary));

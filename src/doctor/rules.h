@@ -60,6 +60,7 @@ void find_missing_warm_up(const Subject& subject, Findings& findings);
 // file_rules.cc: what the files hold
 void find_unread_tensors(const Subject& subject, Findings& findings);
 void note_unreadable_tensors(const Subject& subject, Findings& findings);
+void note_layers_not_run(const Subject& subject, Findings& findings);
 void find_unusual_epsilon(const Subject& subject, Findings& findings);
 void find_gains_stored_otherwise(const Subject& subject, Findings& findings);
 void find_second_head(const Subject& subject, Findings& findings);

@@ -41,10 +41,15 @@ struct Subject {
   // Of a model's files.
   std::vector<std::string> unused;        ///< tensors that no parameter reads
   std::vector<Unreadable> unreadable;     ///< with any, gains alone are measured
+  std::string unknown_part;               ///< where some layers are not run: what they have
+  std::size_t layers_run = 0;             ///< the first ones, where there is such a part
   bool lacks_final_norm = false;          ///< that the recipe has
   bool has_two_heads = false;             ///< one tied by the recipe, and another unlike it
   double chance_loss = kUnknown;          ///< ln vocabulary: who knows nothing
   std::vector<Alternative> alternatives;  ///< that were tried
+
+  bool was_run() const { return unreadable.empty() && (unknown_part.empty() || layers_run > 0); }
+  bool was_run_whole() const { return unreadable.empty() && unknown_part.empty(); }
 
   // Of a run of `addnorm train`.
   std::optional<run::RunConfig> config;  ///< of its settings alone too

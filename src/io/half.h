@@ -5,9 +5,11 @@
 
 namespace addnorm::io {
 
-// Bits of a half or bfloat16, as types of their own, and the exponent of a power of 2 (E8M0).
+// Bits of a half, a bfloat16 or a number of 8 bits (E4M3), as types of their own, and the exponent
+// of a power of 2 (E8M0).
 enum class Half : std::uint16_t {};
 enum class Bfloat16 : std::uint16_t {};
+enum class Float8 : std::uint8_t {};
 enum class PowerOf2 : std::uint8_t {};
 
 /// The same value, exactly.
@@ -22,6 +24,15 @@ inline float widen(Half value) {
   std::uint32_t wide = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
   if ((bits & 0x7c00) == 0x7c00) wide |= 0x7f800000;  // Inf and NaN
   return std::bit_cast<float>(wide | (bits & 0x8000) << 16);
+}
+
+inline float widen(Float8 value) {
+  const auto bits = static_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & 0x7f;
+  // Its exponent counts from 7.
+  const float wide = std::bit_cast<float>(magnitude << 20) * 0x1p120F;
+  const std::uint32_t known = magnitude == 0x7f ? 0x7fc00000 : std::bit_cast<std::uint32_t>(wide);
+  return std::bit_cast<float>(known | (bits & 0x80) << 24);
 }
 
 inline float widen(PowerOf2 value) {

@@ -228,8 +228,8 @@ TEST(SafetensorsTest, EntriesMustBeWhole) {
 }
 
 TEST(SafetensorsTest, UnknownDtypesAreNamed) {
-  EXPECT_THAT(entry(R"({"dtype":"F8_E4M3","shape":[8],"data_offsets":[0,8]})"),
-              throws("tensor 't' has dtype F8_E4M3; expected one of F64 F32 F16 BF16 I64"));
+  EXPECT_THAT(entry(R"({"dtype":"F8_E5M2","shape":[8],"data_offsets":[0,8]})"),
+              throws("tensor 't' has dtype F8_E5M2; expected one of F64 F32 F16 BF16 I64"));
   EXPECT_THAT(entry(R"({"dtype":32,"shape":[8],"data_offsets":[0,8]})"), throws("has dtype 32"));
 }
 

@@ -17,15 +17,15 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the data is read and written as it is");
 
 constexpr DtypeInfo kDtypes[] = {
-    {"F64", 1, 8},        {"F32", 1, 4},        {"F16", 1, 2},      {"BF16", 1, 2},
-    {"I64", 1, 8},        {"I32", 1, 4},        {"I16", 1, 2},      {"I8", 1, 1},
-    {"U8", 1, 1},         {"BOOL", 1, 1},       {"Q4_0", 32, 18},   {"Q4_1", 32, 20},
-    {"Q5_0", 32, 22},     {"Q5_1", 32, 24},     {"Q8_0", 32, 34},   {"Q2_K", 256, 84},
-    {"Q3_K", 256, 110},   {"Q4_K", 256, 144},   {"Q5_K", 256, 176}, {"Q6_K", 256, 210},
-    {"IQ4_NL", 32, 18},   {"IQ4_XS", 256, 136}, {"IQ1_S", 256, 50}, {"IQ1_M", 256, 56},
-    {"IQ2_XXS", 256, 66}, {"IQ2_XS", 256, 74},  {"IQ2_S", 256, 82}, {"IQ3_XXS", 256, 98},
-    {"IQ3_S", 256, 110},  {"TQ1_0", 256, 54},   {"TQ2_0", 256, 66}, {"MXFP4", 32, 17},
-    {"F4", 2, 1},         {"F8_E8M0", 1, 1},
+    {"F64", 1, 8},        {"F32", 1, 4},        {"F16", 1, 2},        {"BF16", 1, 2},
+    {"I64", 1, 8},        {"I32", 1, 4},        {"I16", 1, 2},        {"I8", 1, 1},
+    {"U8", 1, 1},         {"BOOL", 1, 1},       {"F8_E4M3", 1, 1},    {"Q4_0", 32, 18},
+    {"Q4_1", 32, 20},     {"Q5_0", 32, 22},     {"Q5_1", 32, 24},     {"Q8_0", 32, 34},
+    {"Q2_K", 256, 84},    {"Q3_K", 256, 110},   {"Q4_K", 256, 144},   {"Q5_K", 256, 176},
+    {"Q6_K", 256, 210},   {"IQ4_NL", 32, 18},   {"IQ4_XS", 256, 136}, {"IQ1_S", 256, 50},
+    {"IQ1_M", 256, 56},   {"IQ2_XXS", 256, 66}, {"IQ2_XS", 256, 74},  {"IQ2_S", 256, 82},
+    {"IQ3_XXS", 256, 98}, {"IQ3_S", 256, 110},  {"TQ1_0", 256, 54},   {"TQ2_0", 256, 66},
+    {"MXFP4", 32, 17},    {"F4", 2, 1},         {"F8_E8M0", 1, 1},
 };
 
 template <typename T>
@@ -119,6 +119,8 @@ void read_values(const StoredTensor& tensor, std::size_t first, std::span<T> val
       return convert<std::int16_t, T>(bytes, values);
     case Dtype::kI8:
       return convert<std::int8_t, T>(bytes, values);
+    case Dtype::kF8E4M3:
+      return convert<Float8, T>(bytes, values);
     case Dtype::kF8E8M0:
       return convert<PowerOf2, T>(bytes, values);
     case Dtype::kU8:

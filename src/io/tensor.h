@@ -25,6 +25,7 @@ enum class Dtype {
   kI8,
   kU8,
   kBool,
+  kF8E4M3,
   // Of GGUF files alone: blocks of values that share a scale (quantized.h).
   kQ40,
   kQ41,
@@ -55,7 +56,7 @@ enum class Dtype {
 };
 
 /// How many dtypes safetensors files have: the first ones.
-constexpr std::size_t kSafetensorsDtypes = 10;
+constexpr std::size_t kSafetensorsDtypes = 11;
 
 struct DtypeInfo {
   std::string_view name;

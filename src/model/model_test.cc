@@ -404,6 +404,30 @@ TEST_F(ModelFilesTest, ReadsMxfp4) {
               throws("has the shape (2, 2, 64), must have (2, 4, 64)"));
 }
 
+/// By hand, of the table of E4M3 (Micikevicius et al. 2022).
+TEST_F(ModelFilesTest, ReadsBlocksOfFloat8) {
+  constexpr std::size_t kRows = 130, kCols = 129;
+  std::vector<std::uint8_t> bytes(kRows * kCols, 0x38);  // 1
+  const std::vector<std::uint8_t> first{0x7E, 0x01, 0xC0, 0x08, 0x7F};
+  std::ranges::copy(first, bytes.begin());  // 448, 2⁻⁹, −2, 2⁻⁶, NaN
+  const std::vector<float> scales{2, 3, 5, 7};
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";
+  io::write_safetensors(
+      folder_ / "model.safetensors",
+      {{name, io::Dtype::kF8E4M3, {kRows, kCols}, std::as_bytes(std::span(bytes))},
+       io::stored_tensor(name + "_scale_inv", {2, 2}, std::span<const float>(scales))});
+  const Weights weights(folder_.string(), {"llama"});
+  EXPECT_THAT(weights.besides({}), ElementsAre(name));
+  Matrix<float> values(kRows, kCols);
+  weights.read("layers.0.attention.query.weight", 0, values);
+  EXPECT_THAT(values.flat().first(4), ElementsAre(896, 0x1p-8F, -4, 0x1p-5F));
+  EXPECT_TRUE(std::isnan(values(0, 4)));
+  EXPECT_EQ(values(127, 127), 2);
+  EXPECT_EQ(values(0, 128), 3);
+  EXPECT_EQ(values(128, 127), 5);
+  EXPECT_EQ(values(129, 128), 7);
+}
+
 /// The recipe alone must not make the program ask for memory.
 TEST_F(ModelFilesTest, RefusesARecipeThatIsTooLargeForTheFiles) {
   write("model.safetensors", tensors_);

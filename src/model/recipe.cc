@@ -118,6 +118,7 @@ struct LlamaForm {
   ModelOutput output = ModelOutput::kLogits;  ///< where tie_word_embeddings does not say
   std::string_view placement = "pre";
   QkNorm qk_norm = QkNorm::kNone;
+  std::size_t d_head = 0, d_turning = 0;  ///< of queries and keys; 0: as the file says
   Bias qkv_bias = Bias::kNo;
   bool knows_attention_bias = false;  ///< whether attention_bias is of query, key and value alone
   GammaForm gamma = GammaForm::kPlain;
@@ -146,13 +147,15 @@ Recipe llama(const Config& config, const LlamaForm& form) {
     config.refuse("attention_bias is not known here");
   }
   if (config.flag("mlp_bias", false)) config.refuse("mlp_bias is not known here");
-  AttentionForm attention{.n_kv_heads = config.size("num_key_value_heads", block.n_heads),
-                          .d_head = head_size(config, block.d_model / block.n_heads),
-                          .qkv_bias = qkv_bias,
-                          .rotary_pairs = form.rotary_pairs,
-                          .qk_norm = form.qk_norm,
-                          .norm = block.norm};
-  RotaryForm rotary = read_rotary(config, form.rotary, attention.d_head);
+  AttentionForm attention{
+      .n_kv_heads = config.size("num_key_value_heads", block.n_heads),
+      .d_head = form.d_head > 0 ? form.d_head : head_size(config, block.d_model / block.n_heads),
+      .qkv_bias = qkv_bias,
+      .rotary_pairs = form.rotary_pairs,
+      .qk_norm = form.qk_norm,
+      .norm = block.norm};
+  RotaryForm rotary =
+      read_rotary(config, form.rotary, form.d_turning > 0 ? form.d_turning : attention.d_head);
   recipe.longest = rotary.longest;
   set_rotary(attention, std::move(rotary));
   set_layers(recipe, config, "num_hidden_layers", form.placement, attention);
@@ -249,6 +252,38 @@ Recipe seed_oss(const Config& config) {
   if (config.flag("attention_out_bias", false))
     config.refuse("attention_out_bias is not known here");
   return llama(config, {.qkv_bias = Bias::kYes, .knows_attention_bias = true});
+}
+
+/// Where the other layers have a part that is not known here.
+void run_first(Recipe& recipe, std::size_t layers, std::string unknown_part) {
+  if (layers >= recipe.layers()) return;
+  recipe.unknown_part = std::move(unknown_part);
+  recipe.layers_run = layers;
+  recipe.output = ModelOutput::kHidden;
+  recipe.final_norm = Slot::kNothing;
+}
+
+/// Latent attention; the first layers have a feed-forward, and the others experts.
+Recipe deepseek_v3(const Config& config) {
+  const std::size_t turning = config.size("qk_rope_head_dim", 64);
+  const std::size_t d_head = config.size("qk_nope_head_dim", 128) + turning;
+  const bool neighbors = config.flag("rope_interleave", true);
+  Recipe recipe =
+      llama(config, {.rotary_pairs = neighbors ? RotaryPairs::kNeighbors : RotaryPairs::kHalves,
+                     .d_head = d_head,
+                     .d_turning = turning});
+  const double score_gain = read_rotary(config, {}, turning).score_gain;
+  for (AttentionForm& attention : recipe.attention) {
+    attention.n_kv_heads = recipe.block.n_heads;
+    attention.d_value = config.size("v_head_dim", 128);
+    attention.latent = {.rank = config.size("kv_lora_rank", 512),
+                        .query_rank = config.size("q_lora_rank", 0)};
+    attention.score_scale = score_gain / std::sqrt(static_cast<double>(d_head));
+    attention.norm.epsilon = 1e-6;  // of the library, whatever rms_norm_eps is
+  }
+  run_first(recipe, static_cast<std::size_t>(config.number("first_k_dense_replace", 3)),
+            "routed experts");
+  return recipe;
 }
 
 /// Every layer has attention sinks and experts; the first of two sees a window.
@@ -446,6 +481,7 @@ constexpr Family kFamilies[] = {
     {"seed_oss", seed_oss},
     {"ernie4_5", ernie4_5},
     {"gpt_oss", gpt_oss},
+    {"deepseek_v3", deepseek_v3},
     {"t5", t5},
 };
 

@@ -38,8 +38,15 @@ struct Recipe {
   double logit_cap = 0;     ///< c: logits become c·tanh(logit/c); 0: they stay
   std::size_t longest = 0;  ///< sequences for which its rotary positions hold; 0: all
   bool is_gguf = false;     ///< its tensors have the names and the layout of GGUF files
+  /// Where some layers have a part that is not known here ("routed experts"), the first
+  /// `layers_run` are run, and what they leave is the output. Of the others, and of the final norm,
+  /// the names of γ and β are known, and no more.
+  std::string unknown_part = {};
+  std::size_t layers_run = 0;
 
   std::size_t layers() const { return placements.size(); }
+  bool runs_whole() const { return unknown_part.empty(); }
+  std::size_t layers_to_run() const { return runs_whole() ? layers() : layers_run; }
   std::size_t d_model() const { return block.d_model; }
   std::size_t outputs() const {
     return output == ModelOutput::kHidden ? block.d_model : vocabulary;
@@ -50,9 +57,14 @@ struct Recipe {
     return std::min(positions, longest);
   }
   Naming naming() const {
-    const std::size_t kv_heads = attention.empty() ? 0 : attention.front().n_kv_heads;
-    return {family, block.n_heads, kv_heads > 0 ? kv_heads : block.n_heads, block.experts.count,
-            is_gguf};
+    const AttentionForm form = attention.empty() ? AttentionForm{} : attention.front();
+    return {.family = family,
+            .heads = block.n_heads,
+            .kv_heads = form.n_kv_heads > 0 ? form.n_kv_heads : block.n_heads,
+            .experts = block.experts.count,
+            .d_fixed = form.latent.active() ? form.d_head - 2 * form.rope.size() : 0,
+            .d_value = form.d_value,
+            .is_gguf = is_gguf};
   }
   BlockOptions layer_options(std::size_t layer) const {
     BlockOptions options = block;

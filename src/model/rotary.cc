@@ -54,14 +54,16 @@ void scale_long_waves(RotaryForm& form, const Scaling& scaling) {
 }
 
 /// YaRN's for a context that is `factor` times longer (Peng et al. 2023, eq. 22), and with the
-/// weights that DeepSeek adds.
-double yarn_gain(const Config& own, double factor) {
-  if (own.has("attention_factor")) return own.above_0("attention_factor");
+/// weights that DeepSeek adds: one for the features that turn, over one for all, which DeepSeek has
+/// in the scores.
+void set_yarn_gains(RotaryForm& form, const Config& own, double factor) {
   const auto gain = [&](double weight) {
     return factor > 1 ? 1 + 0.1 * weight * std::log(factor) : 1.0;
   };
-  if (own.number("mscale", 0) == 0 || own.number("mscale_all_dim", 0) == 0) return gain(1);
-  return gain(own.number("mscale")) / gain(own.number("mscale_all_dim"));
+  const double turning = own.number("mscale", 0), all = own.number("mscale_all_dim", 0);
+  form.score_gain = gain(all) * gain(all);
+  form.gain = turning == 0 || all == 0 ? gain(1) : gain(turning) / gain(all);
+  if (own.has("attention_factor")) form.gain = own.above_0("attention_factor");
 }
 
 /// YaRN: pairs that turn more than beta_fast times in the context stay, those that turn less than
@@ -87,7 +89,7 @@ void scale_by_yarn(RotaryForm& form, const Scaling& scaling) {
     const double slowed = std::clamp((static_cast<double>(i) - first) / (last - first), 0.0, 1.0);
     form.frequencies[i] *= 1 - slowed + slowed / factor;
   }
-  form.gain = yarn_gain(scaling.own, factor);
+  set_yarn_gains(form, scaling.own, factor);
 }
 
 /// LongRoPE has two lists of factors, for sequences up to those of the first training and for

@@ -11,6 +11,7 @@ namespace addnorm::model {
 struct RotaryForm {
   std::vector<double> frequencies;  ///< of pairs of features
   double gain = 1;                  ///< of the features that turn
+  double score_gain = 1;            ///< of scores, in DeepSeek's YaRN
   std::size_t longest = 0;          ///< sequences for which this holds; 0: all
 };
 

@@ -30,6 +30,13 @@ ParameterList<float> parameters_of(StreamEnds<float>& ends) {
   return list;
 }
 
+/// Norms that a layer may have.
+constexpr std::string_view kNorms[] = {
+    "attention_add_norm.before",    "attention_add_norm.inside",
+    "attention_add_norm.after",     "feed_forward_add_norm.before",
+    "feed_forward_add_norm.inside", "feed_forward_add_norm.after",
+    "attention.query_norm",         "attention.key_norm"};
+
 /// Values that the matrices of one layer have at least; it must not be asked for memory that the
 /// files do not justify.
 double least_values(const BlockOptions& options) {
@@ -71,6 +78,8 @@ void StreamedModel::add_names(const ParameterList<float>& list) {
 }
 
 void StreamedModel::check() {
+  if (!recipe_.runs_whole()) add_norms_not_run();
+  if (recipe_.layers_to_run() == 0) return;
   const BlockOptions options = recipe_.layer_options(0);
   require(least_values(options) <= static_cast<double>(weights_.values()),
           "the files hold {} values, too few for one layer of {} × {} and {} × {}",
@@ -79,13 +88,27 @@ void StreamedModel::check() {
     weights_.check(name, rows, cols);
     names_.push_back(name);
   }
-  for (std::size_t layer = 0; layer < recipe_.layers(); ++layer) {
+  for (std::size_t layer = 0; layer < recipe_.layers_to_run(); ++layer) {
     Block<float> block = make_block(layer);
     for (const auto& [name, parameter] : parameters_of(block, layer)) {
       weights_.check(name, parameter->value.rows(), parameter->value.cols());
       names_.push_back(name);
     }
   }
+}
+
+/// Of those the files have.
+void StreamedModel::add_norms_not_run() {
+  const auto add = [&](const std::string& norm) {
+    for (const char* parameter : {".gamma", ".beta"}) {
+      if (weights_.find(norm + parameter).tensor != nullptr) names_.push_back(norm + parameter);
+    }
+  };
+  for (std::size_t layer = recipe_.layers_to_run(); layer < recipe_.layers(); ++layer) {
+    for (const std::string_view norm : kNorms)
+      add(join_names(layer_prefix(layer), std::string(norm)));
+  }
+  add("final_norm");
 }
 
 /// Those that stand in the files alone.
@@ -144,13 +167,13 @@ MatrixView<const float> StreamedModel::forward(std::span<const std::int32_t> tok
   tokens_.assign(tokens.begin(), tokens.end());
   batch_ = batch;
   probe_ = probe;
-  streams_.resize(recipe_.layers() + 1);
+  streams_.resize(recipe_.layers_to_run() + 1);
   x_.resize(tokens.size(), recipe_.d_model());
 
   embed();
   ResidualStream<float> entered = ends_.enter(x_, pass(nullptr));
   streams_[0].save(entered);
-  for (std::size_t l = 0; l < recipe_.layers(); ++l) {
+  for (std::size_t l = 0; l < recipe_.layers_to_run(); ++l) {
     Block<float> block = load_block(l);
     ResidualStream<float> stream = streams_[l].view();
     block.forward(stream, pass(probe));
@@ -203,7 +226,7 @@ void StreamedModel::backward(MatrixView<const float> d_output, const Visitor& vi
   zero_gradients(parameters_of(ends_));
   if (ends_.has_lanes() && probe_ != nullptr) probe_->backward(end_site(), d_stream_);
   StreamGradient<float> gradient = ends_.leave_backward(d_stream_, pass(nullptr));
-  for (std::size_t l = recipe_.layers(); l-- > 0;) {
+  for (std::size_t l = recipe_.layers_to_run(); l-- > 0;) {
     Block<float> block = load_block(l);
     ResidualStream<float> stream = streams_[l].view();
     block.forward(stream, pass(nullptr));

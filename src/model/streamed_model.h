@@ -49,7 +49,7 @@ class StreamedModel {
   const Recipe& recipe() const { return recipe_; }
   const Weights& weights() const { return weights_; }
 
-  /// Our names of all parameters.
+  /// Our names of all parameters of what is run; of layers that are not, those of norms.
   const std::vector<std::string>& parameter_names() const { return names_; }
 
  private:
@@ -69,6 +69,7 @@ class StreamedModel {
   Block<float> make_block(std::size_t layer) const;
   Block<float> load_block(std::size_t layer) const;
   void check();
+  void add_norms_not_run();
   void add_names(const ParameterList<float>& list);
   Pass<float> pass(Probe<float>* probe);
   void observe(SublayerKind sublayer, MatrixView<const float> values) const;

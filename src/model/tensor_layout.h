@@ -33,6 +33,13 @@ inline TensorPart keys(const Naming& n) {
 inline TensorPart values(const Naming& n) {
   return {.before = n.heads + n.kv_heads, .own = n.kv_heads, .all = n.heads + 2 * n.kv_heads};
 }
+/// A head's key without what turns, then its value.
+inline TensorPart fixed_keys(const Naming& n) {
+  return {.groups = n.heads, .own = n.d_fixed, .all = n.d_fixed + n.d_value};
+}
+inline TensorPart latent_values(const Naming& n) {
+  return {.groups = n.heads, .before = n.d_fixed, .own = n.d_value, .all = n.d_fixed + n.d_value};
+}
 /// Every second row.
 template <std::size_t index>
 TensorPart in_turn(const Naming&) {

@@ -117,6 +117,21 @@ constexpr Row kGlmLayer[] = {
     {"feed_forward.up.weight", "mlp.gate_up_proj.weight", false, equal<1, 2>},
     {"feed_forward.down.weight", "mlp.down_proj.weight"},
 };
+/// Of layers without experts.
+constexpr Row kDeepseekLayer[] = {
+    {"attention.query_latent.weight", "self_attn.q_a_proj.weight"},
+    {"attention.query_norm.gamma", "self_attn.q_a_layernorm.weight"},
+    {"attention.query.weight", "self_attn.q_b_proj.weight"},
+    {"attention.query.weight", "self_attn.q_proj.weight"},
+    {"attention.latent.weight", "self_attn.kv_a_proj_with_mqa.weight"},
+    {"attention.key_norm.gamma", "self_attn.kv_a_layernorm.weight"},
+    {"attention.key.weight", "self_attn.kv_b_proj.weight", false, fixed_keys},
+    {"attention.value.weight", "self_attn.kv_b_proj.weight", false, latent_values},
+    {"attention.output.weight", "self_attn.o_proj.weight"},
+    {"feed_forward.gate.weight", "mlp.gate_proj.weight"},
+    {"feed_forward.up.weight", "mlp.up_proj.weight"},
+    {"feed_forward.down.weight", "mlp.down_proj.weight"},
+};
 /// Gate and up of an expert are columns in turn. In files as they were published the experts are
 /// MXFP4, and those are out × in.
 constexpr Row kGptOssLayer[] = {
@@ -226,6 +241,7 @@ constexpr Layout kLayouts[] = {
     {"glm", kLlamaPrefixes, "layers.{}.", kGlmLayer, kPreNorms, kLlamaOthers},
     {"glm4", kLlamaPrefixes, "layers.{}.", kGlmLayer, kGlm4Norms, kLlamaOthers},
     {"gpt_oss", kLlamaPrefixes, "layers.{}.", kGptOssLayer, kPreNorms, kLlamaOthers},
+    {"deepseek_v3", kLlamaPrefixes, "layers.{}.", kDeepseekLayer, kPreNorms, kLlamaOthers},
     {"gpt_neox", kNeoxPrefixes, "layers.{}.", kNeoxLayer, {}, kNeoxOthers},
     {"t5", kT5Prefixes, "encoder.block.{}.", kT5Layer, {}, kT5Others},
 };

@@ -14,7 +14,9 @@ struct Naming {
   std::size_t heads = 1;     ///< of queries
   std::size_t kv_heads = 1;  ///< of keys and values
   std::size_t experts = 0;
-  bool is_gguf = false;  ///< the names are those of GGUF files
+  std::size_t d_fixed = 0,
+              d_value = 0;  ///< of a head, where keys and values are projected together
+  bool is_gguf = false;     ///< the names are those of GGUF files
 };
 
 /// Which rows of a tensor are a parameter's: of each of `groups` equal groups of rows, `own` of

@@ -62,12 +62,13 @@ Weights::Weights(std::vector<io::TensorFile> files, Naming naming)
       require(is_new, "{}: tensor '{}' stands in another file too", file.file, tensor.name);
     }
   }
-  join_scales();
+  join_mxfp4();
+  join_block_scales();
   for (const auto& [name, tensor] : tensors_) values_ += tensor.count();
 }
 
 /// X_blocks is … × blocks × 16 bytes of two values each, X_scales … × blocks.
-void Weights::join_scales() {
+void Weights::join_mxfp4() {
   constexpr std::string_view kBlocks = "_blocks";
   for (auto& [name, tensor] : tensors_) {
     if (!name.ends_with(kBlocks) || tensor.dtype != io::Dtype::kU8) continue;
@@ -84,6 +85,22 @@ void Weights::join_scales() {
     scales_[name] = {std::move(found->second), 1, 32};
     tensors_.erase(found);
   }
+}
+
+void Weights::join_block_scales() {
+  constexpr std::string_view kScales = "_scale_inv";
+  constexpr std::size_t kBlock = 128;
+  std::erase_if(tensors_, [&](auto& entry) {
+    auto& [name, scales] = entry;
+    if (!name.ends_with(kScales)) return false;
+    const auto found = tensors_.find(name.substr(0, name.size() - kScales.size()));
+    if (found == tensors_.end()) return false;
+    io::Shape shape = found->second.shape;
+    for (std::size_t& size : shape) size = (size + kBlock - 1) / kBlock;
+    if (shape.size() != 2 || scales.shape != shape) return false;
+    scales_[found->first] = {std::move(scales), kBlock, kBlock};
+    return true;
+  });
 }
 
 ParameterSource Weights::find(const std::string& name) const {

@@ -30,6 +30,7 @@ struct ParameterSource {
 /// ("layers.3.attention.query.weight"). The values stay in the files until they are read. Two
 /// tensors X_blocks and X_scales of U8, as gpt-oss has them, are one of MXFP4: numbers of 4 bits,
 /// of which 32 in a row share a power of 2 (Open Compute Project, Microscaling Formats 1.0).
+/// X_scale_inv, as DeepSeek-V3 has it, scales 128 × 128 values of X each.
 class Weights {
  public:
   /// `path`: a .safetensors file; or a folder with model.safetensors, or with
@@ -58,7 +59,8 @@ class Weights {
   std::size_t values_of(const std::vector<std::string>& names) const;
 
  private:
-  void join_scales();
+  void join_mxfp4();
+  void join_block_scales();
   static void read_values(const ParameterSource& source, std::size_t first,
                           std::span<float> values);
   static void read_columns(const ParameterSource& source, std::size_t first_row,

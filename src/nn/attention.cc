@@ -62,6 +62,7 @@ AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_h
           "attention: there are {} heads, they must divide d_model = {}", n_heads, d_model);
   if (form.n_kv_heads == 0) form.n_kv_heads = n_heads;
   if (form.d_head == 0) form.d_head = d_model / n_heads;
+  if (form.d_value == 0) form.d_value = form.d_head;
   if (form.score_scale == 0) form.score_scale = 1 / std::sqrt(static_cast<double>(form.d_head));
   require(n_heads % form.n_kv_heads == 0,
           "attention: there are {} heads of keys, they must divide the {} heads of queries",
@@ -75,6 +76,12 @@ AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_h
       form.relative_bias.buckets % 4 == 0 && (form.soft_cap == 0 || !form.relative_bias.active()),
       "attention: a relative bias has {} buckets, must be a multiple of 4, and no soft cap",
       form.relative_bias.buckets);
+  require(
+      !form.latent.active() || (form.n_kv_heads == n_heads && form.qk_norm == QkNorm::kNone &&
+                                2 * form.rope.size() < form.d_head),
+      "attention: keys of latent vectors have {} heads for {} of queries, must have as many, no "
+      "norm, and features that do not turn",
+      form.n_kv_heads, n_heads);
   return form;
 }
 
@@ -82,6 +89,18 @@ AttentionForm completed(AttentionForm form, std::size_t d_model, std::size_t n_h
 template <typename V>
 MatrixView<V> of_keys(MatrixView<V> scores, std::size_t keys) {
   return scores.block(0, 0, scores.rows, keys);
+}
+
+/// Keys by head, of those features that do not turn, where they come from latent vectors.
+template <typename T>
+Linear<T> key_projection(const AttentionForm& form, std::size_t d_model, Bias bias) {
+  if (!form.latent.active()) return {d_model, form.n_kv_heads * form.d_head, bias};
+  return {form.latent.rank, form.d_head - 2 * form.rope.size(), bias, form.n_kv_heads};
+}
+
+/// The width of what queries, or values, are projected from.
+std::size_t source_width(std::size_t rank, std::size_t d_model) {
+  return rank > 0 ? rank : d_model;
 }
 
 /// The same memory as rows of `features` each: every head of a token by itself, or all together.
@@ -106,10 +125,20 @@ MultiHeadAttention<T>::MultiHeadAttention(std::size_t d_model, std::size_t n_hea
     : d_model_(d_model),
       n_heads_(n_heads),
       form_(completed(form, d_model, n_heads)),
-      query_(d_model, n_heads * form_.d_head, std::max(bias, form_.qkv_bias)),
-      key_(d_model, form_.n_kv_heads * form_.d_head, std::max(bias, form_.qkv_bias)),
-      value_(d_model, form_.n_kv_heads * form_.d_head, std::max(bias, form_.qkv_bias)),
-      output_(n_heads * form_.d_head, d_model, bias) {
+      query_(source_width(form_.latent.query_rank, d_model), n_heads * form_.d_head,
+             std::max(bias, form_.qkv_bias)),
+      key_(key_projection<T>(form_, d_model, std::max(bias, form_.qkv_bias))),
+      value_(source_width(form_.latent.rank, d_model), form_.n_kv_heads * form_.d_value,
+             std::max(bias, form_.qkv_bias)),
+      output_(n_heads * form_.d_value, d_model, bias) {
+  if (form_.latent.active()) {
+    latent_.emplace(d_model, form_.latent.rank + d_turning(), bias);
+    key_norm_.emplace(form_.norm, form_.latent.rank, Affine::kGamma);
+  }
+  if (form_.latent.query_rank > 0) {
+    query_latent_.emplace(d_model, form_.latent.query_rank, bias);
+    query_norm_.emplace(form_.norm, form_.latent.query_rank, Affine::kGamma);
+  }
   if (form_.qk_norm != QkNorm::kNone) {
     const bool all = form_.qk_norm == QkNorm::kAllHeads;
     query_norm_.emplace(form_.norm, form_.d_head * (all ? n_heads : 1), Affine::kGamma);
@@ -130,15 +159,18 @@ void MultiHeadAttention<T>::forward(const Inputs& in, MatrixView<T> y, const Pas
   key_length_ = pass.past + in.key.rows / batch_;
   fed_ = pass.mode == Mode::kEvaluation ? key_length_ : 0;
   const std::size_t room = std::max(key_length_, pass.context);
-  const std::size_t kv_width = form_.n_kv_heads * form_.d_head;
   q_.resize(in.query.rows, n_heads_ * form_.d_head);
-  k_.resize(batch_ * room, kv_width);
-  v_.resize(batch_ * room, kv_width);
-  context_.resize(q_.rows(), q_.cols());
+  k_.resize(batch_ * room, form_.n_kv_heads * form_.d_head);
+  v_.resize(batch_ * room, form_.n_kv_heads * form_.d_value);
+  context_.resize(q_.rows(), n_heads_ * form_.d_value);
 
-  prepare(query_, query_norm_, in.query, raw_q_, q_, pass);
-  prepare(key_, key_norm_, in.key, raw_k_, k_, pass);
-  project(value_, in.value, v_, pass);
+  if (latent_) {
+    prepare_latent(in.query, pass);
+  } else {
+    prepare(query_, query_norm_, in.query, raw_q_, q_, pass);
+    prepare(key_, key_norm_, in.key, raw_k_, k_, pass);
+    project(value_, in.value, v_, pass);
+  }
   parallel_for(batch_ * n_heads_, row_grain(query_length_ * key_length_), [&](std::size_t i) {
     for (std::size_t t = 0; t < n_tiles(); ++t) {
       attend(tile_at(t, i / n_heads_, i % n_heads_, pass), pass);
@@ -154,6 +186,9 @@ void MultiHeadAttention<T>::check(const Inputs& in, const Pass<T>& pass) const {
               in.value.rows == in.key.rows,
           "attention: {} queries, {} keys and {} values do not fit a batch of {} × {}",
           in.query.rows, in.key.rows, in.value.rows, pass.batch, pass.length);
+  require(!latent_ || (in.key.data == in.query.data && in.value.data == in.query.data &&
+                       pass.past == 0 && pass.context <= pass.length),
+          "attention: with latent vectors it reads one input, and no past tokens");
   const std::size_t key_length = pass.past + in.key.rows / pass.batch;
   const AttentionMask& mask = pass.mask;
   require(form_.window == 0 || mask.order == AttentionMask::Order::kCausal,
@@ -329,7 +364,7 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
           in.query.rows, in.key.rows, in.value.rows, batch_, query_length_, batch_, key_length_);
   const ScopedTimer timer(Cost::kAttention);
   Scratch<T>& scratch = pass.memory();
-  scratch.d_context.resize(q_.rows(), q_.cols());
+  scratch.d_context.resize(context_.rows(), context_.cols());
   scratch.d_query.resize(q_.rows(), q_.cols());
   scratch.d_key.resize(in.key.rows, k_.cols());
   scratch.d_value.resize(in.key.rows, v_.cols());
@@ -347,6 +382,7 @@ void MultiHeadAttention<T>::backward(const Inputs& in, MatrixView<const T> dy, c
         batch_, of_each->cols(), parameter->gradient.flat(),
         [&, sums = of_each](std::size_t s, std::size_t i) { return (*sums)(s, i); });
   }
+  if (latent_) return prepare_latent_backward(in.query, d.query, pass);
   prepare_backward(query_norm_, raw_q_, scratch.d_query, pass);
   prepare_backward(key_norm_, raw_k_, scratch.d_key, pass);
   auto mode = [](bool shared) {
@@ -366,8 +402,8 @@ void MultiHeadAttention<T>::attend_backward(std::size_t sequence, std::size_t kv
                                             const Pass<T>& pass) {
   Scratch<T>& scratch = pass.memory();
   auto& memory = TileMemory<T>::get();
-  const MatrixView<T> d_key = head(scratch.d_key, sequence, kv_head);
-  const MatrixView<T> d_value = head(scratch.d_value, sequence, kv_head);
+  const MatrixView<T> d_key = head(scratch.d_key, sequence, kv_head, form_.n_kv_heads);
+  const MatrixView<T> d_value = head(scratch.d_value, sequence, kv_head, form_.n_kv_heads);
   const MatrixView<Value> dk = sums_for(d_key, memory.d_key);
   const MatrixView<Value> dv = sums_for(d_value, memory.d_value);
   const auto scale = static_cast<Value>(form_.score_scale);
@@ -482,29 +518,31 @@ auto MultiHeadAttention<T>::tile_at(std::size_t index, std::size_t sequence, std
           .keys = std::min(visible, key_length_)};
 }
 
-/// The part of `projected` that belongs to one sequence and head.
+/// The part of `projected` that belongs to one sequence and one of its `heads`.
 template <typename T>
 MatrixView<T> MultiHeadAttention<T>::head(Matrix<T>& projected, std::size_t sequence,
-                                          std::size_t head_index) const {
-  const std::size_t length = projected.rows() / batch_;
-  return projected.view().block(sequence * length, head_index * form_.d_head, length, form_.d_head);
+                                          std::size_t head_index, std::size_t heads) const {
+  const std::size_t length = projected.rows() / batch_, width = projected.cols() / heads;
+  return projected.view().block(sequence * length, head_index * width, length, width);
 }
 
 template <typename T>
 MatrixView<T> MultiHeadAttention<T>::queries(Matrix<T>& projected, const Tile& tile) const {
-  const MatrixView<T> all = head(projected, tile.sequence, tile.head);
+  const MatrixView<T> all = head(projected, tile.sequence, tile.head, n_heads_);
   return all.block(tile.first, 0, tile.queries, all.cols);
 }
 
 template <typename T>
 MatrixView<T> MultiHeadAttention<T>::keys(Matrix<T>& projected, const Tile& tile) const {
   const std::size_t heads = n_heads_ / form_.n_kv_heads;
-  const MatrixView<T> all = head(projected, tile.sequence, tile.head / heads);
+  const MatrixView<T> all = head(projected, tile.sequence, tile.head / heads, form_.n_kv_heads);
   return all.block(0, 0, tile.keys, all.cols);
 }
 
 template <typename T>
 void MultiHeadAttention<T>::list_parameters(const std::string& prefix, ParameterList<Value>& list) {
+  if (query_latent_) query_latent_->list_parameters(join_names(prefix, "query_latent"), list);
+  if (latent_) latent_->list_parameters(join_names(prefix, "latent"), list);
   query_.list_parameters(join_names(prefix, "query"), list);
   key_.list_parameters(join_names(prefix, "key"), list);
   value_.list_parameters(join_names(prefix, "value"), list);

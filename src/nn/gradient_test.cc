@@ -249,6 +249,14 @@ TEST(Gradients, OfEveryFormOfAttention) {
       {.relative_bias = {.buckets = 8, .max_distance = 4}},
       {.n_kv_heads = 1, .has_sinks = true},
       {.soft_cap = 1.5, .window = 2, .has_sinks = true},
+      {.d_head = 6, .d_value = 5, .latent = {.rank = 7}, .rope = turns, .norm = rms},
+      {.d_head = 5,
+       .latent = {.rank = 3, .query_rank = 6},
+       .rope = turns,
+       .rotary_pairs = RotaryPairs::kNeighbors,
+       .rotary_gain = 1.3,
+       .norm = rms},
+      {.d_value = 3},
   };
   for (const AttentionForm& form : forms) {
     BlockOptions options = small_block();

@@ -70,6 +70,9 @@ void initialize(Block<T>& block, const BlockPlacement& placement, Depth depth,
                                  : 1.0;
   MultiHeadAttention<T>& attention = block.attention();
   double gain = placement.attention.initial_gain.value(depth);
+  for (auto* latent : {&attention.query_latent(), &attention.latent()}) {
+    if (*latent) initialize(**latent, initialization, generator);
+  }
   initialize(attention.query(), initialization, generator);
   initialize(attention.key(), initialization, generator);
   initialize(attention.value(), initialization, generator, gain);

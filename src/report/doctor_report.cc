@@ -47,7 +47,7 @@ std::string group_text(const Diagnosis& diagnosis, const Group& group, int width
 }  // namespace
 
 bool Diagnosis::sound() const {
-  return !is_blind(subject.profile.coverage) && subject.unreadable.empty() &&
+  return !is_blind(subject.profile.coverage) && subject.was_run_whole() &&
          std::ranges::all_of(findings, [](const doctor::Finding& f) {
            return f.severity == doctor::Severity::kNote;
          });

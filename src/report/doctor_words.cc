@@ -225,7 +225,13 @@ Cell verdict(const Diagnosis& diagnosis, const std::vector<Group>& groups) {
       groups, [](const Group& g) { return g.worst().severity != doctor::Severity::kNote; }));
   std::string text = defects > 0 ? format_count(defects, "finding") : "no finding";
   if (is_blind(diagnosis.subject.profile.coverage)) text += ": nothing was measured";
-  if (!diagnosis.subject.unreadable.empty()) text += ": only the norms were checked";
+  const doctor::Subject& subject = diagnosis.subject;
+  if (!subject.was_run()) {
+    text += ": only the norms were checked";
+  } else if (!subject.was_run_whole()) {
+    text += fmt::format(": {} of {} layers were run", subject.layers_run,
+                        subject.profile.model.n_layers);
+  }
   if (diagnosis.accepted > 0) text += fmt::format(", {} accepted", diagnosis.accepted);
   return {text, diagnosis.sound() ? Ink::kGood : Ink::kBad};
 }

@@ -5,7 +5,7 @@ The files are those of models/ (generate_models.py), but what is expected comes 
 itself: the output for "tokens", and the gradients of all weights for the gradient "d_output",
 computed in float64 with eager attention. Run it where transformers 5 and PyTorch 2 are installed:
 
-    python3 tests/golden/generate_hub_models.py
+    python3 tests/golden/generate_hub_models.py [NAME...]
 """
 
 import pathlib
@@ -37,6 +37,12 @@ YARN = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0,
 GPT_OSS = {"model_type": "gpt_oss", **SIZES, "head_dim": 8, "sliding_window": 5,
            "num_local_experts": 4, "num_experts_per_tok": 2,
            "rope_parameters": {**YARN, "truncate": False}}
+
+DEEPSEEK = {"model_type": "deepseek_v3", **SIZES, "num_key_value_heads": 4, "kv_lora_rank": 10,
+            "q_lora_rank": 14, "qk_nope_head_dim": 6, "qk_rope_head_dim": 4, "v_head_dim": 5,
+            "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1,
+            "moe_intermediate_size": 8, "num_nextn_predict_layers": 0,
+            "rope_parameters": {**YARN, "mscale": 0.7, "mscale_all_dim": 0.9}}
 
 CONFIGS = {
     "mistral": {"model_type": "mistral", **SIZES, "sliding_window": 5, "head_dim": 6},
@@ -75,6 +81,10 @@ CONFIGS = {
     "gpt_oss": {**GPT_OSS, "intermediate_size": 10},
     "gpt_oss_mxfp4": {**GPT_OSS, "hidden_size": 32, "intermediate_size": 32,
                       "num_hidden_layers": 1, "num_local_experts": 3},
+    # Of the first, which has experts, the output is the stream that two layers leave.
+    "deepseek_v3": {**DEEPSEEK, "num_hidden_layers": 3, "first_k_dense_replace": 2},
+    "deepseek_v3_dense": {**DEEPSEEK, "q_lora_rank": None, "rope_interleave": False,
+                          "first_k_dense_replace": 2},
     "qwen2_window": {"model_type": "qwen2", **SIZES, "num_hidden_layers": 3,
                      "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1,
                      "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1000.0,
@@ -120,10 +130,13 @@ def save_model(name, keys):
     model.double().eval()
     tokens = torch.randint(config.vocab_size, (BATCH, LENGTH))
     output = model(tokens).logits
+    layers = getattr(config, "first_k_dense_replace", config.num_hidden_layers)
+    if layers < config.num_hidden_layers:
+        output = model(tokens, output_hidden_states=True).hidden_states[layers]
     d_output = torch.randn(output.shape).double()
     output.backward(d_output)
     gradients = {f"gradient.{name_in_file(key, config)}": p.grad
-                 for key, p in model.named_parameters()}
+                 for key, p in model.named_parameters() if p.grad is not None}
     for key in (key for key in packed if key.endswith("_blocks")):  # out × in
         gradients[f"gradient.{key}"] = gradients.pop(
             f"gradient.{key.removesuffix('_blocks')}").transpose(1, 2).contiguous()
@@ -154,9 +167,9 @@ def name_in_file(key, config):
 
 def main():
     torch.set_num_threads(1)  # sums in one order
-    shutil.rmtree(MODELS, ignore_errors=True)
-    for name, keys in CONFIGS.items():
-        save_model(name, keys)
+    for name in sys.argv[1:] or CONFIGS:
+        shutil.rmtree(MODELS / name, ignore_errors=True)
+        save_model(name, CONFIGS[name])
 
 
 if __name__ == "__main__":

@@ -26,11 +26,23 @@ enum class RotaryPairs { kHalves, kNeighbors };
 /// Which values of a query or key a norm takes together, if there is one (Henry et al. 2020).
 enum class QkNorm { kNone, kHead, kAllHeads };
 
+/// Latent attention (DeepSeek-V2, section 2.1): keys and values are projected from a latent vector
+/// of the token, c = norm(Wc·x), and queries may be. What turns of a key is one projection of x for
+/// all heads; in each head it is the last features, behind those of the latent vector.
+struct LatentForm {
+  std::size_t rank = 0;        ///< of c; 0: keys and values are projected from x
+  std::size_t query_rank = 0;  ///< of the queries' own; 0: they are projected from x
+
+  bool active() const { return rank > 0; }
+};
+
 /// Variants of attention; the defaults are those of Vaswani et al. 2017.
 struct AttentionForm {
   /// Heads of keys and values, each for as many heads of queries (Ainslie et al. 2023); 0: n_heads.
   std::size_t n_kv_heads = 0;
-  std::size_t d_head = 0;     ///< 0: d_model/n_heads
+  std::size_t d_head = 0;   ///< 0: d_model/n_heads
+  std::size_t d_value = 0;  ///< of a head's values; 0: d_head
+  LatentForm latent = {};
   Bias qkv_bias = Bias::kNo;  ///< of query, key and value where the block's layers have none
   double score_scale = 0;     ///< of q·k; 0: 1/√d_head
   double soft_cap = 0;        ///< c: scores become c·tanh(score/c) (Gemma 2); 0: they stay
@@ -40,7 +52,7 @@ struct AttentionForm {
   RotaryPairs rotary_pairs = RotaryPairs::kHalves;
   double rotary_gain = 1;           ///< of the features that turn (YaRN's attention factor)
   QkNorm qk_norm = QkNorm::kNone;   ///< on queries and keys, before the rotation
-  NormOptions norm = {};            ///< of qk_norm; it has only γ
+  NormOptions norm = {};            ///< of qk_norm, or of latent vectors; it has only γ
   RelativeBias relative_bias = {};  ///< added to the scores
   bool has_sinks = false;           ///< each head has a learned score that joins the softmax and
                                     ///< takes no value: weights sum to less than 1 (gpt-oss)
@@ -93,6 +105,9 @@ class MultiHeadAttention : public Sublayer<T> {
   Linear<T>& key() { return key_; }
   Linear<T>& value() { return value_; }
   Linear<T>& output() { return output_; }
+  /// Those from x to latent vectors; the keys' has the features that turn behind the vector's.
+  std::optional<Linear<T>>& query_latent() { return query_latent_; }
+  std::optional<Linear<T>>& latent() { return latent_; }
   std::optional<Norm<T, T>>& query_norm() { return query_norm_; }
   std::optional<Norm<T, T>>& key_norm() { return key_norm_; }
   /// buckets × heads; empty where there is none.
@@ -130,9 +145,14 @@ class MultiHeadAttention : public Sublayer<T> {
                         const Pass<T>& pass);
   void rotate_heads(Rotation direction, Matrix<T>& projected, std::size_t length,
                     const Pass<T>& pass) const;
+  void prepare_latent(MatrixView<const T> x, const Pass<T>& pass);
+  void prepare_latent_backward(MatrixView<const T> x, MatrixView<T> dx, const Pass<T>& pass);
+  void rotate_last(Rotation direction, MatrixView<T> heads, std::size_t width) const;
+  std::size_t d_turning() const { return 2 * form_.rope.size(); }
   Tile tile_at(std::size_t index, std::size_t sequence, std::size_t head,
                const Pass<T>& pass) const;
-  MatrixView<T> head(Matrix<T>& projected, std::size_t sequence, std::size_t head) const;
+  MatrixView<T> head(Matrix<T>& projected, std::size_t sequence, std::size_t head,
+                     std::size_t heads) const;
   MatrixView<T> queries(Matrix<T>& projected, const Tile& tile) const;
   MatrixView<T> keys(Matrix<T>& projected, const Tile& tile) const;
   std::pair<std::size_t, std::size_t> visible_keys(std::size_t query, std::size_t keys,
@@ -154,17 +174,19 @@ class MultiHeadAttention : public Sublayer<T> {
   std::size_t d_model_;
   std::size_t n_heads_;
   AttentionForm form_;  // without zeros that stand for something
+  std::optional<Linear<T>> query_latent_, latent_;
   Linear<T> query_, key_, value_, output_;
   std::optional<Norm<T, T>> query_norm_, key_norm_;
   Parameter<Value> relative_bias_, sinks_;
 
   std::size_t batch_ = 1;
   std::size_t query_length_ = 0;
-  std::size_t key_length_ = 0;  // of all keys, past ones too
-  std::size_t fed_ = 0;         // keys that a further piece may follow
-  Matrix<T> q_, k_, v_;         // rows × heads·d_head; head h has columns h·d_head …
-  Matrix<T> raw_q_, raw_k_;     // what query_norm_ and key_norm_ take
-  Matrix<T> context_;           // rows × heads·d_head
+  std::size_t key_length_ = 0;     // of all keys, past ones too
+  std::size_t fed_ = 0;            // keys that a further piece may follow
+  Matrix<T> q_, k_, v_;            // rows × heads·d_head; head h has columns h·d_head …
+  Matrix<T> raw_q_, raw_k_;        // what query_norm_ and key_norm_ take
+  Matrix<T> latent_q_, latent_k_;  // what they give of latent vectors
+  Matrix<T> context_;              // rows × heads·d_head
   Matrix<Value> d_relative_bias_, d_sinks_;  // of each sequence
 };
 

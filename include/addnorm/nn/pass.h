@@ -31,6 +31,7 @@ struct Scratch {
   Matrix<T> d_branch, d_before;                  // AddNorm
   Matrix<T> d_hidden, d_gate, d_rows;            // FeedForward
   Matrix<T> d_query, d_key, d_value, d_context;  // MultiHeadAttention
+  Matrix<T> d_latent, d_raw;                     // its latent vectors
   Matrix<Value> norm;                            // the workspace of a norm
   Matrix<Value> d_read;                          // AddNorm: of what the sublayer reads
   Matrix<Value> d_lanes, d_update, d_last_lane;  // LaneSite
