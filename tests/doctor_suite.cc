@@ -244,6 +244,12 @@ const FileBug kFileBugs[] = {
      [](ModelFiles& f) { f.set("layers.1.self_attn.q_a_layernorm", 0); }},
     {"hub_models/deepseek_v3", "dead-norm", 2, "with a γ of 0 that is not run",
      [](ModelFiles& f) { f.set("layers.2.input_layernorm", 0); }},
+    {"hub_models/qwen3_next", "dead-norm", 2, "with a γ of −1",
+     [](ModelFiles& f) { f.set("layers.2.self_attn.q_norm", -1); }},
+    {"hub_models/qwen3_next", "gamma-form", -1, "with γ stored as it is",
+     [](ModelFiles& f) { f.change("norm", [](float& v) { v = 1 + 0.3F * v; }); }},
+    {"hub_models/qwen3_next", "epsilon-unusual", -1, "with BERT's ε",
+     [](ModelFiles& f) { f.config["rms_norm_eps"] = 1e-12; }},
     {"hub_models/gpt_oss", "epsilon-unusual", -1, "with BERT's ε",
      [](ModelFiles& f) { f.config["rms_norm_eps"] = 1e-12; }},
 };
@@ -281,7 +287,7 @@ std::vector<std::string> sound_files() {
 
 TEST(DoctorSuite, FindsNothingInSoundFiles) {
   const std::vector<std::string> names = sound_files();
-  EXPECT_EQ(names.size(), 31u);
+  EXPECT_EQ(names.size(), 32u);
   for (const std::string& name : names) {
     const std::vector<doctor::Finding> findings =
         diagnosed(ADDNORM_SOURCE_DIR "/tests/golden/" + name);
@@ -307,6 +313,19 @@ TEST(DoctorSuite, SaysWhichLayersWereNotRun) {
     return entry.site.sublayer == SublayerKind::kFinalNorm && entry.site.point == Point::kGamma;
   }));
   EXPECT_FALSE(subject.was_run_whole());
+}
+
+TEST(DoctorSuite, ChecksNormsOfAModelThatCannotBeRun) {
+  auto [subject, model] =
+      doctor::open_model(ADDNORM_SOURCE_DIR "/tests/golden/hub_models/qwen3_next");
+  doctor::examine(model, {}, subject);
+  EXPECT_EQ(subject.profile.entries.size(),
+            2 * 3 + 2 + 1U);  // two norms a layer, of q and k, final
+  EXPECT_FALSE(subject.was_run());
+  const std::vector<doctor::Finding> findings = doctor::diagnose(subject);
+  ASSERT_EQ(findings.size(), 1U) << list(findings);
+  EXPECT_EQ(findings[0].what, "none of 3 layers was run");
+  EXPECT_TRUE(doctor::layer_numbers(subject, subject.step).empty());
 }
 
 // Trained weights under another recipe: nothing is wrong with any number, but the text is.

@@ -33,10 +33,10 @@ constexpr const char* kDoctorMeaning =
     R"(TARGET is a run of `addnorm train`; a JSON file of its settings, before anything is trained; a folder
 with config.json and .safetensors files as the Hugging Face hub has them (gpt2, bert, llama, mistral,
 phi3, qwen2, qwen3, gemma, gemma2, gemma3_text, olmo2, olmo3, glm, glm4, gpt_neox, smollm3, seed_oss,
-ernie4_5, gpt_oss, deepseek_v3's dense layers, t5's encoder), or one such file beside its config.json; a .gguf file of llama.cpp
-(llama, qwen2, qwen3, gemma, gemma2, gemma3, phi3, gpt2, gptneox, olmo2, glm4, smollm3, seed_oss,
-ernie4_5, bert), quantized or not; or a profile .jsonl, as addnorm.watch and addnorm.probe of the
-Python package write it.
+ernie4_5, gpt_oss, the dense layers of deepseek_v3, the norms of qwen3_next, t5's encoder), or one such
+file beside its config.json; a .gguf file of llama.cpp (llama, qwen2, qwen3, gemma, gemma2, gemma3,
+phi3, gpt2, gptneox, olmo2, glm4, smollm3, seed_oss, ernie4_5, bert), quantized or not; or a profile
+.jsonl, as addnorm.watch and addnorm.probe of the Python package write it.
 
 The model is run forward and backward, one layer in memory at a time, on random tokens, on those of
 --tokens, or (a run) on its text. The measurements are compared with the recipe, algebra and theory.

@@ -55,7 +55,8 @@ constexpr KnownEpsilons kKnownEpsilons[] = {
     {"olmo3", {1e-6, 1e-5}},    {"mistral", {1e-5, 1e-6}},     {"phi3", {1e-5, 1e-5}},
     {"glm", {1.5625e-7, 1e-5}}, {"glm4", {1e-5, 1.5625e-7}},   {"gpt_neox", {1e-5, 1e-5}},
     {"smollm3", {1e-6, 1e-6}},  {"seed_oss", {1e-6, 1e-6}},    {"ernie4_5", {1e-5, 1e-5}},
-    {"gpt_oss", {1e-5, 1e-5}},  {"deepseek_v3", {1e-6, 1e-6}}, {"t5", {1e-6, 1e-6}}};
+    {"gpt_oss", {1e-5, 1e-5}},  {"deepseek_v3", {1e-6, 1e-6}}, {"qwen3_next", {1e-6, 1e-6}},
+    {"t5", {1e-6, 1e-6}}};
 
 /// "2 tensors have no place: a, b"; of many the first three.
 std::string tensors_text(std::vector<std::string> names, std::string_view one,
@@ -124,17 +125,18 @@ void note_unreadable_tensors(const Subject& subject, Findings& findings) {
 void note_layers_not_run(const Subject& subject, Findings& findings) {
   if (subject.unknown_part.empty()) return;
   const std::size_t all = subject.profile.model.n_layers, run = subject.layers_run;
-  std::string what = fmt::format("none of {} layers was run", all);
+  std::string what = fmt::format("layers 0 to {} of {} were run", run - 1, all);
   if (run == 1) what = fmt::format("layer 0 of {} layers was run", all);
-  if (run > 1) what = fmt::format("layers 0 to {} of {} were run", run - 1, all);
+  if (run == 0) what = fmt::format("none of {} layers was run", all);
   findings.push_back(
       {.rule = "layers-not-run",
        .severity = Severity::kNote,
        .where = "model",
        .what = std::move(what),
-       .because = fmt::format("the {} {}, not known here", run == 0 ? "model has" : "others have",
-                              subject.unknown_part),
-       .fix = "of the other layers, and of the final norm, only γ was checked",
+       .because = fmt::format("{} {}, not known here",
+                              run == 0 ? "the model has" : "the others have", subject.unknown_part),
+       .fix = run == 0 ? "only the γ of its norms were checked"
+                       : "of the other layers, and of the final norm, only γ was checked",
        .measured = static_cast<double>(run),
        .expected = static_cast<double>(all)});
 }

@@ -286,6 +286,15 @@ Recipe deepseek_v3(const Config& config) {
   return recipe;
 }
 
+/// Nothing of it is run: its first layers have linear attention, and the others a gate behind
+/// theirs.
+Recipe qwen3_next(const Config& config) {
+  Recipe recipe = llama(
+      config, {.rotary = {.share = 0.25}, .qk_norm = QkNorm::kHead, .gamma = GammaForm::kOnePlus});
+  run_first(recipe, 0, "linear attention, gated attention and routed experts");
+  return recipe;
+}
+
 /// Every layer has attention sinks and experts; the first of two sees a window.
 Recipe gpt_oss(const Config& config) {
   Recipe recipe = llama(config, {.rotary = {.base = 150'000},
@@ -482,6 +491,7 @@ constexpr Family kFamilies[] = {
     {"ernie4_5", ernie4_5},
     {"gpt_oss", gpt_oss},
     {"deepseek_v3", deepseek_v3},
+    {"qwen3_next", qwen3_next},
     {"t5", t5},
 };
 

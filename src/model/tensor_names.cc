@@ -228,6 +228,7 @@ constexpr Layout kLayouts[] = {
     {"llama", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
     {"qwen2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
     {"qwen3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
+    {"qwen3_next", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
     {"gemma", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
     {"gemma2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
     {"gemma3_text", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},

@@ -85,6 +85,13 @@ CONFIGS = {
     "deepseek_v3": {**DEEPSEEK, "num_hidden_layers": 3, "first_k_dense_replace": 2},
     "deepseek_v3_dense": {**DEEPSEEK, "q_lora_rank": None, "rope_interleave": False,
                           "first_k_dense_replace": 2},
+    # Not run here: two layers of linear attention, one of attention, all with experts.
+    "qwen3_next": {"model_type": "qwen3_next", **SIZES, "num_hidden_layers": 3, "head_dim": 8,
+                   "layer_types": ["linear_attention", "linear_attention", "full_attention"],
+                   "linear_key_head_dim": 4, "linear_value_head_dim": 4,
+                   "linear_num_key_heads": 2, "linear_num_value_heads": 2,
+                   "moe_intermediate_size": 6, "shared_expert_intermediate_size": 6,
+                   "num_experts": 4, "num_experts_per_tok": 2},
     "qwen2_window": {"model_type": "qwen2", **SIZES, "num_hidden_layers": 3,
                      "use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1,
                      "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1000.0,
@@ -97,10 +104,10 @@ def draw_weights(model):
     for name, module in model.named_modules():
         weight, bias = (getattr(module, key, None) for key in ("weight", "bias"))
         if "norm" in name and weight is not None:
-            nn.init.normal_(weight, 1, 0.25)
+            nn.init.normal_(weight, 0 if type(module).__name__ == "Qwen3NextRMSNorm" else 1, 0.25)
         elif isinstance(module, nn.Embedding):
             nn.init.normal_(weight, 0, 0.3)
-        elif weight is not None:
+        elif weight is not None and weight.dim() > 1:
             nn.init.normal_(weight, 0, 1.1 * weight.shape[1]**-0.5)
         if bias is not None:
             nn.init.normal_(bias, 0, 0.3)
@@ -127,6 +134,8 @@ def save_model(name, keys):
         saved = {key: t for key, t in load_file(file).items() if f"{key}_blocks" not in packed}
         save(file, {key: t.numpy() for key, t in {**saved, **packed}.items()}, {"format": "pt"})
 
+    if config.model_type == "qwen3_next":
+        return
     model.double().eval()
     tokens = torch.randint(config.vocab_size, (BATCH, LENGTH))
     output = model(tokens).logits
