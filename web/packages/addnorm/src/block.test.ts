@@ -89,6 +89,7 @@ describe('beside float64', () => {
     { placement: 'pre', feedForward: 'relu', causal: true },
     { placement: 'sandwich', feedForward: 'swiglu', kind: 'rms', causal: true },
     { placement: 'reordered', feedForward: 'geglu-tanh', kind: 'rms' },
+    { placement: 'pre', feedForward: 'clamped-swiglu', kind: 'rms' },
     { placement: 'deepnorm' },
     { placement: 'rezero' },
     { placement: 'layerscale' },

@@ -12,7 +12,14 @@ import {
 import { type Arena, Instance } from './instance.js';
 import { blockNormFields, type NormOptions } from './norms.js';
 
-export const FEED_FORWARDS = ['relu', 'gelu', 'gelu-tanh', 'swiglu', 'geglu-tanh'] as const;
+export const FEED_FORWARDS = [
+  'relu',
+  'gelu',
+  'gelu-tanh',
+  'swiglu',
+  'geglu-tanh',
+  'clamped-swiglu',
+] as const;
 export const INITIALIZATIONS = ['torch', 'xavier', 'gpt2'] as const;
 
 export type FeedForward = (typeof FEED_FORWARDS)[number];

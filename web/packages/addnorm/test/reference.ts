@@ -3,7 +3,7 @@
 
 export interface Setting {
   placement: string;
-  feedForward?: 'relu' | 'gelu' | 'gelu-tanh' | 'swiglu' | 'geglu-tanh';
+  feedForward?: keyof typeof ACTIVATIONS;
   kind?: 'layer' | 'rms';
   causal?: boolean;
 }
@@ -109,10 +109,11 @@ function attention(
 
 function feedForward(values: Values, { feedForward: kind = 'gelu' }: Setting, x: Rows): Rows {
   const up = linear(values, 'feed_forward.up', x);
-  const gated = kind === 'swiglu' || kind === 'geglu-tanh';
+  const gated = kind.endsWith('glu') || kind === 'geglu-tanh';
   const gate = gated ? linear(values, 'feed_forward.gate', x) : up;
   const active = gate.map((row) => row.map((v) => ACTIVATIONS[kind](v)));
-  const hidden = gated ? active.map((row, r) => row.map((v, i) => v * up[r][i])) : active;
+  const factor = (v: number) => (kind === 'clamped-swiglu' ? Math.min(Math.max(v, -7), 7) + 1 : v);
+  const hidden = gated ? active.map((row, r) => row.map((v, i) => v * factor(up[r][i]))) : active;
   return linear(values, 'feed_forward.down', hidden);
 }
 
@@ -125,6 +126,7 @@ const ACTIVATIONS = {
   'gelu-tanh': geluTanh,
   swiglu: (v: number) => v / (1 + Math.exp(-v)),
   'geglu-tanh': geluTanh,
+  'clamped-swiglu': (v: number) => Math.min(v, 7) / (1 + Math.exp(-1.702 * Math.min(v, 7))),
 };
 
 /** By its series (Abramowitz and Stegun 7.1.5), which suffices for small arguments. */
