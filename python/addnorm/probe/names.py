@@ -77,10 +77,11 @@ def squashing(module: nn.Module) -> Optional[str]:
 
 def is_norm(name: str, module: nn.Module) -> bool:
     """Whether it normalizes rows, or stands for what does, by its class's name or its own."""
-    if isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity)):
+    is_other = isinstance(module, (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.Identity))
+    if is_other or any(True for _ in module.children()):
         return False
     parameters = list(module.parameters())
-    is_simple = not list(module.children()) and all(p.dim() < 2 for p in parameters)
+    is_simple = all(p.dim() < 2 for p in parameters)
     return is_simple and bool("norm" in type(module).__name__.lower() or squashing(module) or
                               parameters and NORM_NAME.search(name.rpartition(".")[2]))
 

@@ -39,12 +39,13 @@ def value_numbers(rows: Tensor, stride: Optional[int]) -> Numbers:
     """Of activations [sequences, tokens, features], tokens being `stride` apart (None: rows are no tokens)."""
     v = wide(rows)
     size, (_, n, features) = v.abs(), v.shape
-    top = int(size.argmax())
-    numbers = {"rms": v.square().mean().sqrt(), "mean": v.mean(), "std": v.std(unbiased=False),
-               "abs_max": size.max(), "abs_median": size.flatten()[::1 + size.numel() // 2**17].median()}
+    flat, root, mean = size.flatten(), v.norm() / math.sqrt(v.numel()), v.mean()
+    top = int(flat.argmax())
+    numbers = {"rms": root, "mean": mean, "std": (root.square() - mean.square()).clamp(min=0).sqrt(),
+               "abs_max": flat[top], "abs_median": flat[::1 + len(flat) // 2**17].median()}
     if features > 1 and n > 1 and stride is not None:
-        unit = v / v.norm(dim=-1, keepdim=True)
-        numbers["token_cosine"] = ((unit.sum(1).square().sum(-1) - n) / (n * (n - 1))).mean()
+        units = (1 / v.norm(dim=-1)).unsqueeze(1) @ v  # summed over the tokens
+        numbers["token_cosine"] = ((units.square().sum((1, 2)) - n) / (n * (n - 1))).mean()
     numbers = dict(zip(numbers, torch.stack(list(numbers.values())).tolist()))
     if math.isnan(numbers.get("token_cosine", 0)) and math.isfinite(numbers["rms"]):
         del numbers["token_cosine"]  # a token is 0 and points nowhere
@@ -58,20 +59,20 @@ def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
     A coefficient that the data do not tell (parts that are multiples of each other) is left out.
     """
     s = wide(total).flatten()
-    matrix = torch.stack([wide(part).flatten() for part in parts.values()], 1)
-    lengths = matrix.norm(dim=0)  # not finite where a value is not
-    if not (torch.isfinite(lengths).all() and torch.isfinite(s.norm())) or s.norm() == 0:
+    matrix = torch.stack([wide(part).flatten() for part in parts.values()])
+    lengths, length = matrix.norm(dim=1), s.norm()  # not finite where a value is not
+    if not (torch.isfinite(lengths).all() and torch.isfinite(length)) or length == 0:
         return {}
-    unit = matrix / lengths.clamp(min=1e-300)
-    eigenvalues, vectors = torch.linalg.eigh(unit.T @ unit)
+    unit = lengths.clamp(min=1e-300)
+    eigenvalues, vectors = torch.linalg.eigh(matrix @ matrix.T / unit / unit[:, None])
     told = eigenvalues > 1e-10
     inverse = vectors[:, told] / eigenvalues[told] @ vectors[:, told].T
-    solution = inverse @ (unit.T @ s)
-    left = (s - unit @ solution).norm()
+    solution = inverse @ (matrix @ s / unit)
+    left = (s - solution / unit @ matrix).norm()
     error = left / math.sqrt(s.numel()) * inverse.diagonal().sqrt() / lengths
     vague = (vectors[:, ~told].abs() > 1e-3).any(1) | ~(error < 0.02)
-    vague &= (solution.abs() > 1e-3 * s.norm()) | (lengths == 0)  # of what has no part in it, that is told
-    return {"unexplained": (left / s.norm()).item(),
+    vague &= (solution.abs() > 1e-3 * length) | (lengths == 0)  # of what has no part in it, that is told
+    return {"unexplained": (left / length).item(),
             **{f"from_{name}": (solution[i] / lengths[i]).item()
                for i, name in enumerate(parts) if not vague[i]}}
 
