@@ -98,7 +98,7 @@ constexpr Row kGgufPostNorms[] = {
 };
 
 constexpr Layout layout(std::string_view family, Rows of_layer, Rows norms) {
-  return {family, kGgufPrefixes, "blk.{}.", of_layer, norms, kGgufOthers};
+  return {family, kGgufPrefixes, "blk.{}.", of_layer, {}, norms, kGgufOthers};
 }
 constexpr Layout kGgufLayouts[] = {
     layout("gpt2", kGgufThirdsLayer, kGgufPreNorms),

@@ -56,7 +56,9 @@ struct Layout {
   std::string_view family;
   std::span<const std::string_view> prefixes;
   std::string_view layer;  ///< before the names of a layer's rows
-  Rows of_layer, norms, others;
+  Rows of_layer;           ///< attention, or all but the norms below
+  Rows feed_forward;       ///< where several families have the same one
+  Rows norms, others;
 };
 
 /// Those of GGUF files.

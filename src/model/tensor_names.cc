@@ -82,7 +82,7 @@ constexpr Row kLlamaOthers[] = {
     {"final_norm.gamma", "norm.weight"},
     {"head.weight", "lm_head.weight"},
 };
-constexpr Row kLlamaLayer[] = {
+constexpr Row kLlamaAttention[] = {
     {"attention.query.weight", "self_attn.q_proj.weight"},
     {"attention.query.bias", "self_attn.q_proj.bias"},
     {"attention.key.weight", "self_attn.k_proj.weight"},
@@ -92,33 +92,26 @@ constexpr Row kLlamaLayer[] = {
     {"attention.query_norm.gamma", "self_attn.q_norm.weight"},
     {"attention.key_norm.gamma", "self_attn.k_norm.weight"},
     {"attention.output.weight", "self_attn.o_proj.weight"},
+    {"attention.output.bias", "self_attn.o_proj.bias"},
+    {"attention.sinks", "self_attn.sinks"},
+};
+constexpr Row kLlamaFeedForward[] = {
     {"feed_forward.gate.weight", "mlp.gate_proj.weight"},
     {"feed_forward.up.weight", "mlp.up_proj.weight"},
     {"feed_forward.down.weight", "mlp.down_proj.weight"},
 };
-constexpr Row kPhi3Layer[] = {
+constexpr Row kPhi3Attention[] = {
     {"attention.query.weight", "self_attn.qkv_proj.weight", false, queries},
     {"attention.key.weight", "self_attn.qkv_proj.weight", false, keys},
     {"attention.value.weight", "self_attn.qkv_proj.weight", false, values},
     {"attention.output.weight", "self_attn.o_proj.weight"},
+};
+constexpr Row kPhi3FeedForward[] = {
     {"feed_forward.gate.weight", "mlp.gate_up_proj.weight", false, equal<0, 2>},
     {"feed_forward.up.weight", "mlp.gate_up_proj.weight", false, equal<1, 2>},
     {"feed_forward.down.weight", "mlp.down_proj.weight"},
 };
-constexpr Row kGlmLayer[] = {
-    {"attention.query.weight", "self_attn.q_proj.weight"},
-    {"attention.query.bias", "self_attn.q_proj.bias"},
-    {"attention.key.weight", "self_attn.k_proj.weight"},
-    {"attention.key.bias", "self_attn.k_proj.bias"},
-    {"attention.value.weight", "self_attn.v_proj.weight"},
-    {"attention.value.bias", "self_attn.v_proj.bias"},
-    {"attention.output.weight", "self_attn.o_proj.weight"},
-    {"feed_forward.gate.weight", "mlp.gate_up_proj.weight", false, equal<0, 2>},
-    {"feed_forward.up.weight", "mlp.gate_up_proj.weight", false, equal<1, 2>},
-    {"feed_forward.down.weight", "mlp.down_proj.weight"},
-};
-/// Of layers without experts.
-constexpr Row kDeepseekLayer[] = {
+constexpr Row kDeepseekAttention[] = {
     {"attention.query_latent.weight", "self_attn.q_a_proj.weight"},
     {"attention.query_norm.gamma", "self_attn.q_a_layernorm.weight"},
     {"attention.query.weight", "self_attn.q_b_proj.weight"},
@@ -128,22 +121,10 @@ constexpr Row kDeepseekLayer[] = {
     {"attention.key.weight", "self_attn.kv_b_proj.weight", false, fixed_keys},
     {"attention.value.weight", "self_attn.kv_b_proj.weight", false, latent_values},
     {"attention.output.weight", "self_attn.o_proj.weight"},
-    {"feed_forward.gate.weight", "mlp.gate_proj.weight"},
-    {"feed_forward.up.weight", "mlp.up_proj.weight"},
-    {"feed_forward.down.weight", "mlp.down_proj.weight"},
 };
 /// Gate and up of an expert are columns in turn. In files as they were published the experts are
 /// MXFP4, and those are out × in.
-constexpr Row kGptOssLayer[] = {
-    {"attention.query.weight", "self_attn.q_proj.weight"},
-    {"attention.query.bias", "self_attn.q_proj.bias"},
-    {"attention.key.weight", "self_attn.k_proj.weight"},
-    {"attention.key.bias", "self_attn.k_proj.bias"},
-    {"attention.value.weight", "self_attn.v_proj.weight"},
-    {"attention.value.bias", "self_attn.v_proj.bias"},
-    {"attention.output.weight", "self_attn.o_proj.weight"},
-    {"attention.output.bias", "self_attn.o_proj.bias"},
-    {"attention.sinks", "self_attn.sinks"},
+constexpr Row kGptOssExperts[] = {
     {"feed_forward.router.weight", "mlp.router.weight"},
     {"feed_forward.router.bias", "mlp.router.bias"},
     {"feed_forward.gate.weight", "mlp.experts.gate_up_proj", true, in_turn<0>, true},
@@ -222,29 +203,34 @@ constexpr Row kT5Others[] = {
      "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
 };
 
+/// With the names of Llama outside its layers.
+constexpr Layout llama(std::string_view family, Rows attention, Rows feed_forward, Rows norms) {
+  return {family, kLlamaPrefixes, "layers.{}.", attention, feed_forward, norms, kLlamaOthers};
+}
+
 constexpr Layout kLayouts[] = {
-    {"gpt2", kGpt2Prefixes, "h.{}.", kGpt2Layer, {}, kGpt2Others},
-    {"bert", kBertPrefixes, "encoder.layer.{}.", kBertLayer, {}, kBertOthers},
-    {"llama", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"qwen2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"qwen3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"qwen3_next", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"gemma", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"gemma2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
-    {"gemma3_text", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
-    {"olmo2", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
-    {"olmo3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kBranchNorms, kLlamaOthers},
-    {"mistral", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"smollm3", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"seed_oss", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"ernie4_5", kLlamaPrefixes, "layers.{}.", kLlamaLayer, kPreNorms, kLlamaOthers},
-    {"phi3", kLlamaPrefixes, "layers.{}.", kPhi3Layer, kPreNorms, kLlamaOthers},
-    {"glm", kLlamaPrefixes, "layers.{}.", kGlmLayer, kPreNorms, kLlamaOthers},
-    {"glm4", kLlamaPrefixes, "layers.{}.", kGlmLayer, kGlm4Norms, kLlamaOthers},
-    {"gpt_oss", kLlamaPrefixes, "layers.{}.", kGptOssLayer, kPreNorms, kLlamaOthers},
-    {"deepseek_v3", kLlamaPrefixes, "layers.{}.", kDeepseekLayer, kPreNorms, kLlamaOthers},
-    {"gpt_neox", kNeoxPrefixes, "layers.{}.", kNeoxLayer, {}, kNeoxOthers},
-    {"t5", kT5Prefixes, "encoder.block.{}.", kT5Layer, {}, kT5Others},
+    {"gpt2", kGpt2Prefixes, "h.{}.", kGpt2Layer, {}, {}, kGpt2Others},
+    {"bert", kBertPrefixes, "encoder.layer.{}.", kBertLayer, {}, {}, kBertOthers},
+    llama("llama", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("qwen2", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("qwen3", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("qwen3_next", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("gemma", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("gemma2", kLlamaAttention, kLlamaFeedForward, kBranchNorms),
+    llama("gemma3_text", kLlamaAttention, kLlamaFeedForward, kBranchNorms),
+    llama("olmo2", kLlamaAttention, kLlamaFeedForward, kBranchNorms),
+    llama("olmo3", kLlamaAttention, kLlamaFeedForward, kBranchNorms),
+    llama("mistral", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("smollm3", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("seed_oss", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("ernie4_5", kLlamaAttention, kLlamaFeedForward, kPreNorms),
+    llama("phi3", kPhi3Attention, kPhi3FeedForward, kPreNorms),
+    llama("glm", kLlamaAttention, kPhi3FeedForward, kPreNorms),
+    llama("glm4", kLlamaAttention, kPhi3FeedForward, kGlm4Norms),
+    llama("gpt_oss", kLlamaAttention, kGptOssExperts, kPreNorms),
+    llama("deepseek_v3", kDeepseekAttention, kLlamaFeedForward, kPreNorms),
+    {"gpt_neox", kNeoxPrefixes, "layers.{}.", kNeoxLayer, {}, {}, kNeoxOthers},
+    {"t5", kT5Prefixes, "encoder.block.{}.", kT5Layer, {}, {}, kT5Others},
 };
 
 /// "layers.3.attention.query.weight" as "3" and "attention.query.weight"; other names have no
@@ -283,6 +269,7 @@ std::vector<TensorName> tensor_names(const Naming& naming, const std::string& na
   if (!place.layer.empty()) {
     const std::string before = fmt::format(fmt::runtime(layout->layer), place.layer);
     add(layout->of_layer, before);
+    add(layout->feed_forward, before);
     add(layout->norms, before);
   }
   add(layout->others, "");
