@@ -93,7 +93,8 @@ std::vector<Group> grouped(const std::vector<doctor::Finding>& findings) {
   for (const doctor::Finding& finding : findings) {
     const auto same = std::ranges::find_if(groups, [&](const Group& group) {
       const doctor::Finding& first = *group.findings.front();
-      return first.rule == finding.rule && first.fix == finding.fix;
+      return first.rule == finding.rule && first.severity == finding.severity &&
+             first.fix == finding.fix;
     });
     if (same == groups.end()) {
       groups.push_back({{&finding}});

@@ -50,7 +50,7 @@ std::string input_text(const doctor::Subject& subject);
 /// "Effective depth: 9.3 of 12 layers …", or nothing.
 std::string depth_text(const std::vector<doctor::LayerNumbers>& rows);
 
-/// Findings of one rule with one fix, at several places.
+/// Findings of one rule and severity with one fix, at several places.
 struct Group {
   std::vector<const doctor::Finding*> findings;
   const doctor::Finding& worst() const;
