@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def parent_of(name: str) -> str:
@@ -31,6 +31,28 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
         yield from tensors_in(vars(value))
 
 
+def hidden_modules(model: nn.Module) -> dict[str, list[nn.Module]]:
+    """Modules in plain lists, tuples and dictionaries, which nn.Module does not know of, by the attribute."""
+    known, torchs_own = set(model.modules()), vars(nn.Module())
+    found = {}
+    for name, module in model.named_modules():
+        for key, value in vars(module).items():
+            hidden = [m for m in _modules_in(value) if m not in known]
+            if hidden and key not in torchs_own:
+                found[f"{name}.{key}" if name else key] = hidden
+    return found
+
+
+def _modules_in(value: Any, depth: int = 2) -> Iterator[nn.Module]:
+    if not isinstance(value, (list, tuple, dict)) or depth == 0:
+        return
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, nn.Module):
+            yield item
+        else:
+            yield from _modules_in(item, depth - 1)
+
+
 def entry(value: Any, *names: str) -> Any:
     """The first of these keys or attributes that is there and not None."""
     for name in names:
@@ -38,3 +60,14 @@ def entry(value: Any, *names: str) -> Any:
         if found is not None:
             return found
     return None
+
+
+def own_loss(output: Any) -> Any:
+    """A model's own: its only output, the one that has this name, or the one number in a tuple."""
+    if isinstance(output, Tensor):
+        return output if output.numel() == 1 else None
+    if isinstance(output, Mapping):
+        return output.get("loss")
+    if isinstance(output, (tuple, list)):
+        return next((t for t in output if isinstance(t, Tensor) and t.numel() == 1 and t.requires_grad), None)
+    return getattr(output, "loss", None)

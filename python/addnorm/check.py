@@ -103,7 +103,8 @@ class _Loss:
     def __call__(self, output: Any) -> Tensor:
         if callable(self._loss):
             return _scalar("loss(output)", self._loss(output))
-        own = _own_loss(output)
+        from ._structure import own_loss
+        own = own_loss(output)
         if own is not None:
             return _scalar("the output's loss", own)
         if self._loss == "own":
@@ -120,17 +121,6 @@ def _scalar(name: str, value: Any) -> Tensor:
     if not value.requires_grad:
         raise _core.Error(f"loss: {name} does not depend on a parameter that needs a gradient")
     return value.reshape(())
-
-
-def _own_loss(output: Any) -> Any:
-    """The one that has this name, or the one number in a tuple."""
-    import torch
-    if isinstance(output, Mapping):
-        return output.get("loss")
-    if isinstance(output, (tuple, list)):
-        return next((t for t in output if isinstance(t, torch.Tensor) and t.numel() == 1
-                     and t.requires_grad), None)
-    return getattr(output, "loss", None)
 
 
 def _directed(output: Any) -> Tensor:

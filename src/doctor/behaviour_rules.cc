@@ -124,6 +124,16 @@ constexpr BehaviourRule kBehaviourRules[] = {
     {"parameter-unused", exceeds_limit, kSuspicious, kNote, "{value:.0f} values: {detail}",
      "every parameter that is to be trained has a part in the loss",
      "call it, or remove it; DistributedDataParallel waits for its gradient"},
+    {"parameter-unregistered", exceeds_limit, kBroken, kBroken,
+     "{value:.0f} values of modules in a plain list are at work, and are none of the model's "
+     "parameters",
+     "every weight in model.parameters()",
+     "nn.ModuleList or nn.ModuleDict in its place: else optimizers, to() and state_dict() leave "
+     "them out"},
+    {"layer-shared", exceeds_limit, kNote, kNote,
+     "one module stands {value:.0f} times in the list, with one set of weights",
+     "layers with weights of their own, unless they are to share them, as ALBERT's do",
+     "[Layer() for _ in range(n)] or copy.deepcopy, if it is not meant"},
     {"parameter-frozen", exceeds_limit, kSuspicious, kNote,
      "{percent:.3g} % of its values are frozen{more}", "parameters that are trained",
      "requires_grad_(True), if it is not meant"},

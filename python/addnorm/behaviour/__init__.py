@@ -20,6 +20,7 @@ from .locality import Targets, Tracer, measure_locality
 from .norms import NormInputs, measure_statistics
 from .operators import AttentionScale, Functions, StreamDropout
 from .optimizers import measure_optimizer
+from .registration import measure_registration
 from .rerun import measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
 from .untouched import untouched
@@ -74,6 +75,8 @@ def _measure(s: Subject, optimizers: list[Any]) -> None:
         measure_frozen(s)
     with s.part("tying-broken"):
         measure_ties(s)
+    with s.part("parameter-unregistered, layer-shared"):
+        measure_registration(s)
     if gradients is not None:
         with s.part("gradient-missing, parameter-unused"):
             measure_missing(s, gradients)

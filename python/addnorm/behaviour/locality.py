@@ -305,7 +305,7 @@ def measure_locality(s: Subject, tracer: Tracer, targets: Targets | None) -> Non
     elif tracer.focus.shape[time] < 3:
         s.leave("future-leak", "sequences of fewer than three tokens")
     else:
-        _add_future_leak(s, stages, whole, limit, _declared_causal(s, targets))
+        _add_future_leak(s, stages, whole, limit, _declared_causal(s, targets), tracer.output)
 
 
 def _of_targets(inputs: list[Input], targets: Targets | None) -> list[Input]:
@@ -345,7 +345,7 @@ def _add_batch_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Sha
 
 
 def _add_future_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Shares],
-                     limit: float, declared: str) -> None:
+                     limit: float, declared: str, output: Tensor | None) -> None:
     leaks = {m: share for m, share in stages.items() if share.future > limit}
     seen = min((w.future for w in whole), default=max((x.future for x in stages.values()),
                                                       default=0.0))
@@ -359,7 +359,11 @@ def _add_future_leak(s: Subject, stages: dict[nn.Module, Shares], whole: list[Sh
         if not leaks:
             s.add("future-leak", seen, limit=limit, where="output", declared=declared)
         return
-    for module, detail in _exceptions(s, stages, leaks).items():
+    exceptions = _exceptions(s, stages, leaks)
+    if not exceptions and _gives_logits(s, output):
+        s.leave("future-leak", "the output reads later tokens, and nothing says that it must not; give the loss on the "
+                               "next token (loss=) if it is trained on that")
+    for module, detail in exceptions.items():
         s.add("future-leak", leaks[module].future, limit=limit, where=s.names[module],
               detail=f"{_reach(leaks[module])}; {detail}")
 
@@ -388,6 +392,12 @@ def _exceptions(s: Subject, stages: dict[nn.Module, Shares],
         if all(x.ahead == 1 and x.behind >= 4 for x in leaks.values()):
             found = {m: "a mask that is off by one" for m in leaks}
     return found
+
+
+def _gives_logits(s: Subject, output: Tensor | None) -> bool:
+    sizes = {m.num_embeddings for m in s.names if isinstance(m, nn.Embedding)}
+    is_masked = type(s.model).__name__.endswith("ForMaskedLM")
+    return output is not None and output.shape[-1] in sizes and not is_masked and _reads_tokens(s)
 
 
 def _reads_tokens(s: Subject) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
 
 import torch
@@ -173,6 +174,8 @@ class AttentionScale:
         if k.shape[-1] != width or _has_equal_rows(q) or _has_equal_rows(k):
             return
         projected = self._projected(q, k)
+        if projected is None and k.dim() > 1 and k.shape[-2] == width:  # as many tokens as features
+            projected = self._projected(q, k.transpose(-1, -2))
         if projected is None or min(map(rms, projected)) == 0:
             return
         of_q, of_k = map(rms, projected)
@@ -182,20 +185,32 @@ class AttentionScale:
         self.found.setdefault(place, (factor * rms(q) / of_q * rms(k) / of_k, width))
 
     def _projected(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor] | None:
-        """What q and k were when they left their projections: of the same RMS, for rotations leave it
-        as it is, and so does sharing of keys. q, k and v are made one after the other, or as one."""
+        """What q and k were when they left their projections: tokens of the same length but for one factor,
+        for rotations leave it as it is, and so does sharing of keys."""
+        for of_q, of_k in self._pairs(q):
+            if of_q.numel() == q.numel() and k.numel() % of_k.numel() == 0 \
+                    and _is_turned(q, of_q) and _is_turned(k, of_k):
+                return of_q, of_k
+        return None
+
+    def _pairs(self, q: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Of the last projections: q, k and v were made one after the other, v later, k and v as one, or all
+        as one, together or head by head."""
         recent = self._projections
-        for end in (len(recent) - 1, len(recent)):  # v may come later
-            if end >= 2 and recent[end - 2].numel() == q.numel() \
-                    and k.numel() % recent[end - 1].numel() == 0:
-                return recent[end - 2], recent[end - 1]
+        yield from zip(recent[:-1], recent[1:])
+        if len(recent) > 1:
+            yield recent[-2], recent[-1].chunk(2, -1)[0]
         if not recent:
-            return None
-        rows = recent[-1].numel() // recent[-1].shape[-1]
-        width, rest = q.numel() // rows, recent[-1].shape[-1] - q.numel() // rows
-        if rest <= 0 or rest % 2 or q.numel() % rows or k.numel() % (rows * rest // 2):
-            return None
-        return recent[-1][..., :width], recent[-1][..., width:width + rest // 2]
+            return
+        last, heads = recent[-1], q.shape[-3] if q.dim() > 3 else 1
+        rows = last.numel() // last.shape[-1]
+        width = q.numel() // rows
+        rest = last.shape[-1] - width
+        if rest > 0 and rest % 2 == 0:
+            yield last[..., :width], last[..., width:width + rest // 2]
+        if last.shape[-1] == 3 * width and width % heads == 0:
+            each = last.unflatten(-1, (heads, 3, -1))
+            yield each[..., 0, :].flatten(-2), each[..., 1, :].flatten(-2)
 
     def add(self) -> None:
         """A factor that is near 1/√d, or near 1; others may be anything (1/d, a learned one)."""
@@ -209,6 +224,18 @@ class AttentionScale:
             if any(abs(math.log(factor / usual)) < 0.1 for usual in (1.0, width**-0.5) if factor > 0):
                 self._s.add("attention-scale", factor, limit=width**-0.5, where=place,
                             detail=f"heads of width {width}")
+
+
+def _is_turned(t: Tensor, projected: Tensor) -> bool:
+    """Whether its tokens have the lengths of these, but for one factor, with its heads behind or ahead of its
+    tokens."""
+    lengths = projected.double().square().sum(-1).flatten().sort().values
+    squares = t.double().square().sum(-1)
+    found = [squares.sum(axis).flatten() for axis in (1, 2)] if t.dim() == 4 else [squares.flatten()]
+    found = [n.sort().values for n in found if n.numel() == lengths.numel()]
+    if not found:
+        return t.dim() != 4  # heads and sequences are one axis
+    return any(bool((n / n.mean() - lengths / lengths.mean()).abs().max() < 0.02) for n in found)
 
 
 def _has_parameter(args: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from .._structure import entry, tensors_in
+from .._structure import own_loss, tensors_in
 from .structure import places_of, with_tensors
 from .untouched import RandomState
 
@@ -114,7 +114,7 @@ class Subject:
 
     def loss_of(self, output: Any) -> Tensor:
         """By the caller's function, or the model's own; or one that reaches every output."""
-        own = entry(output, "loss") if not isinstance(output, Tensor) else output
+        own = own_loss(output)
         if self.loss is not None:
             value = self.loss(output)
         elif isinstance(own, Tensor) and own.numel() == 1:

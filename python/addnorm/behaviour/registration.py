@@ -1,0 +1,45 @@
+"""parameter-unregistered: weights that the model uses and does not know of. layer-shared: a module that stands in a
+list several times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._structure import hidden_modules
+from .structure import is_norm
+from .subject import Subject
+
+
+def measure_registration(s: Subject) -> None:
+    for where, modules in hidden_modules(s.model).items():
+        used = _called(s, modules)
+        values = sum(p.numel() for p in {p for m in used for p in m.parameters(recurse=False)} if p.requires_grad)
+        if values:
+            s.add("parameter-unregistered", values, where=where)
+    for name, module in s.model.named_modules():
+        if isinstance(module, (nn.ModuleList, nn.Sequential)):
+            often = Counter(m for m in module._modules.values() if m is not None and any(True for _ in m.parameters()))
+            for child, count in often.items():
+                if count > 1 and not is_norm(child):
+                    s.add("layer-shared", count, limit=1, where=name)
+
+
+def _called(s: Subject, modules: list[nn.Module]) -> set[nn.Module]:
+    """Those, and modules within them, that one more forward calls where gradients are wanted: not a teacher."""
+    called: set[nn.Module] = set()
+
+    def enter(module: nn.Module, inputs: Any) -> None:
+        if torch.is_grad_enabled():
+            called.add(module)
+
+    handles = [inner.register_forward_pre_hook(enter) for m in modules for inner in m.modules()]
+    try:
+        s.run(evaluate=False)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return called
