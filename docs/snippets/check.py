@@ -19,8 +19,9 @@ class Layer(nn.Module):
                                           nn.Linear(4 * width, width))
 
     def forward(self, x):
-        h = self.attention_norm(x)
-        x = x + self.attention(h, h, h, need_weights=False)[0]
+        h, n = self.attention_norm(x), x.shape[1]
+        mask = torch.ones(n, n, dtype=torch.bool).triu(1)
+        x = x + self.attention(h, h, h, attn_mask=mask, need_weights=False)[0]
         return self.feed_forward(self.feed_forward_norm(x))  # x + is missing
 # docs: end
 

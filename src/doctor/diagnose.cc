@@ -63,6 +63,10 @@ std::vector<Finding> find_all(const Subject& subject) {
   const std::vector<std::string>& modules = subject.profile.model.layer_modules;
   for (Finding& finding : findings) {
     const std::optional<Site>& site = finding.site;
+    if (site && site->sublayer == SublayerKind::kFinalNorm &&
+        site->layer < subject.profile.model.n_layers) {
+      finding.where = fmt::format("final norm behind layer {}", site->layer);
+    }
     if (site && site->in_layer() && site->layer < modules.size()) {
       finding.module = modules[site->layer];
     }

@@ -52,7 +52,8 @@ std::vector<LayerNumbers> layer_numbers(const Subject& subject, std::size_t step
 }
 
 double gain(const Subject& subject, const probe::ProfileEntry& gamma) {
-  const double offset = subject.profile.model.gamma_form == GammaForm::kOnePlus ? 1 : 0;
+  const auto form = subject.profile.model.norm_at(gamma.site.layer).gamma_form;
+  const double offset = form == GammaForm::kOnePlus ? 1 : 0;
   return std::hypot(gamma.mean + offset, gamma.std);
 }
 

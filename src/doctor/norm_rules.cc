@@ -117,7 +117,7 @@ void find_wrong_statistics(const Subject& subject, Findings& findings) {
   for_all_norms(subject, [&](const probe::ProfileEntry& norm) {
     if (norm.divides_by.empty()) return;
     Finding finding = finding_at(norm, "norm-kind");
-    if (!subject.profile.model.norm || is_norm_in_attention(norm.site))
+    if (!subject.profile.model.norm_at(norm.site.layer).kind || is_norm_in_attention(norm.site))
       finding.severity = Severity::kSuspicious;
     finding.what = fmt::format("divides each row by {}", norm.divides_by);
     finding.because = norm.centred > 0.5 ? "the root of the variance plus ε, as LayerNorm does"
@@ -128,10 +128,9 @@ void find_wrong_statistics(const Subject& subject, Findings& findings) {
 }
 
 void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
-  const std::optional<NormKind> declared = subject.profile.model.norm;
-  if (!declared || !normalizes_rows(*declared)) return;
   for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
-    if (std::isnan(norm.centred)) return;
+    const std::optional<NormKind> declared = subject.profile.model.norm_at(norm.site.layer).kind;
+    if (!declared || !normalizes_rows(*declared) || std::isnan(norm.centred)) return;
     const bool centres = norm.centred > 0.5;
     if (centres == (declared == NormKind::kLayer)) return;
     Finding finding = finding_at(norm, "norm-kind");
@@ -171,10 +170,12 @@ bool is_silenced(const Subject& subject, const probe::ProfileEntry& norm) {
 }  // namespace
 
 void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
-  if (!subject.profile.model.gamma_form) return;
-  const bool one_plus = subject.profile.model.gamma_form == GammaForm::kOnePlus;
   const Placements placements = placements_of(subject.profile.model);
   for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
+    const std::optional<GammaForm> declared =
+        subject.profile.model.norm_at(norm.site.layer).gamma_form;
+    if (!declared) return;
+    const bool one_plus = declared == GammaForm::kOnePlus;
     const bool is_zero = one_plus && is_silenced(subject, norm);
     if (!is_zero && adds_one(placements, norm).value_or(one_plus) == one_plus) return;
     Finding finding = finding_at(norm, "gamma-form");
@@ -212,7 +213,8 @@ void find_wrong_divisors(const Subject& subject, Findings& findings) {
   const io::ProfileModel& model = subject.profile.model;
   const Placements placements = placements_of(model);
   for_all_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
-    if (!has_wrong_divisor(placements, norm, model.eps)) return;
+    if (!has_wrong_divisor(placements, norm, subject.profile.model.norm_at(norm.site.layer).eps))
+      return;
     Finding finding = finding_at(norm, "variance-divisor");
     finding.what =
         fmt::format("divides by the root of {:.5g}{} times the row's variance", norm.divisor_slope,
@@ -229,10 +231,10 @@ void find_wrong_divisors(const Subject& subject, Findings& findings) {
 }
 
 void find_wrong_epsilon(const Subject& subject, Findings& findings) {
-  const double declared = subject.profile.model.eps;
-  if (!(declared > 0)) return;
   const Placements placements = placements_of(subject.profile.model);
   for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
+    const double declared = subject.profile.model.norm_at(norm.site.layer).eps;
+    if (!(declared > 0)) return;
     if (std::isnan(norm.eps_in_variance) || expected_scale(placements, norm.site) != 1) return;
     if (is_too_large(placements, norm) || has_wrong_divisor(placements, norm, declared)) return;
     if (is_outside_the_root(norm, declared)) {
@@ -262,10 +264,9 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
 
 /// A norm that divides by √ε does not normalize: it multiplies with a constant.
 void note_large_epsilon(const Subject& subject, Findings& findings) {
-  const double epsilon = subject.profile.model.eps;
-  if (!(epsilon > 0)) return;
   for (const probe::ProfileEntry& entry : last_entries(subject.profile)) {
-    if (entry.site.point != Point::kDeviation) continue;
+    const double epsilon = subject.profile.model.norm_at(entry.site.layer).eps;
+    if (entry.site.point != Point::kDeviation || !(epsilon > 0)) continue;
     const double variance = entry.rms * entry.rms - epsilon;  // the measured value includes ε
     if (!(variance < epsilon)) continue;
     findings.push_back(
@@ -419,9 +420,10 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
 
 void find_dead_gains(const Subject& subject, Findings& findings) {
   constexpr double kDead = 1e-3;
-  const bool one_plus = subject.profile.model.gamma_form == GammaForm::kOnePlus;
   for (const probe::ProfileEntry& gamma : last_entries(subject.profile)) {
     if (gamma.site.point != Point::kGamma) continue;
+    const bool one_plus =
+        subject.profile.model.norm_at(gamma.site.layer).gamma_form == GammaForm::kOnePlus;
     const double size = gain(subject, gamma);
     if (!(size < kDead)) continue;
     findings.push_back({.rule = "dead-norm",

@@ -35,10 +35,11 @@ std::string formula(const probe::ProfileEntry& sum) {
   return text;
 }
 
+constexpr std::size_t kLeastSums = 3;  // whose factors the data determine
+
 /// Whether every stream goes into its sum by a factor that is not 1: such models are made so, as
 /// those whose x and f are weighted by depth are.
 bool scales_every_residual(const Subject& subject) {
-  constexpr std::size_t kLeast = 3;  // sums whose factors the data determine
   std::size_t sums = 0;
   bool all = true;
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
@@ -46,7 +47,22 @@ bool scales_every_residual(const Subject& subject) {
     ++sums;
     all &= std::abs(sum.from_x) > kTolerance && !is_near(sum.from_x, 1);
   });
-  return all && sums >= kLeast;
+  return all && sums >= kLeastSums;
+}
+
+/// The factor by which three quarters of the streams go into their sums, as DeepNorm's α; 1 where
+/// there is none.
+double usual_skip(const Subject& subject) {
+  std::vector<double> factors;
+  for_sums(subject, [&](const probe::ProfileEntry& sum) {
+    if (std::abs(sum.from_x) > kTolerance) factors.push_back(sum.from_x);
+  });
+  for (const double factor : factors) {
+    const auto alike = std::ranges::count_if(factors, [&](double f) { return is_near(f, factor); });
+    if (4 * static_cast<std::size_t>(alike) >= 3 * factors.size() && factors.size() > kLeastSums)
+      return factor;
+  }
+  return 1;
 }
 
 bool takes_norm(const probe::ProfileEntry& sum, double skip) {
@@ -59,8 +75,9 @@ bool normalizes_its_stream(const io::ProfileModel& model) {
   return model.model_type == "minimax" || model.model_type == "dory";
 }
 
-/// The name and the sentence for the stream's part in a sum that is not `skip`.
-void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double skip,
+/// The name and the sentence for the stream's part in a sum that is not `skip`. `usual` is what
+/// most sums have.
+void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double skip, double usual,
                  Findings& findings) {
   Finding finding{.severity = Severity::kBroken,
                   .site = sum.site,
@@ -89,12 +106,25 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
     finding.fix = "add it once: in the sublayer or around it, not in both";
   } else {
     finding.rule = "residual-factor";
-    if (skip == 1 && scales_every_residual(subject)) finding.severity = Severity::kNote;
+    const bool is_design = is_near(sum.from_x, usual) || scales_every_residual(subject);
+    if (skip == 1 && is_design) finding.severity = Severity::kNote;
     finding.what =
         fmt::format("the stream goes into the sum times {:.3g}: {}", sum.from_x, formula(sum));
     finding.fix = "check the factor of the residual and the code between x and the sum";
   }
   findings.push_back(std::move(finding));
+}
+
+void report_missing_factor(const probe::ProfileEntry& sum, double usual, Findings& findings) {
+  findings.push_back({.rule = "residual-factor",
+                      .severity = Severity::kBroken,
+                      .site = sum.site,
+                      .where = place_text(sum.site),
+                      .what = fmt::format("the stream goes into the sum times 1: {}", formula(sum)),
+                      .because = fmt::format("s = {:.3g}·x + f, as most sublayers", usual),
+                      .fix = "multiply the residual as the others do",
+                      .measured = sum.from_x,
+                      .expected = usual});
 }
 
 /// Layers whose feed-forward reads what attention reads (GPT-NeoX): both branches go into one sum,
@@ -117,17 +147,31 @@ bool is_in(const std::vector<bool>& layers, const Site& site) {
   return site.layer < layers.size() && layers[site.layer];
 }
 
-/// The factor by which most branches of a kind go into their sums: some models are made with
-/// another one than 1, by a residual multiplier, or two feed-forwards of one half. 1 where most
-/// have none.
-double usual_gain(const Subject& subject, SublayerKind sublayer) {
-  std::vector<double> factors;
+/// Which of the layers that one module holds it is: a Conformer's block has three.
+std::size_t place_in_module(const Subject& subject, std::size_t layer) {
+  const std::vector<std::string>& modules = subject.profile.model.layer_modules;
+  std::size_t place = 0;
+  while (place < layer && layer < modules.size() && modules[layer - place - 1] == modules[layer])
+    ++place;
+  return place;
+}
+
+/// The factor by which most branches of a kind go into their sums, at their place in the module:
+/// some models are made with another one than 1, by a residual multiplier, or two feed-forwards of
+/// one half. 1 where most have none, or are subtracted.
+double usual_gain(const Subject& subject, const Site& site) {
+  const std::size_t place = place_in_module(subject, site.layer);
+  std::vector<double> here, of_kind;
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
-    if (sum.site.sublayer == sublayer) factors.push_back(sum.from_branch);
+    if (sum.site.sublayer != site.sublayer) return;
+    of_kind.push_back(sum.from_branch);
+    if (place_in_module(subject, sum.site.layer) == place) here.push_back(sum.from_branch);
   });
+  const std::vector<double>& factors = here.size() > 1 ? here : of_kind;
   for (const double factor : factors) {
     const auto alike = std::ranges::count_if(factors, [&](double f) { return is_near(f, factor); });
-    if (factors.size() > 1 && 2 * static_cast<std::size_t>(alike) > factors.size()) return factor;
+    if (factor > 0 && factors.size() > 1 && 2 * static_cast<std::size_t>(alike) > factors.size())
+      return factor;
   }
   return 1;
 }
@@ -200,10 +244,13 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
     const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
     const std::optional<double> gain = placement ? constant(placement->gain, depth) : 1.0;
+    const double usual_x = skip == 1 ? usual_skip(subject) : 1;
     if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
-      report_skip(subject, sum, *skip, findings);
+      report_skip(subject, sum, *skip, usual_x, findings);
+    } else if (is_near(sum.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2)) {
+      report_missing_factor(sum, usual_x, findings);
     } else if (gain && !std::isnan(sum.from_branch)) {
-      const double usual = *gain == 1 ? usual_gain(subject, sum.site.sublayer) : *gain;
+      const double usual = *gain == 1 ? usual_gain(subject, sum.site) : *gain;
       const bool is_design = is_near(sum.from_branch, usual);
       if (is_design && is_near(usual, *gain)) return;
       findings.push_back(

@@ -305,6 +305,76 @@ TEST(Rules, SeeIdleBranchesButNotThoseThatANormMakesLarge) {
   EXPECT_THAT(found(subject), IsEmpty());
 }
 
+TEST(Rules, LeaveBranchesThatBeginAtZeroAndCanLearn) {
+  Subject subject = sound();
+  subject.profile.model.placement = "";
+  at(subject, 0, kFeedForward, Point::kBranch).rms = 0;
+  probe::ProfileEntry weight = at(subject, 0, kFeedForward, Point::kBranch);
+  weight.site.point = Point::kWeight;
+  weight.site.projection = Projection::kDown;
+  weight.grad_rms = 1;
+  subject.profile.entries.push_back(weight);
+  EXPECT_THAT(found(subject), IsEmpty());
+  subject.profile.entries.back().grad_rms = 0;
+  EXPECT_THAT(found(subject), ElementsAre("idle-sublayer, layer 0, feed-forward"));
+  at(subject, 0, kFeedForward, Point::kSum).grad_rms = 0;  // of a head that begins at 0 too
+  EXPECT_THAT(found(subject), IsEmpty());
+}
+
+TEST(Rules, ExpectOfEachStackItsOwnNorms) {
+  Subject subject = sound();
+  subject.profile.model.eps = 1e-6;
+  subject.profile.model.placement = "";
+  const auto norm = [&](std::size_t layer, double centred, double eps) {
+    probe::ProfileEntry entry{.step = 7, .site = {layer, kAttention, Point::kBefore}, .rms = 1};
+    entry.centred = centred;
+    entry.eps_in_variance = eps;
+    entry.eps_in_variance_spread = entry.unexplained = 0;
+    entry.divisor = entry.deviation = entry.scale = 1;
+    subject.profile.entries.push_back(entry);
+  };
+  norm(0, 0, 1e-6);
+  norm(1, 1, 1e-2);
+  EXPECT_THAT(found(subject), ElementsAre("norm-kind, layer 1, attention, norm before it",
+                                          "epsilon-size, layer 1, attention, norm before it"));
+  subject.profile.model.stacks = {{.first_layer = 1, .norm = {NormKind::kLayer, 1e-2, {}}}};
+  EXPECT_THAT(found(subject), IsEmpty());
+  subject.profile.entries.back().centred = 0;
+  EXPECT_THAT(found(subject), ElementsAre("norm-kind, layer 1, attention, norm before it"));
+}
+
+TEST(Rules, SeeTheSumThatLacksTheFactorOfTheOthers) {
+  Subject subject = sound();
+  subject.profile.model.placement = "";
+  for (const std::size_t layer : {0, 1}) {
+    for (const SublayerKind sublayer : {kAttention, kFeedForward})
+      at(subject, layer, sublayer, Point::kSum).from_x = 1.7;
+  }
+  at(subject, 1, kFeedForward, Point::kSum).from_x = 1;
+  EXPECT_THAT(found(subject), ElementsAre("residual-factor, layer 1, feed-forward",
+                                          "residual-factor, layer 0, attention (note)",
+                                          "residual-factor, layer 0, feed-forward (note)",
+                                          "residual-factor, layer 1, attention (note)"));
+}
+
+TEST(Rules, ExpectOfABranchTheFactorOfItsPlaceInTheModule) {
+  Subject subject = sound();
+  subject.profile.model.placement = "";
+  at(subject, 0, kFeedForward, Point::kSum).from_branch = 0.5;
+  at(subject, 0, kAttention, Point::kSum).from_branch = 0.5;
+  subject.profile.model.layer_modules = {"layers.0", "layers.0"};  // one block of both
+  subject.profile.model.n_layers = 4;
+  for (std::size_t i = subject.profile.entries.size(); i-- > 0;) {
+    subject.profile.entries.push_back(subject.profile.entries[i]);
+    subject.profile.entries.back().site.layer += 2;
+  }
+  subject.profile.model.layer_modules = {"layers.0", "layers.0", "layers.1", "layers.1"};
+  EXPECT_THAT(found(subject), ElementsAre("branch-factor, layer 0, attention (note)",
+                                          "branch-factor, layer 0, feed-forward (note)",
+                                          "branch-factor, layer 2, feed-forward (note)",
+                                          "branch-factor, layer 2, attention (note)"));
+}
+
 TEST(Rules, SeeLogitsThatGrowUntilQueriesLookAtOneKey) {
   Subject subject = sound();
   probe::ProfileEntry& scores = at(subject, 1, kAttention, Point::kScores);
@@ -379,6 +449,8 @@ TEST(BehaviourRules, JudgeWhatIsAboveTheirLimit) {
       {"norm-shared", 1, 1, 2, "note", "suspicious"},
       {"norm-unused", kNone, 0, 1, "suspicious", "suspicious"},
       {"parameter-unused", kNone, 0, 1, "note", "suspicious"},
+      {"parameter-unregistered", kNone, 0, 1, "broken", "broken"},
+      {"layer-shared", 1, 1, 2, "note", "note"},
       {"parameter-frozen", kNone, 0, 0.1, "note", "suspicious"},
       {"not-in-optimizer", 0, 0, 0.5, "suspicious", "suspicious"},
       {"not-in-optimizer", 0, 0, 0.51, "note", "suspicious"},

@@ -89,6 +89,7 @@ void find_growing_scores(const Subject& subject, Findings& findings) {
 namespace {
 
 /// Whether its projection into the stream starts at 0, as many recipes have it, and can learn.
+/// Where the head starts at 0 too, the first gradient stops there and tells nothing.
 bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step) {
   const Projection last =
       branch.sublayer == SublayerKind::kAttention ? Projection::kOutput : Projection::kDown;
@@ -98,8 +99,11 @@ bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step
   const bool has_gains = std::ranges::any_of(subject.profile.entries, [](const auto& entry) {
     return entry.site.point == Point::kGamma;  // by which a network before training is known
   });
-  return weight != nullptr && weight->rms == 0 && weight->grad_rms > 0 &&
-         (is_initial(subject) || !has_gains);
+  const probe::ProfileEntry* sum =
+      find_entry(subject.profile, step, {branch.layer, branch.sublayer, Point::kSum});
+  const bool can_learn =
+      weight != nullptr && (weight->grad_rms > 0 || (sum != nullptr && sum->grad_rms == 0));
+  return can_learn && weight->rms == 0 && (is_initial(subject) || !has_gains);
 }
 
 }  // namespace

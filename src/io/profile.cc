@@ -131,12 +131,37 @@ std::optional<Enum> known_name(const Json& model, const char* key) {
   return static_cast<Enum>(place - names.begin());
 }
 
+DeclaredNorm declared_norm(const Json& object) {
+  return {.kind = known_name<NormKind>(object, "norm"),
+          .eps = value_or(object, "eps", 0.0),
+          .gamma_form = known_name<GammaForm>(object, "gamma_form")};
+}
+
+std::vector<Stack> stacks_of(const Json& model) {
+  const Json list = model.value("stacks", Json::array());
+  require(list.is_array(), "stacks is {}, must be a list", list.dump());
+  std::vector<Stack> stacks;
+  for (const Json& stack : list) {
+    require(stack.is_object(), "stacks has {}, must have objects", stack.dump());
+    stacks.push_back({.first_layer = value_or(stack, "first_layer", std::size_t{0}),
+                      .norm = declared_norm(stack)});
+  }
+  return stacks;
+}
+
+void put_norm(Json& object, const DeclaredNorm& norm) {
+  if (norm.kind) object["norm"] = to_string(*norm.kind);
+  if (norm.eps != 0) object["eps"] = norm.eps;
+  if (norm.gamma_form) object["gamma_form"] = to_string(*norm.gamma_form);
+}
+
 ProfileModel model_of(const Json& header) {
   const Json model = header.value("model", Json::object());
   require(model.is_object(), "model is {}, must be an object", model.dump());
   constexpr std::size_t kMostLayers = 1'000;
   const auto layers = value_or(model, "n_layers", std::size_t{0});
   require(layers <= kMostLayers, "n_layers is {}, must be at most {}", layers, kMostLayers);
+  const DeclaredNorm norm = declared_norm(model);
   return {.d_model = value_or(model, "d_model", std::size_t{0}),
           .n_layers = layers,
           .n_heads = value_or(model, "n_heads", std::size_t{0}),
@@ -144,14 +169,15 @@ ProfileModel model_of(const Json& header) {
           .placement = value_or(model, "placement", std::string()),
           .n_lanes = value_or(model, "n_lanes", std::size_t{0}),
           .lane_form = value_or(model, "lane_form", std::string()),
-          .norm = known_name<NormKind>(model, "norm"),
-          .eps = value_or(model, "eps", 0.0),
-          .gamma_form = known_name<GammaForm>(model, "gamma_form"),
+          .norm = norm.kind,
+          .eps = norm.eps,
+          .gamma_form = norm.gamma_form,
           .initialization = known_name<Initialization>(model, "initialization"),
           .architecture = value_or(model, "architecture", std::string()),
           .model_type = value_or(model, "model_type", std::string()),
           .parameters = value_or(model, "parameters", std::size_t{0}),
           .layer_modules = value_or(model, "layer_modules", std::vector<std::string>()),
+          .stacks = stacks_of(model),
           .seed = value_or(model, "seed", std::uint64_t{0})};
 }
 
@@ -246,14 +272,15 @@ std::string profile_header(const ProfileModel& model) {
   put("placement", model.placement);
   put("n_lanes", model.n_lanes);
   put("lane_form", model.lane_form);
-  put_name("norm", model.norm);
-  put("eps", model.eps);
-  put_name("gamma_form", model.gamma_form);
+  put_norm(known, {model.norm, model.eps, model.gamma_form});
   put_name("initialization", model.initialization);
   put("architecture", model.architecture);
   put("model_type", model.model_type);
   put("parameters", model.parameters);
   put("layer_modules", model.layer_modules);
+  for (const Stack& stack : model.stacks) {
+    put_norm(known["stacks"].emplace_back(Json{{"first_layer", stack.first_layer}}), stack.norm);
+  }
   known["seed"] = model.seed;
   return Json{{"addnorm_profile", 1}, {"model", known}}.dump() + "\n";
 }

@@ -13,6 +13,23 @@
 
 namespace addnorm::io {
 
+/// What the code of a model's norms says: their kind, ε, and what γ means.
+struct DeclaredNorm {
+  std::optional<NormKind> kind;
+  double eps = 0;
+  std::optional<GammaForm> gamma_form;
+
+  bool operator==(const DeclaredNorm&) const = default;
+};
+
+/// Layers of one make behind those of another, as a language model's are behind a vision tower's.
+struct Stack {
+  std::size_t first_layer = 0;
+  DeclaredNorm norm;
+
+  bool operator==(const Stack&) const = default;
+};
+
 /// What a profile says about the model that it was measured on.
 struct ProfileModel {
   std::size_t d_model = 0;
@@ -30,7 +47,17 @@ struct ProfileModel {
   std::string model_type;    ///< as config.json says it
   std::size_t parameters = 0;
   std::vector<std::string> layer_modules;  ///< what the code calls each layer: "encoder.layer.3"
+  std::vector<Stack> stacks;               ///< where their norms differ
   std::uint64_t seed = 0;
+
+  /// Of a layer; of n_layers those behind the last one.
+  [[nodiscard]] DeclaredNorm norm_at(std::size_t layer) const {
+    DeclaredNorm found{norm, eps, gamma_form};
+    for (const Stack& stack : stacks) {
+      if (stack.first_layer <= layer) found = stack.norm;
+    }
+    return found;
+  }
 };
 
 /// How much of what a model computes was measured, where that is known.

@@ -37,6 +37,21 @@ TEST(Profile, KnowsWhatTheCodeCallsItsLayers) {
   }
 }
 
+TEST(Profile, KnowsTheNormsOfEachStack) {
+  const ProfileModel model{.norm = NormKind::kLayer,
+                           .eps = 1e-5,
+                           .stacks = {{2, {NormKind::kRms, 1e-6, GammaForm::kOnePlus}}}};
+  const ProfileModel read = parse_profiles(profile_header(model), "file").at(0).model;
+  EXPECT_EQ(read.stacks, model.stacks);
+  EXPECT_EQ(read.norm_at(1), (DeclaredNorm{NormKind::kLayer, 1e-5, {}}));
+  EXPECT_EQ(read.norm_at(2), model.stacks[0].norm);
+  for (const char* wrong : {"3", "[1]", R"([{"eps":"small"}])"}) {
+    const std::string header =
+        R"({"addnorm_profile":1,"model":{"stacks":)" + std::string(wrong) + "}}\n";
+    EXPECT_THROW(parse_profiles(header, "file"), Error) << wrong;
+  }
+}
+
 TEST(Profile, HasOneLineForEachEntryAndNoKeyForTheUnknown) {
   const std::vector<probe::ProfileEntry> entries{
       {.step = 2, .site = {3, SublayerKind::kAttention, Point::kSum}, .rms = 1.5},

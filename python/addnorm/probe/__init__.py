@@ -20,10 +20,10 @@ functions, layers may take and give any arguments, run side by side, share their
 that is not called. Names only tell what a weight is for, and which layers there are.
 
 How it works: a Recorder (recorder.py) hears of each operator. A Flow (flow.py) follows the stream through
-them and finds linear maps, norms and sums; where sublayers read rows of a larger state, a LaneFlow
-(lane_flow.py) takes its place, which knows sums of several lanes. An Arranger (sublayers.py) gives each sum
-its norms and its branch, a Measurement (measure.py) measures them, and Declared (recipe.py) is what the code
-says of itself.
+them and finds linear maps and sums, with a NormFinder (norm_finder.py) for the norms; where sublayers read rows
+of a larger state, a LaneFlow (lane_flow.py) takes its place, which knows sums of several lanes. An Arranger
+(sublayers.py) gives each sum its norms and its branch, a Measurement (measure.py) measures them, and Declared
+(recipe.py) is what the code says of itself.
 
 A line of the profile is one point of one layer: the stream `x` that a sublayer reads, the norm `before` it,
 its `branch`, the norm `inside` the residual, the `sum`, the norm `after` it. A `sum` also says what it is

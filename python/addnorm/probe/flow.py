@@ -16,22 +16,20 @@ import torch
 
 from .._structure import is_within, parent_of
 from .lanes import LaneSite
+from .norm_finder import SCALING, Norm, NormFinder
 from .recorder import Op, Value
 
 LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convolution _grouped_mm "
                    "_convolution mv addmv module _scaled_mm mkldnn_linear grouped_mm grouped_mm_fallback".split())
+BIASED = frozenset("addmm baddbmm addmv".split())  # whose first argument is added to the product of the others
 PRODUCT = frozenset("bmm baddbmm matmul mm".split())
 FUSED_ATTENTION = "_scaled_dot_product"
 SHAPED_LIKE = frozenset("empty_like zeros_like ones_like full_like rand_like randn_like new_zeros "
                         "new_empty new_ones new_full bernoulli".split())
 SOFTMAX = frozenset(["_softmax", "_safe_softmax"])
-LENGTHS = frozenset(["norm", "linalg_vector_norm"])
-REDUCTION = frozenset("mean sum var std var_mean std_mean norm linalg_vector_norm amax amin max min "
-                      "logsumexp median".split())
-SCALING = frozenset("mul div add sub rsub".split())
-POINTWISE = SCALING | frozenset(
-    "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
-NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm".split())
+MIXING = SCALING | frozenset("addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill "
+                             "masked_scatter native_dropout cat stack sum split split_with_sizes addmm baddbmm".split())
+MOST_MIXED = 12  # operators between the stream and such a sum
 
 Branches = FrozenSet[int]
 STREAM: Branches = frozenset()
@@ -50,19 +48,6 @@ class Linear:
         """Whether an operator adds a bias to what it gave."""
         return op is not None and op.name == "add" and any(
             v.root is self.gave.root for v in op.inputs) and any(v.parameter for v in op.inputs)
-
-
-@dataclass
-class Norm:
-    """What divides a row by its size."""
-    read: Value
-    gave: Value
-    order: int
-    module: str  # in which it runs
-    layer: Optional[int]
-    gamma: Optional[str] = None
-    beta: Optional[str] = None
-    is_unit: bool = False  # y = x/‖x‖, as torch.linalg.vector_norm gives it
 
 
 @dataclass
@@ -111,6 +96,7 @@ class Sum:
     branch: Value
     branches: List[Branch]
     lanes: Optional[LaneSite] = None  # where the stream has several
+    is_mixed: bool = False  # by gates or a projection: neither part has one factor
 
 
 def is_number(tensor: torch.Tensor) -> bool:
@@ -147,29 +133,31 @@ class Flow:
 
     def start(self, x: Value) -> None:
         self.x = x
-        self.norms: List[Norm] = []
+        self._norms = NormFinder(self)
         self.linears: List[Linear] = []
         self._of: Dict[Value, Branches] = {x.root: STREAM}
         self._branches: Dict[int, Branch] = {}
         self._joined: Dict[int, int] = {}
         self._ended: Set[int] = set()  # branches that have joined the stream
-        self._norm_of: Dict[Value, Norm] = {}
-        # Values computed point by point of one value of the stream's shape (and the γ that was in
-        # it), and of its statistics (and whether these are lengths).
-        self._pointwise: Dict[Value, Tuple[Value, Optional[str]]] = {}
-        self._statistics: Dict[Value, Tuple[Value, bool]] = {}
         self.readers: Dict[Value, List[Op]] = {}
         self._without_stream: Dict[Value, Sum] = {}  # what was read in place of a sum
         self._last: Optional[Sum] = None
 
     def forget(self, order: int) -> None:
         """What operators before this one made."""
-        for values in (self._of, self._norm_of, self._pointwise, self._statistics, self.readers,
-                       self._without_stream):
+        for values in (self._of, self.readers, self._without_stream):
             for value in [v for v in values if v.order < order and v is not self.x.root]:
                 del values[value]
-        self.norms = [norm for norm in self.norms if norm.order >= order]
+        self._norms.forget(order)
         self.linears = [linear for linear in self.linears if linear.op.order >= order]
+
+    @property
+    def norms(self) -> List[Norm]:
+        return self._norms.found
+
+    def add_norm(self, read: Value, gave: Value, module: str, gamma: Optional[str], beta: Optional[str]) -> None:
+        """What a module did that is called a norm."""
+        self._norms.add_call(read, gave, module, gamma, beta)
 
     # -- What values are --
 
@@ -194,13 +182,21 @@ class Flow:
         """Whether it is the stream that the last sublayer leaves."""
         return value.root is leaves.root
 
+    def upright(self, value: Value) -> Value:
+        """With its tokens in the stream's order, where a view of it has them so."""
+        found = value
+        while value is not None:
+            if value.tensor.shape == self.x.tensor.shape:
+                found = value
+            value = value.alias_of
+        return found
+
     def list_branches(self, value: Value) -> List[Branch]:
         return self._list(self.branches_of(value) or STREAM)
 
     def norm_at(self, value: Value) -> Optional[Norm]:
         """The norm whose output it is."""
-        norm = self._norm_of.get(value.root)
-        return norm if norm is not None and norm.gave.root is value.root else None
+        return self._norms.at(value)
 
     def _find(self, number: int) -> int:
         while number in self._joined:
@@ -246,7 +242,7 @@ class Flow:
         for value in outputs:
             self._of[value] = state
         if linear is None:
-            self._normalize(op, inputs, outputs)
+            self._norms.take(op, inputs, outputs)
 
     def _linear(self, op: Op, inputs: List[Value]) -> Optional[Linear]:
         if op.name not in LINEAR:
@@ -256,11 +252,14 @@ class Flow:
         if not weights:
             return None
         weight = weights[-1]
-        return Linear(op, str(weight.parameter), not weight.is_flipped, inputs[0], op.outputs[0])
+        read = next((v for v in inputs if v is not op.inputs[0]), inputs[0]) if op.name in BIASED else inputs[0]
+        return Linear(op, str(weight.parameter), not weight.is_flipped, read, op.outputs[0])
 
     def _run_linear(self, linear: Linear) -> Branches:
-        self.linears.append(linear)
         state = self.branches_of(linear.read) or STREAM
+        if not state and self._rejoins(linear):
+            return STREAM
+        self.linears.append(linear)
         if state and self._has_ended(state, linear):
             self._end_without_stream(linear.read, state)
             state = STREAM
@@ -274,10 +273,18 @@ class Flow:
         self._branches[number].linears.append(linear)
         return frozenset([number])
 
+    def _rejoins(self, linear: Linear) -> bool:
+        """Whether a layer begins with it, as those of a U-net do that read skips: it makes a stream of what
+        was concatenated to it."""
+        stands_in_layer = parent_of(parent_of(linear.weight)) == self.layer_module
+        return stands_in_layer and linear.read.tensor.numel() > self.x.tensor.numel() and \
+            linear.read.shape[:-1] == linear.gave.shape[:-1] and self.has_stream_shape(linear.gave)
+
     def _meet(self, op: Op, inputs: List[Value], state: Branches) -> None:
         """Tokens meet in products of values and in attention."""
         is_fused = op.name.startswith(FUSED_ATTENTION)
-        is_product = op.name in PRODUCT and len([v for v in op.inputs if not v.parameter]) > 1
+        made = [v for v in op.inputs if not v.parameter or self.branches_of(v) is not None]  # learned latents too
+        is_product = op.name in PRODUCT and len(made) > 1
         if not state or not (is_fused or is_product or op.name in SOFTMAX):
             return
         if not is_fused and not is_product:
@@ -295,7 +302,7 @@ class Flow:
 
     def _add(self, op: Op, inputs: List[Value], total: Value) -> bool:
         """Whether it adds branches to the stream."""
-        if op.name not in ("add", "sub") or len(inputs) != 2 or \
+        if op.name not in ("add", "sub", "lerp") or len(inputs) != 2 or \
                 not all(map(self.has_stream_shape, [*inputs, total])):
             return False
         for value, other in (inputs, inputs[::-1]):
@@ -352,11 +359,37 @@ class Flow:
     def _end_without_stream(self, read: Value, state: Branches) -> None:
         norm = self.norm_at(read)
         total = self.upright(read if norm is None else norm.read)
+        stream = self._stream_within(total)
+        ended = Sum(total, stream, total, self._list(state), is_mixed=stream is not None)
+        if stream is None:
+            self._without_stream[total.root] = ended
+        else:
+            self._excuse_gated(ended)
         self._settle(total)
         if norm is not None:
             self._settle(norm.gave)
-        ended = self._without_stream[total.root] = Sum(total, None, total, self._list(state))
         self._end(ended)
+
+    def _excuse_gated(self, mixed: Sum) -> None:
+        """A branch that was read in place of a sum was read by the gate of this one."""
+        read = {linear.read.root for branch in mixed.branches for linear in branch.linears}
+        for root in read & self._without_stream.keys():
+            gated = self._without_stream.pop(root)
+            gated.stream, gated.is_mixed = mixed.stream, True
+
+    def _stream_within(self, value: Value, depth: int = MOST_MIXED) -> Optional[Value]:
+        """The stream that gates have mixed with branches, as z ⊙ x + (1 − z) ⊙ f, to which some tokens' branches
+        are added, or that a linear map has projected before the sum, W·x + f."""
+        if self.is_stream(value) and self.has_stream_shape(value):
+            return value
+        op = value.root.op
+        linear = next((n for n in self.linears if n.op is op), None)
+        if linear is not None and depth < MOST_MIXED and self.is_stream(linear.read):
+            return linear.read if self.has_stream_shape(linear.read) else None
+        if op is None or depth == 0 or op.name not in MIXING:
+            return None
+        found = (self._stream_within(v, depth - 1) for v in op.inputs if self.branches_of(v) is not None)
+        return next((v for v in found if v is not None), None)
 
     def _settle(self, value: Value) -> None:
         """It is the stream, and so is what was already scaled of it."""
@@ -370,115 +403,6 @@ class Flow:
         state = self.branches_of(output)
         if state and self.has_stream_shape(output):
             self._end_without_stream(output, state)
-
-    # -- Norms --
-
-    def _normalize(self, op: Op, inputs: List[Value], outputs: List[Value]) -> None:
-        if op.name in NORMS:
-            self._take_norm(op, inputs[0], outputs[0])
-        elif op.name in REDUCTION:
-            base = self._base(inputs[0])
-            if base is not None and outputs[0].tensor.numel() < base[0].tensor.numel():
-                for value in outputs:
-                    self._statistics[value] = base[0], op.name in LENGTHS
-        elif len(outputs) == 1:
-            self._follow(op, inputs, outputs[0])
-
-    def _base(self, value: Value) -> Optional[Tuple[Value, Optional[str]]]:
-        """The value of the stream's shape of which this is computed, row by row, and γ in it."""
-        found = self._pointwise.get(value.root)
-        if found is None and self.has_stream_shape(value):
-            return self.upright(value), None
-        return found
-
-    def upright(self, value: Value) -> Value:
-        """With its tokens in the stream's order, where a view of it has them so."""
-        found = value
-        while value is not None:
-            if value.tensor.shape == self.x.tensor.shape:
-                found = value
-            value = value.alias_of
-        return found
-
-    def _follow(self, op: Op, inputs: List[Value], output: Value) -> None:
-        """An operator that works value by value: on a statistic, or on the way to a norm."""
-        statistics = [self._statistics[v.root] for v in inputs if v.root in self._statistics]
-        others = [v for v in inputs if v.root not in self._statistics]
-        if not others:
-            if len({id(base.root) for base, _ in statistics}) == 1:
-                self._statistics[output] = statistics[0]
-            return
-        bases = [self._base(v) for v in others]
-        base = bases[0]
-        is_sum = op.name in ("add", "sub") and sum(map(self.has_stream_shape, op.inputs)) > 1
-        is_rowwise = op.name in POINTWISE and not is_sum and base is not None \
-            and self.has_stream_shape(output) \
-            and all(b is not None and b[0].root is base[0].root for b in bases) \
-            and all(b.root is base[0].root for b, _ in statistics)
-        if not is_rowwise:
-            return
-        norm = next((self._norm_of[v.root] for v in others if v.root in self._norm_of), None)
-        if norm is not None and not statistics:
-            return self._extend(norm, op, output)
-        gamma = next((g for _, g in bases if g), None) or self._vector(op)
-        self._pointwise[output] = base[0], gamma
-        if statistics and op.name in ("mul", "div"):
-            norm = Norm(base[0], output, op.order, op.module, self.layer, gamma=gamma,
-                        is_unit=statistics[0][1])
-            self._keep_norm(norm)
-
-    def _vector(self, op: Op) -> Optional[str]:
-        """A parameter of one number for each feature that it takes."""
-        d = self.x.tensor.shape[-1]
-        return next((v.parameter for v in op.inputs if v.parameter and v.tensor.numel() == d), None)
-
-    def _take_norm(self, op: Op, read: Value, gave: Value) -> None:
-        if not self.has_stream_shape(read) or read.shape[-1] != self.x.shape[-1]:
-            return
-        norm = Norm(read, gave, op.order, op.module, self.layer)
-        for key, name in ("gamma", "weight"), ("beta", "bias"):
-            value = op.argument(name)
-            if isinstance(value, Value):
-                setattr(norm, key, value.parameter)
-        self._keep_norm(norm)
-
-    def _extend(self, norm: Norm, op: Op, output: Value) -> None:
-        """γ and β, or what else its module does."""
-        others = [v for v in op.inputs if self.branches_of(v) is None]
-        d = self.x.tensor.shape[-1]
-        vector = self._vector(op)
-        is_its_own = op.module == norm.module and op.module != self.layer_module or vector is not None
-        fits = op.name in SCALING and all(v.tensor.numel() in (1, d) for v in others)
-        if not fits or not is_its_own or len(self.readers.get(norm.gave.root, [])) > 1:
-            return
-        if vector is not None:
-            key = "beta" if op.name in ("add", "sub") else "gamma"
-            if getattr(norm, key) is None:
-                setattr(norm, key, vector)
-        norm.gave = output
-        self._norm_of[output] = norm
-
-    def add_norm(self, read: Value, gave: Value, module: str, gamma: Optional[str],
-                 beta: Optional[str]) -> None:
-        """What a module did that is called a norm, unless its operators were seen to make one."""
-        if any(norm.module == module and norm.order > read.order for norm in self.norms):
-            return
-        norm = Norm(read, gave, gave.order, module, self.layer, gamma, beta)
-        if self.has_stream_shape(read) and self.has_stream_shape(gave):
-            self._keep_norm(norm)
-        elif read.shape == gave.shape:
-            self._keep_in_branch(norm)
-
-    def _keep_norm(self, norm: Norm) -> None:
-        self.norms.append(norm)
-        self._norm_of[norm.gave.root] = norm
-        self._keep_in_branch(norm)
-
-    def _keep_in_branch(self, norm: Norm) -> None:
-        branches = self.list_branches(norm.read)
-        if len(branches) == 1:
-            branches[0].norms.append(norm)
-
 
 def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
     """From what is added to the stream back to the branch's output: (value, what the step before it

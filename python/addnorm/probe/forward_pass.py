@@ -14,10 +14,13 @@ from .measure import Measurement
 from .names import first_tensor, is_norm
 from .profile import SeenSublayer
 from .recorder import Recorder, Value
-from .sublayers import Arranger, Sublayer
+from .sublayers import Arranger, Sublayer, is_made_of
 
 if TYPE_CHECKING:
     from .model_probe import Probe
+
+
+Told = Tuple[Optional[int], str, Callable[[Flow], None]]  # layer, its module, and what a flow hears
 
 
 class ForwardPass:
@@ -34,8 +37,9 @@ class ForwardPass:
 
     def _reset(self) -> None:
         self._flow.x = None
+        self._others: List[Value] = []  # what the first layer takes beside what is held for its stream
         # What the flow heard of the first layer, with layer and module: another one may hear it too.
-        self._told: Optional[List[Tuple[Optional[int], str, Callable[[Flow], None]]]] = None
+        self._told: Optional[List[Told]] = None
         self._layers = 0  # that have begun
         self._has_input = True  # the layer that runs: its input was seen
         self._base = 0  # the profile's number of the next layer
@@ -122,7 +126,7 @@ class ForwardPass:
     def _finish(self, output: Any) -> None:
         self._is_active = False
         self._recorder.__exit__(None, None, None)
-        self._end_stack(output)
+        self._end_stack(output, True)
         if self._measurement is not None:
             if not self._is_done:
                 self._measurement.head(output)
@@ -152,7 +156,7 @@ class ForwardPass:
 
     def _begin_layer(self, element: int, inputs: Any) -> None:
         self._recorder.flush()
-        self._settle_lanes()
+        self._settle_stream()
         self._take_input(inputs, self._is_next(element))
         self._current = element
         self._number_of[element] = self._layers
@@ -161,13 +165,15 @@ class ForwardPass:
         self._layers += 1
 
     def _take_input(self, inputs: Any, is_next: bool) -> None:
-        x = self._stream(inputs, is_next)
+        values = [self._recorder.value(t) for t in tensors_in(inputs) if t.is_floating_point() and t.dim() > 1]
+        x = self._stream(values, is_next)
         self._has_input = x is not None
         if x is None:
             return
         if self._flow.x is None or not self._flow.carries_stream(x):
-            self._end_stack(None)
+            self._end_stack(None, False)
             self._start(x)
+            self._others = [value for value in values if value is not x]
 
     def _is_next(self, element: int) -> bool:
         """Whether it stands in the same list as the layer before."""
@@ -176,10 +182,8 @@ class ForwardPass:
         here, before = (self.probe.elements[i].path for i in (element, self._current))
         return parent_of(here) == parent_of(before)
 
-    def _stream(self, inputs: Any, is_next: bool) -> Optional[Value]:
+    def _stream(self, values: List[Value], is_next: bool) -> Optional[Value]:
         """Of a layer's arguments: what is known of the stream, or else the first of rows."""
-        tensors = [t for t in tensors_in(inputs) if t.is_floating_point() and t.dim() > 1]
-        values = [self._recorder.value(t) for t in tensors]
         if self._flow.x is not None and is_next:
             for value in values:
                 if self._flow.carries_stream(value):
@@ -189,40 +193,54 @@ class ForwardPass:
     def _start(self, x: Value) -> None:
         flow = Flow(self._on_sum)
         flow.start(x)
-        self._listen_with(flow)
+        self._is_first = self._measurement is None and not self._is_done
+        self._listen_with(flow, self._is_first)
         self.probe.input_shape = self.probe.input_shape or x.shape
         self._told = []
         self._last = None
 
-    def _listen_with(self, flow: Flow) -> None:
+    def _listen_with(self, flow: Flow, is_first: bool) -> None:
         flow.layer, flow.layer_module = self._flow.layer, self._flow.layer_module
         self._flow = flow
         self._arranger = Arranger(flow, self.probe.named, self.probe.slots, self.norm_name)
-        self._measurement = Measurement(self.probe, flow, self._recorder.parameters, self._measurement)
+        self._measurement = Measurement(self.probe, flow, self._recorder.parameters, is_first)
 
-    def _settle_lanes(self) -> None:
-        """Behind the first layer of a stack: where its sublayers read rows of several lanes, a flow of these
-        hears of it again, and is the one if it finds sums."""
+    def _settle_stream(self) -> None:
+        """Behind the first layer of a stack: where no sums were found, or its sublayers read rows of several
+        lanes, other flows hear of it again: with lanes, or with another stream among what the layer takes."""
         told, self._told = self._told, None
         if not told or self._flow.x is None:
             return
         has_sums = any(s.stream is not None for known in self._sums.values() for s in known)
         found = find_lanes(self._flow, has_sums)
-        sums: List[Sum] = []
         if found is not None:
-            flow = LaneFlow(sums.append)
+            flow = LaneFlow(self._on_sum)
             flow.begin(*found)
-            for flow.layer, flow.layer_module, what in told:
-                what(flow)
-        if any(s.stream is not None for s in sums):
-            flow.on_sum = self._on_sum
-            self._sums.clear()
-            self._listen_with(flow)
-            for s in sums:
-                self._on_sum(s)
-        elif not has_sums and (found is not None or reads_otherwise(self._flow)):
-            self._leave_out("its sublayers read mixed lanes or parts of what the layer takes, and no sum of "
-                            "these was understood")
+            if self._hears_sums(flow, told):
+                return
+        for other in () if has_sums else self._others:
+            stream = Flow(self._on_sum)
+            stream.start(other)
+            if self._hears_sums(stream, told):
+                return
+        if not has_sums and (found is not None or reads_otherwise(self._flow)):
+            self._leave_out("its sublayers read parts of what the layer takes, or mixes of several streams, "
+                            "and no sum of these was understood")
+
+    def _hears_sums(self, flow: Flow, told: List[Told]) -> bool:
+        """Whether it finds sums in what was told: then it is the one."""
+        sums: List[Sum] = []
+        flow.on_sum = sums.append
+        for flow.layer, flow.layer_module, what in told:
+            what(flow)
+        if not any(s.stream is not None for s in sums):
+            return False
+        flow.on_sum = self._on_sum
+        self._sums.clear()
+        self._listen_with(flow, self._is_first and not flow.lanes)
+        for s in sums:
+            self._on_sum(s)
+        return True
 
     def _leave_out(self, why: str) -> None:
         """The rest of the stack."""
@@ -245,11 +263,11 @@ class ForwardPass:
             self._flow.forget(self._begun[layer - 1])
             self._recorder.forget(self._begun[layer - 1])
 
-    def _end_stack(self, output: Any) -> None:
+    def _end_stack(self, output: Any, is_last: bool) -> None:
         """The layers that have not been measured, and what comes behind them."""
         if self._flow.x is None or self._measurement is None:
             return
-        self._settle_lanes()
+        self._settle_stream()
         if self._flow.x is None:
             return
         for tensor in tensors_in(output):
@@ -258,14 +276,13 @@ class ForwardPass:
         for layer in sorted(self._sums):
             self._measure(layer)
         for where in self._flow.lost:
-            self.probe.seen["sums"][1] += 1
-            self.probe.left_out.append(
-                {"where": where, "why": "the lanes behind a sublayer were not understood"})
+            self.probe.miss_sum(where, "the lanes behind a sublayer were not understood")
         if self._last is not None:
             norm = next((n for n in self._flow.norms if n.layer is None
-                         and self._flow.is_end(n.read, self._last.leaves)), None)
+                         and (self._flow.is_end(n.read, self._last.leaves) or
+                              is_made_of(n.read, self._last.leaves, self._flow))), None)
             if norm is not None:
-                self._measurement.final_norm(norm)
+                self._measurement.final_norm(norm, None if is_last else self._base - 1)
 
     def _measure(self, layer: int) -> None:
         sums = self._sums.pop(layer)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .flow import Flow, Linear, Norm, fused_options, is_channels_first, scores_of
 from .lanes import Layout, spread
 from .lane_measurement import LaneMeasurement
-from .names import first_tensor, is_norm, is_projection, norm_of_attention, squashing, stem_of, weight_named
-from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, moments, rms, score_numbers,
+from .names import (first_tensor, is_norm, is_of_other_axes, is_projection, norm_of_attention, squashing, stem_of,
+                    weight_named)
+from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, mean_cosine, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
 from .profile import Site
 from .statistics import explain_statistics, shares_statistics
@@ -46,18 +45,20 @@ def keeper(entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Ca
 
 
 class Measurement:
-    """Of one stream."""
+    """Of one stream. The first of a model begins with its embedding."""
 
-    def __init__(self, probe: Probe, flow: Flow, parameters: Dict[str, Tensor],
-                 before: Optional[Measurement]):
+    def __init__(self, probe: Probe, flow: Flow, parameters: Dict[str, Tensor], is_first: bool):
         self._probe, self._flow, self._parameters = probe, flow, parameters
         self._modules = dict(probe.model.named_modules())
         self._gradients: Dict[Value, Gradient] = {}
         self._shape = flow.x.tensor.shape
         self._earlier: Optional[Value] = None  # the stream that the sublayer before read
-        if before is None:
-            self._record(self._site(None, "embedding", "output"), flow.x)
-        if before is None or flow.lanes:
+        if is_first:
+            site = self._site(None, "embedding", "output")
+            self._probe.entries.pop(site, None)  # of what was held for the stream
+            self._probe.graded.discard(site)
+            self._record(site, flow.x)
+        if is_first or flow.lanes:
             self._probe.width, self._probe.lanes = self._shape[-1], flow.lanes
         self.watch(flow.x)
 
@@ -128,7 +129,7 @@ class Measurement:
         """How much of a sum's gradient arrives at its branch, and at the stream, where the rest is what
         comes back through the modules that read it."""
         entry = self._probe.entries[site]
-        total, x = self.watch(sub.total), self.watch(sub.x)
+        total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined = self.watch(sub.joined)
         is_kept = sub.joined.is_current
         came: Dict[Any, Tensor] = {}
@@ -166,6 +167,11 @@ class Measurement:
         for i, (output, _) in enumerate(readers or []):
             listen(i, self.watch(output))
         listen("x", x)
+
+    def _whole(self, value: Value) -> Value:
+        """That of which it may be a view among others, of features ahead of tokens."""
+        root = value.root
+        return root if is_channels_first(root.tensor, self._shape) else value
 
     def _readers(self, sub: Sublayer) -> Optional[List[Tuple[Value, Callable[[Tensor], Optional[Tensor]]]]]:
         """What reads the stream beside its sum: outputs, and how their gradients come back from there.
@@ -228,13 +234,15 @@ class Measurement:
         others = self._others(sub)
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
-        if not is_again and sub.sum.lanes is None:
+        if not is_again and sub.sum.is_mixed:
+            self._probe.miss_sum(sub.branch.layer_module, "the stream goes through a gate or a projection: its part "
+                                                          "in the sum is not one number")
+        elif not is_again and sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
             self._count("sums", "unexplained" in made_of)
-        kept = {} if not is_last or sub.sum.lanes is not None else {"layer_cosine": F.cosine_similarity(
-            wide(self._values(first.x)), wide(self._values(sub.leaves)), dim=-1,
-            eps=1e-300).mean().item()}
+        kept = {} if not is_last or sub.sum.lanes is not None else {
+            "layer_cosine": mean_cosine(self._values(first.x), self._values(sub.leaves))}
 
         self._record(at("x"), sub.x)
         if sub.before is not None:
@@ -410,8 +418,9 @@ class Measurement:
                 self._probe.entries[place] = without_min(moments(part(weight)))
             self._grade_parameter(place, weight, part)
 
-    def final_norm(self, norm: Norm) -> None:
-        self._record_norm(self._site(None, "final_norm", "output"), "final", norm, norm.gave)
+    def final_norm(self, norm: Norm, layer: Optional[int]) -> None:
+        """The model's, or that behind a layer which another stack follows."""
+        self._record_norm(self._site(layer, "final_norm", "output"), "final", norm, norm.gave)
 
     def head(self, output: Any) -> None:
         """Logits among a model's outputs."""
@@ -429,11 +438,6 @@ class Measurement:
             self._probe.entries[site] = value_numbers(rows, stride)
             self._grade(site, value)
             return
-
-
-def is_of_other_axes(module: Optional[nn.Module]) -> bool:
-    """Whether it says so itself."""
-    return re.search("batch|group|instance", type(module).__name__, re.I) is not None
 
 
 def is_of_length_one(rows: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor]) -> bool:

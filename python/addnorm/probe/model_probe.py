@@ -14,7 +14,7 @@ from .forward_pass import ForwardPass
 from .numbers import Numbers
 from .profile import SeenSublayer, Site, profile_text
 from .recipe import Declared
-from .stacks import ProbeError, element_of, find_layers
+from .stacks import ProbeError, element_of, find_layers, words_of_hidden
 
 Names = Union[str, Sequence[str]]
 
@@ -80,7 +80,8 @@ class Probe:
                              "layers='model.layers', and call layer(x), not layer.forward(x), past all hooks")
         raise ProbeError(f"the layers of {name} were called, but no sublayer was recognized: the first one "
                          f"reads [{', '.join(map(str, self.input_shape))}]; expected [batch, length, "
-                         "d_model], linear maps of d_model, and a sum with what they read")
+                         "d_model], linear maps of d_model, and a sum with what they read"
+                         f"{words_of_hidden(self.model)}")
 
     def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
             **named_inputs: Any) -> Probe:
@@ -153,6 +154,10 @@ class Probe:
                 key = "activation_relu_or_gelu"
                 self._undo.callback(setattr, layer, key, getattr(layer, key))
                 setattr(layer, key, 0)
+
+    def miss_sum(self, where: str, why: str) -> None:
+        self.seen["sums"][1] += 1
+        self.left_out.append({"where": where, "why": why})
 
     def on_exit(self, function: Callable[[], Any]) -> None:
         self._undo.callback(function)

@@ -86,6 +86,11 @@ def is_norm(name: str, module: nn.Module) -> bool:
                               parameters and NORM_NAME.search(name.rpartition(".")[2]))
 
 
+def is_of_other_axes(module: Optional[nn.Module]) -> bool:
+    """Whether a norm says itself that its statistics are not those of rows."""
+    return re.search("batch|group|instance", type(module).__name__, re.I) is not None
+
+
 def is_projection(module: Optional[nn.Module]) -> bool:
     weight = getattr(module, "weight", None)
     return isinstance(module, nn.MultiheadAttention) or (

@@ -53,6 +53,13 @@ def value_numbers(rows: Tensor, stride: Optional[int]) -> Numbers:
     return {**numbers, "peak_feature": top % features, **token}
 
 
+def mean_cosine(rows: Tensor, others: Tensor) -> float:
+    """Of the angle by which a layer turns a row; 0 for rows of zeros."""
+    a, b = wide(rows), wide(others)
+    lengths = (a.norm(dim=-1) * b.norm(dim=-1)).clamp(min=1e-300)
+    return ((a * b).sum(-1) / lengths).mean().item()
+
+
 def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
     """total ≈ Σ from_k · part_k by least squares over all values, and how much of it is left.
 

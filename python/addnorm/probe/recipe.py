@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from torch import nn
 
-from .._structure import entry
-from .names import ATTENTION, is_projection, names_mhc, output_dim, squashing, weight_named
-
+from .._structure import entry, parent_of
+from .names import ATTENTION, is_of_other_axes, is_projection, names_mhc, output_dim, squashing, weight_named
+from .numbers import Numbers
 from .profile import SeenSublayer
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Declared:
     @staticmethod
     def norm_kind(norm: Optional[nn.Module]) -> Optional[str]:
         name = type(norm).__name__
+        if is_of_other_axes(norm):
+            return None
         if norm is not None and squashing(norm):
             return squashing(norm)
         if re.search(r"rms|T5.*Norm", name, re.I):  # T5's has LayerNorm in its name
@@ -50,10 +52,9 @@ class Declared:
             "one_plus" if re.fullmatch(r"gemma|gemma2|gemma3|gemma3_text|qwen3_next", kind) else
             "plain" if re.fullmatch(PLAIN_GAMMA, kind) else None)
 
-    def measured_gamma_form(self) -> Optional[str]:
+    def measured_gamma_form(self, entries: List[Numbers]) -> Optional[str]:
         """Of norms that nothing declares: what most of them do."""
-        offsets = Counter(entry["gamma_offset"] for entry in self._probe.entries.values()
-                          if "gamma_offset" in entry).most_common()
+        offsets = Counter(entry["gamma_offset"] for entry in entries if "gamma_offset" in entry).most_common()
         is_clear = len(offsets) == 1 or offsets and offsets[0][1] > offsets[1][1]
         return ("plain", "one_plus")[int(offsets[0][0])] if is_clear else None
 
@@ -110,15 +111,14 @@ class Declared:
         is_mhc = self._probe.lanes and any(names_mhc(name, m) for name, m in self._modules.items())
         return "mhc" if is_mhc else None
 
-    def norm(self, norms: List[nn.Module]) -> Optional[str]:
+    def norm(self, norms: List[nn.Module], entries: List[Numbers]) -> Optional[str]:
         """By the names of most norms; a name of one's own counts for less than what all of them do."""
         declared = Counter(filter(None, map(self.norm_kind, norms))).most_common(1)
-        centred = [entry["centred"] > 0.5 for entry in self._probe.entries.values() if "centred" in entry]
+        centred = [entry["centred"] > 0.5 for entry in entries if "centred" in entry]
         is_known = re.fullmatch(KNOWN_NORM, str(self.config("model_type"))) or \
             any(type(n) in (nn.LayerNorm, getattr(nn, "RMSNorm", None)) for n in norms)
-        if declared and not is_known and centred and len(set(centred)) == 1 and \
-                centred[0] != (declared[0][0] == "layer"):
-            return "layer" if centred[0] else "rms"
+        if declared and declared[0][0] == "layer" and not is_known and centred and not any(centred):
+            return "rms"
         return declared[0][0] if declared else None
 
     def epsilon(self, norms: List[nn.Module]) -> Optional[float]:
@@ -130,13 +130,41 @@ class Declared:
             return Counter(of_modules).most_common(1)[0][0]
         return of_config
 
+    def norm_facts(self, layers: Iterable[nn.Module], entries: List[Numbers]) -> Dict[str, Any]:
+        """Of the norms of these layers, and what was measured of them."""
+        slots = self.norm_slots()
+        norms = [m for layer in layers for name, m in layer.named_modules() if name in slots]
+        return {"norm": self.norm(norms, entries), "eps": self.epsilon(norms),
+                "gamma_form": self.gamma_form() or (
+                    "plain" if norms and all(type(n) is nn.LayerNorm for n in norms) else
+                    self.measured_gamma_form(entries))}
+
+    def stacks(self, usual: Dict[str, Any]) -> Optional[List[Dict[str, Any]]]:
+        """Lists of layers whose norms are of other kinds, as of a vision tower and a language model. What is
+        behind the layers belongs to the last list."""
+        first: List[int] = []
+        found: List[Dict[str, Any]] = []
+        layers = sorted(self._probe.layer_names.items())
+        for parent, run in itertools.groupby(layers, key=lambda layer: parent_of(layer[1])):
+            numbers, paths = zip(*run)
+            is_last = numbers[-1] == layers[-1][0]
+            entries = [entry for site, entry in self._probe.entries.items() if site.layer in numbers
+                       or site.layer is None and is_last]
+            own = self.norm_facts([self._modules[path] for path in dict.fromkeys(paths)], entries)
+            own = {key: usual[key] if value is None else value for key, value in own.items()}
+            first.append(numbers[0])
+            found.append(own)
+        if all(own == usual for own in found):
+            return None
+        return [{"first_layer": layer, **own} for layer, own in zip(first, found)]
+
     def facts(self) -> Dict[str, Any]:
         probe = self._probe
         modules = dict(probe.elements[0].module.named_modules())
-        norms = [modules[name] for name in self.norm_slots() if name in modules]
         heads = ("num_attention_heads", "n_head", "num_heads", "n_heads", "heads")
         layers = 1 + max((site.layer for site in probe.entries if site.layer is not None),
                          default=len(probe.elements) - 1)
+        norms = self.norm_facts([probe.elements[0].module], list(probe.entries.values()))
         facts = {
             "d_model": probe.width,
             "n_layers": layers,
@@ -149,15 +177,12 @@ class Declared:
             "placement": self.placement(),
             "n_lanes": self._probe.lanes or None,
             "lane_form": self.lane_form(),
-            "norm": self.norm(norms),
-            "eps": self.epsilon(norms),
-            "gamma_form": self.gamma_form() or (
-                "plain" if norms and all(type(n) is nn.LayerNorm for n in norms) else
-                self.measured_gamma_form()),
+            **norms,
             "parameters": sum(p.numel() for p in probe.model.parameters()),
             "architecture": type(probe.model).__name__,
             "model_type": self.config("model_type"),
             "layer_modules": [name for _, name in sorted(probe.layer_names.items())] or None,
+            "stacks": self.stacks(norms),
             **probe.recipe,
         }
         return {key: value for key, value in facts.items() if value is not None}

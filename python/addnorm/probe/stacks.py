@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from torch import nn
 
-from .._structure import parent_of
+from .._structure import hidden_modules, is_within, parent_of
 from .names import ATTENTION, is_norm, is_projection, kinds_within
 
 
@@ -57,10 +57,19 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
     if stacks or repeated:
         names = [*stacks, *repeated]
         return ", ".join(names), [e for found in (*stacks.values(), *repeated.values()) for e in found]
+    single = single_blocks(model)
+    if single:
+        return ", ".join(e.path for e in single), single
     if is_layer(model) and any(map(is_projection, model.modules())):
         return "", [Element("", model)]
     raise ProbeError("no ModuleList or Sequential holds modules with attention or norms in them; name it "
-                     f"with layers='…'. The model has {kinds_within(model)}")
+                     f"with layers='…'{words_of_hidden(model)}. The model has {kinds_within(model)}")
+
+
+def words_of_hidden(model: nn.Module) -> str:
+    """What modules in plain lists make of a model: nothing finds them there."""
+    hidden = hidden_modules(model)
+    return f"; {', '.join(hidden)} holds modules in a plain list, put them in an nn.ModuleList" if hidden else ""
 
 
 def is_stack(module: nn.Module) -> bool:
@@ -84,10 +93,21 @@ def without_nested(stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]
                  and any(other == e.path or other.startswith(e.path + ".") for e in elements)}
         holders = [e for e in elements if any(other == e.path or other.startswith(e.path + ".")
                                               for other in inner)]
-        are_parts = all(type(e.module) is nn.ModuleList for e in elements)
+        are_parts = all(type(e.module) is nn.ModuleList for e in elements) or \
+            any(attends_outside(e, inner) for e in holders)
         if inner:
             dropped |= inner if are_parts or 2 * len(holders) < len(elements) else {name}
     return {name: elements for name, elements in stacks.items() if name not in dropped}
+
+
+def attends_outside(element: Element, lists: Set[str]) -> bool:
+    """Whether a layer has an attention beside lists of its own, which then are its parts."""
+    for name, module in element.module.named_modules():
+        path = f"{element.path}.{name}"
+        is_beside = name and not any(is_within(path, other) or is_within(other, path) for other in lists)
+        if is_beside and (ATTENTION.search(name) or ATTENTION.search(type(module).__name__)):
+            return True
+    return False
 
 
 def repeated_modules(model: nn.Module, stacks: Dict[str, List[Element]]) -> Dict[str, List[Element]]:
@@ -105,6 +125,22 @@ def repeated_modules(model: nn.Module, stacks: Dict[str, List[Element]]) -> Dict
                                              for others in found.values() for f in others):
                 found[f"{elements[0].path} to {elements[-1].path}"] = elements
     return found
+
+
+def single_blocks(model: nn.Module) -> List[Element]:
+    """Blocks that stand alone, as one that is called again and again: the innermost modules that hold norms
+    and an attention with its feed-forward."""
+    found = [Element(name, m) for name, m in model.named_modules() if name and is_block(name, m)]
+    return [e for e in found if not any(other.path.startswith(e.path + ".") for other in found)]
+
+
+def is_block(name: str, module: nn.Module) -> bool:
+    inner = [(n, m) for n, m in module.named_modules() if n]
+    is_attention = any(map(ATTENTION.search, (name.rpartition(".")[2], type(module).__name__)))
+    holds_attention = any(ATTENTION.search(n) or ATTENTION.search(type(m).__name__) for n, m in inner)
+    projections = sum(is_projection(m) for _, m in inner)
+    return not is_attention and any(is_norm(n, m) for n, m in inner) and \
+        projections >= (2 if holds_attention else 6)
 
 
 def element_of(name: str, elements: Dict[str, int]) -> Optional[int]:

@@ -11,6 +11,7 @@ from .flow import Branch, Flow, Norm, Sum, peel
 from .recorder import Value
 
 MIXER = re.compile(r"attn|attention|mha|mixer|mamba|ssm|conv|recurrent|rwkv|time_mix|delta", re.I)
+FITTING = frozenset("mul div add sub native_dropout clamp clamp_min clamp_max masked_fill nan_to_num where".split())
 KINDS = ("attention", "feed_forward")
 
 
@@ -44,11 +45,11 @@ class Sublayer:
 
 
 def is_made_of(value: Value, source: Value, flow: Flow, depth: int = 8) -> bool:
-    """Whether it is a factor, a mask or another network's number away from `source`."""
+    """Whether it is a factor, a mask, a bound or another network's number away from `source`."""
     if value.root is source.root:
         return True
     op = value.root.op
-    if op is None or depth == 0 or op.name not in ("mul", "div", "add", "sub", "native_dropout"):
+    if op is None or depth == 0 or op.name not in FITTING:
         return False
     mine = [v for v in op.inputs if flow.branches_of(v) is not None]
     return bool(mine) and all(is_made_of(v, source, flow, depth - 1) for v in mine)
@@ -219,15 +220,25 @@ class Arranger:
         known = [self._flow.x] if previous is None else [previous.leaves]
         if sub.before is not None:
             if stream is not None and stream.root is sub.before.read.root:
-                return sub.before.read  # whatever became of the stream on the way, as skips of a U-net do
+                return self._as_in_sum(sub.before.read, sub)  # whatever became of it, as of a U-net's skips
             known.append(sub.before.read)
         for value in known:
             if stream is not None and is_made_of(stream, value, self._flow):
                 return value
         if sub.before is not None:
-            return sub.before.read
+            return self._as_in_sum(sub.before.read, sub)
+        if previous is not None and stream is not None and previous.x is not None and \
+                stream.root is previous.x.root and sub.reads.root is previous.leaves.root:
+            return previous.leaves  # which it reads, though it adds what the sublayer before has read
         is_normed = stream is not None and self._flow.norm_at(stream) is not None
         return known[0] if stream is None or is_normed else stream
+
+    def _as_in_sum(self, value: Value, sub: Sublayer) -> Value:
+        """With its tokens in the order that they have there."""
+        found: Optional[Value] = value
+        while found is not None and found.shape != sub.total.shape:
+            found = found.alias_of
+        return found or self._flow.upright(value)
 
     def _settle_missing(self, found: List[Sublayer]) -> None:
         """A norm behind a branch that was not added: of the branch, where others have one there."""

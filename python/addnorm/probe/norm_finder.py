@@ -1,0 +1,188 @@
+"""Finds norms in the operators of a forward pass: those of PyTorch, and those that are written out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Optional, Tuple
+
+from .recorder import Op, Value
+
+if TYPE_CHECKING:
+    from .flow import Flow
+
+LENGTHS = frozenset(["norm", "linalg_vector_norm"])
+REDUCTION = frozenset("mean sum var std var_mean std_mean norm linalg_vector_norm amax amin max min "
+                      "logsumexp median".split())
+SCALING = frozenset("mul div add sub rsub".split())
+POINTWISE = SCALING | frozenset(
+    "pow square abs neg rsqrt sqrt reciprocal clamp clamp_min hypot addcmul addcdiv".split())
+CASTS = frozenset("_to_copy to clone contiguous detach alias lift_fresh".split())
+NORMS = frozenset("native_layer_norm layer_norm rms_norm _fused_rms_norm".split())
+
+
+@dataclass
+class Norm:
+    """What divides a row by its size."""
+    read: Value
+    gave: Value
+    order: int
+    module: str  # in which it runs
+    layer: Optional[int]
+    gamma: Optional[str] = None
+    beta: Optional[str] = None
+    is_unit: bool = False  # y = x/‖x‖, as torch.linalg.vector_norm gives it
+
+
+class Base(NamedTuple):
+    """What a value was computed of, row by row and point by point."""
+    value: Value
+    products: Tuple[Tuple[Value, Optional[str]], ...] = ()  # it times factors and vectors, with these
+
+    @property
+    def latest(self) -> Value:
+        return self.products[-1][0] if self.products else self.value
+
+    @property
+    def gamma(self) -> Optional[str]:
+        return next((vector for _, vector in self.products if vector), None)
+
+    def since(self, value: Value) -> Base:
+        """As computed of one of its products: statistics of that were taken."""
+        at = next((i for i, (product, _) in enumerate(self.products) if product is value), None)
+        return self if at is None else Base(value, self.products[at + 1:])
+
+
+def before_casts(value: Value) -> Value:
+    """What a copy or a cast is of, with its axes in the same order."""
+    while value.alias_of is not None and value.op is not None and value.op.name in CASTS:
+        value = value.alias_of
+    return value
+
+
+class NormFinder:
+    """Of the values of a flow."""
+
+    def __init__(self, flow: Flow):
+        self._flow = flow
+        self.found: List[Norm] = []
+        self._norm_of: Dict[Value, Norm] = {}
+        # Values computed point by point of one value of the stream's shape, and of its statistics (and
+        # whether these are lengths).
+        self._pointwise: Dict[Value, Base] = {}
+        self._statistics: Dict[Value, Tuple[Value, bool]] = {}
+
+    def forget(self, order: int) -> None:
+        """What operators before this one made."""
+        for values in (self._norm_of, self._pointwise, self._statistics):
+            for value in [v for v in values if v.order < order and v is not self._flow.x.root]:
+                del values[value]
+        self.found = [norm for norm in self.found if norm.order >= order]
+
+    def at(self, value: Value) -> Optional[Norm]:
+        """The norm whose output it is."""
+        norm = self._norm_of.get(value.root)
+        return norm if norm is not None and norm.gave.root is value.root else None
+
+    def take(self, op: Op, inputs: List[Value], outputs: List[Value]) -> None:
+        if op.name in NORMS:
+            self._take_norm(op, inputs[0], outputs[0])
+        elif op.name in REDUCTION:
+            base = self._base(inputs[0])
+            if base is not None and outputs[0].tensor.numel() < base.value.tensor.numel():
+                for value in outputs:
+                    self._statistics[value] = base.latest, op.name in LENGTHS
+        elif len(outputs) == 1:
+            self._follow(op, inputs, outputs[0])
+
+    def _base(self, value: Value) -> Optional[Base]:
+        """The value of the stream's shape of which this is computed."""
+        found = self._pointwise.get(value.root)
+        if found is None and self._flow.has_stream_shape(value):
+            return Base(before_casts(value))
+        return found
+
+    def _follow(self, op: Op, inputs: List[Value], output: Value) -> None:
+        """An operator that works value by value: on a statistic, or on the way to a norm."""
+        statistics = [self._statistics[v.root] for v in inputs if v.root in self._statistics]
+        others = [v for v in inputs if v.root not in self._statistics]
+        if not others:
+            if len({id(base.root) for base, _ in statistics}) == 1:
+                self._statistics[output] = statistics[0]
+            return
+        bases = [self._base(v) for v in others]
+        for source, _ in statistics:
+            bases = [b and b.since(source) for b in bases]
+        base = bases[0]
+        is_sum = op.name in ("add", "sub") and sum(map(self._flow.has_stream_shape, op.inputs)) > 1
+        is_rowwise = op.name in POINTWISE and not is_sum and base is not None \
+            and self._flow.has_stream_shape(output) \
+            and all(b is not None and b.value.root is base.value.root for b in bases) \
+            and all(b.root is base.value.root for b, _ in statistics)
+        if not is_rowwise:
+            return
+        norm = next((self._norm_of[v.root] for v in others if v.root in self._norm_of), None)
+        if norm is not None and not statistics:
+            return self._extend(norm, op, output)
+        vector = self._vector(op) if op.name in ("mul", "div") else None
+        if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._flow.branches_of(v) is None):
+            return  # a mask, a bias: no part of a norm
+        known = max(bases, key=lambda b: len(b.products))
+        if op.name in ("mul", "div") and len(others) == 1 and not statistics:
+            known = known._replace(products=(*known.products, (output, vector)))
+        self._pointwise[output] = known
+        if statistics and op.name in ("mul", "div"):
+            norm = Norm(base.value, output, op.order, op.module, self._flow.layer, gamma=known.gamma,
+                        is_unit=statistics[0][1])
+            self._keep_norm(norm)
+
+    def _vector(self, op: Op) -> Optional[str]:
+        """A parameter of one number for each feature that it takes."""
+        d = self._flow.x.tensor.shape[-1]
+        return next((v.parameter for v in op.inputs if v.parameter and v.tensor.numel() == d), None)
+
+    def _take_norm(self, op: Op, read: Value, gave: Value) -> None:
+        if not self._flow.has_stream_shape(read) or read.shape[-1] != self._flow.x.shape[-1]:
+            return
+        norm = Norm(read, gave, op.order, op.module, self._flow.layer)
+        for key, name in ("gamma", "weight"), ("beta", "bias"):
+            value = op.argument(name)
+            if isinstance(value, Value):
+                setattr(norm, key, value.parameter)
+        self._keep_norm(norm)
+
+    def _extend(self, norm: Norm, op: Op, output: Value) -> None:
+        """γ and β, or what else its module does."""
+        others = [v for v in op.inputs if self._flow.branches_of(v) is None]
+        d = self._flow.x.tensor.shape[-1]
+        vector = self._vector(op)
+        is_its_own = op.module == norm.module and op.module != self._flow.layer_module or vector is not None
+        fits = op.name in SCALING and all(v.tensor.numel() in (1, d) for v in others)
+        if not fits or not is_its_own or len(self._flow.readers.get(norm.gave.root, [])) > 1:
+            return
+        if vector is not None:
+            key = "beta" if op.name in ("add", "sub") else "gamma"
+            if getattr(norm, key) is None:
+                setattr(norm, key, vector)
+        norm.gave = output
+        self._norm_of[output] = norm
+
+    def add_call(self, read: Value, gave: Value, module: str, gamma: Optional[str],
+                 beta: Optional[str]) -> None:
+        """What a module did that is called a norm, unless its operators were seen to make one."""
+        if any(norm.module == module and norm.order > read.order for norm in self.found):
+            return
+        norm = Norm(read, gave, gave.order, module, self._flow.layer, gamma, beta)
+        if self._flow.has_stream_shape(read) and self._flow.has_stream_shape(gave):
+            self._keep_norm(norm)
+        elif read.shape == gave.shape:
+            self._keep_in_branch(norm)
+
+    def _keep_norm(self, norm: Norm) -> None:
+        self.found.append(norm)
+        self._norm_of[norm.gave.root] = norm
+        self._keep_in_branch(norm)
+
+    def _keep_in_branch(self, norm: Norm) -> None:
+        branches = self._flow.list_branches(norm.read)
+        if len(branches) == 1:
+            branches[0].norms.append(norm)

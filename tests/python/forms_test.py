@@ -1,0 +1,523 @@
+"""addnorm.check on forms of code that it once misread: streams that are not plain sums, two stacks in one model,
+tokens in another order. None is accused; what cannot be measured is said; and bugs in them are named."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+sys.path.append(str(Path(__file__).parent))
+import torch.nn.functional as F  # noqa: E402
+import zoo_models as zoo  # noqa: E402
+from torch import nn  # noqa: E402
+from zoo_models import LENGTH, VOCABULARY, WIDTH, Attention, MLP, Model, PreNorm, stack  # noqa: E402
+
+import addnorm  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+class RMSNorm(nn.Module):
+    """Written out, as most models have it."""
+
+    def __init__(self, width=WIDTH):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(width)), 1e-6
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps))
+
+
+class LayerNorm(nn.LayerNorm):
+    """Written out."""
+
+    def forward(self, x):
+        centred = x - x.mean(-1, keepdim=True)
+        return self.weight * centred / torch.sqrt(centred.square().mean(-1, keepdim=True) + self.eps) + self.bias
+
+
+class RMSBlock(PreNorm):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = RMSNorm(), RMSNorm()
+
+
+# ---- Forms -----------------------------------------------------------------------------------
+
+
+class Convolution(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.wide = nn.LayerNorm(WIDTH), nn.Conv1d(WIDTH, 2 * WIDTH, 1)
+        self.deep, self.narrow = nn.Conv1d(WIDTH, WIDTH, 3, padding=1, groups=WIDTH), nn.Conv1d(WIDTH, WIDTH, 1)
+
+    def forward(self, x):
+        h = self.norm(x).transpose(1, 2)
+        return self.narrow(F.silu(self.deep(F.glu(self.wide(h), 1)))).transpose(1, 2)
+
+
+class Conformer(nn.Module):
+    """Two halves of a feed-forward around attention and a convolution, which has no half."""
+
+    def __init__(self, last_half=0.5):
+        super().__init__()
+        self.halves = nn.ModuleList(nn.Sequential(nn.LayerNorm(WIDTH), *MLP()) for _ in range(2))
+        self.attention = nn.Sequential(nn.LayerNorm(WIDTH), Attention(False))
+        self.convolution, self.norm, self.last_half = Convolution(), nn.LayerNorm(WIDTH), last_half
+
+    def forward(self, x):
+        x = x + 0.5 * self.halves[0](x)
+        x = x + self.attention(x)
+        x = x + self.convolution(x)
+        return self.norm(x + self.last_half * self.halves[1](x))
+
+
+class SkipBlock(PreNorm):
+    """U-ViT's: a linear map of the stream beside an earlier one begins it."""
+
+    def __init__(self):
+        super().__init__(False)
+        self.join = nn.Linear(2 * WIDTH, WIDTH)
+
+    def forward(self, x, skip):
+        return super().forward(self.join(torch.cat([x, skip], -1)))
+
+
+class UNet(Model):
+    def __init__(self):
+        super().__init__(PreNorm(False) for _ in range(2))
+        self.up = nn.ModuleList(SkipBlock() for _ in range(2))
+
+    def run(self, x):
+        skips = []
+        for layer in self.layers:
+            x = layer(x)
+            skips.append(x)
+        for layer in self.up:
+            x = layer(x, skips.pop())
+        return x
+
+
+class TokensFirst(Model):
+    """The text tower of CLIP: [tokens, sequences, features] in its layers alone."""
+
+    class Block(PreNorm):
+        def __init__(self):
+            super().__init__()
+            self.attn = nn.MultiheadAttention(WIDTH, 4)
+
+        def forward(self, x):
+            h = self.ln_1(x)
+            mask = torch.full((len(x), len(x)), -math.inf).triu(1)
+            x = x + self.attn(h, h, h, attn_mask=mask, need_weights=False)[0]
+            return x + self.mlp(self.ln_2(x))
+
+    def __init__(self):
+        super().__init__((self.Block() for _ in range(3)), LayerNorm(WIDTH))
+
+    def run(self, x):
+        return super().run(x.permute(1, 0, 2)).permute(1, 0, 2)
+
+
+class OneBlock(nn.Module):
+    """ALBERT's: one block, called again and again, behind embeddings of fewer features."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.norm = nn.Embedding(VOCABULARY, 8), nn.LayerNorm(8)
+        self.widen, self.block = nn.Linear(8, WIDTH), PreNorm()
+        self.final, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, tokens):
+        x = self.widen(self.norm(self.embedding(tokens)))
+        for _ in range(3):
+            x = self.block(x)
+        return self.head(self.final(x))
+
+
+class Resampler(nn.Module):
+    """Flamingo's: learned latents read what comes as the first argument."""
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.norm_latents = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+            self.q, self.kv, self.out = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 2 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, media, latents):
+            latents = self.norm_latents(latents)
+            k, v = self.kv(torch.cat([self.norm(media), latents], 1)).chunk(2, -1)
+            scores = self.q(latents) @ k.transpose(-1, -2) / math.sqrt(WIDTH)
+            return self.out(scores.softmax(-1) @ v)
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.latents = nn.Embedding(VOCABULARY, WIDTH), nn.Parameter(torch.randn(6, WIDTH))
+        self.layers = nn.ModuleList(nn.ModuleList([self.Attention(), nn.Sequential(nn.LayerNorm(WIDTH), *MLP())])
+                                    for _ in range(3))
+        self.norm = nn.LayerNorm(WIDTH)
+
+    def forward(self, tokens):
+        media, x = self.embedding(tokens), self.latents.expand(len(tokens), -1, -1)
+        for attention, feed_forward in self.layers:
+            x = attention(media, x) + x
+            x = feed_forward(x) + x
+        return self.norm(x)
+
+
+class Reader(RMSBlock):
+    """A decoder's layer, which also reads what an encoder has made."""
+
+    def __init__(self):
+        super().__init__()
+        self.ln_cross, self.cross_attn = RMSNorm(), nn.MultiheadAttention(WIDTH, 4, batch_first=True)
+
+    def forward(self, x, memory):
+        x = x + self.attn(self.ln_1(x))
+        x = x + self.cross_attn(self.ln_cross(x), memory, memory, need_weights=False)[0]
+        return x + self.mlp(self.ln_2(x))
+
+
+class TwoStacks(Model):
+    """An encoder with LayerNorm and a decoder with RMSNorm, each with an ε of its own, and a norm behind each."""
+
+    def __init__(self):
+        super().__init__((PreNorm(False) for _ in range(3)), nn.LayerNorm(WIDTH))
+        self.decoder, self.last_norm = nn.ModuleList(Reader() for _ in range(2)), RMSNorm()
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        memory = self.norm(self.run(x + self.positions(torch.arange(LENGTH))))
+        for layer in self.decoder:
+            x = layer(x, memory)
+        return self.head(self.last_norm(x))
+
+
+class Gate(nn.Module):
+    """GTrXL's: a GRU in the place of the sum."""
+
+    def __init__(self):
+        super().__init__()
+        self.of_f, self.of_x = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, 2 * WIDTH)
+        self.of_reset = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x, f):
+        (r, z, h), (rx, zx) = self.of_f(f).chunk(3, -1), self.of_x(x).chunk(2, -1)
+        z = torch.sigmoid(z + zx - 2)
+        return (1 - z) * x + z * torch.tanh(h + self.of_reset(torch.sigmoid(r + rx) * x))
+
+
+class GatedSums(PreNorm):
+    def __init__(self):
+        super().__init__()
+        self.gates = nn.ModuleList(Gate() for _ in range(2))
+
+    def forward(self, x):
+        x = self.gates[0](x, self.attn(self.ln_1(x)))
+        return self.gates[1](x, self.mlp(self.ln_2(x)))
+
+
+class SomeTokens(PreNorm):
+    """Mixture of depths: a router's choice of tokens goes through the block."""
+
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(WIDTH, 1)
+
+    def forward(self, x):
+        weights, chosen = self.router(x).squeeze(-1).topk(LENGTH // 2, 1)
+        index = chosen.sort(1).values[..., None].expand(-1, -1, WIDTH)
+        some = x.gather(1, index)
+        return x.scatter_add(1, index, (super().forward(some) - some) * weights.sigmoid()[..., None])
+
+
+class Behind(RMSBlock):
+    """Something is done to the stream behind a layer."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change, self.vector = change, nn.Parameter(torch.linspace(-1, 1, WIDTH))
+
+    def forward(self, x):
+        return self.change(super().forward(x), self.vector)
+
+
+SOME_TOKENS = (torch.arange(LENGTH) < LENGTH - 2)[:, None]
+CHANGES = {"a mask": lambda x, v: x * SOME_TOKENS, "a filled mask": lambda x, v: x.masked_fill(~SOME_TOKENS, 0),
+           "a bound": lambda x, v: x.clamp(-50, 50), "a factor": lambda x, v: x / 2**0.5,
+           "a vector": lambda x, v: x + v, "a constant": lambda x, v: x + torch.linspace(-1, 1, WIDTH) + 0 * v,
+           "gains": lambda x, v: x * (1 + v / 4)}
+
+
+class FeaturesFirst(PreNorm):
+    """Its sums are [sequences, features, tokens]."""
+
+    def forward(self, x):
+        x = x.transpose(1, 2)
+        x = x + self.attn(self.ln_1(x.transpose(1, 2))).transpose(1, 2)
+        return (x + self.mlp(self.ln_2(x.transpose(1, 2))).transpose(1, 2)).transpose(1, 2)
+
+
+class Lerp(PreNorm):
+    def forward(self, x):
+        x = torch.lerp(x, self.attn(self.ln_1(x)), 0.5)
+        return torch.lerp(x, self.mlp(self.ln_2(x)), 0.5)
+
+
+class Stacked(PreNorm):
+    """One sum of a stack of all three."""
+
+    def forward(self, x):
+        return torch.stack([x, self.attn(self.ln_1(x)), self.mlp(self.ln_2(x))]).sum(0)
+
+
+class Young(Model):
+    """nanochat before its first step: branches and head begin at 0."""
+
+    def __init__(self):
+        super().__init__(PreNorm() for _ in range(3))
+        for weights in [self.head.weight, *(w for layer in self.layers for part in (layer.attn.proj, layer.mlp[-1])
+                                            for w in part.parameters())]:
+            nn.init.zeros_(weights)
+
+
+def of(layer, norm=None):
+    return lambda: Model((layer() for _ in range(3)), norm() if norm else None)
+
+
+SOUND = {"conformer": of(Conformer, nn.Identity), "U-net": UNet, "tokens first": TokensFirst, "one block": OneBlock,
+         "resampler": Resampler, "two stacks": TwoStacks, "features first": of(FeaturesFirst), "lerp": of(Lerp),
+         "young": Young,
+         **{f"{name} behind layers": of(lambda change=change: Behind(change), RMSNorm)
+            for name, change in CHANGES.items()}}
+UNMEASURED = {"gated sums": of(GatedSums), "some tokens": lambda: Model([PreNorm(), SomeTokens(), PreNorm()]),
+              "stacked": of(Stacked)}
+
+
+def check(model, training=False):
+    torch.manual_seed(1)
+    return addnorm.check(model.train(training), zoo.batch())
+
+
+def made(form, *arguments):
+    torch.manual_seed(0)
+    return form(*arguments)
+
+
+def found(report):
+    return sorted({f"{f.rule}: {f.where}" for f in report.findings if f.severity != "note"})
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", SOUND)
+def test_measures_all_of_a_sound_model_and_accuses_nothing(name, training):
+    report = check(made(SOUND[name]), training)
+    assert found(report) == []
+    assert all(measured == seen > 0 for measured, seen in report.coverage.counts.values()), report.coverage
+
+
+@pytest.mark.parametrize("name", UNMEASURED)
+def test_says_which_sums_it_cannot_measure(name):
+    report = check(made(UNMEASURED[name]))
+    assert found(report) == []
+    measured, seen = report.coverage.counts["sums"]
+    assert measured < seen
+    assert any("gate or a projection" in why for _, why in report.coverage.left_out)
+
+
+# ---- Bugs in them ----------------------------------------------------------------------------
+
+
+def test_a_half_that_is_forgotten_is_named_where_it_is():
+    model = made(lambda: Model([Conformer(), Conformer(1.0), Conformer()], nn.Identity()))
+    assert found(check(model)) == ["branch-factor: layer 5, feed-forward"]
+
+
+def test_a_report_does_not_hide_what_is_broken_among_notes():
+    report = check(made(lambda: Model([Conformer(), Conformer(1.0), Conformer()], nn.Identity())))
+    assert {f.severity for f in report.findings} == {"broken", "note"}
+    assert "✗ branch-factor" in str(report)
+    assert "✗ branch-factor" in report.html()
+    with pytest.raises(AssertionError, match="✗ branch-factor"):
+        report.assert_sound()
+
+
+def test_a_norm_of_the_other_stacks_kind_is_named():
+    model = made(TwoStacks)
+    model.layers[1].ln_2 = RMSNorm()
+    assert "norm-kind: layer 1, feed-forward, norm before it" in found(check(model))
+    model = made(TwoStacks)
+    model.decoder[1].ln_1.eps = 1e-2
+    assert found(check(model)) == ["epsilon-size: layer 5, attention, norm before it"]
+    model = made(TwoStacks)
+    model.norm = RMSNorm()
+    assert found(check(model)) == ["epsilon-size: final norm behind layer 2", "norm-kind: final norm behind layer 2"]
+
+
+def test_a_class_that_is_called_rms_and_centres_is_named():
+    class Centring(RMSNorm):
+        def forward(self, x):
+            return super().forward(x - x.mean(-1, keepdim=True))
+
+    class CentringRMSNorm(Centring):
+        pass
+
+    class Block(PreNorm):
+        def __init__(self):
+            super().__init__()
+            self.ln_1, self.ln_2 = CentringRMSNorm(), CentringRMSNorm()
+
+    assert {f.partition(":")[0] for f in found(check(made(of(Block, CentringRMSNorm))))} == {"norm-kind"}
+
+
+def test_a_residual_of_the_stream_before_is_named_without_a_norm_ahead():
+    class Stale(zoo.BranchNorm):
+        def forward(self, x):
+            h = x + self.ln_1(self.attn(x))
+            return x + self.ln_2(self.mlp(h))
+
+    report = check(made(stack(Stale)))
+    assert found(report) == [f"sublayer-input: layer {i}, feed-forward" for i in range(4)]
+
+
+def test_a_factor_that_one_residual_lacks_is_named_there():
+    class Weighted(PreNorm):
+        def __init__(self, alpha=1.7):
+            super().__init__()
+            self.alpha = alpha
+
+        def forward(self, x):
+            x = self.ln_1(1.7 * x + self.attn(x))
+            return self.ln_2(self.alpha * x + self.mlp(x))
+
+    layers = [Weighted(), Weighted(1.0), Weighted(), Weighted()]
+    assert found(check(made(lambda: Model(layers, nn.Identity())))) == ["residual-factor: layer 1, feed-forward"]
+
+
+class PlainList(Model):
+    """Its layers are no modules of it."""
+
+    def __init__(self, is_used=True):
+        super().__init__([PreNorm()])
+        self.more, self.is_used = [PreNorm(), PreNorm()], is_used
+
+    def run(self, x):
+        x = super().run(x)
+        for layer in self.more if self.is_used else ():
+            x = layer(x)
+        return x
+
+
+def test_layers_in_a_plain_list_are_named():
+    report = check(made(PlainList))
+    assert "parameter-unregistered: more" in found(report)
+    values = sum(p.numel() for layer in made(PlainList).more for p in layer.parameters())
+    assert f"{values} values" in next(f.seen for f in report.findings if f.rule == "parameter-unregistered")
+    assert found(check(made(PlainList, False))) == []
+
+
+def test_a_teacher_in_a_plain_list_is_none_of_the_model():
+    class Taught(Model):
+        def __init__(self):
+            super().__init__(PreNorm() for _ in range(2))
+            self.teacher = (PreNorm(),)
+
+        def run(self, x):
+            with torch.no_grad():
+                self.teacher[0](x)
+            return super().run(x)
+
+    assert found(check(made(Taught))) == []
+
+
+def test_where_all_layers_are_in_a_plain_list_the_error_says_so():
+    class Bare(Model):
+        def __init__(self):
+            super().__init__([])
+            self.blocks = [PreNorm(), PreNorm()]
+
+        def run(self, x):
+            for layer in self.blocks:
+                x = layer(x)
+            return x
+
+    with pytest.raises(addnorm.Error, match="blocks.*nn.ModuleList"):
+        check(made(Bare))
+
+
+def test_one_layer_in_several_places_of_a_list_is_noted():
+    report = check(made(lambda: Model([PreNorm()] * 3)))
+    assert [(f.rule, f.severity, f.where) for f in report.findings if f.rule == "layer-shared"] == \
+        [("layer-shared", "note", "layers")]
+
+
+# ---- The loss of its own ---------------------------------------------------------------------
+
+
+class WithLoss(Model):
+    """nanoGPT's: (logits, loss), or the loss alone."""
+
+    def __init__(self, causal, is_tuple=True):
+        super().__init__(PreNorm(causal) for _ in range(3))
+        self.is_tuple = is_tuple
+
+    def forward(self, tokens, targets):
+        logits = super().forward(tokens)
+        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        return (logits, loss) if self.is_tuple else loss
+
+
+def test_a_missing_mask_is_seen_with_a_loss_in_a_tuple():
+    tokens = zoo.batch()
+    batch = tokens[:, :-1], tokens[:, 1:]
+    report = addnorm.check(made(WithLoss, False).eval(), batch)
+    leaks = [f for f in report.findings if f.rule == "future-leak"]
+    assert leaks
+    assert {f.severity for f in leaks} == {"broken"}
+    assert found(addnorm.check(made(WithLoss, True).eval(), batch)) == []
+
+
+def test_a_loss_alone_is_taken_as_it_is():
+    tokens = zoo.batch()
+    report = addnorm.check(made(WithLoss, True, False).eval(), (tokens[:, :-1], tokens[:, 1:]))
+    assert found(report) == []
+
+
+def test_without_a_loss_it_says_what_is_not_known_of_the_mask():
+    report = check(made(lambda: Model(PreNorm(False) for _ in range(3))))
+    assert any(where == "future-leak" and "loss=" in why for where, why in report.coverage.left_out)
+
+
+# ---- The scale of attention ------------------------------------------------------------------
+
+
+def test_the_scale_of_attention_is_that_of_queries_and_keys():
+    """Not of whatever linear maps came before them."""
+    class Adapted(PreNorm):
+        def __init__(self):
+            super().__init__()
+            self.adapter = nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x):
+            x = x + self.attn(self.ln_1(self.adapter(x)))
+            return x + self.mlp(self.ln_2(x))
+
+    for seed in range(5):
+        torch.manual_seed(seed)
+        assert found(check(of(Adapted)())) == []
+
+
+@pytest.mark.parametrize("length", [16, 8])  # 8 is as many tokens as a head has features
+def test_attention_without_a_scale_is_named(length):
+    class Unscaled(Attention):
+        def forward(self, x):
+            q, k, v = (t.unflatten(-1, (4, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+            return self.proj((zoo.masked(q @ k.transpose(-1, -2)).softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+    model = made(of(PreNorm))
+    model.layers[1].attn = Unscaled()
+    report = addnorm.check(model.eval(), zoo.batch()[:, :length])
+    assert found(report) == ["attention-scale: layers.1.attn"]
