@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import Tensor, nn
+
+
+NORM_CLASS = re.compile(r"norm|^rms", re.I)  # names of classes that normalize
 
 
 def parent_of(name: str) -> str:

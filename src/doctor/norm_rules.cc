@@ -127,6 +127,27 @@ void find_wrong_statistics(const Subject& subject, Findings& findings) {
   });
 }
 
+namespace {
+
+/// Whether this norm's own code says what was measured, and that of half of the norms at its place
+/// in other layers of its stack does too: then a network has norms of two kinds on purpose.
+template <typename Says>
+bool is_said_of_most(const Subject& subject, const probe::ProfileEntry& norm, const Says& says) {
+  std::size_t alike = 0, all = 0;
+  for_norms(subject, [&](const probe::ProfileEntry& other) {
+    const io::ProfileModel& model = subject.profile.model;
+    if (other.site.sublayer != norm.site.sublayer || other.site.point != norm.site.point) return;
+    if (model.norm_at(other.site.layer) != model.norm_at(norm.site.layer)) return;
+    if (norm.site.sublayer == SublayerKind::kFinalNorm && other.site.layer != norm.site.layer)
+      return;
+    ++all;
+    alike += says(other);
+  });
+  return says(norm) && 2 * alike >= all;
+}
+
+}  // namespace
+
 void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
   for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
     const std::optional<NormKind> declared = subject.profile.model.norm_at(norm.site.layer).kind;
@@ -134,6 +155,10 @@ void find_wrong_norm_kind(const Subject& subject, Findings& findings) {
     const bool centres = norm.centred > 0.5;
     if (centres == (declared == NormKind::kLayer)) return;
     Finding finding = finding_at(norm, "norm-kind");
+    if (is_said_of_most(subject, norm, [&](const probe::ProfileEntry& other) {
+          return other.declared_norm == to_string(centres ? NormKind::kLayer : NormKind::kRms);
+        }))
+      finding.severity = Severity::kNote;
     finding.what = centres
                        ? fmt::format("takes {:.0f} % of each row's mean away, as LayerNorm does",
                                      100 * norm.centred)
@@ -252,6 +277,11 @@ void find_wrong_epsilon(const Subject& subject, Findings& findings) {
     const double uncertain = std::max(3 * norm.eps_in_variance_spread, resolution(norm));
     if (std::abs(norm.eps_in_variance - declared) <= 0.2 * declared + uncertain) return;
     Finding finding = finding_at(norm, "epsilon-size");
+    if (is_said_of_most(subject, norm, [&](const probe::ProfileEntry& other) {
+          return std::abs(norm.eps_in_variance - other.declared_eps) <=
+                 0.2 * other.declared_eps + uncertain;
+        }))
+      finding.severity = Severity::kNote;
     finding.what =
         fmt::format("ε is {:.2e}: divisor² − σ² in the mean of all rows", norm.eps_in_variance);
     finding.because = fmt::format("ε = {:.0e}, as the network says", declared);
@@ -401,7 +431,8 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
   };
   const probe::ProfileEntry* last = at(SublayerKind::kFeedForward, Point::kSum, layers - 1);
   // Without its files only where the end of the network was measured at all.
-  const bool is_seen = at(SublayerKind::kHead, Point::kOutput, layers) != nullptr &&
+  const probe::ProfileEntry* head = at(SublayerKind::kHead, Point::kOutput, layers);
+  const bool is_seen = head != nullptr && head->reads_stream != 0 &&
                        at(SublayerKind::kFinalNorm, Point::kOutput, layers) == nullptr;
   if (last != nullptr && is_of_lanes(*last)) return;  // each lane may have its norm
   if (last == nullptr || std::isnan(last->rms) || (!subject.lacks_final_norm && !is_seen)) return;

@@ -37,6 +37,14 @@ std::string formula(const probe::ProfileEntry& sum) {
 
 constexpr std::size_t kLeastSums = 3;  // whose factors the data determine
 
+/// Whether of most sums the stream's part is not known: where a norm reads what a norm gives, both
+/// are one.
+bool hides_most_streams(const Subject& subject, std::size_t known) {
+  std::size_t sums = 0;
+  for_sums(subject, [&](const probe::ProfileEntry&) { ++sums; });
+  return sums >= 4 && 4 * known <= sums;
+}
+
 /// Whether every stream goes into its sum by a factor that is not 1: such models are made so, as
 /// those whose x and f are weighted by depth are.
 bool scales_every_residual(const Subject& subject) {
@@ -47,7 +55,7 @@ bool scales_every_residual(const Subject& subject) {
     ++sums;
     all &= std::abs(sum.from_x) > kTolerance && !is_near(sum.from_x, 1);
   });
-  return all && sums >= kLeastSums;
+  return all && (sums >= kLeastSums || hides_most_streams(subject, sums));
 }
 
 /// The factor by which three quarters of the streams go into their sums, as DeepNorm's α; 1 where

@@ -31,6 +31,8 @@ constexpr Value kValues[] = {
     {"token_cosine", &probe::ProfileEntry::token_cosine},
     {"layer_cosine", &probe::ProfileEntry::layer_cosine},
     {"entropy", &probe::ProfileEntry::entropy},
+    {"reads_stream", &probe::ProfileEntry::reads_stream},
+    {"declared_eps", &probe::ProfileEntry::declared_eps},
     {"from_x", &probe::ProfileEntry::from_x},
     {"from_before", &probe::ProfileEntry::from_before},
     {"from_branch", &probe::ProfileEntry::from_branch},
@@ -70,6 +72,7 @@ constexpr Text kTexts[] = {
     {"dtype", &probe::ProfileEntry::dtype},
     {"coefficients", &probe::ProfileEntry::coefficients},
     {"statistics_over", &probe::ProfileEntry::statistics_over},
+    {"declared_norm", &probe::ProfileEntry::declared_norm},
     {"divides_by", &probe::ProfileEntry::divides_by},
 };
 

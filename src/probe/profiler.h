@@ -58,7 +58,10 @@ struct ProfileEntry {
 
   // Of a norm's output, by least squares in each row: y = Γ ⊙ (s − centre)/divisor + β, with u the
   // row's variance, or its mean square where the norm does not centre.
+  double reads_stream = kUnknown;     ///< of the head: 0 if a norm may stand before it
   std::string statistics_over;        ///< what shares a mean, if not a row: "tokens"
+  std::string declared_norm;          ///< what its own code says of a norm: "rms"
+  double declared_eps = kUnknown;     ///< and its ε
   std::string divides_by;             ///< a row's statistic that is neither deviation nor RMS
   double past_norm = kUnknown;        ///< linear maps that read s, of a branch whose others read y
   double gamma_offset = kUnknown;     ///< 0: Γ = γ, 1: Γ = 1 + γ

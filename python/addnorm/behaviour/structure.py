@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from .._structure import entry, parent_of, tensors_in
+from .._structure import NORM_CLASS, entry, parent_of, tensors_in
 
 _NOT_OF_ROWS = (nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LocalResponseNorm, nn.Identity)
 
@@ -18,7 +18,7 @@ def is_norm(module: nn.Module) -> bool:
     """Whether a module normalizes rows, by the names of its classes and its parameters."""
     if isinstance(module, _NOT_OF_ROWS) or list(module.children()):
         return False
-    named = any("norm" in kind.__name__.lower() for kind in type(module).__mro__)
+    named = any(NORM_CLASS.search(kind.__name__) for kind in type(module).__mro__)
     return named and all(p.dim() < 2 for p in module.parameters())
 
 

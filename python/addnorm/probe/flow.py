@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch import nn
 
 from .._structure import is_within, parent_of
 from .lanes import LaneSite
@@ -104,8 +105,17 @@ def is_number(tensor: torch.Tensor) -> bool:
 
 
 def is_channels_first(tensor: torch.Tensor, shape: torch.Size) -> bool:
-    """Whether it is [batch, features, tokens], as convolutions have it, of [batch, tokens, features]."""
-    return len(shape) == 3 and tensor.shape == (shape[0], shape[2], shape[1]) and tensor.shape != shape
+    """Whether it is [batch, features, tokens], as convolutions have it, of [batch, tokens, features]; of an image
+    with rows and columns of tokens."""
+    return len(shape) > 2 and tensor.shape == (shape[0], shape[-1], *shape[1:-1]) and tensor.shape != shape
+
+
+def features_last(x: Value, layers: Iterable[nn.Module]) -> Value:
+    """[batch, rows, columns, features] of an image, where layers have convolutions of it."""
+    channels = {m.in_channels for layer in layers for m in layer.modules() if isinstance(m, nn.Conv2d)}
+    if x.tensor.dim() != 4 or x.shape[1] not in channels or x.shape[-1] == x.shape[1]:
+        return x
+    return Value(x.tensor.movedim(1, -1), alias_of=x)
 
 
 def common_module(names: List[str]) -> str:
@@ -141,11 +151,12 @@ class Flow:
         self._ended: Set[int] = set()  # branches that have joined the stream
         self.readers: Dict[Value, List[Op]] = {}
         self._without_stream: Dict[Value, Sum] = {}  # what was read in place of a sum
+        self._over_norms: Dict[Value, Sum] = {}  # sums of a norm's output, by their totals
         self._last: Optional[Sum] = None
 
     def forget(self, order: int) -> None:
         """What operators before this one made."""
-        for values in (self._of, self.readers, self._without_stream):
+        for values in (self._of, self.readers, self._without_stream, self._over_norms):
             for value in [v for v in values if v.order < order and v is not self.x.root]:
                 del values[value]
         self._norms.forget(order)
@@ -313,6 +324,7 @@ class Flow:
                 return True
         states = [self.branches_of(v) for v in inputs]
         if states == [STREAM, STREAM]:
+            self._excuse_inner(inputs)
             return self._add_again(inputs, total)
         if (states[0] == STREAM) == (states[1] == STREAM):
             return False
@@ -345,6 +357,8 @@ class Flow:
         self._ended |= self.branches_of(ended.branch) or STREAM
         self._of[ended.total.root] = STREAM
         self._last = ended
+        if ended.stream is not None and self.norm_at(ended.stream) is not None:
+            self._over_norms[ended.total.root] = ended
         self.on_sum(ended)
 
     def _has_ended(self, state: Branches, linear: Linear) -> bool:
@@ -369,6 +383,13 @@ class Flow:
         if norm is not None:
             self._settle(norm.gave)
         self._end(ended)
+
+    def _excuse_inner(self, inputs: List[Value]) -> None:
+        """A sum h + f of a norm's output h that is added to the stream in its turn, as LAuReL's, is a branch."""
+        for value, other in (inputs, inputs[::-1]):
+            inner = self._over_norms.get(value.root)
+            if inner is not None and inner.stream is not None and other.root is not inner.stream.root:
+                inner.is_mixed = True
 
     def _excuse_gated(self, mixed: Sum) -> None:
         """A branch that was read in place of a sum was read by the gate of this one."""

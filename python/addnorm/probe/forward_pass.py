@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
 
 import torch
 from torch import nn
 
 from .._structure import parent_of, tensors_in
-from .flow import Flow, Norm, Sum
+from .flow import Flow, Norm, Sum, features_last
 from .lane_flow import LaneFlow, find_lanes, reads_otherwise
 from .measure import Measurement
 from .names import first_tensor, is_norm
@@ -31,7 +31,7 @@ class ForwardPass:
         self._flow = Flow(self._on_sum)
         self._recorder = Recorder(probe.model, lambda op: self._tell(lambda flow: flow.take(op)))
         self._running: List[Tuple[str, Optional[int], str]] = []  # modules, and the layer around each
-        self._is_active = self._is_done = False
+        self._is_active = self._is_done = self._reads_stream = False
         self._base_of: Dict[int, int] = {}  # the profile's number of each element's layer
         self._reset()
 
@@ -44,6 +44,7 @@ class ForwardPass:
         self._has_input = True  # the layer that runs: its input was seen
         self._base = 0  # the profile's number of the next layer
         self._current: Optional[int] = None  # the element that ran last
+        self._called: Set[int] = set()  # elements that were called themselves, and not module by module
         self._number_of: Dict[int, int] = {}  # the layer as which each element ran last
         self._element_of: Dict[int, int] = {}
         self._sums: Dict[int, List[Sum]] = {}
@@ -78,9 +79,12 @@ class ForwardPass:
         if element is None:
             return
         here = self.probe.elements[element]
-        if here.is_called and name != here.path:
+        is_whole = name == here.path
+        if not is_whole and element in self._called:
             return  # it is shared with another layer
-        if here.is_called or element != self._current:
+        if is_whole:
+            self._called.add(element)
+        if is_whole or element != self._current:
             self._begin_layer(element, inputs)
         self._set_layer(self._number_of.get(element), here.path)
 
@@ -129,7 +133,7 @@ class ForwardPass:
         self._end_stack(output, True)
         if self._measurement is not None:
             if not self._is_done:
-                self._measurement.head(output)
+                self._measurement.head(output, self._reads_stream)
             self._is_done = True
         self._recorder.clear()
         self._reset()
@@ -192,7 +196,7 @@ class ForwardPass:
 
     def _start(self, x: Value) -> None:
         flow = Flow(self._on_sum)
-        flow.start(x)
+        flow.start(features_last(x, (element.module for element in self.probe.elements)))
         self._is_first = self._measurement is None and not self._is_done
         self._listen_with(flow, self._is_first)
         self.probe.input_shape = self.probe.input_shape or x.shape
@@ -278,11 +282,22 @@ class ForwardPass:
         for where in self._flow.lost:
             self.probe.miss_sum(where, "the lanes behind a sublayer were not understood")
         if self._last is not None:
-            norm = next((n for n in self._flow.norms if n.layer is None
-                         and (self._flow.is_end(n.read, self._last.leaves) or
-                              is_made_of(n.read, self._last.leaves, self._flow))), None)
+            norm = self._final_norm(self._last)
+            self._reads_stream = norm is None and self._is_read_bare(self._last)
             if norm is not None:
                 self._measurement.final_norm(norm, None if is_last else self._base - 1)
+
+    def _final_norm(self, last: Sublayer) -> Optional[Norm]:
+        """Of what the last layer leaves."""
+        flow = self._flow
+        return next((n for n in flow.norms if n.layer is None and (
+            flow.is_end(n.read, last.leaves) or is_made_of(n.read, last.leaves, flow))), None)
+
+    def _is_read_bare(self, last: Sublayer) -> bool:
+        """Whether a head behind the layers, which is no small map as that of a halting probability, reads what the
+        last one leaves, and not a mean over layers or tokens, of which a norm may come that nobody sees here."""
+        return any(linear.op.order > last.total.order and linear.gave.shape[-1] > linear.read.shape[-1] // 2
+                   and is_made_of(linear.read, last.leaves, self._flow) for linear in self._flow.linears)
 
     def _measure(self, layer: int) -> None:
         sums = self._sums.pop(layer)

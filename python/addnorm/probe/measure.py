@@ -70,7 +70,7 @@ class Measurement:
     def rows(self, numbers: Tensor, shape: Optional[torch.Size] = None) -> Tuple[Tensor, int]:
         """Some tokens' values, [sequences, tokens, features], and how far apart they stand."""
         shape = self._shape if shape is None else shape
-        t = (numbers.transpose(1, 2) if is_channels_first(numbers, shape) else numbers).reshape(shape)
+        t = (numbers.movedim(1, -1) if is_channels_first(numbers, shape) else numbers).reshape(shape)
         t = t.flatten(1, -2) if t.dim() > 2 else t[None]
         t = t if self._probe.batch_first else t.transpose(0, 1)
         limit = max(2, min(self._probe.tokens, 2**24 // t.shape[-1]))
@@ -366,7 +366,8 @@ class Measurement:
         gamma, beta = (self._parameters.get(name or "") for name in (norm.gamma, norm.beta))
         if site not in self._probe.entries:
             fit = self._explain_norm(norm, gave, gamma, beta, rows_of or self.rows)
-            more = {**fit, "dtype": str(gave.tensor.dtype).replace("torch.", ""), **(more or {})}
+            own = self._probe.declared.own_norm(self._modules.get(norm.module))
+            more = {**fit, **own, "dtype": str(gave.tensor.dtype).replace("torch.", ""), **(more or {})}
         self._record(site, gave, more, rows_of)
         for name, parameter in ("gamma", gamma), ("beta", beta):
             if parameter is not None and self._is_first(parameter, site):
@@ -422,8 +423,8 @@ class Measurement:
         """The model's, or that behind a layer which another stack follows."""
         self._record_norm(self._site(layer, "final_norm", "output"), "final", norm, norm.gave)
 
-    def head(self, output: Any) -> None:
-        """Logits among a model's outputs."""
+    def head(self, output: Any, reads_stream: bool) -> None:
+        """Logits among a model's outputs; whether a linear map reads the stream itself on the way."""
         vocabulary = self._probe.declared.config("vocab_size")
         sizes = {vocabulary} if vocabulary else {
             m.num_embeddings for m in self._probe.model.modules() if isinstance(m, nn.Embedding)}
@@ -435,7 +436,7 @@ class Measurement:
                 continue
             value = Value(tensor)
             rows, stride = self.rows(tensor.detach(), tensor.shape)
-            self._probe.entries[site] = value_numbers(rows, stride)
+            self._probe.entries[site] = {**value_numbers(rows, stride), "reads_stream": float(reads_stream)}
             self._grade(site, value)
             return
 

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from torch import Tensor, nn
 
-from .._structure import tensors_in
+from .._structure import NORM_CLASS, tensors_in
 
 ATTENTION = re.compile(r"attn|attention|mha", re.I)
 NORM_NAME = re.compile(r"norm|^ln|_ln$", re.I)
@@ -82,7 +82,7 @@ def is_norm(name: str, module: nn.Module) -> bool:
         return False
     parameters = list(module.parameters())
     is_simple = all(p.dim() < 2 for p in parameters)
-    return is_simple and bool("norm" in type(module).__name__.lower() or squashing(module) or
+    return is_simple and bool(NORM_CLASS.search(type(module).__name__) or squashing(module) or
                               parameters and NORM_NAME.search(name.rpartition(".")[2]))
 
 

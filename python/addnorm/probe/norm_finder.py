@@ -96,7 +96,7 @@ class NormFinder:
 
     def _base(self, value: Value) -> Optional[Base]:
         """The value of the stream's shape of which this is computed."""
-        found = self._pointwise.get(value.root)
+        found = None if self.at(value) else self._pointwise.get(value.root)
         if found is None and self._flow.has_stream_shape(value):
             return Base(before_casts(value))
         return found
@@ -121,8 +121,8 @@ class NormFinder:
         if not is_rowwise:
             return
         norm = next((self._norm_of[v.root] for v in others if v.root in self._norm_of), None)
-        if norm is not None and not statistics:
-            return self._extend(norm, op, output)
+        if norm is not None and not statistics and self._extend(norm, op, output):
+            return
         vector = self._vector(op) if op.name in ("mul", "div") else None
         if vector is None and any(v.tensor.numel() > 1 for v in op.inputs if self._flow.branches_of(v) is None):
             return  # a mask, a bias: no part of a norm
@@ -150,21 +150,22 @@ class NormFinder:
                 setattr(norm, key, value.parameter)
         self._keep_norm(norm)
 
-    def _extend(self, norm: Norm, op: Op, output: Value) -> None:
-        """γ and β, or what else its module does."""
+    def _extend(self, norm: Norm, op: Op, output: Value) -> bool:
+        """Whether it is γ or β, or what else its module does."""
         others = [v for v in op.inputs if self._flow.branches_of(v) is None]
         d = self._flow.x.tensor.shape[-1]
         vector = self._vector(op)
         is_its_own = op.module == norm.module and op.module != self._flow.layer_module or vector is not None
         fits = op.name in SCALING and all(v.tensor.numel() in (1, d) for v in others)
         if not fits or not is_its_own or len(self._flow.readers.get(norm.gave.root, [])) > 1:
-            return
+            return False
         if vector is not None:
             key = "beta" if op.name in ("add", "sub") else "gamma"
             if getattr(norm, key) is None:
                 setattr(norm, key, vector)
         norm.gave = output
         self._norm_of[output] = norm
+        return True
 
     def add_call(self, read: Value, gave: Value, module: str, gamma: Optional[str],
                  beta: Optional[str]) -> None:

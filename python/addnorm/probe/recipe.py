@@ -46,6 +46,11 @@ class Declared:
             return "rms"
         return "layer" if "layernorm" in name.lower() else None
 
+    def own_norm(self, norm: Optional[nn.Module]) -> Dict[str, Any]:
+        """What a norm says of itself."""
+        own = {"declared_norm": self.norm_kind(norm), "declared_eps": entry(norm, *EPSILONS)}
+        return {key: value for key, value in own.items() if isinstance(value, (str, float))}
+
     def gamma_form(self) -> Optional[str]:
         kind = str(self.config("model_type"))
         return self._probe.recipe.get("gamma_form") or (

@@ -224,7 +224,7 @@ class Arranger:
             known.append(sub.before.read)
         for value in known:
             if stream is not None and is_made_of(stream, value, self._flow):
-                return value
+                return stream if stream.root is value.root and stream.shape != value.shape else value
         if sub.before is not None:
             return self._as_in_sum(sub.before.read, sub)
         if previous is not None and stream is not None and previous.x is not None and \
