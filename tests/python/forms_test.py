@@ -522,6 +522,27 @@ def test_a_factor_that_one_residual_lacks_is_named_there():
     assert found(check(made(lambda: Model(layers, nn.Identity())))) == ["residual-factor: layer 1, feed-forward"]
 
 
+def test_a_missing_residual_is_no_gate_where_the_activation_is_written_out():
+    class WrittenOut(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+        def forward(self, x):
+            x = self.up(x)
+            return self.down(0.5 * x * (1 + torch.tanh(0.8 * (x + 0.045 * x**3))))
+
+    class Missing(PreNorm):
+        def __init__(self):
+            super().__init__()
+            self.mlp = WrittenOut()
+
+        def forward(self, x):
+            return self.mlp(self.ln_2(x + self.attn(self.ln_1(x))))
+
+    assert found(check(made(of(Missing)))) == [f"residual-missing: layer {i}, feed-forward" for i in range(3)]
+
+
 class PlainList(Model):
     """Its layers are no modules of it."""
 

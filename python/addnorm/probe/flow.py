@@ -409,7 +409,8 @@ class Flow:
             return linear.read if self.has_stream_shape(linear.read) else None
         if op is None or depth == 0 or op.name not in MIXING:
             return None
-        found = (self._stream_within(v, depth - 1) for v in op.inputs if self.branches_of(v) is not None)
+        summed = op.inputs[:1] if op.name in BIASED else op.inputs
+        found = (self._stream_within(v, depth - 1) for v in summed if self.branches_of(v) is not None)
         return next((v for v in found if v is not None), None)
 
     def _settle(self, value: Value) -> None:
