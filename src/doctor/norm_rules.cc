@@ -143,7 +143,8 @@ bool is_said_of_most(const Subject& subject, const probe::ProfileEntry& norm, co
     ++all;
     alike += says(other);
   });
-  return says(norm) && 2 * alike >= all;
+  const bool stands_alone = all == 1;
+  return says(norm) && (stands_alone || (alike > 1 && 2 * alike >= all));
 }
 
 }  // namespace

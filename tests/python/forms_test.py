@@ -464,6 +464,12 @@ def test_a_norm_of_the_other_stacks_kind_is_named():
     assert found(check(model)) == ["epsilon-size: layer 5, attention, norm before it"]
 
 
+def test_the_epsilon_of_one_of_two_layers_is_named():
+    model = made(lambda: Model(PreNorm() for _ in range(2)))
+    model.layers[1].ln_2.eps = 1e-2
+    assert found(check(model)) == ["epsilon-size: layer 1, feed-forward, norm before it"]
+
+
 class Misnamed(nn.LayerNorm):
     """Says LayerNorm, and is none."""
 
