@@ -41,8 +41,8 @@ def hidden_modules(model: nn.Module) -> dict[str, list[nn.Module]]:
     found = {}
     for name, module in model.named_modules():
         for key, value in vars(module).items():
-            hidden = [m for m in _modules_in(value) if m not in known]
-            if hidden and key not in torchs_own:
+            hidden = [] if key in torchs_own else [m for m in _modules_in(value) if m not in known]
+            if hidden:
                 found[f"{name}.{key}" if name else key] = hidden
     return found
 

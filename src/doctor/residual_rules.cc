@@ -58,6 +58,15 @@ bool scales_every_residual(const Subject& subject) {
   return all && (sums >= kLeastSums || hides_most_streams(subject, sums));
 }
 
+/// The factor that at least so many of them have; 1 where there is none.
+double common_factor(const std::vector<double>& factors, std::size_t least) {
+  for (const double factor : factors) {
+    const auto alike = std::ranges::count_if(factors, [&](double f) { return is_near(f, factor); });
+    if (static_cast<std::size_t>(alike) >= least) return factor;
+  }
+  return 1;
+}
+
 /// The factor by which three quarters of the streams go into their sums, as DeepNorm's α; 1 where
 /// there is none.
 double usual_skip(const Subject& subject) {
@@ -65,12 +74,7 @@ double usual_skip(const Subject& subject) {
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
     if (std::abs(sum.from_x) > kTolerance) factors.push_back(sum.from_x);
   });
-  for (const double factor : factors) {
-    const auto alike = std::ranges::count_if(factors, [&](double f) { return is_near(f, factor); });
-    if (4 * static_cast<std::size_t>(alike) >= 3 * factors.size() && factors.size() > kLeastSums)
-      return factor;
-  }
-  return 1;
+  return factors.size() > kLeastSums ? common_factor(factors, (3 * factors.size() + 3) / 4) : 1;
 }
 
 bool takes_norm(const probe::ProfileEntry& sum, double skip) {
@@ -176,12 +180,8 @@ double usual_gain(const Subject& subject, const Site& site) {
     if (place_in_module(subject, sum.site.layer) == place) here.push_back(sum.from_branch);
   });
   const std::vector<double>& factors = here.size() > 1 ? here : of_kind;
-  for (const double factor : factors) {
-    const auto alike = std::ranges::count_if(factors, [&](double f) { return is_near(f, factor); });
-    if (factor > 0 && factors.size() > 1 && 2 * static_cast<std::size_t>(alike) > factors.size())
-      return factor;
-  }
-  return 1;
+  const double usual = factors.size() > 1 ? common_factor(factors, factors.size() / 2 + 1) : 1;
+  return usual > 0 ? usual : 1;
 }
 
 /// One part of a sum: what it gives forward, what it gets backward, and what it is if that is
@@ -245,6 +245,7 @@ void find_detached_parts(const Subject& subject, Findings& findings) {
 }
 
 void find_wrong_sums(const Subject& subject, Findings& findings) {
+  const double common_skip = usual_skip(subject);
   const Placements placements = placements_of(subject.profile.model);
   for_sums(subject, [&](const probe::ProfileEntry& sum) {
     if (sum.unexplained > kMostUnexplained) return;
@@ -252,7 +253,7 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     const Depth depth{sum.site.layer + 1, subject.profile.model.n_layers};
     const std::optional<double> skip = placement ? constant(placement->skip, depth) : 1.0;
     const std::optional<double> gain = placement ? constant(placement->gain, depth) : 1.0;
-    const double usual_x = skip == 1 ? usual_skip(subject) : 1;
+    const double usual_x = skip == 1 ? common_skip : 1;
     if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
       report_skip(subject, sum, *skip, usual_x, findings);
     } else if (is_near(sum.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2)) {

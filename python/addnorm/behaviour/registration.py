@@ -15,9 +15,12 @@ from .subject import Subject
 
 
 def measure_registration(s: Subject) -> None:
-    for where, modules in hidden_modules(s.model).items():
-        used = _called(s, modules)
-        values = sum(p.numel() for p in {p for m in used for p in m.parameters(recurse=False)} if p.requires_grad)
+    hidden = {where: {inner for m in modules for inner in m.modules()}
+              for where, modules in hidden_modules(s.model).items()}
+    called = _called(s, set().union(*hidden.values())) if hidden else set()
+    for where, modules in hidden.items():
+        used = {p for m in modules & called for p in m.parameters(recurse=False)}
+        values = sum(p.numel() for p in used if p.requires_grad)
         if values:
             s.add("parameter-unregistered", values, where=where)
     for name, module in s.model.named_modules():
@@ -28,15 +31,15 @@ def measure_registration(s: Subject) -> None:
                     s.add("layer-shared", count, limit=1, where=name)
 
 
-def _called(s: Subject, modules: list[nn.Module]) -> set[nn.Module]:
-    """Those, and modules within them, that one more forward calls where gradients are wanted: not a teacher."""
+def _called(s: Subject, modules: set[nn.Module]) -> set[nn.Module]:
+    """Those that one more forward calls where gradients are wanted: not a teacher."""
     called: set[nn.Module] = set()
 
     def enter(module: nn.Module, inputs: Any) -> None:
         if torch.is_grad_enabled():
             called.add(module)
 
-    handles = [inner.register_forward_pre_hook(enter) for m in modules for inner in m.modules()]
+    handles = [m.register_forward_pre_hook(enter) for m in modules]
     try:
         s.run(evaluate=False)
     finally:

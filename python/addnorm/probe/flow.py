@@ -112,8 +112,10 @@ def is_channels_first(tensor: torch.Tensor, shape: torch.Size) -> bool:
 
 def features_last(x: Value, layers: Iterable[nn.Module]) -> Value:
     """[batch, rows, columns, features] of an image, where layers have convolutions of it."""
+    if x.tensor.dim() != 4 or x.shape[-1] == x.shape[1]:
+        return x
     channels = {m.in_channels for layer in layers for m in layer.modules() if isinstance(m, nn.Conv2d)}
-    if x.tensor.dim() != 4 or x.shape[1] not in channels or x.shape[-1] == x.shape[1]:
+    if x.shape[1] not in channels:
         return x
     return Value(x.tensor.movedim(1, -1), alias_of=x)
 

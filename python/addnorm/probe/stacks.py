@@ -19,10 +19,6 @@ class Element(NamedTuple):
     path: str
     module: nn.Module
 
-    @property
-    def is_called(self) -> bool:
-        return not isinstance(self.module, (nn.ModuleList, nn.ModuleDict))
-
 
 LISTS = (nn.ModuleList, nn.Sequential, nn.ModuleDict)
 
