@@ -438,6 +438,36 @@ def test_says_which_sums_it_cannot_measure(name):
     assert any("gate or a projection" in why for _, why in report.coverage.left_out)
 
 
+class WithPairs(PreNorm):
+    """And a stream of pairs of tokens, as Evoformer has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.pair_norm, self.pair_mlp, self.outer = nn.LayerNorm(8), nn.Linear(8, 8), nn.Linear(WIDTH, 8)
+
+    def forward(self, x, pairs):
+        x = super().forward(x)
+        outer = self.outer(x)
+        pairs = pairs + outer[:, :, None] * outer[:, None]
+        return x, pairs + self.pair_mlp(self.pair_norm(pairs))
+
+
+class OfPairs(Model):
+    def run(self, x):
+        pairs = x.new_zeros(*x.shape[:2], x.shape[1], 8)
+        for layer in self.layers:
+            x, pairs = layer(x, pairs)
+        return x
+
+
+def test_says_that_a_second_stream_was_not_measured():
+    report = check(made(lambda: OfPairs(WithPairs() for _ in range(2))))
+    assert found(report) == []
+    assert report.coverage.counts["sums"] == (4, 4)
+    where, why = report.coverage.left_out[0]
+    assert where == "layers" and f"a stream of [2, {LENGTH}, {LENGTH}, 8]" in why
+
+
 # ---- Bugs in them ----------------------------------------------------------------------------
 
 

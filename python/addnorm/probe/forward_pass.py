@@ -108,6 +108,17 @@ class ForwardPass:
         self._recorder.flush()
         if is_norm(name, module):
             self._add_norm(name, module, inputs, output)
+        if self._flow.layer is not None and name == self._flow.layer_module:
+            self._note_others(inputs, output)
+
+    def _note_others(self, inputs: Any, output: Any) -> None:
+        """Streams of other shapes that a layer takes and returns, as pairs beside rows: nobody follows them."""
+        taken = {t.shape for t in tensors_in(inputs) if t.is_floating_point() and t.dim() > 1}
+        same = {id(t) for t in tensors_in(inputs)}
+        for tensor in tensors_in(output):
+            if tensor.shape in taken and tensor.is_floating_point() and id(tensor) not in same and \
+                    not self._flow.has_stream_shape(self._recorder.value(tensor)):
+                self.probe.note_other(self._flow.layer_module, tensor.shape)
 
     def _set_layer(self, layer: Optional[int], path: str) -> None:
         self._flow.layer, self._flow.layer_module = layer, path

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 import torch
 from torch import Tensor, nn
 
+from .._structure import parent_of
 from .forward_pass import ForwardPass
 from .numbers import Numbers
 from .profile import SeenSublayer, Site, profile_text
@@ -48,6 +49,7 @@ class Probe:
         self.layer_names: Dict[int, str] = {}
         self.seen: Dict[str, List[int]] = {"sums": [0, 0], "norms": [0, 0], "attentions": [0, 0]}
         self.left_out: List[Dict[str, str]] = []
+        self.others: Dict[str, torch.Size] = {}  # streams of other shapes, by where the layers stand
 
     # -- Use --
 
@@ -116,7 +118,10 @@ class Probe:
 
     def coverage(self) -> Dict[str, Any]:
         """How many sums, norms and attentions were measured of those that were seen, and what was not."""
-        return {**self.seen, "left_out": self.left_out}
+        others = [{"where": where, "why": "the layers also take and return a stream of ["
+                   f"{', '.join(map(str, shape))}], whose sums and norms were not measured"}
+                  for where, shape in self.others.items()]
+        return {**self.seen, "left_out": self.left_out + others}
 
     def __str__(self) -> str:
         facts = [f"{key} {value}" for key, value in self.header().items()]
@@ -158,6 +163,10 @@ class Probe:
     def miss_sum(self, where: str, why: str) -> None:
         self.seen["sums"][1] += 1
         self.left_out.append({"where": where, "why": why})
+
+    def note_other(self, layer: str, shape: torch.Size) -> None:
+        """A stream that is not followed, once for the layers of one list."""
+        self.others.setdefault(parent_of(layer) or layer, shape)
 
     def on_exit(self, function: Callable[[], Any]) -> None:
         self._undo.callback(function)
