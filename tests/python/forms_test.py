@@ -703,3 +703,33 @@ def test_attention_without_a_scale_is_named(length):
     model.layers[1].attn = Unscaled()
     report = addnorm.check(model.eval(), zoo.batch()[:, :length])
     assert found(report) == ["attention-scale: layers.1.attn"]
+
+
+class Pooled(nn.Module):
+    """A classifier on PyTorch's own encoder."""
+
+    def __init__(self, batch_first):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, 0.0, batch_first=batch_first)
+        self.embedding, self.positions = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(64, WIDTH)
+        self.encoder, self.head = nn.TransformerEncoder(layer, 2), nn.Linear(WIDTH, 5)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        return self.head(self.run(x))
+
+    def run(self, x):
+        return self.encoder(x).mean(1)
+
+
+class TurnedTwice(Pooled):
+    def run(self, x):
+        return self.encoder(x.transpose(0, 1)).mean(0)
+
+
+@pytest.mark.parametrize("form, sound, where", [(Pooled, True, "encoder.layers.0.self_attn"),
+                                                (TurnedTwice, False, "output")])
+def test_a_classifier_whose_encoder_takes_sequences_for_tokens_is_named(form, sound, where):
+    """The most common bug with PyTorch's own layers: batch_first is left out, or given beside a transposition."""
+    assert not any("batch-leak" in line for line in found(check(made(form, sound))))
+    assert f"batch-leak: {where}" in found(check(made(form, not sound)))
