@@ -81,11 +81,10 @@ constexpr BehaviourRule kBehaviourRules[] = {
      "look for view() where transpose() is meant, batch_first=False before [batch, length, width], "
      "and statistics over the batch"},
     {"padding-leak", exceeds_limit, kSuspicious, kSuspicious,
-     "replacing the tokens that the mask hides changes the outputs before them by {percent:.3g} %",
-     "an output that does not depend on tokens that the mask hides",
+     "other values at padded tokens change the rest of the output by {percent:.3g} %{more}",
+     "an output that does not depend on padding",
      "give the mask to every layer, with its sign: true or 1 may mean keep or hide; convolutions "
-     "and "
-     "Fourier transforms over tokens do not know it"},
+     "and Fourier transforms over tokens do not know it"},
     {"cache-mismatch", exceeds_limit, kBroken, kBroken,
      "the last tokens after a cache of the first differ by {percent:.3g} % from those of the whole",
      "the same output with a cache and without",

@@ -195,12 +195,26 @@ bool is_silenced(const Subject& subject, const probe::ProfileEntry& norm) {
 
 }  // namespace
 
+namespace {
+
+/// Whether its code says another kind of norm than that of most: a LayerNorm behind RMSNorms, whose
+/// γ it need not share.
+bool is_of_another_kind(const Subject& subject, const probe::ProfileEntry& norm) {
+  std::size_t alike = 0, other = 0;
+  for_norms(subject, [&](const probe::ProfileEntry& peer) {
+    ++(peer.declared_norm == norm.declared_norm ? alike : other);
+  });
+  return !norm.declared_norm.empty() && other > alike;
+}
+
+}  // namespace
+
 void find_wrong_gamma_form(const Subject& subject, Findings& findings) {
   const Placements placements = placements_of(subject.profile.model);
   for_norms_of_rows(subject, [&](const probe::ProfileEntry& norm) {
     const std::optional<GammaForm> declared =
         subject.profile.model.norm_at(norm.site.layer).gamma_form;
-    if (!declared) return;
+    if (!declared || is_of_another_kind(subject, norm)) return;
     const bool one_plus = declared == GammaForm::kOnePlus;
     const bool is_zero = one_plus && is_silenced(subject, norm);
     if (!is_zero && adds_one(placements, norm).value_or(one_plus) == one_plus) return;
@@ -450,14 +464,45 @@ void find_missing_final_norm(const Subject& subject, Findings& findings) {
        .expected = 1});
 }
 
+namespace {
+
+constexpr double kDead = 1e-3;
+
+/// The entry of the output of the norm whose γ this is; null where it was not measured.
+const probe::ProfileEntry* output_of(const Subject& subject, const probe::ProfileEntry& gamma) {
+  const auto entries = last_entries(subject.profile);
+  const auto found = std::ranges::find_if(entries, [&](const probe::ProfileEntry& entry) {
+    return entry.site.layer == gamma.site.layer && entry.site.sublayer == gamma.site.sublayer &&
+           entry.site.projection == gamma.site.projection && norm_slot(entry.site) &&
+           norm_slot(entry.site) == gamma.site.norm;
+  });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+/// Whether something else than a β comes out of the norm, whatever its γ means.
+bool passes(const Subject& subject, const probe::ProfileEntry& gamma) {
+  Site site = gamma.site;
+  site.point = Point::kBeta;
+  const probe::ProfileEntry* beta = find_entry(subject.profile, last_step(subject.profile), site);
+  const probe::ProfileEntry* output = output_of(subject, gamma);
+  return output != nullptr && output->rms > kDead && (beta == nullptr || beta->rms == 0);
+}
+
+/// Whether a branch begins with nothing, by the γ of its norm, and learns: as Swin V2's do.
+bool is_young(const Subject& subject, const probe::ProfileEntry& gamma) {
+  return gamma.site.norm == NormSlot::kInside && gamma.rms == 0 && gamma.grad_rms > 0 &&
+         is_initial(subject);
+}
+
+}  // namespace
+
 void find_dead_gains(const Subject& subject, Findings& findings) {
-  constexpr double kDead = 1e-3;
   for (const probe::ProfileEntry& gamma : last_entries(subject.profile)) {
     if (gamma.site.point != Point::kGamma) continue;
     const bool one_plus =
         subject.profile.model.norm_at(gamma.site.layer).gamma_form == GammaForm::kOnePlus;
     const double size = gain(subject, gamma);
-    if (!(size < kDead)) continue;
+    if (!(size < kDead) || passes(subject, gamma) || is_young(subject, gamma)) continue;
     findings.push_back({.rule = "dead-norm",
                         .severity = Severity::kBroken,
                         .site = gamma.site,

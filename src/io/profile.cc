@@ -49,6 +49,7 @@ constexpr Value kValues[] = {
     {"grad_spread", &probe::ProfileEntry::grad_spread},
     {"carry_transposed", &probe::ProfileEntry::carry_transposed},
     {"lanes_folded", &probe::ProfileEntry::lanes_folded},
+    {"gain_at_zero", &probe::ProfileEntry::gain_at_zero},
     {"past_norm", &probe::ProfileEntry::past_norm},
     {"gamma_offset", &probe::ProfileEntry::gamma_offset},
     {"centred", &probe::ProfileEntry::centred},

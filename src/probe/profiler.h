@@ -63,6 +63,7 @@ struct ProfileEntry {
   std::string declared_norm;          ///< what its own code says of a norm: "rms"
   double declared_eps = kUnknown;     ///< and its ε
   std::string divides_by;             ///< a row's statistic that is neither deviation nor RMS
+  double gain_at_zero = kUnknown;     ///< of a branch of zeros: 1 if a norm in it has a γ of 0
   double past_norm = kUnknown;        ///< linear maps that read s, of a branch whose others read y
   double gamma_offset = kUnknown;     ///< 0: Γ = γ, 1: Γ = 1 + γ
   double centred = kUnknown;          ///< centre ÷ mean: 1 of LayerNorm, 0 of RMSNorm

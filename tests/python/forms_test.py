@@ -733,3 +733,69 @@ def test_a_classifier_whose_encoder_takes_sequences_for_tokens_is_named(form, so
     """The most common bug with PyTorch's own layers: batch_first is left out, or given beside a transposition."""
     assert not any("batch-leak" in line for line in found(check(made(form, sound))))
     assert f"batch-leak: {where}" in found(check(made(form, not sound)))
+
+
+class Padded(Pooled):
+    """Makes its mask of the tokens."""
+
+    def __init__(self, hides=True, pools_all=False):
+        super().__init__(True)
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH, padding_idx=0)
+        self.hides, self.pools_all = hides, pools_all
+
+    def forward(self, tokens):
+        padding = tokens == 0
+        x = self.embedding(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        x = self.encoder(x, src_key_padding_mask=padding if self.hides else None)
+        if self.pools_all:
+            return self.head(x.mean(1))
+        return self.head((x * ~padding[..., None]).sum(1) / (~padding).sum(1, keepdim=True))
+
+
+class PaddedTokens(Padded):
+    def forward(self, tokens):
+        x = self.embedding(tokens) + self.positions(torch.arange(tokens.shape[1]))
+        return self.head(self.encoder(x, src_key_padding_mask=tokens == 0 if self.hides else None))
+
+
+class Translator(nn.Module):
+    def __init__(self, hides=True):
+        super().__init__()
+        self.embedding, self.hides = nn.Embedding(VOCABULARY, WIDTH, padding_idx=0), hides
+        self.transformer = nn.Transformer(WIDTH, 4, 2, 2, 2 * WIDTH, 0.0, batch_first=True)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, source, target):
+        causal = self.transformer.generate_square_subsequent_mask(target.shape[1]).bool()
+        padding = source == 0
+        return self.head(self.transformer(
+            self.embedding(source), self.embedding(target), tgt_mask=causal, src_key_padding_mask=padding,
+            memory_key_padding_mask=padding if self.hides else None, tgt_key_padding_mask=target == 0))
+
+
+def padded(seed=1):
+    tokens = torch.randint(1, VOCABULARY, (3, LENGTH), generator=torch.Generator().manual_seed(seed))
+    tokens[1, -3:] = tokens[2, -1:] = 0
+    return tokens
+
+
+PADDED = {"pooled": (Padded, padded()), "tokens": (PaddedTokens, padded()),
+          "translator": (Translator, (padded(), padded(2)))}
+
+
+@pytest.mark.parametrize("name", PADDED)
+def test_padding_that_nobody_hides_is_named(name):
+    form, batch = PADDED[name]
+    leaks = [line for hides in (True, False) for line in found(addnorm.check(made(form, hides), batch))
+             if "padding" in line]
+    assert leaks == ["padding-leak: embedding"]
+
+
+def test_padding_that_is_pooled_is_named():
+    assert found(addnorm.check(made(Padded, True, True), padded())) == ["padding-leak: embedding"]
+
+
+def test_padding_behind_causal_tokens_is_not_accused():
+    model = made(lambda: Model(PreNorm() for _ in range(2)))
+    model.embedding.padding_idx = 0
+    assert found(addnorm.check(model.train(False), padded())) == []

@@ -36,8 +36,8 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     loss       of the output; None: the model's own, else one that sends a gradient to every output
     optimizer  the optimizer of the parameters, or a list of several; None: nothing is said of it
 
-    Runs the model three times and back three times; twice more where the batch has a padding mask,
-    and where the model has a cache; up to four times more where parameters have no gradient. The
+    Runs the model three times and back three times; twice more where the batch has a padding mask
+    (once where it has none and an embedding has a padding_idx), and where the model has a cache; up to four times more where parameters have no gradient. The
     model is afterwards as it was, bit by bit, and so are the generators of random numbers.
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]

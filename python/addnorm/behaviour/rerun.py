@@ -60,6 +60,7 @@ def measure_padding(s: Subject, output: Tensor) -> None:
     """Other tokens where a mask hides them: the rest of the output must stay as it is."""
     found = _padding_mask(s)
     if found is None:
+        _measure_padding_of_embeddings(s, output)
         return
     name, counts = found
     counts = counts.clone()
@@ -76,6 +77,46 @@ def measure_padding(s: Subject, output: Tensor) -> None:
     other = _output(s, inputs=inputs, named=named)
     s.add("padding-leak", relative_difference(other[seen], output[seen]), limit=_limit(output),
           where=name)
+
+
+def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
+    """Where the model itself knows what padding is, and makes a mask of it, or should: other embeddings there."""
+    padding = _EmbeddedPadding(s)
+    handles = [m.register_forward_hook(padding) for m in s.names if getattr(m, "padding_idx", None) is not None]
+    try:
+        # With gradients: without, PyTorch's encoder sets what padding leaves to 0, but not in training.
+        found = main_output(s.run()) if handles else None
+        other = output if found is None else found.detach()
+    finally:
+        for handle in handles:
+            handle.remove()
+    if padding.where:
+        seen = next((_of_tokens(c, output, s) for c in reversed(padding.counts) if c.shape == leading(output)), ...)
+        s.add("padding-leak", relative_difference(other[seen], output[seen]), limit=_limit(output),
+              where=padding.where, detail=f"its padding_idx, {padding.index}, ends some sequences")
+
+
+class _EmbeddedPadding:
+    """A hook of embeddings. Two tokens or more of a padding_idx end a sequence: a single one may be chance."""
+
+    def __init__(self, s: Subject) -> None:
+        self._s = s
+        self._given = [t for t in tensors_in((s.inputs, s.named)) if not t.is_floating_point() and t.dim() == 2]
+        self.counts: list[Tensor] = []  # of each input that was embedded: where tokens count
+        self.where, self.index = "", 0
+
+    def __call__(self, module: Any, inputs: Any, embedded: Tensor) -> Tensor | None:
+        index = next(tensors_in(inputs), None)
+        if index is None or not any(torch.equal(index, given) for given in self._given):
+            return None
+        is_padding = (index == module.padding_idx).flip(1).cumprod(1).flip(1).bool()
+        is_padding &= (is_padding.sum(1, keepdim=True) > 1) & ~is_padding.all(1, keepdim=True)
+        self.counts.append(~is_padding)
+        if not bool(is_padding.any()):
+            return None
+        self.where, self.index = self._s.names[module], int(module.padding_idx)
+        noise = torch.randn(embedded.shape, generator=torch.Generator().manual_seed(5)).to(embedded)
+        return embedded + is_padding[..., None] * noise * embedded.square().mean().sqrt()
 
 
 def _of_tokens(counts: Tensor, output: Tensor, s: Subject) -> Any:

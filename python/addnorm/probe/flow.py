@@ -27,9 +27,11 @@ PRODUCT = frozenset("bmm baddbmm matmul mm".split())
 FUSED_ATTENTION = "_scaled_dot_product"
 SHAPED_LIKE = frozenset("empty_like zeros_like ones_like full_like rand_like randn_like new_zeros "
                         "new_empty new_ones new_full bernoulli".split())
+RANDOM = frozenset("bernoulli rand rand_like uniform".split())
+REORDERING = frozenset("roll flip".split())  # of tokens
 SOFTMAX = frozenset(["_softmax", "_safe_softmax"])
 MIXING = SCALING | frozenset("addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill "
-                             "masked_scatter native_dropout cat stack sum split split_with_sizes addmm baddbmm".split())
+                             "masked_scatter native_dropout cat stack slice sum split split_with_sizes addmm baddbmm".split())
 MOST_MIXED = 12  # operators between the stream and such a sum
 
 Branches = FrozenSet[int]
@@ -328,6 +330,8 @@ class Flow:
         if states == [STREAM, STREAM]:
             self._excuse_inner(inputs)
             return self._add_again(inputs, total)
+        if states[0] == states[1] and self._add_to_convolved(inputs, total):
+            return True
         if (states[0] == STREAM) == (states[1] == STREAM):
             return False
         stream, branch = inputs if states[0] == STREAM else inputs[::-1]
@@ -347,6 +351,20 @@ class Flow:
             return False
         last.total = total
         self._of[total.root] = STREAM
+        return True
+
+    def _add_to_convolved(self, inputs: List[Value], total: Value) -> bool:
+        """c + f(c), where c is a convolution of the stream, as between the sublayers of TinyViT: c is the stream."""
+        branches = self._list(self.branches_of(inputs[0]) or STREAM)
+        first, *rest = branches[0].linears if len(branches) == 1 else [None]
+        if not rest or "convolution" not in first.op.name or not self.is_stream(first.read):
+            return False
+        stream, branch = sorted(inputs, key=lambda v: v.root.order)
+        if not first.op.order <= stream.root.order < rest[0].op.order or self.norm_at(first.read):
+            return False
+        branches[0].linears = rest
+        self._settle(stream)
+        self._end(Sum(total, stream, branch, branches))
         return True
 
     def _is_gated_stream(self, branch: Value, stream: Value) -> bool:
@@ -369,6 +387,8 @@ class Flow:
             return False
         module = parent_of(linear.weight)
         last = peel(linear.read, self)[-1][0].root.op
+        while last is not None and last.name in REORDERING:
+            last = peel(last.inputs[0], self)[-1][0].root.op
         return all(branch.layer != self.layer or branch.has_ended_before(module, last)
                    for branch in self._list(state))
 
@@ -381,6 +401,7 @@ class Flow:
             self._without_stream[total.root] = ended
         else:
             self._excuse_gated(ended)
+        self._ended |= state
         self._settle(total)
         if norm is not None:
             self._settle(norm.gave)
@@ -425,8 +446,18 @@ class Flow:
     def end(self, output: Value) -> None:
         """With the last layer's output: what comes there without a sum ends there."""
         state = self.branches_of(output)
-        if state and self.has_stream_shape(output):
+        is_ended = state and state & set(map(self._find, self._ended))
+        if state and not is_ended and self.has_stream_shape(output):
             self._end_without_stream(output, state)
+
+    def end_layer(self, outputs: List[Value]) -> None:
+        """With what the last layer returns: a branch without the stream, which nobody has added, ends there."""
+        for output in outputs if not any(map(self.has_stream, outputs)) else ():
+            self.end(output)
+
+    def has_stream(self, value: Value) -> bool:
+        return self.is_stream(value) and self.has_stream_shape(value)
+
 
 def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
     """From what is added to the stream back to the branch's output: (value, what the step before it
@@ -452,7 +483,15 @@ def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:
             return steps
 
 
+def is_random(value: Value, depth: int = 4) -> bool:
+    """Whether it is drawn, as the one number is by which stochastic depth keeps a branch or not."""
+    op = value.root.op
+    return op is not None and depth > 0 and (op.name in RANDOM or any(is_random(v, depth - 1) for v in op.inputs))
+
+
 def kind_of_factor(factors: List[Value]) -> str:
+    if any(is_random(v) for v in factors if v.tensor.numel() == 1):
+        return "dropout"
     masks = [v for v in factors if not v.parameter and v.tensor.numel() not in (1, v.tensor.shape[-1])]
     if masks:
         return "mask" if all(v.numbers.max() == 1 for v in masks) else "dropout"

@@ -235,8 +235,8 @@ class Measurement:
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
         if not is_again and sub.sum.is_mixed:
-            self._probe.miss_sum(sub.branch.layer_module, "the stream goes through a gate or a projection: its part "
-                                                          "in the sum is not one number")
+            self._probe.miss_sum(sub.branch.layer_module, "the stream goes through a gate or a projection, or only a part "
+                                                          "of it does: its part in the sum is not one number")
         elif not is_again and sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
@@ -248,6 +248,8 @@ class Measurement:
         if sub.before is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
         self._record(at("branch"), sub.output)
+        if not is_again and self._probe.entries[at("branch")]["rms"] == 0 and self._has_gain_at_zero(sub):
+            self._probe.entries[at("branch")]["gain_at_zero"] = 1
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
         if sub.sum.lanes is not None:
@@ -264,6 +266,12 @@ class Measurement:
             by_order = {len(sub.branch.linears) - 1: "output"} if sub.kind == "attention" else \
                 dict(zip(range(len(sub.branch.linears))[-2:], ("up", "down")))
             self._record_weight(at("weight"), linear, by_order.get(i))
+
+    def _has_gain_at_zero(self, sub: Sublayer) -> bool:
+        """Whether a norm of its layer begins with a γ of 0, as the last BatchNorm of a branch often does."""
+        layer = self._modules.get(sub.branch.layer_module)
+        weights = [getattr(m, "weight", None) for m in (layer.modules() if layer is not None else ())]
+        return any(isinstance(w, nn.Parameter) and w.dim() == 1 and w.requires_grad and not w.any() for w in weights)
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """A sum for each lane, and the lanes' gradient."""
@@ -292,6 +300,11 @@ class Measurement:
         total, earlier = self._values(sub.total), self._earlier
         self._earlier = sub.x
         made_of = explain_sum(total, parts)
+        stream = sub.sum.stream
+        is_stale = earlier is not None and stream is not None and stream.root is earlier.root is not sub.x.root
+        if is_stale:  # however much alike the two may be
+            others = {name: rows for name, rows in parts.items() if name not in ("x", "before")}
+            return {**explain_sum(total, {"earlier": self._values(earlier), **others}), "from_x": 0.0}
         if earlier is None or not made_of.get("unexplained", 0) > 0.02:
             return made_of
         found = explain_sum(total, {**parts, "earlier": self._values(earlier)})
@@ -388,7 +401,8 @@ class Measurement:
         if fit:
             fit = explain_statistics(read, given, gamma, beta, fit, stride == 1) or fit
         if norm.is_unit and abs(fit.get("eps_in_deviation", 1)) < 1e-6 * fit.get("divisor", 0):
-            fit = {key: fit[key] for key in ("unexplained", "scale")}  # x/‖x‖, where ε is a least length
+            kept = {"unexplained", "scale", "gamma_offset"}  # of x/‖x‖, where ε is a least length
+            fit = {key: value for key, value in fit.items() if key in kept}
         self._count("norms", bool(fit) or is_unit or is_other)
         return fit
 

@@ -63,7 +63,8 @@ def mean_cosine(rows: Tensor, others: Tensor) -> float:
 def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
     """total ≈ Σ from_k · part_k by least squares over all values, and how much of it is left.
 
-    A coefficient that the data do not tell (parts that are multiples of each other) is left out.
+    A coefficient that the data do not tell is left out: of parts that are multiples of each other, or so small
+    that the total's own rounding hides them.
     """
     s = wide(total).flatten()
     matrix = torch.stack([wide(part).flatten() for part in parts.values()])
@@ -79,6 +80,7 @@ def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
     error = left / math.sqrt(s.numel()) * inverse.diagonal().sqrt() / lengths
     vague = (vectors[:, ~told].abs() > 1e-3).any(1) | ~(error < 0.02)
     vague &= (solution.abs() > 1e-3 * length) | (lengths == 0)  # of what has no part in it, that is told
+    vague |= lengths < 2 * torch.finfo(total.dtype).eps * length
     return {"unexplained": (left / length).item(),
             **{f"from_{name}": (solution[i] / lengths[i]).item()
                for i, name in enumerate(parts) if not vague[i]}}

@@ -109,7 +109,15 @@ class Declared:
         module = self._modules.get(whole, self._modules.get(name))
         is_other_layers = module is None and any(
             f"{other}.{name}" in self._modules for other in set(self._probe.layer_names.values()))
-        return not is_other_layers and not isinstance(module, nn.Identity)
+        is_idle = isinstance(module, nn.Identity) and not self._lacks_alone(layer, name)
+        return not is_other_layers and not is_idle
+
+    def _lacks_alone(self, layer: str, name: str) -> bool:
+        """Whether one layer of many has an Identity where all others have a norm, and is not the first, whose
+        input may be normalized already."""
+        names = [path for _, path in sorted(self._probe.layer_names.items())]
+        idle = {path for path in names if isinstance(self._modules.get(f"{path}.{name}"), nn.Identity)}
+        return idle == {layer} and layer != names[0] and len(set(names)) > 2
 
     def lane_form(self) -> Optional[str]:
         """"mhc" where the code says so of the lanes that were seen."""
