@@ -127,6 +127,11 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
   findings.push_back(std::move(finding));
 }
 
+/// The first sum of a network, whose stream is the embedding: Keel gives that no factor.
+bool is_first(const Site& site) {
+  return site.layer == 0 && site.sublayer == SublayerKind::kAttention;
+}
+
 void report_missing_factor(const probe::ProfileEntry& sum, double usual, Findings& findings) {
   findings.push_back({.rule = "residual-factor",
                       .severity = Severity::kBroken,
@@ -256,7 +261,8 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     const double usual_x = skip == 1 ? common_skip : 1;
     if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
       report_skip(subject, sum, *skip, usual_x, findings);
-    } else if (is_near(sum.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2)) {
+    } else if (is_near(sum.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2) &&
+               !is_first(sum.site)) {
       report_missing_factor(sum, usual_x, findings);
     } else if (gain && !std::isnan(sum.from_branch)) {
       const double usual = *gain == 1 ? usual_gain(subject, sum.site) : *gain;

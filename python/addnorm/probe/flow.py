@@ -17,7 +17,7 @@ from torch import nn
 
 from .._structure import is_within, parent_of
 from .lanes import LaneSite
-from .norm_finder import SCALING, Norm, NormFinder
+from .norm_finder import NORMS, SCALING, Norm, NormFinder
 from .recorder import Op, Value
 
 LINEAR = frozenset("mm addmm bmm baddbmm matmul linear convolution mkldnn_convolution _grouped_mm "
@@ -30,7 +30,7 @@ SHAPED_LIKE = frozenset("empty_like zeros_like ones_like full_like rand_like ran
 RANDOM = frozenset("bernoulli rand rand_like uniform".split())
 REORDERING = frozenset("roll flip".split())  # of tokens
 SOFTMAX = frozenset(["_softmax", "_safe_softmax"])
-MIXING = SCALING | frozenset("addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill "
+MIXING = SCALING | NORMS | frozenset("addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill "
                              "masked_scatter native_dropout cat stack slice sum split split_with_sizes addmm baddbmm".split())
 MOST_MIXED = 12  # operators between the stream and such a sum
 
@@ -193,6 +193,11 @@ class Flow:
         """Whether a layer that takes it goes on with the stream."""
         return self.branches_of(value) is not None and self.has_stream_shape(value)
 
+    def is_projected(self, value: Value) -> bool:
+        """Whether linear maps between two stages have made it of the stream."""
+        branches = self.list_branches(value)
+        return bool(branches) and all(branch.layer is None for branch in branches)
+
     def is_end(self, value: Value, leaves: Value) -> bool:
         """Whether it is the stream that the last sublayer leaves."""
         return value.root is leaves.root
@@ -251,6 +256,7 @@ class Flow:
         else:
             state = frozenset().union(*(self.branches_of(v) or STREAM for v in inputs))
             self._meet(op, inputs, state)
+            self._excuse_difference(op, inputs)
             is_sum = op.name == "add" and all(map(self.has_stream_shape, inputs))
             if len(state) > 1 and not is_sum:
                 state = frozenset([self._join(state)])
@@ -413,6 +419,14 @@ class Flow:
             inner = self._over_norms.get(value.root)
             if inner is not None and inner.stream is not None and other.root is not inner.stream.root:
                 inner.is_mixed = True
+
+    def _excuse_difference(self, op: Op, inputs: List[Value]) -> None:
+        """x − f that a gate multiplies next, as in the GRU's f + z ⊙ (x − f), is no sum of the stream."""
+        last = self._last
+        if op.name != "mul" or last is None or last.total.op is None or last.total.op.name != "sub":
+            return
+        if any(v.root is last.total.root for v in inputs) and any(self.branches_of(v) for v in inputs):
+            last.is_mixed = True
 
     def _excuse_gated(self, mixed: Sum) -> None:
         """A branch that was read in place of a sum was read by the gate of this one."""

@@ -41,7 +41,8 @@ class ForwardPass:
         # What the flow heard of the first layer, with layer and module: another one may hear it too.
         self._told: Optional[List[Told]] = None
         self._left: List[Value] = []  # what the last layer returned
-        self._leaves_stream = False  # some layer returned the stream
+        self._left_by: Optional[type] = None
+        self._leave_stream: Set[type] = set()  # classes of layers that return the stream
         self._layers = 0  # that have begun
         self._has_input = True  # the layer that runs: its input was seen
         self._base = 0  # the profile's number of the next layer
@@ -113,7 +114,9 @@ class ForwardPass:
         if self._flow.layer is not None and name == self._flow.layer_module:
             self._note_others(inputs, output)
             self._left = [self._recorder.value(t) for t in tensors_in(output) if t.is_floating_point()]
-            self._leaves_stream = self._leaves_stream or any(map(self._flow.has_stream, self._left))
+            self._left_by = type(module)
+            if any(map(self._flow.has_stream, self._left)):
+                self._leave_stream.add(type(module))
 
     def _note_others(self, inputs: Any, output: Any) -> None:
         """Streams of other shapes that a layer takes and returns, as pairs beside rows: nobody follows them."""
@@ -189,7 +192,7 @@ class ForwardPass:
         self._has_input = x is not None
         if x is None:
             return
-        if self._flow.x is None or not self._flow.carries_stream(x):
+        if self._flow.x is None or not self._flow.carries_stream(x) or self._flow.is_projected(x):
             self._end_stack(None, False)
             self._start(x)
             self._others = [value for value in values if value is not x]
@@ -217,7 +220,7 @@ class ForwardPass:
         self.probe.input_shape = self.probe.input_shape or x.shape
         self._told = []
         self._last = None
-        self._left, self._leaves_stream = [], False
+        self._left, self._leave_stream = [], set()
 
     def _listen_with(self, flow: Flow, is_first: bool) -> None:
         flow.layer, flow.layer_module = self._flow.layer, self._flow.layer_module
@@ -290,7 +293,7 @@ class ForwardPass:
         self._settle_stream()
         if self._flow.x is None:
             return
-        if self._leaves_stream and not self._flow.lanes:
+        if self._left_by in self._leave_stream and not self._flow.lanes:
             self._flow.end_layer(self._left)
         for tensor in tensors_in(output):
             if self._recorder.knows(tensor):

@@ -19,7 +19,7 @@ from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, mean_cos
 from .profile import Site
 from .statistics import explain_statistics, shares_statistics
 from .recorder import Op, Value
-from .sublayers import Sublayer
+from .sublayers import Sublayer, is_made_of
 
 if TYPE_CHECKING:
     from .model_probe import Probe
@@ -305,6 +305,10 @@ class Measurement:
         if is_stale:  # however much alike the two may be
             others = {name: rows for name, rows in parts.items() if name not in ("x", "before")}
             return {**explain_sum(total, {"earlier": self._values(earlier), **others}), "from_x": 0.0}
+        if "before" in parts and "from_x" not in made_of and "unexplained" in made_of and stream is not None and \
+                is_made_of(stream, sub.x, self._flow) and not is_made_of(stream, sub.before.gave, self._flow):
+            alone = {name: rows for name, rows in parts.items() if name != "before"}  # a norm of a norm is what it reads
+            made_of = {"from_before": 0.0, **explain_sum(total, alone)}
         if earlier is None or not made_of.get("unexplained", 0) > 0.02:
             return made_of
         found = explain_sum(total, {**parts, "earlier": self._values(earlier)})

@@ -100,8 +100,14 @@ class Declared:
         for peer in peers:
             for slot, name in peer.norms:
                 found.setdefault(slot, Counter())[name] += 1
-        return {slot for slot, names in found.items() if 2 * sum(names.values()) > len(peers)
-                and any(self._has_norm(sub.layer_module, name) for name in names)}
+        usual = {slot for slot, names in found.items() if 2 * sum(names.values()) > len(peers)
+                 and any(self._has_norm(sub.layer_module, name) for name in names)}
+        return usual | {slot for slot, name in sub.norms if self._is_extra(name, peers)}
+
+    def _is_extra(self, name: str, peers: List[SeenSublayer]) -> bool:
+        """Whether most layers have an Identity where this one has a norm, as that which ends a stage of Swin V2."""
+        idle = [isinstance(self._modules.get(f"{peer.layer_module}.{name}"), nn.Identity) for peer in peers]
+        return 2 * sum(idle) > len(peers)
 
     def _has_norm(self, layer: str, name: str) -> bool:
         """Whether a layer has the module, if it is one; an Identity takes the place of none."""
