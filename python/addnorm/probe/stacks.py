@@ -58,7 +58,7 @@ def find_layers(model: nn.Module, layers: Union[str, Sequence[nn.Module], None])
         return ", ".join(e.path for e in single), single
     if is_layer(model) and any(map(is_projection, model.modules())):
         return "", [Element("", model)]
-    raise ProbeError("no ModuleList or Sequential holds modules with attention or norms in them; name it "
+    raise ProbeError("no ModuleList or Sequential holds modules with attention or norms of rows in them; name it "
                      f"with layers='…'{words_of_hidden(model)}. The model has {kinds_within(model)}")
 
 
