@@ -270,7 +270,8 @@ def _counts_sequences(output: Tensor, s: Subject) -> bool:
     """Whether an output that is one for each sequence has as many rows as an input, and another size behind them:
     then rows are sequences. A square one may compare them."""
     shapes = [t.shape for t in tensors_in((s.inputs, s.named)) if t.dim() > 1]
-    return output.dim() == 2 and output.shape[0] != output.shape[1] and any(shape[0] == output.shape[0] and shape[1] not in output.shape for shape in shapes)
+    return output.dim() == 2 and output.shape[0] != output.shape[1] and any(
+        shape[0] == output.shape[0] and shape[1] not in output.shape for shape in shapes)
 
 
 def _axis(energies: list[Tensor], at: tuple[int, ...], known: int | None, output: Tensor, s: Subject) -> int:

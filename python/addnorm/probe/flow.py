@@ -30,8 +30,9 @@ SHAPED_LIKE = frozenset("empty_like zeros_like ones_like full_like rand_like ran
 RANDOM = frozenset("bernoulli rand rand_like uniform".split())
 REORDERING = frozenset("roll flip".split())  # of tokens
 SOFTMAX = frozenset(["_softmax", "_safe_softmax"])
-MIXING = SCALING | NORMS | frozenset("addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill "
-                             "masked_scatter native_dropout cat stack slice sum split split_with_sizes addmm baddbmm".split())
+MIXING = SCALING | NORMS | frozenset(
+    "addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill masked_scatter native_dropout "
+    "cat stack slice sum split split_with_sizes addmm baddbmm".split())
 MOST_MIXED = 12  # operators between the stream and such a sum
 
 Branches = FrozenSet[int]

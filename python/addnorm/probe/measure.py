@@ -235,8 +235,8 @@ class Measurement:
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
         if not is_again and sub.sum.is_mixed:
-            self._probe.miss_sum(sub.branch.layer_module, "the stream goes through a gate or a projection, or only a part "
-                                                          "of it does: its part in the sum is not one number")
+            self._probe.miss_sum(sub.branch.layer_module, "the stream goes through a gate or a projection, or a part of "
+                                                          "it alone is summed: its part in the sum is not one number")
         elif not is_again and sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
@@ -307,7 +307,7 @@ class Measurement:
             return {**explain_sum(total, {"earlier": self._values(earlier), **others}), "from_x": 0.0}
         if "before" in parts and "from_x" not in made_of and "unexplained" in made_of and stream is not None and \
                 is_made_of(stream, sub.x, self._flow) and not is_made_of(stream, sub.before.gave, self._flow):
-            alone = {name: rows for name, rows in parts.items() if name != "before"}  # a norm of a norm is what it reads
+            alone = {name: rows for name, rows in parts.items() if name != "before"}  # which is x, of a norm's norm
             made_of = {"from_before": 0.0, **explain_sum(total, alone)}
         if earlier is None or not made_of.get("unexplained", 0) > 0.02:
             return made_of

@@ -170,9 +170,8 @@ class Arranger:
             norm = None
         if norm is not None and previous is not None and norm is not sub.inside:
             ahead = flow.norm_at(norm.read)
-            stream = sub.sum.stream
-            is_added = stream is None or is_made_of(stream, ahead.gave if ahead else norm.gave, flow)
-            if ahead is not None and is_added and is_dropped(ahead.read, previous.total):
+            if ahead is not None and is_dropped(ahead.read, previous.total) and \
+                    (sub.sum.stream is None or is_made_of(sub.sum.stream, ahead.gave, flow)):
                 previous.after = ahead  # a norm of a norm, as Keel's
             if self._is_after(norm, sub, previous, found, i):
                 previous.after, norm = norm, None
