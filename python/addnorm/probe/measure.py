@@ -235,8 +235,9 @@ class Measurement:
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
         if not is_again and sub.sum.is_mixed:
-            self._probe.miss_sum(sub.branch.layer_module, "the stream goes through a gate or a projection, or a part "
-                                                          "of it alone is summed: its part in the sum is not one number")
+            self._probe.miss_sum(sub.branch.layer_module,
+                                 "the stream goes through a gate or a projection, or a part of it alone is summed: its "
+                                 "part in the sum is not one number")
         elif not is_again and sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
