@@ -120,7 +120,7 @@ class Probe:
         """How many sums, norms and attentions were measured of those that were seen, and what was not."""
         others = [{"where": where, "why": "the layers also take and return a stream of ["
                    f"{', '.join(map(str, shape))}], whose sums and norms were not measured"}
-                  for where, shape in self.others.items()]
+                  for where, shape in self.others.items() if not self.lanes]
         return {**self.seen, "left_out": self.left_out + others}
 
     def __str__(self) -> str:
