@@ -473,13 +473,14 @@ const probe::ProfileEntry* output_of(const Subject& subject, const probe::Profil
   const auto entries = last_entries(subject.profile);
   const auto found = std::ranges::find_if(entries, [&](const probe::ProfileEntry& entry) {
     return entry.site.layer == gamma.site.layer && entry.site.sublayer == gamma.site.sublayer &&
-           entry.site.projection == gamma.site.projection && norm_slot(entry.site) &&
-           norm_slot(entry.site) == gamma.site.norm;
+           entry.site.projection == gamma.site.projection &&
+           (is_norm_in_attention(entry.site) ||
+            (norm_slot(entry.site) && norm_slot(entry.site) == gamma.site.norm));
   });
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// Whether something else than a β comes out of the norm, whatever its γ means.
+/// Whether values come out of the norm that are no β, whatever its γ means.
 bool passes(const Subject& subject, const probe::ProfileEntry& gamma) {
   Site site = gamma.site;
   site.point = Point::kBeta;

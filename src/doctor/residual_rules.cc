@@ -127,9 +127,14 @@ void report_skip(const Subject& subject, const probe::ProfileEntry& sum, double 
   findings.push_back(std::move(finding));
 }
 
-/// The first sum of a network, whose stream is the embedding: Keel gives that no factor.
-bool is_first(const Site& site) {
-  return site.layer == 0 && site.sublayer == SublayerKind::kAttention;
+/// Whether it is the first sum of a network and has no norm behind it, where others have one: Keel
+/// gives that no factor.
+bool begins_before_norms(const Subject& subject, Site site) {
+  const auto is_after = [](const probe::ProfileEntry& e) { return e.site.point == Point::kAfter; };
+  const bool is_first = site.layer == 0 && site.sublayer == SublayerKind::kAttention;
+  site.point = Point::kAfter;
+  return is_first && std::ranges::any_of(last_entries(subject.profile), is_after) &&
+         find_entry(subject.profile, last_step(subject.profile), site) == nullptr;
 }
 
 void report_missing_factor(const probe::ProfileEntry& sum, double usual, Findings& findings) {
@@ -262,7 +267,7 @@ void find_wrong_sums(const Subject& subject, Findings& findings) {
     if (skip && !std::isnan(sum.from_x) && !is_near(sum.from_x, *skip)) {
       report_skip(subject, sum, *skip, usual_x, findings);
     } else if (is_near(sum.from_x, 1) && !is_near(usual_x, 1) && !is_near(usual_x, 2) &&
-               !is_first(sum.site)) {
+               !begins_before_norms(subject, sum.site)) {
       report_missing_factor(sum, usual_x, findings);
     } else if (gain && !std::isnan(sum.from_branch)) {
       const double usual = *gain == 1 ? usual_gain(subject, sum.site) : *gain;

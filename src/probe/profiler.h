@@ -58,17 +58,17 @@ struct ProfileEntry {
 
   // Of a norm's output, by least squares in each row: y = Γ ⊙ (s − centre)/divisor + β, with u the
   // row's variance, or its mean square where the norm does not centre.
-  double reads_stream = kUnknown;     ///< of the head: 0 if a norm may stand before it
-  std::string statistics_over;        ///< what shares a mean, if not a row: "tokens"
-  std::string declared_norm;          ///< what its own code says of a norm: "rms"
-  double declared_eps = kUnknown;     ///< and its ε
-  std::string divides_by;             ///< a row's statistic that is neither deviation nor RMS
-  double gain_at_zero = kUnknown;     ///< of a branch of zeros: 1 if a norm in it has a γ of 0
-  double past_norm = kUnknown;        ///< linear maps that read s, of a branch whose others read y
-  double gamma_offset = kUnknown;     ///< 0: Γ = γ, 1: Γ = 1 + γ
-  double centred = kUnknown;          ///< centre ÷ mean: 1 of LayerNorm, 0 of RMSNorm
-  double divisor = kUnknown;          ///< mean over rows
-  double deviation = kUnknown;        ///< mean of √u
+  double reads_stream = kUnknown;  ///< of the head: 0 if a norm may stand before it
+  std::string statistics_over;     ///< what shares a mean, if not a row: "tokens"
+  std::string declared_norm;       ///< what its own code says of a norm: "rms"
+  double declared_eps = kUnknown;  ///< and its ε
+  std::string divides_by;          ///< a row's statistic that is neither deviation nor RMS
+  double gain_at_zero = kUnknown;  ///< of a branch of zeros: 1 if a norm of its layer has a γ of 0
+  double past_norm = kUnknown;     ///< linear maps that read s, of a branch whose others read y
+  double gamma_offset = kUnknown;  ///< 0: Γ = γ, 1: Γ = 1 + γ
+  double centred = kUnknown;       ///< centre ÷ mean: 1 of LayerNorm, 0 of RMSNorm
+  double divisor = kUnknown;       ///< mean over rows
+  double deviation = kUnknown;     ///< mean of √u
   double eps_in_variance = kUnknown;  ///< mean of divisor² − u, and its spread over rows
   double eps_in_variance_spread = kUnknown;
   double eps_in_deviation = kUnknown;  ///< mean of divisor − √u, and its spread

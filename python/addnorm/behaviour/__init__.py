@@ -37,7 +37,7 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     optimizer  the optimizer of the parameters, or a list of several; None: nothing is said of it
 
     Runs the model three times and back three times; twice more where the batch has a padding mask
-    (once where it has none and an embedding has a padding_idx), and where the model has a cache; up
+    (once or twice where it has none and an embedding has a padding_idx), and where the model has a cache; up
     to five times more where parameters have no gradient. The model is afterwards as it was, bit by
     bit, and so are the generators of random numbers.
     """

@@ -264,12 +264,16 @@ def _try_values(s: Subject, g: Gradients, names: list[str]) -> None:
         groups[of_all_layers(parent_of(name))].append(name)
     matter: list[str] = []
     unused: list[str] = []
-    if groups and abs(_loss_with_others(s, g, []) - g.loss) > 1e-6 * abs(g.loss):
-        s.leave("gradient-missing", "the loss of one batch is another in every run")
-        return
+    least = 1e-6 * abs(g.loss)
+    noise = abs(_loss_with_others(s, g, []) - g.loss) if groups else 0
     for group in list(groups.values())[:MOST_TRIALS]:
         changed = _loss_with_others(s, g, group)
-        (matter if abs(changed - g.loss) > 1e-6 * abs(g.loss) else unused).extend(group)
+        if abs(changed - g.loss) > max(least, 10 * noise):
+            matter.extend(group)
+        elif noise <= least:
+            unused.extend(group)
+        else:
+            s.leave("gradient-missing", f"{group[0]}: the loss of the same batch differs from run to run")
     for group in list(groups.values())[MOST_TRIALS:]:
         if not any(_layer_of(n) == _layer_of(m) for n in group for m in matter):
             s.leave("gradient-missing", f"{plural(len(group), 'parameter')} as {group[0]}: too many "

@@ -266,22 +266,30 @@ def _shares(energy: Tensor, at: tuple[int, ...], time: int) -> Shares:
                   t - int(behind.min()) if len(behind) else 0)
 
 
-def _counts_sequences(output: Tensor, s: Subject) -> bool:
-    """Whether an output that is one for each sequence has as many rows as an input, and another size behind them:
-    then rows are sequences. A square one may compare them."""
-    shapes = [t.shape for t in tensors_in((s.inputs, s.named)) if t.dim() > 1]
-    return output.dim() == 2 and output.shape[0] != output.shape[1] and any(
-        shape[0] == output.shape[0] and shape[1] not in output.shape for shape in shapes)
+def _counts_sequences(output: Tensor, inputs: list[Input], s: Subject) -> bool:
+    """Whether the rows of an output [B, classes] are known to be the sequences of a batch [B, T]: positions count
+    to T, or attention reads [B, T, d]. Outputs of other shapes may compare sequences."""
+    batch = {leading(t) for t in tensors_in((s.inputs, s.named)) if t.dim() > 1}
+    if output.dim() != 2 or len(batch) != 1:
+        return False
+    (rows, tokens), (sequences, classes) = batch.pop(), output.shape
+    if rows != sequences or tokens == rows or classes in (rows - 1, rows, tokens):
+        return False
+    positions = any(i.index is not None and i.index.numel() == tokens and bool((i.index.flatten().diff() == 1).all())
+                    for i in inputs)
+    read = (shape for m, shapes in s.runs[-1].shapes.items() if isinstance(m, nn.MultiheadAttention)
+            for shape in shapes)
+    return positions or any(len(shape) == 3 and shape[:2] == (rows, tokens) for shape in read)
 
 
-def _axis(energies: list[Tensor], at: tuple[int, ...], known: int | None, output: Tensor, s: Subject) -> int:
+def _axis(energies: list[Tensor], at: tuple[int, ...], known: int | None, has_rows: bool, s: Subject) -> int:
     """Which dimension counts tokens. Unless positions or targets tell: the one that is mixed."""
     if known is not None:
         return known
     mixes = [any(_mixes_along(e, at, axis) for e in energies) for axis in range(len(at))]
     if mixes == [True, False]:
         return 0
-    if mixes[0] and any(getattr(m, "batch_first", None) is False for m in s.names) and not _counts_sequences(output, s):
+    if mixes[0] and any(getattr(m, "batch_first", None) is False for m in s.names) and not has_rows:
         raise Unmeasured("which dimension counts sequences and which tokens is not clear")
     return 1
 
@@ -301,10 +309,11 @@ def measure_locality(s: Subject, tracer: Tracer, targets: Targets | None) -> Non
     if not any(float(e.sum()) for e in energies):
         raise Unmeasured("no gradient of the output arrives at a module or an input")
     positions = _time_axis(tracer.inputs, tracer.focus.shape)
-    time = _axis(energies, at, targets.time if targets else positions, tracer.output, s)
+    has_rows = _counts_sequences(tracer.output, tracer.inputs, s)
+    time = _axis(energies, at, targets.time if targets else positions, has_rows, s)
     stages = {m: _shares(e, at, time) for m, e in reversed(tracer.stages.items())}
-    has_rows = len(at) == 2 or _counts_sequences(tracer.output, s)
-    whole = [_shares(i.energy, at, time) for i in _of_targets(read, targets) if i.energy is not None and has_rows]
+    whole = [_shares(i.energy, at, time) for i in _of_targets(read, targets)
+             if i.energy is not None and (len(at) == 2 or has_rows)]
     _add_batch_leak(s, stages, whole, limit,
                     "its targets are the next tokens of a sequence" if targets else
                     "positions count along the other dimension" if positions is not None else "")

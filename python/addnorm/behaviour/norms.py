@@ -59,7 +59,7 @@ def _share_along_input(module: nn.Module, x: Tensor) -> float | None:
         for first in 1, 2:
             lengths = (torch.arange(x.shape[-2], device=x.device) + first) % 2 + 1  # of each row another
             is_told &= (run(x * lengths.unsqueeze(-1)).double() - y).norm(dim=-1) < 5e-3 * y.norm(dim=-1)
-        if not is_told.double().mean() > 0.5:
+        if not is_told.sum() > 0.5 * (y.norm(dim=-1) > 0).sum():
             return None
     with torch.enable_grad():
         x = x.clone().requires_grad_()

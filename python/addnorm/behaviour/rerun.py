@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._structure import entry, tensors_in
 from .operators import Functions, LiveDropout
-from .structure import is_16_bit, leading, main_output, relative_difference
+from .structure import is_16_bit, leading, main_output, relative_difference, with_tensors
 from .subject import Subject, Unmeasured
 
 # What kernels leave that sum in another order, as those for evaluation and for single tokens do.
@@ -80,20 +80,36 @@ def measure_padding(s: Subject, output: Tensor) -> None:
 
 
 def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
-    """Where the model itself knows what padding is, and makes a mask of it, or should: other embeddings there."""
+    """Where the model itself knows what padding is, and makes a mask of it, or should: the output must stay as
+    it is with other embeddings there. Where an embedding of 0 may hide it, more padding must not matter either."""
     padding = _EmbeddedPadding(s)
-    handles = [m.register_forward_hook(padding) for m in s.names if getattr(m, "padding_idx", None) is not None]
+    handles = [m.register_forward_hook(padding) for m in s.names
+               if isinstance(m, nn.Embedding) and m.padding_idx is not None]
+    if not handles:
+        return
     try:
-        # With gradients: without, PyTorch's encoder sets what padding leaves to 0, but not in training.
-        found = main_output(s.run()) if handles else None
-        other = output if found is None else found.detach()
+        other = _with_gradients(s)
     finally:
         for handle in handles:
             handle.remove()
-    if padding.where:
-        seen = next((_of_tokens(c, output, s) for c in reversed(padding.counts) if c.shape == leading(output)), ...)
-        s.add("padding-leak", relative_difference(other[seen], output[seen]), limit=_limit(output),
-              where=padding.where, detail=f"its padding_idx, {padding.index}, ends some sequences")
+    if not padding.hidden:
+        return
+    seen = padding.rest_of(output)
+    difference = relative_difference(other[seen], output[seen])
+    if difference > _limit(output) and padding.is_zero:
+        inputs, named = with_tensors((s.inputs, s.named), padding.extend)
+        longer = _with_gradients(s, inputs=inputs, named=named)[tuple(map(slice, output.shape))]
+        difference = min(difference, relative_difference(longer[seen], output[seen]))
+    s.add("padding-leak", difference, limit=_limit(output), where=padding.where,
+          detail=f"its padding_idx, {padding.index}, ends some sequences")
+
+
+def _with_gradients(s: Subject, **options: Any) -> Tensor:
+    """Without, PyTorch's encoder sets what padding leaves to 0, but not in training."""
+    output = main_output(s.run(**options))
+    if output is None:
+        raise Unmeasured("there is no output of two dimensions or more")
+    return output.detach()
 
 
 class _EmbeddedPadding:
@@ -102,21 +118,44 @@ class _EmbeddedPadding:
     def __init__(self, s: Subject) -> None:
         self._s = s
         self._given = [t for t in tensors_in((s.inputs, s.named)) if not t.is_floating_point() and t.dim() == 2]
-        self.counts: list[Tensor] = []  # of each input that was embedded: where tokens count
-        self.where, self.index = "", 0
+        self.hidden: list[tuple[Tensor, Tensor]] = []  # (index, whether it is padding), of each that was embedded
+        self.where, self.index, self.is_zero = "", 0, False
 
-    def __call__(self, module: Any, inputs: Any, embedded: Tensor) -> Tensor | None:
+    def __call__(self, module: nn.Embedding, inputs: Any, embedded: Tensor) -> Tensor | None:
         index = next(tensors_in(inputs), None)
-        if index is None or not any(torch.equal(index, given) for given in self._given):
+        if index is None or not any(_is_same(index, given) for given in self._given):
             return None
         is_padding = (index == module.padding_idx).flip(1).cumprod(1).flip(1).bool()
         is_padding &= (is_padding.sum(1, keepdim=True) > 1) & ~is_padding.all(1, keepdim=True)
-        self.counts.append(~is_padding)
         if not bool(is_padding.any()):
             return None
-        self.where, self.index = self._s.names[module], int(module.padding_idx)
+        self.hidden.append((index, is_padding))
+        self.where, self.index = self._s.names[module], int(module.padding_idx or 0)
+        self.is_zero = not bool(module.weight[self.index].any())
         noise = torch.randn(embedded.shape, generator=torch.Generator().manual_seed(5)).to(embedded)
         return embedded + is_padding[..., None] * noise * embedded.square().mean().sqrt()
+
+    def rest_of(self, output: Tensor) -> Any:
+        """Where the output stands for no padding; all of one that has a row for each sequence."""
+        if output.dim() == 2:
+            return slice(None)
+        found = [given for given in self._given if leading(output) in (tuple(given.shape), tuple(given.T.shape))]
+        if not found:
+            raise Unmeasured("which tokens of the output are padding is not clear")
+        rest = torch.ones(found[-1].shape, dtype=torch.bool, device=output.device)
+        for index, is_padding in self.hidden:
+            if _is_same(index, found[-1]):
+                rest &= ~is_padding.to(output.device)
+        return rest if leading(output) == tuple(rest.shape) else rest.T
+
+    def extend(self, tensor: Tensor) -> Tensor:
+        if not any(_is_same(tensor, index) for index, _ in self.hidden):
+            return tensor
+        return torch.cat([tensor, torch.full_like(tensor[:, :2], self.index)], 1)
+
+
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and a.device == b.device and torch.equal(a, b)
 
 
 def _of_tokens(counts: Tensor, output: Tensor, s: Subject) -> Any:

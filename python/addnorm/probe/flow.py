@@ -28,7 +28,7 @@ FUSED_ATTENTION = "_scaled_dot_product"
 SHAPED_LIKE = frozenset("empty_like zeros_like ones_like full_like rand_like randn_like new_zeros "
                         "new_empty new_ones new_full bernoulli".split())
 RANDOM = frozenset("bernoulli rand rand_like uniform".split())
-REORDERING = frozenset("roll flip".split())  # of tokens
+REORDERING = frozenset("roll flip constant_pad_nd".split())  # of tokens
 SOFTMAX = frozenset(["_softmax", "_safe_softmax"])
 MIXING = SCALING | NORMS | frozenset(
     "addcmul lerp where scatter scatter_add index_add index_copy index_put masked_fill masked_scatter native_dropout "
@@ -393,9 +393,7 @@ class Flow:
         if not self.has_stream_shape(linear.read):
             return False
         module = parent_of(linear.weight)
-        last = peel(linear.read, self)[-1][0].root.op
-        while last is not None and last.name in REORDERING:
-            last = peel(last.inputs[0], self)[-1][0].root.op
+        last = peel(in_order(peel(linear.read, self)[-1][0]), self)[-1][0].root.op
         return all(branch.layer != self.layer or branch.has_ended_before(module, last)
                    for branch in self._list(state))
 
@@ -461,17 +459,26 @@ class Flow:
     def end(self, output: Value) -> None:
         """With the last layer's output: what comes there without a sum ends there."""
         state = self.branches_of(output)
-        is_ended = state and state & set(map(self._find, self._ended))
-        if state and not is_ended and self.has_stream_shape(output):
-            self._end_without_stream(output, state)
+        open_ones = (state or STREAM) - set(map(self._find, self._ended))
+        if open_ones and self.has_stream_shape(output):
+            self._end_without_stream(output, open_ones)
 
     def end_layer(self, outputs: List[Value]) -> None:
-        """With what the last layer returns: a branch without the stream, which nobody has added, ends there."""
+        """With what the last layer returns: a branch of a norm, without the stream and added by nobody, ends there."""
         for output in outputs if not any(map(self.has_stream, outputs)) else ():
-            self.end(output)
+            reads = [branch.linears[0].read for branch in self.list_branches(output)]
+            if all(self.norm_at(in_order(read)) for read in reads):
+                self.end(output)
 
     def has_stream(self, value: Value) -> bool:
         return self.is_stream(value) and self.has_stream_shape(value)
+
+
+def in_order(value: Value) -> Value:
+    """Before its tokens were moved, as those of shifted windows are."""
+    while value.root.op is not None and value.root.op.name in REORDERING:
+        value = value.root.op.inputs[0]
+    return value
 
 
 def peel(value: Value, flow: Flow) -> List[Tuple[Value, str]]:

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from .model_probe import Probe
 
 
+def is_sum_with(value: Value, others: Set[Value], depth: int = 12) -> bool:
+    """Whether one of these was added on the way to it, by sums and norms that keep its shape: it is a stream of
+    its own."""
+    op = value.root.op
+    if op is None or depth == 0:
+        return False
+    same = [v for v in op.inputs if v.shape == value.root.shape]
+    return op.name == "add" and any(v.root in others for v in same) or \
+        any(is_sum_with(v, others, depth - 1) for v in same)
+
+
 Told = Tuple[Optional[int], str, Callable[[Flow], None]]  # layer, its module, and what a flow hears
 
 
@@ -111,21 +122,21 @@ class ForwardPass:
         self._recorder.flush()
         if is_norm(name, module):
             self._add_norm(name, module, inputs, output)
-        if self._flow.layer is not None and name == self._flow.layer_module:
-            self._note_others(inputs, output)
-            self._left = [self._recorder.value(t) for t in tensors_in(output) if t.is_floating_point()]
-            self._left_by = type(module)
-            if any(map(self._flow.has_stream, self._left)):
-                self._leave_stream.add(type(module))
+        if self._flow.x is not None and self._flow.layer is not None and name == self._flow.layer_module:
+            try:
+                self._leave_layer(module, inputs, output)
+            except Exception as error:  # what is watched must not fail by it
+                self._leave_out(f"{type(error).__name__}: {error}")
 
-    def _note_others(self, inputs: Any, output: Any) -> None:
-        """Streams of other shapes that a layer takes and returns, as pairs beside rows: nobody follows them."""
-        taken = {t.shape for t in tensors_in(inputs) if t.is_floating_point() and t.dim() > 1}
-        same = {id(t) for t in tensors_in(inputs)}
-        for tensor in tensors_in(output):
-            if tensor.shape in taken and tensor.is_floating_point() and id(tensor) not in same and \
-                    not self._flow.has_stream_shape(self._recorder.value(tensor)):
-                self.probe.note_other(self._flow.layer_module, tensor.shape)
+    def _leave_layer(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        values = [self._recorder.value(t) for t in tensors_in(output) if t.is_floating_point() and t.dim() > 1]
+        taken = {self._recorder.value(t).root for t in tensors_in(inputs) if t.is_floating_point() and t.dim() > 1}
+        for value in values:
+            if not self._flow.has_stream_shape(value) and is_sum_with(value, taken):
+                self.probe.note_other(self._flow.layer_module, value.shape)
+        self._left, self._left_by = values, type(module)
+        if any(map(self._flow.has_stream, values)):
+            self._leave_stream.add(type(module))
 
     def _set_layer(self, layer: Optional[int], path: str) -> None:
         self._flow.layer, self._flow.layer_module = layer, path
@@ -294,7 +305,7 @@ class ForwardPass:
         if self._flow.x is None:
             return
         if self._left_by in self._leave_stream and not self._flow.lanes:
-            self._flow.end_layer(self._left)
+            self._tell(lambda flow: flow.end_layer(self._left))
         for tensor in tensors_in(output):
             if self._recorder.knows(tensor):
                 self._flow.end(self._recorder.value(tensor))

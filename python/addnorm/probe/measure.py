@@ -236,7 +236,7 @@ class Measurement:
         made_of: Numbers = {}
         if not is_again and sub.sum.is_mixed:
             self._probe.miss_sum(sub.branch.layer_module,
-                                 "the stream goes through a gate or a projection, or a part of it alone is summed: its "
+                                 "the stream goes through a gate or a projection, or only a part of it is summed: its "
                                  "part in the sum is not one number")
         elif not is_again and sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
@@ -269,10 +269,12 @@ class Measurement:
             self._record_weight(at("weight"), linear, by_order.get(i))
 
     def _has_gain_at_zero(self, sub: Sublayer) -> bool:
-        """Whether a norm of its layer begins with a γ of 0, as the last BatchNorm of a branch often does."""
+        """Whether a norm of its layer has a γ of 0, as the last BatchNorm of a branch often does at first."""
         layer = self._modules.get(sub.branch.layer_module)
-        weights = [getattr(m, "weight", None) for m in (layer.modules() if layer is not None else ())]
-        return any(isinstance(w, nn.Parameter) and w.dim() == 1 and w.requires_grad and not w.any() for w in weights)
+        norms = [m for name, m in (layer.named_modules() if layer is not None else ())
+                 if is_norm(name, m) or isinstance(m, nn.modules.batchnorm._NormBase)]
+        gains = [p for norm in norms for name, p in norm.named_parameters(recurse=False) if name != "bias"]
+        return any(gain.requires_grad and not gain.any() for gain in gains)
 
     def _record_lanes(self, site: Site, sub: Sublayer) -> None:
         """A sum for each lane, and the lanes' gradient."""
@@ -305,7 +307,8 @@ class Measurement:
         is_stale = earlier is not None and stream is not None and stream.root is earlier.root is not sub.x.root
         if is_stale:  # however much alike the two may be
             others = {name: rows for name, rows in parts.items() if name not in ("x", "before")}
-            return {**explain_sum(total, {"earlier": self._values(earlier), **others}), "from_x": 0.0}
+            made_of = explain_sum(total, {"earlier": self._values(earlier), **others})
+            return {**made_of, "from_x": 0.0} if made_of else {}
         if "before" in parts and "from_x" not in made_of and "unexplained" in made_of and stream is not None and \
                 is_made_of(stream, sub.x, self._flow) and not is_made_of(stream, sub.before.gave, self._flow):
             alone = {name: rows for name, rows in parts.items() if name != "before"}  # which is x, of a norm's norm

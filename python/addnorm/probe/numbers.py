@@ -80,7 +80,8 @@ def explain_sum(total: Tensor, parts: Dict[str, Tensor]) -> Numbers:
     error = left / math.sqrt(s.numel()) * inverse.diagonal().sqrt() / lengths
     vague = (vectors[:, ~told].abs() > 1e-3).any(1) | ~(error < 0.02)
     vague &= (solution.abs() > 1e-3 * length) | (lengths == 0)  # of what has no part in it, that is told
-    vague |= lengths < 2 * torch.finfo(total.dtype).eps * length
+    is_small = lengths < 2 * torch.finfo(total.dtype).eps * length
+    vague |= is_small & (solution.abs() > 1e-3 * lengths)  # a coefficient of 0 is told
     return {"unexplained": (left / length).item(),
             **{f"from_{name}": (solution[i] / lengths[i]).item()
                for i, name in enumerate(parts) if not vague[i]}}

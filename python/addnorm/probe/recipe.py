@@ -119,11 +119,14 @@ class Declared:
         return not is_other_layers and not is_idle
 
     def _lacks_alone(self, layer: str, name: str) -> bool:
-        """Whether one layer of many has an Identity where all others have a norm, and is not the first, whose
-        input may be normalized already."""
-        names = [path for _, path in sorted(self._probe.layer_names.items())]
-        idle = {path for path in names if isinstance(self._modules.get(f"{path}.{name}"), nn.Identity)}
-        return idle == {layer} and layer != names[0] and len(set(names)) > 2
+        """Whether it is the only one of its list with an Identity where the others have a norm, and neither the
+        first nor the last: these may read, or leave, what is normalized elsewhere."""
+        kind = type(self._modules[layer])
+        peers = [path for _, path in sorted(self._probe.layer_names.items())
+                 if parent_of(path) == parent_of(layer) and type(self._modules[path]) is kind]
+        peers = [path for path in dict.fromkeys(peers) if f"{path}.{name}" in self._modules]
+        idle = [path for path in peers if isinstance(self._modules[f"{path}.{name}"], nn.Identity)]
+        return len(peers) > 3 and idle == [layer] and layer not in (peers[0], peers[-1])
 
     def lane_form(self) -> Optional[str]:
         """"mhc" where the code says so of the lanes that were seen."""
