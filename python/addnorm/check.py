@@ -37,7 +37,11 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
     no hook is left. torch.compile and wrappers for several devices are looked through. Error, in one line,
     for a model without layers, or one that cannot be run on these inputs.
     """
+    from torch import nn
+
     from . import _model
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: is {type(model).__name__}, must be a torch.nn.Module")
     network = _model.network(model)
     arguments, named = _call(inputs)
     _check_devices(network, (arguments, named))

@@ -23,7 +23,8 @@ _KEPT_STEPS = 4  # the last ones; the first is kept as well, with which rules co
 
 
 class watch:
-    """Watches a PyTorch model while it trains: measures every so many steps, warns of what is wrong.
+    """Watches a PyTorch model while it trains: measures every so many steps, warns of what is wrong. What
+    addnorm.check finds by changing something (masks, padding, caches) is not looked for.
 
         with addnorm.watch(model, every=100, log=wandb.log, path="profile.jsonl") as watched:
             for batch in batches:
@@ -34,7 +35,7 @@ class watch:
               through its output
     log       called after each measured step as log({"addnorm/layer 3/attention/sum_rms": 1.7, …}, step); or
               a method of TensorBoard's SummaryWriter
-    path      a file to which measured steps are added as they come: `addnorm doctor FILE` reads it
+    path      a file that is written anew, and grows with each measured step: `addnorm doctor FILE` reads it
     ignore    findings to leave out: "rule", or "rule@layer 2"
     tokens, options
               as of addnorm.check; fewer tokens cost less

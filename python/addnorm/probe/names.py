@@ -104,7 +104,7 @@ def output_dim(module: nn.Module) -> int:
 
 def kinds_within(module: nn.Module) -> str:
     names = [f"{n} ({type(m).__name__})" for n, m in module.named_modules() if n]
-    return ", ".join(names[:40]) + (", …" if len(names) > 40 else "")
+    return ", ".join(names[:40]) + (", …" if len(names) > 40 else "") if names else "no modules in it"
 
 
 def first_tensor(values: Any) -> Optional[Tensor]:
