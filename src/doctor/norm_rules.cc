@@ -193,10 +193,6 @@ bool is_silenced(const Subject& subject, const probe::ProfileEntry& norm) {
   return rms_at(Point::kGamma, *slot) == 0 && rms_at(input, NormSlot::kNone) > 0;
 }
 
-}  // namespace
-
-namespace {
-
 /// Whether its code says another kind of norm than that of most: a LayerNorm behind RMSNorms, whose
 /// γ it need not share.
 bool is_of_another_kind(const Subject& subject, const probe::ProfileEntry& norm) {

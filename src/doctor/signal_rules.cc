@@ -101,18 +101,12 @@ bool starts_at_zero(const Subject& subject, const Site& branch, std::size_t step
   });
   const probe::ProfileEntry* sum =
       find_entry(subject.profile, step, {branch.layer, branch.sublayer, Point::kSum});
-  const probe::ProfileEntry* gamma =  // of a norm of the branch
-      find_entry(subject.profile, step,
-                 {branch.layer, branch.sublayer, Point::kGamma, NormSlot::kInside});
-  if (gamma != nullptr && gamma->rms == 0 && gamma->grad_rms > 0 && is_initial(subject))
-    return true;
-  const probe::ProfileEntry* output =
-      find_entry(subject.profile, step, {branch.layer, branch.sublayer, Point::kBranch});
-  if (output != nullptr && output->gain_at_zero > 0 && (is_initial(subject) || !has_gains))
-    return true;
+  const probe::ProfileEntry* output = find_entry(subject.profile, step, branch);
+  const bool has_young_norm = output != nullptr && output->gain_at_zero > 0;
   const bool can_learn =
       weight != nullptr && (weight->grad_rms > 0 || (sum != nullptr && sum->grad_rms == 0));
-  return can_learn && weight->rms == 0 && (is_initial(subject) || !has_gains);
+  const bool has_young_weight = can_learn && weight->rms == 0;
+  return (has_young_norm || has_young_weight) && (is_initial(subject) || !has_gains);
 }
 
 }  // namespace

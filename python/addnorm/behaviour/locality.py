@@ -67,6 +67,10 @@ class Input:
         self.index = index
         self.energy: Tensor | None = None
 
+    def counts_up(self) -> bool:
+        """Whether it is embedded by an index 0, 1, 2 …"""
+        return self.index is not None and bool((self.index.flatten().diff() == 1).all())
+
 
 class _Boundary(torch.autograd.Function):
     """The identity, which tells what gradient passes it back."""
@@ -244,8 +248,7 @@ def _time_axis(inputs: list[Input], shape: tuple[int, ...]) -> int | None:
     """The dimension along which positions are counted: that of an index 0, 1, 2 … of one sequence."""
     if len(shape) < 2 or shape[0] == shape[1]:
         return None
-    counts = [i.index for i in inputs if i.index is not None and i.index.numel() > 1
-              and bool((i.index.flatten().diff() == 1).all())]
+    counts = [i.index for i in inputs if i.counts_up() and i.index.numel() > 1]
     axes = {shape.index(max(i.shape)) for i in counts
             if tuple(i.shape) in ((shape[0],), (shape[1],), (1, shape[1]), (shape[0], 1))}
     return axes.pop() if len(axes) == 1 else None
@@ -275,8 +278,7 @@ def _counts_sequences(output: Tensor, inputs: list[Input], s: Subject) -> bool:
     (rows, tokens), (sequences, classes) = batch.pop(), output.shape
     if rows != sequences or tokens == rows or classes in (rows - 1, rows, tokens):
         return False
-    positions = any(i.index is not None and i.index.numel() == tokens and bool((i.index.flatten().diff() == 1).all())
-                    for i in inputs)
+    positions = any(i.counts_up() and i.index.numel() == tokens for i in inputs)
     read = (shape for m, shapes in s.runs[-1].shapes.items() if isinstance(m, nn.MultiheadAttention)
             for shape in shapes)
     return positions or any(len(shape) == 3 and shape[:2] == (rows, tokens) for shape in read)

@@ -24,8 +24,8 @@ def _limit(output: Tensor) -> float:
     return LIMIT_16_BIT if is_16_bit(output) else LIMIT
 
 
-def _output(s: Subject, **options: Any) -> Tensor:
-    with torch.no_grad():
+def _output(s: Subject, gradients: bool = False, **options: Any) -> Tensor:
+    with torch.set_grad_enabled(gradients):
         output = main_output(s.run(**options))
     if output is None:
         raise Unmeasured("there is no output of two dimensions or more")
@@ -87,8 +87,8 @@ def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
                if isinstance(m, nn.Embedding) and m.padding_idx is not None]
     if not handles:
         return
-    try:
-        other = _with_gradients(s)
+    try:  # without gradients PyTorch's encoder sets what padding leaves to 0, but not in training
+        other = _output(s, gradients=True)
     finally:
         for handle in handles:
             handle.remove()
@@ -98,18 +98,10 @@ def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
     difference = relative_difference(other[seen], output[seen])
     if difference > _limit(output) and padding.is_zero:
         inputs, named = with_tensors((s.inputs, s.named), padding.extend)
-        longer = _with_gradients(s, inputs=inputs, named=named)[tuple(map(slice, output.shape))]
+        longer = _output(s, gradients=True, inputs=inputs, named=named)[tuple(map(slice, output.shape))]
         difference = min(difference, relative_difference(longer[seen], output[seen]))
     s.add("padding-leak", difference, limit=_limit(output), where=padding.where,
           detail=f"its padding_idx, {padding.index}, ends some sequences")
-
-
-def _with_gradients(s: Subject, **options: Any) -> Tensor:
-    """Without, PyTorch's encoder sets what padding leaves to 0, but not in training."""
-    output = main_output(s.run(**options))
-    if output is None:
-        raise Unmeasured("there is no output of two dimensions or more")
-    return output.detach()
 
 
 class _EmbeddedPadding:

@@ -190,6 +190,9 @@ class Flow:
         return t.is_floating_point() and t.dim() > 1 and t.numel() == x.numel() and \
             (t.shape[-1] == x.shape[-1] or is_channels_first(t, x.shape))
 
+    def has_stream(self, value: Value) -> bool:
+        return self.is_stream(value) and self.has_stream_shape(value)
+
     def carries_stream(self, value: Value) -> bool:
         """Whether a layer that takes it goes on with the stream."""
         return self.branches_of(value) is not None and self.has_stream_shape(value)
@@ -437,7 +440,7 @@ class Flow:
     def _stream_within(self, value: Value, depth: int = MOST_MIXED) -> Optional[Value]:
         """The stream that gates have mixed with branches, as z ⊙ x + (1 − z) ⊙ f, to which some tokens' branches
         are added, or that a linear map has projected before the sum, W·x + f."""
-        if self.is_stream(value) and self.has_stream_shape(value):
+        if self.has_stream(value):
             return value
         op = value.root.op
         linear = next((n for n in self.linears if n.op is op), None)
@@ -469,9 +472,6 @@ class Flow:
             reads = [branch.linears[0].read for branch in self.list_branches(output)]
             if all(self.norm_at(in_order(read)) for read in reads):
                 self.end(output)
-
-    def has_stream(self, value: Value) -> bool:
-        return self.is_stream(value) and self.has_stream_shape(value)
 
 
 def in_order(value: Value) -> Value:

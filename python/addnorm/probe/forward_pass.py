@@ -123,10 +123,7 @@ class ForwardPass:
         if is_norm(name, module):
             self._add_norm(name, module, inputs, output)
         if self._flow.x is not None and self._flow.layer is not None and name == self._flow.layer_module:
-            try:
-                self._leave_layer(module, inputs, output)
-            except Exception as error:  # what is watched must not fail by it
-                self._leave_out(f"{type(error).__name__}: {error}")
+            self._try(lambda: self._leave_layer(module, inputs, output))
 
     def _leave_layer(self, module: nn.Module, inputs: Any, output: Any) -> None:
         values = [self._recorder.value(t) for t in tensors_in(output) if t.is_floating_point() and t.dim() > 1]
@@ -177,11 +174,14 @@ class ForwardPass:
         values = self._recorder.value(read), self._recorder.value(gave)
         self._tell(lambda flow: flow.add_norm(*values, name, gamma, beta))
 
-    def _tell(self, what: Callable[[Flow], None]) -> None:
+    def _try(self, what: Callable[[], None]) -> None:
         try:
-            what(self._flow)
+            what()
         except Exception as error:  # what is watched must not fail by it
             self._leave_out(f"{type(error).__name__}: {error}")
+
+    def _tell(self, what: Callable[[Flow], None]) -> None:
+        self._try(lambda: what(self._flow))
         if self._told is not None:
             self._told.append((self._flow.layer, self._flow.layer_module, what))
 
@@ -304,11 +304,9 @@ class ForwardPass:
         self._settle_stream()
         if self._flow.x is None:
             return
-        if self._left_by in self._leave_stream and not self._flow.lanes:
-            self._tell(lambda flow: flow.end_layer(self._left))
-        for tensor in tensors_in(output):
-            if self._recorder.knows(tensor):
-                self._flow.end(self._recorder.value(tensor))
+        self._try(lambda: self._end_flow(output))
+        if self._flow.x is None:
+            return
         for layer in sorted(self._sums):
             self._measure(layer)
         for where in self._flow.lost:
@@ -318,6 +316,13 @@ class ForwardPass:
             self._reads_stream = norm is None and self._is_read_bare(self._last)
             if norm is not None:
                 self._measurement.final_norm(norm, None if is_last else self._base - 1)
+
+    def _end_flow(self, output: Any) -> None:
+        if self._left_by in self._leave_stream and not self._flow.lanes:
+            self._flow.end_layer(self._left)
+        for tensor in tensors_in(output):
+            if self._recorder.knows(tensor):
+                self._flow.end(self._recorder.value(tensor))
 
     def _final_norm(self, last: Sublayer) -> Optional[Norm]:
         """Of what the last layer leaves."""
