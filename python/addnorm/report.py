@@ -211,6 +211,6 @@ def _baseline(file: Path) -> dict[str, list[str]]:
             document = json.load(text)
             models: dict[str, list[str]] = document["models"]
             return {model: list(names) for model, names in models.items()}
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise _core.Error(f"{os.fspath(file)}: is no baseline, which Report.save_baseline() "
                               "writes") from None

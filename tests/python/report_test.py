@@ -106,9 +106,10 @@ def test_a_baseline_accepts_what_it_names_of_its_model(tmp_path):
     one.assert_sound(baseline=file)
     with pytest.raises(AssertionError):  # the bug of one model in another
         addnorm.Report(BUG.read_text(), "Two").assert_sound(baseline=file)
-    file.write_text("[1, 2]")
-    with pytest.raises(addnorm.Error, match="baseline.json: is no baseline"):
-        one.assert_sound(baseline=file)
+    for text in "[1, 2]", "{}", "{", "NaN", '{"models": ' + "[" * 100_000:
+        file.write_text(text)
+        with pytest.raises(addnorm.Error, match="baseline.json: is no baseline"):
+            one.assert_sound(baseline=file)
 
 
 def test_coverage_is_that_of_the_first_line():
