@@ -743,12 +743,12 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
   const Mistake of_forward[] = {
       {"sum is absent, must be 7 × 4 × 37", [](auto& a) { a.forward.sum = {}; }},
       {"sum is 7 × 3 × 37", [](auto& a) { a.forward.sum.lanes = 3; }},
-      {"sum is x, must have its strides",
+      {"x and sum overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.forward.sum.data = const_cast<float*>(a.forward.x.data);
          a.forward.sum.row_stride += 1;
        }},
-      {"sum and y are the same memory", [](auto& a) { a.forward.y.data = a.forward.sum.data; }},
+      {"sum and y overlap, each needs memory of its own", [](auto& a) { a.forward.y.data = a.forward.sum.data; }},
       {"y is absent", [](auto& a) { a.forward.y = {}; }},
       {"there is a y, but no read", [](auto& a) {
          a.forward.read = {};
@@ -760,7 +760,7 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"d_sum is 7 × 3 × 37", [](auto& a) { a.d_sum.lanes = 3; }},
       {"dy is absent", [](auto& a) { a.dy = {}; }},
       {"dx is absent, must be 7 × 4 × 37", [](auto& a) { a.dx = {}; }},
-      {"dx is d_sum, must have its strides",
+      {"d_sum and dx overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.dx.data = const_cast<float*>(a.d_sum.data);
          a.dx.row_stride += 1;
