@@ -748,7 +748,8 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
          a.forward.sum.data = const_cast<float*>(a.forward.x.data);
          a.forward.sum.row_stride += 1;
        }},
-      {"sum and y overlap, each needs memory of its own", [](auto& a) { a.forward.y.data = a.forward.sum.data; }},
+      {"sum and y overlap, each needs memory of its own",
+       [](auto& a) { a.forward.y.data = a.forward.sum.data; }},
       {"y is absent", [](auto& a) { a.forward.y = {}; }},
       {"there is a y, but no read", [](auto& a) {
          a.forward.read = {};
