@@ -87,7 +87,7 @@ template <typename Args, typename Body>
 addnorm_status call_with_storage(std::string_view where, const Args* given,
                                  const Body& body) noexcept {
 #ifdef __wasm__
-  return call_with_type(where, given, [&]<typename T>(const Args& args, CallMemory& memory) {
+  return call_with_type(where, given, [&]<typename T>(const Args& args, const CallMemory& memory) {
     body.template operator()<T, T>(args, memory);
   });
 #else
