@@ -18,8 +18,9 @@ const root = document.getElementById('app')!;
 followDrags();
 document.title = t`Add & Norm, to see, touch and try`;
 root.removeAttribute('data-prerendered');
-// Unlike hydrate(), render() corrects what the prerendered elements have otherwise than this reader: text,
-// attributes, and the values of controls, which the browser may have restored.
+if (embedded !== null) root.replaceChildren();
+// Unlike hydrate(), render() corrects prerendered elements wherever they differ from what this reader must
+// see: texts, attributes, and the values of controls, which the browser may have restored.
 render(embedded === null ? <App /> : <Embed />, root);
 
 loadKernels().then(
