@@ -98,6 +98,17 @@ TEST(Specimen, IsAsMeanFieldTheorySaysWithNormsThatSquash) {
   EXPECT_THROW(theory::predict(lanes, {1, 0}, {1, 0}), Error);
 }
 
+TEST(Specimen, IsEvaluatedWithEveryBranch) {
+  const auto measured = [](const char* placement) {
+    std::vector<double> numbers;
+    for (const probe::ProfileEntry& entry : draw_specimen(wide_stack(placement), 0).profile) {
+      numbers.insert(numbers.end(), {entry.rms, entry.grad_rms});
+    }
+    return numbers;
+  };
+  EXPECT_EQ(measured("stochastic-depth"), measured("pre"));
+}
+
 TEST(Specimen, IsNotWhenABugIsInIt) {
   const theory::WideStack stack = wide_stack("pre");
   const Site last{2, SublayerKind::kFeedForward, Point::kSum};
