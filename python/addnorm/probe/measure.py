@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
+from .._structure import tensors_in
 from .flow import Flow, Linear, Norm, fused_options, is_channels_first, scores_of
 from .lanes import Layout, spread
 from .lane_measurement import LaneMeasurement
 from .names import (first_tensor, is_norm, is_of_other_axes, is_projection, norm_of_attention, squashing, stem_of,
                     weight_named)
+from .norm_finder import NORMS
 from .numbers import (Numbers, explain_norm, explain_sum, fused_scores, mean_cosine, moments, rms, score_numbers,
                       value_numbers, wide, without_min)
 from .profile import Site
@@ -186,7 +188,7 @@ class Measurement:
             module = self._modules.get(op.module)
             if norm is not None and module is not None and is_norm(op.module, module):
                 found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through, module, sub.x)
-            elif norm is not None and op.name == "native_layer_norm":
+            elif norm is not None and op.name in NORMS:
                 found[f"norm {norm.order}"] = norm.gave, functools.partial(self._through_op, op, sub.x)
             elif module is not None and is_projection(module) and not list(module.children()):
                 gave = next((n.gave for n in self._flow.linears if n.op is op), output)
@@ -210,7 +212,7 @@ class Measurement:
 
     def _through_op(self, op: Op, x: Value, gradient: Tensor) -> Optional[Tensor]:
         others = [a.numbers if isinstance(a, Value) else a for a in op.arguments[1:]]
-        return vector_jacobian(lambda rows: op.function(rows, *others)[0], self._values(x), gradient)
+        return vector_jacobian(lambda rows: next(tensors_in(op.function(rows, *others))), self._values(x), gradient)
 
     # -- Entries --
 

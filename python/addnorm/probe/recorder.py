@@ -88,8 +88,11 @@ def argument_names(function: Any) -> Tuple[str, ...]:
 
 @functools.lru_cache(maxsize=None)
 def operator_name(function: Any) -> str:
-    """"add" of aten::add.Tensor and aten::add_.Tensor."""
-    name = str(function._schema.name).rpartition("::")[2]
+    """"add" of aten::add.Tensor and aten::add_.Tensor; "addnorm::norm" of this package's own, which is not
+    torch.norm."""
+    namespace, _, name = str(function._schema.name).rpartition("::")
+    if namespace == "addnorm":
+        return f"{namespace}::{name}"
     return name[:-1] if name.endswith("_") and not name.endswith("__") else name
 
 

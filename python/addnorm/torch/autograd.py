@@ -12,6 +12,7 @@ from torch.utils.dlpack import to_dlpack
 from .. import _core
 from ..norm import NormFields
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
+from .tensors import are_readable, is_recorded
 
 Gradients = tuple[Tensor, "Tensor | None", "Tensor | None"]
 
@@ -44,6 +45,15 @@ def backward(dy: Tensor, ds: Tensor | None, s: Tensor, statistics: Tensor, gamma
     return dx, d_gamma, d_beta
 
 
+def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None, beta: Tensor | None,
+           kind: str) -> Tensor:
+    """y of contiguous tensors."""
+    y = torch.empty_like(x)
+    _core.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
+                 _memory(y), torch.get_num_threads())
+    return y
+
+
 def _differentiable_backward(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Tensor | None,
                              beta: Tensor | None, fields: NormFields) -> Gradients:
     """The same, of tensors that remember what they were made of."""
@@ -54,7 +64,7 @@ def _differentiable_backward(dy: Tensor, ds: Tensor | None, s: Tensor, gamma: Te
 
 def _gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | None],
                   dy: Tensor) -> Sequence[Any]:
-    """Of those tensors that there are, with a graph behind them."""
+    """The gradients of those tensors that are not None, with a graph behind them."""
     with torch.enable_grad():
         inputs = [t if t.requires_grad else t.detach().requires_grad_()
                   for t in tensors if t is not None]
@@ -64,13 +74,23 @@ def _gradients_of(formula: Callable[..., Tensor], tensors: Sequence[Tensor | Non
         return [None if t is None else next(made) for t in tensors]
 
 
+def _needs_formula(*gradients: Tensor | None) -> bool:
+    """Whether PyTorch's own functions compute the backward: for create_graph=True, for batched gradients,
+    and for a mode that hears of each operator."""
+    return torch.is_grad_enabled() or is_recorded() or not are_readable(*gradients)
+
+
 class DifferentiableAddNorm(Function):
     """s = x + branch and y = norm(s), of contiguous tensors; without a branch y = norm(x) alone."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, branch: Tensor | None, gamma: Tensor | None,
                 beta: Tensor | None, fields: NormFields) -> Any:
-        y, s, statistics = forward(x, branch, gamma, beta, fields)
+        if branch is None and is_recorded():
+            y, statistics = torch.ops.addnorm.norm(x, gamma, beta, *fields)
+            s = None
+        else:
+            y, s, statistics = forward(x, branch, gamma, beta, fields)
         ctx.save_for_backward(x if s is None else s, statistics, gamma, beta)
         ctx.set_materialize_grads(False)
         ctx.fields = fields
@@ -81,7 +101,7 @@ class DifferentiableAddNorm(Function):
         s, statistics, gamma, beta = ctx.saved_tensors
         _, wants_branch, wants_gamma, wants_beta, _ = ctx.needs_input_grad
         dx, d_gamma, d_beta = ds, None, None
-        if dy is not None and torch.is_grad_enabled():  # create_graph=True
+        if dy is not None and _needs_formula(dy, ds):
             dx, d_gamma, d_beta = _differentiable_backward(dy, ds, s, gamma, beta, ctx.fields)
         elif dy is not None:
             dx, d_gamma, d_beta = backward(dy, ds, s, statistics, gamma, wants_gamma, wants_beta,
@@ -95,9 +115,8 @@ class DifferentiableSquash(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: Tensor, shift: Tensor | None, gamma: Tensor | None,
                 beta: Tensor | None, kind: str) -> Tensor:
-        y = torch.empty_like(x)
-        _core.squash(kind, _memory(x), _memory(alpha), _memory(shift), _memory(gamma), _memory(beta),
-                     _memory(y), torch.get_num_threads())
+        compute = torch.ops.addnorm.squash if is_recorded() else squash
+        y: Tensor = compute(x, alpha, shift, gamma, beta, kind)
         ctx.save_for_backward(x, alpha, shift, gamma, beta)
         ctx.kind = kind
         return y
@@ -105,7 +124,7 @@ class DifferentiableSquash(Function):
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Any:
         x, alpha, shift, gamma, beta = tensors = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True
+        if _needs_formula(dy):
             return *_gradients_of(lambda *of: squash_in_pytorch(*of, ctx.kind), tensors, dy), None
         gradients = [torch.empty_like(t) if wanted else None
                      for t, wanted in zip(tensors, ctx.needs_input_grad)]

@@ -1,4 +1,5 @@
-"""The same as operators, whose shapes torch.compile and torch.export know: since PyTorch 2.4."""
+"""The same as operators: for torch.compile and torch.export, which know their shapes since PyTorch 2.4, and
+for modes that hear of each operator."""
 
 from typing import Any, Optional
 
@@ -7,12 +8,21 @@ from torch import Tensor
 
 from ..norm import NormFields
 from . import autograd
-from .formula import value_type
+from .formula import norm_in_pytorch, value_type
+from .tensors import DTYPES
+
+_HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # since PyTorch 2.4
 
 
 def are_wanted() -> bool:
-    """Whether a compiler or an exporter looks on."""
-    return hasattr(torch.library, "custom_op") and torch.compiler.is_compiling()
+    """Whether the model is being compiled or exported."""
+    return _HAS_CUSTOM_OPERATORS and torch.compiler.is_compiling()
+
+
+def take(*tensors: Optional[Tensor]) -> bool:
+    """Whether the operators have kernels for these tensors. A compiler traces this, so it reads nothing but
+    devices and types."""
+    return all(t is None or t.device.type == "cpu" and t.dtype in DTYPES for t in tensors)
 
 
 def apply(x: Tensor, branch: Optional[Tensor], gamma: Optional[Tensor], beta: Optional[Tensor],
@@ -40,6 +50,12 @@ def _add_norm(x: Tensor, branch: Tensor, gamma: Optional[Tensor], beta: Optional
     y, s, statistics = autograd.forward(x, branch, gamma, beta, fields)
     assert s is not None
     return y, s, statistics
+
+
+def _squash(x: Tensor, alpha: Tensor, shift: Optional[Tensor], gamma: Optional[Tensor],
+            beta: Optional[Tensor], kind: str) -> Tensor:
+    """y."""
+    return autograd.squash(x, alpha, shift, gamma, beta, kind)
 
 
 def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Optional[Tensor],
@@ -108,15 +124,43 @@ def _differentiate_add_norm(ctx: Any, dy: Optional[Tensor], ds: Optional[Tensor]
 
 
 def _register() -> None:
-    norm, add_norm, backward = (
+    norm, add_norm, backward, squash = (
         torch.library.custom_op(f"addnorm::{name}", function, mutates_args=(), device_types="cpu")
-        for name, function in (("norm", _norm), ("add_norm", _add_norm), ("backward", _backward)))
+        for name, function in (("norm", _norm), ("add_norm", _add_norm), ("backward", _backward),
+                               ("squash", _squash)))
     norm.register_fake(_shapes_of_norm)
     add_norm.register_fake(_shapes_of_add_norm)
     backward.register_fake(_shapes_of_backward)
+    squash.register_fake(lambda x, *_: torch.empty_like(x))
     norm.register_autograd(_differentiate_norm, setup_context=_remember_norm)
     add_norm.register_autograd(_differentiate_add_norm, setup_context=_remember_add_norm)
 
 
-if hasattr(torch.library, "custom_op"):
+def _register_for_modes() -> torch.library.Library:
+    """Before PyTorch 2.4 modes alone see the operators. They live as long as the library that is returned."""
+    library = torch.library.Library("addnorm", "DEF")
+    library.define("norm(Tensor x, Tensor? gamma, Tensor? beta, str kind, float eps, str eps_at, str variance, "
+                   "str gamma_form, float output_scale) -> (Tensor, Tensor)")
+    library.define("squash(Tensor x, Tensor alpha, Tensor? shift, Tensor? gamma, Tensor? beta, str kind) -> Tensor")
+    library.impl("norm", _norm, "CPU")
+    library.impl("norm", _norm_with_gradients, "AutogradCPU")
+    library.impl("squash", _squash, "CPU")
+    return library
+
+
+def _norm_with_gradients(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
+                         *fields: Any) -> tuple[Tensor, Tensor]:
+    if torch.is_grad_enabled():
+        return norm_in_pytorch(x, gamma, beta, fields, x.shape[-1:]), _statistics_of(x)
+    below = torch._C._AutoDispatchBelowAutograd()  # until it is deleted
+    try:
+        found: tuple[Tensor, Tensor] = torch.ops.addnorm.norm(x, gamma, beta, *fields)
+        return found
+    finally:
+        del below
+
+
+if _HAS_CUSTOM_OPERATORS:
     _register()
+else:
+    _library = _register_for_modes()
