@@ -130,16 +130,9 @@ def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor 
     if branch is not None:
         _check_branch(x, branch)
         x, branch = x.to(wide), branch.to(wide)
-    if len(shape) > 1:  # the kernels know one axis of features
-        flat = (None if t is None else t.flatten(-len(shape)) for t in (x, branch, weight, bias))
-        result = apply(*flat, norm, None)
-        return result.view(x.shape) if branch is None else tuple(t.view(x.shape) for t in result)
     gamma, beta = (None if p is None else p.to(value_type(x)) for p in (weight, bias))
-    x = x.contiguous()
-    branch = None if branch is None else branch.contiguous()
-    if is_compiled:
-        return operators.apply(x, branch, gamma, beta, norm)
-    return DifferentiableAddNorm.apply(x, branch, gamma, beta, norm)
+    compute = operators.apply if is_compiled else DifferentiableAddNorm.apply
+    return compute(x, branch, gamma, beta, norm, len(shape))
 
 
 def _closed(fields: OpenFields, dtype: torch.dtype) -> NormFields:
@@ -157,4 +150,4 @@ def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None
     if is_traced or not are_readable(x, *factors):
         return squash_in_pytorch(x, *factors, kind)
     _check_shapes(x, weight, bias, tuple(x.shape[-1:]))
-    return DifferentiableSquash.apply(x.contiguous(), *factors, kind)
+    return DifferentiableSquash.apply(x, *factors, kind)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..norm import NormFields
 from . import autograd
-from .formula import norm_in_pytorch, value_type
+from .formula import norm_in_pytorch
 from .tensors import DTYPES
 
 _HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # since PyTorch 2.4
@@ -26,28 +26,28 @@ def take(*tensors: Optional[Tensor]) -> bool:
 
 
 def apply(x: Tensor, branch: Optional[Tensor], gamma: Optional[Tensor], beta: Optional[Tensor],
-          fields: NormFields) -> Any:
+          fields: NormFields, axes: int) -> Any:
     """As DifferentiableAddNorm.apply."""
     if branch is None:
-        return torch.ops.addnorm.norm(x, gamma, beta, *fields)[0]
-    return torch.ops.addnorm.add_norm(x, branch, gamma, beta, *fields)[:2]
+        return torch.ops.addnorm.norm(x, gamma, beta, *fields, axes)[0]
+    return torch.ops.addnorm.add_norm(x, branch, gamma, beta, *fields, axes)[:2]
 
 
 # An operator's schema is made of these types, which must be no strings.
 def _norm(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str, eps: float, eps_at: str,
-          variance: str, gamma_form: str, output_scale: float) -> tuple[Tensor, Tensor]:
+          variance: str, gamma_form: str, output_scale: float, axes: int) -> tuple[Tensor, Tensor]:
     """y and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
-    y, _, statistics = autograd.forward(x, None, gamma, beta, fields)
+    y, _, statistics = autograd.forward(x, None, gamma, beta, fields, axes)
     return y, statistics
 
 
 def _add_norm(x: Tensor, branch: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str,
               eps: float, eps_at: str, variance: str, gamma_form: str,
-              output_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+              output_scale: float, axes: int) -> tuple[Tensor, Tensor, Tensor]:
     """y, s and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
-    y, s, statistics = autograd.forward(x, branch, gamma, beta, fields)
+    y, s, statistics = autograd.forward(x, branch, gamma, beta, fields, axes)
     assert s is not None
     return y, s, statistics
 
@@ -60,30 +60,26 @@ def _squash(x: Tensor, alpha: Tensor, shift: Optional[Tensor], gamma: Optional[T
 
 def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Optional[Tensor],
               kind: str, eps: float, eps_at: str, variance: str, gamma_form: str,
-              output_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+              output_scale: float, axes: int) -> tuple[Tensor, Tensor, Tensor]:
     """dx, d_gamma and d_beta."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
-    dx, d_gamma, d_beta = autograd.backward(dy, ds, s, statistics, gamma, True, True, fields)
+    dx, d_gamma, d_beta = autograd.backward(dy, ds, s, statistics, gamma, True, True, fields, axes)
     assert d_gamma is not None and d_beta is not None
     return dx, d_gamma, d_beta
 
 
-def _statistics_of(x: Tensor) -> Tensor:
-    return x.new_empty((*x.shape[:-1], 6), dtype=value_type(x))
+def _shapes_of_norm(x: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    return autograd.new_like(x), autograd.new_statistics(x, others[-1])
 
 
-def _shapes_of_norm(x: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(x), _statistics_of(x)
-
-
-def _shapes_of_add_norm(x: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return torch.empty_like(x), torch.empty_like(x), _statistics_of(x)
+def _shapes_of_add_norm(x: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return autograd.new_like(x), autograd.new_like(x), autograd.new_statistics(x, others[-1])
 
 
 def _shapes_of_backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor,
-                        *_: Any) -> tuple[Tensor, Tensor, Tensor]:
-    features = s.shape[-1]
-    return torch.empty_like(s), statistics.new_empty(features), statistics.new_empty(features)
+                        *others: Any) -> tuple[Tensor, Tensor, Tensor]:
+    features = s.shape[-others[-1]:]
+    return autograd.new_like(s), statistics.new_empty(features), statistics.new_empty(features)
 
 
 def _remember_norm(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -131,7 +127,7 @@ def _register() -> None:
     norm.register_fake(_shapes_of_norm)
     add_norm.register_fake(_shapes_of_add_norm)
     backward.register_fake(_shapes_of_backward)
-    squash.register_fake(lambda x, *_: torch.empty_like(x))
+    squash.register_fake(lambda x, *_: autograd.new_like(x))
     norm.register_autograd(_differentiate_norm, setup_context=_remember_norm)
     add_norm.register_autograd(_differentiate_add_norm, setup_context=_remember_add_norm)
 
@@ -140,7 +136,7 @@ def _register_for_modes() -> torch.library.Library:
     """Before PyTorch 2.4 modes alone see the operators. They live as long as the library that is returned."""
     library = torch.library.Library("addnorm", "DEF")
     library.define("norm(Tensor x, Tensor? gamma, Tensor? beta, str kind, float eps, str eps_at, str variance, "
-                   "str gamma_form, float output_scale) -> (Tensor, Tensor)")
+                   "str gamma_form, float output_scale, int axes) -> (Tensor, Tensor)")
     library.define("squash(Tensor x, Tensor alpha, Tensor? shift, Tensor? gamma, Tensor? beta, str kind) -> Tensor")
     library.impl("norm", _norm, "CPU")
     library.impl("norm", _norm_with_gradients, "AutogradCPU")
@@ -149,12 +145,13 @@ def _register_for_modes() -> torch.library.Library:
 
 
 def _norm_with_gradients(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
-                         *fields: Any) -> tuple[Tensor, Tensor]:
+                         *norm: Any) -> tuple[Tensor, Tensor]:
+    *fields, axes = norm
     if torch.is_grad_enabled():
-        return norm_in_pytorch(x, gamma, beta, fields, x.shape[-1:]), _statistics_of(x)
+        return norm_in_pytorch(x, gamma, beta, fields, x.shape[-axes:]), autograd.new_statistics(x, axes)
     below = torch._C._AutoDispatchBelowAutograd()  # until it is deleted
     try:
-        found: tuple[Tensor, Tensor] = torch.ops.addnorm.norm(x, gamma, beta, *fields)
+        found: tuple[Tensor, Tensor] = torch.ops.addnorm.norm(x, gamma, beta, *norm)
         return found
     finally:
         del below
