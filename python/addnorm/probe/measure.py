@@ -129,11 +129,17 @@ class Measurement:
 
     def _grade_sum(self, site: Site, sub: Sublayer) -> None:
         """How much of a sum's gradient arrives at its branch, and at the stream, where the rest is what
-        comes back through the modules that read it."""
+        comes back through the modules that read it. Of a sum without a graph nothing can be said."""
+        if not sub.total.root.op.has_graph:
+            self._probe.note_without_graph(sub.branch.layer_module)
+            return
+        is_branch_within = sub.joined.is_within_function and sub.sum.branch.tensor.requires_grad
+        if is_branch_within:
+            self._probe.note_without_graph(sub.branch.layer_module)
         entry = self._probe.entries[site]
         total, x = self.watch(sub.total), self.watch(self._whole(sub.x))
         joined = self.watch(sub.joined)
-        is_kept = sub.joined.is_current
+        is_told = sub.joined.is_current and not is_branch_within
         came: Dict[Any, Tensor] = {}
         readers = self._readers(sub)
 
@@ -143,7 +149,7 @@ class Measurement:
             shape = self._shape if values.numel() == self._shape.numel() else \
                 (*self._shape[:-1], values.shape[-1])
             came[key] = wide(self.rows(values.detach(), torch.Size(shape))[0])
-            if key == "sum" and is_kept:
+            if key == "sum" and is_told:
                 entry["grad_to_branch"] = 0.0  # unless something arrives there
             elif key == "branch":
                 pass_on("branch", {})
@@ -183,6 +189,9 @@ class Measurement:
             output = op.outputs[0]
             if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
                 continue
+            if output.is_within_function:
+                self._probe.note_without_graph(sub.branch.layer_module)
+                return None
             norm = next((n for n in self._flow.norms if n.read.root is sub.x.root
                          and n.order >= op.order and n.module == op.module), None)
             module = self._modules.get(op.module)
@@ -227,7 +236,6 @@ class Measurement:
         def at(point: str) -> Site:
             return self._site(layer, sub.kind, point)
 
-        is_again = at("branch") in self._probe.entries
         self._probe.layer_names.setdefault(layer, sub.branch.layer_module)
         parts = {"x": self._values(self._learned_stream(sub))}
         if sub.before is not None:
@@ -236,11 +244,11 @@ class Measurement:
         others = self._others(sub)
         parts["branch"] = self._values(sub.joined)
         made_of: Numbers = {}
-        if not is_again and sub.sum.is_mixed:
+        if sub.sum.is_mixed:
             self._probe.miss_sum(sub.branch.layer_module,
                                  "the stream goes through a gate or a projection, or only a part of it is summed: its "
                                  "part in the sum is not one number")
-        elif not is_again and sub.sum.lanes is None:
+        elif sub.sum.lanes is None:
             made_of = self._explain_sum(sub, {**parts, **others})
             made_of = {k: v for k, v in made_of.items() if k[5:] not in others}
             self._count("sums", "unexplained" in made_of)
@@ -251,7 +259,7 @@ class Measurement:
         if sub.before is not None:
             self._record_norm(at("before"), "before", sub.before, consumed, self._past_norm(sub))
         self._record(at("branch"), sub.output)
-        if not is_again and self._probe.entries[at("branch")]["rms"] == 0 and self._has_gain_at_zero(sub):
+        if self._probe.entries[at("branch")]["rms"] == 0 and self._has_gain_at_zero(sub):
             self._probe.entries[at("branch")]["gain_at_zero"] = 1
         if sub.inside is not None:
             self._record_norm(at("inside"), "inside", sub.inside, sub.inside.gave)
