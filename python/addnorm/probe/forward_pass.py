@@ -333,7 +333,7 @@ class ForwardPass:
         try:
             self._measure_layer(layer, self._arranger.arrange(sums))
         except Exception as error:  # what is watched must not fail by it
-            where = sums[0].branches[0].layer_module or "the model"
+            where = next((branch.layer_module for s in sums for branch in s.branches), "") or "the model"
             self.probe.left_out.append({"where": where, "why": f"{type(error).__name__}: {error}"})
 
     def _measure_layer(self, layer: int, subs: List[Sublayer]) -> None:

@@ -209,7 +209,7 @@ class Arranger:
             return False
         if i == 0:
             return norm.layer in (previous.branch.layer, None)  # None: it stands in a list beside them
-        return found[0].before is None and self._norm_within(found[-1]) is not None
+        return found[0].before is None and (stream is not None or self._norm_within(found[-1]) is not None)
 
     def _norm_within(self, sub: Sublayer) -> Optional[Norm]:
         """The norm of its sum in its own layer."""
