@@ -387,7 +387,7 @@ class Flow:
         sums, values = self._way_back(value)
         branches = [branch for s in sums for branch in s.branches]
         begin = min((linear.op.order for branch in branches for linear in branch.linears), default=0)
-        if stream.root.order >= begin or any(branch.layer != self.layer for branch in branches):
+        if not is_older(stream, begin) or any(branch.layer != self.layer for branch in branches):
             return False
         number = self._unite(n for n, branch in self._branches.items() if any(branch is b for b in branches))
         self._ended.discard(number)
@@ -533,6 +533,14 @@ class Flow:
             reads = [branch.linears[0].read for branch in self.list_branches(output)]
             if all(self.norm_at(in_order(read)) for read in reads):
                 self.end(output)
+
+
+def is_older(value: Value, begin: int, depth: int = 4) -> bool:
+    """Whether it was there before the operator `begin`, or is a sum or a multiple of what was."""
+    op = value.root.op
+    if value.root.order < begin or op is None or depth == 0:
+        return value.root.order < begin
+    return op.name in SCALING and all(is_older(v, begin, depth - 1) for v in op.inputs)
 
 
 def in_order(value: Value) -> Value:

@@ -273,10 +273,11 @@ class Measurement:
         if sub.kind == "attention":
             self._record_scores(at("scores"), sub)
             self._record_norms_of_heads(at("output"), sub)
+        is_bottleneck = sub.kind == "feed_forward" and self._is_named(sub.branch.linears[-1], "up")
         for i, linear in enumerate(sub.branch.linears):
             by_order = {len(sub.branch.linears) - 1: "output"} if sub.kind == "attention" else \
                 dict(zip(range(len(sub.branch.linears))[-2:], ("up", "down")))
-            self._record_weight(at("weight"), linear, by_order.get(i))
+            self._record_weight(at("weight"), linear, by_order.get(i), is_bottleneck)
 
     def _has_gain_at_zero(self, sub: Sublayer) -> bool:
         """Whether a norm of its layer has a γ of 0, as the last BatchNorm of a branch often does at first."""
@@ -428,12 +429,18 @@ class Measurement:
         """Whether no earlier layer has it: a layer that runs again is not one that was read twice."""
         return self._probe.owners.setdefault((site.step, id(parameter)), site.layer) == site.layer
 
-    def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str]) -> None:
+    @staticmethod
+    def _is_named(linear: Linear, name: str) -> bool:
+        return weight_named(stem_of(linear.weight), False) == name
+
+    def _record_weight(self, site: Site, linear: Linear, by_order: Optional[str], is_bottleneck: bool) -> None:
+        """is_bottleneck: an adapter, which goes down before it goes up: order tells what the weights are for."""
         weight = self._parameters.get(linear.weight)
         if weight is None or not weight.is_floating_point() or weight.dim() != 2 or \
                 not self._is_first(weight, site):
             return
-        which = weight_named(stem_of(linear.weight), site.sublayer == "attention") or by_order
+        named = None if is_bottleneck else weight_named(stem_of(linear.weight), site.sublayer == "attention")
+        which = named or by_order
         if which is None:
             return
         names, dim = which.split("+"), int(linear.is_flipped)
