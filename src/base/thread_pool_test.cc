@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <latch>
 #include <numeric>
 #include <set>
@@ -143,10 +144,9 @@ double processor_time_of_sparse_loops() {
 double processor_time_with(const std::string& variable) {
   std::array<char, 4096> self{};
   EXPECT_GT(::readlink("/proc/self/exe", self.data(), self.size() - 1), 0);
-  const std::string command = "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT " + variable + " " +
-                              self.data() +
-                              " --gtest_also_run_disabled_tests"
-                              " --gtest_filter=ThreadPool.DISABLED_PrintsItsProcessorTime";
+  const std::string command = "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT ADDNORM_TEST_PRINTS=1 " +
+                              variable + " " + self.data() +
+                              " --gtest_filter=ThreadPool.SleepsSoonAfterALoop";
   FILE* const pipe = ::popen(command.c_str(), "r");
   double seconds = -1;
   for (std::array<char, 256> line{}; std::fgets(line.data(), line.size(), pipe) != nullptr;) {
@@ -156,11 +156,11 @@ double processor_time_with(const std::string& variable) {
   return seconds;
 }
 
-TEST(ThreadPool, DISABLED_PrintsItsProcessorTime) {
-  std::printf("processor time %f\n", processor_time_of_sparse_loops());
-}
-
 TEST(ThreadPool, SleepsSoonAfterALoop) {
+  if (std::getenv("ADDNORM_TEST_PRINTS") != nullptr) {  // the process of its own
+    std::printf("processor time %f\n", processor_time_of_sparse_loops());
+    return;
+  }
   EXPECT_LT(processor_time_with("A=1"), 0.15);
 }
 
