@@ -210,7 +210,7 @@ std::string SiteSteps::how(char letter, const MixForm& mix, std::size_t to,
 void SiteSteps::add_stream() {
   const std::vector<double>& first = t_.lanes.front();
   if (!form_.several()) {
-    add_norm(t_.entry, {"e", "x", ", with which the stream begins; e is the embedding"});
+    add_norm(t_.entry, {"e", "x", ", of the embedding e"});
     steps_.push_back({"Input", "x", "", first, names("x", first), kCyan, kStream});
     return;
   }

@@ -25,7 +25,9 @@ constexpr const char* kTraceMeaning =
   any other that 'addnorm placements' lists, or parts of them such as post:3+pre: every step of
         one sublayer, with the numbers that training starts with
 Where a stream has several lanes, VALUES are the embedding, with which all lanes begin; or the lanes
-themselves, with / between them. --branch is what the sublayer makes of what it has read.
+themselves, with / between them. A stream of one lane is VALUES, and begins with them: some
+placements normalize them before the first sublayer. --branch is what the sublayer makes of what it
+has read.
 
 Without --branch there is only the norm, of VALUES, or what is read. VALUES come first: --branch,
 --gamma and --beta take all numbers that follow them. Commas may separate numbers.

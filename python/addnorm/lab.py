@@ -89,8 +89,9 @@ def trace(x: Sequence[float] | Sequence[Sequence[float]], branch: Sequence[float
     placement lets one choose.
 
     Where the placement there is post, pre or none, the result is the one above. For any other of one lane,
-    these keys stand beside it: "placement", "layer", "layers", "sublayer", "skip",
-    "gain", "norms" (of "before", "inside" and "after"), "h", what F sees, "f" and "u". Of several:
+    these keys stand beside it: "placement", "layer", "layers", "sublayer", "skip", "gain", "norms" (of
+    "before", "inside" and "after", and of "entry" in the first sublayer of a stream that begins with a norm:
+    "x" is then its output), "h", what F sees, "f" and "u". Of several:
     "lanes" X, "read" a, "carry" A, "write" b, "read_from", what a reads, "z" = a·X, "norms", "h", "branch",
     "f", "u", "carried" A·X, "written" b ⊗ u, "sum" and "output" X′.
     """

@@ -178,10 +178,11 @@ TEST(SiteTrace, TheFirstSublayerMeetsTheNormalizedEmbedding) {
   const SiteTrace ngpt = trace({.placement = "ngpt"}, {kX});
   EXPECT_TRUE(ngpt.begins);
   ASSERT_TRUE(ngpt.entry);
+  constexpr double kEpsilon = 1e-11;  // ‖x‖² has an ε of 4e-12
   const Vector x = unit(kX);
-  expect_near(ngpt.lanes, {x}, 1e-12);
+  expect_near(ngpt.lanes, {x}, kEpsilon);
   const Vector s = sum(0.95, x, 0.05, unit(kF));
-  expect_near(ngpt.output, {unit(s)}, 1e-12);
+  expect_near(ngpt.output, {unit(s)}, kEpsilon);
   EXPECT_EQ(to_json(ngpt)["norms"]["entry"]["output"], nlohmann::ordered_json(ngpt.lanes.front()));
 
   const SiteTrace peri = trace({.placement = "peri"}, {kX});

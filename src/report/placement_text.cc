@@ -60,8 +60,8 @@ std::string what_is_read(const Placement& p) {
 std::string formulas(const Placement& p) {
   std::vector<std::string> parts;
   if (p.entry != Slot::kNothing) {
-    parts.push_back(fmt::format("{} begins with {}", p.lanes.several() ? "x_0" : "x",
-                                normalized(p.entry, "the embedding")));
+    parts.push_back(fmt::format("begins with {} = {}", p.lanes.several() ? "x_0" : "x",
+                                normalized(p.entry, "embedding")));
   }
   const std::string z = what_is_read(p);
   const bool scales = p.before_scale.formula != "1";
