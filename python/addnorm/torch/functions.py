@@ -13,7 +13,7 @@ from ..norm import Norm, NormFields
 from . import operators
 from .autograd import DifferentiableAddNorm, DifferentiableSquash
 from .formula import norm_in_pytorch, squash_in_pytorch, value_type
-from .tensors import are_readable, is_recorded
+from .tensors import are_readable, is_compiled, is_recorded
 
 Shape = Tuple[int, ...]
 OpenFields = Tuple[str, Optional[float], str, str, str, float]  # NormFields with an ε that may be None
@@ -112,10 +112,9 @@ def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor 
     Conversions stand before what computes, so that gradients find their way back by autograd.
     """
     _check_types(x, branch=branch, weight=weight, bias=bias)
-    is_compiled = operators.are_wanted()
-    takes = operators.take if is_compiled else are_readable
+    takes = operators.take if is_compiled() else are_readable
     can_compute = _has_sizes(x) and takes(x, branch, weight, bias)
-    if branch is not None and (not can_compute or not is_compiled and is_recorded()):
+    if branch is not None and (not can_compute or is_recorded()):
         s = add(x, branch)
         return apply(s, None, weight, bias, fields, shape), s
 
@@ -131,7 +130,7 @@ def apply(x: Tensor, branch: Tensor | None, weight: Tensor | None, bias: Tensor 
         _check_branch(x, branch)
         x, branch = x.to(wide), branch.to(wide)
     gamma, beta = (None if p is None else p.to(value_type(x)) for p in (weight, bias))
-    compute = operators.apply if is_compiled else DifferentiableAddNorm.apply
+    compute = operators.apply if is_compiled() else DifferentiableAddNorm.apply
     return compute(x, branch, gamma, beta, norm, len(shape))
 
 
@@ -146,7 +145,7 @@ def squash(x: Tensor, alpha: Tensor, shift: Tensor | None, weight: Tensor | None
     compiler or an exporter sees PyTorch's own functions."""
     _check_types(x, alpha=alpha, shift=shift, weight=weight, bias=bias)
     factors = [None if p is None else p.to(value_type(x)) for p in (alpha, shift, weight, bias)]
-    is_traced = torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or operators.are_wanted()
+    is_traced = torch.jit.is_tracing() or torch.onnx.is_in_onnx_export() or is_compiled()
     if is_traced or not are_readable(x, *factors):
         return squash_in_pytorch(x, *factors, kind)
     _check_shapes(x, weight, bias, tuple(x.shape[-1:]))

@@ -9,15 +9,7 @@ from torch import Tensor
 from ..norm import NormFields
 from . import autograd
 from .formula import norm_in_pytorch
-from .tensors import DTYPES
-
-_HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # since PyTorch 2.4
-
-
-def are_wanted() -> bool:
-    """Whether the model is being compiled or exported."""
-    return _HAS_CUSTOM_OPERATORS and torch.compiler.is_compiling()
-
+from .tensors import DTYPES, HAS_CUSTOM_OPERATORS
 
 def take(*tensors: Optional[Tensor]) -> bool:
     """Whether the operators have kernels for these tensors. A compiler traces this, so it reads nothing but
@@ -35,7 +27,7 @@ def apply(x: Tensor, branch: Optional[Tensor], gamma: Optional[Tensor], beta: Op
 
 # An operator's schema is made of these types, which must be no strings.
 def _norm(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str, eps: float, eps_at: str,
-          variance: str, gamma_form: str, output_scale: float, axes: int) -> tuple[Tensor, Tensor]:
+          variance: str, gamma_form: str, output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor]:
     """y and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
     y, _, statistics = autograd.forward(x, None, gamma, beta, fields, axes)
@@ -44,7 +36,7 @@ def _norm(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str,
 
 def _add_norm(x: Tensor, branch: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor], kind: str,
               eps: float, eps_at: str, variance: str, gamma_form: str,
-              output_scale: float, axes: int) -> tuple[Tensor, Tensor, Tensor]:
+              output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """y, s and the statistics."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
     y, s, statistics = autograd.forward(x, branch, gamma, beta, fields, axes)
@@ -60,7 +52,7 @@ def _squash(x: Tensor, alpha: Tensor, shift: Optional[Tensor], gamma: Optional[T
 
 def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Optional[Tensor],
               kind: str, eps: float, eps_at: str, variance: str, gamma_form: str,
-              output_scale: float, axes: int) -> tuple[Tensor, Tensor, Tensor]:
+              output_scale: float, axes: int = 1) -> tuple[Tensor, Tensor, Tensor]:
     """dx, d_gamma and d_beta."""
     fields = kind, eps, eps_at, variance, gamma_form, output_scale
     dx, d_gamma, d_beta = autograd.backward(dy, ds, s, statistics, gamma, True, True, fields, axes)
@@ -68,17 +60,22 @@ def _backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, g
     return dx, d_gamma, d_beta
 
 
-def _shapes_of_norm(x: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
-    return autograd.new_like(x), autograd.new_statistics(x, others[-1])
+def _axes(norm: tuple[Any, ...]) -> int:
+    """The last argument of the operators, which PyTorch leaves out where it is the default."""
+    return int(norm[6]) if len(norm) > 6 else 1
 
 
-def _shapes_of_add_norm(x: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
-    return autograd.new_like(x), autograd.new_like(x), autograd.new_statistics(x, others[-1])
+def _shapes_of_norm(x: Tensor, gamma: Any, beta: Any, *norm: Any) -> tuple[Tensor, Tensor]:
+    return autograd.new_like(x), autograd.new_statistics(x, _axes(norm))
 
 
-def _shapes_of_backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor,
-                        *others: Any) -> tuple[Tensor, Tensor, Tensor]:
-    features = s.shape[-others[-1]:]
+def _shapes_of_add_norm(x: Tensor, branch: Any, gamma: Any, beta: Any, *norm: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return autograd.new_like(x), autograd.new_like(x), autograd.new_statistics(x, _axes(norm))
+
+
+def _shapes_of_backward(dy: Tensor, ds: Optional[Tensor], s: Tensor, statistics: Tensor, gamma: Any,
+                        *norm: Any) -> tuple[Tensor, Tensor, Tensor]:
+    features = s.shape[-_axes(norm):]
     return autograd.new_like(s), statistics.new_empty(features), statistics.new_empty(features)
 
 
@@ -136,7 +133,7 @@ def _register_for_modes() -> torch.library.Library:
     """Before PyTorch 2.4 modes alone see the operators. They live as long as the library that is returned."""
     library = torch.library.Library("addnorm", "DEF")
     library.define("norm(Tensor x, Tensor? gamma, Tensor? beta, str kind, float eps, str eps_at, str variance, "
-                   "str gamma_form, float output_scale, int axes) -> (Tensor, Tensor)")
+                   "str gamma_form, float output_scale, int axes=1) -> (Tensor, Tensor)")
     library.define("squash(Tensor x, Tensor alpha, Tensor? shift, Tensor? gamma, Tensor? beta, str kind) -> Tensor")
     library.impl("norm", _norm, "CPU")
     library.impl("norm", _norm_with_gradients, "AutogradCPU")
@@ -146,9 +143,9 @@ def _register_for_modes() -> torch.library.Library:
 
 def _norm_with_gradients(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tensor],
                          *norm: Any) -> tuple[Tensor, Tensor]:
-    *fields, axes = norm
+    axes = _axes(norm)
     if torch.is_grad_enabled():
-        return norm_in_pytorch(x, gamma, beta, fields, x.shape[-axes:]), autograd.new_statistics(x, axes)
+        return norm_in_pytorch(x, gamma, beta, norm[:6], x.shape[-axes:]), autograd.new_statistics(x, axes)
     below = torch._C._AutoDispatchBelowAutograd()  # until it is deleted
     try:
         found: tuple[Tensor, Tensor] = torch.ops.addnorm.norm(x, gamma, beta, *norm)
@@ -157,7 +154,7 @@ def _norm_with_gradients(x: Tensor, gamma: Optional[Tensor], beta: Optional[Tens
         del below
 
 
-if _HAS_CUSTOM_OPERATORS:
+if HAS_CUSTOM_OPERATORS:
     _register()
 else:
     _library = _register_for_modes()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
+HAS_CUSTOM_OPERATORS = hasattr(torch.library, "custom_op")  # since PyTorch 2.4
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _PLAIN_KEYS = {"CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"}
 _are_transforms_active = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
@@ -40,6 +41,11 @@ def are_readable(*tensors: Tensor | None) -> bool:
         all(tensor is None or obstacle(tensor) is None for tensor in tensors)
 
 
+def is_compiled() -> bool:
+    """Whether the model is being compiled or exported."""
+    return HAS_CUSTOM_OPERATORS and torch.compiler.is_compiling()
+
+
 def is_recorded() -> bool:
     """Whether a mode hears of each operator, as the doctor's probe, FlopCounterMode and make_fx do."""
-    return torch._C._len_torch_dispatch_stack() > 0
+    return not is_compiled() and torch._C._len_torch_dispatch_stack() > 0
