@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/called_program.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/site_trace_text.h"
@@ -80,7 +81,8 @@ ExitStatus run_short_form(const TraceFlags& flags, lab::TracePlacement placement
 ExitStatus run(const TraceFlags& flags) {
   require(!flags.lanes.empty(),
           "VALUES: there are none; expected at least one number before the "
-          "flags, as in 'addnorm trace 1 2 3 4 --gamma 2'");
+          "flags, as in '{} trace 1 2 3 4 --gamma 2'",
+          called_program());
   const lab::TraceSite site = lab::find_site({.placement = flags.placement,
                                               .layers = flags.layers,
                                               .layer = flags.layer,
