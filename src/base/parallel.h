@@ -63,7 +63,7 @@ void run_ranges(std::size_t count, std::size_t chunk, std::size_t threads, const
                .chunk = chunk},
               threads);
 #else
-  body(std::size_t{0}, count);
+  static_cast<void>(chunk), static_cast<void>(threads), body(std::size_t{0}, count);
 #endif
 }
 
