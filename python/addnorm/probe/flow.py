@@ -410,7 +410,9 @@ class Flow:
             if found is not None:
                 sums.append(found)
                 if found.stream is None:
-                    return sums, values
+                    read = found.branches[0].linears[0].read
+                    before, others = self._way_back(read) if read.root in self._sum_of else ([], [])
+                    return sums + before, values + others
             at = self._before_factor(at) if found is None else found.stream
         return [], []
 

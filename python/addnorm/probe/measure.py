@@ -189,7 +189,7 @@ class Measurement:
             output = op.outputs[0]
             if op is sub.sum.total.root.op or self._leads_to_sum(op, sub):
                 continue
-            if output.is_within_function:
+            if output.is_within_function and sub.sum.branch.tensor.requires_grad:
                 self._probe.note_without_graph(sub.branch.layer_module)
                 return None
             norm = next((n for n in self._flow.norms if n.read.root is sub.x.root

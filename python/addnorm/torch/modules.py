@@ -88,7 +88,10 @@ class DyT(_Converted):
     def __init__(self, features: int, alpha: float = 0.5, *, device: Any = None,
                  dtype: torch.dtype | None = None) -> None:
         super().__init__()
-        self.features, = checked_shape("features", (features,))
+        shape = checked_shape("features", features)
+        if len(shape) != 1:
+            raise _core.Error(f"features is {features!r}, must be one positive integer")
+        self.features = shape[0]
         if not isinstance(alpha, numbers.Real) or isinstance(alpha, bool):
             raise TypeError(f"alpha is {alpha!r}, must be a number")
         self.initial_alpha = float(alpha)
