@@ -16,7 +16,7 @@ WIDTH, TOKENS = small_models.WIDTH, small_models.tokens()
 
 
 class Recomputed(torch.autograd.Function):
-    """As DeepSpeed and FairScale have it."""
+    """A checkpoint function like those of DeepSpeed and FairScale."""
 
     @staticmethod
     def forward(ctx, function, x):

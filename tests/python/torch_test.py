@@ -401,11 +401,11 @@ class Elsewhere(torch.Tensor):
 
 
 class Tagged(torch.Tensor):
-    """A subclass as fastai's and user code have them."""
+    """A subclass without operators of its own, like those of fastai."""
 
 
 def moved(model):
-    """As model.to("cuda") leaves it."""
+    """The model with parameters that model.to("cuda") would leave."""
     for module in model.modules():
         for name, parameter in list(module._parameters.items()):
             if parameter is not None:
