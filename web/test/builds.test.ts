@@ -1,4 +1,4 @@
-// Each build that `make test` makes: what a reader does first, and that both look alike.
+// The tests of every build, on the two that `make test` makes.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// How the elements of a page look, as computed styles: for comparing two builds of it.
+// Computed styles of a page's elements, for comparing two builds of the page.
 
 import type { Page } from 'playwright-core';
 
@@ -7,8 +7,8 @@ export interface Looks {
   styles: string[]; // each a line for each property
 }
 
-/** The computed styles of the elements that a selector finds, of all elements within these, and of their
- * ::before and ::after. Shapes and places of drawings, which are attributes, are left out. */
+/** Returns the computed styles of the elements that a selector finds, of all elements within these, and of
+ * their ::before and ::after. Shapes and places in drawings are attributes and are left out. */
 export function looksOf(page: Page, selector: string): Promise<Looks> {
   return page.evaluate((selector) => {
     const DRAWN = /^(--|d$|c?[xy]$|r[xy]?$|transform)/;
@@ -45,8 +45,7 @@ export function looksOf(page: Page, selector: string): Promise<Looks> {
   }, selector);
 }
 
-/** What differs between the looks of a page and the looks of another build of it, once for each kind of
- * element. */
+/** Lists the properties that `found` has otherwise than `expected`, once for each kind of element. */
 export function differences(expected: Looks, found: Looks): string[] {
   const all = found.elements.flatMap(({ name, style }, i) => {
     const other = expected.elements[i];

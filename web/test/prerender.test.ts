@@ -1,11 +1,11 @@
-// The build renders the first screen without a browser, in English, in the light theme and with initial
-// values. What the page's script makes of it is what it makes of nothing.
+// The build renders the first screen in English, in the theme of the system and with initial values. After
+// the page's script has run, the page must equal one that was not prerendered.
 
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openPage, type PageOptions } from './page';
 
-/** Each element outside the chapters' views: its attributes, its text, and the state of a control. */
+/** Returns a line for each element outside the chapters' views: attributes, state of a control, text. */
 function tree(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const STATE = ['value', 'checked', 'selected'] as const; // as attributes these are initial values
