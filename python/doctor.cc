@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "doctor/accepted.h"
@@ -11,6 +12,7 @@
 #include "doctor/diagnose.h"
 #include "module.h"
 #include "report/doctor_report.h"
+#include "report/doctor_words.h"
 #include "report/terminal.h"
 
 namespace addnorm::python {
@@ -35,6 +37,16 @@ std::string text_of(const report::Diagnosis& diagnosis, int width, bool in_color
   return report::adapt(text, {.color = color, .width = width});
 }
 
+/// Returns the index of the worst finding and all places, for each group of findings in the text.
+std::vector<std::pair<std::size_t, std::string>> groups_of(const report::Diagnosis& diagnosis) {
+  std::vector<std::pair<std::size_t, std::string>> groups;
+  for (const report::Group& group : report::grouped(diagnosis.findings)) {
+    const auto worst = static_cast<std::size_t>(&group.worst() - diagnosis.findings.data());
+    groups.emplace_back(worst, places(group));
+  }
+  return groups;
+}
+
 }  // namespace
 
 void add_doctor(py::module_& m) {
@@ -42,6 +54,9 @@ void add_doctor(py::module_& m) {
   py::class_<report::Diagnosis>(m, "Diagnosis")
       .def(py::init(&diagnose), Release())
       .def_property_readonly("sound", &report::Diagnosis::sound)
+      .def_property_readonly(
+          "verdict", [](const report::Diagnosis& diagnosis) { return verdict(diagnosis).text; })
+      .def("groups", &groups_of)
       .def("text", &text_of, Release())
       .def("json", &report::doctor_json, Release())
       .def("html", &report::doctor_html, Release());
