@@ -746,7 +746,8 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"x and sum overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.forward.sum.data = const_cast<float*>(a.forward.x.data);
-         a.forward.sum.row_stride += 1;
+         a.forward.sum.row_stride = 37;  // the same memory, lane by lane
+         a.forward.sum.lane_stride = 7 * 37;
        }},
       {"sum and y overlap, each needs memory of its own",
        [](auto& a) { a.forward.y.data = a.forward.sum.data; }},
@@ -764,7 +765,8 @@ TEST(LanesErrors, NameTheArgumentThatIsWrong) {
       {"d_sum and dx overlap, but differ in first element, stride or type",
        [](auto& a) {
          a.dx.data = const_cast<float*>(a.d_sum.data);
-         a.dx.row_stride += 1;
+         a.dx.row_stride = 37;  // the same memory, lane by lane
+         a.dx.lane_stride = 7 * 37;
        }},
       {"d_branch is 7 × 2 × 37", [](auto& a) { a.d_branch.lanes = 2; }},
       {"d_carry is 2 × 2", [&](auto& a) { a.d_carry = small; }},
