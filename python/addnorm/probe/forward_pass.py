@@ -229,7 +229,7 @@ class ForwardPass:
         flow.layer, flow.layer_module = self._flow.layer, self._flow.layer_module
         self._flow = flow
         self._arranger = Arranger(flow, self.probe.named, self.probe.slots, self.norm_name)
-        self._measurement = Measurement(self.probe, flow, self._recorder.parameters, is_first)
+        self._measurement = Measurement(self.probe, flow, self._recorder, is_first)
 
     def _settle_stream(self) -> None:
         """Behind the first layer of a stack: where no sums were found, or its sublayers read rows of several

@@ -20,6 +20,7 @@ from .norm_finder import NORMS
 from .profile import Site
 from .recorder import Op, Value
 from .rows import Rows
+from .sharded import local_part
 from .sublayers import Sublayer
 
 if TYPE_CHECKING:
@@ -83,10 +84,10 @@ class Gradients:
         self._probe.graded.add(site)
         return is_new
 
-    def grade_parameter(self, site: Site, parameter: Tensor,
-                         part: Callable[[Tensor], Tensor] = lambda gradient: gradient) -> None:
-        if parameter.requires_grad and self._is_new(site):
-            self._hook(parameter, self._keeper(self._probe.entries[site], part))
+    def grade_parameter(self, site: Site, leaf: Tensor, part: Callable[[Tensor], Tensor]) -> None:
+        """leaf: the tensor at which the gradient of the parameter arrives."""
+        if leaf.requires_grad and self._is_new(site):
+            self._hook(leaf, self._keeper(self._probe.entries[site], part))
 
     def _keeper(self, entry: Numbers, part: Callable[[Tensor], Tensor] = lambda g: g) -> Callable[[Tensor], None]:
         """Measures the first gradient that comes."""
@@ -95,7 +96,7 @@ class Gradients:
         def keep(gradient: Tensor) -> None:
             if not came:
                 came.append(True)
-                self._fit_size(entry, part(gradient))
+                self._fit_size(entry, part(local_part(gradient)))
 
         return keep
 

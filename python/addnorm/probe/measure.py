@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, List, Optional
 
 from torch import Tensor, nn
 
@@ -17,8 +17,9 @@ from .lane_measurement import LaneMeasurement
 from .names import first_tensor, is_norm, norm_of_attention, stem_of, weight_named
 from .norms import NormMeasurement
 from .profile import Site
-from .recorder import Value
+from .recorder import Recorder, Value
 from .rows import Rows, RowsOf
+from .sharded import is_sharded, local_part
 from .sublayers import Sublayer, is_made_of
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 class Measurement:
     """The measurement of one stream. The first one of a model begins with its embedding."""
 
-    def __init__(self, probe: Probe, flow: Flow, parameters: Dict[str, Tensor], is_first: bool):
-        self._probe, self._flow, self._parameters = probe, flow, parameters
+    def __init__(self, probe: Probe, flow: Flow, recorder: Recorder, is_first: bool):
+        self._probe, self._flow = probe, flow
+        self._parameters, self._leaves = recorder.parameters, recorder.leaves
         self._modules = dict(probe.model.named_modules())
         self._fit = probe.fit
         shape = flow.x.tensor.shape
@@ -221,17 +223,22 @@ class Measurement:
         if is_new:
             NormMeasurement(self._probe, site, norm, self._modules.get(norm.module)).measure(
                 gave, (gamma, beta), rows_of or self._rows.of, heads)
-        for name, parameter in ("gamma", gamma), ("beta", beta):
-            if parameter is not None and self._is_first(parameter, site):
-                self._record_parameter(site._replace(point=name, norm=slot), parameter)
+        for point, name in ("gamma", norm.gamma), ("beta", norm.beta):
+            if name in self._parameters and self._is_first(self._parameters[name], site):
+                self._record_parameter(site._replace(point=point, norm=slot), name)
 
-    def _record_parameter(self, site: Site, parameter: Tensor, read: Callable[[Numbers], Numbers] = read_moments,
-                          part: Callable[[Tensor], Tensor] = lambda tensor: tensor) -> None:
+    def _record_parameter(self, site: Site, name: str, read: Callable[[Numbers], Numbers] = read_moments,
+                          part: Optional[Callable[[Tensor], Tensor]] = None) -> None:
+        """part: returns the part that is measured of the parameter and of its gradient; None: all of them. Of a
+        parameter that is spread over processes, the values of this process are measured, if they are all meant."""
+        parameter = self._parameters[name]
         if site not in self._probe.entries:
             entry: Numbers = {}
             self._probe.entries[site] = entry
-            self._fit(moment_numbers, [part(parameter).flatten()], lambda numbers: entry.update(read(numbers)))
-        self._gradients.grade_parameter(site, parameter, part)
+            values = local_part(parameter) if part is None else None if is_sharded(parameter) else part(parameter)
+            if values is not None and values.numel() > 0:
+                self._fit(moment_numbers, [values.flatten()], lambda numbers: entry.update(read(numbers)))
+        self._gradients.grade_parameter(site, self._leaves.get(name, parameter), part or (lambda gradient: gradient))
 
     def _is_first(self, parameter: Tensor, site: Site) -> bool:
         """Whether no earlier layer has it: a layer that runs again is not one that was read twice."""
@@ -258,10 +265,11 @@ class Measurement:
             return  # fewer keys than queries, whose place is not known; a router of experts
         size = outputs // len(names)
         for i, name in enumerate(names):
-            def part(tensor: Tensor, i: int = i, size: int = size) -> Tensor:
+            def part(tensor: Tensor, i: int = i) -> Tensor:
                 return tensor.narrow(dim, i * size, size)
 
-            self._record_parameter(site._replace(weight=name), weight, read_without_min, part)
+            self._record_parameter(site._replace(weight=name), linear.weight, read_without_min,
+                                   part if len(names) > 1 else None)
 
     def final_norm(self, norm: Norm, layer: Optional[int]) -> None:
         """The model's, or that behind a layer which another stack follows."""

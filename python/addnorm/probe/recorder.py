@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._structure import tensors_in
+from .sharded import is_sharded, local_part
 
 # What leaves every number where it is, or only rounds it.
 ALIASES = frozenset(
@@ -136,6 +137,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, model: nn.Module, listener: Callable[[Op], None]):
         super().__init__()
         self.parameters: Dict[str, Tensor] = dict(model.named_parameters())
+        self.leaves: Dict[str, Tensor] = {}  # the tensors at which gradients arrive, where these are others
         self._names = {id(p): name for name, p in self.parameters.items()}
         self._listener = listener
         self.module = ""  # the innermost one that runs
@@ -178,17 +180,24 @@ class Recorder(TorchDispatchMode):
         """The tensor as it is now."""
         value = self._values.get(id(tensor))
         if value is None:
-            value = self._add(Value(tensor, parameter=self._names.get(id(tensor))))
+            part = self._values.get(id(local_part(tensor)))  # of which a DTensor was made
+            value = self._add(Value(tensor, alias_of=part, parameter=self._names.get(id(tensor))))
         return value
 
     def add_weights(self, name: str, module: nn.Module) -> None:
-        """Weights that are plain tensors of their module: views into a larger parameter, as FSDP has them."""
-        for key in WEIGHTS:
-            tensor = vars(module).get(key)
-            if isinstance(tensor, Tensor):
-                whole = f"{name}.{key}" if name else key
+        """Adds the weights with which a module runs, where these are no parameters of the model: the views into a larger
+        parameter of FSDP, and what fully_shard has gathered, which is there until its module ends."""
+        plain = [(key, vars(module).get(key)) for key in WEIGHTS]
+        for key, tensor in (*plain, *module._parameters.items()):
+            if not isinstance(tensor, Tensor) or id(tensor) in self._names:
+                continue
+            whole = f"{name}.{key}" if name else key
+            self._names[id(tensor)] = whole
+            self.leaves[whole] = tensor
+            if not is_sharded(self.parameters.get(whole, tensor)):
                 self.parameters[whole] = tensor
-                self._names[id(tensor)] = whole
+            elif tensor.dim() < 2:
+                self.parameters[whole] = tensor.detach().clone()
 
     def knows(self, tensor: Tensor) -> bool:
         return id(tensor) in self._values
@@ -241,6 +250,8 @@ class Recorder(TorchDispatchMode):
     def _add(self, value: Value) -> Value:
         self._values[id(value.tensor)] = value
         self._storages.setdefault(storage_of(value.tensor), []).append(value)
+        if is_sharded(value.tensor) and id(local_part(value.tensor)) not in self._values:
+            self._add(Value(local_part(value.tensor), alias_of=value))
         return value
 
     def _sharing(self, value: Value) -> List[Value]:
