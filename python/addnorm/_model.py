@@ -10,8 +10,6 @@ from typing import Any, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from .behaviour.untouched import RandomState
-
 _REPLICAS = "DataParallel", "DistributedDataParallel"
 _SHARDS = ("FullyShardedDataParallel",)  # its inner modules cannot be called without it
 
@@ -55,31 +53,6 @@ def tensors(values: Any) -> Iterator[Tensor]:
             yield from tensors(value)
     elif hasattr(values, "__dict__") and not isinstance(values, (type, nn.Module)):
         yield from tensors(list(vars(values).values()))
-
-
-@contextlib.contextmanager
-def untouched(model: nn.Module, inputs: Any) -> Iterator[None]:
-    """Gradients are computed within; afterwards gradients, modes, generators and buffers are as before."""
-    leaves = [*model.parameters(), *(t for t in tensors(inputs) if t.is_leaf and t.requires_grad)]
-    gradients = [(leaf, leaf.grad) for leaf in leaves]
-    modes = [(module, module.training) for module in model.modules()]
-    buffers = [(b, b._version, b.detach().clone()) for b in model.buffers() if not b.is_inference()]
-    random_state = RandomState()
-    with torch.inference_mode(False), torch.enable_grad():
-        try:
-            for leaf in leaves:
-                leaf.grad = None
-            yield
-        finally:
-            for leaf, gradient in gradients:
-                leaf.grad = gradient
-            for module, mode in modes:
-                module.training = mode
-            for buffer, version, values in buffers:
-                if buffer._version != version:
-                    with torch.no_grad():
-                        buffer.copy_(values)
-            random_state.restore()
 
 
 def eager() -> contextlib.AbstractContextManager[Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import optimizer
+
+from ._undo import Undo
 
 
 class TrainingSteps:
@@ -25,19 +28,11 @@ class TrainingSteps:
         self._is_forward = False
         self._version = self._sum_of_versions()
 
-    def attach(self) -> Callable[[], None]:
-        """Listens to all optimizers; the function that is returned ends it."""
-        from torch.optim import optimizer
-        if not hasattr(optimizer, "register_optimizer_step_post_hook"):
-            return lambda: None
-        handles = [optimizer.register_optimizer_step_pre_hook(self._before_step),
-                   optimizer.register_optimizer_step_post_hook(self._after_step)]
-
-        def detach() -> None:
-            for handle in handles:
-                handle.remove()
-
-        return detach
+    def attach(self, undo: Undo) -> None:
+        """Listens to all optimizers until undo is closed."""
+        if hasattr(optimizer, "register_optimizer_step_post_hook"):
+            undo.hook_optimizers("pre", self._before_step)
+            undo.hook_optimizers("post", self._after_step)
 
     def before_forward(self) -> int:
         """The step of the forward that begins, from 0."""
@@ -57,11 +52,11 @@ class TrainingSteps:
     def _sum_of_versions(self) -> int:
         return sum(p._version for p in self._parameters)
 
-    def _before_step(self, optimizer: Any, *_: Any) -> None:
-        self._has_optimizer = self._has_optimizer or self._is_ours(optimizer)
+    def _before_step(self, stepped: Any, *_: Any) -> None:
+        self._has_optimizer = self._has_optimizer or self._is_ours(stepped)
 
-    def _after_step(self, optimizer: Any, *_: Any) -> None:
-        self._has_stepped = self._has_stepped or self._is_ours(optimizer)
+    def _after_step(self, stepped: Any, *_: Any) -> None:
+        self._has_stepped = self._has_stepped or self._is_ours(stepped)
 
-    def _is_ours(self, optimizer: torch.optim.Optimizer) -> bool:
-        return any(id(p) in self._ids for group in optimizer.param_groups for p in group["params"])
+    def _is_ours(self, stepped: torch.optim.Optimizer) -> bool:
+        return any(id(p) in self._ids for group in stepped.param_groups for p in group["params"])

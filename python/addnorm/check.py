@@ -33,24 +33,25 @@ def check(model: nn.Module, inputs: Any, *, loss: Callable[[Any], Tensor] | str 
     ignore     findings to leave out: "rule", or "rule@layer 2"
     options    of probe(): layers, attention, feed_forward, recipe, batch_first
 
-    The model, its gradients, its mode, its buffers and the random generators are afterwards as before, and
-    no hook is left. torch.compile and wrappers for several devices are looked through. Error, in one line,
-    for a model without layers, or one that cannot be run on these inputs.
+    The model, all that its modules keep, the inputs and the random generators are afterwards as before, also
+    if the model raises or is interrupted; this takes memory for a second copy of the parameters.
+    torch.compile and wrappers for several devices are looked through. Error, in one line, for a model without
+    layers, or one that cannot be run on these inputs.
     """
     from torch import nn
 
     from . import _model
+    from ._snapshot import unchanged
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: is {type(model).__name__}, must be a torch.nn.Module")
     network = _model.network(model)
     arguments, named = _call(inputs)
     _check_devices(network, (arguments, named))
-    with _model.untouched(network, (arguments, named)), _model.eager():
-        probe = _measure(network, _model.called(model), arguments, named, _Loss(loss),
-                         tokens=tokens, **options)
-        header, lines = _model.profile_of(probe)
-        if behaviour:
-            _add_behaviour(header, lines, _model.called(model), arguments, named, loss, optimizer)
+    header, lines = unchanged(
+        lambda: _model.profile_of(_measure(network, _model.called(model), arguments, named, _Loss(loss),
+                                           tokens=tokens, **options)), model, arguments, named, loss)
+    if behaviour:
+        _add_behaviour(header, lines, _model.called(model), arguments, named, loss, optimizer)
     return Report(_model.text_of(header, lines), type(network).__name__, ignore)
 
 

@@ -13,6 +13,7 @@ import warnings
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterable
 
 from . import _core
+from ._undo import Exit, Undo, end_contexts, run_undone
 from .report import Finding, Path, Report
 
 if TYPE_CHECKING:
@@ -73,17 +74,29 @@ class watch:
         self._kept: collections.deque[list[str]] = collections.deque(maxlen=_KEPT_STEPS)
         self._warned: set[str] = set()  # rules
         self._file: IO[str] | None = None
-        self._restore: list[Callable[[], object]] = []
+        self._undo = Undo()
 
     def __enter__(self) -> watch:
-        self._guarded(self._attach)
-        return self
+        try:
+            self._guarded(self._attach)
+            return self
+        except BaseException:
+            self._undo.close()
+            raise
 
-    def __exit__(self, *_: object) -> None:
-        for restore in self._restore:
-            restore()
-        self._restore.clear()
-        self.end()
+    def _leave(self, kind: Any = None, error: Any = None, traceback: Any = None) -> None:
+        def end() -> None:
+            end_contexts(traceback)
+            if kind is None or self._is_over:
+                self.end()
+
+        run_undone(end, self._close)
+
+    __exit__ = Exit(_leave)
+
+    def _close(self) -> None:
+        self._abandon()
+        self._undo.close()
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -107,15 +120,15 @@ class watch:
 
     def _begin(self, step: int) -> None:
         from .probe import probe as begin
-        probe = begin(self._network, **self._options)
-        probe(step).__enter__()
-        self._probe, self._is_over = probe, False
+        self._probe, self._is_over = begin(self._network, **self._options), False
         self._measured_step, self._thread = step, threading.get_ident()
+        self._probe(step).__enter__()
 
     def _end(self) -> None:
         from . import _model
-        probe, self._probe = self._probe, None
+        probe = self._probe
         probe.__exit__(None, None, None)
+        self._probe = None
         header, lines = _model.profile_of(probe)
         self._keep(header, lines)
         self.report = Report(self._text(), type(self._network).__name__, self._ignore)
@@ -161,7 +174,7 @@ class watch:
         from ._steps import TrainingSteps
         if self._number_of_step is None:
             steps = TrainingSteps(self._model)
-            self._restore.append(steps.attach())
+            steps.attach(self._undo)
             self._number_of_step, self._after_forward = steps.before_forward, steps.after_forward
         module, eager = self._model, _model.called(self._model)
         own = module.__dict__.get("forward")
@@ -180,9 +193,9 @@ class watch:
             finally:
                 self._after_forward()
 
+        self._undo.callback(_set_forward, module, own)
+        self._undo.callback(self._abandon)
         module.forward = types.MethodType(forward, module)  # which goes with a copy
-        self._restore.append(lambda: module.__dict__.pop("forward") if own is None
-                             else setattr(module, "forward", own))
 
     def _is_due(self) -> bool:
         import torch
@@ -203,14 +216,18 @@ class watch:
                   named: dict[str, Any]) -> Any:
         """If the probe fails in it, the forward is computed again without, from the same random state."""
         from . import _model
-        random_state, measured = _model.RandomState(), self._measured_step
+        from ._modes import Surroundings
+        from ._snapshot import RandomState
+        random_state, surroundings, measured = RandomState(self._network), Surroundings(), self._measured_step
         try:
             with _model.eager():
                 output = self._probed(forward, arguments, named)
-        except Exception as error:
+        except BaseException as error:
+            end_contexts(error.__traceback__)
+            surroundings.restore()
             self._abandon()
             self._measured_step = measured  # another forward of this step may be measured
-            if not _is_of_probe(error):
+            if not isinstance(error, Exception) or not _is_of_probe(error):
                 raise
             random_state.restore()
             output = forward(*arguments, **named)  # which raises what is the model's own
@@ -246,9 +263,9 @@ class watch:
         def arrived(gradient: Any) -> None:
             self._guarded(lambda: engine.queue_callback(end))
 
-        for tensor in _model.tensors(output):
+        for tensor in _model.tensors(output) if probe is not None else ():
             if tensor.requires_grad and not tensor.is_leaf:
-                tensor.register_hook(arrived)
+                probe.hook_gradient(tensor, arrived)
 
     # -- Errors --
 
@@ -258,14 +275,17 @@ class watch:
         except Exception as error:
             self._abandon()
             self._stop(error)
+        except BaseException:
+            self._abandon()
+            raise
 
     def _abandon(self) -> None:
-        probe, self._probe = self._probe, None
-        if probe is not None:
+        if self._probe is not None:
             try:
-                probe.__exit__(RuntimeError, None, None)  # whatever it says
+                self._probe.__exit__(RuntimeError, None, None)  # whatever it says
             except Exception:
                 pass
+            self._probe = None
 
     def _stop(self, error: Exception) -> None:
         self._active = False
@@ -281,11 +301,19 @@ def _warn(text: str) -> None:
         print(text, file=sys.stderr)
 
 
+def _set_forward(module: nn.Module, own: Any) -> None:
+    """Gives a module the forward of its class, or its own."""
+    if own is None:
+        vars(module).pop("forward", None)
+    else:
+        vars(module)["forward"] = own
+
+
 def _new_hooks(module: nn.Module, kind: str, old: set[int]) -> list[tuple[Callable[..., object], bool]]:
     """Takes those that were not there before from the module; and whether each wants named arguments."""
     hooks = getattr(module, kind)
     takes_named = getattr(module, f"{kind}_with_kwargs", {})
-    return [(hooks.pop(key), key in takes_named) for key in list(hooks) if key not in old]
+    return [(hooks.pop(key), takes_named.pop(key, False)) for key in list(hooks) if key not in old]
 
 
 def _is_of_probe(error: Exception) -> bool:

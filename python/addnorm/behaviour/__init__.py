@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-import torch
 from torch import Tensor, nn
 
+from .._snapshot import unchanged
 from .gradients import (Gradients, measure_frozen, measure_initial_loss, measure_missing,
                         measure_ties, next_token_targets)
 from .locality import Targets, Tracer, measure_locality
@@ -23,7 +23,6 @@ from .optimizers import measure_optimizer
 from .registration import measure_registration
 from .rerun import measure_cache, measure_noise, measure_padding
 from .subject import Line, Subject
-from .untouched import untouched
 
 __all__ = ["measure"]
 
@@ -43,8 +42,8 @@ def measure(model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], *,
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
     s = Subject(model, inputs, named, loss)
-    with s.part("model"), torch.inference_mode(False), torch.enable_grad(), untouched(model):
-        _measure(s, [o for o in optimizers if o is not None])
+    with s.part("model"):
+        unchanged(lambda: _measure(s, [o for o in optimizers if o is not None]), model, inputs, named, loss)
     return s.lines, s.left_out
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import entry, is_within, parent_of, tensors_in
+from .._undo import Undo
 from .locality import Targets
 from .structure import (is_norm, main_output, of_all_layers, places_of, plural, relative_difference, rms,
                         some)
@@ -40,14 +41,15 @@ class Gradients:
         self.logits = logits
         self.by_logits: Tensor | None = None
         self.sizes: dict[str, float | None] = dict.fromkeys(self.trained)
-        handles = [p.register_hook(functools.partial(self._keep_size, n)) for n, p in self.trained.items()]
-        if has_logits:
-            handles.append(logits.register_hook(self._keep_logits))
+        hooks = Undo()
         try:
-            loss.backward()  # torch.autograd.grad asks no reentrant checkpoint
+            for name, parameter in self.trained.items():
+                hooks.hook_gradient(parameter, functools.partial(self._keep_size, name))
+            if has_logits:
+                hooks.hook_gradient(logits, self._keep_logits)
+            loss.backward()  # reentrant checkpoints refuse torch.autograd.grad
         finally:
-            for handle in handles:
-                handle.remove()
+            hooks.close()
             for parameter in self.trained.values():
                 parameter.grad = None
         self.missing = {name for name, size in self.sizes.items() if size is None}

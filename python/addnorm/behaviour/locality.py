@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import tensors_in
+from .._undo import Undo
 from .structure import is_16_bit, leading, main_output, of_all_layers, plural, some
 from .subject import Subject, Unmeasured
 
@@ -143,16 +144,18 @@ class Tracer:
         s = self._s
         inner = list(s.names)[1:]
         self._hooked = {m for m in inner if isinstance(m, nn.RNNBase) or list(m.children())}
-        handles = [m.register_forward_hook(self._embed) for m in inner if type(m) is nn.Embedding]
-        handles.append(_with_names(s.model, self._read))
-        for module in self._hooked:
-            handles += [_with_names(module, self._enter),
-                        module.register_forward_hook(self._leave)]
+        hooks = Undo()
         try:
+            for module in inner:
+                if type(module) is nn.Embedding:
+                    hooks.hook(module, "forward", self._embed)
+            hooks.hook(s.model, "forward_pre", self._read, self._read)
+            for module in self._hooked:
+                hooks.hook(module, "forward_pre", self._enter, self._enter)
+                hooks.hook(module, "forward", self._leave)
             self.output = main_output(s.run(watch=watch))
         finally:
-            for handle in handles:
-                handle.remove()
+            hooks.close()
 
     # Backward
 
@@ -192,14 +195,6 @@ class Tracer:
             torch.autograd.grad(scalar, self._anchors, retain_graph=not self._cuts,
                                 allow_unused=True)
         self.output = output.detach()
-
-
-def _with_names(module: nn.Module, hook: Any) -> Any:
-    """PyTorch 1.13 shows hooks no named arguments."""
-    try:
-        return module.register_forward_pre_hook(hook, with_kwargs=True)
-    except TypeError:
-        return module.register_forward_pre_hook(hook)
 
 
 def _focus(output: Tensor, targets: Targets | None, s: Subject) -> Focus:

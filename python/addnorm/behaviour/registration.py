@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from .._structure import hidden_modules
+from .._undo import Undo
 from .structure import is_norm
 from .subject import Subject
 
@@ -39,10 +40,11 @@ def _called(s: Subject, modules: set[nn.Module]) -> set[nn.Module]:
         if torch.is_grad_enabled():
             called.add(module)
 
-    handles = [m.register_forward_pre_hook(enter) for m in modules]
+    hooks = Undo()
     try:
+        for module in modules:
+            hooks.hook(module, "forward_pre", enter)
         s.run(evaluate=False)
     finally:
-        for handle in handles:
-            handle.remove()
+        hooks.close()
     return called

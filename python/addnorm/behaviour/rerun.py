@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .._structure import entry, tensors_in
+from .._undo import Undo
 from .operators import Functions, LiveDropout
 from .structure import is_16_bit, leading, main_output, relative_difference, with_tensors
 from .subject import Subject, Unmeasured
@@ -82,16 +83,17 @@ def measure_padding(s: Subject, output: Tensor) -> None:
 def _measure_padding_of_embeddings(s: Subject, output: Tensor) -> None:
     """Where the model itself knows what padding is, and makes a mask of it, or should: the output must stay as
     it is with other embeddings there. Where an embedding of 0 may hide it, more padding must not matter either."""
-    padding = _EmbeddedPadding(s)
-    handles = [m.register_forward_hook(padding) for m in s.names
-               if isinstance(m, nn.Embedding) and m.padding_idx is not None]
-    if not handles:
+    padding, hooks = _EmbeddedPadding(s), Undo()
+    embeddings = [m for m in s.names if isinstance(m, nn.Embedding) and m.padding_idx is not None]
+    if not embeddings:
         return
-    try:  # without gradients PyTorch's encoder sets what padding leaves to 0, but not in training
+    try:
+        for embedding in embeddings:
+            hooks.hook(embedding, "forward", padding)
+        # Without gradients PyTorch's encoder sets what padding leaves to 0, but not in training.
         other = _output(s, gradients=True)
     finally:
-        for handle in handles:
-            handle.remove()
+        hooks.close()
     if not padding.hidden:
         return
     seen = padding.rest_of(output)

@@ -11,9 +11,10 @@ from typing import Any, Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from .._snapshot import RandomState
 from .._structure import own_loss, tensors_in
+from .._undo import Undo
 from .structure import places_of, with_tensors
-from .untouched import RandomState
 
 Line = dict[str, Any]
 
@@ -52,10 +53,11 @@ class Subject:
         self.parameters = dict(model.named_parameters())
         self.sizes = Counter(place for name in self.parameters for place in places_of(name))
         self.runs: list[Calls] = []
+        self._opaque: set[nn.Module] = set()
         self.lines: list[Line] = []
         self.left_out: list[dict[str, str]] = []
         self._modes = [(module, module.training) for module in model.modules()]
-        self._random = RandomState()
+        self._random = RandomState(model)
 
     # -- What is found --
 
@@ -82,7 +84,8 @@ class Subject:
     # -- Running --
 
     def is_called(self, module: nn.Module) -> bool:
-        return any(run.count[module] for run in self.runs)
+        """Whether a forward called it. A module that takes no hooks may have been called."""
+        return module in self._opaque or any(run.count[module] for run in self.runs)
 
     def run(self, *, evaluate: bool = True, seed: int | None = None,
             inputs: tuple[Any, ...] | None = None, named: dict[str, Any] | None = None,
@@ -95,18 +98,18 @@ class Subject:
             module.training = training
         if evaluate:
             self.model.eval()
-        calls = Calls()
-        handles = []
-        for module in self.names:
-            handles += [*map(module.register_forward_pre_hook, (calls.enter, *watch)),
-                        module.register_forward_hook(calls.leave)]
-        self.runs.append(calls)
+        calls, hooks = Calls(), Undo()
         try:
+            for module in self.names:
+                if not hooks.hook_calls(module, (calls.enter,), (calls.leave,)):
+                    self._opaque.add(module)
+                for enter in watch:
+                    hooks.hook(module, "forward_pre", enter)
+            self.runs.append(calls)
             return self.model(*with_tensors(self.inputs if inputs is None else inputs, _copy),
                               **with_tensors(self.named if named is None else named, _copy))
         finally:
-            for handle in handles:
-                handle.remove()
+            hooks.close()
 
     def where(self) -> str:
         """The module whose forward is running."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tupl
 import torch
 from torch import nn
 
+from .._modes import leave_mode
 from .._structure import parent_of, tensors_in
 from .flow import Flow, Norm, Sum, features_last
 from .lane_flow import LaneFlow, find_lanes, reads_otherwise
@@ -66,10 +67,12 @@ class ForwardPass:
         self._measurement: Optional[Measurement] = None
 
     def close(self) -> None:
-        if self._is_active:
-            self._recorder.__exit__(None, None, None)
-            self._is_active = False
+        self._stop_recording()
         self._recorder.clear()
+
+    def _stop_recording(self) -> None:
+        self._is_active = False
+        leave_mode(self._recorder)
 
     # -- Modules --
 
@@ -148,8 +151,7 @@ class ForwardPass:
         self._is_active = True
 
     def _finish(self, output: Any) -> None:
-        self._is_active = False
-        self._recorder.__exit__(None, None, None)
+        self._stop_recording()
         self._end_stack(output, True)
         if self._measurement is not None:
             self._measurement.head(output, self._reads_stream)

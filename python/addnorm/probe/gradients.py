@@ -65,7 +65,7 @@ class Gradients:
                 self._probe.left_out.append({"where": "gradients", "why": f"{type(error).__name__}: {error}"})
 
         # The graph keeps the hook, and the hook the graph: Python's collector does not see that.
-        self._probe.on_exit(tensor.register_hook(guarded).remove)
+        self._probe.hook_gradient(tensor, guarded)
 
     def grade(self, site: Site, value: Value) -> None:
         gradient = self.watch(value)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections import Counter
-from typing import Any, Callable, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
 from .._structure import parent_of
+from .._undo import Exit, Undo, end_contexts, run_undone
 from .fit.batch import Compute, Fits, Numbers
 from .forward_pass import ForwardPass
 from .profile import SeenSublayer, Site, profile_text
@@ -18,6 +18,8 @@ from .recipe import Declared
 from .stacks import ProbeError, element_of, find_layers, words_of_hidden
 
 Names = Union[str, Sequence[str]]
+
+_OPAQUE = "it takes no hooks, as no module of torch.jit.script does"
 
 
 class Probe:
@@ -31,6 +33,9 @@ class Probe:
         self.keeps_graph = True  # whether the model is called with gradients
         self.named = {kind: [names] if isinstance(names, str) else list(names) for kind, names in
                        (("attention", attention), ("feed_forward", feed_forward))}
+        if isinstance(model, torch.jit.ScriptModule):
+            raise ProbeError(f"the model is a {type(model).__name__} of torch.jit, whose modules call no hooks; expected "
+                             "the nn.Module that it was made from")
         self.layers_name, self.elements = find_layers(model, layers)
         self._element = {element.path: i for i, element in enumerate(self.elements)}
         self.batch_first = batch_first if batch_first is not None else all(
@@ -43,7 +48,8 @@ class Probe:
         self.owners: Dict[Any, Optional[int]] = {}  # the layer of each parameter, by step
         self.declared = Declared(self)
         self._fits = Fits()
-        self._undo = contextlib.ExitStack()
+        self._undo = Undo()
+        self._opaque: Set[str] = set()  # names of modules that take no hooks
         self._pass: Optional[ForwardPass] = None
         self.width: Optional[int] = None
         self.lanes = 0  # of the stream, where it has several
@@ -65,16 +71,23 @@ class Probe:
         self._entered += 1
         self._sublayers_before = len(self.sublayers)
         if self._measures:
-            self._attach()
+            try:
+                self._attach()
+                return self
+            except BaseException:
+                self._undo.close()
+                raise
         return self
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self._undo.close()
+    def _leave(self, kind: Any, error: Any, traceback: Any) -> None:
+        run_undone(lambda: end_contexts(traceback), self._undo.close)
         self._pass = None
         self.step += 1
         self._try(self._fits.read) if kind is None else self._fits.clear()
         if self._measures and kind is None and len(self.sublayers) == self._sublayers_before:
             self._complain()
+
+    __exit__ = Exit(_leave)
 
     def _complain(self) -> None:
         """Of a pass in which nothing was measured."""
@@ -87,21 +100,26 @@ class Probe:
         raise ProbeError(f"the layers of {name} were called, but no sublayer was recognized: the first one "
                          f"reads [{', '.join(map(str, self.input_shape))}]; expected [batch, length, "
                          "d_model], linear maps of d_model, and a sum with what they read"
-                         f"{words_of_hidden(self.model)}")
+                         f"{words_of_hidden(self.model)}"
+                         f"{f'; {min(self._opaque)}: {_OPAQUE}' if self._opaque else ''}")
 
     def run(self, *inputs: Any, loss: Optional[Callable[[Any], Tensor]] = None,
             **named_inputs: Any) -> Probe:
         """Measures model(*inputs), and with a loss of its output the gradients; keeps .grad."""
         gradients = [(p, p.grad) for p in self.model.parameters()]
-        self.model.zero_grad(set_to_none=True)
-        try:
+
+        def measure() -> None:
+            self.model.zero_grad(set_to_none=True)
             with self:
                 output = self.model(*inputs, **named_inputs)
                 if loss is not None:
                     loss(output).backward()
-        finally:
+
+        def restore() -> None:
             for parameter, gradient in gradients:
                 parameter.grad = gradient
+
+        run_undone(measure, restore)
         return self
 
     def write(self, path: Any, digits: int = 9) -> None:
@@ -145,20 +163,14 @@ class Probe:
 
     def _attach(self) -> None:
         self._pass = ForwardPass(self)
-        for name, module in self.model.named_modules():
-            self._hook(module, functools.partial(self._pass.enter, name), ahead=True)
-            self._hook(module, functools.partial(self._pass.leave, name))
         self._undo.callback(self._pass.close)
+        for name, module in self.model.named_modules():
+            enter, leave = _hooks(self._pass.enter, name), _hooks(self._pass.leave, name)
+            if not self._undo.hook_calls(module, enter, leave):
+                self._opaque.add(name)
+        missed = [{"where": name, "why": _OPAQUE} for name in self._element if name in self._opaque]
+        self.left_out += [layer for layer in missed if layer not in self.left_out]
         self._leave_fast_path()
-
-    def _hook(self, module: nn.Module, function: Callable, ahead: bool = False) -> None:
-        """Has function(module, inputs, named inputs, output) called, or without output ahead."""
-        register = module.register_forward_pre_hook if ahead else module.register_forward_hook
-        try:
-            handle = register(function, with_kwargs=True)
-        except TypeError:  # before PyTorch 2.0, where hooks do not see named arguments
-            handle = register(lambda m, x, *y: function(m, x, {}, *y))
-        self._undo.callback(handle.remove)
 
     def _leave_fast_path(self) -> None:
         """PyTorch's own encoder layer in evaluation is one fused call, in which nothing is seen."""
@@ -208,8 +220,15 @@ class Probe:
         """A stream that is not followed, once for the layers of one list."""
         self.others.setdefault(parent_of(layer) or layer, shape)
 
-    def on_exit(self, function: Callable[[], Any]) -> None:
-        self._undo.callback(function)
+    def hook_gradient(self, tensor: Tensor, function: Callable[[Tensor], Any]) -> None:
+        self._undo.hook_gradient(tensor, function)
 
     def element(self, name: str) -> Optional[int]:
         return element_of(name, self._element)
+
+
+def _hooks(function: Callable, name: str) -> Tuple[Callable, Callable]:
+    """The hook that calls function(name, module, inputs, named inputs[, output]), for PyTorch before 2.0, where no hook
+    sees named arguments, and the same since then. They are functions, which a copy of the module shares."""
+    return (lambda module, inputs, *output: function(name, module, inputs, {}, *output),
+            lambda module, inputs, named, *output: function(name, module, inputs, named, *output))
