@@ -25,6 +25,7 @@ except ImportError:  # PyTorch works without it
 
 from ._model import eager
 from ._modes import Surroundings
+from ._sharded import gathers_parameters
 from ._undo import Result, Undo, run_undone
 
 Restore = Callable[[], object]
@@ -84,6 +85,8 @@ class Snapshot:
     """
 
     def __init__(self, *roots: Any) -> None:
+        gathering = [thing for thing in _Reach(roots).things if gathers_parameters(thing)]
+        _spread(gathering)  # so that the snapshot has no parameters whose memory is given back
         reach, self._undo = _Reach(roots), Undo()
         self._undo.callback(RandomState().restore)
         with torch._C.DisableTorchFunction():
@@ -95,6 +98,7 @@ class Snapshot:
         for thing in reach.things:
             for restore in _keep(thing):
                 self._undo.callback(restore)
+        self._undo.callback(_spread, gathering)
 
     def hide_gradients(self) -> None:
         for state in self._tensors:
@@ -104,6 +108,12 @@ class Snapshot:
         """Restores all that it can, and then raises the error of what it could not."""
         with torch.no_grad(), torch._C.DisableTorchFunction():
             self._undo.close()
+
+
+def _spread(modules: list[Any]) -> None:
+    """Has modules of fully_shard give back the parameters that they have gathered."""
+    for module in modules:
+        module.reshard()
 
 
 # -- What the roots lead to --

@@ -15,6 +15,7 @@ from typing import Callable, Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from .._sharded import local_part
 from .._structure import entry, is_within, parent_of, tensors_in
 from .._undo import Undo
 from .locality import Targets
@@ -48,6 +49,9 @@ class Gradients:
             if has_logits:
                 hooks.hook_gradient(logits, self._keep_logits)
             loss.backward()  # reentrant checkpoints refuse torch.autograd.grad
+            for name, parameter in self.trained.items():
+                if self.sizes[name] is None and parameter.grad is not None:  # fully_shard puts it there itself
+                    self.sizes[name] = rms(local_part(parameter.grad))
         finally:
             hooks.close()
             for parameter in self.trained.values():
@@ -368,18 +372,19 @@ def measure_ties(s: Subject) -> None:
         return
     if entry(config, "torchscript"):  # which has two parameters over one memory on purpose
         return
-    embeddings = [m.weight for m in s.names if isinstance(m, nn.Embedding)]
+    embeddings = [s.parameters.get(f"{name}.weight", m.weight) for m, name in s.names.items()
+                  if isinstance(m, nn.Embedding)]
     for name, other in s.parameters.items():
         if any(other is weight for weight in embeddings):
             continue
-        same = [w for w in embeddings if w.shape == other.shape and torch.equal(w, other)]
-        if any(bool((w != w.flatten()[0]).any()) for w in same):
+        same = [w for w in embeddings if w.shape == other.shape and torch.equal(local_part(w), local_part(other))]
+        if any(bool((local_part(w) != local_part(w).flatten()[0]).any()) for w in same):
             s.add("tying-broken", 2, limit=1, where=name, detail="they share their memory"
                   if any(_share(w, other) for w in same) else "their values are equal")
 
 
 def _share(a: Tensor, b: Tensor) -> bool:
-    return a is b or a.data_ptr() == b.data_ptr()
+    return a is b or local_part(a).data_ptr() == local_part(b).data_ptr()
 
 
 def _declared_pair(model: nn.Module) -> tuple[Tensor, Tensor] | None:

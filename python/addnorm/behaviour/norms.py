@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .._sharded import is_sharded
 from .._structure import tensors_in
 from .structure import is_norm
 from .subject import Subject
@@ -34,6 +35,9 @@ class NormInputs:
 
 
 def measure_statistics(s: Subject, found: NormInputs) -> None:
+    if any(is_sharded(p) for module in found.rows for p in module.parameters()):
+        s.leave("norms", "statistics-detached: their parameters are spread over several processes")
+        return
     for module, x in found.rows.items():
         if any(p.numel() not in (1, x.shape[-1]) for p in module.parameters()):
             s.leave(s.names[module], "statistics-detached: its features are not the last axis of what it reads")

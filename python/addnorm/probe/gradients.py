@@ -20,7 +20,7 @@ from .norm_finder import NORMS
 from .profile import Site
 from .recorder import Op, Value
 from .rows import Rows
-from .sharded import local_part
+from .._sharded import local_part
 from .sublayers import Sublayer
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from .norms import NormMeasurement
 from .profile import Site
 from .recorder import Recorder, Value
 from .rows import Rows, RowsOf
-from .sharded import is_sharded, local_part
+from .._sharded import is_sharded, local_part
 from .sublayers import Sublayer, is_made_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._structure import tensors_in
-from .sharded import is_sharded, local_part
+from .._sharded import is_sharded, local_part
 
 # What leaves every number where it is, or only rounds it.
 ALIASES = frozenset(
