@@ -88,9 +88,14 @@ addnorm_dtype dlpack_type(const char* name, const DlTensor& tensor) {
                                kTypes));
 }
 
+/// The name says how the tensor is laid out: DLPack 1.0 has another struct under another name.
+void check_capsule(const char* name, const py::object& capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor") == 0) wrong_type(name, "has no DLPack tensor");
+}
+
 /// The capsule keeps the memory: nobody takes it over, so its own destructor gives it back.
 Array read_capsule(const char* name, const py::object& capsule) {
-  if (PyCapsule_IsValid(capsule.ptr(), "dltensor") == 0) wrong_type(name, "has no DLPack tensor");
+  check_capsule(name, capsule);
   const DlTensor& tensor = *capsule.cast<py::capsule>().get_pointer<DlTensor>();
   require(tensor.device.type == kCpu, "{} is on DLPack's device {}, must be on the CPU", name,
           tensor.device.type);
@@ -160,6 +165,7 @@ Array read_array(const char* name, const py::object& object) {
 }
 
 py::capsule as_bfloat16(const py::capsule& capsule) {
+  check_capsule("bits", capsule);
   capsule.get_pointer<DlTensor>()->dtype.code = kDlBfloat;
   return capsule;
 }

@@ -1,0 +1,18 @@
+"""The program `addnorm`: its command line, in this process. `addnorm --help` lists the commands."""
+
+import os
+import signal
+import sys
+
+from . import _core
+
+
+def main() -> int:
+    """Runs the program with the arguments of this process and returns its exit status."""
+    for number in signal.SIGINT, signal.SIGPIPE:  # Python's own handlers would wait for the program's end.
+        signal.signal(number, signal.SIG_DFL)
+    return _core.run_program([os.fsencode(argument) for argument in sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+// The program `addnorm` as a function: what the command of the same name and `python -m addnorm` run.
+
+#include "cli/program.h"
+
+#include <pybind11/stl.h>
+
+#include "base/require.h"
+#include "cli/command.h"
+#include "module.h"
+
+namespace addnorm::cli {
+
+Command serve_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("serve", "Not in the Python package: see --help");
+  app->footer(
+      "Shows the interactive tutorial, or training runs, in the browser. The Python package has no\n"
+      "pages; in the source of addnorm, `make serve` builds them and shows them.");
+  app->prefix_command();  // Other flags of the command are no errors of their own.
+  return {app, []() -> ExitStatus {
+            fail(
+                "the Python package has no pages to serve; in the source of addnorm, `make serve` "
+                "builds them and shows them");
+          }};
+}
+
+}  // namespace addnorm::cli
+
+namespace addnorm::python {
+
+void add_program(py::module_& m) {
+  m.def("run_program", &cli::run_program, py::call_guard<py::gil_scoped_release>());
+}
+
+}  // namespace addnorm::python
