@@ -11,7 +11,7 @@
 namespace addnorm::cli {
 
 Command serve_command(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("serve", "Not in the Python package: see --help");
+  CLI::App* app = program.add_subcommand("serve", "Show the tutorial, or training runs: not in the Python package");
   app->footer(
       "Shows the interactive tutorial, or training runs, in the browser. The Python package has no\n"
       "pages; in the source of addnorm, `make serve` builds them and shows them.");
